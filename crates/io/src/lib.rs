@@ -1,0 +1,87 @@
+//! The kernel as one completion-shaped contract.
+//!
+//! A worker owns one [`Driver`] and never sees a descriptor. It waits once per turn, takes the turn's events one by
+//! one, and answers with verbs. What a driver must do, and what a worker must not ask for, is numbered below; one
+//! suite (`tests/it/contract.rs`) holds every driver to it.
+//!
+//! # The contract
+//!
+//! **T, turns**
+//! - **T1** [`Driver::wait`] blocks until there is an event, the timeout has passed, or a [`Waker`] was used. It
+//!   returns at once while the driver still has work of its own (a file being sent in pieces, input left unread).
+//! - **T2** [`Driver::next`] gives the turn's events until it gives `None`. Events caused by a verb (`Sent`, `Closed`)
+//!   may come in the same turn or a later one, never from inside the verb. A turn is finite: what one connection can
+//!   add to it is bounded by [`limits`].
+//! - **T3** [`Driver::now_ms`] and [`Driver::unix_seconds`] are those of the last return from `wait`: one reading a turn.
+//!
+//! **A, accepting**
+//! - **A1** Each connection is announced once, by [`Event::Accepted`], before any other event of its token.
+//! - **A2** When the process or the system has no descriptor or memory left, [`Event::AcceptFailed`] comes once and
+//!   accepting is paused, as by [`Driver::accept_pause`]; connections wait in the kernel's queue.
+//! - **A3** After [`Driver::accept_pause`] no `Accepted` follows but those already taken from the kernel (at most
+//!   [`limits::ACCEPTS_PER_TURN_MAX`]). [`Driver::accept_resume`] takes what has queued up meanwhile, with no new arrival needed.
+//! - **A4** [`Driver::accept_stop`] accepts what is queued, then closes the listeners, then says
+//!   [`Event::AcceptStopped`], once.
+//!
+//! **R, receiving**
+//! - **R1** Receiving is armed once, at accept. There is no verb to ask for bytes.
+//! - **R2** [`Event::Received`] lends bytes: [`Driver::lent`] is valid until the next call of `next` or `wait`. It is
+//!   never empty. What is needed later is copied by then.
+//! - **R3** After [`Driver::recv_pause`] at most [`limits::RECV_AFTER_PAUSE_MAX`] further bytes are delivered until
+//!   [`Driver::recv_resume`]. Pausing twice or resuming twice is allowed. Nothing is lost.
+//! - **R4** [`Event::ReadClosed`] comes at most once, after the last `Received`: the peer has ended its side
+//!   ([`ReadEnd::Eof`]) or the connection is broken ([`ReadEnd::Broken`]). It comes without another arrival from the
+//!   peer, also where data and FIN arrived together, and not before bytes that were received earlier. While receiving
+//!   is paused it may be withheld until the resume.
+//! - **R5** After `Eof` sending still works: a half-closed peer gets its answers.
+//!
+//! **S, sending**
+//! - **S1** [`Driver::send`] moves an [`Output`] in. It comes back in exactly one [`Event::Sent`], also after an error
+//!   and also after `close`, with its contents untouched. An empty output is allowed and comes back as sent.
+//! - **S2** Never two sends in flight on one connection: the worker waits for `Sent`. Drivers assert it.
+//! - **S3** Partial writes are resumed by the driver, in order, without mixing parts.
+//! - **S4** Head bytes that precede a file or shared block leave in the same segment where the kernel allows (`MSG_MORE`).
+//! - **S5** A file is sent at most [`limits::FILE_BYTES_PER_TURN_MAX`] bytes per connection per turn. A file that ends
+//!   early is [`SendError::FileShort`].
+//! - **S6** [`Driver::send_progress`] is the number of bytes of the send in flight that the kernel has taken. It never goes back.
+//!
+//! **C, closing**
+//! - **C1** [`Driver::shutdown_write`] sends FIN after what was sent. Not while a send is in flight. Receiving goes on.
+//! - **C2** [`Driver::close`] may be called at any time, once. After it the token's only events are the `Sent` that is
+//!   owed (with [`SendError::Cancelled`] unless already decided) and then exactly one final [`Event::Closed`].
+//! - **C3** [`Driver::close`] with [`CloseKind::Reset`] discards unsent data and sends RST.
+//! - **C4** Only the worker closes. A broken connection is reported and stays until it is closed.
+//! - **C5** [`Driver::detach`] gives up the connection as an owned descriptor, in blocking mode off; not while a send is
+//!   in flight. `Closed` follows, the connection itself lives on.
+//!
+//! **K, tokens**
+//! - **K1** A [`Token`] is a slot and a generation. The slot is small and dense (workers index arrays with it), and is
+//!   used again only after `Closed`, with another generation.
+//! - **K2** A verb on a token that is closed or was never given is ignored (`debug_assert`ed).
+//!
+//! **W, waking**
+//! - **W1** A [`Waker`] may be used from any thread, makes the current or the next `wait` return, and shows as at
+//!   least one [`Event::Woken`]. Wakes may merge.
+//!
+//! # Verb × driver
+//!
+//! | verb | poll (epoll, kqueue) | sim |
+//! |---|---|---|
+//! | `wait` | one `epoll_wait` / `kevent` | none; moves the driven clock |
+//! | `next`: accepted | `accept4` until `EAGAIN` or the bound; registration once | takes a scripted connection |
+//! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | seeded length |
+//! | `send` | `send` / `sendmsg` / `sendfile` at once; parks on `EAGAIN`; owns the output until `Sent` | seeded length |
+//! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered | a flag |
+//! | `shutdown_write` | `shutdown` | marks FIN |
+//! | `close` | `close`; cancels the parked send | marks closed |
+//! | `detach` | deregistration | unsupported |
+
+// This crate is one of the rooms where unsafe code may stand (ARCHITECTURE.md, invariant 1).
+#![allow(unsafe_code)]
+
+mod contract;
+pub mod limits;
+mod output;
+
+pub use contract::{AcceptError, CloseKind, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker};
+pub use output::{FileSlice, Item, Mark, Output, Piece, Shared};

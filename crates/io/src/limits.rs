@@ -1,0 +1,19 @@
+//! Bounds of the drivers. Each has a line in `docs/limits.md`.
+
+/// Connections accepted from one listener before other events get their turn.
+pub const ACCEPTS_PER_TURN_MAX: usize = 64;
+
+/// Bytes that may still be delivered for a connection after `recv_pause`.
+pub const RECV_AFTER_PAUSE_MAX: usize = 64 * 1024;
+
+/// Default size of the worker's receive buffer: the most that one `Received` lends.
+pub const RECV_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Bytes of a file sent for one connection before other events get their turn.
+pub const FILE_BYTES_PER_TURN_MAX: u64 = 512 * 1024;
+
+/// Events taken from the kernel by one `wait`.
+pub const EVENTS_PER_WAIT_MAX: usize = 1024;
+
+/// Times one connection may be read in one turn before the others get theirs.
+pub const RECVS_PER_TURN_MAX: usize = 4;

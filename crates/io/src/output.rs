@@ -1,0 +1,192 @@
+//! What is sent: bytes, with shared blocks and pieces of files between them.
+
+use std::fmt;
+use std::fs::File;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Bytes that never change and belong to nobody: sent without a copy, freed when the last send is over.
+#[derive(Clone)]
+pub enum Shared {
+    /// Bytes of the program itself.
+    Static(&'static [u8]),
+    /// A block that a worker holds: counted without atomics; one `Arc` for the workers together.
+    Block(Rc<Arc<[u8]>>),
+}
+
+impl Deref for Shared {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Static(bytes) => bytes,
+            Self::Block(block) => block,
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shared({} bytes)", self.len())
+    }
+}
+
+/// A piece of an open file.
+#[derive(Debug, Clone)]
+pub struct FileSlice {
+    /// The file, shared by the sends of one worker.
+    pub file: Rc<File>,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub len: u64,
+}
+
+/// What stands between an output's bytes.
+#[derive(Debug, Clone)]
+pub enum Item {
+    /// A shared block, whole.
+    Shared(Shared),
+    /// A piece of a file.
+    File(FileSlice),
+}
+
+impl Item {
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Shared(block) => block.len() as u64,
+            Self::File(slice) => slice.len,
+        }
+    }
+
+    /// Whether it adds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A piece of an output from a given offset on: what a driver hands to the kernel next.
+#[derive(Debug)]
+pub enum Piece<'a> {
+    /// Bytes in memory.
+    Bytes(&'a [u8]),
+    /// A piece of a file.
+    File(FileSlice),
+}
+
+/// All that is sent to one connection at once, in order: `bytes`, with items between them.
+///
+/// Made to be kept and used again: [`Output::clear`] keeps the memory.
+#[derive(Debug, Default)]
+pub struct Output {
+    bytes: Vec<u8>,
+    /// (how many of `bytes` go before the item, the item), in order.
+    items: Vec<(usize, Item)>,
+    items_len: u64,
+}
+
+impl Output {
+    /// An empty output that has allocated nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new(), items: Vec::new(), items_len: 0 }
+    }
+
+    /// The bytes behind the last item: append here.
+    pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// The bytes in memory, without the items.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The items, each with the number of bytes that go before it.
+    #[must_use]
+    pub fn items(&self) -> &[(usize, Item)] {
+        &self.items
+    }
+
+    /// Appends an item behind the bytes so far. An empty one is left out.
+    pub fn push(&mut self, item: Item) {
+        if !item.is_empty() {
+            self.items_len += item.len();
+            self.items.push((self.bytes.len(), item));
+        }
+    }
+
+    /// Length of all of it in bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.bytes.len() as u64 + self.items_len
+    }
+
+    /// Whether there is nothing to send.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A point to come back to with [`Output::truncate`].
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark { bytes: self.bytes.len(), items: self.items.len() }
+    }
+
+    /// Forgets what was appended since `mark`.
+    pub fn truncate(&mut self, mark: Mark) {
+        self.bytes.truncate(mark.bytes);
+        for (_, item) in self.items.drain(mark.items..) {
+            self.items_len -= item.len();
+        }
+    }
+
+    /// Empties it and lets go of its items; keeps the memory up to `keep_bytes`.
+    pub fn clear(&mut self, keep_bytes: usize) {
+        self.bytes.clear();
+        self.bytes.shrink_to(keep_bytes);
+        self.items.clear();
+        self.items_len = 0;
+    }
+
+    /// The contiguous piece that starts at `offset`; `None` at the end.
+    #[must_use]
+    pub fn piece_at(&self, offset: u64) -> Option<Piece<'_>> {
+        let mut before = 0u64; // length of the items passed
+        let mut from = 0usize; // bytes passed
+        for (at, item) in &self.items {
+            if offset < before + *at as u64 {
+                let start = from.max((offset - before) as usize);
+                return Some(Piece::Bytes(&self.bytes[start..*at]));
+            }
+            from = *at;
+            let into = offset - before - *at as u64;
+            if into < item.len() {
+                return Some(match item {
+                    Item::Shared(block) => Piece::Bytes(&block[into as usize..]),
+                    Item::File(slice) => Piece::File(FileSlice {
+                        file: Rc::clone(&slice.file),
+                        offset: slice.offset + into,
+                        len: slice.len - into,
+                    }),
+                });
+            }
+            before += item.len();
+        }
+        let start = usize::try_from(offset - before).ok()?;
+        (start < self.bytes.len()).then(|| Piece::Bytes(&self.bytes[start..]))
+    }
+}
+
+/// A point in an [`Output`] (see [`Output::mark`]).
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    bytes: usize,
+    items: usize,
+}
