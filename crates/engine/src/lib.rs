@@ -1,1 +1,49 @@
-//! Placeholder.
+//! Thread-per-core HTTP/1.1 workers over any [`Driver`](shearwater_io::Driver).
+//!
+//! A worker owns its driver, its connections, its timers and its buffers, and shares nothing that changes with the
+//! others on the way of a request. The modules stand in the order in which a request meets them:
+//!
+//! `worker` (the turn, and the one `match` on events) → `accept` → `read` → `dispatch` → `respond` → `write` → `close`.
+
+#![forbid(unsafe_code)]
+
+mod accept;
+mod addresses;
+mod app;
+mod block;
+mod body;
+mod close;
+mod conn;
+mod control;
+
+mod counters;
+mod date;
+mod deadline;
+mod dispatch;
+mod drain;
+pub mod limits;
+mod outputs;
+mod panics;
+mod read;
+mod refuse;
+mod request;
+mod respond;
+mod response;
+mod server;
+mod service;
+mod table;
+mod wheel;
+mod worker;
+mod write;
+
+pub use app::{App, BodyPolicy, BodySink};
+pub use control::{Control, Notice};
+pub use counters::{Counters, Totals};
+pub use limits::{Limits, Timeouts};
+pub use request::Request;
+pub use response::Response;
+pub use server::{Acceptance, DriverChoice, Failure, Options, Running, Server, StartError, Summary};
+pub use worker::{Setup, Worker};
+
+pub use shearwater_http1 as http1;
+pub use shearwater_io as io;

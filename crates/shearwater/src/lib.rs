@@ -1,1 +1,38 @@
-//! Placeholder.
+//! An HTTP/1.1 server in a Rust program: one closure, or an [`App`] of routes, on a worker per core.
+//!
+//! ```no_run
+//! use shearwater::{Request, Response, Server};
+//!
+//! fn main() -> Result<(), shearwater::Error> {
+//!     Server::new("127.0.0.1:8080").run(|_request: &Request, response: &mut Response| {
+//!         response.text("Hello, world\n");
+//!     })
+//! }
+//! ```
+//!
+//! Handlers run on the worker's own thread, one request at a time: they should compute, not wait. A handler that
+//! panics costs its request (`500`, and the connection is closed), nothing else.
+
+#![forbid(unsafe_code)]
+
+mod app;
+mod error;
+mod report;
+mod route;
+mod server;
+mod signals;
+
+pub use app::App;
+pub use error::Error;
+pub use route::Route;
+pub use server::{Running, Server};
+
+pub use shearwater_engine::http1::{Field, Head, Known, Method, Target, Version};
+pub use shearwater_engine::io::{FileSlice, Shared};
+pub use shearwater_engine::{
+    Acceptance, BodyPolicy, BodySink, Control, DriverChoice, Failure, Limits, Notice, Request, Response, StartError,
+    Summary, Timeouts, Totals,
+};
+
+/// What an answering type implements to run on the engine directly: one value per worker, without a lock.
+pub use shearwater_engine::App as Service;

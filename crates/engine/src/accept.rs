@@ -1,0 +1,86 @@
+//! Verb 1, accept: admit a connection, give it a slot and a deadline.
+
+use shearwater_io::{AcceptError, CloseKind, Driver, Token};
+
+use crate::app::App;
+use crate::conn::{NONE, Phase};
+use crate::control::Notice;
+use crate::limits::ACCEPT_RETRY_MS;
+use crate::worker::Worker;
+
+/// Whether connections are being accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Accepting {
+    /// Yes.
+    Open,
+    /// Not until a connection closes, or this time has come.
+    Paused { until_ms: u64 },
+    /// No more: the listeners are being emptied or closed.
+    Stopping,
+    /// The listeners are closed.
+    Stopped,
+}
+
+impl<D: Driver, A: App> Worker<D, A> {
+    /// A connection has arrived.
+    pub(crate) fn accepted(&mut self, token: Token) {
+        let service = &mut self.service;
+        service.counters.connections_accepted.add(1);
+        service.table.open(token);
+        if !self.admit(token) {
+            self.service.counters.connections_refused.add(1);
+            return self.shut(token, CloseKind::Reset);
+        }
+        self.service.accepted(token, self.driver.now_ms());
+        if self.told_pause {
+            self.told_pause = false;
+            self.service.tell(Notice::AcceptResumed { worker: self.service.worker });
+        }
+    }
+
+    /// Whether the connection's address may hold one more.
+    fn admit(&mut self, token: Token) -> bool {
+        let Some(addresses) = &self.service.addresses else { return true };
+        // A peer that is gone already has no address to count.
+        let Ok(peer) = self.driver.peer(token) else { return true };
+        let index = addresses.enter(peer.ip());
+        self.service.table.get(token).address = index.unwrap_or(NONE);
+        index.is_some()
+    }
+
+    /// Descriptors, slots or memory have run out: accepting is paused.
+    pub(crate) fn accept_failed(&mut self, error: AcceptError) {
+        if self.accepting != Accepting::Open {
+            return;
+        }
+        self.accepting = Accepting::Paused { until_ms: self.driver.now_ms() + ACCEPT_RETRY_MS };
+        self.service.counters.accept_pauses.add(1);
+        if !self.told_pause {
+            self.told_pause = true;
+            self.service.tell(Notice::AcceptPaused { worker: self.service.worker, error });
+        }
+    }
+
+    /// A connection has closed or time has passed: there may be room again.
+    pub(crate) fn accept_again(&mut self, has_room: bool) {
+        if let Accepting::Paused { until_ms } = self.accepting
+            && (has_room || until_ms <= self.driver.now_ms())
+        {
+            self.accepting = Accepting::Open;
+            self.driver.accept_resume();
+        }
+    }
+
+    /// The driver has let go of a connection: so do we.
+    pub(crate) fn closed(&mut self, token: Token) {
+        let service = &mut self.service;
+        let Some(conn) = service.table.find(token) else { return };
+        debug_assert_eq!(conn.phase, Phase::Closing, "clause C4: only the worker closes");
+        if let (Some(addresses), true) = (&service.addresses, conn.address != NONE) {
+            addresses.leave(conn.address);
+        }
+        service.counters.connections_closed.add(1);
+        service.table.free(token);
+        self.has_room = true;
+    }
+}

@@ -1,0 +1,93 @@
+//! Connections per address, over all workers. Asked at accept and at close only, and only where there is a bound.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The shared table.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    bound: u32,
+    table: Mutex<Held>,
+}
+
+/// How many connections each address holds. Connections keep the index, which is all that fits into their slot.
+#[derive(Debug, Default)]
+struct Held {
+    index_of: HashMap<IpAddr, u32>,
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    address: IpAddr,
+    connections: u32,
+}
+
+impl Addresses {
+    /// `None` where `bound` is 0: no bound, no table.
+    pub(crate) fn new(bound: u32) -> Option<Self> {
+        (bound > 0).then(|| Self { bound, table: Mutex::default() })
+    }
+
+    /// Counts a connection of `address` and gives its index; `None` if it holds as many as it may.
+    pub(crate) fn enter(&self, address: IpAddr) -> Option<u32> {
+        let held = &mut *self.lock();
+        let index = *held.index_of.entry(address).or_insert_with(|| {
+            held.free.pop().unwrap_or_else(|| {
+                held.entries.push(Entry { address, connections: 0 });
+                held.entries.len() as u32 - 1
+            })
+        });
+        let entry = &mut held.entries[index as usize];
+        entry.address = address;
+        if entry.connections >= self.bound {
+            return None;
+        }
+        entry.connections += 1;
+        Some(index)
+    }
+
+    /// A connection that had `index` is gone.
+    pub(crate) fn leave(&self, index: u32) {
+        let held = &mut *self.lock();
+        let entry = &mut held.entries[index as usize];
+        entry.connections -= 1;
+        if entry.connections == 0 {
+            held.index_of.remove(&entry.address);
+            held.free.push(index);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::Addresses;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
+    const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+
+    #[test]
+    fn counts_each_address_by_itself_and_forgets_it() {
+        let addresses = Addresses::new(2).expect("a bound");
+        let first = addresses.enter(HERE).expect("one");
+        assert_eq!(addresses.enter(HERE), Some(first));
+        assert_eq!(addresses.enter(HERE), None);
+        let other = addresses.enter(THERE).expect("another address");
+        assert_ne!(first, other);
+        addresses.leave(first);
+        assert_eq!(addresses.enter(HERE), Some(first));
+        addresses.leave(first);
+        addresses.leave(first);
+        addresses.leave(other);
+        assert!(addresses.lock().index_of.is_empty());
+        assert!(Addresses::new(0).is_none());
+    }
+}

@@ -1,0 +1,158 @@
+//! Blocks: what a connection owns beyond its slot, only while a request is unfinished.
+
+use shearwater_http1::{BodyDecoder, HeadParser};
+
+use crate::app::BodySink;
+use crate::conn::NONE;
+use crate::limits::{Limits, SPARE_BLOCKS_MAX, SPARE_BUFFER_BYTES_MAX};
+
+/// What becomes of the body that is arriving.
+pub(crate) enum Destination {
+    /// It is thrown away.
+    Nowhere,
+    /// It is kept in the block.
+    Buffer,
+    /// It is handed on.
+    Sink(Box<dyn BodySink>),
+}
+
+/// State of an unfinished request.
+pub(crate) struct Block {
+    /// Received and not consumed: a part of a head, or pipelined requests that wait.
+    pub(crate) input: Vec<u8>,
+    /// Has parsed the head that is unfinished, or whose body is arriving.
+    pub(crate) parser: HeadParser,
+    /// The head whose body is arriving.
+    pub(crate) head: Vec<u8>,
+    /// The body so far, where it is kept.
+    pub(crate) body: Vec<u8>,
+    pub(crate) decoder: Option<BodyDecoder>,
+    pub(crate) destination: Destination,
+    /// Bytes of the body so far, and the most there may be.
+    pub(crate) body_bytes: u64,
+    pub(crate) body_bytes_max: u64,
+}
+
+impl Block {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            input: Vec::new(),
+            parser: HeadParser::new(limits.head()),
+            head: Vec::new(),
+            body: Vec::new(),
+            decoder: None,
+            destination: Destination::Nowhere,
+            body_bytes: 0,
+            body_bytes_max: 0,
+        }
+    }
+
+    /// Memory that clients make it hold.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.input.capacity() + self.head.capacity() + self.body.capacity()
+    }
+
+    /// Whether it holds nothing that is still needed while no body is arriving.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.input.is_empty() && self.decoder.is_none()
+    }
+
+    /// Forgets the request; keeps the input.
+    pub(crate) fn end_request(&mut self) {
+        self.head = Vec::new();
+        self.body = Vec::new();
+        self.decoder = None;
+        self.destination = Destination::Nowhere;
+        self.parser.reset();
+    }
+
+    fn clear(&mut self) {
+        self.end_request();
+        self.input.clear();
+        self.input.shrink_to(SPARE_BUFFER_BYTES_MAX);
+    }
+}
+
+/// All blocks of a worker, and the spare ones.
+pub(crate) struct Blocks {
+    used: Vec<Option<Box<Block>>>,
+    free: Vec<u32>,
+    // Boxed, so that taking one out of its place and putting it back moves a pointer.
+    #[expect(clippy::vec_box, reason = "a block moves between `spare` and `used` without being copied")]
+    spare: Vec<Box<Block>>,
+    held_bytes: usize,
+    limits: Limits,
+}
+
+impl Blocks {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { used: Vec::new(), free: Vec::new(), spare: Vec::new(), held_bytes: 0, limits }
+    }
+
+    /// Takes the block out of its place, to work with it: `put` it back. `NONE` gets a new place.
+    pub(crate) fn take(&mut self, index: &mut u32) -> Box<Block> {
+        if *index == NONE {
+            *index = self.free.pop().unwrap_or_else(|| {
+                self.used.push(None);
+                self.used.len() as u32 - 1
+            });
+            return self.spare.pop().unwrap_or_else(|| Box::new(Block::new(&self.limits)));
+        }
+        let block = self.used[*index as usize].take().expect("a block that has a place is in it");
+        self.held_bytes -= block.held_bytes();
+        block
+    }
+
+    /// Puts a block back, or lets go of it where it is spent and its connection is `done` with it.
+    pub(crate) fn put(&mut self, index: &mut u32, block: Box<Block>, done: bool) {
+        if done && block.is_spent() {
+            self.recycle(*index, block);
+            *index = NONE;
+        } else {
+            self.held_bytes += block.held_bytes();
+            self.used[*index as usize] = Some(block);
+        }
+    }
+
+    /// Lets go of a connection's block, whatever it holds.
+    pub(crate) fn release(&mut self, index: &mut u32) {
+        if *index != NONE {
+            let block = self.take(index);
+            self.recycle(*index, block);
+            *index = NONE;
+        }
+    }
+
+    /// Whether the worker's blocks hold more than they may.
+    pub(crate) fn is_full(&self) -> bool {
+        self.held_bytes > self.limits.buffered_bytes_max
+    }
+
+    /// Whether a connection has input that was not consumed.
+    pub(crate) fn has_input(&self, index: u32) -> bool {
+        self.input_len(index) > 0
+    }
+
+    /// Bytes of input that a connection has not consumed.
+    pub(crate) fn input_len(&self, index: u32) -> usize {
+        let place = self.used.get(index as usize);
+        place.and_then(Option::as_ref).map_or(0, |block| block.input.len())
+    }
+
+    /// Blocks that are in use.
+    pub(crate) fn len(&self) -> usize {
+        self.used.len() - self.free.len()
+    }
+
+    fn recycle(&mut self, index: u32, mut block: Box<Block>) {
+        self.free.push(index);
+        if self.spare.len() < SPARE_BLOCKS_MAX {
+            block.clear();
+            self.spare.push(block);
+        }
+        if self.free.len() == self.used.len() {
+            self.free.clear();
+            self.used.clear();
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Dispatch of bodies that don't come whole with their head: thrown away, kept, or handed on as they arrive.
+
+use shearwater_http1::{BodyDecoder, BodyEvent, Expectation};
+use shearwater_io::Token;
+
+use crate::app::{App, BodyPolicy};
+use crate::block::{Block, Destination};
+use crate::conn::Phase;
+use crate::dispatch::{Step, Then, asked};
+use crate::panics;
+use crate::refuse::Refusal;
+use crate::request::{Request, Turn};
+use crate::service::Service;
+
+/// How the decoding of a piece of body has ended.
+enum Piece {
+    Starved,
+    Complete,
+    Refused(Refusal),
+    Panicked(String),
+}
+
+impl<A: App> Service<A> {
+    /// The most bytes that a body under `policy` may have.
+    pub(crate) fn body_bytes_max(&self, policy: &BodyPolicy) -> u64 {
+        match policy {
+            BodyPolicy::Buffer { bytes_max } => self.limits.body_bytes_max.min(*bytes_max),
+            BodyPolicy::Discard | BodyPolicy::Stream(_) => self.limits.body_bytes_max,
+        }
+    }
+
+    /// The head is complete (the worker's own parser holds it), its body isn't: the block keeps the head meanwhile.
+    pub(crate) fn begin_body(&mut self, token: Token, head: &[u8], policy: BodyPolicy, has_begun: bool) -> Step {
+        let body_bytes_max = self.body_bytes_max(&policy);
+        let conn = self.table.get(token);
+        let mut block = self.blocks.take(&mut conn.block);
+        block.head.extend_from_slice(head);
+        std::mem::swap(&mut self.parser, &mut block.parser);
+        let parsed = block.parser.head(&block.head);
+        // A client that has begun to send doesn't wait for a 100 (RFC 9110 section 10.1.1).
+        let go_on = parsed.expectation() == Expectation::Continue && !has_begun;
+        block.decoder = Some(BodyDecoder::new(parsed.framing(), self.limits.body()));
+        block.body_bytes = 0;
+        block.body_bytes_max = body_bytes_max;
+        block.destination = match policy {
+            BodyPolicy::Discard => Destination::Nowhere,
+            BodyPolicy::Buffer { .. } => Destination::Buffer,
+            BodyPolicy::Stream(sink) => Destination::Sink(sink),
+        };
+        self.blocks.put(&mut conn.block, block, false);
+        conn.phase = Phase::Body;
+        if self.blocks.is_full() {
+            return self.refuse_full(token);
+        }
+        if go_on {
+            self.responder.go_on();
+        }
+        self.body_began(token);
+        Step::new(head.len(), Then::Body)
+    }
+
+    /// The next piece of the body.
+    pub(crate) fn take_body(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
+        let mut index = self.table.get(token).block;
+        let mut block = self.blocks.take(&mut index);
+        let (consumed, piece) = decode(&mut block, input);
+        let then = match piece {
+            Piece::Starved => Then::Starve,
+            Piece::Complete => self.answer_body(token, &mut block, turn).then,
+            Piece::Refused(refusal) => self.refuse(token, refusal).then,
+            Piece::Panicked(message) => self.fail(token, message).then,
+        };
+        if then != Then::Starve {
+            block.end_request();
+        }
+        self.blocks.put(&mut index, block, false);
+        if then == Then::Starve {
+            return self.wait_for_body(token, consumed);
+        }
+        Step::new(consumed, then)
+    }
+
+    /// More of the body is to come: there is time and memory for it, or not.
+    fn wait_for_body(&mut self, token: Token, consumed: usize) -> Step {
+        if self.blocks.is_full() {
+            return self.refuse_full(token);
+        }
+        self.body_began(token);
+        Step::new(consumed, Then::Starve)
+    }
+
+    /// The body is complete: answers the request from its block.
+    fn answer_body(&mut self, token: Token, block: &mut Block, turn: &dyn Turn) -> Step {
+        let head = block.parser.head(&block.head);
+        let request = Request::new(head, &block.body, turn, token);
+        let app = &self.app;
+        let destination = &mut block.destination;
+        let answered = self.responder.answer(asked(&head), |response| match destination {
+            Destination::Sink(sink) => sink.finish(&request, response),
+            Destination::Nowhere | Destination::Buffer => app.respond(&request, response),
+        });
+        self.answered(token, answered);
+        Step::new(0, Then::Answered)
+    }
+
+    /// The worker's buffers are full.
+    pub(crate) fn refuse_full(&mut self, token: Token) -> Step {
+        self.counters.buffers_full.add(1);
+        self.refuse(token, Refusal::BuffersFull)
+    }
+}
+
+/// Decodes as much as there is; gives the bytes consumed.
+fn decode(block: &mut Block, input: &[u8]) -> (usize, Piece) {
+    let Some(mut decoder) = block.decoder else { return (0, Piece::Starved) };
+    let mut consumed = 0;
+    let piece = loop {
+        let step = match decoder.decode(&input[consumed..]) {
+            Ok(step) => step,
+            Err(reject) => break Piece::Refused(Refusal::Rejected(reject)),
+        };
+        consumed += step.consumed;
+        match step.event {
+            BodyEvent::Data(bytes) => {
+                if let Err(end) = take_data(block, bytes) {
+                    break end;
+                }
+            }
+            BodyEvent::Trailer(_) => {}
+            BodyEvent::More => break Piece::Starved,
+            BodyEvent::Done => break Piece::Complete,
+        }
+    };
+    block.decoder = Some(decoder);
+    (consumed, piece)
+}
+
+/// A piece of the body's content goes where the policy says.
+fn take_data(block: &mut Block, bytes: &[u8]) -> Result<(), Piece> {
+    block.body_bytes += bytes.len() as u64;
+    if block.body_bytes > block.body_bytes_max {
+        return Err(Piece::Refused(Refusal::BodyTooLarge));
+    }
+    match &mut block.destination {
+        Destination::Nowhere => Ok(()),
+        Destination::Buffer => {
+            block.body.extend_from_slice(bytes);
+            Ok(())
+        }
+        Destination::Sink(sink) => match panics::catch(|| sink.data(bytes)) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(status)) => Err(Piece::Refused(Refusal::Handler(status))),
+            Err(message) => Err(Piece::Panicked(message)),
+        },
+    }
+}

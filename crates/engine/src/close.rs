@@ -1,0 +1,59 @@
+//! Verb 6, close: so that the last answer arrives and nothing is left behind.
+
+use shearwater_io::{CloseKind, Driver, Token};
+
+use crate::app::App;
+use crate::conn::{Flag, Phase};
+use crate::refuse::Refusal;
+use crate::worker::Worker;
+
+impl<D: Driver, A: App> Worker<D, A> {
+    /// The last answer is sent. Closing with input unread would send a reset, which can destroy the answer (RFC 9112
+    /// section 9.6): where the client may still be sending, our side is shut and the rest read and thrown away.
+    pub(crate) fn finish(&mut self, token: Token) {
+        let conn = self.service.table.get(token);
+        if !conn.has(Flag::Linger) || conn.has(Flag::ReadClosed) {
+            return self.shut(token, CloseKind::Normal);
+        }
+        conn.phase = Phase::Linger;
+        conn.progress = 0;
+        if conn.has(Flag::Paused) {
+            conn.unset(Flag::Paused);
+            self.driver.recv_resume(token);
+        }
+        self.service.blocks.release(&mut conn.block);
+        self.service.linger_began(token, self.driver.now_ms());
+        self.driver.shutdown_write(token);
+    }
+
+    /// Bytes that come after the last answer are counted and thrown away.
+    pub(crate) fn linger_received(&mut self, token: Token, len: usize) {
+        let conn = self.service.table.get(token);
+        conn.progress = conn.progress.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
+        if conn.progress > self.service.limits.linger_bytes_max {
+            self.shut(token, CloseKind::Reset);
+        }
+    }
+
+    /// The client has ended its side and everything that it sent is answered, but for a request that it left unfinished.
+    pub(crate) fn ended(&mut self, token: Token) {
+        if self.service.table.get(token).is_idle() {
+            return self.shut(token, CloseKind::Normal);
+        }
+        self.service.refuse(token, Refusal::Incomplete);
+        self.flush(token);
+    }
+
+    /// Lets go of a connection. Its slot is free again after the driver's `Closed`.
+    pub(crate) fn shut(&mut self, token: Token, kind: CloseKind) {
+        let service = &mut self.service;
+        let conn = service.table.get(token);
+        if conn.phase == Phase::Closing {
+            return;
+        }
+        conn.phase = Phase::Closing;
+        service.blocks.release(&mut conn.block);
+        service.wheel.clear(service.table.as_mut_slice(), token.slot());
+        self.driver.close(token, kind);
+    }
+}

@@ -1,0 +1,111 @@
+//! A connection's slot: all that an idle connection owns in a worker.
+
+use crate::wheel::{Node, UNLINKED};
+
+/// "No index": an absent block, address or neighbour.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What is being read from the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The slot is unused.
+    Free,
+    /// Accepted; no byte has come.
+    First,
+    /// Between two requests.
+    Idle,
+    /// A part of a head has come.
+    Head,
+    /// A head has come, its body is coming.
+    Body,
+    /// No further request is read: the last answer is on its way.
+    Last,
+    /// The last answer is sent and our side shut; what still comes is thrown away.
+    Linger,
+    /// Closed here; the driver's `Closed` is awaited.
+    Closing,
+}
+
+/// What else is true of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flag {
+    /// A send is in flight.
+    Sending = 1,
+    /// The peer has ended its side.
+    ReadClosed = 2,
+    /// After the last answer the client may still be sending: linger.
+    Linger = 4,
+    /// It waits in the ready queue, with input to go on with.
+    Queued = 8,
+    /// Receiving is paused.
+    Paused = 16,
+    /// A part of the first head counts from accept, not from its first byte.
+    FirstHead = 32,
+}
+
+/// One connection: 32 bytes, together with the driver's part at most 64 (ARCHITECTURE.md, invariant 6).
+#[derive(Debug)]
+pub(crate) struct Conn {
+    pub(crate) generation: u32,
+    /// Index of its block while a request is unfinished, else `NONE`.
+    pub(crate) block: u32,
+    /// Index of its address in the table of addresses, else `NONE`.
+    pub(crate) address: u32,
+    /// While sending: bytes sent when the write timeout last looked. While lingering: bytes thrown away.
+    pub(crate) progress: u32,
+    pub(crate) timer: Node,
+    /// The timer's bucket in the wheel.
+    pub(crate) bucket: u16,
+    pub(crate) phase: Phase,
+    flags: u8,
+}
+
+const _: () = assert!(size_of::<Conn>() <= 32);
+
+impl Conn {
+    pub(crate) const fn free() -> Self {
+        Self {
+            generation: 0,
+            block: NONE,
+            address: NONE,
+            progress: 0,
+            timer: Node::unlinked(),
+            bucket: UNLINKED,
+            phase: Phase::Free,
+            flags: 0,
+        }
+    }
+
+    /// Takes the slot for a new connection.
+    pub(crate) fn open(&mut self, generation: u32) {
+        *self = Self { generation, phase: Phase::First, ..Self::free() };
+        self.set(Flag::FirstHead);
+    }
+
+    pub(crate) fn has(&self, flag: Flag) -> bool {
+        self.flags & flag as u8 != 0
+    }
+
+    pub(crate) fn set(&mut self, flag: Flag) {
+        self.flags |= flag as u8;
+    }
+
+    pub(crate) fn unset(&mut self, flag: Flag) {
+        self.flags &= !(flag as u8);
+    }
+
+    /// Whether requests are still read from it.
+    pub(crate) fn is_serving(&self) -> bool {
+        matches!(self.phase, Phase::First | Phase::Idle | Phase::Head | Phase::Body)
+    }
+
+    /// Whether new input may be looked at now; else it has to wait its turn.
+    pub(crate) fn is_live(&self) -> bool {
+        self.is_serving() && !self.has(Flag::Sending) && !self.has(Flag::Queued)
+    }
+
+    /// Whether it is between requests.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::First | Phase::Idle)
+    }
+}

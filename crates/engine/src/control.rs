@@ -1,0 +1,161 @@
+//! What the operator's thread and the workers say to each other: never on the way of a request.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use shearwater_io::{AcceptError, Waker};
+
+use crate::counters::{Counters, Totals};
+use crate::limits::NOTICES_MAX;
+
+/// What a worker tells the operator: each kind once until it is over, not a million times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// Accepting paused; connections wait in the kernel's queue.
+    AcceptPaused {
+        /// Which worker.
+        worker: usize,
+        /// Why.
+        error: AcceptError,
+    },
+    /// Accepting goes on.
+    AcceptResumed {
+        /// Which worker.
+        worker: usize,
+    },
+    /// A handler panicked: the first time in this worker; later ones are only counted.
+    HandlerPanicked {
+        /// Which worker.
+        worker: usize,
+        /// What the panic said.
+        message: String,
+    },
+    /// A handler built a response that can't be sent, and a `500` went out: the first time in this worker.
+    HandlerMisbuilt {
+        /// Which worker.
+        worker: usize,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A worker has ended, by plan or not.
+    WorkerEnded {
+        /// Which worker.
+        worker: usize,
+        /// Why, if not by plan.
+        error: Option<String>,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AcceptPaused { worker, error } => {
+                let why = match error {
+                    AcceptError::ProcessDescriptors => "its share of descriptors is used up (raise the limit: ulimit -n)",
+                    AcceptError::SystemFiles => "the system has no file left (fs.file-max)",
+                    AcceptError::Memory => "the system has no memory left for sockets",
+                };
+                write!(f, "worker {worker} accepts no connections for now: {why}; new ones wait in the kernel's queue")
+            }
+            Self::AcceptResumed { worker } => write!(f, "worker {worker} accepts connections again"),
+            Self::HandlerPanicked { worker, message } => {
+                write!(f, "worker {worker}: a handler panicked ({message}); its client got a 500; later ones are only counted")
+            }
+            Self::HandlerMisbuilt { worker, message } => {
+                write!(f, "worker {worker}: {message}; its client got a 500; later ones are only counted")
+            }
+            Self::WorkerEnded { worker, error: None } => write!(f, "worker {worker} has ended"),
+            Self::WorkerEnded { worker, error: Some(error) } => write!(f, "worker {worker} has failed: {error}"),
+        }
+    }
+}
+
+/// What the workers are to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Order {
+    Serve = 0,
+    Drain = 1,
+    Stop = 2,
+}
+
+/// Shared by the operator's thread and all workers.
+#[derive(Debug)]
+pub struct Control {
+    order: AtomicU8,
+    drain_ms: AtomicU64,
+    wakers: Mutex<Vec<Waker>>,
+    counters: Mutex<Vec<std::sync::Arc<Counters>>>,
+    notices: SyncSender<Notice>,
+}
+
+impl Control {
+    /// A control, and the end at which the notices arrive.
+    #[must_use]
+    pub fn new() -> (Self, Receiver<Notice>) {
+        let (notices, inbox) = sync_channel(NOTICES_MAX);
+        let control = Self {
+            order: AtomicU8::new(Order::Serve as u8),
+            drain_ms: AtomicU64::new(0),
+            wakers: Mutex::default(),
+            counters: Mutex::default(),
+            notices,
+        };
+        (control, inbox)
+    }
+
+    /// Asks every worker to take no new connections, to answer what it has received, and to end within `drain_ms`.
+    pub fn drain(&self, drain_ms: u64) {
+        self.drain_ms.store(drain_ms, Ordering::Relaxed);
+        self.give(Order::Drain);
+    }
+
+    /// Asks every worker to end at once.
+    pub fn stop(&self) {
+        self.give(Order::Stop);
+    }
+
+    /// The sum of all workers' counters now.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        let counters = self.counters.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        counters.iter().for_each(|counters| totals.add(counters));
+        totals
+    }
+
+    fn give(&self, order: Order) {
+        self.order.fetch_max(order as u8, Ordering::Release);
+        let wakers = self.wakers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        wakers.iter().for_each(Waker::wake);
+    }
+
+    /// The order in force.
+    pub(crate) fn order(&self) -> Order {
+        match self.order.load(Ordering::Acquire) {
+            0 => Order::Serve,
+            1 => Order::Drain,
+            _ => Order::Stop,
+        }
+    }
+
+    pub(crate) fn drain_ms(&self) -> u64 {
+        self.drain_ms.load(Ordering::Relaxed)
+    }
+
+    /// A worker has started. It looks at `order` right after, so that none given before is missed.
+    pub(crate) fn enlist(&self, waker: Waker, counters: std::sync::Arc<Counters>) {
+        self.wakers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(waker);
+        self.counters.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(counters);
+    }
+
+    /// Tells the operator; `false` if nobody reads.
+    pub(crate) fn tell(&self, notice: Notice) -> bool {
+        match self.notices.try_send(notice) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Deadlines: which one holds when, and what happens when it has come.
+
+use shearwater_io::{CloseKind, Driver, Token};
+
+use crate::app::App;
+use crate::conn::{Flag, Phase};
+use crate::refuse::Refusal;
+use crate::service::Service;
+use crate::wheel::{Tick, coarse_tick_at, tick_at};
+use crate::worker::Worker;
+
+impl<A> Service<A> {
+    /// From accept to the first complete head.
+    pub(crate) fn accepted(&mut self, token: Token, now_ms: u64) {
+        let drain_idle_ms = if self.responder.draining { self.timeouts.drain_idle_ms } else { u64::MAX };
+        self.set_deadline(token, tick_at(now_ms + self.timeouts.first_head_ms.min(drain_idle_ms)));
+    }
+
+    /// A part of a head has come. The first head's time runs since accept already.
+    pub(crate) fn head_began(&mut self, token: Token) {
+        if !self.table.get(token).has(Flag::FirstHead) {
+            self.set_deadline(token, tick_at(self.now_ms + self.timeouts.head_ms));
+        }
+    }
+
+    /// A head is complete, its body isn't.
+    pub(crate) fn body_began(&mut self, token: Token) {
+        self.table.get(token).unset(Flag::FirstHead);
+        self.set_deadline(token, tick_at(self.now_ms + self.timeouts.body_ms));
+    }
+
+    pub(crate) fn write_began(&mut self, token: Token, now_ms: u64) {
+        self.set_deadline(token, coarse_tick_at(now_ms + self.timeouts.write_ms));
+    }
+
+    pub(crate) fn linger_began(&mut self, token: Token, now_ms: u64) {
+        self.set_deadline(token, coarse_tick_at(now_ms + self.timeouts.linger_ms));
+    }
+
+    /// An answer is sent: what is waited for next?
+    pub(crate) fn reading_goes_on(&mut self, token: Token, now_ms: u64) {
+        let deadline = match self.table.get(token).phase {
+            Phase::Body => tick_at(now_ms + self.timeouts.body_ms),
+            Phase::Head => tick_at(now_ms + self.timeouts.head_ms),
+            _ if self.responder.draining => tick_at(now_ms + self.timeouts.drain_idle_ms),
+            _ => coarse_tick_at(now_ms + self.timeouts.idle_ms),
+        };
+        self.set_deadline(token, deadline);
+    }
+
+    pub(crate) fn set_deadline(&mut self, token: Token, deadline: Tick) {
+        self.wheel.set(self.table.as_mut_slice(), token.slot(), deadline);
+    }
+}
+
+impl<D: Driver, A: App> Worker<D, A> {
+    /// Acts on every deadline that has come.
+    pub(crate) fn expire(&mut self) {
+        let now_ms = self.driver.now_ms();
+        loop {
+            let service = &mut self.service;
+            let Some(slot) = service.wheel.expire(service.table.as_mut_slice(), now_ms) else { break };
+            let token = service.table.token(slot);
+            self.expired(token);
+        }
+    }
+
+    fn expired(&mut self, token: Token) {
+        let service = &mut self.service;
+        let conn = service.table.get(token);
+        if conn.has(Flag::Sending) {
+            return self.write_expired(token);
+        }
+        match conn.phase {
+            Phase::First | Phase::Idle => {
+                service.counters.timeouts_idle.add(1);
+                self.shut(token, CloseKind::Normal);
+            }
+            Phase::Head | Phase::Body => {
+                service.counters.timeouts_request.add(1);
+                service.refuse(token, Refusal::Timeout);
+                self.flush(token);
+            }
+            Phase::Last | Phase::Linger => self.shut(token, CloseKind::Normal),
+            Phase::Closing | Phase::Free => {}
+        }
+    }
+
+    /// The client has taken some bytes since the last look, and gets more time; or it has taken none.
+    fn write_expired(&mut self, token: Token) {
+        let progress = self.driver.send_progress(token) as u32;
+        let conn = self.service.table.get(token);
+        if progress == conn.progress {
+            self.service.counters.timeouts_write.add(1);
+            return self.shut(token, CloseKind::Reset);
+        }
+        conn.progress = progress;
+        self.service.write_began(token, self.driver.now_ms());
+    }
+}

@@ -1,0 +1,207 @@
+//! Verb 3, dispatch: input goes through `http1`, complete requests go to the app, in order.
+
+use shearwater_http1::{Expectation, Framing, Head, Method, Parsed};
+use shearwater_io::Token;
+
+use crate::app::{App, BodyPolicy};
+use crate::conn::{Flag, Phase};
+use crate::control::Notice;
+use crate::limits::REQUESTS_PER_TURN_MAX;
+use crate::refuse::Refusal;
+use crate::request::{Request, Turn};
+use crate::respond::{After, Answered, Asked, Fault};
+use crate::service::Service;
+
+/// How far one step has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    /// Bytes of the input that are done with.
+    pub(crate) consumed: usize,
+    pub(crate) then: Then,
+}
+
+/// What a step has led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// More input is needed.
+    Starve,
+    /// A head is done, its body is next.
+    Body,
+    /// A request is answered.
+    Answered,
+    /// A request is refused; nothing more is read.
+    Refused,
+}
+
+impl Step {
+    pub(crate) const fn new(consumed: usize, then: Then) -> Self {
+        Self { consumed, then }
+    }
+}
+
+impl<A: App> Service<A> {
+    /// Feeds input to a connection and answers what it completes; gives the number of bytes that are done with. The
+    /// rest belongs to an unfinished head, or has to wait because a bound of the turn is reached.
+    pub(crate) fn consume(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> usize {
+        let mut consumed = 0;
+        let mut answered = 0;
+        while answered < REQUESTS_PER_TURN_MAX && self.responder.out.len() < self.limits.output_bytes_max {
+            let rest = &input[consumed..];
+            let step = match self.table.get(token).phase {
+                _ if rest.is_empty() => break,
+                Phase::Body => self.take_body(token, rest, turn),
+                Phase::First | Phase::Idle | Phase::Head => self.take_head(token, rest, turn),
+                // Behind the last request nothing is looked at.
+                Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => return input.len(),
+            };
+            consumed += step.consumed;
+            match step.then {
+                Then::Starve => break,
+                Then::Body => {}
+                Then::Answered | Then::Refused => answered += 1,
+            }
+        }
+        consumed
+    }
+
+    /// The next head: `input` starts with it.
+    fn take_head(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
+        let conn = self.table.get(token);
+        if conn.phase == Phase::Head {
+            let mut block = self.blocks.take(&mut conn.block);
+            std::mem::swap(&mut self.parser, &mut block.parser);
+            self.blocks.put(&mut conn.block, block, false);
+        } else {
+            self.parser.reset();
+        }
+        match self.parser.parse(input) {
+            Ok(Parsed::Complete { head_len }) => self.take_request(token, input, head_len, turn),
+            Ok(Parsed::Partial) => self.keep_head(token),
+            Err(reject) => self.refuse(token, Refusal::Rejected(reject)),
+        }
+    }
+
+    /// The head isn't complete: its parser waits for the rest of it in the block.
+    fn keep_head(&mut self, token: Token) -> Step {
+        let conn = self.table.get(token);
+        let mut block = self.blocks.take(&mut conn.block);
+        std::mem::swap(&mut self.parser, &mut block.parser);
+        self.blocks.put(&mut conn.block, block, false);
+        if conn.phase != Phase::Head {
+            conn.phase = Phase::Head;
+            self.head_began(token);
+        }
+        Step::new(0, Then::Starve)
+    }
+
+    /// A complete head: answers it, or turns to its body.
+    fn take_request(&mut self, token: Token, input: &[u8], head_len: usize, turn: &dyn Turn) -> Step {
+        let (bytes, rest) = input.split_at(head_len);
+        let head = self.parser.head(bytes);
+        if head.method() == Method::Connect {
+            return self.refuse(token, Refusal::Connect);
+        }
+        if head.expectation() == Expectation::Unknown {
+            return self.refuse(token, Refusal::Expectation);
+        }
+        let framing = head.framing();
+        if framing == Framing::None {
+            return self.answer_head(token, bytes, &[], turn);
+        }
+        let policy = match crate::panics::catch(|| self.app.body_policy(&head)) {
+            Ok(policy) => policy,
+            Err(message) => return self.fail(token, message),
+        };
+        match (framing, &policy) {
+            (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
+                self.refuse(token, Refusal::BodyTooLarge)
+            }
+            // The body is here as a whole: no need to keep anything.
+            (Framing::Length(len), BodyPolicy::Discard | BodyPolicy::Buffer { .. }) if len <= rest.len() as u64 => {
+                let body = &rest[..len as usize];
+                let seen = if matches!(policy, BodyPolicy::Discard) { &[] } else { body };
+                let step = self.answer_head(token, bytes, seen, turn);
+                Step::new(step.consumed + body.len(), step.then)
+            }
+            _ => self.begin_body(token, bytes, policy, !rest.is_empty()),
+        }
+    }
+
+    /// Answers the request whose head the worker's own parser holds.
+    fn answer_head(&mut self, token: Token, bytes: &[u8], body: &[u8], turn: &dyn Turn) -> Step {
+        let head = self.parser.head(bytes);
+        let request = Request::new(head, body, turn, token);
+        let app = &self.app;
+        let answered = self.responder.answer(asked(&head), |response| app.respond(&request, response));
+        self.answered(token, answered);
+        Step::new(bytes.len(), Then::Answered)
+    }
+
+    /// Books an answer: what it says of the connection, and of the handler.
+    pub(crate) fn answered(&mut self, token: Token, answered: Answered) {
+        self.counters.requests.add(1);
+        match answered.fault {
+            None => {}
+            Some(Fault::Panic(message)) => self.panicked(message),
+            Some(Fault::Field(message)) => self.misbuilt(message),
+        }
+        self.set_after(token, answered.after);
+    }
+
+    /// Refuses the request at hand: the last thing that this connection is told.
+    pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
+        self.counters.requests_refused.add(1);
+        self.responder.refuse(refusal.status(), &refusal.sentence());
+        self.set_after(token, After::Linger);
+        Step::new(0, Then::Refused)
+    }
+
+    /// An unfinished head that the worker has no memory left for is refused.
+    pub(crate) fn refuse_if_full(&mut self, token: Token) {
+        if self.blocks.is_full() && self.table.get(token).phase == Phase::Head {
+            self.refuse_full(token);
+        }
+    }
+
+    /// A handler panicked before there was a request to answer.
+    pub(crate) fn fail(&mut self, token: Token, message: String) -> Step {
+        self.panicked(message);
+        self.responder.refuse(500, "Internal Server Error");
+        self.set_after(token, After::Linger);
+        Step::new(0, Then::Refused)
+    }
+
+    fn panicked(&mut self, message: String) {
+        self.counters.handler_panics.add(1);
+        if !self.told_panic {
+            self.told_panic = true;
+            self.tell(Notice::HandlerPanicked { worker: self.worker, message });
+        }
+    }
+
+    fn misbuilt(&mut self, message: String) {
+        self.counters.handler_errors.add(1);
+        if !self.told_misbuilt {
+            self.told_misbuilt = true;
+            self.tell(Notice::HandlerMisbuilt { worker: self.worker, message });
+        }
+    }
+
+    /// Sets how the connection goes on.
+    fn set_after(&mut self, token: Token, after: After) {
+        let conn = self.table.get(token);
+        conn.unset(Flag::FirstHead);
+        conn.phase = match after {
+            After::Keep => Phase::Idle,
+            After::Close | After::Linger => Phase::Last,
+        };
+        if after == After::Linger {
+            conn.set(Flag::Linger);
+        }
+    }
+}
+
+/// What a request says of its answer.
+pub(crate) fn asked(head: &Head<'_>) -> Asked {
+    Asked { method: head.method(), version: head.version(), keep_alive: head.keep_alive() }
+}

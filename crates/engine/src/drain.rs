@@ -1,0 +1,102 @@
+//! Draining: no new connections, but an answer to everything that was received.
+
+use shearwater_io::{CloseKind, Driver, Token};
+
+use crate::accept::Accepting;
+use crate::app::App;
+use crate::conn::{Conn, Phase};
+use crate::control::Order;
+use crate::wheel::tick_at;
+use crate::worker::Worker;
+
+/// How far a worker has come towards its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It serves.
+    Serving,
+    /// It answers what it has received, until this time.
+    Draining { until_ms: u64 },
+    /// It has closed everything and waits for the driver to say so.
+    Ending,
+}
+
+impl<D: Driver, A: App> Worker<D, A> {
+    /// Someone has woken the worker: looks at the order in force.
+    pub(crate) fn woken(&mut self) {
+        match self.service.control.order() {
+            Order::Serve => {}
+            Order::Drain => self.begin_drain(),
+            Order::Stop => self.end(),
+        }
+    }
+
+    /// The listeners are closed.
+    pub(crate) fn accept_stopped(&mut self) {
+        self.accepting = Accepting::Stopped;
+    }
+
+    fn begin_drain(&mut self) {
+        if self.life != Life::Serving {
+            return;
+        }
+        let now_ms = self.driver.now_ms();
+        self.life = Life::Draining { until_ms: now_ms + self.service.control.drain_ms() };
+        self.service.responder.draining = true;
+        self.accepting = Accepting::Stopping;
+        self.driver.accept_stop();
+        // A request may be under way on a connection that looks idle: it gets a little time to show.
+        let grace = tick_at(now_ms + self.service.timeouts.drain_idle_ms);
+        for token in self.service.table.tokens(Conn::is_idle) {
+            self.service.set_deadline(token, grace);
+        }
+    }
+
+    /// Closes everything that is left.
+    pub(crate) fn end(&mut self) {
+        if self.life == Life::Ending {
+            return;
+        }
+        self.life = Life::Ending;
+        if matches!(self.accepting, Accepting::Open | Accepting::Paused { .. }) {
+            self.accepting = Accepting::Stopping;
+            self.driver.accept_stop();
+        }
+        for token in self.service.table.tokens(|conn| conn.phase != Phase::Closing) {
+            self.shut(token, CloseKind::Normal);
+        }
+    }
+
+    /// While ending, a connection that was still in the kernel's queue is closed at once.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.life == Life::Ending
+    }
+
+    /// Whether nothing is left to do.
+    pub(crate) fn is_over(&self) -> bool {
+        self.life != Life::Serving && self.accepting == Accepting::Stopped && self.driver.connections() == 0
+    }
+
+    /// Ends a drain whose time is up.
+    pub(crate) fn check_drain(&mut self) {
+        if let Life::Draining { until_ms } = self.life
+            && self.driver.now_ms() >= until_ms
+        {
+            self.end();
+        }
+    }
+
+    /// When the drain has to be over.
+    pub(crate) fn drain_until_ms(&self) -> Option<u64> {
+        match self.life {
+            Life::Draining { until_ms } => Some(until_ms),
+            Life::Serving | Life::Ending => None,
+        }
+    }
+
+    /// A connection accepted while ending.
+    pub(crate) fn turn_away(&mut self, token: Token) {
+        self.service.counters.connections_accepted.add(1);
+        self.service.table.open(token);
+        self.shut(token, CloseKind::Normal);
+    }
+}

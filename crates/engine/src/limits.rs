@@ -1,0 +1,115 @@
+//! Every bound of a worker, by name, with its default. `docs/limits.md` says what happens at each.
+
+use shearwater_http1::{BodyLimits, HeadLimits};
+
+/// Times one connection's pipelined requests may be answered before others get their turn.
+pub const REQUESTS_PER_TURN_MAX: usize = 64;
+
+/// Bytes of unread input kept for a connection whose answers are still being sent; then receiving pauses.
+pub const INPUT_KEPT_BYTES_MAX: usize = 64 * 1024;
+
+/// Spare blocks (state of an unfinished request) that a worker keeps for the next.
+pub const SPARE_BLOCKS_MAX: usize = 64;
+
+/// Spare outputs that a worker keeps for the next answers.
+pub const SPARE_OUTPUTS_MAX: usize = 64;
+
+/// Memory that a spare buffer may keep.
+pub const SPARE_BUFFER_BYTES_MAX: usize = 16 * 1024;
+
+/// How long accepting waits after the descriptors ran out, unless a connection closes first.
+pub const ACCEPT_RETRY_MS: u64 = 1000;
+
+/// Notices to the operator that may wait unread; further ones are counted and dropped.
+pub const NOTICES_MAX: usize = 64;
+
+/// What a worker holds back from its clients. Sizes in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Size of a request's head; `431` beyond. Default 64 KiB.
+    pub head_bytes_max: usize,
+    /// Length of the request target; `414` beyond. Default 8 KiB.
+    pub target_bytes_max: usize,
+    /// Number of fields in a head; `431` beyond. Default 100.
+    pub fields_max: usize,
+    /// Size of a body, whatever becomes of it; `413` beyond. Default 10 MiB.
+    pub body_bytes_max: u64,
+    /// Bytes that a worker keeps for unfinished heads, bodies and pipelined input together; `503` for the request that
+    /// would pass it. Default 256 MiB.
+    pub buffered_bytes_max: usize,
+    /// Connections that a worker holds; beyond, new ones wait in the kernel's queue. Default: as many as descriptors.
+    pub connections_max: usize,
+    /// Connections that one address may hold, all workers together; beyond, a new one is reset. Default 0: no bound,
+    /// because many people share an address behind a proxy or a NAT.
+    pub connections_per_address_max: u32,
+    /// Bytes of answers gathered for one connection before they are sent. Default 64 KiB.
+    pub output_bytes_max: u64,
+    /// Bytes asked of the kernel by one receive. Default 64 KiB.
+    pub receive_bytes: usize,
+    /// Bytes read and thrown away after a last answer, so that it arrives; then the connection is reset. Default 64 MiB.
+    pub linger_bytes_max: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head_bytes_max: 64 * 1024,
+            target_bytes_max: 8 * 1024,
+            fields_max: 100,
+            body_bytes_max: 10 * 1024 * 1024,
+            buffered_bytes_max: 256 * 1024 * 1024,
+            connections_max: usize::MAX,
+            connections_per_address_max: 0,
+            output_bytes_max: 64 * 1024,
+            receive_bytes: shearwater_io::limits::RECV_BUFFER_BYTES,
+            linger_bytes_max: 64 * 1024 * 1024,
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn head(&self) -> HeadLimits {
+        HeadLimits {
+            head_bytes_max: self.head_bytes_max,
+            target_bytes_max: self.target_bytes_max,
+            fields_max: self.fields_max,
+        }
+    }
+
+    pub(crate) fn body(&self) -> BodyLimits {
+        BodyLimits::default()
+    }
+}
+
+/// How long a worker waits, in milliseconds. Timers fire up to 256 ms late, those of idle connections up to 1 s.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// From accept to the end of the first head. Nothing received: closed in silence; a part of a head: `408`. Default 10 s.
+    pub first_head_ms: u64,
+    /// From the first byte of a later head to its end; `408`. Default 10 s.
+    pub head_ms: u64,
+    /// Between two pieces of a body; `408`. Default 30 s.
+    pub body_ms: u64,
+    /// Between two requests of a connection; closed in silence. Default 60 s.
+    pub idle_ms: u64,
+    /// Without any progress in sending; reset. Default 30 s.
+    pub write_ms: u64,
+    /// For the client to end its side after a last answer. Default 10 s.
+    pub linger_ms: u64,
+    /// While draining: for a connection that is between requests to send one more. Default 500 ms.
+    pub drain_idle_ms: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            first_head_ms: 10_000,
+            head_ms: 10_000,
+            body_ms: 30_000,
+            idle_ms: 60_000,
+            write_ms: 30_000,
+            linger_ms: 10_000,
+            drain_idle_ms: 500,
+        }
+    }
+}

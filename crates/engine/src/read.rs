@@ -1,0 +1,97 @@
+//! Verb 2, read: lent bytes go to dispatch where they are; only leftovers are copied.
+
+use shearwater_io::{CloseKind, Driver, ReadEnd, Token};
+
+use crate::app::App;
+use crate::conn::{Flag, NONE, Phase};
+use crate::limits::INPUT_KEPT_BYTES_MAX;
+use crate::worker::Worker;
+
+impl<D: Driver, A: App> Worker<D, A> {
+    /// Bytes have arrived: the driver lends them.
+    pub(crate) fn received(&mut self, token: Token) {
+        let bytes = self.driver.lent();
+        let service = &mut self.service;
+        service.counters.bytes_received.add(bytes.len() as u64);
+        let Some(conn) = service.table.find(token) else { return };
+        if conn.phase == Phase::Linger {
+            let len = bytes.len();
+            return self.linger_received(token, len);
+        }
+        if !conn.is_serving() {
+            return;
+        }
+        if !conn.is_live() {
+            service.keep_input(token, bytes);
+            return self.pause_if_full(token);
+        }
+        if service.blocks.has_input(conn.block) {
+            service.keep_input(token, bytes);
+            return self.resume(token);
+        }
+        let consumed = service.consume(token, bytes, &self.driver);
+        if consumed < bytes.len() {
+            service.keep_input(token, &bytes[consumed..]);
+            service.refuse_if_full(token);
+        }
+        self.flush(token);
+    }
+
+    /// Goes on with input that was kept: a head that has got longer, or pipelined requests whose turn it is.
+    pub(crate) fn resume(&mut self, token: Token) {
+        let service = &mut self.service;
+        let mut index = service.table.get(token).block;
+        if index == NONE {
+            return;
+        }
+        let mut block = service.blocks.take(&mut index);
+        let mut input = std::mem::take(&mut block.input);
+        service.blocks.put(&mut index, block, false);
+
+        let consumed = service.consume(token, &input, &self.driver);
+        input.drain(..consumed);
+
+        let conn = service.table.get(token);
+        let mut block = service.blocks.take(&mut conn.block);
+        block.input = input;
+        service.blocks.put(&mut conn.block, block, false);
+        service.refuse_if_full(token);
+        self.flush(token);
+    }
+
+    /// The peer has ended its side, or the connection is broken.
+    pub(crate) fn read_closed(&mut self, token: Token, end: &ReadEnd) {
+        let Some(conn) = self.service.table.find(token) else { return };
+        conn.set(Flag::ReadClosed);
+        match end {
+            ReadEnd::Broken(_) => {
+                self.service.counters.connections_broken.add(1);
+                self.shut(token, CloseKind::Normal);
+            }
+            ReadEnd::Eof if conn.phase == Phase::Linger => self.shut(token, CloseKind::Normal),
+            ReadEnd::Eof if conn.is_live() => self.ended(token),
+            // What is on its way, or waits for its turn, comes first.
+            ReadEnd::Eof => {}
+        }
+    }
+
+    /// Stops receiving for a connection that has sent more than it may before it has taken its answers.
+    fn pause_if_full(&mut self, token: Token) {
+        let service = &mut self.service;
+        let conn = service.table.get(token);
+        let full = service.blocks.input_len(conn.block) >= INPUT_KEPT_BYTES_MAX || service.blocks.is_full();
+        if !conn.has(Flag::Paused) && full {
+            conn.set(Flag::Paused);
+            self.driver.recv_pause(token);
+        }
+    }
+
+    /// Receives again once the input that was kept is down to less than the bound.
+    pub(crate) fn unpause(&mut self, token: Token) {
+        let conn = self.service.table.get(token);
+        if conn.has(Flag::Paused) && self.service.blocks.input_len(conn.block) < INPUT_KEPT_BYTES_MAX {
+            conn.unset(Flag::Paused);
+            self.driver.recv_resume(token);
+        }
+    }
+}

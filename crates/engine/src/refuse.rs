@@ -1,0 +1,54 @@
+//! What the server itself refuses, and in which words.
+
+use shearwater_http1::Reject;
+
+/// Why a request is refused before or instead of a handler's answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Refusal {
+    /// It is no valid request.
+    Rejected(Reject),
+    /// `CONNECT`: this is an origin server (RFC 9110 section 9.3.6).
+    Connect,
+    /// An expectation other than `100-continue` (RFC 9110 section 10.1.1).
+    Expectation,
+    /// The body is larger than allowed (RFC 9110 section 15.5.14).
+    BodyTooLarge,
+    /// The worker's buffers are full.
+    BuffersFull,
+    /// It took too long (RFC 9110 section 15.5.9).
+    Timeout,
+    /// The client ended its side in the middle of it (RFC 9112 section 8).
+    Incomplete,
+    /// The handler that took the body refused it.
+    Handler(u16),
+}
+
+impl Refusal {
+    /// The status that says so.
+    pub(crate) fn status(self) -> u16 {
+        match self {
+            Self::Rejected(reject) => reject.status(),
+            Self::Connect => 501,
+            Self::Expectation => 417,
+            Self::BodyTooLarge => 413,
+            Self::BuffersFull => 503,
+            Self::Timeout => 408,
+            Self::Incomplete => 400,
+            Self::Handler(status) => status.clamp(400, 599),
+        }
+    }
+
+    /// One sentence for the client.
+    pub(crate) fn sentence(self) -> String {
+        match self {
+            Self::Rejected(reject) => reject.to_string(),
+            Self::Connect => "CONNECT is not implemented: this is no proxy.".to_owned(),
+            Self::Expectation => "The only expectation known here is 100-continue.".to_owned(),
+            Self::BodyTooLarge => "The body is larger than allowed here.".to_owned(),
+            Self::BuffersFull => "Too many large requests at once. Try again later.".to_owned(),
+            Self::Timeout => "The request took too long to arrive.".to_owned(),
+            Self::Incomplete => "The request ended in the middle.".to_owned(),
+            Self::Handler(_) => "The body was refused.".to_owned(),
+        }
+    }
+}

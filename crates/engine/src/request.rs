@@ -1,0 +1,78 @@
+//! A request as a handler sees it.
+
+use std::net::SocketAddr;
+
+use shearwater_http1::Head;
+use shearwater_io::{Driver, Token};
+
+/// A complete request, borrowed from the worker for the time of the call.
+pub struct Request<'a> {
+    head: Head<'a>,
+    body: &'a [u8],
+    turn: &'a dyn Turn,
+    token: Token,
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(head: Head<'a>, body: &'a [u8], turn: &'a dyn Turn, token: Token) -> Self {
+        Self { head, body, turn, token }
+    }
+
+    /// The head: method, target, version and fields.
+    #[must_use]
+    pub fn head(&self) -> Head<'a> {
+        self.head
+    }
+
+    /// The body: empty unless the [`BodyPolicy`](crate::BodyPolicy) was `Buffer`.
+    #[must_use]
+    pub fn body(&self) -> &'a [u8] {
+        self.body
+    }
+
+    /// The method (RFC 9110 section 9).
+    #[must_use]
+    pub fn method(&self) -> shearwater_http1::Method {
+        self.head.method()
+    }
+
+    /// The target's path as it was sent, percent-encoding untouched.
+    #[must_use]
+    pub fn path(&self) -> &'a str {
+        self.head.path()
+    }
+
+    /// The target's query, without the question mark.
+    #[must_use]
+    pub fn query(&self) -> Option<&'a str> {
+        self.head.query()
+    }
+
+    /// The peer's address; `None` where the peer is already gone. Costs a system call on some drivers.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.turn.peer_of(self.token)
+    }
+
+    /// Seconds since 1970, as of this turn: what the answer's `Date` says.
+    #[must_use]
+    pub fn unix_seconds(&self) -> u64 {
+        self.turn.unix_now()
+    }
+}
+
+/// What a request can ask of the turn it is answered in: the driver, without its type.
+pub(crate) trait Turn {
+    fn peer_of(&self, token: Token) -> Option<SocketAddr>;
+    fn unix_now(&self) -> u64;
+}
+
+impl<D: Driver> Turn for D {
+    fn peer_of(&self, token: Token) -> Option<SocketAddr> {
+        self.peer(token).ok()
+    }
+
+    fn unix_now(&self) -> u64 {
+        self.unix_seconds()
+    }
+}

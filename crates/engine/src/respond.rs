@@ -1,0 +1,125 @@
+//! Verb 4, respond: a handler's answer, or a refusal, becomes bytes of the turn's output.
+
+use shearwater_http1::{Method, Version, content_length_allowed, encode, response_has_body};
+use shearwater_io::Output;
+
+use crate::date::Date;
+use crate::panics;
+use crate::response::{Parts, Response};
+
+/// How the connection goes on after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    /// It stays open.
+    Keep,
+    /// It is closed; the client asked for it, so nothing more comes.
+    Close,
+    /// It is closed; the client doesn't know yet and may be sending.
+    Linger,
+}
+
+/// What the request says of its answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    pub(crate) version: Version,
+    pub(crate) keep_alive: bool,
+}
+
+/// What came of a handler's call.
+pub(crate) struct Answered {
+    pub(crate) after: After,
+    /// What the handler did wrong; the client got a `500` then.
+    pub(crate) fault: Option<Fault>,
+}
+
+/// A handler's fault, with what the operator is told of it.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Panic(String),
+    Field(String),
+}
+
+/// Turns answers into bytes. Holds the output of the connection whose turn it is.
+pub(crate) struct Responder {
+    pub(crate) out: Output,
+    pub(crate) date: Date,
+    parts: Parts,
+    pub(crate) draining: bool,
+}
+
+impl Responder {
+    pub(crate) fn new(unix_seconds: u64) -> Self {
+        Self { out: Output::new(), date: Date::new(unix_seconds), parts: Parts::default(), draining: false }
+    }
+
+    /// Calls a handler and appends its answer.
+    pub(crate) fn answer(&mut self, asked: Asked, handler: impl FnOnce(&mut Response<'_>)) -> Answered {
+        let parts = &mut self.parts;
+        let caught = panics::catch(|| handler(&mut Response::new(parts)));
+        let fault = match caught {
+            Err(message) => Some(Fault::Panic(message)),
+            Ok(()) => self.parts.bad_field.take().map(Fault::Field),
+        };
+        if fault.is_some() {
+            self.fail();
+        }
+        let after = self.after(asked);
+        self.append(asked, after);
+        Answered { after, fault }
+    }
+
+    /// Appends a refusal: a few words of plain text; the connection is closed behind it.
+    pub(crate) fn refuse(&mut self, status: u16, why: &str) {
+        let mut response = Response::new(&mut self.parts);
+        response.status(status).text(why);
+        self.parts.bytes.push(b'\n');
+        self.append(Asked { method: Method::Get, version: Version::Http11, keep_alive: false }, After::Linger);
+    }
+
+    /// Appends `100 Continue` (RFC 9110 section 10.1.1).
+    pub(crate) fn go_on(&mut self) {
+        encode::continue_100(self.out.bytes_mut());
+    }
+
+    /// The handler's answer can't be sent: a plain `500` takes its place.
+    fn fail(&mut self) {
+        Response::new(&mut self.parts).status(500).text("Internal Server Error\n").close();
+    }
+
+    fn after(&self, asked: Asked) -> After {
+        if !asked.keep_alive {
+            After::Close
+        } else if self.parts.close || self.draining {
+            After::Linger
+        } else {
+            After::Keep
+        }
+    }
+
+    /// Head, then body, in the one form that every answer has.
+    fn append(&mut self, asked: Asked, after: After) {
+        let status = self.parts.status;
+        let out = self.out.bytes_mut();
+        encode::status_line(out, status);
+        out.extend_from_slice(b"Server: shearwater\r\n");
+        out.extend_from_slice(self.date.line());
+        match (after, asked.version) {
+            (After::Keep, Version::Http11) => {}
+            (After::Keep, Version::Http10) => encode::connection_keep_alive(out),
+            (After::Close | After::Linger, _) => encode::connection_close(out),
+        }
+        out.extend_from_slice(&self.parts.fields);
+        if content_length_allowed(asked.method, status) && status != 304 {
+            encode::content_length(out, self.parts.body_len());
+        }
+        encode::end_of_head(out);
+        let item = self.parts.item.take();
+        if response_has_body(asked.method, status) {
+            match item {
+                Some(item) => self.out.push(item),
+                None => self.out.bytes_mut().extend_from_slice(&self.parts.bytes),
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A response as a handler builds it.
+
+use shearwater_http1::encode;
+use shearwater_io::{FileSlice, Item, Shared};
+
+/// Where a response's parts are gathered: kept by the worker and used again.
+#[derive(Default)]
+pub(crate) struct Parts {
+    /// Encoded field lines.
+    pub(crate) fields: Vec<u8>,
+    /// The body, where it is built from bytes.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) item: Option<Item>,
+    pub(crate) status: u16,
+    pub(crate) close: bool,
+    /// What is wrong with a field that the handler gave, if anything.
+    pub(crate) bad_field: Option<String>,
+}
+
+impl Parts {
+    pub(crate) fn clear(&mut self) {
+        self.fields.clear();
+        self.bytes.clear();
+        self.item = None;
+        self.status = 200;
+        self.close = false;
+        self.bad_field = None;
+    }
+
+    pub(crate) fn body_len(&self) -> u64 {
+        self.item.as_ref().map_or(self.bytes.len() as u64, Item::len)
+    }
+}
+
+/// The answer to one request. Begins as an empty `200`.
+///
+/// The server adds `Server`, `Date`, `Content-Length` and `Connection` itself, and leaves the body out where HTTP has
+/// none (`HEAD`, `204`, `304`): a handler for `GET` is one for `HEAD` too.
+pub struct Response<'a> {
+    parts: &'a mut Parts,
+}
+
+impl<'a> Response<'a> {
+    pub(crate) fn new(parts: &'a mut Parts) -> Self {
+        parts.clear();
+        Self { parts }
+    }
+
+    /// Sets the status (RFC 9110 section 15).
+    ///
+    /// # Panics
+    /// If it isn't a final status, 200 to 599.
+    pub fn status(&mut self, status: u16) -> &mut Self {
+        assert!((200..=599).contains(&status), "{status} is no final HTTP status");
+        self.parts.status = status;
+        self
+    }
+
+    /// Appends a field (RFC 9110 section 5).
+    ///
+    /// A name that isn't a token, a value with a control character, or a field that is the server's own
+    /// (`Connection`, `Content-Length`, `Date`, `Transfer-Encoding`) makes the answer a `500`: what it would have
+    /// changed is where the message ends.
+    pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
+        if let Err(why) = append_field(&mut self.parts.fields, name, value.as_ref()) {
+            self.parts.bad_field.get_or_insert(why);
+        }
+        self
+    }
+
+    /// Appends `Content-Type` (RFC 9110 section 8.3).
+    pub fn content_type(&mut self, media_type: &str) -> &mut Self {
+        self.field("Content-Type", media_type)
+    }
+
+    /// Sets a body of plain text in UTF-8, with its `Content-Type`.
+    pub fn text(&mut self, text: &str) -> &mut Self {
+        self.content_type("text/plain; charset=utf-8").body(text)
+    }
+
+    /// Sets a body of HTML in UTF-8, with its `Content-Type`.
+    pub fn html(&mut self, html: &str) -> &mut Self {
+        self.content_type("text/html; charset=utf-8").body(html)
+    }
+
+    /// Sets the body to a copy of `bytes`.
+    pub fn body(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        self.parts.item = None;
+        self.parts.bytes.clear();
+        self.parts.bytes.extend_from_slice(bytes.as_ref());
+        self
+    }
+
+    /// Sets the body to bytes of the program, sent without a copy.
+    pub fn body_static(&mut self, bytes: &'static [u8]) -> &mut Self {
+        self.parts.item = Some(Item::Shared(Shared::Static(bytes)));
+        self
+    }
+
+    /// Sets the body to a piece of a file, sent without a copy where the system can.
+    pub fn body_file(&mut self, slice: FileSlice) -> &mut Self {
+        self.parts.item = Some(Item::File(slice));
+        self
+    }
+
+    /// Closes the connection after this answer.
+    pub fn close(&mut self) -> &mut Self {
+        self.parts.close = true;
+        self
+    }
+}
+
+/// Fields that decide where a message ends, or that the server alone knows.
+const OWNED: [&str; 4] = ["Connection", "Content-Length", "Date", "Transfer-Encoding"];
+
+fn append_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), String> {
+    if OWNED.iter().any(|owned| owned.eq_ignore_ascii_case(name)) {
+        return Err(format!("a handler set {name}, which is the server's own"));
+    }
+    encode::field(out, name, value).map_err(|bad| format!("a handler set the field {name:?}: {bad}"))
+}

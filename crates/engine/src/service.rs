@@ -1,0 +1,70 @@
+//! Everything of a worker but its driver. Apart, so that requests can be answered while the driver lends their bytes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use shearwater_http1::HeadParser;
+use shearwater_io::Token;
+
+use crate::addresses::Addresses;
+use crate::block::Blocks;
+use crate::conn::Flag;
+use crate::control::{Control, Notice};
+use crate::counters::Counters;
+use crate::limits::{Limits, Timeouts};
+use crate::outputs::Outputs;
+use crate::respond::Responder;
+use crate::table::Table;
+use crate::wheel::Wheel;
+
+/// A worker's state.
+pub(crate) struct Service<A> {
+    pub(crate) app: A,
+    pub(crate) worker: usize,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) table: Table,
+    pub(crate) blocks: Blocks,
+    pub(crate) wheel: Wheel,
+    /// Connections with input to go on with, one at a time, each once (`Flag::Queued`): at most as many as connections.
+    pub(crate) ready: VecDeque<Token>,
+    /// Parses heads that arrive whole; an unfinished one takes it along into its block.
+    pub(crate) parser: HeadParser,
+    pub(crate) responder: Responder,
+    pub(crate) outputs: Outputs,
+    pub(crate) addresses: Option<Arc<Addresses>>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) control: Arc<Control>,
+    /// The clock of this turn.
+    pub(crate) now_ms: u64,
+    /// Whether the operator knows of a panic in this worker.
+    pub(crate) told_panic: bool,
+    /// Likewise of a response that was built wrongly.
+    pub(crate) told_misbuilt: bool,
+}
+
+impl<A> Service<A> {
+    /// Tells the operator, or counts that nobody listens.
+    pub(crate) fn tell(&self, notice: Notice) {
+        if !self.control.tell(notice) {
+            self.counters.notices_dropped.add(1);
+        }
+    }
+
+    /// Puts a connection at the end of the ready queue, unless it is in it.
+    pub(crate) fn queue(&mut self, token: Token) {
+        let conn = self.table.get(token);
+        if !conn.has(Flag::Queued) {
+            conn.set(Flag::Queued);
+            self.ready.push_back(token);
+        }
+    }
+
+    /// Keeps input that can't be looked at yet, or that is a part of something.
+    pub(crate) fn keep_input(&mut self, token: Token, bytes: &[u8]) {
+        let conn = self.table.get(token);
+        let mut block = self.blocks.take(&mut conn.block);
+        block.input.extend_from_slice(bytes);
+        self.blocks.put(&mut conn.block, block, false);
+    }
+}

@@ -1,0 +1,179 @@
+//! A worker's turn: wait, take the events, go on with what waits, look at the clock. The one `match` on events is here.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shearwater_http1::HeadParser;
+use shearwater_io::{Driver, Event};
+
+use crate::accept::Accepting;
+use crate::addresses::Addresses;
+use crate::app::App;
+use crate::block::Blocks;
+use crate::conn::Flag;
+use crate::control::Control;
+use crate::counters::Counters;
+use crate::drain::Life;
+use crate::limits::{Limits, Timeouts};
+use crate::outputs::Outputs;
+use crate::respond::Responder;
+use crate::service::Service;
+use crate::table::Table;
+use crate::wheel::Wheel;
+
+/// What a worker is started with.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Its number, for the operator.
+    pub worker: usize,
+    /// What it holds back.
+    pub limits: Limits,
+    /// How long it waits.
+    pub timeouts: Timeouts,
+    /// Where it takes orders and tells what happens.
+    pub control: Arc<Control>,
+    pub(crate) addresses: Option<Arc<Addresses>>,
+}
+
+impl Setup {
+    /// A setup for a worker by itself. Connections per address are counted among workers that share a `Setup` by
+    /// cloning it.
+    #[must_use]
+    pub fn new(worker: usize, limits: Limits, timeouts: Timeouts, control: Arc<Control>) -> Self {
+        let addresses = Addresses::new(limits.connections_per_address_max).map(Arc::new);
+        Self { worker, limits, timeouts, control, addresses }
+    }
+}
+
+/// A thread's share of the server: a driver, and everything that it drives.
+pub struct Worker<D, A> {
+    pub(crate) driver: D,
+    pub(crate) service: Service<A>,
+    pub(crate) accepting: Accepting,
+    pub(crate) life: Life,
+    /// The operator knows that accepting is paused.
+    pub(crate) told_pause: bool,
+    /// A connection has closed in this turn.
+    pub(crate) has_room: bool,
+}
+
+impl<D: Driver, A: App> Worker<D, A> {
+    /// A worker over `driver`, enlisted with its control.
+    pub fn new(driver: D, app: A, setup: Setup) -> Self {
+        let counters = Arc::new(Counters::default());
+        setup.control.enlist(driver.waker(), Arc::clone(&counters));
+        let now_ms = driver.now_ms();
+        let service = Service {
+            app,
+            worker: setup.worker,
+            limits: setup.limits,
+            timeouts: setup.timeouts,
+            table: Table::default(),
+            blocks: Blocks::new(setup.limits),
+            wheel: Wheel::new(now_ms),
+            ready: VecDeque::new(),
+            parser: HeadParser::new(setup.limits.head()),
+            responder: Responder::new(driver.unix_seconds()),
+            outputs: Outputs::default(),
+            addresses: setup.addresses,
+            counters,
+            control: setup.control,
+            told_panic: false,
+            told_misbuilt: false,
+            now_ms,
+        };
+        Self {
+            driver,
+            service,
+            accepting: Accepting::Open,
+            life: Life::Serving,
+            told_pause: false,
+            has_room: false,
+        }
+    }
+
+    /// Serves until it is told to drain or to stop, and has.
+    ///
+    /// # Errors
+    /// Where the driver is broken.
+    pub fn run(&mut self) -> io::Result<()> {
+        self.woken(); // an order may have been given before this worker was enlisted
+        while !self.is_over() {
+            self.turn()?;
+        }
+        Ok(())
+    }
+
+    /// One turn.
+    ///
+    /// # Errors
+    /// Where the driver is broken.
+    pub fn turn(&mut self) -> io::Result<()> {
+        self.driver.wait(self.patience())?;
+        self.service.now_ms = self.driver.now_ms();
+        self.service.responder.date.refresh(self.driver.unix_seconds());
+        while let Some(event) = self.driver.next() {
+            self.handle(event);
+        }
+        self.go_on();
+        self.expire();
+        self.accept_again(self.has_room);
+        self.has_room = false;
+        self.check_drain();
+        Ok(())
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Accepted { token, .. } if self.is_ending() => self.turn_away(token),
+            Event::Accepted { token, .. } => self.accepted(token),
+            Event::AcceptFailed { error } => self.accept_failed(error),
+            Event::AcceptStopped => self.accept_stopped(),
+            Event::Received { token } => self.received(token),
+            Event::ReadClosed { token, end } => self.read_closed(token, &end),
+            Event::Sent { token, output, result } => self.sent(token, output, result),
+            Event::Closed { token } => self.closed(token),
+            Event::Woken => self.woken(),
+        }
+    }
+
+    /// Each connection that waits with input goes on, once a turn.
+    fn go_on(&mut self) {
+        for _ in 0..self.service.ready.len() {
+            let Some(token) = self.service.ready.pop_front() else { break };
+            let Some(conn) = self.service.table.find(token) else { continue };
+            conn.unset(Flag::Queued);
+            if conn.is_live() {
+                self.resume(token);
+            }
+        }
+    }
+
+    /// How long the driver may wait.
+    fn patience(&self) -> Option<Duration> {
+        if !self.service.ready.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let now_ms = self.driver.now_ms();
+        let retry = match self.accepting {
+            Accepting::Paused { until_ms } => Some(until_ms.saturating_sub(now_ms)),
+            Accepting::Open | Accepting::Stopping | Accepting::Stopped => None,
+        };
+        let drain = self.drain_until_ms().map(|until_ms| until_ms.saturating_sub(now_ms));
+        let due = self.service.wheel.next_due_ms(now_ms);
+        [retry, drain, due].into_iter().flatten().min().map(Duration::from_millis)
+    }
+
+    /// Connections, blocks and timers in use: all 0 when nobody is connected.
+    #[must_use]
+    pub fn in_use(&self) -> (usize, usize, usize) {
+        (self.service.table.len(), self.service.blocks.len(), self.service.wheel.len())
+    }
+
+    /// The worker's driver.
+    pub fn driver_mut(&mut self) -> &mut D {
+        &mut self.driver
+    }
+}

@@ -1,0 +1,66 @@
+//! Verb 5, write: what a connection's turn has gathered leaves in one send.
+
+use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
+
+use crate::app::App;
+use crate::conn::{Flag, NONE, Phase};
+use crate::worker::Worker;
+
+impl<D: Driver, A: App> Worker<D, A> {
+    /// Ends a connection's part of the turn: sends what was gathered, lets go of what is no longer needed.
+    pub(crate) fn flush(&mut self, token: Token) {
+        let service = &mut self.service;
+        if !service.responder.out.is_empty() {
+            let empty = service.outputs.take();
+            let output = std::mem::replace(&mut service.responder.out, empty);
+            let conn = service.table.get(token);
+            conn.set(Flag::Sending);
+            conn.progress = 0;
+            service.write_began(token, self.driver.now_ms());
+            self.driver.send(token, output);
+        }
+        self.settle(token);
+    }
+
+    /// A send has ended: the output comes back, and the connection goes on.
+    pub(crate) fn sent(&mut self, token: Token, output: Output, result: Result<(), SendError>) {
+        let len = output.len();
+        self.service.outputs.give(output);
+        let Some(conn) = self.service.table.find(token) else { return };
+        conn.unset(Flag::Sending);
+        if conn.phase == Phase::Closing {
+            return;
+        }
+        match result {
+            Ok(()) => self.service.counters.bytes_sent.add(len),
+            Err(error) => {
+                let broken = matches!(error, SendError::Broken(_));
+                self.service.counters.connections_broken.add(u64::from(broken));
+                // A file that fell short of its Content-Length: only a close tells the client.
+                return self.shut(token, CloseKind::Normal);
+            }
+        }
+        if conn.phase == Phase::Last {
+            return self.finish(token);
+        }
+        if conn.is_serving() && self.service.blocks.has_input(conn.block) {
+            self.service.queue(token);
+        }
+        self.service.reading_goes_on(token, self.driver.now_ms());
+        self.settle(token);
+    }
+
+    /// What holds between two turns of a connection: no block unless needed, an end that was seen is acted on.
+    fn settle(&mut self, token: Token) {
+        let conn = self.service.table.get(token);
+        if conn.block != NONE && !matches!(conn.phase, Phase::Head | Phase::Body) {
+            let block = self.service.blocks.take(&mut conn.block);
+            self.service.blocks.put(&mut conn.block, block, true);
+        }
+        self.unpause(token);
+        let conn = self.service.table.get(token);
+        if conn.has(Flag::ReadClosed) && conn.is_live() {
+            self.ended(token);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Why a server did not start, or did not end by plan.
+
+use std::fmt;
+use std::io;
+
+use shearwater_engine::{Failure, StartError};
+
+/// Displays as one sentence that says what happened and what to do.
+#[derive(Debug)]
+pub enum Error {
+    /// The address is none that a socket can be bound to.
+    Address {
+        /// As it was given.
+        given: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The server could not start.
+    Start(StartError),
+    /// The process's signals can't be handled.
+    Signals(io::Error),
+    /// A worker has failed.
+    Failed(Failure),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address { given, error } => {
+                write!(f, "{given:?} is no address to listen on ({error}): write it as 127.0.0.1:8080 or [::1]:8080")
+            }
+            Self::Start(error) => error.fmt(f),
+            Self::Signals(error) => write!(f, "can't handle SIGTERM and SIGINT: {error}"),
+            Self::Failed(failure) => failure.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<StartError> for Error {
+    fn from(error: StartError) -> Self {
+        Self::Start(error)
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}

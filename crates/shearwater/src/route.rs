@@ -1,0 +1,46 @@
+//! One route: a handler, and what becomes of its requests' bodies.
+
+use shearwater_engine::{BodyPolicy, BodySink, Request, Response};
+use shearwater_http1::Method;
+
+pub(crate) type Handler = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Sync>;
+type MakeSink = Box<dyn Fn() -> Box<dyn BodySink> + Send + Sync>;
+
+enum Body {
+    Discard,
+    Buffer { bytes_max: u64 },
+    Stream(MakeSink),
+}
+
+/// A handler for one method and path. Its requests' bodies are read and thrown away unless it says otherwise.
+pub struct Route {
+    pub(crate) method: Method,
+    pub(crate) handler: Handler,
+    body: Body,
+}
+
+impl Route {
+    pub(crate) fn new(method: Method, handler: Handler) -> Self {
+        Self { method, handler, body: Body::Discard }
+    }
+
+    /// Keeps the body, up to `bytes_max` bytes, for [`Request::body`]. A longer one is refused with `413`.
+    pub fn buffer(&mut self, bytes_max: u64) -> &mut Self {
+        self.body = Body::Buffer { bytes_max };
+        self
+    }
+
+    /// Hands each body, piece by piece, to a new sink, which then answers in the handler's place.
+    pub fn stream<S: BodySink + 'static>(&mut self, make: impl Fn() -> S + Send + Sync + 'static) -> &mut Self {
+        self.body = Body::Stream(Box::new(move || Box::new(make())));
+        self
+    }
+
+    pub(crate) fn body_policy(&self) -> BodyPolicy {
+        match &self.body {
+            Body::Discard => BodyPolicy::Discard,
+            Body::Buffer { bytes_max } => BodyPolicy::Buffer { bytes_max: *bytes_max },
+            Body::Stream(make) => BodyPolicy::Stream(make()),
+        }
+    }
+}
