@@ -1,2 +1,25 @@
-//! P.
-fn main(){}
+//! The program: arguments in, a running server out. Exit codes: 0 served and drained, 1 a worker failed, 2 could not start.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod banner;
+mod failure;
+mod run;
+mod site;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match run::run(&args::Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // With standard error closed the exit code has to do.
+            drop(writeln!(std::io::stderr(), "shearwater: {}", failure.sentence));
+            ExitCode::from(failure.code)
+        }
+    }
+}

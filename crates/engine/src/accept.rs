@@ -5,21 +5,9 @@ use shearwater_io::{AcceptError, CloseKind, Driver, Token};
 use crate::app::App;
 use crate::conn::{NONE, Phase};
 use crate::control::Notice;
+use crate::life::Accepting;
 use crate::limits::ACCEPT_RETRY_MS;
 use crate::worker::Worker;
-
-/// Whether connections are being accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Accepting {
-    /// Yes.
-    Open,
-    /// Not until a connection closes, or this time has come.
-    Paused { until_ms: u64 },
-    /// No more: the listeners are being emptied or closed.
-    Stopping,
-    /// The listeners are closed.
-    Stopped,
-}
 
 impl<D: Driver, A: App> Worker<D, A> {
     /// A connection has arrived.

@@ -30,7 +30,13 @@ impl<A: App> Service<A> {
     }
 
     /// The head is complete (the worker's own parser holds it), its body isn't: the block keeps the head meanwhile.
-    pub(crate) fn begin_body(&mut self, token: Token, head: &[u8], policy: BodyPolicy, has_begun: bool) -> Step {
+    pub(crate) fn begin_body(
+        &mut self,
+        token: Token,
+        head: &[u8],
+        policy: BodyPolicy,
+        has_begun: bool,
+    ) -> Step {
         let body_bytes_max = self.body_bytes_max(&policy);
         let conn = self.table.get(token);
         let mut block = self.blocks.take(&mut conn.block);

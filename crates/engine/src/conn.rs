@@ -1,6 +1,6 @@
 //! A connection's slot: all that an idle connection owns in a worker.
 
-use crate::wheel::{Node, UNLINKED};
+use crate::timer::{Node, UNLINKED};
 
 /// "No index": an absent block, address or neighbour.
 pub(crate) const NONE: u32 = u32::MAX;

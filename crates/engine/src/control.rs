@@ -53,21 +53,31 @@ impl fmt::Display for Notice {
         match self {
             Self::AcceptPaused { worker, error } => {
                 let why = match error {
-                    AcceptError::ProcessDescriptors => "its share of descriptors is used up (raise the limit: ulimit -n)",
+                    AcceptError::ProcessDescriptors => {
+                        "its share of descriptors is used up (raise the limit: ulimit -n)"
+                    }
                     AcceptError::SystemFiles => "the system has no file left (fs.file-max)",
                     AcceptError::Memory => "the system has no memory left for sockets",
                 };
-                write!(f, "worker {worker} accepts no connections for now: {why}; new ones wait in the kernel's queue")
+                write!(
+                    f,
+                    "worker {worker} accepts no connections for now: {why}; new ones wait in the kernel's queue"
+                )
             }
             Self::AcceptResumed { worker } => write!(f, "worker {worker} accepts connections again"),
             Self::HandlerPanicked { worker, message } => {
-                write!(f, "worker {worker}: a handler panicked ({message}); its client got a 500; later ones are only counted")
+                write!(
+                    f,
+                    "worker {worker}: a handler panicked ({message}); its client got a 500; later ones are only counted"
+                )
             }
             Self::HandlerMisbuilt { worker, message } => {
                 write!(f, "worker {worker}: {message}; its client got a 500; later ones are only counted")
             }
             Self::WorkerEnded { worker, error: None } => write!(f, "worker {worker} has ended"),
-            Self::WorkerEnded { worker, error: Some(error) } => write!(f, "worker {worker} has failed: {error}"),
+            Self::WorkerEnded { worker, error: Some(error) } => {
+                write!(f, "worker {worker} has failed: {error}")
+            }
         }
     }
 }

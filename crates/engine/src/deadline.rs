@@ -6,7 +6,8 @@ use crate::app::App;
 use crate::conn::{Flag, Phase};
 use crate::refuse::Refusal;
 use crate::service::Service;
-use crate::wheel::{Tick, coarse_tick_at, tick_at};
+use crate::timer::Tick;
+use crate::wheel::{coarse_tick_at, tick_at};
 use crate::worker::Worker;
 
 impl<A> Service<A> {

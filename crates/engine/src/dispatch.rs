@@ -117,7 +117,9 @@ impl<A: App> Service<A> {
                 self.refuse(token, Refusal::BodyTooLarge)
             }
             // The body is here as a whole: no need to keep anything.
-            (Framing::Length(len), BodyPolicy::Discard | BodyPolicy::Buffer { .. }) if len <= rest.len() as u64 => {
+            (Framing::Length(len), BodyPolicy::Discard | BodyPolicy::Buffer { .. })
+                if len <= rest.len() as u64 =>
+            {
                 let body = &rest[..len as usize];
                 let seen = if matches!(policy, BodyPolicy::Discard) { &[] } else { body };
                 let step = self.answer_head(token, bytes, seen, turn);

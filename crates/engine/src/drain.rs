@@ -2,23 +2,12 @@
 
 use shearwater_io::{CloseKind, Driver, Token};
 
-use crate::accept::Accepting;
 use crate::app::App;
 use crate::conn::{Conn, Phase};
 use crate::control::Order;
+use crate::life::{Accepting, Life};
 use crate::wheel::tick_at;
 use crate::worker::Worker;
-
-/// How far a worker has come towards its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// It serves.
-    Serving,
-    /// It answers what it has received, until this time.
-    Draining { until_ms: u64 },
-    /// It has closed everything and waits for the driver to say so.
-    Ending,
-}
 
 impl<D: Driver, A: App> Worker<D, A> {
     /// Someone has woken the worker: looks at the order in force.

@@ -74,7 +74,10 @@ impl Responder {
         let mut response = Response::new(&mut self.parts);
         response.status(status).text(why);
         self.parts.bytes.push(b'\n');
-        self.append(Asked { method: Method::Get, version: Version::Http11, keep_alive: false }, After::Linger);
+        self.append(
+            Asked { method: Method::Get, version: Version::Http11, keep_alive: false },
+            After::Linger,
+        );
     }
 
     /// Appends `100 Continue` (RFC 9110 section 10.1.1).

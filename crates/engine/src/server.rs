@@ -185,13 +185,16 @@ impl Server {
         let control = Arc::new(control);
         let make_app = Arc::new(make_app);
         let limits = Limits {
-            connections_max: connections_max(&self.options.limits, self.acceptance.descriptors, self.acceptance.workers),
+            connections_max: connections_max(
+                &self.options.limits,
+                self.acceptance.descriptors,
+                self.acceptance.workers,
+            ),
             ..self.options.limits
         };
         let first = Setup::new(0, limits, self.options.timeouts, Arc::clone(&control));
         let cores = os::cores();
-        let mut running =
-            Running { control, notices, threads: Vec::new(), acceptance: self.acceptance };
+        let mut running = Running { control, notices, threads: Vec::new(), acceptance: self.acceptance };
         for (worker, listeners) in self.listeners.into_iter().enumerate() {
             let setup = Setup { worker, ..first.clone() };
             let core = self.options.pin.then(|| cores[worker % cores.len()]);
@@ -290,7 +293,9 @@ impl std::error::Error for Failure {}
 fn choose_driver(choice: DriverChoice) -> Result<(&'static str, String), StartError> {
     let here = shearwater_io::poll::NAME;
     let missing = |wanted: &str, why: &str| {
-        Err(StartError::Driver { why: format!("driver {wanted} isn't there: {why}; --driver auto takes {here}") })
+        Err(StartError::Driver {
+            why: format!("driver {wanted} isn't there: {why}; --driver auto takes {here}"),
+        })
     };
     match choice {
         DriverChoice::Auto => Ok((here, "the readiness driver of this system".to_owned())),
@@ -304,19 +309,24 @@ fn choose_driver(choice: DriverChoice) -> Result<(&'static str, String), StartEr
 
 /// Connections that one worker may hold.
 fn connections_max(limits: &Limits, descriptors: DescriptorLimit, workers: usize) -> usize {
-    let for_connections = descriptors.soft_now.saturating_sub(DESCRIPTORS_RESERVED).max(descriptors.soft_now / 2);
+    let for_connections =
+        descriptors.soft_now.saturating_sub(DESCRIPTORS_RESERVED).max(descriptors.soft_now / 2);
     let share = usize::try_from(for_connections).unwrap_or(usize::MAX).div_ceil(workers);
     limits.connections_max.min(share).max(1)
 }
 
 /// Binds every address once per worker.
-fn bind_all(options: &Options, workers: usize) -> Result<(Vec<SocketAddr>, Vec<Vec<TcpListener>>), StartError> {
+fn bind_all(
+    options: &Options,
+    workers: usize,
+) -> Result<(Vec<SocketAddr>, Vec<Vec<TcpListener>>), StartError> {
     let mut addresses = Vec::new();
     let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
     for &wanted in &options.listen {
         let failed = |error| StartError::Bind { address: wanted, error };
         let address = probe(wanted).map_err(failed)?;
-        let how = ListenOptions { backlog: options.backlog, reuse_port: workers > 1, ..ListenOptions::default() };
+        let how =
+            ListenOptions { backlog: options.backlog, reuse_port: workers > 1, ..ListenOptions::default() };
         for of_worker in &mut listeners {
             of_worker.push(listen::bind(address, how).map_err(failed)?);
         }
@@ -363,7 +373,11 @@ fn spawn<A: App + 'static>(
 }
 
 /// What a worker's thread needs before it can serve.
-fn prepare(listeners: Vec<TcpListener>, options: PollOptions, core: Option<usize>) -> Result<Poll, StartError> {
+fn prepare(
+    listeners: Vec<TcpListener>,
+    options: PollOptions,
+    core: Option<usize>,
+) -> Result<Poll, StartError> {
     if let Some(core) = core {
         os::pin_to_core(core).map_err(StartError::Pin)?;
     }

@@ -56,7 +56,8 @@ impl Table {
 
     /// Tokens of all connections that `wanted` says yes to.
     pub(crate) fn tokens(&self, wanted: impl Fn(&Conn) -> bool) -> Vec<Token> {
-        let used = self.conns.iter().enumerate().filter(|(_, conn)| conn.phase != Phase::Free && wanted(conn));
+        let used =
+            self.conns.iter().enumerate().filter(|(_, conn)| conn.phase != Phase::Free && wanted(conn));
         used.map(|(slot, conn)| Token::new(slot as u32, conn.generation)).collect()
     }
 

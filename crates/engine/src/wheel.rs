@@ -5,29 +5,11 @@
 //! one store per request and no list work.
 
 use crate::conn::{Conn, NONE};
+use crate::timer::{Node, Tick, UNLINKED};
 
 /// Length of a tick.
 pub(crate) const TICK_MS: u64 = 256;
 const BUCKETS: usize = 256;
-/// The bucket of a connection that has no timer.
-pub(crate) const UNLINKED: u16 = u16::MAX;
-
-/// A deadline, in ticks since the worker's clock began.
-pub(crate) type Tick = u32;
-
-/// A connection's place in the wheel.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Node {
-    pub(crate) deadline: Tick,
-    next: u32,
-    prev: u32,
-}
-
-impl Node {
-    pub(crate) const fn unlinked() -> Self {
-        Self { deadline: 0, next: NONE, prev: NONE }
-    }
-}
 
 /// The wheel itself: the first connection of each bucket.
 pub(crate) struct Wheel {
@@ -40,7 +22,12 @@ pub(crate) struct Wheel {
 
 impl Wheel {
     pub(crate) fn new(now_ms: u64) -> Self {
-        Self { heads: [NONE; BUCKETS], occupied: [0; BUCKETS / 64], turned_to: tick_before(now_ms), linked: 0 }
+        Self {
+            heads: [NONE; BUCKETS],
+            occupied: [0; BUCKETS / 64],
+            turned_to: tick_before(now_ms),
+            linked: 0,
+        }
     }
 
     /// Connections that have a timer.

@@ -8,14 +8,13 @@ use std::time::Duration;
 use shearwater_http1::HeadParser;
 use shearwater_io::{Driver, Event};
 
-use crate::accept::Accepting;
 use crate::addresses::Addresses;
 use crate::app::App;
 use crate::block::Blocks;
 use crate::conn::Flag;
 use crate::control::Control;
 use crate::counters::Counters;
-use crate::drain::Life;
+use crate::life::{Accepting, Life};
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
 use crate::respond::Responder;

@@ -1,1 +1,16 @@
-//! Placeholder.
+//! Static files of one folder.
+//!
+//! [`Files::respond`] is the whole way: method → `resolve` (target to name) → open beneath the root, which nothing
+//! leaves → `conditional` (does the client have it?) → reply.
+
+#![forbid(unsafe_code)]
+
+mod conditional;
+mod files;
+mod media_type;
+mod redirect;
+mod resolve;
+mod validators;
+
+pub use files::{Files, Folder};
+pub use media_type::media_type;

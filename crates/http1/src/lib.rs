@@ -1,1 +1,52 @@
-//! Placeholder.
+//! Sans-IO HTTP/1.1, the server's side: bytes in, events out.
+//!
+//! [`HeadParser`] reads a request head, resuming where it stopped; [`BodyDecoder`] walks over the body that follows; [`encode`]
+//! writes responses. Nothing here owns a socket, a clock or a thread, and nothing allocates after [`HeadParser::new`].
+//!
+//! The same bytes give the same result however they are split: every refusal is tied to the byte that causes it (a forbidden control
+//! byte, the end of a faulty line, the first byte beyond a bound), so the first answer other than "more" never depends on how the
+//! network cut the stream.
+//!
+//! ```
+//! use shearwater_http1::{HeadLimits, HeadParser, Known, Parsed};
+//!
+//! let request = b"GET /a?b HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\n\r\n";
+//! let mut parser = HeadParser::new(HeadLimits::default());
+//! assert_eq!(parser.parse(&request[..20]), Ok(Parsed::Partial));
+//! assert_eq!(parser.parse(request), Ok(Parsed::Complete { head_len: request.len() }));
+//! let head = parser.head(request);
+//! assert_eq!((head.path(), head.query(), head.host()), ("/a", Some("b"), "example.org"));
+//! assert_eq!(head.field(Known::Accept), Some(&b"*/*"[..]));
+//! ```
+#![forbid(unsafe_code)]
+
+mod authority;
+mod body;
+mod class;
+mod connection;
+pub mod encode;
+mod fields;
+mod framing;
+mod head;
+mod known;
+mod limits;
+mod method;
+mod parser;
+mod reject;
+mod request_line;
+mod scan;
+mod span;
+mod target;
+
+pub use body::{BodyDecoder, BodyEvent, BodyStep};
+pub use connection::Expectation;
+pub use fields::Field;
+pub use framing::{Framing, content_length_allowed, response_has_body, status_has_body};
+pub use head::Head;
+pub use known::Known;
+pub use limits::{BodyLimits, HeadLimits, METHOD_BYTES_MAX};
+pub use method::Method;
+pub use parser::{HeadParser, Parsed};
+pub use reject::Reject;
+pub use request_line::Version;
+pub use target::Target;

@@ -68,7 +68,7 @@
 //! | verb | poll (epoll, kqueue) | sim |
 //! |---|---|---|
 //! | `wait` | one `epoll_wait` / `kevent` | none; moves the driven clock |
-//! | `next`: accepted | `accept4` until `EAGAIN` or the bound; registration once | takes a scripted connection |
+//! | `next`: accepted | `accept4` until `EAGAIN` or the bound; registration once | takes one from the queue, or a seeded failure |
 //! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | seeded length |
 //! | `send` | `send` / `sendmsg` / `sendfile` at once; parks on `EAGAIN`; owns the output until `Sent` | seeded length |
 //! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered | a flag |
@@ -80,8 +80,13 @@
 #![allow(unsafe_code)]
 
 mod contract;
+pub mod fs;
 pub mod limits;
+pub mod listen;
+pub mod os;
 mod output;
+pub mod poll;
+pub mod sim;
 
 pub use contract::{AcceptError, CloseKind, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker};
 pub use output::{FileSlice, Item, Mark, Output, Piece, Shared};

@@ -67,6 +67,18 @@ impl Item {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// What is left of it from `offset` on.
+    fn piece(&self, offset: u64) -> Piece<'_> {
+        match self {
+            Self::Shared(block) => Piece::Bytes(&block[offset as usize..]),
+            Self::File(slice) => Piece::File(FileSlice {
+                file: Rc::clone(&slice.file),
+                offset: slice.offset + offset,
+                len: slice.len - offset,
+            }),
+        }
+    }
 }
 
 /// A piece of an output from a given offset on: what a driver hands to the kernel next.
@@ -158,29 +170,55 @@ impl Output {
     /// The contiguous piece that starts at `offset`; `None` at the end.
     #[must_use]
     pub fn piece_at(&self, offset: u64) -> Option<Piece<'_>> {
-        let mut before = 0u64; // length of the items passed
-        let mut from = 0usize; // bytes passed
-        for (at, item) in &self.items {
-            if offset < before + *at as u64 {
-                let start = from.max((offset - before) as usize);
-                return Some(Piece::Bytes(&self.bytes[start..*at]));
+        self.pieces(offset).next()
+    }
+
+    /// All pieces from `offset` on, in order, none of them empty.
+    pub fn pieces(&self, offset: u64) -> impl Iterator<Item = Piece<'_>> {
+        Pieces { output: self, passed_bytes: 0, passed_items: 0, skip: offset }
+    }
+}
+
+/// Walks over an output.
+struct Pieces<'a> {
+    output: &'a Output,
+    passed_bytes: usize,
+    passed_items: usize,
+    /// What is still to be left out.
+    skip: u64,
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        loop {
+            let item = self.output.items.get(self.passed_items);
+            let until = item.map_or(self.output.bytes.len(), |(at, _)| *at);
+            if self.passed_bytes < until {
+                let bytes = &self.output.bytes[self.passed_bytes..until];
+                self.passed_bytes = until;
+                if let Some(from) = self.enter(bytes.len() as u64) {
+                    return Some(Piece::Bytes(&bytes[from as usize..]));
+                }
             }
-            from = *at;
-            let into = offset - before - *at as u64;
-            if into < item.len() {
-                return Some(match item {
-                    Item::Shared(block) => Piece::Bytes(&block[into as usize..]),
-                    Item::File(slice) => Piece::File(FileSlice {
-                        file: Rc::clone(&slice.file),
-                        offset: slice.offset + into,
-                        len: slice.len - into,
-                    }),
-                });
+            let (_, item) = item?;
+            self.passed_items += 1;
+            if let Some(from) = self.enter(item.len()) {
+                return Some(item.piece(from));
             }
-            before += item.len();
         }
-        let start = usize::try_from(offset - before).ok()?;
-        (start < self.bytes.len()).then(|| Piece::Bytes(&self.bytes[start..]))
+    }
+}
+
+impl Pieces<'_> {
+    /// Where to begin in a stretch of `len` bytes; `None` where all of it is left out.
+    fn enter(&mut self, len: u64) -> Option<u64> {
+        if self.skip >= len {
+            self.skip -= len;
+            return None;
+        }
+        Some(std::mem::take(&mut self.skip))
     }
 }
 

@@ -12,7 +12,8 @@ const ECHO_BYTES_MAX: u64 = 1024 * 1024;
 fn main() -> Result<(), shearwater::Error> {
     let listen = std::env::var("SHEARWATER_LISTEN").unwrap_or_else(|_| "127.0.0.1:8080".to_owned());
     let defaults = (Limits::default(), Timeouts::default());
-    let limits = Limits { body_bytes_max: number("SHEARWATER_BODY_MAX", defaults.0.body_bytes_max), ..defaults.0 };
+    let limits =
+        Limits { body_bytes_max: number("SHEARWATER_BODY_MAX", defaults.0.body_bytes_max), ..defaults.0 };
     let timeouts = Timeouts {
         first_head_ms: number("SHEARWATER_HEADER_TIMEOUT_MS", defaults.1.first_head_ms),
         head_ms: number("SHEARWATER_HEADER_TIMEOUT_MS", defaults.1.head_ms),

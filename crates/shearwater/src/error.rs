@@ -27,7 +27,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address { given, error } => {
-                write!(f, "{given:?} is no address to listen on ({error}): write it as 127.0.0.1:8080 or [::1]:8080")
+                write!(
+                    f,
+                    "{given:?} is no address to listen on ({error}): write it as 127.0.0.1:8080 or [::1]:8080"
+                )
             }
             Self::Start(error) => error.fmt(f),
             Self::Signals(error) => write!(f, "can't handle SIGTERM and SIGINT: {error}"),

@@ -31,7 +31,10 @@ impl Route {
     }
 
     /// Hands each body, piece by piece, to a new sink, which then answers in the handler's place.
-    pub fn stream<S: BodySink + 'static>(&mut self, make: impl Fn() -> S + Send + Sync + 'static) -> &mut Self {
+    pub fn stream<S: BodySink + 'static>(
+        &mut self,
+        make: impl Fn() -> S + Send + Sync + 'static,
+    ) -> &mut Self {
         self.body = Body::Stream(Box::new(move || Box::new(make())));
         self
     }

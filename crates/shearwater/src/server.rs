@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shearwater_engine::{
-    Acceptance, BodyPolicy, Control, DriverChoice, Limits, Notice, Options, Request, Response, Summary, Timeouts,
+    Acceptance, BodyPolicy, Control, DriverChoice, Limits, Notice, Options, Request, Response, Summary,
+    Timeouts,
 };
 use shearwater_http1::Head;
 

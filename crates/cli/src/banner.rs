@@ -1,0 +1,133 @@
+//! The block that is printed at start: where, what, how, and what the kernel holds back.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::net::{IpAddr, SocketAddr};
+
+use shearwater::Acceptance;
+
+use crate::site::Site;
+
+/// The whole block, ending with a blank line.
+pub(crate) fn start(site: &Site, acceptance: &Acceptance) -> String {
+    let style = Style::of_stdout();
+    let mut block = format!("{}Shearwater {}{}\n", style.bold, env!("CARGO_PKG_VERSION"), style.plain);
+    for address in &acceptance.addresses {
+        line(&mut block, "URL", &format!("{}{}{}", style.link, url(*address), style.plain));
+    }
+    line(&mut block, "serves", &served(site));
+    line(&mut block, "driver", &format!("{} ({})", acceptance.driver, acceptance.driver_reason));
+    line(&mut block, "workers", &acceptance.workers.to_string());
+    line(&mut block, "descriptors", &descriptors(acceptance));
+    for held_back in held_back(acceptance) {
+        line(&mut block, "held back", &held_back);
+    }
+    block.push_str("  Ctrl-C ends it when every request is answered; twice: at once.\n\n");
+    block
+}
+
+fn line(block: &mut String, name: &str, value: &str) {
+    // Writing to a string can't fail.
+    let _ = writeln!(block, "  {name:<12} {value}");
+}
+
+/// A URL that can be clicked: an address that means "all" is shown as this machine's own.
+fn url(address: SocketAddr) -> String {
+    let host = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => "127.0.0.1".to_owned(),
+        IpAddr::V6(ip) if ip.is_unspecified() => "[::1]".to_owned(),
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    let everyone = if address.ip().is_unspecified() { "  (on every address of this machine)" } else { "" };
+    match address.port() {
+        80 => format!("http://{host}/{everyone}"),
+        port => format!("http://{host}:{port}/{everyone}"),
+    }
+}
+
+fn served(site: &Site) -> String {
+    match site {
+        Site::Folder { path, .. } => path.display().to_string(),
+        Site::Welcome => "a welcome page: name a folder, or make one called public here".to_owned(),
+    }
+}
+
+fn descriptors(acceptance: &Acceptance) -> String {
+    let limit = acceptance.descriptors;
+    let found = if limit.soft_now > limit.soft_before {
+        format!("limit raised from {} to {}", grouped(limit.soft_before), grouped(limit.soft_now))
+    } else {
+        format!("limit {}", grouped(limit.soft_now))
+    };
+    format!("{found}: up to {} connections", grouped(acceptance.connections_max as u64))
+}
+
+/// What the kernel would hold back at the load that was configured.
+fn held_back(acceptance: &Acceptance) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(max) = acceptance.backlog_max.filter(|&max| max < acceptance.backlog) {
+        let (asked, max) = (grouped(u64::from(acceptance.backlog)), grouped(u64::from(max)));
+        lines.push(format!("accept queue: {asked} asked, {max} given (sysctl net.core.somaxconn)"));
+    }
+    if acceptance.descriptors.hard < COMFORTABLE_DESCRIPTORS {
+        let hard = grouped(acceptance.descriptors.hard);
+        lines.push(format!(
+            "connections: the hard limit of descriptors is {hard} (ulimit -Hn, or LimitNOFILE=)"
+        ));
+    }
+    lines
+}
+
+/// Below this hard limit of descriptors the operator is told.
+const COMFORTABLE_DESCRIPTORS: u64 = 65_536;
+
+/// A number with its thousands apart.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Colours, on a terminal that wants them.
+struct Style {
+    bold: &'static str,
+    link: &'static str,
+    plain: &'static str,
+}
+
+impl Style {
+    fn of_stdout() -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        if wanted && std::io::stdout().is_terminal() {
+            Self { bold: "\x1b[1m", link: "\x1b[4;36m", plain: "\x1b[0m" }
+        } else {
+            Self { bold: "", link: "", plain: "" }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{grouped, url};
+
+    #[test]
+    fn numbers_and_urls_read_well() {
+        assert_eq!(
+            [0, 999, 1000, 19_744, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "19,744", "1,234,567"]
+        );
+        assert_eq!(url(([127, 0, 0, 1], 8080).into()), "http://127.0.0.1:8080/");
+        assert_eq!(url(([10, 0, 0, 1], 80).into()), "http://10.0.0.1/");
+        assert_eq!(
+            url("[::]:81".parse().expect("an address")),
+            "http://[::1]:81/  (on every address of this machine)"
+        );
+    }
+}

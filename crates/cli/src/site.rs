@@ -1,0 +1,91 @@
+//! What is served: a folder, or the welcome page.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use shearwater::{Method, Request, Response, Service};
+use shearwater_files::{Files, Folder};
+
+use crate::failure::Failure;
+
+/// Served without an argument where it exists.
+const DEFAULT_FOLDER: &str = "public";
+
+const WELCOME: &[u8] = include_bytes!("welcome.html");
+
+/// What is served, before any worker has started.
+#[derive(Debug, Clone)]
+pub(crate) enum Site {
+    /// The files of a folder.
+    Folder {
+        /// As the operator knows it.
+        path: PathBuf,
+        /// The folder itself.
+        folder: Folder,
+    },
+    /// The page that is part of the program.
+    Welcome,
+}
+
+impl Site {
+    /// Opens the folder that was asked for, or settles what is served without one.
+    pub(crate) fn open(asked: Option<&Path>) -> Result<Self, Failure> {
+        match asked {
+            Some(path) => Self::folder(path),
+            None if Path::new(DEFAULT_FOLDER).is_dir() => Self::folder(Path::new(DEFAULT_FOLDER)),
+            None => Ok(Self::Welcome),
+        }
+    }
+
+    fn folder(path: &Path) -> Result<Self, Failure> {
+        let refused = |error: io::Error| Failure::start(refusal(path, &error));
+        let folder = Folder::open(path).map_err(refused)?;
+        let path = path.canonicalize().map_err(refused)?;
+        Ok(Self::Folder { path, folder })
+    }
+
+    /// The site as one worker serves it.
+    pub(crate) fn service(&self) -> SiteService {
+        match self {
+            Self::Folder { folder, .. } => SiteService::Files(folder.files()),
+            Self::Welcome => SiteService::Welcome,
+        }
+    }
+}
+
+/// Why a folder can't be served, and what to do.
+fn refusal(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no folder {path}: name one that exists"),
+        io::ErrorKind::NotADirectory => format!("{path} is a file: name the folder that it is in"),
+        io::ErrorKind::PermissionDenied => format!("{path} may not be read by this user"),
+        _ => format!("{path} can't be opened: {error}"),
+    }
+}
+
+/// Answers for one worker.
+pub(crate) enum SiteService {
+    Files(Files),
+    Welcome,
+}
+
+impl Service for SiteService {
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        match self {
+            Self::Files(files) => files.respond(request, response),
+            Self::Welcome => welcome(request, response),
+        }
+    }
+}
+
+fn welcome(request: &Request<'_>, response: &mut Response<'_>) {
+    match (request.method(), request.path()) {
+        (Method::Get | Method::Head, "/") => {
+            response.content_type("text/html; charset=utf-8").body_static(WELCOME)
+        }
+        (Method::Get | Method::Head, _) => response.status(404).text("Not Found\n"),
+        (Method::Options, _) => response.status(204).field("Allow", "GET, HEAD, OPTIONS"),
+        _ => response.status(405).field("Allow", "GET, HEAD, OPTIONS").text("Method Not Allowed\n"),
+    };
+}

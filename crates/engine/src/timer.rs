@@ -1,0 +1,24 @@
+//! A connection's timer: its deadline, and its place among those of the same tick (see `wheel`).
+
+/// A deadline, in ticks since the worker's clock began.
+pub(crate) type Tick = u32;
+
+/// The bucket of a connection that has no timer.
+pub(crate) const UNLINKED: u16 = u16::MAX;
+
+/// No neighbour.
+const NONE: u32 = u32::MAX;
+
+/// A connection's place in the wheel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Node {
+    pub(crate) deadline: Tick,
+    pub(crate) next: u32,
+    pub(crate) prev: u32,
+}
+
+impl Node {
+    pub(crate) const fn unlinked() -> Self {
+        Self { deadline: 0, next: NONE, prev: NONE }
+    }
+}

@@ -1,0 +1,123 @@
+//! Answers requests with the files of a folder.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+use shearwater::{FileSlice, Method, Request, Response};
+use shearwater_io::fs::{Kind, OpenError, Opened, Root};
+
+use crate::conditional::{self, Outcome};
+use crate::media_type::media_type;
+use crate::redirect;
+use crate::resolve::{self, BadPath};
+use crate::validators::Validators;
+
+/// What a directory is answered with.
+const INDEX: &[u8] = b"index.html";
+
+/// The methods that files have (RFC 9110 section 10.2.1).
+const ALLOW: &str = "GET, HEAD, OPTIONS";
+
+/// An open folder, to be shared by the workers.
+///
+/// Nothing outside of it is ever sent: names are resolved by the kernel beneath it, symbolic links that lead out are
+/// refused, and so are devices, pipes and sockets.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    root: Root,
+}
+
+impl Folder {
+    /// Opens the folder. It stays this folder even if it is renamed later.
+    ///
+    /// # Errors
+    /// Where there is no folder, or it may not be read.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { root: Root::open(path)? })
+    }
+
+    /// The folder's files, for one worker.
+    #[must_use]
+    pub fn files(&self) -> Files {
+        Files { root: self.root.clone(), name: RefCell::default() }
+    }
+}
+
+/// The files of a folder, as one worker serves them.
+pub struct Files {
+    root: Root,
+    /// The name at hand; kept for its memory.
+    name: RefCell<Vec<u8>>,
+}
+
+impl Files {
+    /// Answers `GET` and `HEAD` with a file, its folder's index, a redirect to the folder's own name, `304`, or an error;
+    /// `OPTIONS` with `Allow`; other methods with `405`.
+    pub fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        match request.method() {
+            Method::Get | Method::Head => self.respond_file(request, response),
+            Method::Options => {
+                response.status(204).field("Allow", ALLOW);
+            }
+            _ => {
+                response.status(405).field("Allow", ALLOW).text("Method Not Allowed\n");
+            }
+        }
+    }
+
+    fn respond_file(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        let mut name = self.name.borrow_mut();
+        match resolve::resolve(request.path(), &mut name) {
+            Ok(resolve::Shape::File) => {}
+            Ok(resolve::Shape::Directory) => name.extend_from_slice(INDEX),
+            Err(bad) => return refuse_path(bad, response),
+        }
+        match self.root.open_beneath(&name) {
+            Ok(Opened { kind: Kind::Directory, .. }) => redirect::to_directory(request, response),
+            Ok(opened) => reply(opened, &name, request, response),
+            Err(error) => refuse_open(&error, response),
+        }
+    }
+}
+
+/// Sends the file, or says that the client has it.
+fn reply(opened: Opened, name: &[u8], request: &Request<'_>, response: &mut Response<'_>) {
+    let validators = Validators::of(&opened.meta, request.unix_seconds());
+    response.field("ETag", validators.etag()).field("Last-Modified", validators.last_modified());
+    match conditional::evaluate(&request.head(), &validators) {
+        Outcome::NotModified => {
+            response.status(304);
+        }
+        Outcome::Send => {
+            response.content_type(media_type(name));
+            response.body_file(FileSlice { file: Rc::new(opened.file), offset: 0, len: opened.meta.len });
+        }
+    }
+}
+
+fn refuse_path(bad: BadPath, response: &mut Response<'_>) {
+    match bad {
+        BadPath::Escape => {
+            response.status(400).text("A percent sign is followed by two hexadecimal digits.\n")
+        }
+        BadPath::Dots => response.status(400).text("A path with . or .. in it is not resolved here.\n"),
+        BadPath::NoName => response.status(404).text("Not Found\n"),
+    };
+}
+
+fn refuse_open(error: &OpenError, response: &mut Response<'_>) {
+    match error {
+        OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks => {
+            response.status(404).text("Not Found\n")
+        }
+        OpenError::Forbidden | OpenError::Escapes | OpenError::NotPlain => {
+            response.status(403).text("Forbidden\n")
+        }
+        OpenError::Descriptors => {
+            response.status(503).field("Retry-After", "1").text("Too many files are open. Try again.\n")
+        }
+        OpenError::Other(_) => response.status(500).text("The file can't be read.\n"),
+    };
+}

@@ -1,0 +1,87 @@
+//! Hosts and ports: `uri-host [ ":" port ]` (RFC 9110 4.1 and 7.2, RFC 3986 3.2).
+
+use crate::class;
+use std::net::Ipv6Addr;
+
+/// A non-empty host with an optional port. User information is no part of it: a `@` is refused (RFC 9110 4.2.4).
+pub(crate) fn is_host_and_optional_port(authority: &[u8]) -> bool {
+    match split(authority) {
+        Some((host, None)) => is_host(host),
+        Some((host, Some(port))) => is_host(host) && (port.is_empty() || port_number(port).is_some()),
+        None => false,
+    }
+}
+
+/// A host and a port other than 0: what CONNECT asks for (RFC 9110 9.3.6).
+pub(crate) fn is_host_and_port(authority: &[u8]) -> bool {
+    match split(authority) {
+        Some((host, Some(port))) => is_host(host) && port_number(port).is_some_and(|number| number != 0),
+        _ => false,
+    }
+}
+
+/// The host and, if there is a colon after it, the port. `None` if an IP literal is not closed or followed by something else.
+pub(crate) fn split(authority: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    let host_len = match authority.first() {
+        Some(b'[') => authority.iter().position(|&byte| byte == b']')? + 1,
+        _ => authority.iter().position(|&byte| byte == b':').unwrap_or(authority.len()),
+    };
+    match authority[host_len..].split_first() {
+        None => Some((authority, None)),
+        Some((b':', port)) => Some((&authority[..host_len], Some(port))),
+        Some(_) => None,
+    }
+}
+
+fn is_host(host: &[u8]) -> bool {
+    match host {
+        [b'[', literal @ .., b']'] => is_ip_literal(literal),
+        _ => !host.is_empty() && is_reg_name(host),
+    }
+}
+
+/// `IPv6address` or `IPvFuture`.
+fn is_ip_literal(literal: &[u8]) -> bool {
+    match literal {
+        [b'v' | b'V', future @ ..] => is_ip_future(future),
+        _ => std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok()),
+    }
+}
+
+/// `IPvFuture` after its `v`: 1*HEXDIG "." 1*( unreserved / sub-delims / ":" ).
+fn is_ip_future(future: &[u8]) -> bool {
+    let digits = future.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    match &future[digits..] {
+        [b'.', address @ ..] => {
+            digits > 0
+                && !address.is_empty()
+                && address.iter().all(|&byte| byte == b':' || class::is_reg_name_byte(byte))
+        }
+        _ => false,
+    }
+}
+
+/// `reg-name`, which an IPv4 address is too.
+fn is_reg_name(mut name: &[u8]) -> bool {
+    loop {
+        match name {
+            [] => return true,
+            [b'%', high, low, rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                name = rest;
+            }
+            [byte, rest @ ..] if class::is_reg_name_byte(*byte) => name = rest,
+            _ => return false,
+        }
+    }
+}
+
+/// The number of a port: decimal digits, at most 65,535.
+fn port_number(port: &[u8]) -> Option<u16> {
+    if port.is_empty() {
+        return None;
+    }
+    port.iter().try_fold(0u16, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u16::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}

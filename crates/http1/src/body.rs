@@ -1,0 +1,233 @@
+//! The body decoder: walks over the bytes behind a head and says what they are.
+//!
+//! Each byte is looked at once and consumed as it comes; the decoder never asks to see a byte again. Its refusals depend on the
+//! bytes alone, never on how they were split.
+
+use crate::{BodyLimits, Framing, Reject, class};
+
+/// The state of one body. Small enough to be kept per connection; copying it forks the walk.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyDecoder {
+    /// Bytes left of the content or of the current chunk; while a size is being read, the size so far.
+    remaining: u64,
+    trailer_bytes: u32,
+    trailer_bytes_max: u32,
+    /// Bytes of the current chunk's size line.
+    line_bytes: u16,
+    chunk_line_bytes_max: u16,
+    trailers: u16,
+    trailers_max: u16,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Content of known length.
+    Length,
+    /// Before a chunk size's first digit.
+    SizeStart,
+    /// Within a chunk size.
+    Size,
+    /// Whitespace behind a chunk size: an extension must follow.
+    SizeBlank,
+    Extension,
+    /// The LF of a size line is due.
+    SizeLf,
+    ChunkData,
+    /// The CR behind a chunk's data is due, then its LF.
+    ChunkCr,
+    ChunkLf,
+    /// Before a trailer line's first byte, or the CR of the empty line.
+    TrailerStart,
+    TrailerName,
+    TrailerValue,
+    TrailerLf,
+    /// The LF of the empty line is due.
+    EndLf,
+    Done,
+}
+
+/// One step of the walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyStep<'a> {
+    /// How many bytes of the input are dealt with. Content and trailers in the event are among them.
+    pub consumed: usize,
+    /// What was found.
+    pub event: BodyEvent<'a>,
+}
+
+/// What was found in a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyEvent<'a> {
+    /// Content, never empty. How content is cut into events has no meaning.
+    Data(&'a [u8]),
+    /// Bytes of the trailer section in order, never empty: field lines with their CRLFs, without the empty line at the end. An event
+    /// may end anywhere in a line; the section is whole when [`BodyEvent::Done`] comes. Trailers are not merged into the head's
+    /// fields, and may be dropped (RFC 9110 6.5.1).
+    Trailer(&'a [u8]),
+    /// All input is consumed, and the body goes on.
+    More,
+    /// The body has ended. What is not consumed belongs to the next request.
+    Done,
+}
+
+impl BodyDecoder {
+    /// A decoder for one body.
+    pub fn new(framing: Framing, limits: BodyLimits) -> Self {
+        let (state, remaining) = match framing {
+            Framing::None | Framing::Length(0) => (State::Done, 0),
+            Framing::Length(length) => (State::Length, length),
+            Framing::Chunked => (State::SizeStart, 0),
+        };
+        Self {
+            remaining,
+            trailer_bytes: 0,
+            trailer_bytes_max: limits.trailer_bytes_max,
+            line_bytes: 0,
+            chunk_line_bytes_max: limits.chunk_line_bytes_max,
+            trailers: 0,
+            trailers_max: limits.trailers_max,
+            state,
+        }
+    }
+
+    /// Whether the body has ended.
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Takes the next step. Call again with what is not consumed until the event is [`BodyEvent::More`] or [`BodyEvent::Done`].
+    ///
+    /// # Errors
+    /// The reason why this is no acceptable body. Everything before the faulty byte has been reported by then.
+    pub fn decode<'a>(&mut self, input: &'a [u8]) -> Result<BodyStep<'a>, Reject> {
+        let mut consumed = 0;
+        while let Some(&byte) = input.get(consumed) {
+            match self.state {
+                State::Done => break,
+                State::Length | State::ChunkData => return Ok(self.take_data(input, consumed)),
+                State::TrailerStart if byte != b'\r' => return self.take_trailers(input, consumed),
+                State::TrailerName | State::TrailerValue | State::TrailerLf => {
+                    return self.take_trailers(input, consumed);
+                }
+                _ => self.state = self.after_framing_byte(byte)?,
+            }
+            consumed += 1;
+        }
+        let event = if self.is_done() { BodyEvent::Done } else { BodyEvent::More };
+        Ok(BodyStep { consumed, event })
+    }
+
+    /// As much content as there is at `start`.
+    fn take_data<'a>(&mut self, input: &'a [u8], start: usize) -> BodyStep<'a> {
+        let available = &input[start..];
+        let length =
+            usize::try_from(self.remaining).map_or(available.len(), |left| left.min(available.len()));
+        self.remaining -= length as u64;
+        if self.remaining == 0 {
+            self.state = if self.state == State::Length { State::Done } else { State::ChunkCr };
+        }
+        BodyStep { consumed: start + length, event: BodyEvent::Data(&available[..length]) }
+    }
+
+    /// The state after a byte that belongs to the chunks' framing (RFC 9112 7.1).
+    fn after_framing_byte(&mut self, byte: u8) -> Result<State, Reject> {
+        match (self.state, byte) {
+            (State::SizeStart | State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                self.after_size_digit(byte)
+            }
+            (State::SizeStart | State::Size | State::SizeBlank | State::Extension, b'\n') => {
+                Err(Reject::BareLf)
+            }
+            (State::SizeStart, _) => Err(Reject::InvalidChunkSize),
+            (State::Size | State::Extension, b'\r') => Ok(State::SizeLf),
+            (State::Size | State::SizeBlank, b' ' | b'\t') => self.within_line(State::SizeBlank),
+            (State::Size | State::SizeBlank, b';') => self.within_line(State::Extension),
+            (State::Size, _) => Err(Reject::InvalidChunkSize),
+            (State::Extension, _) if class::is_field_value_byte(byte) => self.within_line(State::Extension),
+            (State::Extension | State::SizeBlank, _) => Err(Reject::InvalidChunkExtension),
+            (State::SizeLf, b'\n') => Ok(self.after_size_line()),
+            (State::ChunkCr, b'\r') => Ok(State::ChunkLf),
+            (State::ChunkLf, b'\n') => Ok(State::SizeStart),
+            (State::ChunkCr | State::ChunkLf, _) => Err(Reject::MissingChunkEnd),
+            (State::TrailerStart, _) => Ok(State::EndLf),
+            (State::EndLf, b'\n') => Ok(State::Done),
+            (State::SizeLf | State::EndLf, _) => Err(Reject::BareCr),
+            _ => unreachable!("data, trailers and the end are taken by decode"),
+        }
+    }
+
+    /// Counts one more byte of a size line.
+    fn within_line(&mut self, next: State) -> Result<State, Reject> {
+        if self.line_bytes >= self.chunk_line_bytes_max {
+            return Err(Reject::ChunkLineTooLong);
+        }
+        self.line_bytes += 1;
+        Ok(next)
+    }
+
+    fn after_size_digit(&mut self, byte: u8) -> Result<State, Reject> {
+        let next = self.within_line(State::Size)?;
+        if self.remaining > u64::MAX >> 4 {
+            return Err(Reject::ChunkSizeOverflow);
+        }
+        self.remaining = self.remaining << 4 | u64::from(hex_value(byte));
+        Ok(next)
+    }
+
+    fn after_size_line(&mut self) -> State {
+        self.line_bytes = 0;
+        if self.remaining == 0 { State::TrailerStart } else { State::ChunkData }
+    }
+
+    /// As much of the trailer lines as there is at `start`. A faulty byte is reported once everything before it was.
+    fn take_trailers<'a>(&mut self, input: &'a [u8], start: usize) -> Result<BodyStep<'a>, Reject> {
+        let mut end = start;
+        while let Some(&byte) = input.get(end) {
+            if self.state == State::TrailerStart && byte == b'\r' {
+                break;
+            }
+            match self.after_trailer_byte(byte) {
+                Ok(state) => self.state = state,
+                Err(reject) if end == start => return Err(reject),
+                Err(_) => break,
+            }
+            self.trailer_bytes += 1;
+            end += 1;
+        }
+        Ok(BodyStep { consumed: end, event: BodyEvent::Trailer(&input[start..end]) })
+    }
+
+    /// The state after a byte of a trailer line (RFC 9112 7.1.2). Nothing but the count of lines changes here, and only when the
+    /// byte is accepted.
+    fn after_trailer_byte(&mut self, byte: u8) -> Result<State, Reject> {
+        if self.trailer_bytes >= self.trailer_bytes_max {
+            return Err(Reject::TrailersTooLarge);
+        }
+        match (self.state, byte) {
+            (State::TrailerStart, _) if self.trailers >= self.trailers_max => Err(Reject::TooManyTrailers),
+            (State::TrailerStart, b' ' | b'\t') => Err(Reject::ObsFold),
+            (State::TrailerStart, _) if class::is_token_byte(byte) => {
+                self.trailers += 1;
+                Ok(State::TrailerName)
+            }
+            (State::TrailerName, b':') => Ok(State::TrailerValue),
+            (State::TrailerName, _) if class::is_token_byte(byte) => Ok(State::TrailerName),
+            (State::TrailerName, b' ' | b'\t') => Err(Reject::SpaceBeforeColon),
+            (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
+            (State::TrailerValue, _) if class::is_field_value_byte(byte) => Ok(State::TrailerValue),
+            (State::TrailerLf, b'\n') => Ok(State::TrailerStart),
+            (State::TrailerLf, _) => Err(Reject::BareCr),
+            (_, b'\n') => Err(Reject::BareLf),
+            _ => Err(Reject::InvalidTrailer),
+        }
+    }
+}
+
+/// The value of a hexadecimal digit.
+fn hex_value(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
+}

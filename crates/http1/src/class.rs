@@ -1,0 +1,99 @@
+//! Which bytes may stand where: the character classes of RFC 9110 and RFC 3986 as one table.
+
+const TOKEN: u8 = 1;
+const TARGET: u8 = 2;
+const FIELD_VALUE: u8 = 4;
+const REG_NAME: u8 = 8;
+
+static CLASSES: [u8; 256] = classes();
+
+const fn classes() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut code = 0;
+    while code < table.len() {
+        table[code] = classes_of(code as u8);
+        code += 1;
+    }
+    table
+}
+
+const fn classes_of(byte: u8) -> u8 {
+    let mut classes = 0;
+    let alphanumeric = byte.is_ascii_alphanumeric();
+    if alphanumeric || is_one_of(byte, b"!#$%&'*+-.^_`|~") {
+        classes |= TOKEN;
+    }
+    if byte.is_ascii_graphic() && byte != b'#' {
+        classes |= TARGET;
+    }
+    if byte == b'\t' || (byte >= b' ' && byte != 0x7F) {
+        classes |= FIELD_VALUE;
+    }
+    if alphanumeric || is_one_of(byte, b"-._~!$&'()*+,;=") {
+        classes |= REG_NAME;
+    }
+    classes
+}
+
+const fn is_one_of(byte: u8, set: &[u8]) -> bool {
+    let mut index = 0;
+    while index < set.len() {
+        if set[index] == byte {
+            return true;
+        }
+        index += 1;
+    }
+    false
+}
+
+/// `tchar` (RFC 9110 5.6.2).
+#[inline]
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    CLASSES[byte as usize] & TOKEN != 0
+}
+
+/// `token` = 1*tchar (RFC 9110 5.6.2).
+#[inline]
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
+}
+
+/// A visible ASCII character other than `#`: a fragment never belongs in a request target (RFC 9112 3.2).
+#[inline]
+pub(crate) fn is_target_byte(byte: u8) -> bool {
+    CLASSES[byte as usize] & TARGET != 0
+}
+
+/// VCHAR, SP, HTAB or obs-text (RFC 9110 5.5).
+#[inline]
+pub(crate) fn is_field_value_byte(byte: u8) -> bool {
+    CLASSES[byte as usize] & FIELD_VALUE != 0
+}
+
+/// `unreserved` or `sub-delims`: `reg-name` (RFC 3986 3.2.2) without its percent-encoded octets.
+#[inline]
+pub(crate) fn is_reg_name_byte(byte: u8) -> bool {
+    CLASSES[byte as usize] & REG_NAME != 0
+}
+
+/// SP or HTAB, the bytes of OWS and BWS (RFC 9110 5.6.3).
+#[inline]
+pub(crate) fn is_blank(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+/// `bytes` without the OWS around it.
+#[inline]
+pub(crate) fn trim_blanks(mut bytes: &[u8]) -> &[u8] {
+    while let [first, rest @ ..] = bytes
+        && is_blank(*first)
+    {
+        bytes = rest;
+    }
+    while let [rest @ .., last] = bytes
+        && is_blank(*last)
+    {
+        bytes = rest;
+    }
+    bytes
+}

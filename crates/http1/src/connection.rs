@@ -1,0 +1,51 @@
+//! What a request asks of its connection: to stay open, and to be told to go on (RFC 9112 9.3, RFC 9110 10.1.1).
+
+use crate::fields::FieldTable;
+use crate::{Known, Version, class};
+
+/// What the client expects before it sends the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expectation {
+    /// Nothing.
+    None,
+    /// A `100 Continue`, or a final answer.
+    Continue,
+    /// Something that is not known; the answer may be 417.
+    Unknown,
+}
+
+/// Whether the connection may carry another request. `close` wins over `keep-alive`.
+pub(crate) fn keep_alive(bytes: &[u8], fields: &FieldTable, version: Version) -> bool {
+    let mut keep_alive = version == Version::Http11;
+    for option in elements(bytes, fields, Known::Connection) {
+        if option.eq_ignore_ascii_case(b"close") {
+            return false;
+        }
+        keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+    }
+    keep_alive
+}
+
+/// The expectation. HTTP/1.0 has none: its `Expect` is ignored.
+pub(crate) fn expectation(bytes: &[u8], fields: &FieldTable, version: Version) -> Expectation {
+    if version == Version::Http10 {
+        return Expectation::None;
+    }
+    let mut expectation = Expectation::None;
+    for element in elements(bytes, fields, Known::Expect) {
+        if !element.eq_ignore_ascii_case(b"100-continue") {
+            return Expectation::Unknown;
+        }
+        expectation = Expectation::Continue;
+    }
+    expectation
+}
+
+/// The elements of a list field over all its lines; empty elements are skipped (RFC 9110 5.6.1).
+fn elements<'a>(bytes: &'a [u8], fields: &'a FieldTable, known: Known) -> impl Iterator<Item = &'a [u8]> {
+    fields
+        .all(known)
+        .flat_map(|field| field.value.bytes(bytes).split(|&byte| byte == b','))
+        .map(class::trim_blanks)
+        .filter(|element| !element.is_empty())
+}

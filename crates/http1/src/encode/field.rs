@@ -1,0 +1,70 @@
+//! Field lines of a response.
+
+use super::number::decimal;
+use crate::{class, scan};
+use std::fmt;
+
+/// Why a field was not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadField {
+    /// The name is not a token (RFC 9110 5.1).
+    Name,
+    /// The value has a CR, LF, NUL or another control character (RFC 9110 5.5).
+    Value,
+}
+
+impl fmt::Display for BadField {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Name => "A field name is not a token.",
+            Self::Value => "A field value contains a control character.",
+        })
+    }
+}
+
+impl std::error::Error for BadField {}
+
+/// Appends a field line. Fields that decide where a message ends are written by [`content_length`] and [`chunked`].
+///
+/// # Errors
+/// If name or value could not be read back as one field; then nothing is written.
+pub fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), BadField> {
+    if !class::is_token(name.as_bytes()) {
+        return Err(BadField::Name);
+    }
+    if scan::control(value).is_some() {
+        return Err(BadField::Value);
+    }
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+    Ok(())
+}
+
+/// Appends `Content-Length`, in bytes.
+pub fn content_length(out: &mut Vec<u8>, length: u64) {
+    out.extend_from_slice(b"Content-Length: ");
+    decimal(out, length);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends `Transfer-Encoding: chunked`. Never to an HTTP/1.0 client (RFC 9112 6.1).
+pub fn chunked(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+}
+
+/// Appends `Connection: close`.
+pub fn connection_close(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Connection: close\r\n");
+}
+
+/// Appends `Connection: keep-alive`, which an HTTP/1.0 client needs to see.
+pub fn connection_keep_alive(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Connection: keep-alive\r\n");
+}
+
+/// Appends the empty line behind the last field.
+pub fn end_of_head(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\r\n");
+}

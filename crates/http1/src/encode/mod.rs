@@ -1,0 +1,36 @@
+//! Responses: functions that append to an output buffer. What they write is always HTTP/1.1 (RFC 9112 2.3).
+
+mod chunk;
+mod field;
+mod number;
+mod reason;
+
+pub use crate::framing::status_has_body;
+pub use chunk::{chunk_end, chunk_head, last_chunk};
+pub use field::{
+    BadField, chunked, connection_close, connection_keep_alive, content_length, end_of_head, field,
+};
+pub use number::{decimal, hexadecimal};
+pub use reason::reason;
+
+/// The interim response that tells a client to send its body (RFC 9110 15.2.1), whole.
+pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// The status that is sent in the place of a number that is none.
+const STATUS_FALLBACK: u16 = 500;
+
+/// Appends a status line. A status outside 100 to 599 is no HTTP status (RFC 9110 15) and is sent as 500; one without a
+/// registered meaning is sent without a reason phrase.
+pub fn status_line(out: &mut Vec<u8>, status: u16) {
+    let status = if matches!(status, 100..=599) { status } else { STATUS_FALLBACK };
+    out.extend_from_slice(b"HTTP/1.1 ");
+    decimal(out, u64::from(status));
+    out.push(b' ');
+    out.extend_from_slice(reason(status).as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a `100 Continue`, whole.
+pub fn continue_100(out: &mut Vec<u8>) {
+    out.extend_from_slice(CONTINUE);
+}

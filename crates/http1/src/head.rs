@@ -1,0 +1,135 @@
+//! A parsed request head, as a view of the bytes it was parsed from.
+
+use crate::fields::FieldSpans;
+use crate::target::Form;
+use crate::{Expectation, Field, Framing, HeadParser, Known, Method, Target, Version};
+
+/// A request head. Text accessors return slices of the received bytes; nothing is copied or decoded.
+#[derive(Clone, Copy)]
+pub struct Head<'a> {
+    parser: &'a HeadParser,
+    bytes: &'a [u8],
+}
+
+impl<'a> Head<'a> {
+    pub(crate) fn new(parser: &'a HeadParser, bytes: &'a [u8]) -> Self {
+        Self { parser, bytes }
+    }
+
+    /// The method.
+    pub fn method(&self) -> Method {
+        self.parser.request.method
+    }
+
+    /// The method as sent; this is how to tell the ones that are [`Method::Other`] apart.
+    pub fn method_name(&self) -> &'a str {
+        self.parser.request.method_name.text(self.bytes)
+    }
+
+    /// The request target, taken apart.
+    pub fn target(&self) -> Target<'a> {
+        self.parser.request.target.view(self.bytes)
+    }
+
+    /// The request target as sent.
+    pub fn target_str(&self) -> &'a str {
+        self.parser.request.target.whole.text(self.bytes)
+    }
+
+    /// The target's path, still percent-encoded: begins with `/`, or is `*` for a request about the server as a whole (OPTIONS with
+    /// `*`, or with an absolute target without path and query, RFC 9112 3.2.4), or is empty for CONNECT.
+    pub fn path(&self) -> &'a str {
+        let target = &self.parser.request.target;
+        let path = target.path.text(self.bytes);
+        match target.form {
+            Form::Absolute { .. } if path.is_empty() => {
+                match self.method() == Method::Options && target.query.is_none() {
+                    true => "*",
+                    false => "/",
+                }
+            }
+            _ => path,
+        }
+    }
+
+    /// What follows the target's first `?`, still percent-encoded, possibly empty. `None` without a `?`.
+    pub fn query(&self) -> Option<&'a str> {
+        self.parser.request.target.query.map(|query| query.text(self.bytes))
+    }
+
+    /// The version to read the request as.
+    pub fn version(&self) -> Version {
+        self.parser.request.version
+    }
+
+    /// The host that is asked for, with its port if one was sent: the target's authority if it has one, else the Host field. Empty
+    /// if the client sent none.
+    pub fn host(&self) -> &'a str {
+        self.parser.summary.host.text(self.bytes)
+    }
+
+    /// All fields, in order.
+    pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
+        let bytes = self.bytes;
+        self.parser.fields.fields().iter().map(move |field| field.view(bytes))
+    }
+
+    /// The value of the first field with this name, in constant time.
+    pub fn field(&self, known: Known) -> Option<&'a [u8]> {
+        self.parser.fields.first(known).map(|field| field.value.bytes(self.bytes))
+    }
+
+    /// The value of the first field with this name, in any case. In constant time for known names, else by search.
+    pub fn field_named(&self, name: &str) -> Option<&'a [u8]> {
+        if let Some(known) = Known::from_name(name.as_bytes()) {
+            return self.field(known);
+        }
+        let has_name =
+            |field: &&FieldSpans| field.name.bytes(self.bytes).eq_ignore_ascii_case(name.as_bytes());
+        self.parser.fields.fields().iter().find(has_name).map(|field| field.value.bytes(self.bytes))
+    }
+
+    /// The values of all fields with this name, in order.
+    pub fn all(&self, known: Known) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let bytes = self.bytes;
+        self.parser.fields.all(known).map(move |field| field.value.bytes(bytes))
+    }
+
+    /// How the body is delimited.
+    pub fn framing(&self) -> Framing {
+        self.parser.summary.framing
+    }
+
+    /// Whether the client lets the connection carry another request (RFC 9112 9.3).
+    pub fn keep_alive(&self) -> bool {
+        self.parser.summary.keep_alive
+    }
+
+    /// What the client expects before it sends the body (RFC 9110 10.1.1).
+    pub fn expectation(&self) -> Expectation {
+        self.parser.summary.expectation
+    }
+
+    /// The head's length in bytes, its empty line included.
+    #[expect(clippy::len_without_is_empty, reason = "a head is never empty")]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The head as received.
+    pub fn raw(&self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+impl std::fmt::Debug for Head<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Head")
+            .field("method", &self.method_name())
+            .field("target", &self.target_str())
+            .field("version", &self.version())
+            .field("fields", &self.parser.fields.fields().len())
+            .finish()
+    }
+}

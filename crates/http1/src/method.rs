@@ -1,0 +1,61 @@
+//! Request methods (RFC 9110 9, PATCH from RFC 5789).
+
+/// A request method. Methods are case-sensitive: `get` is [`Method::Other`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Method {
+    /// `GET`
+    Get,
+    /// `HEAD`
+    Head,
+    /// `POST`
+    Post,
+    /// `PUT`
+    Put,
+    /// `DELETE`
+    Delete,
+    /// `CONNECT`
+    Connect,
+    /// `OPTIONS`
+    Options,
+    /// `TRACE`
+    Trace,
+    /// `PATCH`
+    Patch,
+    /// Any other token; its name is `Head::method_name`.
+    Other,
+}
+
+impl Method {
+    /// The method with this exact name; [`Method::Other`] for any other name.
+    pub fn from_name(name: &[u8]) -> Self {
+        match name {
+            b"GET" => Self::Get,
+            b"HEAD" => Self::Head,
+            b"POST" => Self::Post,
+            b"PUT" => Self::Put,
+            b"DELETE" => Self::Delete,
+            b"CONNECT" => Self::Connect,
+            b"OPTIONS" => Self::Options,
+            b"TRACE" => Self::Trace,
+            b"PATCH" => Self::Patch,
+            _ => Self::Other,
+        }
+    }
+
+    /// The method's name; `None` for [`Method::Other`], whose name stands in the request only.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Get => Some("GET"),
+            Self::Head => Some("HEAD"),
+            Self::Post => Some("POST"),
+            Self::Put => Some("PUT"),
+            Self::Delete => Some("DELETE"),
+            Self::Connect => Some("CONNECT"),
+            Self::Options => Some("OPTIONS"),
+            Self::Trace => Some("TRACE"),
+            Self::Patch => Some("PATCH"),
+            Self::Other => None,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! A stretch of a head, as offsets: it stays true when the bytes move to another buffer.
+
+/// A half-open range of offsets into a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    pub(crate) const EMPTY: Self = Self { start: 0, end: 0 };
+
+    /// The range `start..end`. Heads are shorter than 2^30 bytes (`HeadLimits::usable`), so nothing is cut off.
+    pub(crate) fn new(start: usize, end: usize) -> Self {
+        debug_assert!(start <= end && u32::try_from(end).is_ok());
+        Self { start: start as u32, end: end as u32 }
+    }
+
+    pub(crate) fn start(self) -> usize {
+        self.start as usize
+    }
+
+    pub(crate) fn end(self) -> usize {
+        self.end as usize
+    }
+
+    /// The bytes of the span. Panics if `bytes` is shorter than the head that was parsed.
+    pub(crate) fn bytes(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.start()..self.end()]
+    }
+
+    /// The text of a span that the parser found to be ASCII. Panics if `bytes` is not the head that was parsed.
+    pub(crate) fn text(self, bytes: &[u8]) -> &str {
+        std::str::from_utf8(self.bytes(bytes)).expect("the parser let only ASCII into this span")
+    }
+}

@@ -1,0 +1,81 @@
+//! Nothing allocates once a parser is made. A binary of its own: the counter replaces the whole process's allocator.
+#![expect(
+    unsafe_code,
+    reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
+)]
+
+use shearwater_http1::{BodyDecoder, BodyEvent, BodyLimits, HeadLimits, HeadParser, Known, Parsed, encode};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+const ROUNDS: usize = 10_000;
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is passed on to the system's allocator unchanged; counting touches a constant-initialised thread-local
+// without a destructor, which never allocates.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller keeps the contract, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract, which is the same; `pointer` came from `System`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const REQUEST: &[u8] =
+    b"POST /upload?x=1 HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test\r\nAccept: */*\r\nX-Own: y\r\n\
+    Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n5;x\r\nhello\r\n0\r\nT: u\r\n\r\n";
+
+/// Reads one request in two pieces, uses what was read, writes a response. Gives the number of content bytes.
+fn round(parser: &mut HeadParser, out: &mut Vec<u8>) -> usize {
+    parser.reset();
+    out.clear();
+    assert_eq!(parser.parse(&REQUEST[..50]), Ok(Parsed::Partial));
+    let Ok(Parsed::Complete { head_len }) = parser.parse(REQUEST) else { panic!("the request is whole") };
+    let head = parser.head(REQUEST);
+    assert_eq!(head.fields().count(), 6);
+    assert_eq!((head.path(), head.host()), ("/upload", "example.org"));
+    assert!(head.field(Known::Accept).is_some() && head.field_named("x-own").is_some() && head.keep_alive());
+    let mut body = BodyDecoder::new(head.framing(), BodyLimits::default());
+    let (mut at, mut content) = (head_len, 0);
+    loop {
+        let step = body.decode(&REQUEST[at..]).expect("the body is valid");
+        at += step.consumed;
+        match step.event {
+            BodyEvent::Data(data) => content += data.len(),
+            BodyEvent::Trailer(_) => {}
+            BodyEvent::More | BodyEvent::Done => break,
+        }
+    }
+    assert_eq!(at, REQUEST.len());
+    encode::status_line(out, 200);
+    encode::content_length(out, content as u64);
+    encode::field(out, "X-Own", b"z").expect("a good field");
+    encode::end_of_head(out);
+    content
+}
+
+#[test]
+fn ten_thousand_requests_allocate_nothing() {
+    let before = ALLOCATIONS.get();
+    let mut parser = HeadParser::new(HeadLimits::default());
+    let mut out = Vec::with_capacity(1024);
+    assert!(ALLOCATIONS.get() > before, "the counter counts");
+    round(&mut parser, &mut out);
+    let warm = ALLOCATIONS.get();
+    let content: usize = (0..ROUNDS).map(|_| round(&mut parser, &mut out)).sum();
+    assert_eq!(ALLOCATIONS.get() - warm, 0);
+    assert_eq!(content, 5 * ROUNDS);
+}

@@ -1,0 +1,174 @@
+//! One input, two parsers: what the pair of verdicts means.
+
+use super::oracle::{self, Request, Verdict};
+use crate::prng::Prng;
+use shearwater_http1::{Head, HeadLimits, HeadParser, Parsed, Reject, Version};
+
+macro_rules! outcomes {
+    ($($outcome:ident $reason:literal)*) => {
+        /// What a comparison came to: agreement, or a disagreement with a reason.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Outcome { $($outcome,)* }
+
+        impl Outcome {
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$outcome,)*];
+
+            pub(crate) fn reason(self) -> &'static str {
+                match self { $(Self::$outcome => $reason,)* }
+            }
+        }
+    };
+}
+
+outcomes! {
+    AgreeAccept "same length, method, target, version, fields, framing and persistence"
+    AgreeReject "both refuse"
+    AgreePartial "both want more"
+    LineNotEnded "we judge a line when it has ended (so that the reason never depends on the split); httparse within the line"
+    LaterMinorVersion "RFC 9110 2.5: HTTP/1.2 and later are read as 1.1; httparse knows 1.0 and 1.1 only"
+    BareLf "RFC 9112 2.2 allows LF alone, but whoever disagrees about line ends can be made to disagree about messages"
+    EmptyLines "RFC 9112 2.2 asks for one empty line to be skipped; httparse skips any number"
+    TargetBytes "RFC 9112 3.2: `#` and bytes above 0x7E are in no URI; httparse leaves this to the URI's reader"
+    TargetForm "RFC 9112 3.2: the four forms and their methods; httparse does not look into targets"
+    Limits "RFC 9112 3, RFC 6585 5: bounds of method, target and head; httparse leaves them to its caller"
+    Host "RFC 9112 3.2: one valid Host; httparse does not look into fields"
+    Framing "RFC 9112 6: one undoubted length; httparse does not look into fields"
+}
+
+/// Compares inputs; owns our parser and the choice of splits.
+pub(crate) struct Comparer {
+    parser: HeadParser,
+    prng: Prng,
+    longer: Vec<u8>,
+}
+
+impl Comparer {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { parser: HeadParser::new(HeadLimits::default()), prng: Prng::new(!seed), longer: Vec::new() }
+    }
+
+    /// What the two parsers' verdicts come to; an error if that is on no list, or if ours depends on a split.
+    pub(crate) fn compare(&mut self, input: &[u8]) -> Result<Outcome, String> {
+        let split = self.prng.below(input.len() + 1);
+        self.parser.reset();
+        let early = self.parser.parse(&input[..split]);
+        let resumed = if early == Ok(Parsed::Partial) { self.parser.parse(input) } else { early };
+        self.parser.reset();
+        let ours = self.parser.parse(input);
+        if ours != resumed {
+            return Err(format!("whole {ours:?}, split at {split} {resumed:?}"));
+        }
+        let theirs = oracle::judge(input);
+        let outcome = match (ours, &theirs) {
+            (Ok(Parsed::Complete { head_len }), Verdict::Accepted(request)) => {
+                let head = self.parser.head(input);
+                (head_len == request.head_len && is_same(&head, request)).then_some(Outcome::AgreeAccept)
+            }
+            (Ok(Parsed::Complete { .. }), Verdict::Refused(httparse::Error::Version)) => {
+                has_later_minor_version(input).then_some(Outcome::LaterMinorVersion)
+            }
+            (Ok(Parsed::Partial), Verdict::Partial { .. }) => Some(Outcome::AgreePartial),
+            (Ok(Parsed::Partial), Verdict::Refused(_)) => self.refused_early(input),
+            (Err(_), Verdict::Refused(_)) => Some(Outcome::AgreeReject),
+            (Err(reject), theirs) => stricter(reject, input, theirs),
+            _ => None,
+        };
+        outcome.ok_or_else(|| format!("ours {ours:?}, theirs {}", describe(&theirs)))
+    }
+
+    /// They refuse where we want more: that is the unfinished line's fault only if we refuse too once it has ended.
+    fn refused_early(&mut self, input: &[u8]) -> Option<Outcome> {
+        self.longer.clear();
+        self.longer.extend_from_slice(input.strip_suffix(b"\r").unwrap_or(input));
+        self.longer.extend_from_slice(b"\r\n\r\n");
+        self.parser.reset();
+        match self.parser.parse(&self.longer) {
+            Err(_) => Some(Outcome::LineNotEnded),
+            Ok(_) => has_later_minor_version(&self.longer).then_some(Outcome::LaterMinorVersion),
+        }
+    }
+}
+
+/// The kind of a refusal where httparse accepts, or wants more; none if the input does not show the fault we claim.
+fn stricter(reject: Reject, input: &[u8], theirs: &Verdict<'_>) -> Option<Outcome> {
+    let (method, target) = match theirs {
+        Verdict::Accepted(request) => (Some(request.method), Some(request.target)),
+        Verdict::Partial { target, method } => (*method, *target),
+        Verdict::Refused(_) => (None, None),
+    };
+    let request = match theirs {
+        Verdict::Accepted(request) => Some(request),
+        _ => None,
+    };
+    let (outcome, is_shown) = match reject {
+        Reject::BareLf => (Outcome::BareLf, has_bare_lf(input)),
+        Reject::ExtraEmptyLine => (Outcome::EmptyLines, input.starts_with(b"\r\n\r")),
+        Reject::InvalidTargetByte => {
+            let is_foreign = |letter: char| letter == '#' || !letter.is_ascii_graphic();
+            (Outcome::TargetBytes, target.is_some_and(|target| target.contains(is_foreign)))
+        }
+        Reject::InvalidTarget
+        | Reject::InvalidTargetAuthority
+        | Reject::InvalidConnectTarget
+        | Reject::AsteriskWithoutOptions => {
+            let is_plain = target.is_some_and(|target| target.starts_with('/')) && method != Some("CONNECT");
+            (Outcome::TargetForm, !is_plain)
+        }
+        Reject::TargetTooLong | Reject::MethodTooLong | Reject::HeadTooLarge => {
+            (Outcome::Limits, is_long(input))
+        }
+        Reject::MissingHost | Reject::DuplicateHost | Reject::InvalidHost => {
+            (Outcome::Host, request.is_some_and(|request| !request.has_plain_host()))
+        }
+        Reject::TransferEncodingAndContentLength
+        | Reject::DuplicateContentLength
+        | Reject::InvalidContentLength
+        | Reject::TransferEncodingInHttp10
+        | Reject::InvalidTransferEncoding
+        | Reject::ChunkedNotLast
+        | Reject::UnknownTransferCoding => {
+            (Outcome::Framing, request.is_some_and(|request| request.framing().is_none()))
+        }
+        _ => return None,
+    };
+    is_shown.then_some(outcome)
+}
+
+fn is_same(head: &Head<'_>, request: &Request<'_>) -> bool {
+    let version = if request.minor_version == 0 { Version::Http10 } else { Version::Http11 };
+    head.method_name() == request.method
+        && head.target_str() == request.target
+        && head.version() == version
+        && head.fields().map(|field| (field.name, field.value)).eq(request.fields.iter().copied())
+        && request.has_right_number_of_hosts()
+        && Some(head.framing()) == request.framing()
+        && head.keep_alive() == request.keep_alive()
+}
+
+fn has_bare_lf(input: &[u8]) -> bool {
+    input.first() == Some(&b'\n') || input.windows(2).any(|pair| pair[1] == b'\n' && pair[0] != b'\r')
+}
+
+fn has_later_minor_version(input: &[u8]) -> bool {
+    let is_later = |window: &[u8]| window.starts_with(b" HTTP/1.") && (b'2'..=b'9').contains(&window[8]);
+    input.windows(11).any(|window| is_later(window) && window.ends_with(b"\r\n"))
+}
+
+/// Whether the first line is longer than 32 bytes to its first space or 8,192 altogether, or the input longer than 65,536.
+fn is_long(input: &[u8]) -> bool {
+    let line =
+        input.strip_prefix(b"\r\n").unwrap_or(input).split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let method_len = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+    method_len > 32 || line.len() > 8192 || input.len() > 65_536
+}
+
+fn describe(verdict: &Verdict<'_>) -> String {
+    match verdict {
+        Verdict::Accepted(request) => format!(
+            "accepted, {} bytes: {} {} 1.{} {:?}",
+            request.head_len, request.method, request.target, request.minor_version, request.fields
+        ),
+        Verdict::Partial { .. } => "partial".to_owned(),
+        Verdict::Refused(error) => format!("refused: {error}"),
+    }
+}

@@ -1,0 +1,182 @@
+//! Inputs: valid requests from pieces that occur in practice, most of them damaged afterwards.
+
+use crate::prng::Prng;
+
+const METHODS: &[&str] = &[
+    "GET", "GET", "GET", "POST", "HEAD", "PUT", "OPTIONS", "CONNECT", "PROPFIND", "get", "M-SEARCH", "!#$%",
+];
+const TARGETS: &[&str] = &[
+    "/",
+    "/",
+    "/index.html",
+    "/favicon.ico",
+    "/?",
+    "/a/../b/./c//d",
+    "/a/b/c?d=e&f=g",
+    "/%41?",
+    "//x/y",
+    "/a;b=c/~d",
+    "*",
+    "example.org:443",
+    "[::1]:80",
+    "http://example.org/a?b",
+    "https://example.org:8443",
+    "http://u@example.org/",
+    "urn:x",
+    "/a#b",
+    "/\u{e9}",
+    "/\"<>\\^`{|}",
+];
+const VERSIONS: &[&str] = &["HTTP/1.0", "HTTP/1.2", "HTTP/2.0", "http/1.1", "HTTP/1.1x", "HTTP/1.9"];
+const NAMES: &[&str] = &[
+    "Accept",
+    "accept-encoding",
+    "User-Agent",
+    "Connection",
+    "Content-Length",
+    "Transfer-Encoding",
+    "Host",
+    "X-Forwarded-For",
+    "Cookie",
+    "x",
+    "X-Very-Long-Header-Name-That-Is-Longer-Than-A-Vector",
+    "!#$%&'*+-.^_`|~",
+    "Expect",
+    "TE",
+];
+const VALUES: &[&str] = &[
+    "",
+    "a",
+    "*/*",
+    "gzip, deflate, br",
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko)",
+    "close",
+    "keep-alive",
+    "5",
+    "0",
+    "5, 5",
+    "+1",
+    "18446744073709551616",
+    "chunked",
+    "gzip, chunked",
+    "chunked, chunked",
+    "identity",
+    "example.org",
+    "a:80",
+    "a b",
+    "[::1]",
+    "\u{e9}t\u{e9}",
+    "a\tb",
+    "100-continue",
+];
+const BLANKS: &[&str] = &[" ", " ", " ", " ", "", "\t", "  ", " \t "];
+/// Bytes that mean something to some parser.
+const SHARP_BYTES: &[u8] = b"\r\n\r\n\0\t :,;#@/?*%\"\\\x0b\x0c\x1b\x7f\x80\xa0\xff019aHT";
+/// The most pieces of damage done to one input.
+const DAMAGE_MAX: usize = 4;
+
+/// Generates inputs from a seed.
+pub(crate) struct Generator {
+    prng: Prng,
+}
+
+impl Generator {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { prng: Prng::new(seed) }
+    }
+
+    /// Appends one input to `out`.
+    pub(crate) fn generate(&mut self, out: &mut Vec<u8>) {
+        if self.prng.one_in(16) {
+            out.extend_from_slice(self.prng.pick(&["\r\n", "\r\n", "\n", "\r\n\r\n", "\r", " "]).as_bytes());
+        }
+        self.request(out);
+        if self.prng.one_in(8) {
+            self.request(out);
+        }
+        if !self.prng.one_in(3) {
+            for _ in 0..=self.prng.below(DAMAGE_MAX) {
+                self.damage(out);
+            }
+        }
+    }
+
+    fn request(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.prng.pick(METHODS).as_bytes());
+        out.push(b' ');
+        out.extend_from_slice(self.prng.pick(TARGETS).as_bytes());
+        if self.prng.one_in(150) {
+            out.resize(out.len() + self.prng.below(10_000), b'a');
+        }
+        out.push(b' ');
+        let version = if self.prng.one_in(6) { self.prng.pick(VERSIONS) } else { "HTTP/1.1" };
+        out.extend_from_slice(version.as_bytes());
+        out.extend_from_slice(b"\r\n");
+        if !self.prng.one_in(10) {
+            out.extend_from_slice(b"Host: example.org\r\n");
+        }
+        let fields = if self.prng.one_in(1000) { 95 + self.prng.below(10) } else { self.prng.below(8) };
+        for _ in 0..fields {
+            self.field(out);
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    fn field(&mut self, out: &mut Vec<u8>) {
+        // Fields that decide about the message would refuse most requests if they were as frequent as the others.
+        let name = loop {
+            let name = self.prng.pick(NAMES);
+            if !matches!(name, "Host" | "Content-Length" | "Transfer-Encoding") || self.prng.one_in(6) {
+                break name;
+            }
+        };
+        out.extend_from_slice(name.as_bytes());
+        out.push(b':');
+        out.extend_from_slice(self.prng.pick(BLANKS).as_bytes());
+        out.extend_from_slice(self.prng.pick(VALUES).as_bytes());
+        out.extend_from_slice(self.prng.pick(&["", "", "", " ", "\t"]).as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Changes one thing. An input that became empty stays so.
+    fn damage(&mut self, out: &mut Vec<u8>) {
+        if out.is_empty() {
+            return;
+        }
+        let at = self.prng.below(out.len());
+        match self.prng.below(9) {
+            0 => out[at] = self.sharp_byte(),
+            1 => out[at] = self.prng.byte(),
+            2 => out.insert(at, self.sharp_byte()),
+            3 => drop(out.remove(at)),
+            4 => out.truncate(at),
+            5 => self.damage_line_end(out, at),
+            6 => self.repeat_range(out, at),
+            7 => self.remove_range(out, at),
+            _ => out[at] ^= 1 << self.prng.below(8),
+        }
+    }
+
+    fn sharp_byte(&mut self) -> u8 {
+        SHARP_BYTES[self.prng.below(SHARP_BYTES.len())]
+    }
+
+    /// Replaces the first CRLF behind `at`.
+    fn damage_line_end(&mut self, out: &mut Vec<u8>, at: usize) {
+        let end = self.prng.pick(&["\n", "\r", "\r\r\n", "\n\r", "\r\n ", "\r\n\t", "", "\r\n\r\n", " \r\n"]);
+        if let Some(offset) = out[at..].windows(2).position(|pair| pair == b"\r\n") {
+            out.splice(at + offset..at + offset + 2, end.bytes());
+        }
+    }
+
+    fn repeat_range(&mut self, out: &mut Vec<u8>, at: usize) {
+        let end = out.len().min(at + 1 + self.prng.below(40));
+        let range = out[at..end].to_vec();
+        out.splice(at..at, range);
+    }
+
+    fn remove_range(&mut self, out: &mut Vec<u8>, at: usize) {
+        let end = out.len().min(at + 1 + self.prng.below(40));
+        out.drain(at..end);
+    }
+}

@@ -1,0 +1,53 @@
+//! The head parser against httparse as an oracle: generated requests, damaged in ways that know their structure, and a
+//! comparison in which every disagreement belongs to a listed kind or is a fault.
+
+mod compare;
+mod generate;
+mod oracle;
+
+pub(crate) use compare::{Comparer, Outcome};
+pub(crate) use generate::Generator;
+
+/// How often each outcome occurred.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    counts: std::collections::BTreeMap<Outcome, u64>,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, outcome: Outcome) {
+        *self.counts.entry(outcome).or_default() += 1;
+    }
+
+    pub(crate) fn of(&self, outcome: Outcome) -> u64 {
+        self.counts.get(&outcome).copied().unwrap_or_default()
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for outcome in Outcome::ALL {
+            writeln!(formatter, "{:>12}  {outcome:?}: {}", self.of(*outcome), outcome.reason())?;
+        }
+        Ok(())
+    }
+}
+
+/// Compares `inputs` generated inputs; `progress` is called with the number done so far. The error describes the first input that
+/// no listed kind of outcome covers.
+pub(crate) fn run(seed: u64, inputs: u64, mut progress: impl FnMut(u64)) -> Result<Tally, String> {
+    let mut generator = Generator::new(seed);
+    let mut comparer = Comparer::new(seed);
+    let mut tally = Tally::default();
+    let mut input = Vec::new();
+    for done in 0..inputs {
+        input.clear();
+        generator.generate(&mut input);
+        let outcome = comparer
+            .compare(&input)
+            .map_err(|fault| format!("seed {seed}, input {done}: {fault}\n\"{}\"", input.escape_ascii()))?;
+        tally.add(outcome);
+        progress(done + 1);
+    }
+    Ok(tally)
+}

@@ -1,0 +1,124 @@
+//! Responses as they are written.
+
+use shearwater_http1::encode::{self, BadField};
+use shearwater_http1::{Method, content_length_allowed, response_has_body, status_has_body};
+
+fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = b"before|".to_vec();
+    write(&mut out);
+    String::from_utf8(out).unwrap().strip_prefix("before|").expect("what was there stays").to_owned()
+}
+
+#[test]
+fn every_status_has_a_well_formed_line() {
+    for status in 100..=599 {
+        let line = written(|out| encode::status_line(out, status));
+        assert_eq!(line, format!("HTTP/1.1 {status} {}\r\n", encode::reason(status)));
+        let is_phrase = |letter: char| letter.is_ascii_alphabetic() || letter == ' ' || letter == '-';
+        assert!(encode::reason(status).chars().all(is_phrase), "{status}");
+    }
+}
+
+#[test]
+fn the_registered_phrases_are_those_of_the_registry() {
+    let registered: Vec<u16> = (0..=u16::MAX).filter(|&status| !encode::reason(status).is_empty()).collect();
+    let expected: Vec<u16> = [
+        vec![100, 101, 102, 103, 200, 201, 202, 203, 204, 205, 206, 207, 208, 226],
+        vec![300, 301, 302, 303, 304, 305, 307, 308],
+        (400..=417).chain(421..=426).collect(),
+        vec![428, 429, 431, 451, 500, 501, 502, 503, 504, 505, 506, 507, 508, 511],
+    ]
+    .concat();
+    assert_eq!(registered, expected);
+    assert_eq!(encode::reason(413), "Content Too Large");
+    assert_eq!(encode::reason(431), "Request Header Fields Too Large");
+}
+
+#[test]
+fn numbers_that_are_no_status_become_500() {
+    for status in [0, 99, 600, 999, 1000, u16::MAX] {
+        assert_eq!(written(|out| encode::status_line(out, status)), "HTTP/1.1 500 Internal Server Error\r\n");
+    }
+}
+
+#[test]
+fn fields_are_written_as_given() {
+    let line = written(|out| encode::field(out, "X-Name", b"a\tb \x21~").unwrap());
+    assert_eq!(line, "X-Name: a\tb !~\r\n");
+    let mut out = Vec::new();
+    encode::field(&mut out, "X", b"\xff").unwrap();
+    assert_eq!(out, b"X: \xff\r\n");
+    assert_eq!(written(|out| encode::field(out, "X", b"").unwrap()), "X: \r\n");
+}
+
+#[test]
+fn no_byte_can_break_out_of_a_field() {
+    for byte in 0..=255u8 {
+        let mut out = Vec::new();
+        let value = [b'a', byte, b'b'];
+        let is_control = byte != b'\t' && (byte < b' ' || byte == 0x7F);
+        let expected = if is_control { Err(BadField::Value) } else { Ok(()) };
+        assert_eq!(encode::field(&mut out, "X", &value), expected, "{byte:#x}");
+        assert_eq!(out.is_empty(), is_control);
+    }
+    for name in ["", "a b", "a:", "a\r\nb", "a\0", "\u{e9}", "a(b)", " a", "a\t"] {
+        let mut out = Vec::new();
+        assert_eq!(encode::field(&mut out, name, b"v"), Err(BadField::Name), "{name:?}");
+        assert!(out.is_empty());
+    }
+    for value in ["a\r\nSet-Cookie: b", "\n", "\r", "a\r\n\r\n<html>", "\0"] {
+        assert_eq!(encode::field(&mut Vec::new(), "X", value.as_bytes()), Err(BadField::Value), "{value:?}");
+    }
+}
+
+#[test]
+fn the_fixed_fields_are_what_they_say() {
+    assert_eq!(written(|out| encode::content_length(out, 0)), "Content-Length: 0\r\n");
+    assert_eq!(
+        written(|out| encode::content_length(out, u64::MAX)),
+        "Content-Length: 18446744073709551615\r\n"
+    );
+    assert_eq!(written(encode::chunked), "Transfer-Encoding: chunked\r\n");
+    assert_eq!(written(encode::connection_close), "Connection: close\r\n");
+    assert_eq!(written(encode::connection_keep_alive), "Connection: keep-alive\r\n");
+    assert_eq!(written(encode::end_of_head), "\r\n");
+    assert_eq!(written(encode::continue_100), "HTTP/1.1 100 Continue\r\n\r\n");
+    assert_eq!(encode::CONTINUE, b"HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+#[test]
+fn numbers_are_written_without_leading_zeros() {
+    let mut numbers = vec![0, 1, 9, 10, 99, 100, u64::MAX, u64::MAX - 1, 1 << 32, 0xABC_DEF0];
+    numbers.extend((0..20).map(|power| 10u64.pow(power)));
+    numbers.extend((0..20).map(|power| 10u64.pow(power) - 1));
+    for number in numbers {
+        assert_eq!(written(|out| encode::decimal(out, number)), number.to_string());
+        assert_eq!(written(|out| encode::hexadecimal(out, number)), format!("{number:x}"));
+    }
+}
+
+#[test]
+fn chunks_are_framed() {
+    let body = written(|out| {
+        encode::chunk_head(out, 26);
+        out.extend_from_slice(&[b'x'; 26]);
+        encode::chunk_end(out);
+        encode::last_chunk(out);
+    });
+    assert_eq!(body, format!("1a\r\n{}\r\n0\r\n\r\n", "x".repeat(26)));
+}
+
+#[test]
+fn which_responses_have_a_body() {
+    for status in 100..=599 {
+        let bodiless = status < 200 || status == 204 || status == 304;
+        assert_eq!(status_has_body(status), !bodiless, "{status}");
+        assert_eq!(response_has_body(Method::Get, status), !bodiless, "{status}");
+        assert!(!response_has_body(Method::Head, status), "{status}");
+        let is_tunnel = (200..300).contains(&status);
+        assert_eq!(response_has_body(Method::Connect, status), !bodiless && !is_tunnel, "{status}");
+        let lengthless = status < 200 || status == 204;
+        assert_eq!(content_length_allowed(Method::Head, status), !lengthless, "{status}");
+        assert_eq!(content_length_allowed(Method::Connect, status), !lengthless && !is_tunnel, "{status}");
+    }
+}

@@ -1,0 +1,12 @@
+//! The crate's behaviour, seen from outside.
+
+mod corpus;
+mod corpus_format;
+mod differential;
+mod encode;
+mod oracle;
+mod prng;
+mod properties;
+mod resume;
+mod session;
+mod sizes;

@@ -1,0 +1,163 @@
+//! A connection without a network: bytes are fed in pieces, and what the crate makes of them is kept as a list of events.
+
+use shearwater_http1::{
+    BodyDecoder, BodyEvent, BodyLimits, Framing, Head, HeadLimits, HeadParser, Parsed, Reject, Target,
+    Version,
+};
+use std::fmt::Write;
+
+/// What was found on a connection, in order. Content and trailers that follow one another are joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Head(String),
+    Data(Vec<u8>),
+    Trailer(Vec<u8>),
+    End,
+    Partial,
+    Reject(Reject),
+}
+
+/// Reads requests one after another until the first refusal.
+pub(crate) struct Session {
+    parser: HeadParser,
+    body_limits: BodyLimits,
+    body: Option<BodyDecoder>,
+    /// The bytes of the unfinished head.
+    pending: Vec<u8>,
+    show_fields: bool,
+    pub(crate) events: Vec<Event>,
+}
+
+impl Session {
+    pub(crate) fn new(head_limits: HeadLimits, body_limits: BodyLimits, show_fields: bool) -> Self {
+        let parser = HeadParser::new(head_limits);
+        Self { parser, body_limits, body: None, pending: Vec::new(), show_fields, events: Vec::new() }
+    }
+
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        self.pending.extend_from_slice(bytes);
+        let is_refused = matches!(self.events.last(), Some(Event::Reject(_)));
+        if !is_refused && let Err(reject) = self.advance() {
+            self.events.push(Event::Reject(reject));
+        }
+    }
+
+    /// The events of everything that was fed.
+    pub(crate) fn finish(mut self) -> Vec<Event> {
+        let is_refused = matches!(self.events.last(), Some(Event::Reject(_)));
+        if !is_refused && (self.body.is_some() || !self.pending.is_empty()) {
+            self.events.push(Event::Partial);
+        }
+        self.events
+    }
+
+    fn advance(&mut self) -> Result<(), Reject> {
+        while !self.pending.is_empty() {
+            let is_waiting = match self.body {
+                Some(_) => self.advance_body()?,
+                None => self.advance_head()?,
+            };
+            if is_waiting {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn advance_head(&mut self) -> Result<bool, Reject> {
+        let Parsed::Complete { head_len } = self.parser.parse(&self.pending)? else { return Ok(true) };
+        let head = self.parser.head(&self.pending);
+        assert_eq!((head.len(), head.raw()), (head_len, &self.pending[..head_len]));
+        self.events.push(Event::Head(describe(&head)));
+        if self.show_fields {
+            self.events
+                .extend(head.fields().map(|field| {
+                    Event::Head(format!("field {}={}", field.name, field.value.escape_ascii()))
+                }));
+        }
+        self.body = match head.framing() {
+            Framing::None => None,
+            framing => Some(BodyDecoder::new(framing, self.body_limits)),
+        };
+        self.parser.reset();
+        self.pending.drain(..head_len);
+        if self.body.is_some_and(|body| body.is_done()) {
+            self.end_body();
+        }
+        Ok(false)
+    }
+
+    fn advance_body(&mut self) -> Result<bool, Reject> {
+        let body = self.body.as_mut().expect("a body is being read");
+        let step = body.decode(&self.pending)?;
+        match step.event {
+            BodyEvent::Data(data) => match self.events.last_mut() {
+                Some(Event::Data(joined)) => joined.extend_from_slice(data),
+                _ => self.events.push(Event::Data(data.to_vec())),
+            },
+            BodyEvent::Trailer(bytes) => match self.events.last_mut() {
+                Some(Event::Trailer(joined)) => joined.extend_from_slice(bytes),
+                _ => self.events.push(Event::Trailer(bytes.to_vec())),
+            },
+            BodyEvent::More => assert_eq!(step.consumed, self.pending.len()),
+            BodyEvent::Done => assert!(body.is_done()),
+        }
+        let is_waiting = step.event == BodyEvent::More;
+        let (is_done, consumed) = (body.is_done(), step.consumed);
+        self.pending.drain(..consumed);
+        if is_done {
+            self.end_body();
+        }
+        Ok(is_waiting)
+    }
+
+    fn end_body(&mut self) {
+        self.body = None;
+        self.events.push(Event::End);
+    }
+}
+
+/// A head in one line: method, target, version and host, then what differs from the plainest request.
+fn describe(head: &Head<'_>) -> String {
+    let version = if head.version() == Version::Http11 { "1.1" } else { "1.0" };
+    let mut text = format!("{} {} {version} host={}", head.method_name(), head.target_str(), head.host());
+    match head.target() {
+        Target::Origin { .. } => {}
+        Target::Absolute { scheme, authority, .. } => write!(text, " absolute={scheme},{authority}").unwrap(),
+        Target::Authority { host, port } => write!(text, " authority={host},{port}").unwrap(),
+        Target::Asterisk => text.push_str(" asterisk"),
+    }
+    if head.path() != head.target_str().split('?').next().unwrap() {
+        write!(text, " path={}", head.path()).unwrap();
+    }
+    if let Some(query) = head.query() {
+        write!(text, " query={query}").unwrap();
+    }
+    match head.framing() {
+        Framing::None => {}
+        Framing::Length(length) => write!(text, " length={length}").unwrap(),
+        Framing::Chunked => text.push_str(" chunked"),
+    }
+    if !head.keep_alive() {
+        text.push_str(" close");
+    }
+    match head.expectation() {
+        shearwater_http1::Expectation::None => {}
+        shearwater_http1::Expectation::Continue => text.push_str(" expect=continue"),
+        shearwater_http1::Expectation::Unknown => text.push_str(" expect=unknown"),
+    }
+    text
+}
+
+/// The events as lines of text, the way the corpus writes them.
+pub(crate) fn render(events: &[Event]) -> Vec<String> {
+    let line = |event: &Event| match event {
+        Event::Head(text) => text.clone(),
+        Event::Data(bytes) => format!("data {}", bytes.escape_ascii()),
+        Event::Trailer(bytes) => format!("trailer {}", bytes.escape_ascii()),
+        Event::End => "end".to_owned(),
+        Event::Partial => "partial".to_owned(),
+        Event::Reject(reject) => format!("reject {}", reject.name()),
+    };
+    events.iter().map(line).collect()
+}

@@ -1,0 +1,35 @@
+//! Resolving by the Linux kernel: `openat2`.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::{Errno, Result};
+
+use super::OpenError;
+use super::limits::TRIES_MAX;
+use super::walk::READ;
+
+fn resolve(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
+    let path = if path.is_empty() { b"." } else { path };
+    openat2(root, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
+}
+
+/// Whether the kernel knows the call and lets us use it.
+pub(super) fn resolves(root: BorrowedFd<'_>) -> bool {
+    resolve(root, b"", OFlags::PATH | OFlags::CLOEXEC).is_ok()
+}
+
+/// Opens `path` beneath `root`; `None` where the kernel can't tell, and the walk should.
+pub(super) fn open(root: BorrowedFd<'_>, path: &[u8]) -> std::result::Result<Option<OwnedFd>, OpenError> {
+    for _ in 0..TRIES_MAX {
+        match resolve(root, path, READ) {
+            Ok(descriptor) => return Ok(Some(descriptor)),
+            // AGAIN: something was renamed while the kernel went up by `..`.
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            // A sandbox that was closed after the root was opened.
+            Err(Errno::NOSYS) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(None)
+}

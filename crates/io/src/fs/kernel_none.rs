@@ -1,0 +1,15 @@
+//! Resolving by the kernel where no kernel does: never.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use super::OpenError;
+
+/// Whether the kernel resolves.
+pub(super) const fn resolves(_root: BorrowedFd<'_>) -> bool {
+    false
+}
+
+/// The kernel can't tell.
+pub(super) const fn open(_root: BorrowedFd<'_>, _path: &[u8]) -> Result<Option<OwnedFd>, OpenError> {
+    Ok(None)
+}

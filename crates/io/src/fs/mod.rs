@@ -1,0 +1,23 @@
+//! Opening files beneath a root, so that nothing outside it can be reached: not by `..`, not by links, not by a race
+//! with someone who moves things about meanwhile.
+//!
+//! On Linux the kernel itself keeps the walk inside ([`Resolver::Kernel`]: `openat2` with `RESOLVE_BENEATH`). Where
+//! it can't, [`Resolver::Walk`] goes step by step and never follows a link that it hasn't read. Both give the same
+//! answers; one table of tests holds them to it. Symbolic links that stay inside are followed; absolute ones and those
+//! that lead out are refused, wherever they end.
+
+mod error;
+#[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(not(target_os = "linux"))]
+#[path = "kernel_none.rs"]
+mod kernel;
+mod limits;
+mod opened;
+mod path;
+mod root;
+mod walk;
+
+pub use error::OpenError;
+pub use opened::{Kind, Meta, Opened, Timestamp};
+pub use root::{Resolver, Root};

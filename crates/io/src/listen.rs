@@ -1,0 +1,61 @@
+//! Listeners: binds an address and listens.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// How to listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// Connections that may wait to be accepted. The kernel lowers it to its own bound
+    /// ([`crate::os::listen_backlog_max`]).
+    pub backlog: u32,
+    /// `SO_REUSEPORT`: further listeners of the same user may share the address, and the kernel spreads the connections
+    /// over them (Linux, DragonFly; FreeBSD by `SO_REUSEPORT_LB`; elsewhere only the last bound gets any).
+    pub reuse_port: bool,
+    /// `TCP_NODELAY` for the connections accepted: set on the listener, from which they inherit it.
+    pub nodelay: bool,
+    /// `SO_KEEPALIVE` for the connections accepted, inherited likewise.
+    pub keepalive: bool,
+    /// An IPv6 address takes no IPv4 connections.
+    pub only_v6: bool,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        Self { backlog: 4096, reuse_port: false, nodelay: true, keepalive: false, only_v6: false }
+    }
+}
+
+/// Binds `addr` and listens, non-blocking. An address left in `TIME_WAIT` is no obstacle (`SO_REUSEADDR`).
+///
+/// # Errors
+/// Where the kernel refuses: address in use, not this host's, a low port without the right to it.
+pub fn bind(addr: SocketAddr, options: ListenOptions) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    if addr.is_ipv6() {
+        socket.set_only_v6(options.only_v6)?;
+    }
+    socket.set_reuse_address(true)?;
+    if options.reuse_port {
+        share_port(&socket)?;
+    }
+    socket.set_tcp_nodelay(options.nodelay)?;
+    socket.set_keepalive(options.keepalive)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(i32::try_from(options.backlog).unwrap_or(i32::MAX))?;
+    Ok(socket.into())
+}
+
+#[cfg(not(target_os = "freebsd"))]
+fn share_port(socket: &Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+
+/// FreeBSD's plain `SO_REUSEPORT` doesn't spread connections.
+#[cfg(target_os = "freebsd")]
+fn share_port(socket: &Socket) -> io::Result<()> {
+    socket.set_reuse_port_lb(true)
+}

@@ -1,0 +1,129 @@
+//! What differs between the systems and concerns the process: descriptor limit, backlog, cores, coarse clock.
+
+use std::io;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "macos",
+    target_os = "freebsd",
+    target_os = "openbsd",
+    target_os = "netbsd",
+    target_os = "dragonfly",
+)))]
+compile_error!(
+    "shearwater runs on Linux, macOS, FreeBSD, OpenBSD, NetBSD and DragonFly BSD; not on this system"
+);
+
+/// The most that is asked for where the system names no hard limit (macOS refuses more than `OPEN_MAX` then).
+const UNLIMITED_DESCRIPTORS: u64 = 10_240;
+
+/// The process's limit of open descriptors (`RLIMIT_NOFILE`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DescriptorLimit {
+    /// The soft limit as it was found.
+    pub soft_before: u64,
+    /// The soft limit that holds now.
+    pub soft_now: u64,
+    /// The hard limit: the most that this process can ask for. `u64::MAX` where there is none.
+    pub hard: u64,
+}
+
+/// Raises the soft limit of descriptors to `wanted`, or as near as the hard limit lets it. Never lowers it.
+///
+/// # Errors
+/// Where the system refuses a value within the hard limit. The limit is then as it was.
+pub fn raise_descriptor_limit(wanted: u64) -> io::Result<DescriptorLimit> {
+    let found = getrlimit(Resource::Nofile);
+    let soft_before = found.current.unwrap_or(u64::MAX);
+    let hard = found.maximum.unwrap_or(u64::MAX);
+    let goal = wanted.min(hard);
+    if goal <= soft_before {
+        return Ok(DescriptorLimit { soft_before, soft_now: soft_before, hard });
+    }
+    let soft_now = match set_descriptor_limit(goal, found) {
+        Err(_) if found.maximum.is_none() && soft_before < UNLIMITED_DESCRIPTORS => {
+            set_descriptor_limit(UNLIMITED_DESCRIPTORS, found)?
+        }
+        other => other?,
+    };
+    Ok(DescriptorLimit { soft_before, soft_now, hard })
+}
+
+fn set_descriptor_limit(soft: u64, found: Rlimit) -> io::Result<u64> {
+    setrlimit(Resource::Nofile, Rlimit { current: Some(soft), maximum: found.maximum })?;
+    Ok(soft)
+}
+
+/// The longest accept queue that the kernel holds for one listener. `None` where it doesn't tell without privileges
+/// or a foreign call.
+#[must_use]
+pub fn listen_backlog_max() -> Option<u32> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?.trim().parse().ok()
+}
+
+/// The cores that this thread may run on, ascending. Never empty.
+#[must_use]
+pub fn cores() -> Vec<usize> {
+    let allowed = allowed_cores();
+    if allowed.is_empty() {
+        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        return (0..count).collect();
+    }
+    allowed
+}
+
+/// Keeps the calling thread on one core.
+///
+/// # Errors
+/// Where the core is none of [`cores`], or the system (macOS, OpenBSD, NetBSD) has no such call
+/// ([`io::ErrorKind::Unsupported`]).
+pub fn pin_to_core(core: usize) -> io::Result<()> {
+    pin(core)
+}
+
+#[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly"))]
+fn allowed_cores() -> Vec<usize> {
+    use rustix::thread::{CpuSet, sched_getaffinity};
+    let set = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly")))]
+fn allowed_cores() -> Vec<usize> {
+    Vec::new()
+}
+
+#[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly"))]
+fn pin(core: usize) -> io::Result<()> {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+    if core >= CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut set = CpuSet::new();
+    set.set(core);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly")))]
+fn pin(_core: usize) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Seconds since 1970 from the cheapest clock that is right to a few milliseconds; 0 before 1970.
+#[cfg(target_os = "linux")]
+pub(crate) fn unix_seconds() -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
+    u64::try_from(clock_gettime(ClockId::RealtimeCoarse).tv_sec).unwrap_or(0)
+}
+
+/// Seconds since 1970; 0 before.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn unix_seconds() -> u64 {
+    use std::time::{SystemTime, UNIX_EPOCH};
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,176 @@
+//! The connections: a dense table of slots, each used again under another generation.
+
+use std::os::fd::OwnedFd;
+
+use crate::Token;
+use crate::limits::FILE_BYTES_PER_TURN_MAX;
+
+/// No index.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What is known of a connection, bit by bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Flags(u16);
+
+impl Flags {
+    /// The kernel may hold input.
+    pub(super) const READABLE: Self = Self(1);
+    /// The peer's FIN (or worse) has been announced: a short read is followed by another.
+    pub(super) const PEER_ENDED: Self = Self(1 << 1);
+    /// `recv_pause` holds.
+    pub(super) const PAUSED: Self = Self(1 << 2);
+    /// `ReadClosed` has been delivered.
+    pub(super) const READ_CLOSED: Self = Self(1 << 3);
+    /// The send in flight can go on.
+    pub(super) const WRITABLE: Self = Self(1 << 4);
+    /// It stands in the queue of connections to be served.
+    pub(super) const QUEUED: Self = Self(1 << 5);
+    /// Its `Sent` waits for the next turn.
+    pub(super) const SENT_DEFERRED: Self = Self(1 << 6);
+    /// A send found the connection broken.
+    pub(super) const BROKEN: Self = Self(1 << 7);
+
+    pub(super) fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    pub(super) fn set(&mut self, flag: Self) {
+        self.0 |= flag.0;
+    }
+
+    pub(super) fn clear(&mut self, flag: Self) {
+        self.0 &= !flag.0;
+    }
+
+    /// Whether a `recv` is due.
+    pub(super) fn wants_recv(self) -> bool {
+        self.has(Self::READABLE) && self.0 & (Self::PAUSED.0 | Self::READ_CLOSED.0) == 0
+    }
+
+    /// Whether it must be served in this turn or the next.
+    pub(super) fn wants_service(self) -> bool {
+        self.has(Self::WRITABLE) || self.wants_recv()
+    }
+}
+
+/// One connection: all that an idle one costs.
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// `None` while the slot is free, or closed and not yet reported.
+    pub(super) fd: Option<OwnedFd>,
+    generation: u32,
+    /// The send in flight; in a free slot the next free one.
+    pub(super) send: u32,
+    /// Bytes of files sent in `turn`.
+    file_bytes: u32,
+    turn: u16,
+    pub(super) flags: Flags,
+}
+
+impl Slot {
+    /// How much of a file may still be sent in this turn.
+    pub(super) fn file_bytes_left(&self, turn: u16) -> u64 {
+        let sent = if self.turn == turn { u64::from(self.file_bytes) } else { 0 };
+        FILE_BYTES_PER_TURN_MAX.saturating_sub(sent)
+    }
+
+    /// Notes that `count` bytes of a file were sent.
+    pub(super) fn add_file_bytes(&mut self, turn: u16, count: u64) {
+        let before = FILE_BYTES_PER_TURN_MAX - self.file_bytes_left(turn);
+        self.turn = turn;
+        self.file_bytes = u32::try_from(before + count).unwrap_or(u32::MAX);
+    }
+}
+
+/// The table of slots. Grows on demand and never shrinks; the slot freed last is used first.
+#[derive(Debug)]
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    free: u32,
+    used: usize,
+}
+
+impl Slots {
+    pub(super) fn new() -> Self {
+        Self { slots: Vec::new(), free: NONE, used: 0 }
+    }
+
+    /// Slots that are not free.
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// The token that the next [`Slots::insert`] will give.
+    pub(super) fn next_token(&self) -> Token {
+        match self.slots.get(self.free as usize) {
+            Some(slot) => Token::new(self.free, slot.generation),
+            None => Token::new(u32::try_from(self.slots.len()).unwrap_or(NONE), 0),
+        }
+    }
+
+    /// Puts a connection into a slot. The caller bounds [`Slots::used`] below [`NONE`].
+    pub(super) fn insert(&mut self, fd: OwnedFd) -> Token {
+        let token = self.next_token();
+        if let Some(slot) = self.slots.get_mut(token.slot()) {
+            self.free = slot.send;
+            *slot = Slot { fd: Some(fd), generation: token.generation(), ..Slot::empty() };
+        } else {
+            self.slots.push(Slot { fd: Some(fd), ..Slot::empty() });
+        }
+        self.used += 1;
+        token
+    }
+
+    /// The open connection of this name.
+    pub(super) fn open(&self, token: Token) -> Option<&Slot> {
+        self.slots.get(token.slot()).filter(|slot| slot.generation == token.generation() && slot.fd.is_some())
+    }
+
+    /// The open connection of this name.
+    pub(super) fn open_mut(&mut self, token: Token) -> Option<&mut Slot> {
+        self.slots
+            .get_mut(token.slot())
+            .filter(|slot| slot.generation == token.generation() && slot.fd.is_some())
+    }
+
+    /// The open connection in this slot, if its generation ends in the bits of `generation` that `mask` leaves.
+    pub(super) fn open_by_bits(
+        &mut self,
+        slot: u32,
+        generation: u32,
+        mask: u32,
+    ) -> Option<(Token, &mut Slot)> {
+        let found = self.slots.get_mut(slot as usize)?;
+        let same = found.generation & mask == generation & mask;
+        (same && found.fd.is_some()).then(|| (Token::new(slot, found.generation), found))
+    }
+
+    /// Frees the slot of a closed connection, under the next generation.
+    pub(super) fn release(&mut self, token: Token) {
+        let Some(slot) = self.slots.get_mut(token.slot()) else { return };
+        debug_assert!(
+            slot.fd.is_none() && slot.generation == token.generation(),
+            "released once, after its close"
+        );
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.send = self.free;
+        self.free = token.slot() as u32;
+        self.used -= 1;
+    }
+}
+
+impl Slot {
+    fn empty() -> Self {
+        Self { fd: None, generation: 0, send: NONE, file_bytes: 0, turn: 0, flags: Flags::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_costs_at_most_24_bytes() {
+        assert!(size_of::<Slot>() <= 24, "{} bytes", size_of::<Slot>());
+    }
+}

@@ -1,0 +1,79 @@
+//! What mio's events are about: connections, listeners, the waker; and the waker itself.
+
+use std::io;
+use std::sync::Arc;
+
+use mio::Registry;
+
+use crate::{ListenerId, Token, Waker};
+
+/// Low bits of a mio token: the slot. The rest is as much of the generation as fits.
+const SLOT_BITS: u32 = if usize::BITS >= 64 { 32 } else { 24 };
+const SLOT_MASK: usize = (1 << SLOT_BITS) - 1;
+/// The slot number that stands for the waker; those of the listeners lie below it.
+const WAKER: usize = SLOT_MASK;
+/// The bits of a generation that a mio token holds.
+pub(super) const GENERATION_MASK: u32 =
+    if usize::BITS >= 64 { u32::MAX } else { (1 << (usize::BITS - SLOT_BITS)) - 1 };
+/// Slots that can be told from listeners and waker.
+pub(super) const SLOTS_MAX: usize = SLOT_MASK - 1 - ListenerId::MAX as usize;
+
+/// What an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A connection, by slot and the low bits of its generation.
+    Connection { slot: u32, generation: u32 },
+    /// A listener.
+    Listener(ListenerId),
+    /// The waker.
+    Waker,
+}
+
+/// mio's name for a connection.
+pub(super) fn connection(token: Token) -> mio::Token {
+    let generation = (token.generation() & GENERATION_MASK) as usize;
+    mio::Token(token.slot() | generation << SLOT_BITS)
+}
+
+/// mio's name for a listener.
+pub(super) fn listener(id: ListenerId) -> mio::Token {
+    mio::Token(WAKER - 1 - usize::from(id))
+}
+
+/// The way back.
+pub(super) fn source(token: mio::Token) -> Source {
+    let slot = token.0 & SLOT_MASK;
+    if slot == WAKER {
+        Source::Waker
+    } else if slot >= SLOTS_MAX {
+        Source::Listener((WAKER - 1 - slot) as ListenerId)
+    } else {
+        Source::Connection { slot: slot as u32, generation: (token.0 >> SLOT_BITS) as u32 }
+    }
+}
+
+/// A waker of the poll that `registry` belongs to.
+pub(super) fn waker(registry: &Registry) -> io::Result<Waker> {
+    let waker = Arc::new(mio::Waker::new(registry, mio::Token(WAKER))?);
+    // It can't fail: it writes to a descriptor that lives as long as it does, and a full one wakes as well.
+    Ok(Waker::new(move || drop(waker.wake())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_finds_its_way_back() {
+        for slot in [0, 1, 4711, SLOTS_MAX as u32 - 1] {
+            for generation in [0, 1, GENERATION_MASK] {
+                let source = source(connection(Token::new(slot, generation)));
+                assert_eq!(source, Source::Connection { slot, generation });
+            }
+        }
+        for id in [0, 1, ListenerId::MAX] {
+            assert_eq!(source(listener(id)), Source::Listener(id));
+        }
+        assert_eq!(source(mio::Token(WAKER)), Source::Waker);
+    }
+}

@@ -1,0 +1,226 @@
+//! Accepting: queues of connections that the network has made and the worker has not yet seen.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use super::Fault;
+use super::conn::Conn;
+use super::kernel::Kernel;
+use super::trace::OperationKind;
+use super::wire::Wire;
+use crate::limits::ACCEPTS_PER_TURN_MAX;
+use crate::{AcceptError, Event, ListenerId};
+
+/// A connection in a listener's queue.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) wire: Rc<RefCell<Wire>>,
+    pub(super) address: SocketAddr,
+}
+
+#[derive(Debug, Default)]
+struct Listener {
+    queue: VecDeque<Waiting>,
+    /// How many of the queue's first are taken from it already: they come also while accepting is paused (A3).
+    taken: usize,
+    held_until_ms: u64,
+    idle_turn: u64,
+    hindered: bool,
+    /// Accepted in this turn.
+    turn: u64,
+    accepted: usize,
+}
+
+/// How accepting stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    Paused,
+    /// Accepting what is queued (A4).
+    Stopping,
+    /// Stopping, but paused for want of descriptors.
+    StoppingPaused,
+    Stopped,
+}
+
+#[derive(Debug)]
+pub(super) struct Listeners {
+    all: Vec<Listener>,
+    state: State,
+    /// Failures that the test has ordered.
+    failures: VecDeque<AcceptError>,
+}
+
+impl Listeners {
+    pub(super) fn new(count: u16) -> Self {
+        Self {
+            all: (0..count).map(|_| Listener::default()).collect(),
+            state: State::Open,
+            failures: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.state == State::Stopped
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.all.iter().map(|listener| listener.queue.len()).sum()
+    }
+
+    pub(super) fn push(&mut self, listener: ListenerId, waiting: Waiting) {
+        self.all[usize::from(listener)].queue.push_back(waiting);
+    }
+
+    pub(super) fn fail_next(&mut self, error: AcceptError) {
+        self.failures.push_back(error);
+    }
+
+    /// When listeners that are held up go on.
+    pub(super) fn due_ms(&self) -> impl Iterator<Item = u64> + '_ {
+        self.all.iter().map(|listener| listener.held_until_ms)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.all.iter().all(|listener| listener.queue.is_empty())
+    }
+}
+
+impl Kernel {
+    pub(super) fn is_listener_ready(&self, index: usize, turn: u64) -> bool {
+        let Some(listener) = self.listeners.all.get(index) else { return false };
+        let accepted = if listener.turn == turn { listener.accepted } else { 0 };
+        let free = listener.held_until_ms <= self.clock_ms && listener.idle_turn != turn;
+        let queued = !listener.queue.is_empty() && accepted < ACCEPTS_PER_TURN_MAX;
+        match self.listeners.state {
+            State::Open => queued && free,
+            State::Paused => queued && free && listener.taken > 0,
+            // The first listener tells that all are closed.
+            State::Stopping => free && (queued || (index == 0 && self.listeners.is_empty())),
+            State::StoppingPaused | State::Stopped => false,
+        }
+    }
+
+    pub(super) fn accept_pause(&mut self) {
+        match self.listeners.state {
+            State::Open => {
+                self.listeners.state = State::Paused;
+                self.take_before_pause();
+            }
+            State::Stopping => self.listeners.state = State::StoppingPaused,
+            State::Paused | State::StoppingPaused | State::Stopped => {}
+        }
+    }
+
+    /// The seed's choice which of those in the queues were accepted just before the pause: at most
+    /// [`ACCEPTS_PER_TURN_MAX`] of all.
+    fn take_before_pause(&mut self) {
+        let room = self.options.connections_max.saturating_sub(self.connections);
+        let mut left = ACCEPTS_PER_TURN_MAX.min(room);
+        for listener in &mut self.listeners.all {
+            let taken = self.rng.chance(self.options.accepts_after_pause);
+            listener.taken = if taken { listener.queue.len().min(left) } else { 0 };
+            left -= listener.taken;
+        }
+    }
+
+    pub(super) fn accept_resume(&mut self) {
+        match self.listeners.state {
+            State::Paused => self.listeners.state = State::Open,
+            State::StoppingPaused => self.listeners.state = State::Stopping,
+            State::Open | State::Stopping | State::Stopped => {}
+        }
+    }
+
+    pub(super) fn accept_stop(&mut self) {
+        if self.listeners.state != State::Stopped {
+            self.listeners.state = State::Stopping;
+        }
+    }
+
+    /// One operation of a listener.
+    pub(super) fn step_listener(&mut self, index: usize) -> Option<Event> {
+        if !self.is_listener_ready(index, self.turn) {
+            return None;
+        }
+        if self.listeners.all[index].queue.is_empty() {
+            return self.tell_stopped();
+        }
+        if self.listeners.all[index].taken == 0
+            && let Some(error) = self.accept_error()
+        {
+            return Some(self.fail_accept(error));
+        }
+        let fault = self.operation(OperationKind::Accept, None, !self.listeners.all[index].hindered);
+        if self.put_off_listener(index, fault) {
+            return None;
+        }
+        self.take_from_queue(index, fault)
+    }
+
+    fn accept_error(&mut self) -> Option<AcceptError> {
+        const ERRORS: [AcceptError; 3] =
+            [AcceptError::ProcessDescriptors, AcceptError::SystemFiles, AcceptError::Memory];
+        if self.connections >= self.options.connections_max {
+            return Some(AcceptError::ProcessDescriptors);
+        }
+        let drawn = self.rng.chance(self.options.accept_errors).then(|| ERRORS[self.rng.below(3)]);
+        self.listeners.failures.pop_front().or(drawn)
+    }
+
+    fn fail_accept(&mut self, error: AcceptError) -> Event {
+        self.operation(OperationKind::AcceptFail, None, false);
+        self.listeners.state = match self.listeners.state {
+            State::Stopping => State::StoppingPaused,
+            _ => State::Paused,
+        };
+        for listener in &mut self.listeners.all {
+            listener.taken = 0;
+        }
+        Event::AcceptFailed { error }
+    }
+
+    fn tell_stopped(&mut self) -> Option<Event> {
+        let fault = self.operation(OperationKind::AcceptStop, None, false);
+        if self.put_off_listener(0, fault) {
+            return None;
+        }
+        self.listeners.state = State::Stopped;
+        Some(Event::AcceptStopped)
+    }
+
+    fn put_off_listener(&mut self, index: usize, fault: Option<Fault>) -> bool {
+        let until = if fault == Some(Fault::Delay) { self.delayed_until_ms() } else { 0 };
+        let listener = &mut self.listeners.all[index];
+        listener.hindered = matches!(fault, Some(Fault::Eagain | Fault::Delay));
+        match fault {
+            Some(Fault::Eagain) => listener.idle_turn = self.turn,
+            Some(Fault::Delay) => listener.held_until_ms = until,
+            _ => {}
+        }
+        listener.hindered
+    }
+
+    fn take_from_queue(&mut self, index: usize, fault: Option<Fault>) -> Option<Event> {
+        let turn = self.turn;
+        let listener = &mut self.listeners.all[index];
+        let Waiting { wire, address } = listener.queue.pop_front()?;
+        if listener.turn != turn {
+            (listener.turn, listener.accepted) = (turn, 0);
+        }
+        listener.accepted += 1;
+        listener.taken = listener.taken.saturating_sub(1);
+        let token = self.insert(|token| Conn::new(token, wire, address));
+        // Rst and Fin: the queue holds connections that their peers have long given up.
+        self.meet(token.slot(), fault);
+        self.enqueue(token.slot());
+        let listener = ListenerId::try_from(index).expect("made from a u16 count");
+        Some(Event::Accepted { token, listener })
+    }
+}

@@ -1,0 +1,126 @@
+//! One connection as the driver sees it, and what it would do next.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use super::trace::OperationKind;
+use super::wire::Wire;
+use crate::limits::{FILE_BYTES_PER_TURN_MAX, RECV_AFTER_PAUSE_MAX, RECVS_PER_TURN_MAX};
+use crate::{Output, SendError, Token};
+
+/// Outputs given back for one connection in one turn, before the others get theirs.
+pub(super) const SENTS_PER_TURN_MAX: usize = 4;
+
+/// A send in flight: from the verb until its `Sent` was given out.
+#[derive(Debug)]
+pub(super) struct Sending {
+    pub(super) output: Output,
+    pub(super) taken: u64,
+    pub(super) decided: Option<Result<(), SendError>>,
+    /// The turn in which it had to stop; it goes on in a later one.
+    pub(super) parked_turn: u64,
+}
+
+/// What one connection has had of the current turn.
+#[derive(Debug, Default)]
+pub(super) struct TurnUse {
+    turn: u64,
+    pub(super) recvs: usize,
+    pub(super) sents: usize,
+    pub(super) file_bytes: u64,
+    /// Whether the seed lets arrivals through although receiving is paused.
+    pub(super) leaks: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Conn {
+    pub(super) token: Token,
+    pub(super) wire: Rc<RefCell<Wire>>,
+    pub(super) address: SocketAddr,
+    pub(super) sending: Option<Sending>,
+    pub(super) paused: bool,
+    pub(super) after_pause_bytes: usize,
+    pub(super) end_told: bool,
+    pub(super) closing: bool,
+    /// No progress before this time.
+    pub(super) held_until_ms: u64,
+    /// No progress in this turn.
+    pub(super) idle_turn: u64,
+    /// Whether the last operation was put off.
+    pub(super) hindered: bool,
+    /// Whether it stands in the turn's work list.
+    pub(super) queued: bool,
+    pub(super) used: TurnUse,
+}
+
+impl Conn {
+    pub(super) fn new(token: Token, wire: Rc<RefCell<Wire>>, address: SocketAddr) -> Self {
+        Self {
+            token,
+            wire,
+            address,
+            sending: None,
+            paused: false,
+            after_pause_bytes: 0,
+            end_told: false,
+            closing: false,
+            held_until_ms: 0,
+            idle_turn: 0,
+            hindered: false,
+            queued: false,
+            used: TurnUse::default(),
+        }
+    }
+
+    /// Starts a new account where a new turn has begun.
+    pub(super) fn enter_turn(&mut self, turn: u64) {
+        if self.used.turn != turn {
+            self.used = TurnUse { turn, ..TurnUse::default() };
+        }
+    }
+
+    /// What it could do in this turn if nothing held it up; where both sides could go on, the sending side first or last.
+    pub(super) fn next_step(&self, turn: u64, receiving_first: bool) -> Option<OperationKind> {
+        let (sending, receiving) = (self.sending_step(turn), self.receiving_step(turn));
+        if receiving_first { receiving.or(sending) } else { sending.or(receiving) }
+    }
+
+    fn sending_step(&self, turn: u64) -> Option<OperationKind> {
+        match &self.sending {
+            None => self.closing.then_some(OperationKind::Closed),
+            Some(sending) if sending.decided.is_some() => {
+                let sents = if self.used.turn == turn { self.used.sents } else { 0 };
+                (self.closing || sents < SENTS_PER_TURN_MAX).then_some(OperationKind::Sent)
+            }
+            Some(sending) => {
+                let goes = sending.parked_turn != turn && self.wire.borrow().takes_soon();
+                goes.then_some(OperationKind::SendAttempt)
+            }
+        }
+    }
+
+    fn receiving_step(&self, turn: u64) -> Option<OperationKind> {
+        let (recvs, leaks) =
+            if self.used.turn == turn { (self.used.recvs, self.used.leaks) } else { (0, false) };
+        if self.closing || self.end_told || (self.paused && !leaks) {
+            return None;
+        }
+        let wire = self.wire.borrow();
+        if wire.at_end() {
+            return Some(OperationKind::ReadEnd);
+        }
+        let more = wire.readable() > 0 && recvs < RECVS_PER_TURN_MAX && self.receivable_max() > 0;
+        more.then_some(OperationKind::Receive)
+    }
+
+    /// Bytes that clause R3 still allows.
+    pub(super) const fn receivable_max(&self) -> usize {
+        if self.paused { RECV_AFTER_PAUSE_MAX - self.after_pause_bytes } else { usize::MAX }
+    }
+
+    /// Bytes of files that clause S5 still allows in this turn.
+    pub(super) const fn file_bytes_left(&self) -> u64 {
+        FILE_BYTES_PER_TURN_MAX - self.used.file_bytes
+    }
+}

@@ -1,0 +1,333 @@
+//! The fake kernel: its slots, its clock, and the work list of a turn.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::accept::Listeners;
+use super::conn::Conn;
+use super::rng::Rng;
+use super::trace::{OperationKind, Trace};
+use super::wire::Wire;
+use super::{Fault, SimOptions, fault};
+use crate::{Event, Token};
+
+/// Who may have something to tell in the current turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Wake,
+    Listener(usize),
+    Slot(usize),
+}
+
+#[derive(Debug)]
+struct Slot {
+    generation: u32,
+    conn: Option<Box<Conn>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Kernel {
+    pub(super) options: SimOptions,
+    pub(super) rng: Rng,
+    pub(super) trace: Trace,
+    pub(super) listeners: Listeners,
+    pub(super) woken: Arc<AtomicBool>,
+    /// The driven clock.
+    pub(super) clock_ms: u64,
+    pub(super) turn: u64,
+    pub(super) connections: usize,
+    /// Connections that the worker has closed and that still owe their peers bytes.
+    pub(super) departed: Vec<Rc<RefCell<Wire>>>,
+    /// Where files are read into.
+    pub(super) file_scratch: Vec<u8>,
+    slots: Vec<Slot>,
+    /// Free slots; the one freed last is used first.
+    free: Vec<usize>,
+    /// Each source at most once.
+    work: VecDeque<Source>,
+}
+
+impl Kernel {
+    pub(super) fn new(options: SimOptions) -> Self {
+        Self {
+            rng: Rng::new(options.seed),
+            trace: Trace::new(),
+            listeners: Listeners::new(options.listeners),
+            woken: Arc::default(),
+            clock_ms: 0,
+            turn: 0,
+            connections: 0,
+            departed: Vec::new(),
+            file_scratch: Vec::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            work: VecDeque::new(),
+            options,
+        }
+    }
+}
+
+/// Time and turns.
+impl Kernel {
+    /// Begins a turn: at once where something is ready, else at the next time at which something is, else at the
+    /// timeout.
+    pub(super) fn wait(&mut self, timeout_ms: Option<u64>) {
+        self.turn += 1;
+        self.peers_read();
+        self.gather();
+        if self.work.is_empty() {
+            let end = timeout_ms.map(|ms| self.clock_ms.saturating_add(ms));
+            let until = self.next_due_ms().into_iter().chain(end).min();
+            self.clock_ms = until.map_or(self.clock_ms, |until| until.max(self.clock_ms));
+            self.gather();
+        }
+    }
+
+    /// The turn's next event.
+    pub(super) fn next(&mut self, lent: &mut Vec<u8>) -> Option<Event> {
+        // Bounded: a step that gives no event is an operation put off, which ends its source's turn, or one of the
+        // bounded operations of `Conn::next_step`.
+        while let Some(source) = self.pick() {
+            let event = match source {
+                Source::Wake => self.tell_woken(),
+                Source::Listener(index) => self.step_listener(index),
+                Source::Slot(slot) => self.step_conn(slot, lent),
+            };
+            self.enqueue_again(source);
+            if event.is_some() {
+                return event;
+            }
+        }
+        None
+    }
+
+    /// Whether the next `wait` returns without the clock being moved.
+    pub(super) fn is_ready(&self) -> bool {
+        let turn = self.turn + 1;
+        self.woken.load(Ordering::Acquire)
+            || (0..self.listeners.len()).any(|index| self.is_listener_ready(index, turn))
+            || self.slots.iter().any(|slot| {
+                slot.conn.as_deref().is_some_and(|conn| {
+                    conn.held_until_ms <= self.clock_ms && conn.next_step(turn, false).is_some()
+                })
+            })
+    }
+
+    /// When the first of the connections and listeners that are held up goes on.
+    pub(super) fn next_due_ms(&self) -> Option<u64> {
+        let conns = self.slots.iter().filter_map(|slot| slot.conn.as_deref());
+        conns
+            .filter(|conn| conn.next_step(self.turn + 1, false).is_some())
+            .map(|conn| conn.held_until_ms)
+            .chain(self.listeners.due_ms())
+            .filter(|due| *due > self.clock_ms)
+            .min()
+    }
+
+    /// Makes the turn's work list: the oldest slot first.
+    fn gather(&mut self) {
+        self.work.clear();
+        if self.woken.load(Ordering::Acquire) {
+            self.work.push_back(Source::Wake);
+        }
+        for index in 0..self.listeners.len() {
+            if self.is_listener_ready(index, self.turn) {
+                self.work.push_back(Source::Listener(index));
+            }
+        }
+        for slot in 0..self.slots.len() {
+            let Some(conn) = self.slots[slot].conn.as_deref_mut() else { continue };
+            conn.enter_turn(self.turn);
+            conn.queued = false;
+            conn.used.leaks = conn.paused && self.rng.chance(self.options.data_after_pause);
+            self.enqueue(slot);
+        }
+    }
+
+    /// Puts a connection that can go on in this turn on the work list.
+    pub(super) fn enqueue(&mut self, slot: usize) {
+        let (turn, now) = (self.turn, self.clock_ms);
+        let Some(conn) = self.conn_at(slot) else { return };
+        conn.enter_turn(turn);
+        let held = conn.held_until_ms > now || conn.idle_turn == turn;
+        if !conn.queued && !held && conn.next_step(turn, false).is_some() {
+            conn.queued = true;
+            self.work.push_back(Source::Slot(slot));
+        }
+    }
+
+    /// Like [`Kernel::enqueue`] for what a verb caused; the seed may put it off to a later turn.
+    pub(super) fn enqueue_completion(&mut self, slot: usize) {
+        if self.rng.chance(self.options.late_completions) {
+            let turn = self.turn;
+            if let Some(conn) = self.conn_at(slot) {
+                conn.idle_turn = turn;
+            }
+        } else {
+            self.enqueue(slot);
+        }
+    }
+
+    fn pick(&mut self) -> Option<Source> {
+        let at = if self.work.len() > 1 && self.rng.chance(self.options.reorder_within_turn) {
+            self.rng.below(self.work.len())
+        } else {
+            0
+        };
+        let source = self.work.remove(at)?;
+        if let Source::Slot(slot) = source
+            && let Some(conn) = self.conn_at(slot)
+        {
+            conn.queued = false;
+        }
+        Some(source)
+    }
+
+    fn enqueue_again(&mut self, source: Source) {
+        match source {
+            Source::Wake => {}
+            Source::Listener(index) => {
+                if self.is_listener_ready(index, self.turn) {
+                    self.work.push_back(source);
+                }
+            }
+            Source::Slot(slot) => self.enqueue(slot),
+        }
+    }
+
+    fn peers_read(&mut self) {
+        for slot in &self.slots {
+            if let Some(conn) = slot.conn.as_deref() {
+                conn.wire.borrow_mut().peer_reads_by_itself();
+            }
+        }
+        self.departed.retain(|wire| {
+            wire.borrow_mut().peer_reads_by_itself();
+            wire.borrow().owes_peer() && Rc::strong_count(wire) > 1
+        });
+    }
+
+    fn tell_woken(&mut self) -> Option<Event> {
+        self.operation(OperationKind::Wake, None, false);
+        self.woken.swap(false, Ordering::AcqRel).then_some(Event::Woken)
+    }
+}
+
+/// Operations: counted, traced, and hit by faults.
+impl Kernel {
+    /// Counts an operation and says which fault it meets.
+    pub(super) fn operation(
+        &mut self,
+        kind: OperationKind,
+        token: Option<Token>,
+        hinderable: bool,
+    ) -> Option<Fault> {
+        let scripted = self.options.fault_at.filter(|(at, _)| *at == self.trace.operations());
+        let fault = match scripted {
+            Some((_, fault)) => Some(fault),
+            None => fault::draw(&mut self.rng, &self.options, kind, hinderable),
+        };
+        self.trace.record(kind, token, fault, self.clock_ms);
+        fault
+    }
+
+    /// How long a `Delay` lasts.
+    pub(super) fn delayed_until_ms(&mut self) -> u64 {
+        let longest = usize::try_from(self.options.delay_ms_max).unwrap_or(usize::MAX);
+        self.clock_ms + 1 + self.rng.below(longest) as u64
+    }
+
+    /// One step of a connection: an operation, and the event that it gives, if it does.
+    fn step_conn(&mut self, slot: usize, lent: &mut Vec<u8>) -> Option<Event> {
+        let turn = self.turn;
+        let receiving_first = self.rng.chance(self.options.reorder_within_turn / 2.0);
+        let conn = self.conn_at(slot)?;
+        let kind = conn.next_step(turn, receiving_first)?;
+        let (token, hinderable) = (conn.token, !conn.hindered);
+        let fault = self.operation(kind, Some(token), hinderable);
+        if self.meet(slot, fault) {
+            return None;
+        }
+        match kind {
+            OperationKind::Receive => self.receive(slot, fault, lent),
+            OperationKind::ReadEnd => self.tell_end(slot),
+            OperationKind::SendAttempt => {
+                self.attempt_send(slot, fault);
+                None
+            }
+            OperationKind::Sent => self.tell_sent(slot),
+            _ => self.tell_closed(slot),
+        }
+    }
+
+    /// Lets a fault act on the connection of a verb, which nothing can put off.
+    pub(super) fn meet_at_verb(&mut self, slot: usize, fault: Option<Fault>) {
+        self.meet(slot, fault.filter(|fault| matches!(fault, Fault::Rst | Fault::Fin)));
+    }
+
+    /// Lets a fault act on the connection. True where the operation is put off.
+    pub(super) fn meet(&mut self, slot: usize, fault: Option<Fault>) -> bool {
+        let turn = self.turn;
+        let until = if fault == Some(Fault::Delay) { self.delayed_until_ms() } else { 0 };
+        let Some(conn) = self.conn_at(slot) else { return true };
+        match fault {
+            Some(Fault::Rst) => conn.wire.borrow_mut().peer_resets(),
+            Some(Fault::Fin) => conn.wire.borrow_mut().peer_finishes(),
+            Some(Fault::Eagain) => conn.idle_turn = turn,
+            Some(Fault::Delay) => conn.held_until_ms = until,
+            Some(Fault::Short) | None => {}
+        }
+        conn.hindered = matches!(fault, Some(Fault::Eagain | Fault::Delay));
+        conn.hindered
+    }
+}
+
+/// Slots.
+impl Kernel {
+    pub(super) fn conn_at(&mut self, slot: usize) -> Option<&mut Conn> {
+        self.slots.get_mut(slot)?.conn.as_deref_mut()
+    }
+
+    /// The connection of a token that is not yet `Closed`.
+    pub(super) fn conn(&self, token: Token) -> Option<&Conn> {
+        let conn = self.slots.get(token.slot()).and_then(|slot| slot.conn.as_deref());
+        conn.filter(|conn| conn.token == token)
+    }
+
+    /// Whether a verb may still be used on a token.
+    pub(super) fn is_live(&self, token: Token) -> bool {
+        self.conn(token).is_some_and(|conn| !conn.closing)
+    }
+
+    /// Takes a slot for a connection that was accepted.
+    pub(super) fn insert(&mut self, make: impl FnOnce(Token) -> Conn) -> Token {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, conn: None });
+            self.slots.len() - 1
+        });
+        let number = u32::try_from(slot).expect("fewer than 2^32 connections fit in memory");
+        let token = Token::new(number, self.slots[slot].generation);
+        let mut conn = make(token);
+        conn.enter_turn(self.turn);
+        self.slots[slot].conn = Some(Box::new(conn));
+        self.connections += 1;
+        token
+    }
+
+    /// Frees the slot of a connection whose `Closed` is given out now.
+    pub(super) fn remove(&mut self, slot: usize) -> Option<Box<Conn>> {
+        let conn = self.slots[slot].conn.take()?;
+        self.slots[slot].generation = self.slots[slot].generation.wrapping_add(1);
+        self.free.push(slot);
+        self.connections -= 1;
+        Some(conn)
+    }
+
+    /// The connections that are not yet closed, for a complaint about them.
+    pub(super) fn open_tokens(&self) -> Vec<Token> {
+        self.slots.iter().filter_map(|slot| slot.conn.as_deref().map(|conn| conn.token)).collect()
+    }
+}

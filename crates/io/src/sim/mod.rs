@@ -1,0 +1,186 @@
+//! A fake kernel: the contract without sockets, threads or real time.
+//!
+//! [`Sim`] drives a worker as the other drivers do; [`SimNet`] is the test's hand: it makes peers, moves the clock and
+//! tells what happened. All choices come from one seed, so a run that failed fails again. [`SimOptions`] says how
+//! rough the kernel is: what the contract allows but a real kernel seldom does happens here as often as a test likes.
+//!
+//! **Time** moves by [`SimNet::advance`], and in `wait` where nothing is ready: it jumps to the next thing that is
+//! delayed, at most to the timeout, as if the worker had slept. A `wait` without timeout where nothing will ever
+//! happen returns at once and without an event, since only the test, on the same thread, can change that.
+//!
+//! **TCP** is told truly: bytes are neither lost nor reordered, FIN ends one direction, and an RST ends both and may
+//! destroy what its receiver has not yet read. A socket that is closed with unread input sends RST; so does a closed
+//! socket that gets more input. Servers that don't linger lose their answers here.
+//!
+//! **The worker's duties** are asserted: a panic names the clause. As on the other drivers, verbs on dead tokens
+//! (clause K2) panic in builds with debug assertions and are ignored in others.
+
+mod accept;
+mod close;
+mod conn;
+mod fault;
+mod kernel;
+mod net;
+mod options;
+mod peer;
+mod recv;
+mod rng;
+mod send;
+mod trace;
+mod wire;
+
+use std::cell::RefCell;
+use std::io::{self, Error, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::{CloseKind, Driver, Event, Output, Token, Waker};
+use kernel::Kernel;
+
+pub use fault::Fault;
+pub use net::SimNet;
+pub use options::SimOptions;
+pub use peer::SimPeer;
+pub use trace::{Operation, OperationKind, TRACE_OPERATIONS_MAX};
+
+/// The simulated driver. See the [module](self).
+#[derive(Debug)]
+pub struct Sim {
+    kernel: Rc<RefCell<Kernel>>,
+    net: SimNet,
+    /// The bytes of the `Received` given last; empty after any other event.
+    lent: Vec<u8>,
+    now_ms: u64,
+    unix_start_seconds: u64,
+}
+
+impl Sim {
+    /// A driver with its listeners, and no connection yet.
+    #[must_use]
+    pub fn new(options: SimOptions) -> Self {
+        let unix_start_seconds = options.unix_start_seconds;
+        let kernel = Rc::new(RefCell::new(Kernel::new(options)));
+        let net = SimNet::new(Rc::clone(&kernel));
+        Self { kernel, net, lent: Vec::new(), now_ms: 0, unix_start_seconds }
+    }
+
+    /// The test's hand on this driver.
+    #[must_use]
+    pub fn net(&self) -> SimNet {
+        self.net.clone()
+    }
+
+    /// Whether a verb's token is alive (clause K2).
+    fn is_live(&self, token: Token, verb: &str) -> bool {
+        let live = self.kernel.borrow().is_live(token);
+        debug_assert!(live, "clause K2: {verb} on {token:?}, which is closed or was never given");
+        live
+    }
+}
+
+impl Driver for Sim {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        self.unix_start_seconds + self.now_ms / 1000
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.lent.clear();
+        let timeout_ms =
+            timeout.map(|timeout| u64::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX));
+        let mut kernel = self.kernel.borrow_mut();
+        kernel.wait(timeout_ms);
+        self.now_ms = kernel.clock_ms;
+        Ok(())
+    }
+
+    fn next(&mut self) -> Option<Event> {
+        self.lent.clear();
+        self.kernel.borrow_mut().next(&mut self.lent)
+    }
+
+    fn lent(&self) -> &[u8] {
+        &self.lent
+    }
+
+    fn accept_pause(&mut self) {
+        self.kernel.borrow_mut().accept_pause();
+    }
+
+    fn accept_resume(&mut self) {
+        self.kernel.borrow_mut().accept_resume();
+    }
+
+    fn accept_stop(&mut self) {
+        self.kernel.borrow_mut().accept_stop();
+    }
+
+    fn recv_pause(&mut self, token: Token) {
+        if self.is_live(token, "recv_pause") {
+            self.kernel.borrow_mut().recv_pause(token);
+        }
+    }
+
+    fn recv_resume(&mut self, token: Token) {
+        if self.is_live(token, "recv_resume") {
+            self.kernel.borrow_mut().recv_resume(token);
+        }
+    }
+
+    fn send(&mut self, token: Token, output: Output) {
+        if self.is_live(token, "send") {
+            self.kernel.borrow_mut().send(token, output);
+        }
+    }
+
+    fn send_progress(&self, token: Token) -> u64 {
+        let kernel = self.kernel.borrow();
+        kernel.conn(token).and_then(|conn| conn.sending.as_ref()).map_or(0, |sending| sending.taken)
+    }
+
+    fn shutdown_write(&mut self, token: Token) {
+        if self.is_live(token, "shutdown_write") {
+            self.kernel.borrow_mut().shutdown_write(token);
+        }
+    }
+
+    fn close(&mut self, token: Token, kind: CloseKind) {
+        if self.is_live(token, "close") {
+            self.kernel.borrow_mut().close(token, kind);
+        }
+    }
+
+    fn detach(&mut self, token: Token) -> io::Result<OwnedFd> {
+        let live = self.is_live(token, "detach");
+        Err(if live {
+            Error::new(ErrorKind::Unsupported, "a simulated connection has no descriptor")
+        } else {
+            ErrorKind::NotConnected.into()
+        })
+    }
+
+    fn peer(&self, token: Token) -> io::Result<SocketAddr> {
+        let kernel = self.kernel.borrow();
+        kernel.conn(token).map(|conn| conn.address).ok_or_else(|| ErrorKind::NotConnected.into())
+    }
+
+    fn waker(&self) -> Waker {
+        let woken = Arc::clone(&self.kernel.borrow().woken);
+        Waker::new(move || woken.store(true, Ordering::Release))
+    }
+
+    fn connections(&self) -> usize {
+        self.kernel.borrow().connections
+    }
+}

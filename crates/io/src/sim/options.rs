@@ -1,0 +1,114 @@
+//! How rough the fake kernel is: [`SimOptions`].
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use super::Fault;
+use crate::limits::RECV_BUFFER_BYTES;
+
+/// What a [`Sim`](super::Sim) does to its worker. The fields named as plurals are probabilities from 0.0 (never) to
+/// 1.0; each is drawn anew for each operation. `Eagain` and `Delay` never hit one connection twice in a row, so that
+/// a conversation goes on under any probabilities.
+///
+/// The default is a kind kernel that still keeps nothing it needn't keep: no faults, and every reset destroys what was unread.
+#[derive(Debug, Clone)]
+pub struct SimOptions {
+    /// All choices follow from it.
+    pub seed: u64,
+    /// Number of listeners.
+    pub listeners: u16,
+    /// Connections at most; further ones wait in the queue, and `AcceptFailed` says so (clause A2).
+    pub connections_max: usize,
+    /// Most bytes that one `Received` lends.
+    pub recv_buffer_bytes: usize,
+    /// Bytes that a connection's way to its peer holds before sends have to wait: both sides' buffers together.
+    /// [`SimPeer::set_window`](super::SimPeer::set_window) changes it for one connection.
+    pub send_buffer_bytes: usize,
+    /// Where the driven wall clock starts, in seconds since 1970.
+    pub unix_start_seconds: u64,
+
+    /// A receive lends fewer bytes than there are.
+    pub short_reads: f64,
+    /// A send attempt takes fewer bytes than there is room for.
+    pub short_writes: f64,
+    /// An operation turns out not to be ready, and is tried again in a later turn.
+    pub eagain: f64,
+    /// An operation's connection makes no progress for 1 to `delay_ms_max` milliseconds.
+    pub delays: f64,
+    /// Longest delay in milliseconds.
+    pub delay_ms_max: u64,
+    /// A turn takes another event than the oldest. The order within a connection is kept.
+    pub reorder_within_turn: f64,
+    /// `Sent` and `Closed` come in a later turn than their verb.
+    pub late_completions: f64,
+    /// Bytes, or the end, still come although receiving is paused (within the bound of clause R3).
+    pub data_after_pause: f64,
+    /// Connections still come although accepting is paused (within the bound of clause A3).
+    pub accepts_after_pause: f64,
+    /// A FIN that arrived is told in the turn of the last bytes, not in a later one.
+    pub fin_with_data: f64,
+    /// Accepting fails for want of a descriptor or memory. At 1.0 it always does.
+    pub accept_errors: f64,
+    /// The peer resets the connection in the middle of an operation.
+    pub resets: f64,
+    /// A reset destroys what its receiver had not yet read.
+    pub reset_losses: f64,
+
+    /// One fault at one operation, counted from 0, besides the probabilities.
+    pub fault_at: Option<(u64, Fault)>,
+}
+
+impl Default for SimOptions {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            listeners: 1,
+            connections_max: usize::MAX,
+            recv_buffer_bytes: RECV_BUFFER_BYTES,
+            send_buffer_bytes: 256 * 1024,
+            // The example date of RFC 9110, section 5.6.7: Sun, 06 Nov 1994 08:49:37 GMT.
+            unix_start_seconds: 784_111_777,
+            short_reads: 0.0,
+            short_writes: 0.0,
+            eagain: 0.0,
+            delays: 0.0,
+            delay_ms_max: 50,
+            reorder_within_turn: 0.0,
+            late_completions: 0.0,
+            data_after_pause: 0.0,
+            accepts_after_pause: 0.0,
+            fin_with_data: 1.0,
+            accept_errors: 0.0,
+            resets: 0.0,
+            reset_losses: 1.0,
+            fault_at: None,
+        }
+    }
+}
+
+impl SimOptions {
+    /// A rough kernel: everything that clauses T1 to W1 allow happens often, but no connection is broken and no accept
+    /// fails, so that every conversation must end as on a kind one.
+    #[must_use]
+    pub fn rough(seed: u64) -> Self {
+        Self {
+            seed,
+            short_reads: 0.4,
+            short_writes: 0.4,
+            eagain: 0.2,
+            delays: 0.05,
+            reorder_within_turn: 0.5,
+            late_completions: 0.3,
+            data_after_pause: 0.5,
+            accepts_after_pause: 0.5,
+            fin_with_data: 0.5,
+            reset_losses: 0.5,
+            ..Self::default()
+        }
+    }
+}
+
+/// The address of the `number`th peer: distinct for the first 2^24 × 60,000, and never a real network's.
+pub(super) fn peer_address(number: u64) -> SocketAddr {
+    let host = ((number / 60_000) % (1 << 24)) as u32 + 1;
+    SocketAddr::from((Ipv4Addr::from(0x7F00_0000 | (host & 0x00FF_FFFF)), 1024 + (number % 60_000) as u16))
+}

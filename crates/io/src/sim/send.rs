@@ -1,0 +1,123 @@
+//! Sending: attempts, what parks them, and the output's way back.
+
+use std::io::{Error, ErrorKind};
+use std::os::unix::fs::FileExt;
+
+use super::Fault;
+use super::conn::{Conn, Sending};
+use super::kernel::Kernel;
+use super::trace::OperationKind;
+use crate::{Event, FileSlice, Output, Piece, SendError, Token};
+
+/// Bytes of a file read at once.
+const FILE_READ_BYTES: usize = 64 * 1024;
+
+impl Kernel {
+    /// The verb: tries at once.
+    pub(super) fn send(&mut self, token: Token, output: Output) {
+        let slot = token.slot();
+        let Some(conn) = self.conn_at(slot) else { return };
+        assert!(conn.sending.is_none(), "clause S2: {token:?} has a send in flight already");
+        conn.sending = Some(Sending { output, taken: 0, decided: None, parked_turn: 0 });
+        let hinderable = !conn.hindered;
+        let fault = self.operation(OperationKind::SendAttempt, Some(token), hinderable);
+        if !self.meet(slot, fault) {
+            self.attempt_send(slot, fault);
+        }
+        self.enqueue_completion(slot);
+    }
+
+    /// Hands the network what it takes now.
+    pub(super) fn attempt_send(&mut self, slot: usize, fault: Option<Fault>) {
+        let turn = self.turn;
+        let Some(conn) = self.conn_at(slot) else { return };
+        conn.enter_turn(turn);
+        let Some(sending) = &conn.sending else { return };
+        let left = usize::try_from(sending.output.len() - sending.taken).unwrap_or(usize::MAX);
+        let room = conn.wire.borrow().room().min(left);
+        let room = if fault == Some(Fault::Short) { self.rng.shorten(room) } else { room };
+        let mut scratch = std::mem::take(&mut self.file_scratch);
+        let Some(conn) = self.conn_at(slot) else { return };
+        let taken = fill(conn, turn, room, &mut scratch);
+        self.file_scratch = scratch;
+        self.trace.add_bytes(taken);
+    }
+
+    pub(super) fn tell_sent(&mut self, slot: usize) -> Option<Event> {
+        let conn = self.conn_at(slot)?;
+        let sending = conn.sending.take()?;
+        conn.used.sents += 1;
+        let token = conn.token;
+        Some(Event::Sent { token, output: sending.output, result: sending.decided? })
+    }
+}
+
+/// Takes up to `room` bytes of the send in flight, then decides or parks it. Gives the number taken.
+fn fill(conn: &mut Conn, turn: u64, room: usize, scratch: &mut Vec<u8>) -> usize {
+    let mut file_left = conn.file_bytes_left();
+    let file_before = file_left;
+    let Some(sending) = conn.sending.as_mut() else { return 0 };
+    let mut wire = conn.wire.borrow_mut();
+    let mut taken = 0;
+    // Bounded: each round takes a byte at least, or ends it.
+    loop {
+        let Some(piece) = sending.output.piece_at(sending.taken) else {
+            sending.decided = Some(Ok(()));
+            break;
+        };
+        if wire.is_broken() || wire.is_server_finished() {
+            sending.decided = Some(Err(SendError::Broken(broken(wire.is_broken()))));
+            break;
+        }
+        let most = room - taken;
+        let bytes = match &piece {
+            Piece::Bytes(bytes) => Ok(&bytes[..bytes.len().min(most)]),
+            Piece::File(_) if most == 0 || file_left == 0 => Ok(&[][..]),
+            Piece::File(slice) => read_file(slice, most.min(clamp(file_left)), scratch),
+        };
+        match bytes {
+            Ok([]) => {
+                sending.parked_turn = turn;
+                break;
+            }
+            Ok(bytes) => {
+                wire.server_sends(bytes);
+                sending.taken += bytes.len() as u64;
+                taken += bytes.len();
+                if matches!(piece, Piece::File(_)) {
+                    file_left -= bytes.len() as u64;
+                }
+            }
+            Err(error) => {
+                sending.decided = Some(Err(error));
+                break;
+            }
+        }
+    }
+    drop(wire);
+    conn.used.file_bytes += file_before - file_left;
+    taken
+}
+
+fn clamp(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn broken(by_reset: bool) -> Error {
+    if by_reset {
+        Error::new(ErrorKind::ConnectionReset, "reset by the simulated peer")
+    } else {
+        Error::new(ErrorKind::BrokenPipe, "sent after shutdown_write")
+    }
+}
+
+/// At least one byte of the slice, or why there is none.
+fn read_file<'a>(slice: &FileSlice, most: usize, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], SendError> {
+    scratch.resize(FILE_READ_BYTES, 0);
+    let wanted = most.min(clamp(slice.len)).min(FILE_READ_BYTES);
+    match slice.file.read_at(&mut scratch[..wanted], slice.offset) {
+        Ok(0) => Err(SendError::FileShort),
+        Ok(bytes) => Ok(&scratch[..bytes]),
+        Err(error) => Err(SendError::FileUnreadable(error)),
+    }
+}

@@ -1,0 +1,113 @@
+//! What the driver did, in order: counted, fingerprinted, the latest kept for reading.
+
+use std::collections::VecDeque;
+
+use super::Fault;
+use crate::Token;
+
+/// Operations kept for [`SimNet::trace`](super::SimNet::trace): the latest.
+pub const TRACE_OPERATIONS_MAX: usize = 4096;
+
+/// What kind of thing the driver did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OperationKind {
+    /// Took a connection from the queue.
+    Accept,
+    /// Failed to accept.
+    AcceptFail,
+    /// Said that the listeners are closed.
+    AcceptStop,
+    /// Lent bytes.
+    Receive,
+    /// Told the end of the receiving side.
+    ReadEnd,
+    /// Tried to hand bytes to the network.
+    SendAttempt,
+    /// Gave an output back.
+    Sent,
+    /// Ended the sending side.
+    Shutdown,
+    /// Closed, by the worker's verb.
+    Close,
+    /// Said that a connection is gone.
+    Closed,
+    /// Said that it was woken.
+    Wake,
+}
+
+/// One thing that the driver did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Operation {
+    /// Its number, from 0: what `SimOptions::fault_at` names.
+    pub index: u64,
+    /// What it was.
+    pub kind: OperationKind,
+    /// The connection, where there is one already.
+    pub token: Option<Token>,
+    /// The fault that it met.
+    pub fault: Option<Fault>,
+    /// The driven clock, in milliseconds.
+    pub at_ms: u64,
+    /// Bytes that it moved.
+    pub bytes: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Trace {
+    operations: u64,
+    /// FNV-1a over the operations that have left `latest`.
+    folded: u64,
+    latest: VecDeque<Operation>,
+}
+
+impl Trace {
+    pub(super) const fn new() -> Self {
+        Self { operations: 0, folded: 0xCBF2_9CE4_8422_2325, latest: VecDeque::new() }
+    }
+
+    /// The number of operations so far; also the next one's index.
+    pub(super) const fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    pub(super) fn record(
+        &mut self,
+        kind: OperationKind,
+        token: Option<Token>,
+        fault: Option<Fault>,
+        at_ms: u64,
+    ) {
+        if self.latest.len() == TRACE_OPERATIONS_MAX
+            && let Some(oldest) = self.latest.pop_front()
+        {
+            self.folded = fold(self.folded, &oldest);
+        }
+        self.latest.push_back(Operation { index: self.operations, kind, token, fault, at_ms, bytes: 0 });
+        self.operations += 1;
+    }
+
+    /// Adds to the bytes of the operation recorded last.
+    pub(super) fn add_bytes(&mut self, bytes: usize) {
+        if let Some(operation) = self.latest.back_mut() {
+            operation.bytes += bytes as u64;
+        }
+    }
+
+    pub(super) fn latest(&self) -> Vec<Operation> {
+        self.latest.iter().copied().collect()
+    }
+
+    pub(super) fn fingerprint(&self) -> u64 {
+        self.latest.iter().fold(self.folded, fold)
+    }
+}
+
+fn fold(hash: u64, operation: &Operation) -> u64 {
+    let token =
+        operation.token.map_or(u64::MAX, |token| (token.slot() as u64) << 32 | u64::from(token.generation()));
+    let fault = operation.fault.map_or(u64::MAX, |fault| fault as u64);
+    [operation.index, operation.kind as u64, token, fault, operation.at_ms, operation.bytes]
+        .into_iter()
+        .flat_map(u64::to_le_bytes)
+        .fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3))
+}

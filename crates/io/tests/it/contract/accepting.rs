@@ -1,0 +1,135 @@
+//! A: accepting.
+
+use shearwater_io::limits::ACCEPTS_PER_TURN_MAX;
+use shearwater_io::{AcceptError, Driver};
+
+use super::harness::{Harness, Setup};
+use super::world::{Note, World, plain};
+
+fn is_accepted(note: &Note) -> bool {
+    matches!(note, Note::Accepted(_))
+}
+
+pub(crate) fn a1_accepted_once_and_first<H: Harness>() {
+    let mut world = World::<H>::new();
+    let peers: Vec<_> = (0..10).map(|_| world.harness.connect(0)).collect();
+    for peer in &peers {
+        world.harness.write(*peer, b"early");
+    }
+    // That nothing of a token comes before its Accepted is checked with every event.
+    world.until("all are accepted and heard", |world| {
+        world.accepted.len() == 10
+            && world.accepted.iter().all(|token| world.page(*token).received == b"early")
+    });
+    world.idle();
+    assert_eq!(world.count(is_accepted), 10);
+}
+
+pub(crate) fn a1_the_listener_and_the_peer_are_told<H: Harness>() {
+    let mut world = World::<H>::with(Setup { listeners: 3, ..Setup::default() });
+    for listener in [2, 0, 1, 2] {
+        let peer = world.harness.connect(listener);
+        let before = world.accepted.len();
+        world.until("it is accepted", |world| world.accepted.len() > before);
+        let token = world.accepted[before];
+        assert_eq!(usize::from(world.page(token).listener), listener);
+        let address = world.driver().peer(token).expect("the peer is there");
+        assert_eq!(Some(address), world.harness.address(peer));
+    }
+}
+
+pub(crate) fn a2_full_is_said_once<H: Harness>() {
+    let mut world = World::<H>::with(Setup { connections_max: 3, ..Setup::default() });
+    for _ in 0..5 {
+        world.harness.connect(0);
+    }
+    let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
+    world.until("the driver is full", |world| world.notes.contains(&failed));
+    world.idle();
+    assert_eq!(world.accepted.len(), 3);
+    assert_eq!(world.count(|note| matches!(note, Note::AcceptFailed(_))), 1, "said once");
+}
+
+pub(crate) fn a2_the_queue_waits_until_there_is_room<H: Harness>() {
+    let mut world = World::<H>::with(Setup { connections_max: 3, ..Setup::default() });
+    let peers: Vec<_> = (0..5).map(|_| world.harness.connect(0)).collect();
+    world.until("the driver is full", |world| world.count(|note| matches!(note, Note::AcceptFailed(_))) == 1);
+    for token in world.accepted.clone() {
+        world.close_and_wait(token);
+    }
+    world.idle();
+    assert_eq!(world.accepted.len(), 3, "room alone doesn't resume");
+    world.driver().accept_resume();
+    world.until("those in the queue get in", |world| world.accepted.len() == 5);
+    for index in 3..5 {
+        let token = world.accepted[index];
+        world.send(token, plain(b"welcome"));
+    }
+    for peer in &peers[3..] {
+        assert_eq!(world.peer_gets(*peer, 7), b"welcome");
+    }
+}
+
+pub(crate) fn a3_paused_means_none<H: Harness>() {
+    let mut world = World::<H>::new();
+    world.driver().accept_pause();
+    let peers: Vec<_> = (0..5).map(|_| world.harness.connect(0)).collect();
+    world.idle();
+    assert!(world.accepted.len() <= ACCEPTS_PER_TURN_MAX, "those taken from the kernel before");
+    let early = world.accepted.len();
+    world.idle();
+    assert_eq!(world.accepted.len(), early, "and none after them");
+    world.driver().accept_resume();
+    world.until("no new arrival is needed", |world| world.accepted.len() == peers.len());
+}
+
+pub(crate) fn a3_a_turn_accepts_a_bounded_number<H: Harness>() {
+    let mut world = World::<H>::new();
+    for _ in 0..3 * ACCEPTS_PER_TURN_MAX {
+        world.harness.connect(0);
+    }
+    world.until("all are accepted", |world| {
+        let before = world.count(is_accepted);
+        world.turn(5);
+        let accepted = world.count(is_accepted) - before;
+        assert!(accepted <= ACCEPTS_PER_TURN_MAX, "{accepted} in one turn");
+        world.accepted.len() == 3 * ACCEPTS_PER_TURN_MAX
+    });
+}
+
+pub(crate) fn a4_stop_empties_the_queue_then_closes<H: Harness>() {
+    let mut world = World::<H>::with(Setup { listeners: 2, ..Setup::default() });
+    let queued = ACCEPTS_PER_TURN_MAX + 20;
+    for number in 0..queued {
+        world.harness.connect(number % 2);
+    }
+    world.driver().accept_stop();
+    world.until("accepting has stopped", |world| world.notes.contains(&Note::AcceptStopped));
+    assert_eq!(world.accepted.len(), queued, "the queue comes first");
+    assert_eq!(world.notes.last(), Some(&Note::AcceptStopped));
+    assert!(world.harness.refused(0) && world.harness.refused(1));
+    world.driver().accept_stop();
+    world.driver().accept_resume();
+    world.idle();
+    assert_eq!(world.count(|note| *note == Note::AcceptStopped), 1);
+}
+
+pub(crate) fn a4_stop_of_an_empty_queue<H: Harness>() {
+    let mut world = World::<H>::new();
+    world.driver().accept_pause();
+    world.turn(1);
+    world.driver().accept_stop();
+    world.until("accepting has stopped", |world| world.notes.contains(&Note::AcceptStopped));
+    assert!(world.accepted.is_empty());
+    assert!(world.harness.refused(0));
+}
+
+pub(crate) fn a4_connections_outlive_the_listener<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    world.driver().accept_stop();
+    world.until("accepting has stopped", |world| world.notes.contains(&Note::AcceptStopped));
+    world.harness.write(peer, b"question");
+    world.until("it is heard", |world| world.page(token).received == b"question");
+    world.send(token, plain(b"answer"));
+    assert_eq!(world.peer_gets(peer, 6), b"answer");
+}

@@ -1,0 +1,157 @@
+//! C: closing.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+use shearwater_io::{CloseKind, Driver};
+
+use super::harness::{Harness, PeerState};
+use super::world::{Ended, Note, SentAs, World, mixed, pattern, plain};
+
+pub(crate) fn c1_fin_follows_what_was_sent<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    let answer = pattern(100_000, 15);
+    world.send(token, plain(&answer));
+    let mut got = Vec::new();
+    world.until("it is sent", |world| {
+        world.harness.read(peer, usize::MAX, &mut got);
+        !world.is_sending(token)
+    });
+    world.driver().shutdown_write(token);
+    let (state, rest) = world.peer_ends(peer);
+    got.extend(rest);
+    assert_eq!(state, PeerState::Eof);
+    assert!(got == answer);
+    world.harness.write(peer, b"receiving goes on");
+    world.until("it is heard", |world| world.page(token).received == b"receiving goes on");
+    world.harness.shutdown(peer);
+    world.until("and so is the end", |world| world.page(token).ended == Some(Ended::Eof));
+}
+
+pub(crate) fn c2_close_ends_with_closed<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    world.harness.write(peer, b"unheard");
+    world.close_and_wait(token);
+    world.idle(); // whatever came after Closed would be noticed
+    assert_eq!(world.driver().connections(), 0);
+    let (state, got) = world.peer_ends(peer);
+    assert!(state != PeerState::Open && got.is_empty());
+}
+
+pub(crate) fn c2_close_cuts_a_send_off<H: Harness>() {
+    for kind in [CloseKind::Normal, CloseKind::Reset] {
+        let (mut world, peer, token) = World::<H>::connected();
+        world.harness.narrow(peer);
+        let (output, _) = mixed(80);
+        world.send(token, output);
+        world.idle();
+        assert!(world.is_sending(token), "nobody reads 8 MB");
+        world.close(token, kind);
+        world.until("it is closed", |world| world.page(token).closed);
+        assert_eq!(world.page(token).sent, [SentAs::Cancelled]);
+        let tail = &world.notes[world.notes.len() - 2..];
+        assert_eq!(tail, [Note::Sent(token, SentAs::Cancelled), Note::Closed(token)]);
+    }
+}
+
+pub(crate) fn c2_close_delivers_a_decided_send_first<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    world.send(token, plain(b"goodbye"));
+    world.close(token, CloseKind::Normal);
+    world.until("it is closed", |world| world.page(token).closed);
+    let sent = world.page(token).sent.clone();
+    assert!(sent == [SentAs::Whole] || sent == [SentAs::Cancelled], "{sent:?}");
+    let (state, got) = world.peer_ends(peer);
+    assert_eq!(state, PeerState::Eof);
+    assert!(sent == [SentAs::Cancelled] || got == b"goodbye");
+}
+
+pub(crate) fn c2_close_in_answer_to_each_event<H: Harness>() {
+    let closes: [fn(&Note) -> bool; 4] = [
+        |note| matches!(note, Note::Accepted(_)),
+        |note| matches!(note, Note::Received(..)),
+        |note| matches!(note, Note::ReadClosed(..)),
+        |note| matches!(note, Note::Sent(..)),
+    ];
+    for is_the_one in closes {
+        let mut world = World::<H>::new();
+        let peer = world.harness.connect(0);
+        world.harness.write(peer, b"question");
+        world.harness.shutdown(peer);
+        let mut closed = false;
+        for _ in 0..100 {
+            world.wait(5);
+            while let Some(note) = world.step() {
+                let token = world.accepted[0];
+                if is_the_one(&note) && !closed {
+                    world.close(token, CloseKind::Normal);
+                    closed = true;
+                } else if matches!(note, Note::Received(..)) && !world.is_sending(token) && !closed {
+                    world.send(token, plain(b"answer"));
+                }
+            }
+            if closed && world.page(world.accepted[0]).closed {
+                break;
+            }
+        }
+        world.idle();
+        assert!(closed && world.page(world.accepted[0]).closed);
+    }
+}
+
+pub(crate) fn c3_reset_resets<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    world.close(token, CloseKind::Reset);
+    world.until("it is closed", |world| world.page(token).closed);
+    assert_eq!(world.peer_ends(peer).0, PeerState::Reset);
+}
+
+pub(crate) fn c3_reset_discards_what_is_unsent<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    world.harness.narrow(peer);
+    let (output, wanted) = mixed(80);
+    world.send(token, output);
+    world.idle();
+    world.close(token, CloseKind::Reset);
+    world.until("it is closed", |world| world.page(token).closed);
+    let (state, got) = world.peer_ends(peer);
+    assert_eq!(state, PeerState::Reset);
+    assert!(got.len() < wanted.len() && wanted.starts_with(&got));
+}
+
+pub(crate) fn c4_a_broken_connection_stays<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    world.harness.reset(peer);
+    world.until("it is broken", |world| world.page(token).ended == Some(Ended::Broken));
+    world.idle();
+    assert_eq!(world.driver().connections(), 1, "only the worker closes");
+    world.close_and_wait(token);
+    assert_eq!(world.driver().connections(), 0);
+}
+
+pub(crate) fn c5_detach_hands_the_connection_out<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    if !world.harness.detaches() {
+        assert!(world.driver().detach(token).is_err(), "what isn't supported is an error");
+        world.send(token, plain(b"still here"));
+        assert_eq!(world.peer_gets(peer, 10), b"still here");
+        return;
+    }
+    world.send(token, plain(b"by the driver"));
+    assert_eq!(world.peer_gets(peer, 13), b"by the driver");
+    world.until("it is sent", |world| !world.is_sending(token));
+    let mut stream = TcpStream::from(world.driver().detach(token).expect("it is handed out"));
+    world.mark_detached(token);
+    world.until("the driver is done with it", |world| world.page(token).closed);
+    let waiting = stream.read(&mut [0; 8]).expect_err("there is nothing to read");
+    assert_eq!(waiting.kind(), ErrorKind::WouldBlock);
+    stream.write_all(b"by hand").expect("the connection lives on");
+    assert_eq!(world.peer_gets(peer, 7), b"by hand");
+    world.harness.write(peer, b"to the hand");
+    world.idle(); // an event would have no page
+    let mut got = [0; 11];
+    stream.read_exact(&mut got).expect("the bytes are there");
+    assert_eq!(&got, b"to the hand");
+    drop(stream);
+    assert_eq!(world.peer_ends(peer).0, PeerState::Eof);
+}

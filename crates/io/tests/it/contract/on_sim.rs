@@ -1,0 +1,114 @@
+//! The suite on the simulated driver: on a kind kernel, and on rough ones.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use shearwater_io::sim::{Sim, SimOptions, SimPeer};
+
+use super::harness::{Harness, PeerId, PeerState, Setup};
+
+/// [`Sim`] and its peers. A `SEED` of 0 is the kind kernel.
+pub(crate) struct SimHarness<const SEED: u64> {
+    driver: Sim,
+    peers: Vec<SimPeer>,
+}
+
+impl<const SEED: u64> Harness for SimHarness<SEED> {
+    type Driver = Sim;
+
+    fn new(setup: Setup) -> Self {
+        // No short reads: the suite takes each of its small messages for one `Received`. What short reads do, and that
+        // workers live with them, is tested in `sim/`. Short delays: some tests take few turns of a millisecond or two.
+        let rough = SimOptions { short_reads: 0.0, delay_ms_max: 3, ..SimOptions::rough(SEED) };
+        let options = if SEED == 0 { SimOptions::default() } else { rough };
+        let driver = Sim::new(SimOptions {
+            listeners: u16::try_from(setup.listeners).expect("a few listeners"),
+            connections_max: setup.connections_max,
+            recv_buffer_bytes: setup.recv_buffer_bytes,
+            ..options
+        });
+        Self { driver, peers: Vec::new() }
+    }
+
+    fn driver(&mut self) -> &mut Sim {
+        &mut self.driver
+    }
+
+    fn connect(&mut self, listener: usize) -> PeerId {
+        let number = u16::try_from(self.peers.len()).expect("fewer peers than ports");
+        let address = SocketAddr::from(([127, 0, 0, 1], number));
+        let peer = self.driver.net().connect_as(u16::try_from(listener).expect("a few listeners"), address);
+        // As of a socket: what arrives stays there until the test reads it.
+        peer.set_reading(false);
+        self.peers.push(peer);
+        PeerId(self.peers.len() - 1)
+    }
+
+    fn address(&self, peer: PeerId) -> Option<SocketAddr> {
+        self.peers.get(peer.0).map(SimPeer::address)
+    }
+
+    fn refused(&mut self, listener: usize) -> bool {
+        let peer = self.connect(listener);
+        let refused = self.peers[peer.0].saw_reset();
+        self.reset(peer);
+        refused
+    }
+
+    fn write(&mut self, peer: PeerId, bytes: &[u8]) -> usize {
+        if self.peers[peer.0].write(bytes) { bytes.len() } else { 0 }
+    }
+
+    fn read(&mut self, peer: PeerId, max: usize, into: &mut Vec<u8>) -> PeerState {
+        let peer = &self.peers[peer.0];
+        let bytes = peer.read_at_most(max);
+        into.extend_from_slice(&bytes);
+        if bytes.len() == max {
+            PeerState::Open
+        } else if peer.saw_reset() {
+            PeerState::Reset
+        } else if peer.saw_fin() {
+            PeerState::Eof
+        } else {
+            PeerState::Open
+        }
+    }
+
+    fn shutdown(&mut self, peer: PeerId) {
+        self.peers[peer.0].finish();
+    }
+
+    fn reset(&mut self, peer: PeerId) {
+        self.peers[peer.0].reset();
+    }
+
+    fn narrow(&mut self, peer: PeerId) {
+        self.peers[peer.0].set_window(4096);
+    }
+
+    fn detaches(&self) -> bool {
+        false
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(20)
+    }
+}
+
+mod kind {
+    use super::super::contract_suite;
+
+    contract_suite!(super::SimHarness<0>);
+}
+
+mod rough_1 {
+    use super::super::contract_suite;
+
+    contract_suite!(super::SimHarness<1>);
+}
+
+mod rough_2 {
+    use super::super::contract_suite;
+
+    contract_suite!(super::SimHarness<2>);
+}

@@ -1,0 +1,125 @@
+//! The suite on the readiness driver: real sockets on the loopback interface.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use shearwater_io::listen::{ListenOptions, bind};
+use shearwater_io::os::raise_descriptor_limit;
+use shearwater_io::poll::{Poll, PollOptions};
+use socket2::SockRef;
+
+use super::harness::{Harness, PeerId, PeerState, Setup};
+
+/// Descriptors that the whole test program needs at most.
+const DESCRIPTORS: u64 = 16_384;
+
+/// [`Poll`] and clients in this thread.
+pub(crate) struct PollHarness {
+    driver: Poll,
+    listeners: Vec<SocketAddr>,
+    peers: Vec<Option<TcpStream>>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl PollHarness {
+    fn stream(&mut self, peer: PeerId) -> &mut TcpStream {
+        self.peers[peer.0].as_mut().expect("the peer is still there")
+    }
+}
+
+impl Harness for PollHarness {
+    type Driver = Poll;
+
+    fn new(setup: Setup) -> Self {
+        raise_descriptor_limit(DESCRIPTORS).expect("the limit can be raised");
+        let options = ListenOptions { backlog: 1024, ..ListenOptions::default() };
+        let listeners: Vec<_> = (0..setup.listeners)
+            .map(|_| bind((Ipv4Addr::LOCALHOST, 0).into(), options).expect("a listener"))
+            .collect();
+        let addresses =
+            listeners.iter().map(|listener| listener.local_addr().expect("its address")).collect();
+        let options = PollOptions {
+            connections_max: setup.connections_max,
+            recv_buffer_bytes: setup.recv_buffer_bytes,
+        };
+        let driver = Poll::new(listeners, options).expect("a driver");
+        Self { driver, listeners: addresses, peers: Vec::new(), addresses: Vec::new() }
+    }
+
+    fn driver(&mut self) -> &mut Poll {
+        &mut self.driver
+    }
+
+    fn connect(&mut self, listener: usize) -> PeerId {
+        let stream = TcpStream::connect(self.listeners[listener]).expect("the kernel's queue takes it");
+        stream.set_nonblocking(true).expect("non-blocking");
+        self.addresses.push(stream.local_addr().expect("its own address"));
+        self.peers.push(Some(stream));
+        PeerId(self.peers.len() - 1)
+    }
+
+    fn address(&self, peer: PeerId) -> Option<SocketAddr> {
+        self.addresses.get(peer.0).copied()
+    }
+
+    fn refused(&mut self, listener: usize) -> bool {
+        TcpStream::connect(self.listeners[listener]).is_err()
+    }
+
+    fn write(&mut self, peer: PeerId, bytes: &[u8]) -> usize {
+        let stream = self.stream(peer);
+        let mut done = 0;
+        while done < bytes.len() {
+            match stream.write(&bytes[done..]) {
+                Ok(count) => done += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => panic!("the peer can't write: {error}"),
+            }
+        }
+        done
+    }
+
+    fn read(&mut self, peer: PeerId, max: usize, into: &mut Vec<u8>) -> PeerState {
+        let stream = self.stream(peer);
+        let mut chunk = vec![0; 64 * 1024];
+        let mut left = max;
+        while left > 0 {
+            let most = left.min(chunk.len());
+            match stream.read(&mut chunk[..most]) {
+                Ok(0) => return PeerState::Eof,
+                Ok(count) => {
+                    into.extend_from_slice(&chunk[..count]);
+                    left -= count;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return PeerState::Reset,
+                Err(error) => panic!("the peer can't read: {error}"),
+            }
+        }
+        PeerState::Open
+    }
+
+    fn shutdown(&mut self, peer: PeerId) {
+        self.stream(peer).shutdown(std::net::Shutdown::Write).expect("the peer can end its side");
+    }
+
+    fn reset(&mut self, peer: PeerId) {
+        let stream = self.peers[peer.0].take().expect("the peer is still there");
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO)).expect("linger can be set");
+    }
+
+    fn narrow(&mut self, peer: PeerId) {
+        SockRef::from(&*self.stream(peer)).set_recv_buffer_size(4096).expect("a small window");
+    }
+
+    fn detaches(&self) -> bool {
+        true
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(20)
+    }
+}
+
+super::contract_suite!(PollHarness);

@@ -1,0 +1,206 @@
+//! S: sending.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use shearwater_io::limits::FILE_BYTES_PER_TURN_MAX;
+use shearwater_io::{Driver, Item, Output, Shared};
+
+use super::harness::Harness;
+use super::world::{Ended, Note, SentAs, World, block_item, file_item, file_of, mixed, pattern, plain};
+
+pub(crate) fn s1_an_output_comes_back_untouched<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    for pieces in [1, 2, 3] {
+        let (output, wanted) = mixed(pieces);
+        world.send(token, output);
+        assert!(world.peer_gets(peer, wanted.len()) == wanted);
+        // That it is the same output is checked when it comes back.
+        world.until("it comes back", |world| !world.is_sending(token));
+        assert_eq!(world.page(token).sent.last(), Some(&SentAs::Whole));
+    }
+    assert_eq!(world.page(token).sent.len(), 3);
+}
+
+pub(crate) fn s1_an_empty_output_comes_back_as_sent<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    world.send(token, Output::new());
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(world.page(token).sent, [SentAs::Whole]);
+    world.send(token, plain(b"not empty"));
+    assert_eq!(world.peer_gets(peer, 9), b"not empty");
+}
+
+pub(crate) fn s1_an_output_comes_back_from_a_broken_connection<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    world.harness.reset(peer);
+    world.until("it is broken", |world| world.page(token).ended == Some(Ended::Broken));
+    let (output, _) = mixed(3);
+    world.send(token, output);
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(world.page(token).sent, [SentAs::Broken]);
+    world.close_and_wait(token);
+
+    // And where the reset comes while the send is waiting.
+    let (peer, token) = world.connect();
+    world.harness.narrow(peer);
+    let (output, _) = mixed(80);
+    world.send(token, output);
+    world.idle();
+    assert!(world.is_sending(token), "nobody reads 8 MB");
+    world.harness.reset(peer);
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(world.page(token).sent, [SentAs::Broken]);
+    world.until("receiving ends too", |world| world.page(token).ended == Some(Ended::Broken));
+}
+
+pub(crate) fn s1_a_shared_block_is_let_go<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    let block: Rc<Arc<[u8]>> = Rc::new(pattern(300_000, 11).into());
+    let mut output = plain(b"head");
+    output.push(Item::Shared(Shared::Block(Rc::clone(&block))));
+    world.send(token, output);
+    world.peer_gets(peer, 300_004);
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(Rc::strong_count(&block), 2, "ours and the output's");
+    world.send(token, Output::new());
+    world.until("that comes back", |world| !world.is_sending(token));
+    assert_eq!(Rc::strong_count(&block), 1, "the driver has kept none");
+}
+
+pub(crate) fn s2_a_second_send_is_refused<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    world.harness.narrow(peer);
+    let (output, _) = mixed(80);
+    world.send(token, output);
+    let second = catch_unwind(AssertUnwindSafe(|| world.driver().send(token, plain(b"too early"))));
+    assert!(second.is_err(), "drivers assert it");
+}
+
+pub(crate) fn s3_partial_sends_go_on_byte_by_byte<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    let (output, wanted) = mixed(75);
+    assert!(wanted.len() > 8_000_000);
+    world.send(token, output);
+    let mut got = Vec::new();
+    let mut turns = 0;
+    while got.len() < wanted.len() {
+        // A reader that takes a different amount each time.
+        world.harness.read(peer, 10_000 + turns * 7919 % 190_000, &mut got);
+        world.turn(2);
+        turns += 1;
+        assert!(turns < 50_000, "{} of {} bytes", got.len(), wanted.len());
+    }
+    assert!(got == wanted);
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(world.page(token).sent, [SentAs::Whole]);
+}
+
+pub(crate) fn s3_a_gathered_output_is_in_order<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    let mut output = Output::new();
+    let mut wanted = Vec::new();
+    for number in 0..200_u64 {
+        let head = format!("<{number}>");
+        output.bytes_mut().extend_from_slice(head.as_bytes());
+        wanted.extend_from_slice(head.as_bytes());
+        let block = pattern(number as usize % 37, number);
+        output.push(block_item(&block));
+        wanted.extend_from_slice(&block);
+    }
+    world.send(token, output);
+    assert_eq!(world.peer_gets(peer, wanted.len()), wanted);
+}
+
+pub(crate) fn s5_a_file_is_sent_in_shares<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    let contents = pattern(6_000_000, 12);
+    let mut output = Output::new();
+    output.push(file_item(&file_of(&contents), 0, contents.len() as u64));
+    let mut before = 0;
+    let mut got = Vec::new();
+    world.send(token, output);
+    let mut turns = 0;
+    while world.is_sending(token) {
+        let progress = world.driver().send_progress(token);
+        assert!(progress - before <= FILE_BYTES_PER_TURN_MAX, "{before} to {progress} in one turn");
+        before = progress;
+        world.harness.read(peer, usize::MAX, &mut got);
+        world.turn(5);
+        turns += 1;
+        assert!(turns < 50_000, "{progress} bytes sent");
+    }
+    assert!(turns as u64 >= contents.len() as u64 / FILE_BYTES_PER_TURN_MAX);
+    let left = contents.len() - got.len();
+    got.extend(world.peer_gets(peer, left));
+    assert!(got == contents);
+}
+
+pub(crate) fn s5_a_short_file_is_told<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    let mut output = plain(b"head");
+    output.push(file_item(&file_of(&pattern(1000, 13)), 400, 1000));
+    output.bytes_mut().extend_from_slice(b"never sent");
+    world.send(token, output);
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(world.page(token).sent, [SentAs::FileShort]);
+    world.close_and_wait(token);
+    let (_, got) = world.peer_ends(peer);
+    assert_eq!(got, [b"head", &pattern(1000, 13)[400..]].concat());
+}
+
+pub(crate) fn s5_files_sent_one_after_the_other_share_the_turn<H: Harness>() {
+    const FILE: u64 = 300_000;
+    let (mut world, peer, token) = World::<H>::connected();
+    let file = file_of(&pattern(FILE as usize, 14));
+    let one = || {
+        let mut output = Output::new();
+        output.push(file_item(&file, 0, FILE));
+        output
+    };
+    let mut sent = 0;
+    let mut got = Vec::new();
+    world.send(token, one());
+    let mut before = world.driver().send_progress(token);
+    for _ in 0..200 {
+        world.wait(1);
+        while let Some(note) = world.step() {
+            if matches!(note, Note::Sent(..)) {
+                sent += FILE;
+                world.send(token, one());
+            }
+        }
+        let taken = sent + world.driver().send_progress(token);
+        assert!(taken - before <= FILE_BYTES_PER_TURN_MAX, "{} in one turn", taken - before);
+        before = taken;
+        world.harness.read(peer, usize::MAX, &mut got);
+    }
+    assert!(sent > FILE, "it gets on");
+}
+
+pub(crate) fn s6_progress_never_goes_back<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    assert_eq!(world.driver().send_progress(token), 0);
+    let (output, wanted) = mixed(20);
+    world.send(token, output);
+    let mut got = Vec::new();
+    let mut before = 0;
+    while got.len() < wanted.len() {
+        let read_before = got.len() as u64;
+        if world.is_sending(token) {
+            let progress = world.driver().send_progress(token);
+            assert!(
+                progress >= before && progress >= read_before,
+                "{before}, then {progress}; read {read_before}"
+            );
+            assert!(progress <= wanted.len() as u64);
+            before = progress;
+        }
+        world.harness.read(peer, 50_000, &mut got);
+        world.turn(1);
+    }
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(world.driver().send_progress(token), 0);
+    assert!(before > 0, "the reader saw progress");
+}

@@ -1,0 +1,409 @@
+//! A harness with a book of all that has happened. Every event passes through [`World::step`], which checks what must
+//! hold of any event at any time.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::rc::Rc;
+use std::time::Duration;
+
+use shearwater_io::limits::RECV_AFTER_PAUSE_MAX;
+use shearwater_io::{
+    AcceptError, CloseKind, Driver, Event, FileSlice, Item, ListenerId, Output, ReadEnd, SendError, Shared,
+    Token,
+};
+
+use super::harness::{Harness, PeerId, PeerState, Setup};
+
+/// Turns that a test takes at most while it waits for something.
+const TURNS_MAX: usize = 200_000;
+/// Events of one turn; more is taken for endless.
+const EVENTS_PER_TURN_MAX: usize = 100_000;
+
+/// An event without its contents, which are in the book.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Note {
+    Accepted(Token),
+    AcceptFailed(AcceptError),
+    AcceptStopped,
+    Received(Token, usize),
+    ReadClosed(Token, Ended),
+    Sent(Token, SentAs),
+    Closed(Token),
+    Woken,
+}
+
+/// How receiving ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Eof,
+    Broken,
+}
+
+/// How a send ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SentAs {
+    Whole,
+    Broken,
+    FileShort,
+    FileUnreadable,
+    Cancelled,
+}
+
+/// The book's page of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    pub listener: ListenerId,
+    pub received: Vec<u8>,
+    pub ended: Option<Ended>,
+    pub sent: Vec<SentAs>,
+    /// The output that came back last.
+    pub output: Output,
+    pub closed: bool,
+    in_flight: Option<Contents>,
+    closing: bool,
+    paused: bool,
+    after_pause: usize,
+}
+
+/// What an output consists of, to be compared when it comes back.
+#[derive(Debug, PartialEq, Eq)]
+struct Contents {
+    bytes: Vec<u8>,
+    items: Vec<(usize, u64)>,
+}
+
+impl Contents {
+    fn of(output: &Output) -> Self {
+        let items = output.items().iter().map(|(at, item)| (*at, item.len())).collect();
+        Self { bytes: output.bytes().to_vec(), items }
+    }
+}
+
+/// A harness, and the book.
+pub(crate) struct World<H: Harness> {
+    pub harness: H,
+    pub accepted: Vec<Token>,
+    pub notes: Vec<Note>,
+    pages: HashMap<Token, Page>,
+    setup: Setup,
+}
+
+impl<H: Harness> World<H> {
+    pub(crate) fn new() -> Self {
+        Self::with(Setup::default())
+    }
+
+    pub(crate) fn with(setup: Setup) -> Self {
+        let harness = H::new(setup);
+        Self { harness, accepted: Vec::new(), notes: Vec::new(), pages: HashMap::new(), setup }
+    }
+
+    /// A world with one connection, accepted.
+    pub(crate) fn connected() -> (Self, PeerId, Token) {
+        let mut world = Self::new();
+        let (peer, token) = world.connect();
+        (world, peer, token)
+    }
+
+    pub(crate) fn driver(&mut self) -> &mut H::Driver {
+        self.harness.driver()
+    }
+
+    pub(crate) fn page(&self, token: Token) -> &Page {
+        &self.pages[&token]
+    }
+
+    /// Connects a peer to the first listener and takes turns until it is accepted.
+    pub(crate) fn connect(&mut self) -> (PeerId, Token) {
+        let before = self.accepted.len();
+        let peer = self.harness.connect(0);
+        self.until("the connection is accepted", |world| world.accepted.len() > before);
+        (peer, self.accepted[before])
+    }
+
+    /// The next event of the turn, written into the book.
+    pub(crate) fn step(&mut self) -> Option<Note> {
+        let event = self.driver().next()?;
+        let note = self.write_down(event);
+        self.notes.push(note);
+        Some(note)
+    }
+
+    fn write_down(&mut self, event: Event) -> Note {
+        match event {
+            Event::Accepted { token, listener } => self.note_accepted(token, listener),
+            Event::AcceptFailed { error } => Note::AcceptFailed(error),
+            Event::AcceptStopped => {
+                assert!(!self.notes.contains(&Note::AcceptStopped), "A4: stopped twice");
+                Note::AcceptStopped
+            }
+            Event::Received { token } => self.note_received(token),
+            Event::ReadClosed { token, end } => self.note_read_closed(token, &end),
+            Event::Sent { token, output, result } => self.note_sent(token, output, &result),
+            Event::Closed { token } => self.note_closed(token),
+            Event::Woken => Note::Woken,
+        }
+    }
+
+    fn note_accepted(&mut self, token: Token, listener: ListenerId) -> Note {
+        assert!(token.slot() < self.setup.connections_max, "K1: {token:?} is no dense slot");
+        let same_slot = self.pages.iter().filter(|(other, _)| other.slot() == token.slot());
+        for (other, page) in same_slot {
+            assert!(page.closed, "K1: {token:?} uses the slot of {other:?}, which is not closed");
+            assert_ne!(other.generation(), token.generation(), "K1: the generation again");
+        }
+        self.pages.insert(token, Page { listener, ..Page::default() });
+        self.accepted.push(token);
+        Note::Accepted(token)
+    }
+
+    /// The page of a connection that may have events other than the last two.
+    fn open_page(&mut self, token: Token) -> &mut Page {
+        let page = self.pages.get_mut(&token).expect("A1: an event before Accepted");
+        assert!(!page.closed && !page.closing, "C2: an event of {token:?} after its close");
+        page
+    }
+
+    fn note_received(&mut self, token: Token) -> Note {
+        let lent = self.driver().lent().to_vec();
+        let most = self.setup.recv_buffer_bytes;
+        assert!(!lent.is_empty() && lent.len() <= most, "R2: {} bytes lent of at most {most}", lent.len());
+        let page = self.open_page(token);
+        assert_eq!(page.ended, None, "R4: bytes after the end");
+        if page.paused {
+            page.after_pause += lent.len();
+            assert!(
+                page.after_pause <= RECV_AFTER_PAUSE_MAX,
+                "R3: {} bytes after the pause",
+                page.after_pause
+            );
+        }
+        page.received.extend_from_slice(&lent);
+        Note::Received(token, lent.len())
+    }
+
+    fn note_read_closed(&mut self, token: Token, end: &ReadEnd) -> Note {
+        let page = self.open_page(token);
+        assert_eq!(page.ended, None, "R4: the end came twice");
+        let ended = if matches!(end, ReadEnd::Eof) { Ended::Eof } else { Ended::Broken };
+        page.ended = Some(ended);
+        Note::ReadClosed(token, ended)
+    }
+
+    fn note_sent(&mut self, token: Token, output: Output, result: &Result<(), SendError>) -> Note {
+        let page = self.pages.get_mut(&token).expect("S1: a Sent before Accepted");
+        assert!(!page.closed, "C2: Sent after Closed");
+        let contents = page.in_flight.take().expect("S1: a Sent that nobody is waiting for");
+        assert_eq!(contents, Contents::of(&output), "S1: the output has changed");
+        let sent = match result {
+            Ok(()) => SentAs::Whole,
+            Err(SendError::Broken(_)) => SentAs::Broken,
+            Err(SendError::FileShort) => SentAs::FileShort,
+            Err(SendError::FileUnreadable(_)) => SentAs::FileUnreadable,
+            Err(SendError::Cancelled) => SentAs::Cancelled,
+        };
+        assert!(sent != SentAs::Cancelled || page.closing, "C2: cancelled without a close");
+        page.sent.push(sent);
+        page.output = output;
+        Note::Sent(token, sent)
+    }
+
+    fn note_closed(&mut self, token: Token) -> Note {
+        let page = self.pages.get_mut(&token).expect("C2: Closed before Accepted");
+        assert!(page.closing, "C4: closed by nobody");
+        assert!(!page.closed, "C2: closed twice");
+        assert!(page.in_flight.is_none(), "C2: Closed before the Sent that is owed");
+        page.closed = true;
+        Note::Closed(token)
+    }
+
+    /// Waits at most `timeout_ms` and takes all events of the turn; answers how many there were.
+    pub(crate) fn turn(&mut self, timeout_ms: u64) -> usize {
+        self.wait(timeout_ms);
+        self.rest_of_turn()
+    }
+
+    /// Takes the turn's remaining events.
+    pub(crate) fn rest_of_turn(&mut self) -> usize {
+        let mut events = 0;
+        while self.step().is_some() {
+            events += 1;
+            assert!(events < EVENTS_PER_TURN_MAX, "T2: the turn does not end");
+        }
+        let live = self.pages.values().filter(|page| !page.closed).count();
+        assert_eq!(self.driver().connections(), live, "connections() counts those not yet Closed");
+        events
+    }
+
+    /// Waits at most `timeout_ms`.
+    pub(crate) fn wait(&mut self, timeout_ms: u64) {
+        let before = self.driver().now_ms();
+        self.driver().wait(Some(Duration::from_millis(timeout_ms))).expect("T1: the driver can wait");
+        assert!(self.driver().now_ms() >= before, "T3: the clock went back");
+    }
+
+    /// Takes turns until `done`.
+    pub(crate) fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
+        let start = self.driver().now_ms();
+        let patience = self.harness.patience().as_millis() as u64;
+        for _ in 0..TURNS_MAX {
+            if done(self) {
+                return;
+            }
+            assert!(self.driver().now_ms() - start <= patience, "not within {patience} ms: {what}");
+            self.turn(5);
+        }
+        panic!("not within {TURNS_MAX} turns: {what}");
+    }
+
+    /// Takes some turns in which nothing needs to happen.
+    pub(crate) fn idle(&mut self) {
+        for _ in 0..10 {
+            self.turn(2);
+        }
+    }
+
+    /// Takes turns and reads from the peer until it has `len` bytes more.
+    pub(crate) fn peer_gets(&mut self, peer: PeerId, len: usize) -> Vec<u8> {
+        let mut got = Vec::new();
+        self.until("the peer gets its bytes", |world| {
+            world.harness.read(peer, len - got.len(), &mut got);
+            got.len() == len
+        });
+        got
+    }
+
+    /// Takes turns and reads until the peer's receiving side has ended; how, and what came before.
+    pub(crate) fn peer_ends(&mut self, peer: PeerId) -> (PeerState, Vec<u8>) {
+        let mut got = Vec::new();
+        let mut state = PeerState::Open;
+        self.until("the peer's receiving side ends", |world| {
+            state = world.harness.read(peer, 1 << 20, &mut got);
+            state != PeerState::Open
+        });
+        (state, got)
+    }
+
+    /// Takes turns and writes until the peer has got all of `bytes` off.
+    pub(crate) fn peer_writes(&mut self, peer: PeerId, bytes: &[u8]) {
+        let mut done = 0;
+        self.until("the peer gets its bytes off", |world| {
+            done += world.harness.write(peer, &bytes[done..]);
+            done == bytes.len()
+        });
+    }
+
+    pub(crate) fn send(&mut self, token: Token, output: Output) {
+        let page = self.pages.get_mut(&token).expect("the connection is there");
+        page.in_flight = Some(Contents::of(&output));
+        self.driver().send(token, output);
+    }
+
+    pub(crate) fn is_sending(&self, token: Token) -> bool {
+        self.page(token).in_flight.is_some()
+    }
+
+    pub(crate) fn close(&mut self, token: Token, kind: CloseKind) {
+        self.pages.get_mut(&token).expect("the connection is there").closing = true;
+        self.driver().close(token, kind);
+    }
+
+    /// Closes, and takes turns until that is over.
+    pub(crate) fn close_and_wait(&mut self, token: Token) {
+        self.close(token, CloseKind::Normal);
+        self.until("the connection is closed", |world| world.page(token).closed);
+    }
+
+    /// Notes that the connection was handed out.
+    pub(crate) fn mark_detached(&mut self, token: Token) {
+        self.pages.get_mut(&token).expect("the connection is there").closing = true;
+    }
+
+    pub(crate) fn recv_pause(&mut self, token: Token) {
+        let page = self.pages.get_mut(&token).expect("the connection is there");
+        page.paused = true;
+        self.driver().recv_pause(token);
+    }
+
+    pub(crate) fn recv_resume(&mut self, token: Token) {
+        let page = self.pages.get_mut(&token).expect("the connection is there");
+        page.paused = false;
+        page.after_pause = 0;
+        self.driver().recv_resume(token);
+    }
+
+    /// How many events are like this.
+    pub(crate) fn count(&self, like: impl Fn(&Note) -> bool) -> usize {
+        self.notes.iter().filter(|note| like(note)).count()
+    }
+}
+
+/// An output of plain bytes.
+pub(crate) fn plain(bytes: &[u8]) -> Output {
+    let mut output = Output::new();
+    output.bytes_mut().extend_from_slice(bytes);
+    output
+}
+
+/// Bytes in which no two nearby stretches are alike.
+pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// An open file with these contents that has no name any more.
+pub(crate) fn file_of(contents: &[u8]) -> Rc<File> {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("shearwater-io-{}-{number}", std::process::id()));
+    let mut options = File::options();
+    let mut file = options.read(true).write(true).create_new(true).open(&path).expect("a file can be made");
+    std::fs::remove_file(&path).expect("and its name removed");
+    file.write_all(contents).expect("and written");
+    Rc::new(file)
+}
+
+/// A piece of a file as an item.
+pub(crate) fn file_item(file: &Rc<File>, offset: u64, len: u64) -> Item {
+    Item::File(FileSlice { file: Rc::clone(file), offset, len })
+}
+
+/// A shared block as an item.
+pub(crate) fn block_item(block: &[u8]) -> Item {
+    Item::Shared(Shared::Block(Rc::new(block.into())))
+}
+
+/// An output that mixes everything, of about `pieces` times 100 KB, and what the peer must get.
+pub(crate) fn mixed(pieces: u64) -> (Output, Vec<u8>) {
+    let contents = pattern(700_000, 7);
+    let file = file_of(&contents);
+    let mut output = Output::new();
+    let mut wanted = Vec::new();
+    for piece in 0..pieces {
+        let head = pattern(200 + piece as usize * 13, piece);
+        output.bytes_mut().extend_from_slice(&head);
+        wanted.extend_from_slice(&head);
+        if piece % 3 == 1 {
+            let block = pattern(90_000, piece + 1000);
+            output.push(block_item(&block));
+            wanted.extend_from_slice(&block);
+        } else {
+            let from = piece as usize * 1001 % 400_000;
+            output.push(file_item(&file, from as u64, 130_000));
+            wanted.extend_from_slice(&contents[from..from + 130_000]);
+        }
+    }
+    output.bytes_mut().extend_from_slice(b"the end");
+    wanted.extend_from_slice(b"the end");
+    (output, wanted)
+}

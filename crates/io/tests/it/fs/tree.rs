@@ -1,0 +1,52 @@
+//! A temporary tree of files, with a root and things outside it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What files outside the root hold.
+pub(super) const SECRET: &str = "secret";
+
+/// `TREE/root` is the root, `TREE/outside` is not. Removed when dropped.
+pub(super) struct Tree {
+    path: PathBuf,
+}
+
+impl Tree {
+    pub(super) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("shearwater-fs-{}-{number}", std::process::id()));
+        let tree = Self { path };
+        fs::create_dir_all(tree.root()).expect("temporary directory");
+        tree.file("outside/f", SECRET);
+        tree
+    }
+
+    pub(super) fn root(&self) -> PathBuf {
+        self.path.join("root")
+    }
+
+    /// A path of the tree, such as `root/a` or `outside/b`.
+    pub(super) fn at(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.path.join(path)
+    }
+
+    pub(super) fn file(&self, path: &str, content: &str) {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().expect("below the tree")).expect("directory");
+        fs::write(path, content).expect("file");
+    }
+
+    pub(super) fn link(&self, path: &str, target: impl AsRef<Path>) {
+        symlink(target, self.at(path)).expect("link");
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let removed = fs::remove_dir_all(&self.path);
+        assert!(removed.is_ok() || std::thread::panicking(), "the tree is left behind: {removed:?}");
+    }
+}

@@ -1,0 +1,63 @@
+//! Listeners.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+
+use shearwater_io::listen::{ListenOptions, bind};
+
+fn any_v4() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, 0).into()
+}
+
+#[test]
+fn an_address_in_use_is_refused_unless_shared() {
+    let first = bind(any_v4(), ListenOptions::default()).expect("a listener");
+    let address = first.local_addr().expect("its address");
+    let error = bind(address, ListenOptions::default()).expect_err("it is in use");
+    assert_eq!(error.kind(), ErrorKind::AddrInUse);
+
+    let shared = ListenOptions { reuse_port: true, ..ListenOptions::default() };
+    let first = bind(any_v4(), shared).expect("a listener");
+    let address = first.local_addr().expect("its address");
+    let second = bind(address, shared).expect("another on the same address");
+    assert_eq!(second.local_addr().expect("its address"), address);
+}
+
+#[test]
+fn an_address_is_free_again_after_connections() {
+    let listener = bind(any_v4(), ListenOptions::default()).expect("a listener");
+    let address = listener.local_addr().expect("its address");
+    let peer = TcpStream::connect(address).expect("connects");
+    let accepted = listener.accept().expect("accepts").0;
+    drop((accepted, listener, peer)); // our side first: it is the one left in TIME_WAIT
+    bind(address, ListenOptions::default()).expect("TIME_WAIT is no obstacle");
+}
+
+#[test]
+fn a_listener_does_not_block() {
+    let listener = bind(any_v4(), ListenOptions::default()).expect("a listener");
+    assert_eq!(listener.accept().expect_err("nobody is there").kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn ipv6_takes_ipv4_unless_it_must_not() {
+    let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+    for only_v6 in [false, true] {
+        let options = ListenOptions { only_v6, ..ListenOptions::default() };
+        let listener = match bind(any, options) {
+            Ok(listener) => listener,
+            // A host without IPv6 can't show anything.
+            Err(error) => return assert_eq!(error.raw_os_error(), Some(97), "{error}"),
+        };
+        let port = listener.local_addr().expect("its address").port();
+        let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+        assert_eq!(connected, !only_v6);
+    }
+}
+
+#[test]
+fn a_backlog_beyond_the_kernel_s_is_lowered() {
+    let options = ListenOptions { backlog: u32::MAX, ..ListenOptions::default() };
+    let listener = bind(any_v4(), options).expect("the kernel takes what it can");
+    TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
+}

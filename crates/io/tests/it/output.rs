@@ -1,0 +1,126 @@
+//! Outputs against the simplest model of one: all its bytes in a row.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+
+use shearwater_io::{Item, Output, Piece, Shared};
+
+use crate::contract::world::{block_item, file_item, file_of, pattern};
+
+const FILE_BYTES: usize = 500;
+
+/// Small numbers from one seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+}
+
+/// An output and the same as one row of bytes.
+#[derive(Default)]
+struct Both {
+    output: Output,
+    model: Vec<u8>,
+}
+
+impl Both {
+    fn append(&mut self, dice: &mut Dice, file: &Rc<File>, contents: &[u8]) {
+        let len = dice.below(9); // none at all, often enough
+        let from = dice.below(FILE_BYTES - len);
+        let bytes = &contents[from..from + len];
+        match dice.below(4) {
+            0 => self.output.push(file_item(file, from as u64, len as u64)),
+            1 => self.output.push(block_item(bytes)),
+            _ => self.output.bytes_mut().extend_from_slice(bytes),
+        }
+        self.model.extend_from_slice(bytes);
+    }
+
+    fn check(&self) {
+        assert_eq!(self.output.len(), self.model.len() as u64);
+        assert_eq!(self.output.is_empty(), self.model.is_empty());
+        for offset in 0..self.model.len() + 3 {
+            let rest = self.model.get(offset..).unwrap_or(&[]);
+            let first = self.output.piece_at(offset as u64).map(|piece| contents_of(&piece));
+            match first {
+                None => assert!(rest.is_empty(), "nothing at {offset} of {}", self.model.len()),
+                Some(first) => assert!(!first.is_empty() && rest.starts_with(&first), "at {offset}"),
+            }
+            let all: Vec<u8> =
+                self.output.pieces(offset as u64).flat_map(|piece| contents_of(&piece)).collect();
+            assert_eq!(all, rest, "from {offset} on");
+        }
+    }
+}
+
+fn contents_of(piece: &Piece<'_>) -> Vec<u8> {
+    match piece {
+        Piece::Bytes(bytes) => bytes.to_vec(),
+        Piece::File(slice) => {
+            let mut bytes = vec![0; slice.len as usize];
+            slice.file.read_exact_at(&mut bytes, slice.offset).expect("the file is that long");
+            bytes
+        }
+    }
+}
+
+#[test]
+fn every_offset_of_random_outputs() {
+    let contents = pattern(FILE_BYTES, 1);
+    let file = file_of(&contents);
+    for seed in 0..300 {
+        let mut dice = Dice(seed);
+        let mut both = Both::default();
+        for _ in 0..dice.below(12) {
+            both.append(&mut dice, &file, &contents);
+        }
+        both.check();
+    }
+}
+
+#[test]
+fn truncate_goes_back_to_the_mark() {
+    let contents = pattern(FILE_BYTES, 2);
+    let file = file_of(&contents);
+    for seed in 0..300 {
+        let mut dice = Dice(seed);
+        let mut both = Both::default();
+        for _ in 0..dice.below(6) {
+            both.append(&mut dice, &file, &contents);
+        }
+        let mark = both.output.mark();
+        let len = both.model.len();
+        for _ in 0..dice.below(6) {
+            both.append(&mut dice, &file, &contents);
+        }
+        both.output.truncate(mark);
+        both.model.truncate(len);
+        both.check();
+        both.append(&mut dice, &file, &contents);
+        both.check();
+    }
+}
+
+#[test]
+fn clear_lets_go_and_keeps_a_bounded_memory() {
+    let block: Rc<std::sync::Arc<[u8]>> = Rc::new(vec![1; 10].into());
+    let mut output = Output::new();
+    output.bytes_mut().extend_from_slice(&[0; 10_000]);
+    output.push(Item::Shared(Shared::Block(Rc::clone(&block))));
+    output.clear(4096);
+    assert!(output.is_empty() && output.piece_at(0).is_none());
+    assert_eq!(Rc::strong_count(&block), 1);
+    assert!((4096..10_000).contains(&output.bytes_mut().capacity()));
+}
+
+#[test]
+fn empty_items_are_left_out() {
+    let mut output = Output::new();
+    output.push(Item::Shared(Shared::Static(b"")));
+    output.push(file_item(&file_of(b""), 0, 0));
+    assert!(output.is_empty() && output.items().is_empty());
+}

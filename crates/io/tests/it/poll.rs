@@ -1,0 +1,213 @@
+//! The readiness driver where it meets the real kernel: descriptors that run out, wakes while it sleeps, segments,
+//! files that the kernel won't send itself, sockets' options.
+
+use std::fs::File;
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::Command;
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use shearwater_io::listen::{ListenOptions, bind};
+use shearwater_io::poll::{Poll, PollOptions};
+use shearwater_io::{AcceptError, Driver, Event};
+use socket2::SockRef;
+
+use crate::contract::harness::{Harness, Setup};
+use crate::contract::poll::PollHarness;
+use crate::contract::world::{Ended, Note, SentAs, World, file_item, file_of, pattern, plain};
+
+type PollWorld = World<PollHarness>;
+
+/// Says to the test program that it is the child of [`descriptors_run_out`].
+const CHILD: &str = "SHEARWATER_IO_TEST_CHILD";
+
+/// The limit concerns the whole process, so the test runs in one of its own.
+#[test]
+fn descriptors_run_out() {
+    if std::env::var_os(CHILD).is_some() {
+        return descriptors_run_out_here();
+    }
+    let program = std::env::current_exe().expect("the test program has a path");
+    let arguments = ["--exact", "poll::descriptors_run_out", "--nocapture"];
+    let output = Command::new(program).args(arguments).env(CHILD, "1").output().expect("it can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn descriptors_run_out_here() {
+    let mut world = PollWorld::new();
+    let peers: Vec<_> = (0..30).map(|_| world.harness.connect(0)).collect();
+    let limit = getrlimit(Resource::Nofile);
+    let next = File::open("/dev/null").map(|file| std::os::fd::AsRawFd::as_raw_fd(&file)).expect("one more");
+    let tight = Rlimit { current: Some(next as u64 + 10), maximum: limit.maximum };
+    setrlimit(Resource::Nofile, tight).expect("a lower limit");
+    let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
+    world.until("the descriptors have run out", |world| world.notes.contains(&failed));
+    world.idle();
+    assert_eq!(world.accepted.len(), 10);
+    assert_eq!(world.count(|note| *note == failed), 1, "said once");
+    setrlimit(Resource::Nofile, limit).expect("the limit as before");
+    world.driver().accept_resume();
+    world.until("the queue gets in", |world| world.accepted.len() == peers.len());
+}
+
+#[test]
+fn a_wake_ends_a_wait_without_limit() {
+    let mut world = PollWorld::new();
+    let waker = world.driver().waker();
+    let sleeper = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(30)); // most likely the wait has begun by then; it must end either way
+        waker.wake();
+    });
+    world.driver().wait(None).expect("it can wait");
+    assert_eq!(world.step(), Some(Note::Woken));
+    sleeper.join().expect("the thread has ended");
+}
+
+#[test]
+fn the_clock_is_the_kernel_s() {
+    let mut world = PollWorld::new();
+    world.wait(0);
+    let (start_ms, start) = (world.driver().now_ms(), Instant::now());
+    world.wait(40);
+    let (passed, real) = (world.driver().now_ms() - start_ms, start.elapsed().as_millis() as u64);
+    assert!((39..=real + 1).contains(&passed), "{passed} ms by the driver, {real} by the clock");
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    assert!(unix.abs_diff(world.driver().unix_seconds()) <= 1);
+}
+
+/// S4: a reader that is waiting in its `read` gets head and file by one call, every time.
+#[test]
+fn a_head_and_its_file_arrive_together() {
+    const ROUNDS: usize = 200;
+    let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
+    let address = listener.local_addr().expect("its address");
+    let mut driver = Poll::new(vec![listener], PollOptions::default()).expect("a driver");
+    let reader = thread::spawn(move || {
+        let mut stream = TcpStream::connect(address).expect("connects");
+        let mut buffer = [0; 8192];
+        let mut reads = Vec::new();
+        let mut whole = 0;
+        while whole < ROUNDS * 3004 {
+            reads.push(stream.read(&mut buffer).expect("bytes"));
+            whole += reads[reads.len() - 1];
+            if whole % 3004 == 0 {
+                std::io::Write::write_all(&mut stream, b"next").expect("asks for the next");
+            }
+        }
+        reads
+    });
+    let file = file_of(&pattern(3000, 1));
+    let mut sent = 0;
+    while sent < ROUNDS {
+        driver.wait(Some(Duration::from_millis(100))).expect("it can wait");
+        while let Some(event) = driver.next() {
+            let token = match event {
+                Event::Accepted { token, .. } | Event::Received { token } => token,
+                _ => continue,
+            };
+            let mut output = plain(b"head");
+            output.push(file_item(&file, 0, 3000));
+            driver.send(token, output);
+            sent += 1;
+        }
+    }
+    let reads = reader.join().expect("the reader has ended");
+    assert_eq!(reads, [3004; ROUNDS]);
+}
+
+/// A file that has no way into `sendfile`: this process's own memory.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_sendfile_refuses_is_copied() {
+    let contents = pattern(3_000_000, 2);
+    let memory = Rc::new(File::open("/proc/self/mem").expect("our own memory can be read"));
+    let (mut world, peer, token) = PollWorld::connected();
+    let mut output = plain(b"head");
+    output.push(file_item(&memory, contents.as_ptr() as u64, contents.len() as u64));
+    output.bytes_mut().extend_from_slice(b"tail");
+    world.send(token, output);
+    let got = world.peer_gets(peer, contents.len() + 8);
+    assert!(got == [b"head", &contents[..], b"tail"].concat());
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(world.page(token).sent, [SentAs::Whole]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told() {
+    let directory = Rc::new(File::open(std::env::temp_dir()).expect("a directory can be opened"));
+    let (mut world, peer, token) = PollWorld::connected();
+    let mut output = plain(b"head");
+    output.push(file_item(&directory, 0, 100));
+    world.send(token, output);
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(world.page(token).sent, [SentAs::FileUnreadable]);
+    assert_eq!(world.peer_gets(peer, 4), b"head");
+}
+
+/// The kernel tells a reset once. Where a send is told, receiving must not take the rest for a FIN.
+#[test]
+fn a_reset_that_a_send_meets_first_is_no_fin() {
+    let (mut world, peer, token) = PollWorld::connected();
+    world.recv_pause(token);
+    world.harness.reset(peer);
+    world.idle();
+    world.send(token, plain(b"to nobody"));
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(world.page(token).sent, [SentAs::Broken]);
+    world.recv_resume(token);
+    world.until("receiving ends", |world| world.page(token).ended.is_some());
+    assert_eq!(world.page(token).ended, Some(Ended::Broken));
+}
+
+#[test]
+fn an_idle_wait_is_one_wait() {
+    // Readiness that concerns nobody (a fresh socket is writable) must not keep the driver awake.
+    let (mut world, _, _) = PollWorld::connected();
+    world.idle();
+    let start = Instant::now();
+    assert_eq!(world.turn(40), 0);
+    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
+}
+
+#[test]
+fn accepted_connections_have_the_listener_s_options() {
+    for (nodelay, keepalive) in [(true, true), (false, false)] {
+        let options = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
+        let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), options).expect("a listener");
+        let address = listener.local_addr().expect("its address");
+        let mut driver = Poll::new(vec![listener], PollOptions::default()).expect("a driver");
+        let _peer = TcpStream::connect(address).expect("connects");
+        driver.wait(Some(Duration::from_secs(5))).expect("it can wait");
+        let Some(Event::Accepted { token, .. }) = driver.next() else { panic!("one comes") };
+        let fd = driver.detach(token).expect("handed out");
+        assert_eq!(SockRef::from(&fd).tcp_nodelay().expect("told"), nodelay);
+        assert_eq!(SockRef::from(&fd).keepalive().expect("told"), keepalive);
+        assert!(rustix::io::fcntl_getfd(&fd).expect("told").contains(rustix::io::FdFlags::CLOEXEC));
+    }
+}
+
+#[test]
+fn a_buffer_of_no_size_is_refused() {
+    let options = PollOptions { recv_buffer_bytes: 0, ..PollOptions::default() };
+    assert!(Poll::new(Vec::new(), options).is_err());
+}
+
+#[test]
+fn a_driver_without_listeners_waits_and_stops() {
+    let mut driver = Poll::new(Vec::new(), PollOptions::default()).expect("a driver");
+    driver.wait(Some(Duration::ZERO)).expect("it can wait");
+    assert!(driver.next().is_none());
+    driver.accept_stop();
+    driver.wait(Some(Duration::ZERO)).expect("it can wait");
+    assert!(matches!(driver.next(), Some(Event::AcceptStopped)));
+    assert!(driver.next().is_none());
+}
+
+#[test]
+fn the_name_is_the_mechanism_s() {
+    let name = <PollHarness as Harness>::new(Setup::default()).driver().name();
+    assert_eq!(name, if cfg!(target_os = "linux") { "epoll" } else { "kqueue" });
+}

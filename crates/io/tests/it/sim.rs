@@ -1,0 +1,48 @@
+//! The simulated driver itself: that it is deterministic, that its faults happen, that it tells the truth about TCP.
+
+mod duties;
+mod echo;
+mod faults;
+mod seeds;
+mod tcp;
+mod time;
+
+use std::time::Duration;
+
+use shearwater_io::sim::{Sim, SimOptions, SimPeer};
+use shearwater_io::{Driver, Event, Output, Token};
+
+/// A quiet kernel with one accepted connection.
+fn accepted(options: SimOptions) -> (Sim, SimPeer, Token) {
+    let mut sim = Sim::new(options);
+    let peer = sim.net().connect();
+    let events = turn(&mut sim);
+    let [Event::Accepted { token, listener: 0 }] = events[..] else { panic!("one Accepted, not {events:?}") };
+    (sim, peer, token)
+}
+
+/// The events of one turn that doesn't sleep.
+fn turn(sim: &mut Sim) -> Vec<Event> {
+    sim.wait(Some(Duration::ZERO)).expect("the simulation never fails");
+    std::iter::from_fn(|| sim.next()).collect()
+}
+
+/// Turns without sleep until nothing is ready; all their events.
+fn turns(sim: &mut Sim) -> Vec<Event> {
+    let mut events = Vec::new();
+    while sim.net().is_ready() {
+        events.extend(turn(sim));
+    }
+    events
+}
+
+fn output(bytes: &[u8]) -> Output {
+    let mut output = Output::new();
+    output.bytes_mut().extend_from_slice(bytes);
+    output
+}
+
+/// Bytes in which every position tells where it is.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 31 + at / 256) as u8).collect()
+}

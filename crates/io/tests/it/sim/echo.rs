@@ -1,0 +1,140 @@
+//! A small worker that echoes: the subject on which faults are tried.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use shearwater_io::sim::{Sim, SimOptions, SimPeer};
+use shearwater_io::{CloseKind, Driver, Event, Output, ReadEnd, Token};
+
+/// Bytes held for a connection before its receiving is paused.
+const HELD_BYTES_MAX: usize = 8 * 1024;
+
+/// Turns that a conversation may take.
+const TURNS_MAX: usize = 100_000;
+
+#[derive(Default)]
+struct Client {
+    held: Vec<u8>,
+    sending: bool,
+    paused: bool,
+    ended: bool,
+}
+
+/// Sends back what it receives; closes when the peer has ended and all was sent, or when the connection is broken.
+pub(super) struct Echo {
+    pub(super) sim: Sim,
+    clients: HashMap<Token, Client>,
+}
+
+impl Echo {
+    pub(super) fn new(options: SimOptions) -> Self {
+        Self { sim: Sim::new(options), clients: HashMap::new() }
+    }
+
+    /// Runs until nothing can happen any more, however long the driven clock goes.
+    pub(super) fn run(&mut self) {
+        for _ in 0..TURNS_MAX {
+            if !self.sim.net().is_ready() && self.sim.net().next_due_ms().is_none() {
+                return;
+            }
+            self.turn();
+        }
+        panic!("the conversation doesn't end");
+    }
+
+    fn turn(&mut self) {
+        self.sim.wait(Some(Duration::from_secs(1))).expect("the simulation never fails");
+        while let Some(event) = self.sim.next() {
+            self.on(event);
+        }
+    }
+
+    fn on(&mut self, event: Event) {
+        match event {
+            Event::Accepted { token, .. } => {
+                assert!(self.clients.insert(token, Client::default()).is_none(), "A1: announced once");
+            }
+            Event::Received { token } => {
+                let client = self.clients.get_mut(&token).expect("A1: announced before");
+                assert!(!client.ended, "R4: nothing after the end");
+                client.held.extend_from_slice(self.sim.lent());
+                self.go_on(token);
+            }
+            Event::ReadClosed { token, end: ReadEnd::Broken(_) } => self.close(token),
+            Event::ReadClosed { token, end: ReadEnd::Eof } => {
+                self.clients.get_mut(&token).expect("A1: announced before").ended = true;
+                self.go_on(token);
+            }
+            Event::Sent { token, result, .. } => {
+                let Some(client) = self.clients.get_mut(&token) else { return };
+                client.sending = false;
+                if result.is_ok() { self.go_on(token) } else { self.close(token) }
+            }
+            Event::AcceptFailed { .. } => self.sim.accept_resume(),
+            Event::Closed { .. } | Event::AcceptStopped | Event::Woken => {}
+        }
+    }
+
+    fn go_on(&mut self, token: Token) {
+        let client = self.clients.get_mut(&token).expect("called for open ones");
+        if !client.sending && !client.held.is_empty() {
+            let mut output = Output::new();
+            output.bytes_mut().append(&mut client.held);
+            client.sending = true;
+            self.sim.send(token, output);
+        } else if !client.sending && client.ended {
+            return self.close(token);
+        }
+        let full = client.held.len() > HELD_BYTES_MAX;
+        if full != client.paused {
+            client.paused = full;
+            if full { self.sim.recv_pause(token) } else { self.sim.recv_resume(token) }
+        }
+    }
+
+    fn close(&mut self, token: Token) {
+        if self.clients.remove(&token).is_some() {
+            self.sim.close(token, CloseKind::Normal);
+        }
+    }
+}
+
+/// What a conversation came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) echoed: Vec<Vec<u8>>,
+    pub(super) operations: u64,
+    pub(super) fingerprint: u64,
+}
+
+/// Three peers send three texts each, in turns with the worker, and end.
+pub(super) fn converse(options: SimOptions) -> Outcome {
+    let mut echo = Echo::new(options);
+    let net = echo.sim.net();
+    let peers: Vec<SimPeer> = net.connect_many(3);
+    for round in 0..3 {
+        for peer in &peers {
+            peer.write(&text(round));
+        }
+        echo.turn();
+    }
+    for peer in &peers {
+        peer.finish();
+    }
+    echo.run();
+    net.assert_quiet();
+    Outcome {
+        echoed: peers.iter().map(SimPeer::read).collect(),
+        operations: net.operations(),
+        fingerprint: net.fingerprint(),
+    }
+}
+
+fn text(round: usize) -> Vec<u8> {
+    super::pattern(1000 * (round + 1))
+}
+
+/// What each peer of [`converse`] has sent.
+pub(super) fn said() -> Vec<u8> {
+    (0..3).flat_map(text).collect()
+}

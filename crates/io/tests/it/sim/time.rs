@@ -1,0 +1,74 @@
+//! The driven clock, and waking.
+
+use std::time::Duration;
+
+use shearwater_io::sim::{Fault, Sim, SimOptions};
+use shearwater_io::{Driver, Event};
+
+use super::{accepted, turn};
+
+#[test]
+fn the_clock_is_in_the_test_s_hand() {
+    let mut sim = Sim::new(SimOptions::default());
+    let net = sim.net();
+    net.advance(1500);
+    assert_eq!((net.now_ms(), sim.now_ms()), (1500, 0), "T3: one reading a turn");
+    sim.wait(Some(Duration::ZERO)).expect("never fails");
+    assert_eq!((sim.now_ms(), sim.unix_seconds()), (1500, 784_111_778));
+}
+
+#[test]
+fn waiting_for_nothing_takes_the_whole_timeout() {
+    let mut sim = Sim::new(SimOptions::default());
+    sim.wait(Some(Duration::from_micros(2500))).expect("never fails");
+    assert_eq!(sim.now_ms(), 3, "rounded up, so that a timer that is due in it has expired");
+    sim.wait(Some(Duration::from_nanos(1))).expect("never fails");
+    assert_eq!(sim.now_ms(), 4);
+    sim.wait(None).expect("never fails");
+    assert_eq!(sim.now_ms(), 4);
+    assert!(sim.next().is_none());
+}
+
+#[test]
+fn waiting_for_something_takes_no_time() {
+    let (mut sim, peer, _) = accepted(SimOptions::default());
+    peer.write(b"now");
+    sim.wait(Some(Duration::from_secs(9))).expect("never fails");
+    assert_eq!(sim.now_ms(), 0);
+    assert!(matches!(sim.next(), Some(Event::Received { .. })));
+}
+
+#[test]
+fn a_delay_ends_at_its_time() {
+    let (mut sim, peer, _) =
+        accepted(SimOptions { fault_at: Some((1, Fault::Delay)), ..SimOptions::default() });
+    peer.write(b"later");
+    assert_eq!(turn(&mut sim).len(), 0);
+    let net = sim.net();
+    let due_ms = net.next_due_ms().expect("held up");
+    assert!((1..=50).contains(&due_ms) && !net.is_ready());
+    sim.wait(Some(Duration::from_secs(9))).expect("never fails");
+    assert_eq!(sim.now_ms(), due_ms);
+    assert!(matches!(sim.next(), Some(Event::Received { .. })));
+}
+
+#[test]
+fn a_wake_comes_from_any_thread_and_wakes_merge() {
+    let mut sim = Sim::new(SimOptions::default());
+    let waker = sim.waker();
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let waker = waker.clone();
+            std::thread::spawn(move || waker.wake())
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("woke");
+    }
+    sim.wait(Some(Duration::from_secs(9))).expect("never fails");
+    assert_eq!(sim.now_ms(), 0);
+    assert!(matches!(sim.next(), Some(Event::Woken)));
+    assert!(sim.next().is_none());
+    waker.wake();
+    assert!(matches!(turn(&mut sim)[..], [Event::Woken]));
+}

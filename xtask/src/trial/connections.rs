@@ -1,0 +1,150 @@
+//! Trial `connections`: thousands of keep-alive connections at once, each answered, left idle, and answered again.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::Common;
+use super::folder::Folder;
+use super::process::{growth_kib, settle_descriptors};
+use super::report::Report;
+use super::server::Server;
+use super::trouble::{During, Outcome};
+
+/// Connections of one client process: below a common descriptor limit, and below what one source address gets quickly.
+const PER_HOLDER: usize = 10_000;
+/// Connections before the first measurement.
+const WARM_UP: usize = 100;
+/// The served file.
+const FILE: (&str, &[u8]) = ("page.txt", b"the same page for every connection\n");
+/// How long the connections are left idle between the rounds.
+const IDLE: Duration = Duration::from_secs(2);
+/// How long the server has to notice that all clients have gone.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// Settings of the trial.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Options {
+    /// Connections held at once
+    #[arg(long, default_value_t = 10_000)]
+    count: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { count: 10_000 }
+    }
+}
+
+/// Runs the trial.
+pub(super) fn run(common: &Common, options: &Options) -> Outcome<Report> {
+    let folder = Folder::new(common.keep)?;
+    folder.write(&format!("public/{}", FILE.0), FILE.1)?;
+    let server = Server::serve_folder(common, &folder.path().join("public"), &folder)?;
+    let pid = server.pid();
+    let cold = server.snapshot();
+    let mut warm_up = Holder::start(server.address(), WARM_UP, None)?;
+    warm_up.order("open")?;
+    warm_up.order("round")?;
+    warm_up.end();
+    let mut report = Report::new();
+    let at_start = settle_descriptors(pid, cold.descriptors, Duration::from_secs(1));
+    let before = server.snapshot();
+    let mut holders = start_holders(server.address(), options.count)?;
+
+    timed_order(&mut holders, "open", "connected", options.count, &mut report)?;
+    timed_order(&mut holders, "round", "answered", options.count, &mut report)?;
+    std::thread::sleep(IDLE);
+    let idle = server.snapshot();
+    timed_order(&mut holders, "round", "answered again", options.count, &mut report)?;
+    holders.into_iter().for_each(Holder::end);
+    let descriptors = settle_descriptors(pid, at_start, SETTLE);
+
+    report_memory(&mut report, before.rss_kib, idle.rss_kib, options.count);
+    report.note("descriptors while held", idle.descriptors);
+    report.back_at("descriptors after the clients' end", descriptors, at_start);
+    server.stop(&mut report)?;
+    Ok(report)
+}
+
+fn report_memory(report: &mut Report, before: Option<u64>, idle: Option<u64>, count: usize) {
+    report.note("resident before, KiB", before);
+    report.note("resident while idle, KiB", idle);
+    let each = growth_kib(before, idle).map(|kib| kib * 1024.0 / count.max(1) as f64);
+    let each = each.map_or("not measured".to_owned(), |bytes| format!("{bytes:.0} bytes"));
+    report.note("resident per idle connection", each);
+}
+
+fn timed_order(
+    holders: &mut [Holder],
+    order: &str,
+    what: &str,
+    count: usize,
+    report: &mut Report,
+) -> Outcome<()> {
+    let started = Instant::now();
+    let mut good = 0;
+    for holder in holders {
+        good += holder.order(order)?;
+    }
+    report.equal(&format!("connections {what}"), good, count as u64);
+    report.note(&format!("{what}: took"), format!("{:.2} s", started.elapsed().as_secs_f64()));
+    Ok(())
+}
+
+/// A source address for each client process, so that none runs out of local ports.
+fn start_holders(address: SocketAddr, count: usize) -> Outcome<Vec<Holder>> {
+    let mut holders = Vec::new();
+    let mut left = count;
+    while left > 0 {
+        let share = left.min(PER_HOLDER);
+        let source = (count > PER_HOLDER).then(|| format!("127.0.1.{}", holders.len() + 1));
+        holders.push(Holder::start(address, share, source)?);
+        left -= share;
+    }
+    Ok(holders)
+}
+
+/// A client process that holds connections.
+#[derive(Debug)]
+struct Holder {
+    child: Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Holder {
+    fn start(address: SocketAddr, count: usize, source: Option<String>) -> Outcome<Self> {
+        let program = std::env::current_exe().during("looking for this program")?;
+        let mut command = Command::new(program);
+        command.args(["trial", "hold", "--address", &address.to_string(), "--count", &count.to_string()]);
+        command.args(["--target", &format!("/{}", FILE.0), "--length", &FILE.1.len().to_string()]);
+        if let Some(source) = source {
+            command.args(["--source", &source]);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().during("starting the client process")?;
+        let orders = child.stdin.take().ok_or("the client process has no input")?;
+        let answers = child.stdout.take().ok_or("the client process has no output")?;
+        Ok(Self { child, orders, answers: BufReader::new(answers) })
+    }
+
+    /// Has it do something, and gives on how many connections that went well.
+    fn order(&mut self, what: &str) -> Outcome<u64> {
+        writeln!(self.orders, "{what}").during("writing to the client process")?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line).during("reading from the client process")?;
+        let good = line.strip_prefix("done ").and_then(|rest| rest.split(' ').next());
+        let good = good.and_then(|good| good.parse().ok());
+        good.ok_or_else(|| format!("the client process said {line:?}").into())
+    }
+
+    /// Lets go of all its connections.
+    fn end(self) {
+        let Self { mut child, orders, answers } = self;
+        drop((orders, answers));
+        // It ends at the end of its input; its exit code says nothing more.
+        let _ = child.wait();
+    }
+}

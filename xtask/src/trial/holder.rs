@@ -1,0 +1,106 @@
+//! The client process of `connections`: it holds many connections and does what its parent says, line by line.
+//!
+//! A process of its own because open sockets count against a limit per process. Lines in: `open`, `round`, `quit`; each is
+//! answered with one line, `done GOOD WRONG`, the number of connections on which it went well and on which it did not.
+
+use std::io::{BufRead, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::process::ExitCode;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::answer::Fault;
+use super::client::{Client, request};
+use super::process;
+
+/// Settings of the client process.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Options {
+    /// Where the server listens
+    #[arg(long)]
+    address: SocketAddr,
+    /// Connections to hold
+    #[arg(long)]
+    count: usize,
+    /// The local address to connect from
+    #[arg(long)]
+    source: Option<IpAddr>,
+    /// What is asked for
+    #[arg(long)]
+    target: String,
+    /// How many body bytes the answer has
+    #[arg(long)]
+    length: usize,
+}
+
+/// Serves the parent until its end of input.
+pub(super) fn run(options: &Options) -> ExitCode {
+    process::raise_descriptor_limit();
+    let mut held = Vec::new();
+    for line in std::io::stdin().lock().lines() {
+        let done = match line.as_deref() {
+            Ok("open") => open_all(options, &mut held),
+            Ok("round") => round(options, &mut held),
+            _ => break,
+        };
+        println!("done {} {}", done.0, done.1);
+        if std::io::stdout().flush().is_err() {
+            break;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn open_all(options: &Options, held: &mut Vec<Client>) -> (usize, usize) {
+    let mut wrong = 0;
+    for _ in 0..options.count {
+        match open(options) {
+            Ok(client) => held.push(client),
+            Err(fault) => {
+                complain(&mut wrong, "connect", &fault);
+            }
+        }
+    }
+    (held.len(), wrong)
+}
+
+fn open(options: &Options) -> Result<Client, Fault> {
+    let Some(source) = options.source else {
+        return Client::open(options.address);
+    };
+    let socket = Socket::new(Domain::for_address(options.address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.bind(&SocketAddr::new(source, 0).into())?;
+    socket.connect(&options.address.into())?;
+    Client::over(TcpStream::from(socket))
+}
+
+/// Asks on every connection before it reads the first answer.
+fn round(options: &Options, held: &mut [Client]) -> (usize, usize) {
+    let bytes = request("GET", &options.target);
+    let mut wrong = 0;
+    let mut sent: Vec<&mut Client> = Vec::with_capacity(held.len());
+    for client in held {
+        match client.send(&bytes) {
+            Ok(()) => sent.push(client),
+            Err(fault) => complain(&mut wrong, "send", &fault),
+        }
+    }
+    let mut good = 0;
+    for client in sent {
+        match client.answer(false) {
+            Ok(answer) if answer.head.status == 200 && answer.body.len() == options.length => good += 1,
+            Ok(answer) => complain(&mut wrong, "answer", &Fault::Malformed(answer.head.text)),
+            Err(fault) => complain(&mut wrong, "answer", &fault),
+        }
+    }
+    (good, wrong)
+}
+
+/// Counts a failure, and says what the first ones were on standard error.
+fn complain(wrong: &mut usize, what: &str, fault: &Fault) {
+    const COMPLAINTS_MAX: usize = 5;
+    *wrong += 1;
+    if *wrong <= COMPLAINTS_MAX {
+        eprintln!("connections: {what}: {fault}");
+    }
+}

@@ -1,0 +1,103 @@
+//! What the server process costs: CPU time, memory and descriptors, read from `/proc`.
+//!
+//! Every figure is an `Option`: a system without `/proc` gives `None`, and the report says "not measured".
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// The figures of one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Snapshot {
+    /// Resident memory, KiB (`/proc/PID/smaps_rollup`, else `/proc/PID/status`).
+    pub(super) rss_kib: Option<u64>,
+    /// Open descriptors (`/proc/PID/fd`).
+    pub(super) descriptors: Option<u64>,
+}
+
+/// Reads the figures of the process `pid` now.
+pub(super) fn snapshot(pid: u32) -> Snapshot {
+    Snapshot { rss_kib: rss_kib(pid), descriptors: descriptors(pid) }
+}
+
+/// How many descriptors the process has open.
+pub(super) fn descriptors(pid: u32) -> Option<u64> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    Some(entries.count() as u64)
+}
+
+/// CPU time of all living threads of the process since they started, nanoseconds (`/proc/PID/task/*/schedstat`). A server whose threads come and go is measured too low.
+pub(super) fn cpu_ns(pid: u32) -> Option<u64> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let mut total = 0;
+    for task in tasks {
+        let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        total += text.split_whitespace().next()?.parse::<u64>().ok()?;
+    }
+    Some(total)
+}
+
+/// Resident memory in KiB. The rollup counts pages; `status` may lag behind by some pages per thread.
+pub(super) fn rss_kib(pid: u32) -> Option<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
+    let from_rollup = rollup.ok().and_then(|text| field_kib(&text, "Rss:"));
+    from_rollup.or_else(|| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        field_kib(&status, "VmRSS:")
+    })
+}
+
+fn field_kib(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    line[name.len()..].split_whitespace().next()?.parse().ok()
+}
+
+/// Waits until the process has at most `bound` descriptors, and gives the last count seen.
+pub(super) fn settle_descriptors(pid: u32, bound: Option<u64>, patience: Duration) -> Option<u64> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let now = descriptors(pid);
+        if now <= bound || Instant::now() >= deadline {
+            return now;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The share of one core between two snapshots, per cent.
+pub(super) fn core_percent(before: Option<u64>, after: Option<u64>, elapsed: Duration) -> Option<f64> {
+    let spent_ns = after?.saturating_sub(before?) as f64;
+    Some(100.0 * spent_ns / elapsed.as_nanos().max(1) as f64)
+}
+
+/// Growth of resident memory from `before` to `after`, KiB; below zero if it shrank.
+pub(super) fn growth_kib(before: Option<u64>, after: Option<u64>) -> Option<f64> {
+    Some(after? as f64 - before? as f64)
+}
+
+/// Lifts this process's own soft limit on open files to its hard limit, and gives the limit that holds then.
+pub(super) fn raise_descriptor_limit() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let holds = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
+    holds.unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{core_percent, field_kib};
+    use std::time::Duration;
+
+    #[test]
+    fn a_field_is_read_in_kib() {
+        assert_eq!(field_kib("Name:\tx\nVmRSS:\t    1234 kB\n", "VmRSS:"), Some(1234));
+        assert_eq!(field_kib("Name:\tx\n", "VmRSS:"), None);
+    }
+
+    #[test]
+    fn half_a_second_in_a_second_is_half_a_core() {
+        let share = core_percent(Some(1_000), Some(500_001_000), Duration::from_secs(1));
+        assert_eq!(share, Some(50.0));
+        assert_eq!(core_percent(None, Some(1), Duration::from_secs(1)), None);
+    }
+}

@@ -1,0 +1,207 @@
+//! Trial `slow-heads`: thousands of clients that send one header byte a second must not slow a normal client down, must cost
+//! next to nothing, and must each get a 408 that they can read.
+
+use std::time::{Duration, Instant};
+
+use super::folder::Folder;
+use super::pace::{Latencies, Pace, Samples};
+use super::process::core_percent;
+use super::report::Report;
+use super::server::Server;
+use super::slow_clients::{Fate, SlowClients};
+use super::slow_sink::Sink;
+use super::trouble::Outcome;
+use super::{Common, process};
+
+/// The slow clients' CPU, at most this share of a core, per cent.
+const CPU_SHARE_MAX: f64 = 5.0;
+/// The normal client's p99 may grow by this factor.
+const P99_GROWTH_MAX: f64 = 1.5;
+/// How long after the header timeout a slow client has to be gone.
+const GONE_WITHIN: Duration = Duration::from_secs(2);
+/// How much longer the trial watches those that are not gone.
+const WATCH_LONGER: Duration = Duration::from_secs(3);
+/// The normal client's first seconds are not counted: connections open, caches fill.
+const WARM_UP: Duration = Duration::from_secs(2);
+
+/// Settings of the trial.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Options {
+    /// Slow clients at once
+    #[arg(long, default_value_t = 5_000)]
+    clients: u64,
+    /// Requests per second of the normal client
+    #[arg(long, default_value_t = 500)]
+    rate: u32,
+    /// Seconds of each of the two measurements before
+    #[arg(long, default_value_t = 10)]
+    before_seconds: u64,
+    /// Seconds of the control, in which all slow clients send to a listener that never reads
+    #[arg(long, default_value_t = 10)]
+    control_seconds: u64,
+    /// Seconds with all slow clients connected
+    #[arg(long, default_value_t = 20)]
+    during_seconds: u64,
+    /// Seconds over which the slow clients connect
+    #[arg(long, default_value_t = 5)]
+    spread_seconds: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            clients: 5_000,
+            rate: 500,
+            before_seconds: 10,
+            control_seconds: 10,
+            during_seconds: 20,
+            spread_seconds: 5,
+        }
+    }
+}
+
+/// A stretch of the trial and the CPU the server spent in it.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    start: Instant,
+    end: Instant,
+    cpu_percent: Option<f64>,
+}
+
+/// The stretches in their order.
+#[derive(Debug)]
+struct Stretches {
+    before: Stretch,
+    again: Stretch,
+    control: Stretch,
+    arriving: Stretch,
+    held: Stretch,
+    leaving: Stretch,
+}
+
+impl Options {
+    /// The first to come may not be timed out before the last has been there for the whole measurement.
+    fn header_timeout(&self) -> Duration {
+        Duration::from_secs(self.spread_seconds + self.during_seconds + 1)
+    }
+}
+
+/// Runs the trial.
+pub(super) fn run(common: &Common, options: &Options) -> Outcome<Report> {
+    let folder = Folder::new(common.keep)?;
+    let timeout = options.header_timeout();
+    let settings = [("SHEARWATER_HEADER_TIMEOUT_MS", timeout.as_millis().to_string())];
+    let server = Server::example(common, &settings, &folder)?;
+    let limit = process::raise_descriptor_limit();
+    if limit < 2 * options.clients + 100 {
+        return Err(format!(
+            "{} clients and a control need more than the {limit} descriptors allowed",
+            options.clients
+        )
+        .into());
+    }
+    let pace = Pace::start(server.address(), "/", options.rate);
+    std::thread::sleep(WARM_UP);
+    let (stretches, fates) = measure(&server, options)?;
+    let samples = pace.finish()?;
+    let mut report = Report::new();
+    report_speed(&mut report, &stretches, &samples);
+    report_fates(&mut report, &fates, timeout);
+    server.stop(&mut report)?;
+    Ok(report)
+}
+
+fn measure(server: &Server, options: &Options) -> Outcome<(Stretches, Vec<Fate>)> {
+    let before_time = Duration::from_secs(options.before_seconds);
+    let spread = Duration::from_secs(options.spread_seconds);
+    let mut slow = SlowClients::new(server.address());
+    let before = stretch(server, || std::thread::sleep(before_time));
+    let again = stretch(server, || std::thread::sleep(before_time));
+    let control = control(server, options)?;
+    let first_opened = Instant::now();
+    let arriving = stretch(server, || slow.open(options.clients, spread));
+    let held_end = first_opened + options.header_timeout() - Duration::from_millis(500);
+    let held = stretch(server, || slow.step_until(held_end));
+    let last_opened = first_opened + spread;
+    let leaving_end = last_opened + options.header_timeout() + GONE_WITHIN;
+    let leaving = stretch(server, || slow.step_until(leaving_end));
+    if slow.held() > 0 {
+        slow.step_until(leaving_end + WATCH_LONGER);
+    }
+    Ok((Stretches { before, again, control, arriving, held, leaving }, slow.finish()))
+}
+
+/// The same slow clients, sending to a listener that never reads.
+fn control(server: &Server, options: &Options) -> Outcome<Stretch> {
+    let sink = Sink::start()?;
+    let mut slow = SlowClients::new(sink.address());
+    slow.open(options.clients, Duration::from_secs(options.spread_seconds));
+    let end = Instant::now() + Duration::from_secs(options.control_seconds);
+    let control = stretch(server, || slow.step_until(end));
+    drop(slow);
+    sink.finish()?;
+    Ok(control)
+}
+
+fn stretch(server: &Server, work: impl FnOnce()) -> Stretch {
+    let start = Instant::now();
+    let cpu_before = process::cpu_ns(server.pid());
+    work();
+    let cpu_after = process::cpu_ns(server.pid());
+    let end = Instant::now();
+    Stretch { start, end, cpu_percent: core_percent(cpu_before, cpu_after, end - start) }
+}
+
+fn report_speed(report: &mut Report, stretches: &Stretches, samples: &Samples) {
+    let show = |name: &str, stretch: &Stretch, report: &mut Report| {
+        let latencies = samples.between(stretch.start, stretch.end);
+        let cpu = stretch.cpu_percent.map_or("not measured".to_owned(), |share| format!("{share:.2} %"));
+        report.note(&format!("normal client, {name}"), latencies.summary());
+        report.note(&format!("server CPU, {name}"), cpu);
+        latencies
+    };
+    let before = show("alone", &stretches.before, report);
+    let again = show("alone again", &stretches.again, report);
+    let control = show("slow ones sending elsewhere", &stretches.control, report);
+    show("slow ones arriving", &stretches.arriving, report);
+    let held = show("slow ones held", &stretches.held, report);
+    let leaving = show("slow ones leaving", &stretches.leaving, report);
+    let base = samples.between(stretches.before.start, stretches.again.end);
+    report.note("noise: p99 alone again / alone", format!("{:.2} x", ratio(&again, &before)));
+    report.note("control: p99 sending elsewhere / alone", format!("{:.2} x", ratio(&control, &base)));
+    report.at_most("p99 held / alone", ratio(&held, &base), P99_GROWTH_MAX, 2, "x");
+    report.at_most("p99 leaving / alone", ratio(&leaving, &base), P99_GROWTH_MAX, 2, "x");
+    report.at_most_if_measured("CPU of the slow ones", extra_cpu(stretches), CPU_SHARE_MAX, 2, "% of a core");
+    report.equal("normal client's failures", samples.failures.len() as u64, 0);
+    report.examples("failure", &samples.failures);
+}
+
+fn ratio(after: &Latencies, before: &Latencies) -> f64 {
+    if before.p99_us > 0.0 { after.p99_us / before.p99_us } else { f64::INFINITY }
+}
+
+/// What the held slow clients cost beyond the normal client alone, per cent of a core.
+fn extra_cpu(stretches: &Stretches) -> Option<f64> {
+    let alone = f64::midpoint(stretches.before.cpu_percent?, stretches.again.cpu_percent?);
+    Some((stretches.held.cpu_percent? - alone).max(0.0))
+}
+
+fn report_fates(report: &mut Report, fates: &[Fate], timeout: Duration) {
+    let mut times: Vec<Duration> = Vec::new();
+    let mut wrong = Vec::new();
+    for fate in fates {
+        match fate {
+            Fate::Answered { status: 408, after } => times.push(*after),
+            Fate::Answered { status, .. } => wrong.push(format!("status {status}")),
+            Fate::Wrong(why) => wrong.push(why.clone()),
+            Fate::Held => wrong.push("still connected".to_owned()),
+        }
+    }
+    report.equal("408 read, then the end, no reset", times.len() as u64, fates.len() as u64);
+    report.examples("wrong", &wrong);
+    let seconds = |time: Option<&Duration>| time.map_or(0.0, Duration::as_secs_f64);
+    report.note("header timeout", format!("{:.1} s", timeout.as_secs_f64()));
+    report.note("first gone after", format!("{:.1} s", seconds(times.iter().min())));
+    let bound = (timeout + GONE_WITHIN).as_secs_f64();
+    report.at_most("last gone after", seconds(times.iter().max()), bound, 1, "s");
+}
