@@ -5,7 +5,6 @@ use shearwater_io::{AcceptError, CloseKind, Driver, Token};
 use crate::app::App;
 use crate::conn::{NONE, Phase};
 use crate::control::Notice;
-use crate::life::Accepting;
 use crate::limits::ACCEPT_RETRY_MS;
 use crate::worker::Worker;
 
@@ -36,12 +35,9 @@ impl<D: Driver, A: App> Worker<D, A> {
         index.is_some()
     }
 
-    /// Descriptors, slots or memory have run out: accepting is paused.
+    /// Descriptors, slots or memory have run out: the driver has paused accepting.
     pub(crate) fn accept_failed(&mut self, error: AcceptError) {
-        if self.accepting != Accepting::Open {
-            return;
-        }
-        self.accepting = Accepting::Paused { until_ms: self.driver.now_ms() + ACCEPT_RETRY_MS };
+        self.accept_again_ms = Some(self.driver.now_ms() + ACCEPT_RETRY_MS);
         self.service.counters.accept_pauses.add(1);
         if !self.told_pause {
             self.told_pause = true;
@@ -49,12 +45,11 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// A connection has closed or time has passed: there may be room again.
-    pub(crate) fn accept_again(&mut self, has_room: bool) {
-        if let Accepting::Paused { until_ms } = self.accepting
-            && (has_room || until_ms <= self.driver.now_ms())
-        {
-            self.accepting = Accepting::Open;
+    /// Accepts again once a connection has closed or the time has come: there may be room.
+    pub(crate) fn accept_again(&mut self) {
+        let has_room = std::mem::take(&mut self.has_room);
+        if self.accept_again_ms.is_some_and(|at_ms| has_room || at_ms <= self.driver.now_ms()) {
+            self.accept_again_ms = None;
             self.driver.accept_resume();
         }
     }

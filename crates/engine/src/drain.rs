@@ -46,7 +46,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             return;
         }
         self.life = Life::Ending;
-        if matches!(self.accepting, Accepting::Open | Accepting::Paused { .. }) {
+        if self.accepting == Accepting::Open {
             self.accepting = Accepting::Stopping;
             self.driver.accept_stop();
         }

@@ -16,8 +16,6 @@ pub(crate) enum Life {
 pub(crate) enum Accepting {
     /// Yes.
     Open,
-    /// Not until a connection closes, or this time has come.
-    Paused { until_ms: u64 },
     /// No more: the listeners are being emptied or closed.
     Stopping,
     /// The listeners are closed.

@@ -52,6 +52,8 @@ pub struct Worker<D, A> {
     pub(crate) service: Service<A>,
     pub(crate) accepting: Accepting,
     pub(crate) life: Life,
+    /// Accepting is paused, until a connection closes or this time has come.
+    pub(crate) accept_again_ms: Option<u64>,
     /// The operator knows that accepting is paused.
     pub(crate) told_pause: bool,
     /// A connection has closed in this turn.
@@ -88,6 +90,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             service,
             accepting: Accepting::Open,
             life: Life::Serving,
+            accept_again_ms: None,
             told_pause: false,
             has_room: false,
         }
@@ -118,8 +121,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         self.go_on();
         self.expire();
-        self.accept_again(self.has_room);
-        self.has_room = false;
+        self.accept_again();
         self.check_drain();
         Ok(())
     }
@@ -156,10 +158,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             return Some(Duration::ZERO);
         }
         let now_ms = self.driver.now_ms();
-        let retry = match self.accepting {
-            Accepting::Paused { until_ms } => Some(until_ms.saturating_sub(now_ms)),
-            Accepting::Open | Accepting::Stopping | Accepting::Stopped => None,
-        };
+        let retry = self.accept_again_ms.map(|at_ms| at_ms.saturating_sub(now_ms));
         let drain = self.drain_until_ms().map(|until_ms| until_ms.saturating_sub(now_ms));
         let due = self.service.wheel.next_due_ms(now_ms);
         [retry, drain, due].into_iter().flatten().min().map(Duration::from_millis)

@@ -1,4 +1,6 @@
-//! Conditional requests: does the client have it already? (RFC 9110 section 13)
+//! Conditional requests: does the client have it already, or want another version? (RFC 9110 section 13)
+
+use std::time::SystemTime;
 
 use shearwater::{Head, Known};
 
@@ -11,64 +13,115 @@ pub(crate) enum Outcome {
     Send,
     /// The client has it.
     NotModified,
+    /// The client wants a version that this is not.
+    Failed,
 }
 
-/// Evaluates in the order of RFC 9110 section 13.2.2: `If-Modified-Since` counts only without `If-None-Match`.
+/// Evaluates in the order of RFC 9110 section 13.2.2: a date counts only without the entity tags of its kind.
 pub(crate) fn evaluate(head: &Head<'_>, validators: &Validators) -> Outcome {
-    let not_modified = if head.field(Known::IfNoneMatch).is_some() {
-        head.all(Known::IfNoneMatch).any(|list| matches_any(list, validators.etag().as_bytes()))
+    if !is_wanted(head, validators) {
+        Outcome::Failed
+    } else if is_had(head, validators) {
+        Outcome::NotModified
     } else {
-        head.field(Known::IfModifiedSince).is_some_and(|date| !modified_since(date, validators))
-    };
-    if not_modified { Outcome::NotModified } else { Outcome::Send }
+        Outcome::Send
+    }
 }
 
-/// Whether a list of entity tags has this one, weakly compared (RFC 9110 sections 8.8.3.2 and 13.1.2). What can't be
-/// read ends the list.
-fn matches_any(list: &[u8], etag: &[u8]) -> bool {
+/// `If-Match` (strong comparison, RFC 9110 section 13.1.1), else `If-Unmodified-Since`.
+fn is_wanted(head: &Head<'_>, validators: &Validators) -> bool {
+    if head.field(Known::IfMatch).is_some() {
+        return head.all(Known::IfMatch).any(|list| matches_any(list, validators.etag(), Weak::Differs));
+    }
+    let date = head.field(Known::IfUnmodifiedSince).and_then(parse_date);
+    date.is_none_or(|date| validators.modified() <= date)
+}
+
+/// `If-None-Match` (weak comparison, RFC 9110 section 13.1.2), else `If-Modified-Since`.
+fn is_had(head: &Head<'_>, validators: &Validators) -> bool {
+    if head.field(Known::IfNoneMatch).is_some() {
+        return head.all(Known::IfNoneMatch).any(|list| matches_any(list, validators.etag(), Weak::Matches));
+    }
+    let date = head.field(Known::IfModifiedSince).and_then(parse_date);
+    date.is_some_and(|date| validators.modified() <= date)
+}
+
+/// Whether a weak entity tag matches the strong one that has the same text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weak {
+    Matches,
+    Differs,
+}
+
+/// Whether a list of entity tags has this one (RFC 9110 section 8.8.3.2). What can't be read ends the list.
+fn matches_any(list: &[u8], etag: &str, weak: Weak) -> bool {
     let mut rest = list.trim_ascii();
     if rest == b"*" {
         return true;
     }
-    while let Some((tag, behind)) = next_tag(rest) {
-        if tag == etag {
+    while let Some(tag) = next_tag(rest) {
+        if tag.opaque == etag.as_bytes() && (weak == Weak::Matches || !tag.is_weak) {
             return true;
         }
-        rest = behind;
+        rest = tag.behind;
     }
     false
 }
 
-/// The next entity tag, in its quotes and without `W/`, and what follows it.
-fn next_tag(list: &[u8]) -> Option<(&[u8], &[u8])> {
-    let skipped = list.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b',')).count();
-    let list = &list[skipped..];
-    let list = list.strip_prefix(b"W/").unwrap_or(list);
-    let opaque = list.strip_prefix(b"\"")?;
-    let len = opaque.iter().position(|&byte| byte == b'"')?;
-    Some(list.split_at(len + 2))
+/// One entity tag of a list.
+struct Tag<'a> {
+    is_weak: bool,
+    /// In its quotes and without `W/`.
+    opaque: &'a [u8],
+    /// What follows it.
+    behind: &'a [u8],
 }
 
-/// Whether the file is newer than a date. A date that can't be read counts as none (RFC 9110 section 13.1.3).
-fn modified_since(date: &[u8], validators: &Validators) -> bool {
-    let date = std::str::from_utf8(date).ok().and_then(|text| httpdate::parse_http_date(text).ok());
-    date.is_none_or(|date| validators.modified() > date)
+fn next_tag(list: &[u8]) -> Option<Tag<'_>> {
+    let skipped = list.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b',')).count();
+    let list = &list[skipped..];
+    let (is_weak, list) = list.strip_prefix(b"W/").map_or((false, list), |list| (true, list));
+    let inner = list.strip_prefix(b"\"")?;
+    let len = inner.iter().position(|&byte| byte == b'"')?;
+    let (opaque, behind) = list.split_at(len + 2);
+    Some(Tag { is_weak, opaque, behind })
+}
+
+/// A date that can't be read counts as none (RFC 9110 sections 13.1.3 and 13.1.4).
+fn parse_date(date: &[u8]) -> Option<SystemTime> {
+    httpdate::parse_http_date(std::str::from_utf8(date).ok()?).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::matches_any;
+    use super::{Weak, matches_any};
+
+    const ETAG: &str = "\"a-1\"";
 
     #[test]
     fn finds_a_tag_in_a_list() {
-        let etag = b"\"a-1\"";
-        for list in
-            ["\"a-1\"", "W/\"a-1\"", "*", " * ", "\"x\", \"a-1\"", "\"x\",W/\"y,z\" ,\t\"a-1\"", ",,\"a-1\""]
-        {
-            assert!(matches_any(list.as_bytes(), etag), "{list}");
+        for list in [
+            "\"a-1\"",
+            "*",
+            " * ",
+            "\"x\", \"a-1\"",
+            "\"x\",W/\"y,z\" ,\t\"a-1\"",
+            ",,\"a-1\"",
+            "W/\"a-1\",\"a-1\"",
+        ] {
+            assert!(matches_any(list.as_bytes(), ETAG, Weak::Matches), "{list}");
+            assert!(matches_any(list.as_bytes(), ETAG, Weak::Differs), "{list}");
         }
         for list in ["", "a-1", "\"a-1", "\"A-1\"", "w/\"a-1\"", "\"x\" y \"a-1\"", "**", "\"x\", *"] {
-            assert!(!matches_any(list.as_bytes(), etag), "{list}");
+            assert!(!matches_any(list.as_bytes(), ETAG, Weak::Matches), "{list}");
+        }
+    }
+
+    #[test]
+    fn weak_tags_match_weakly_only() {
+        for list in ["W/\"a-1\"", "\"x\", W/\"a-1\""] {
+            assert!(matches_any(list.as_bytes(), ETAG, Weak::Matches), "{list}");
+            assert!(!matches_any(list.as_bytes(), ETAG, Weak::Differs), "{list}");
         }
     }
 }

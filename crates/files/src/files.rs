@@ -11,7 +11,7 @@ use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 use crate::conditional::{self, Outcome};
 use crate::media_type::media_type;
 use crate::redirect;
-use crate::resolve::{self, BadPath};
+use crate::resolve::{self, BadPath, Shape};
 use crate::validators::Validators;
 
 /// What a directory is answered with.
@@ -53,7 +53,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Answers `GET` and `HEAD` with a file, its folder's index, a redirect to the folder's own name, `304`, or an error;
+    /// Answers `GET` and `HEAD` with a file, its folder's index, a redirect to the folder's own name, `304`, `412`, or an error;
     /// `OPTIONS` with `Allow`; other methods with `405`.
     pub fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match request.method() {
@@ -69,12 +69,16 @@ impl Files {
 
     fn respond_file(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let mut name = self.name.borrow_mut();
-        match resolve::resolve(request.path(), &mut name) {
-            Ok(resolve::Shape::File) => {}
-            Ok(resolve::Shape::Directory) => name.extend_from_slice(INDEX),
+        let shape = match resolve::resolve(request.path(), &mut name) {
+            Ok(shape) => shape,
             Err(bad) => return refuse_path(bad, response),
+        };
+        if shape == Shape::Directory {
+            name.extend_from_slice(INDEX);
         }
         match self.root.open_beneath(&name) {
+            // The index itself is a directory: that is no page, and the target has its slash already.
+            Ok(Opened { kind: Kind::Directory, .. }) if shape == Shape::Directory => not_found(response),
             Ok(Opened { kind: Kind::Directory, .. }) => redirect::to_directory(request, response),
             Ok(opened) => reply(opened, &name, request, response),
             Err(error) => refuse_open(&error, response),
@@ -82,13 +86,16 @@ impl Files {
     }
 }
 
-/// Sends the file, or says that the client has it.
+/// Sends the file, or says that the client has it, or that it is not the version that the client wants.
 fn reply(opened: Opened, name: &[u8], request: &Request<'_>, response: &mut Response<'_>) {
     let validators = Validators::of(&opened.meta, request.unix_seconds());
     response.field("ETag", validators.etag()).field("Last-Modified", validators.last_modified());
     match conditional::evaluate(&request.head(), &validators) {
         Outcome::NotModified => {
             response.status(304);
+        }
+        Outcome::Failed => {
+            response.status(412).text("The file is another version than the one asked for.\n");
         }
         Outcome::Send => {
             response.content_type(media_type(name));
@@ -97,21 +104,23 @@ fn reply(opened: Opened, name: &[u8], request: &Request<'_>, response: &mut Resp
     }
 }
 
+fn not_found(response: &mut Response<'_>) {
+    response.status(404).text("Not Found\n");
+}
+
 fn refuse_path(bad: BadPath, response: &mut Response<'_>) {
     match bad {
         BadPath::Escape => {
             response.status(400).text("A percent sign is followed by two hexadecimal digits.\n")
         }
         BadPath::Dots => response.status(400).text("A path with . or .. in it is not resolved here.\n"),
-        BadPath::NoName => response.status(404).text("Not Found\n"),
+        BadPath::NoName => return not_found(response),
     };
 }
 
 fn refuse_open(error: &OpenError, response: &mut Response<'_>) {
     match error {
-        OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks => {
-            response.status(404).text("Not Found\n")
-        }
+        OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks => return not_found(response),
         OpenError::Forbidden | OpenError::Escapes | OpenError::NotPlain => {
             response.status(403).text("Forbidden\n")
         }

@@ -26,6 +26,8 @@ impl FieldSpans {
     const NONE: Self = Self { name: Span::EMPTY, value: Span::EMPTY, known: None };
 
     /// Parses the line at `line`: not empty, no control bytes other than HTAB, not its CRLF (RFC 9112 5).
+    // Inlined, or the result would be stored and loaded again in pieces of other sizes, which stalls.
+    #[inline(always)]
     pub(crate) fn parse(bytes: &[u8], line: Span) -> Result<Self, Reject> {
         let text = line.bytes(bytes);
         if text.first().copied().is_some_and(class::is_blank) {
@@ -94,6 +96,7 @@ impl FieldTable {
     }
 
     /// Adds a field. Panics if the table is full.
+    #[inline]
     pub(crate) fn push(&mut self, field: FieldSpans) {
         self.slots[self.len] = field;
         self.len += 1;

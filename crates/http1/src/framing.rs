@@ -56,9 +56,11 @@ impl Framing {
                 other |= !is_chunked;
             }
         }
-        match other {
-            true => Err(Reject::UnknownTransferCoding),
-            false => Ok(Self::Chunked),
+        // Without chunked at the end nobody can tell where the body ends: that outweighs an unknown coding (RFC 9112 6.3).
+        match (chunked, other) {
+            (false, _) => Err(Reject::ChunkedNotLast),
+            (true, true) => Err(Reject::UnknownTransferCoding),
+            (true, false) => Ok(Self::Chunked),
         }
     }
 }

@@ -86,7 +86,9 @@ impl Known {
     #[inline]
     pub fn from_name(name: &[u8]) -> Option<Self> {
         let candidate = *ALL.get(SLOTS[slot(name)] as usize)?;
-        candidate.name().as_bytes().eq_ignore_ascii_case(name).then_some(candidate)
+        let usual = candidate.name().as_bytes();
+        // Nearly everyone sends the usual spelling, and equality is the quicker question.
+        (usual == name || usual.eq_ignore_ascii_case(name)).then_some(candidate)
     }
 }
 

@@ -33,6 +33,7 @@ impl RequestLine {
     };
 
     /// Parses the line at `line`, which has no control bytes other than HTAB and not its CRLF.
+    #[inline]
     pub(crate) fn parse(bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<Self, Reject> {
         let text = line.bytes(bytes);
         let method_len = scan::space(text).ok_or(Reject::MalformedRequestLine)?;
@@ -72,7 +73,7 @@ fn check_target_bytes(target: &[u8], limits: &HeadLimits) -> Result<(), Reject> 
     if target.len() > limits.target_bytes_max {
         return Err(Reject::TargetTooLong);
     }
-    match target.iter().all(|&byte| class::is_target_byte(byte)) {
+    match class::is_target(target) {
         true => Ok(()),
         false => Err(Reject::InvalidTargetByte),
     }

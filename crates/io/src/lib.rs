@@ -2,13 +2,15 @@
 //!
 //! A worker owns one [`Driver`] and never sees a descriptor. It waits once per turn, takes the turn's events one by
 //! one, and answers with verbs. What a driver must do, and what a worker must not ask for, is numbered below; one
-//! suite (`tests/it/contract.rs`) holds every driver to it.
+//! suite (`tests/it/contract/`) holds every driver to it.
 //!
 //! # The contract
 //!
 //! **T, turns**
 //! - **T1** [`Driver::wait`] blocks until there is an event, the timeout has passed, or a [`Waker`] was used. It
-//!   returns at once while the driver still has work of its own (a file being sent in pieces, input left unread).
+//!   returns at once while the driver still has work of its own (a file being sent in pieces, input left unread). It
+//!   may return without an event (a signal, readiness that concerns nobody): the worker looks at its timers and waits
+//!   again.
 //! - **T2** [`Driver::next`] gives the turn's events until it gives `None`. Events caused by a verb (`Sent`, `Closed`)
 //!   may come in the same turn or a later one, never from inside the verb. A turn is finite: what one connection can
 //!   add to it is bounded by [`limits`].
@@ -16,12 +18,15 @@
 //!
 //! **A, accepting**
 //! - **A1** Each connection is announced once, by [`Event::Accepted`], before any other event of its token.
-//! - **A2** When the process or the system has no descriptor or memory left, [`Event::AcceptFailed`] comes once and
-//!   accepting is paused, as by [`Driver::accept_pause`]; connections wait in the kernel's queue.
+//! - **A2** When the process or the system has no descriptor or memory left, or the driver's own bound of connections is
+//!   reached, [`Event::AcceptFailed`] comes once and accepting is paused, as by [`Driver::accept_pause`]; connections
+//!   wait in the kernel's queue. Room alone does not end the pause.
 //! - **A3** After [`Driver::accept_pause`] no `Accepted` follows but those already taken from the kernel (at most
 //!   [`limits::ACCEPTS_PER_TURN_MAX`]). [`Driver::accept_resume`] takes what has queued up meanwhile, with no new arrival needed.
 //! - **A4** [`Driver::accept_stop`] accepts what is queued, then closes the listeners, then says
-//!   [`Event::AcceptStopped`], once.
+//!   [`Event::AcceptStopped`], once. It ends a pause; an `AcceptFailed` that comes meanwhile is answered with
+//!   `accept_resume` as ever. It may shorten the listeners' queues: listeners that another process goes on using are
+//!   left by `accept_pause` and dropping the driver.
 //!
 //! **R, receiving**
 //! - **R1** Receiving is armed once, at accept. There is no verb to ask for bytes.
@@ -33,7 +38,8 @@
 //!   ([`ReadEnd::Eof`]) or the connection is broken ([`ReadEnd::Broken`]). It comes without another arrival from the
 //!   peer, also where data and FIN arrived together, and not before bytes that were received earlier. While receiving
 //!   is paused it may be withheld until the resume.
-//! - **R5** After `Eof` sending still works: a half-closed peer gets its answers.
+//! - **R5** After `Eof` sending still works: a half-closed peer gets its answers. A connection that breaks after `Eof`
+//!   shows it only in the next `Sent`.
 //!
 //! **S, sending**
 //! - **S1** [`Driver::send`] moves an [`Output`] in. It comes back in exactly one [`Event::Sent`], also after an error
@@ -57,7 +63,7 @@
 //! **K, tokens**
 //! - **K1** A [`Token`] is a slot and a generation. The slot is small and dense (workers index arrays with it), and is
 //!   used again only after `Closed`, with another generation.
-//! - **K2** A verb on a token that is closed or was never given is ignored (`debug_assert`ed).
+//! - **K2** A verb on a token that is closed (from `close` on) or was never given is ignored (`debug_assert`ed).
 //!
 //! **W, waking**
 //! - **W1** A [`Waker`] may be used from any thread, makes the current or the next `wait` return, and shows as at
@@ -67,17 +73,15 @@
 //!
 //! | verb | poll (epoll, kqueue) | sim |
 //! |---|---|---|
-//! | `wait` | one `epoll_wait` / `kevent` | none; moves the driven clock |
-//! | `next`: accepted | `accept4` until `EAGAIN` or the bound; registration once | takes one from the queue, or a seeded failure |
+//! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left | none; moves the driven clock |
+//! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl`, for good | takes one from the queue, or a seeded failure |
 //! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | seeded length |
-//! | `send` | `send` / `sendmsg` / `sendfile` at once; parks on `EAGAIN`; owns the output until `Sent` | seeded length |
+//! | `send` | `send` / `sendmsg` / `sendfile` (or `pread` and `send`) at once; parks on `EAGAIN`; owns the output until `Sent` | seeded length |
 //! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered | a flag |
 //! | `shutdown_write` | `shutdown` | marks FIN |
 //! | `close` | `close`; cancels the parked send | marks closed |
+//! | `accept_stop` | `listen(0)` on Linux, `accept4` until `EAGAIN`, `close` | closes after the queue |
 //! | `detach` | deregistration | unsupported |
-
-// This crate is one of the rooms where unsafe code may stand (ARCHITECTURE.md, invariant 1).
-#![allow(unsafe_code)]
 
 mod contract;
 pub mod fs;

@@ -132,9 +132,9 @@ enum Found<'a> {
 
 /// The methods of a path, as `Allow` lists them (RFC 9110 section 10.2.1).
 fn allowed(routes: &[Route]) -> String {
-    let has_get = routes.iter().any(|route| route.method == Method::Get);
-    let has_head = routes.iter().any(|route| route.method == Method::Head);
+    let has = |wanted| routes.iter().any(|route| route.method == wanted);
     let named = routes.iter().filter_map(|route| route.method.name());
-    let implied = (has_get && !has_head).then_some("HEAD");
-    named.chain(implied).chain(["OPTIONS"]).collect::<Vec<_>>().join(", ")
+    let implied_head = (has(Method::Get) && !has(Method::Head)).then_some("HEAD");
+    let implied_options = (!has(Method::Options)).then_some("OPTIONS");
+    named.chain(implied_head).chain(implied_options).collect::<Vec<_>>().join(", ")
 }

@@ -109,8 +109,16 @@ impl Server {
     /// # Errors
     /// See [`Error`].
     pub fn run_app(self, app: App) -> Result<(), Error> {
+        self.start_app(app)?.wait().map(drop)
+    }
+
+    /// Binds and starts with an app, and returns at once: for programs that want the port, the [`Control`] or the end.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn start_app(self, app: App) -> Result<Running, Error> {
         let app = Arc::new(app);
-        self.start(move |_| Routed(Arc::clone(&app)))?.wait().map(drop)
+        self.start(move |_| Routed(Arc::clone(&app)))
     }
 
     /// Binds and starts, and returns at once. `make` is called on each worker's own thread with its number.

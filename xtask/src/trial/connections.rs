@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Common;
 use super::folder::Folder;
-use super::process::{growth_kib, settle_descriptors};
+use super::process::{self, core_percent, growth_kib, settle_descriptors};
 use super::report::Report;
 use super::server::Server;
 use super::trouble::{During, Outcome};
@@ -20,6 +20,8 @@ const WARM_UP: usize = 100;
 const FILE: (&str, &[u8]) = ("page.txt", b"the same page for every connection\n");
 /// How long the connections are left idle between the rounds.
 const IDLE: Duration = Duration::from_secs(2);
+/// What idle connections may cost, per cent of a core.
+const IDLE_CPU_MAX: f64 = 1.0;
 /// How long the server has to notice that all clients have gone.
 const SETTLE: Duration = Duration::from_secs(10);
 
@@ -55,12 +57,15 @@ pub(super) fn run(common: &Common, options: &Options) -> Outcome<Report> {
 
     timed_order(&mut holders, "open", "connected", options.count, &mut report)?;
     timed_order(&mut holders, "round", "answered", options.count, &mut report)?;
+    let cpu_before = process::cpu_ns(pid);
     std::thread::sleep(IDLE);
+    let cpu = core_percent(cpu_before, process::cpu_ns(pid), IDLE);
     let idle = server.snapshot();
     timed_order(&mut holders, "round", "answered again", options.count, &mut report)?;
     holders.into_iter().for_each(Holder::end);
     let descriptors = settle_descriptors(pid, at_start, SETTLE);
 
+    report.at_most_if_measured("CPU while all are idle", cpu, IDLE_CPU_MAX, 2, "% of a core");
     report_memory(&mut report, before.rss_kib, idle.rss_kib, options.count);
     report.note("descriptors while held", idle.descriptors);
     report.back_at("descriptors after the clients' end", descriptors, at_start);

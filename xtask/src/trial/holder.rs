@@ -43,8 +43,8 @@ pub(super) fn run(options: &Options) -> ExitCode {
             Ok("round") => round(options, &mut held),
             _ => break,
         };
-        println!("done {} {}", done.0, done.1);
-        if std::io::stdout().flush().is_err() {
+        let mut out = std::io::stdout().lock();
+        if writeln!(out, "done {} {}", done.0, done.1).and_then(|()| out.flush()).is_err() {
             break;
         }
     }

@@ -74,6 +74,12 @@ pub(super) fn growth_kib(before: Option<u64>, after: Option<u64>) -> Option<f64>
     Some(after? as f64 - before? as f64)
 }
 
+/// The load averages of the machine over 1, 5 and 15 minutes: whether others were at work.
+pub(super) fn load_average() -> Option<String> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    Some(text.split(' ').take(3).collect::<Vec<_>>().join(" "))
+}
+
 /// Lifts this process's own soft limit on open files to its hard limit, and gives the limit that holds then.
 pub(super) fn raise_descriptor_limit() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,6 +1,6 @@
 //! What a trial saw against what was promised, as an aligned table or as JSON.
 
-use std::fmt::Write as _;
+use std::io::Write as _;
 
 /// Whether a line's bound held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +132,8 @@ impl Report {
             }
         }
         for (text, count) in &counted {
-            self.note(what, format!("{count} x {text}"));
+            let shown: String = text.chars().take(EXAMPLE_LENGTH_MAX).collect();
+            self.note(what, format!("{count} x {shown}"));
         }
         let shown: u64 = counted.iter().map(|(_, count)| count).sum();
         if shown < examples.len() as u64 {
@@ -150,7 +151,8 @@ impl Report {
     /// Prints the report on standard output.
     pub(super) fn print(&self, trial: &str, json: bool) {
         let text = if json { self.json(trial) } else { self.table(trial) };
-        println!("{text}");
+        // A reader that has gone needs no report.
+        let _ = writeln!(std::io::stdout(), "{text}");
     }
 
     fn push(&mut self, what: &str, measured: Cell, bound: Cell, verdict: Verdict) {
@@ -196,6 +198,9 @@ impl Line {
 /// How many different examples of one kind a report shows.
 const EXAMPLES_MAX: usize = 20;
 
+/// How many characters of an example a report shows.
+const EXAMPLE_LENGTH_MAX: usize = 300;
+
 /// A cell longer than this does not widen its column.
 const COLUMN_WIDTH_MAX: usize = 64;
 
@@ -208,7 +213,7 @@ fn quoted(text: &str) -> String {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             control if control.is_control() => {
-                write!(out, "\\u{:04x}", u32::from(control)).expect("writing to a String does not fail");
+                out.push_str(&format!("\\u{:04x}", u32::from(control)));
             }
             other => out.push(other),
         }

@@ -164,8 +164,8 @@ impl Slow {
     }
 
     fn wrong(&self, why: &str) -> Fate {
-        let (received, ms) = (self.received.len(), self.opened.elapsed().as_millis());
-        Fate::Wrong(format!("{why} ({received} bytes received, {ms} ms after the connect)"))
+        let (received, seconds) = (self.received.len(), self.opened.elapsed().as_secs());
+        Fate::Wrong(format!("{why} ({received} bytes received, {seconds} s after the connect)"))
     }
 
     /// The connection has ended: was there exactly one whole answer on it?

@@ -15,6 +15,8 @@ use super::{Common, process};
 
 /// The slow clients' CPU, at most this share of a core, per cent.
 const CPU_SHARE_MAX: f64 = 5.0;
+/// What seeing one slow client off may cost, microseconds of CPU: some ten times what the system calls take.
+const LEAVING_US_MAX: f64 = 200.0;
 /// The normal client's p99 may grow by this factor.
 const P99_GROWTH_MAX: f64 = 1.5;
 /// How long after the header timeout a slow client has to be gone.
@@ -100,12 +102,14 @@ pub(super) fn run(common: &Common, options: &Options) -> Outcome<Report> {
         )
         .into());
     }
+    let load_average = process::load_average();
     let pace = Pace::start(server.address(), "/", options.rate);
     std::thread::sleep(WARM_UP);
     let (stretches, fates) = measure(&server, options)?;
     let samples = pace.finish()?;
     let mut report = Report::new();
-    report_speed(&mut report, &stretches, &samples);
+    report.note("load average at the start", load_average.unwrap_or("not measured".to_owned()));
+    report_speed(&mut report, &stretches, &samples, options.clients);
     report_fates(&mut report, &fates, timeout);
     server.stop(&mut report)?;
     Ok(report)
@@ -152,7 +156,7 @@ fn stretch(server: &Server, work: impl FnOnce()) -> Stretch {
     Stretch { start, end, cpu_percent: core_percent(cpu_before, cpu_after, end - start) }
 }
 
-fn report_speed(report: &mut Report, stretches: &Stretches, samples: &Samples) {
+fn report_speed(report: &mut Report, stretches: &Stretches, samples: &Samples, clients: u64) {
     let show = |name: &str, stretch: &Stretch, report: &mut Report| {
         let latencies = samples.between(stretch.start, stretch.end);
         let cpu = stretch.cpu_percent.map_or("not measured".to_owned(), |share| format!("{share:.2} %"));
@@ -172,6 +176,8 @@ fn report_speed(report: &mut Report, stretches: &Stretches, samples: &Samples) {
     report.at_most("p99 held / alone", ratio(&held, &base), P99_GROWTH_MAX, 2, "x");
     report.at_most("p99 leaving / alone", ratio(&leaving, &base), P99_GROWTH_MAX, 2, "x");
     report.at_most_if_measured("CPU of the slow ones", extra_cpu(stretches), CPU_SHARE_MAX, 2, "% of a core");
+    let each = leaving_cpu_us(stretches, clients);
+    report.at_most_if_measured("CPU to see one slow client off", each, LEAVING_US_MAX, 0, "us");
     report.equal("normal client's failures", samples.failures.len() as u64, 0);
     report.examples("failure", &samples.failures);
 }
@@ -184,6 +190,14 @@ fn ratio(after: &Latencies, before: &Latencies) -> f64 {
 fn extra_cpu(stretches: &Stretches) -> Option<f64> {
     let alone = f64::midpoint(stretches.before.cpu_percent?, stretches.again.cpu_percent?);
     Some((stretches.held.cpu_percent? - alone).max(0.0))
+}
+
+/// What a slow client costs while all leave: its last bytes, the 408 and the close. A worker that spins meanwhile shows here.
+fn leaving_cpu_us(stretches: &Stretches, clients: u64) -> Option<f64> {
+    let alone = f64::midpoint(stretches.before.cpu_percent?, stretches.again.cpu_percent?);
+    let extra = (stretches.leaving.cpu_percent? - alone).max(0.0) / 100.0;
+    let time = stretches.leaving.end - stretches.leaving.start;
+    Some(extra * time.as_secs_f64() * 1e6 / clients.max(1) as f64)
 }
 
 fn report_fates(report: &mut Report, fates: &[Fate], timeout: Duration) {
@@ -199,9 +213,10 @@ fn report_fates(report: &mut Report, fates: &[Fate], timeout: Duration) {
     }
     report.equal("408 read, then the end, no reset", times.len() as u64, fates.len() as u64);
     report.examples("wrong", &wrong);
-    let seconds = |time: Option<&Duration>| time.map_or(0.0, Duration::as_secs_f64);
     report.note("header timeout", format!("{:.1} s", timeout.as_secs_f64()));
-    report.note("first gone after", format!("{:.1} s", seconds(times.iter().min())));
-    let bound = (timeout + GONE_WITHIN).as_secs_f64();
-    report.at_most("last gone after", seconds(times.iter().max()), bound, 1, "s");
+    if let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) {
+        let bound = (timeout + GONE_WITHIN).as_secs_f64();
+        report.note("first gone after", format!("{:.1} s", first.as_secs_f64()));
+        report.at_most("last gone after", last.as_secs_f64(), bound, 1, "s");
+    }
 }

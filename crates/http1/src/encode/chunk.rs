@@ -1,14 +1,21 @@
 //! Chunks of a body whose length is not known in advance (RFC 9112 7.1).
 
 use super::number::hexadecimal;
+use std::num::NonZeroU64;
 
-/// Appends the line before a chunk's data. `length` is in bytes; 0 would end the body, so nothing is written for it: pass over
-/// empty data.
-pub fn chunk_head(out: &mut Vec<u8>, length: u64) {
-    if length > 0 {
-        hexadecimal(out, length);
-        out.extend_from_slice(b"\r\n");
+/// Appends one chunk, whole. Nothing is written for empty data: a chunk of size 0 would end the body.
+pub fn chunk(out: &mut Vec<u8>, data: &[u8]) {
+    if let Some(length) = NonZeroU64::new(data.len() as u64) {
+        chunk_head(out, length);
+        out.extend_from_slice(data);
+        chunk_end(out);
     }
+}
+
+/// Appends the line before a chunk's data, for data that is sent from elsewhere. `length` is in bytes.
+pub fn chunk_head(out: &mut Vec<u8>, length: NonZeroU64) {
+    hexadecimal(out, length.get());
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Appends what follows a chunk's data.

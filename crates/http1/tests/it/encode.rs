@@ -2,6 +2,7 @@
 
 use shearwater_http1::encode::{self, BadField};
 use shearwater_http1::{Method, content_length_allowed, response_has_body, status_has_body};
+use std::num::NonZeroU64;
 
 fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = b"before|".to_vec();
@@ -99,13 +100,19 @@ fn numbers_are_written_without_leading_zeros() {
 
 #[test]
 fn chunks_are_framed() {
-    let body = written(|out| {
-        encode::chunk_head(out, 26);
+    let in_parts = written(|out| {
+        encode::chunk_head(out, NonZeroU64::new(26).unwrap());
         out.extend_from_slice(&[b'x'; 26]);
         encode::chunk_end(out);
         encode::last_chunk(out);
     });
-    assert_eq!(body, format!("1a\r\n{}\r\n0\r\n\r\n", "x".repeat(26)));
+    assert_eq!(in_parts, format!("1a\r\n{}\r\n0\r\n\r\n", "x".repeat(26)));
+    let whole = written(|out| {
+        encode::chunk(out, &[b'x'; 26]);
+        encode::chunk(out, b"");
+        encode::last_chunk(out);
+    });
+    assert_eq!(whole, in_parts);
 }
 
 #[test]

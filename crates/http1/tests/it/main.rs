@@ -4,6 +4,7 @@ mod corpus;
 mod corpus_format;
 mod differential;
 mod encode;
+mod limits;
 mod oracle;
 mod prng;
 mod properties;

@@ -118,9 +118,7 @@ fn chunks_come_back_whole_however_they_are_cut() {
         encode::end_of_head(&mut bytes);
         for _ in 0..prng.below(6) {
             let data: Vec<u8> = (0..1 + prng.below(300)).map(|_| prng.byte()).collect();
-            encode::chunk_head(&mut bytes, data.len() as u64);
-            bytes.extend_from_slice(&data);
-            encode::chunk_end(&mut bytes);
+            encode::chunk(&mut bytes, &data);
             body.extend(data);
         }
         encode::last_chunk(&mut bytes);

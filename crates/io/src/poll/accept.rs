@@ -72,23 +72,22 @@ impl Listeners {
         self.paused = true;
     }
 
-    /// What has queued up meanwhile may have been announced and forgotten: every queue is looked into.
+    /// What has queued up meanwhile was noted when it was announced.
     pub(super) fn resume(&mut self) {
         self.paused = false;
-        for listener in &mut self.list {
-            listener.ready = true;
-        }
     }
 
+    /// Each queue is looked into once more, for what came after the last `wait`.
     pub(super) fn stop(&mut self) {
         if self.stop != Stop::No {
             return;
         }
         self.stop = Stop::Wanted;
-        for listener in &self.list {
+        self.paused = false;
+        for listener in &mut self.list {
             socket::shrink_queue(&listener.socket);
+            listener.ready = true;
         }
-        self.resume();
     }
 
     pub(super) fn mark_ready(&mut self, id: ListenerId) {

@@ -167,10 +167,41 @@ impl Slot {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
+
+    fn descriptor() -> OwnedFd {
+        File::open("/dev/null").expect("it can be opened").into()
+    }
 
     #[test]
     fn an_idle_connection_costs_at_most_24_bytes() {
         assert!(size_of::<Slot>() <= 24, "{} bytes", size_of::<Slot>());
+    }
+
+    #[test]
+    fn an_event_of_an_earlier_generation_finds_nobody() {
+        let mut slots = Slots::new();
+        let old = slots.insert(descriptor());
+        assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_some());
+        slots.open_mut(old).expect("it is open").fd = None;
+        assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_none());
+        slots.release(old);
+        let new = slots.insert(descriptor());
+        assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_none());
+        assert_eq!(slots.open_by_bits(0, new.generation(), u32::MAX).map(|(token, _)| token), Some(new));
+        assert_eq!((new.slot(), slots.used()), (0, 1));
+    }
+
+    #[test]
+    fn file_bytes_are_counted_by_the_turn() {
+        let mut slot = Slot::empty();
+        slot.add_file_bytes(1, 1000);
+        slot.add_file_bytes(1, 24);
+        assert_eq!(slot.file_bytes_left(1), FILE_BYTES_PER_TURN_MAX - 1024);
+        assert_eq!(slot.file_bytes_left(2), FILE_BYTES_PER_TURN_MAX);
+        slot.add_file_bytes(2, FILE_BYTES_PER_TURN_MAX);
+        assert_eq!(slot.file_bytes_left(2), 0);
     }
 }

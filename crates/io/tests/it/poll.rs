@@ -173,6 +173,20 @@ fn an_idle_wait_is_one_wait() {
 }
 
 #[test]
+fn a_detached_connection_wakes_nobody() {
+    let (mut world, peer, token) = PollWorld::connected();
+    let fd = world.driver().detach(token).expect("handed out");
+    world.mark_detached(token);
+    world.idle();
+    assert!(world.page(token).closed);
+    world.harness.write(peer, b"for another");
+    let start = Instant::now();
+    assert_eq!(world.turn(40), 0);
+    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
+    drop(fd);
+}
+
+#[test]
 fn accepted_connections_have_the_listener_s_options() {
     for (nodelay, keepalive) in [(true, true), (false, false)] {
         let options = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };

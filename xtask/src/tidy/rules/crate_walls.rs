@@ -26,7 +26,10 @@ const ROOMS: &[Room] = &[
     Room { folder: "http1", may_use: &[] },
     Room { folder: "io", may_use: &["mio", "rustix", "socket2"] },
     Room { folder: "engine", may_use: &["shearwater-http1", "shearwater-io", "httpdate"] },
-    Room { folder: "shearwater", may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "signal-hook"] },
+    Room {
+        folder: "shearwater",
+        may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "signal-hook"],
+    },
     Room { folder: "files", may_use: &["shearwater", "shearwater-io", "httpdate"] },
     Room { folder: "cli", may_use: &["shearwater", "shearwater-files", "clap"] },
 ];

@@ -3,8 +3,11 @@
 use crate::prng::Prng;
 
 const METHODS: &[&str] = &[
-    "GET", "GET", "GET", "POST", "HEAD", "PUT", "OPTIONS", "CONNECT", "PROPFIND", "get", "M-SEARCH", "!#$%",
+    "GET", "GET", "GET", "POST", "HEAD", "PUT", "DELETE", "PROPFIND", "get", "M-SEARCH", "!#$%", "OPTIONS",
+    "CONNECT",
 ];
+/// So many of the methods, from the first.
+const METHODS_WITH_ANY_PATH: usize = 12;
 const TARGETS: &[&str] = &[
     "/",
     "/",
@@ -16,17 +19,19 @@ const TARGETS: &[&str] = &[
     "/%41?",
     "//x/y",
     "/a;b=c/~d",
+    "/\"<>\\^`{|}",
+    "http://example.org/a?b",
+    "https://example.org:8443",
     "*",
     "example.org:443",
     "[::1]:80",
-    "http://example.org/a?b",
-    "https://example.org:8443",
     "http://u@example.org/",
     "urn:x",
     "/a#b",
     "/\u{e9}",
-    "/\"<>\\^`{|}",
 ];
+/// So many of the targets, from the first.
+const TARGETS_OF_ORIGIN_FORM: usize = 11;
 const VERSIONS: &[&str] = &["HTTP/1.0", "HTTP/1.2", "HTTP/2.0", "http/1.1", "HTTP/1.1x", "HTTP/1.9"];
 const NAMES: &[&str] = &[
     "Accept",
@@ -102,9 +107,10 @@ impl Generator {
     }
 
     fn request(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.prng.pick(METHODS).as_bytes());
+        let (method, target) = self.method_and_target();
+        out.extend_from_slice(method.as_bytes());
         out.push(b' ');
-        out.extend_from_slice(self.prng.pick(TARGETS).as_bytes());
+        out.extend_from_slice(target.as_bytes());
         if self.prng.one_in(150) {
             out.resize(out.len() + self.prng.below(10_000), b'a');
         }
@@ -120,6 +126,19 @@ impl Generator {
             self.field(out);
         }
         out.extend_from_slice(b"\r\n");
+    }
+
+    /// Mostly a pair that belongs together.
+    fn method_and_target(&mut self) -> (&'static str, &'static str) {
+        match self.prng.below(12) {
+            0 => (self.prng.pick(METHODS), self.prng.pick(TARGETS)),
+            1 => ("CONNECT", self.prng.pick(&["example.org:443", "[::1]:80"])),
+            2 => ("OPTIONS", self.prng.pick(&["*", "/", "http://example.org"])),
+            _ => (
+                self.prng.pick(&METHODS[..METHODS_WITH_ANY_PATH]),
+                self.prng.pick(&TARGETS[..TARGETS_OF_ORIGIN_FORM]),
+            ),
+        }
     }
 
     fn field(&mut self, out: &mut Vec<u8>) {

@@ -66,6 +66,27 @@ pub(crate) fn c2_close_delivers_a_decided_send_first<H: Harness>() {
     assert!(sent == [SentAs::Cancelled] || got == b"goodbye");
 }
 
+pub(crate) fn c2_a_send_begun_in_answer_to_a_sent_comes_before_closed<H: Harness>() {
+    for len in [4, 400_000] {
+        let (mut world, _, token) = World::<H>::connected();
+        world.send(token, plain(b"first"));
+        for _ in 0..1000 {
+            world.wait(5);
+            while let Some(note) = world.step() {
+                if note == Note::Sent(token, SentAs::Whole) && world.page(token).sent.len() == 1 {
+                    world.send(token, plain(&pattern(len, 1)));
+                    world.close(token, CloseKind::Normal);
+                }
+            }
+            if world.page(token).closed {
+                break;
+            }
+        }
+        // That the second comes back, and before Closed, is checked with every event.
+        assert!(world.page(token).closed && world.page(token).sent.len() == 2);
+    }
+}
+
 pub(crate) fn c2_close_in_answer_to_each_event<H: Harness>() {
     let closes: [fn(&Note) -> bool; 4] = [
         |note| matches!(note, Note::Accepted(_)),

@@ -39,8 +39,8 @@ macro_rules! contract_suite {
                 s5_a_file_is_sent_in_shares, s5_a_short_file_is_told, s5_files_sent_one_after_the_other_share_the_turn,
                 s6_progress_never_goes_back;
             closing: c1_fin_follows_what_was_sent, c2_close_ends_with_closed, c2_close_cuts_a_send_off,
-                c2_close_delivers_a_decided_send_first, c2_close_in_answer_to_each_event, c3_reset_resets,
-                c3_reset_discards_what_is_unsent, c4_a_broken_connection_stays, c5_detach_hands_the_connection_out;
+                c2_close_delivers_a_decided_send_first, c2_a_send_begun_in_answer_to_a_sent_comes_before_closed,
+                c2_close_in_answer_to_each_event, c3_reset_resets, c3_reset_discards_what_is_unsent, c4_a_broken_connection_stays, c5_detach_hands_the_connection_out;
             tokens: k1_a_slot_comes_again_with_another_generation, k1_slots_are_dense, k1_a_closing_slot_is_not_reused,
                 k2_verbs_on_closed_tokens_do_nothing;
             waking: w1_a_wake_ends_the_next_wait, w1_wakes_may_merge, w1_a_wake_between_events;

@@ -1,0 +1,183 @@
+//! The app under the tests: each answer names the request that it belongs to, so that a mixture can't go unseen.
+
+use std::fs::File;
+use std::io::Write;
+use std::panic;
+use std::rc::Rc;
+use std::sync::{Once, OnceLock};
+
+use shearwater_engine::http1::Head;
+use shearwater_engine::io::FileSlice;
+use shearwater_engine::{App, BodyPolicy, BodySink, Request, Response};
+
+/// What the handlers that panic say.
+pub(crate) const ON_PURPOSE: &str = "a panic on purpose";
+/// Length of the answer at `/big`.
+pub(crate) const BIG_BYTES: usize = 3 * 1024 * 1024;
+/// Length of the answer at `/file`.
+pub(crate) const FILE_BYTES: usize = 1200 * 1024;
+/// The most that `/buffer` keeps.
+pub(crate) const BUFFER_BYTES_MAX: u64 = 32 * 1024;
+/// Where `/sink-refuses` has enough.
+pub(crate) const REFUSED_AT: usize = 100;
+
+/// The app.
+pub(crate) struct TestApp;
+
+impl App for TestApp {
+    fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
+        match first_segment(head.path()) {
+            "buffer" => BodyPolicy::Buffer { bytes_max: BUFFER_BYTES_MAX },
+            "sink" => BodyPolicy::Stream(Box::new(Sink::new(After::Answers))),
+            "sink-refuses" => BodyPolicy::Stream(Box::new(Sink::new(After::Refuses))),
+            "sink-panics" => BodyPolicy::Stream(Box::new(Sink::new(After::Panics))),
+            "sink-ends-in-panic" => BodyPolicy::Stream(Box::new(Sink::new(After::EndsInPanic))),
+            "policy-panics" => panic!("{ON_PURPOSE}"),
+            _ => BodyPolicy::Discard,
+        }
+    }
+
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        let query = request.query().unwrap_or_default();
+        match first_segment(request.path()) {
+            "panic" => panic!("{ON_PURPOSE}"),
+            "half-panic" => {
+                response.status(201).field("X-Half", "done").body_static(big());
+                panic!("{ON_PURPOSE}");
+            }
+            "big" => drop(response.body_static(big())),
+            "file" => drop(response.body_file(file_slice(FILE_BYTES as u64))),
+            "short-file" => drop(response.body_file(file_slice(FILE_BYTES as u64 + 1))),
+            "close" => drop(response.text(&named(request)).close()),
+            "status" => drop(response.status(query.parse().expect("a number")).text(&named(request))),
+            "field" => drop(response.field(query, "x").text("must not be seen")),
+            "value" => drop(response.field("X-Value", "a\r\nX-Other: b").text("must not be seen")),
+            "peer" => drop(response.text(&format!("{:?}", request.peer()))),
+            "empty" => {}
+            _ => drop(response.text(&named(request))),
+        }
+    }
+}
+
+/// An answer's text: the request's method and target, and what was seen of its body.
+fn named(request: &Request<'_>) -> String {
+    text_of(request.head().method_name(), request.head().target_str(), request.body())
+}
+
+/// The text that the app answers a request with.
+pub(crate) fn text_of(method: &str, target: &str, body: &[u8]) -> String {
+    format!("{method} {target} {} {:016x}\n", body.len(), digest(DIGEST_START, body))
+}
+
+fn first_segment(path: &str) -> &str {
+    path.split('/').nth(1).unwrap_or_default()
+}
+
+const DIGEST_START: u64 = 0xCBF2_9CE4_8422_2325;
+
+/// FNV-1a, which can be taken piece by piece.
+fn digest(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
+}
+
+#[derive(PartialEq, Eq)]
+enum After {
+    Answers,
+    Refuses,
+    Panics,
+    EndsInPanic,
+}
+
+/// Takes a body and answers as [`text_of`] says.
+struct Sink {
+    after: After,
+    len: usize,
+    digest: u64,
+}
+
+impl Sink {
+    fn new(after: After) -> Self {
+        Self { after, len: 0, digest: DIGEST_START }
+    }
+}
+
+impl BodySink for Sink {
+    fn data(&mut self, bytes: &[u8]) -> Result<(), u16> {
+        assert!(!bytes.is_empty(), "a piece of a body is never empty");
+        self.len += bytes.len();
+        self.digest = digest(self.digest, bytes);
+        match self.after {
+            After::Refuses if self.len > REFUSED_AT => Err(422),
+            After::Panics => panic!("{ON_PURPOSE}"),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
+        assert!(self.after != After::EndsInPanic, "{ON_PURPOSE}");
+        assert!(request.body().is_empty(), "what was streamed is not kept");
+        let (method, target) = (request.head().method_name(), request.head().target_str());
+        response.text(&format!("{method} {target} {} {:016x}\n", self.len, self.digest));
+    }
+}
+
+/// The bytes at `/big`.
+pub(crate) fn big() -> &'static [u8] {
+    static BIG: OnceLock<Vec<u8>> = OnceLock::new();
+    BIG.get_or_init(|| pattern(b'A', BIG_BYTES))
+}
+
+/// The bytes of the file.
+pub(crate) fn file_bytes() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| pattern(b'a', FILE_BYTES))
+}
+
+/// Bytes in which a shift or a hole shows: a letter's line after the other, each with its number.
+fn pattern(first: u8, len: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(len + 64);
+    let mut line = 0;
+    while bytes.len() < len {
+        let letter = first + (line % 26) as u8;
+        bytes.extend_from_slice(format!("{line:08}").as_bytes());
+        bytes.resize(bytes.len() + 54, letter);
+        bytes.extend_from_slice(b"\r\n");
+        line += 1;
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+thread_local! {
+    /// A real file that has no name any more, one per thread.
+    static FILE: Rc<File> = Rc::new(make_file());
+}
+
+fn make_file() -> File {
+    let name = format!("shearwater-engine-{}-{:?}", std::process::id(), std::thread::current().id());
+    let path = std::env::temp_dir().join(name.replace(['(', ')'], ""));
+    let mut options = File::options();
+    let mut file =
+        options.read(true).write(true).create(true).truncate(true).open(&path).expect("a temporary file");
+    file.write_all(file_bytes()).expect("room for a temporary file");
+    std::fs::remove_file(&path).expect("it was made just now");
+    file
+}
+
+fn file_slice(len: u64) -> FileSlice {
+    FileSlice { file: FILE.with(Rc::clone), offset: 0, len }
+}
+
+/// Keeps panics on purpose out of the tests' output.
+pub(crate) fn hush() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let previous = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let text = info.payload().downcast_ref::<String>();
+            if text.is_none_or(|text| text != ON_PURPOSE) {
+                previous(info);
+            }
+        }));
+    });
+}

@@ -1,0 +1,183 @@
+//! A conversation: clients with their requests, and the steps in which they talk.
+
+use super::answer::{Verdict, show};
+use super::client::{Client, End, drained, expected};
+use super::unit::Unit;
+use super::world::{Setting, World};
+
+/// What one client does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Sends so many of its remaining bytes.
+    Send(usize),
+    /// Sends all of them.
+    SendAll,
+    /// The worker takes a turn, if it needn't sleep for that.
+    Turn,
+    /// The worker does all that it can do now.
+    Settle,
+    /// Time goes by.
+    Pass(u64),
+    /// It stops reading; so many bytes fit between it and the server.
+    StopReading(usize),
+    /// It reads so many bytes.
+    Read(usize),
+    /// It reads again whatever comes.
+    ReadOn,
+    Finish,
+    Close,
+    Reset,
+    /// The operator drains the worker, and gives it so many milliseconds.
+    Drain(u64),
+}
+
+/// A script, and what it is said to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Conversation {
+    pub(crate) setting: Setting,
+    /// The requests of each client.
+    pub(crate) clients: Vec<Vec<Unit>>,
+    /// Who does what.
+    pub(crate) steps: Vec<(usize, Step)>,
+    /// How each client's connection ends.
+    pub(crate) ends: Vec<End>,
+    pub(crate) trouble: Trouble,
+}
+
+/// What may be different from the script's perfect course.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Trouble {
+    /// Nothing but delays: all answers come whole.
+    #[default]
+    None,
+    /// One client's sending side may have ended early.
+    Fin,
+    /// At most so many connections may have been reset.
+    Resets(usize),
+}
+
+impl Conversation {
+    /// A client by itself.
+    pub(crate) fn alone(units: Vec<Unit>, steps: &[Step]) -> Self {
+        let mut conversation = Self::default();
+        conversation.add(units, steps, End::Silence);
+        conversation
+    }
+
+    /// One more client, whose steps come after those of the others.
+    pub(crate) fn add(&mut self, units: Vec<Unit>, steps: &[Step], end: End) {
+        let number = self.clients.len();
+        self.clients.push(units);
+        self.steps.extend(steps.iter().map(|step| (number, *step)));
+        self.ends.push(end);
+    }
+
+    /// Holds the conversation, and looks at what each client has got and at what the worker has left behind.
+    pub(crate) fn run(&self) -> World {
+        let mut world = World::new(self.setting.clone());
+        // Each connects here, so that the order of connecting is that of the list.
+        let mut clients: Vec<Talking> =
+            self.clients.iter().map(|units| Talking::new(world.connect(), units)).collect();
+        for (number, step) in &self.steps {
+            clients[*number].take(*step, &mut world);
+        }
+        world.end();
+        for (number, talking) in clients.iter_mut().enumerate() {
+            self.check(number, talking);
+        }
+        let is_reset =
+            |number: &usize| clients[*number].client.peer.saw_reset() && self.ends[*number] != End::Gone;
+        let resets: Vec<usize> = (0..clients.len()).filter(is_reset).collect();
+        let resets_max = if let Trouble::Resets(count) = self.trouble { count } else { 0 };
+        assert!(resets.len() <= resets_max, "clients {resets:?} were reset");
+        world
+    }
+
+    /// Nothing but its own answers, in order; and all of them, unless a reset or its own going kept them away.
+    fn check(&self, number: usize, talking: &mut Talking) {
+        let Talking { client, stream, .. } = talking;
+        let (units, end) = (&self.clients[number], self.ends[number]);
+        let was_reset = client.peer.saw_reset();
+        client.read();
+        let mut allowed = vec![expected(units, client.sent, end)];
+        if self.trouble == Trouble::Fin {
+            allowed.push(expected(units, client.sent, End::Finish));
+        }
+        if self.steps.iter().any(|(_, step)| matches!(step, Step::Drain(_))) {
+            allowed.extend(drained(units, client.sent));
+        }
+        if was_reset || end == End::Gone {
+            // A reset may have destroyed what it sent last, and what it was sent.
+            allowed.push(expected(units, stream.len(), End::Silence));
+        }
+        let verdicts: Vec<Verdict> = allowed.iter().map(|expected| expected.compare(&client.got)).collect();
+        let is_part_enough = was_reset || end == End::Gone;
+        let is_good =
+            verdicts.contains(&Verdict::Equal) || (is_part_enough && verdicts.contains(&Verdict::Prefix));
+        let at = furthest(&verdicts, client.got.len());
+        assert!(
+            is_good,
+            "client {number}, {} bytes sent: {verdicts:?}: {}",
+            client.sent,
+            show(&client.got, at)
+        );
+        assert!(is_part_enough || client.peer.saw_fin(), "client {number}: no FIN");
+    }
+}
+
+/// Where the comparison that got furthest has failed.
+fn furthest(verdicts: &[Verdict], len: usize) -> usize {
+    let at = |verdict: &Verdict| if let Verdict::Differs { at } = verdict { *at } else { len };
+    verdicts.iter().map(at).max().unwrap_or(0)
+}
+
+/// A client in a conversation.
+struct Talking {
+    client: Client,
+    stream: Vec<u8>,
+    /// How far it has tried to send.
+    tried: usize,
+}
+
+impl Talking {
+    fn new(client: Client, units: &[Unit]) -> Self {
+        Self { client, stream: Unit::stream(units), tried: 0 }
+    }
+
+    fn take(&mut self, step: Step, world: &mut World) {
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "{step:?} at op {} unread {} t {}",
+                world.net.operations(),
+                self.client.peer.unread(),
+                world.net.now_ms()
+            );
+        }
+        let peer = &self.client.peer;
+        match step {
+            Step::Send(bytes) => self.send(bytes),
+            Step::SendAll => self.send(usize::MAX),
+            Step::Turn => {
+                world.turn_if_ready();
+            }
+            Step::Settle => world.settle(),
+            Step::Pass(ms) => world.pass(ms),
+            Step::StopReading(window) => {
+                peer.set_window(window);
+                peer.set_reading(false);
+            }
+            Step::Read(bytes) => self.client.got.extend(peer.read_at_most(bytes)),
+            Step::ReadOn => peer.set_reading(true),
+            Step::Finish => peer.finish(),
+            Step::Close => peer.close(),
+            Step::Reset => peer.reset(),
+            Step::Drain(ms) => world.control.drain(ms),
+        }
+    }
+
+    fn send(&mut self, bytes: usize) {
+        let until = self.tried.saturating_add(bytes).min(self.stream.len());
+        self.client.send(&self.stream[self.tried..until]);
+        self.tried = until;
+    }
+}

@@ -1,0 +1,15 @@
+//! What the tests stand on: a worker on the simulated kernel, an app, clients with scripts, and a model of the answers.
+
+pub(crate) mod answer;
+pub(crate) mod app;
+pub(crate) mod client;
+pub(crate) mod conversation;
+pub(crate) mod dice;
+pub(crate) mod unit;
+pub(crate) mod world;
+
+pub(crate) use answer::{Answer, Expected, Verdict};
+pub(crate) use client::{Client, End};
+pub(crate) use conversation::{Conversation, Step};
+pub(crate) use unit::Unit;
+pub(crate) use world::{Setting, World};

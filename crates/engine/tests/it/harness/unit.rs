@@ -1,0 +1,165 @@
+//! A request as bytes, with the answer that it has to get: the words of a conversation.
+
+use shearwater_engine::http1::Reject;
+
+use super::answer::Answer;
+use super::app;
+
+/// One request and its answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Unit {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) answer: Answer,
+    /// How many of the bytes decide the answer: all, but where a request is refused early.
+    pub(crate) decided_at: usize,
+    /// The connection ends behind the answer.
+    pub(crate) is_last: bool,
+    /// A client that has sent so many bytes, and waits then, gets a `100 Continue`.
+    pub(crate) goes_on_at: Option<usize>,
+}
+
+impl Unit {
+    pub(crate) fn new(bytes: impl Into<Vec<u8>>, answer: Answer) -> Self {
+        let bytes = bytes.into();
+        let is_last = answer.connection == Some("close");
+        Self { decided_at: bytes.len(), bytes, answer, is_last, goes_on_at: None }
+    }
+
+    /// A request that is refused as soon as its first `decided_at` bytes are there.
+    pub(crate) fn refused(bytes: impl Into<Vec<u8>>, decided_at: usize, answer: Answer) -> Self {
+        Self { decided_at, ..Self::new(bytes, answer) }
+    }
+
+    pub(crate) fn get(number: usize) -> Self {
+        Self::plain("GET", number)
+    }
+
+    /// A request without a body, by any method.
+    pub(crate) fn plain(method: &str, number: usize) -> Self {
+        let target = format!("/plain/{number}");
+        Self::new(head(method, &target, ""), Answer::text("200 OK", app::text_of(method, &target, b"")))
+    }
+
+    /// The answer to `HEAD` has a length and no body.
+    pub(crate) fn head(number: usize) -> Self {
+        let unit = Self::plain("HEAD", number);
+        Self { answer: unit.answer.bodyless(), ..unit }
+    }
+
+    pub(crate) fn no_content(number: usize) -> Self {
+        let answer = Answer::text("204 No Content", "").lengthless();
+        Self::new(head("GET", &format!("/status/{number}?204"), ""), answer)
+    }
+
+    pub(crate) fn not_modified(number: usize) -> Self {
+        let answer = Answer::text("304 Not Modified", "").lengthless();
+        Self::new(head("GET", &format!("/status/{number}?304"), ""), answer)
+    }
+
+    pub(crate) fn big() -> Self {
+        Self::new(head("GET", "/big", ""), Answer::big())
+    }
+
+    pub(crate) fn file() -> Self {
+        Self::new(head("GET", "/file", ""), Answer::file())
+    }
+
+    /// A body of known length. `route` is `plain` (thrown away), `buffer` or `sink`.
+    pub(crate) fn post(route: &str, number: usize, len: usize) -> Self {
+        Self::post_with(route, number, len, "")
+    }
+
+    fn post_with(route: &str, number: usize, len: usize, fields: &str) -> Self {
+        let target = format!("/{route}/{number}");
+        let body = body_of(number, len);
+        let mut bytes = head("POST", &target, &format!("{fields}Content-Length: {len}\r\n"));
+        bytes.extend_from_slice(&body);
+        let seen = if route == "plain" { &[] } else { &body[..] };
+        Self::new(bytes, Answer::text("200 OK", app::text_of("POST", &target, seen)))
+    }
+
+    /// A body in chunks of `chunk` bytes, with an extension and trailers.
+    pub(crate) fn post_chunked(route: &str, number: usize, len: usize, chunk: usize) -> Self {
+        let target = format!("/{route}/{number}");
+        let body = body_of(number, len);
+        let mut bytes = head("POST", &target, "Transfer-Encoding: chunked\r\n");
+        for chunk in body.chunks(chunk) {
+            bytes.extend_from_slice(format!("{:x};part=\"a b\"\r\n", chunk.len()).as_bytes());
+            bytes.extend_from_slice(chunk);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(b"0\r\nX-Digest: none\r\nX-Other: GET / HTTP/1.1\r\n\r\n");
+        let seen = if route == "plain" { &[] } else { &body[..] };
+        Self::new(bytes, Answer::text("200 OK", app::text_of("POST", &target, seen)))
+    }
+
+    /// A body that waits for `100 Continue`.
+    pub(crate) fn post_expecting(route: &str, number: usize, len: usize) -> Self {
+        let unit = Self::post_with(route, number, len, "Expect: 100-continue\r\n");
+        Self { goes_on_at: Some(unit.bytes.len() - len), ..unit }
+    }
+
+    /// The client asks for the connection's end.
+    pub(crate) fn closing(number: usize) -> Self {
+        let target = format!("/plain/{number}");
+        let answer = Answer::text("200 OK", app::text_of("GET", &target, b"")).last();
+        Self::new(head("GET", &target, "Connection: close\r\n"), answer)
+    }
+
+    /// The handler asks for it.
+    pub(crate) fn closed_by_handler(number: usize) -> Self {
+        let target = format!("/close/{number}");
+        let answer = Answer::text("200 OK", app::text_of("GET", &target, b"")).last();
+        Self::new(head("GET", &target, ""), answer)
+    }
+
+    /// HTTP/1.0 ends it unless asked otherwise.
+    pub(crate) fn http10(number: usize, keep_alive: bool) -> Self {
+        let target = format!("/plain/{number}");
+        let answer = Answer::text("200 OK", app::text_of("GET", &target, b""));
+        let field = if keep_alive { "Connection: keep-alive\r\n" } else { "" };
+        let bytes = format!("GET {target} HTTP/1.0\r\n{field}\r\n");
+        Self::new(bytes, answer.connection(if keep_alive { "keep-alive" } else { "close" }))
+    }
+
+    pub(crate) fn panicking(number: usize) -> Self {
+        Self::new(head("GET", &format!("/panic/{number}"), ""), Answer::failed())
+    }
+
+    /// A space before a colon; whatever follows is not looked at.
+    pub(crate) fn malformed(number: usize) -> Self {
+        let start = format!("GET /plain/{number} HTTP/1.1\r\nHost: a\r\nX-Bad : b\r\n");
+        let decided_at = start.len();
+        let sentence = Reject::SpaceBeforeColon.to_string();
+        let bytes = start + "X-Good: c\r\n\r\nGET /plain/smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+        Self::refused(bytes, decided_at, Answer::refusal("400 Bad Request", &sentence))
+    }
+
+    /// A body that is said to be larger than allowed: refused at its head; `len` bytes of it are sent all the same.
+    pub(crate) fn too_large(number: usize, said: u64, len: usize) -> Self {
+        let mut bytes = head("POST", &format!("/buffer/{number}"), &format!("Content-Length: {said}\r\n"));
+        let decided_at = bytes.len();
+        bytes.resize(bytes.len() + len, b'x');
+        Self::refused(bytes, decided_at, Answer::too_large())
+    }
+
+    /// The bytes of many.
+    pub(crate) fn stream(units: &[Self]) -> Vec<u8> {
+        units.iter().flat_map(|unit| unit.bytes.iter().copied()).collect()
+    }
+
+    pub(crate) fn answers(units: &[Self]) -> Vec<Answer> {
+        units.iter().map(|unit| unit.answer.clone()).collect()
+    }
+}
+
+/// A head of HTTP/1.1.
+pub(crate) fn head(method: &str, target: &str, fields: &str) -> Vec<u8> {
+    format!("{method} {target} HTTP/1.1\r\nHost: example.org\r\n{fields}\r\n").into_bytes()
+}
+
+/// A body that is told apart from those of other requests, and looks like requests.
+fn body_of(number: usize, len: usize) -> Vec<u8> {
+    let line = format!("GET /plain/in-body-{number} HTTP/1.1\r\nHost: a\r\n\r\n");
+    line.bytes().cycle().take(len).collect()
+}

@@ -1,0 +1,143 @@
+//! A worker on the simulated kernel, and the hand that turns it.
+
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use shearwater_engine::io::Driver;
+use shearwater_engine::io::sim::{Sim, SimNet, SimOptions};
+use shearwater_engine::{Control, Limits, Notice, Setup, Timeouts, Totals, Worker};
+
+use super::app::{self, TestApp};
+use super::client::Client;
+
+/// Turns after which a world that doesn't come to rest is broken.
+const TURNS_MAX: usize = 200_000;
+/// How finely [`World::pass`] lets time pass.
+const STEP_MS: u64 = 32;
+
+/// How a world is made.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Setting {
+    pub(crate) sim: SimOptions,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+}
+
+/// One worker, its network and its operator.
+pub(crate) struct World {
+    pub(crate) worker: Worker<Sim, TestApp>,
+    pub(crate) net: SimNet,
+    pub(crate) control: Arc<Control>,
+    pub(crate) notices: Receiver<Notice>,
+    /// Accepting may fail by chance: a connection in the queue is worth waiting for.
+    accept_fails: bool,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new(Setting::default())
+    }
+}
+
+impl World {
+    pub(crate) fn new(setting: Setting) -> Self {
+        app::hush();
+        let accept_fails = setting.sim.accept_errors > 0.0;
+        let sim = Sim::new(setting.sim);
+        let net = sim.net();
+        let (control, notices) = Control::new();
+        let control = Arc::new(control);
+        let setup = Setup::new(0, setting.limits, setting.timeouts, Arc::clone(&control));
+        Self { worker: Worker::new(sim, TestApp, setup), net, control, notices, accept_fails }
+    }
+
+    pub(crate) fn with_limits(limits: Limits) -> Self {
+        Self::new(Setting { limits, ..Setting::default() })
+    }
+
+    pub(crate) fn with_timeouts(timeouts: Timeouts) -> Self {
+        Self::new(Setting { timeouts, ..Setting::default() })
+    }
+
+    /// A client that has connected.
+    pub(crate) fn connect(&self) -> Client {
+        Client::new(self.net.connect())
+    }
+
+    pub(crate) fn turn(&mut self) {
+        self.worker.turn().expect("the simulated driver doesn't break");
+    }
+
+    /// Runs until nothing is left to do but to wait for clients or deadlines.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..TURNS_MAX {
+            if !self.turn_if_ready() {
+                return;
+            }
+        }
+        panic!("the worker doesn't come to rest");
+    }
+
+    /// A turn, unless the worker would only sleep until a client speaks or a deadline comes. A connection that the
+    /// simulated kernel holds up is waited for: a few milliseconds.
+    pub(crate) fn turn_if_ready(&mut self) -> bool {
+        let goes_on = self.net.is_ready()
+            || self.net.next_due_ms().is_some()
+            || (self.accept_fails && self.net.waiting() > 0);
+        if goes_on {
+            self.turn();
+        }
+        goes_on
+    }
+
+    /// Lets time pass while the worker is awake now and then.
+    pub(crate) fn pass(&mut self, ms: u64) {
+        self.settle();
+        let until_ms = self.net.now_ms() + ms;
+        let waker = self.worker.driver_mut().waker();
+        while self.net.now_ms() < until_ms {
+            self.net.advance(STEP_MS.min(until_ms - self.net.now_ms()));
+            waker.wake();
+            self.settle();
+        }
+    }
+
+    /// Sleeps as the worker would, until `is_enough`; gives the time.
+    pub(crate) fn sleep_until(&mut self, is_enough: impl Fn() -> bool) -> u64 {
+        for _ in 0..TURNS_MAX {
+            if is_enough() {
+                return self.net.now_ms();
+            }
+            self.turn();
+        }
+        panic!("what is waited for doesn't come");
+    }
+
+    /// Lets the worker sleep and wake until every connection is gone, then looks for what it has left behind.
+    pub(crate) fn end(&mut self) {
+        for _ in 0..TURNS_MAX {
+            if self.net.connections() == 0 && self.net.waiting() == 0 {
+                return self.assert_nothing_left();
+            }
+            self.turn();
+        }
+        self.net.assert_quiet();
+        panic!("{} connections wait in the queue for ever", self.net.waiting());
+    }
+
+    fn assert_nothing_left(&self) {
+        self.net.assert_quiet();
+        assert_eq!(self.worker.in_use(), (0, 0, 0), "(connections, blocks, timers) still in use");
+        let totals = self.totals();
+        assert_eq!(totals.connections_accepted, totals.connections_closed, "connections opened and closed");
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        self.control.totals()
+    }
+
+    /// The notices so far.
+    pub(crate) fn told(&self) -> Vec<Notice> {
+        self.notices.try_iter().collect()
+    }
+}

@@ -1,0 +1,83 @@
+//! Ten thousand random conversations on a rough kernel, each from one seed.
+//!
+//! `SHEARWATER_SEED=7 cargo test -p shearwater-engine seeds -- --nocapture` holds one and shows what happened;
+//! `SHEARWATER_SEEDS=200000` holds more (best with `--release`).
+
+mod random;
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// Seeds of an ordinary run of the tests.
+const SEEDS: u64 = 10_000;
+/// Seeds that a thread takes at once.
+const SEEDS_AT_ONCE: u64 = 64;
+
+#[test]
+fn random_conversations_end_well() {
+    if let Some(seed) = number_of("SHEARWATER_SEED") {
+        return replay(seed);
+    }
+    let seeds = number_of("SHEARWATER_SEEDS").unwrap_or(SEEDS);
+    let next = AtomicU64::new(0);
+    let failed = Mutex::new(None);
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(8);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| hold(&next, seeds, &failed));
+        }
+    });
+    let failed = failed.into_inner().expect("no thread panics while it holds the lock");
+    if let Some(seed) = failed {
+        panic!(
+            "seed {seed} failed; replay: SHEARWATER_SEED={seed} cargo test -p shearwater-engine seeds -- --nocapture"
+        );
+    }
+    println!("seeds 0 to {} have ended well", seeds - 1);
+}
+
+/// Holds the conversations of seeds until none is left or one has failed.
+fn hold(next: &AtomicU64, seeds: u64, failed: &Mutex<Option<u64>>) {
+    loop {
+        let first = next.fetch_add(SEEDS_AT_ONCE, Ordering::Relaxed);
+        if first >= seeds {
+            return;
+        }
+        for seed in first..seeds.min(first + SEEDS_AT_ONCE) {
+            let held = panic::catch_unwind(AssertUnwindSafe(|| drop(random::conversation(seed).run())));
+            if held.is_err() {
+                failed.lock().expect("no thread panics while it holds the lock").get_or_insert(seed);
+                next.store(seeds, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+}
+
+/// Holds one conversation, twice, and shows it.
+fn replay(seed: u64) {
+    let conversation = random::conversation(seed);
+    println!("seed {seed}: {conversation:#?}");
+    let fingerprint = conversation.run().net.fingerprint();
+    let world = conversation.run();
+    for operation in world.net.trace() {
+        println!("{operation:?}");
+    }
+    assert_eq!(world.net.fingerprint(), fingerprint, "the same seed gives the same run");
+}
+
+#[test]
+fn a_seed_replays() {
+    let fingerprints = |seed| random::conversation(seed).run().net.fingerprint();
+    for seed in 0..20 {
+        assert_eq!(fingerprints(seed), fingerprints(seed), "seed {seed}");
+    }
+    assert_ne!(fingerprints(0), fingerprints(1));
+}
+
+fn number_of(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is no number: {text}")))
+}

@@ -1,0 +1,164 @@
+//! The conversation of a seed.
+
+use shearwater_engine::Limits;
+use shearwater_engine::io::sim::SimOptions;
+
+use crate::harness::conversation::Trouble;
+use crate::harness::dice::Dice;
+use crate::harness::{Conversation, End, Setting, Step, Unit};
+
+/// Clients of a conversation at most.
+const CLIENTS_MAX: usize = 5;
+/// Requests of a client at most.
+const REQUESTS_MAX: usize = 8;
+
+/// What the seed says: always the same.
+pub(crate) fn conversation(seed: u64) -> Conversation {
+    let mut dice = Dice::new(seed);
+    let setting = setting(seed, &mut dice);
+    let trouble = if setting.sim.resets > 0.0 { Trouble::Resets(CLIENTS_MAX) } else { Trouble::None };
+    let mut conversation = Conversation { setting: setting.clone(), trouble, ..Conversation::default() };
+    let mut plans = Vec::new();
+    for client in 0..=dice.below(CLIENTS_MAX) {
+        // Where little is moved at once, much of it would take minutes of simulated delays, and run into the timeouts.
+        let is_roomy = setting.sim.recv_buffer_bytes >= 200 && setting.sim.send_buffer_bytes > 10_000;
+        let (units, plan, end) = client_of(&mut dice, client * 100, is_roomy);
+        conversation.clients.push(units);
+        conversation.ends.push(end);
+        plans.push(plan.into_iter());
+    }
+    let drained_after = dice.once_in(8).then(|| dice.below(40));
+    while !plans.iter().all(|plan| plan.len() == 0) {
+        let number = dice.below(plans.len());
+        conversation.steps.extend(plans[number].next().map(|step| (number, step)));
+        if drained_after == Some(conversation.steps.len()) {
+            conversation.steps.push((0, Step::Drain(2000)));
+        }
+    }
+    conversation
+}
+
+fn setting(seed: u64, dice: &mut Dice) -> Setting {
+    let sim = SimOptions {
+        recv_buffer_bytes: [23, 200, 2000, 64 * 1024][dice.below(4)],
+        send_buffer_bytes: [50, 1000, 256 * 1024][dice.below(3)],
+        resets: [0.0, 0.0, 0.01][dice.below(3)],
+        accept_errors: [0.0, 0.0, 0.0, 0.1][dice.below(4)],
+        ..if dice.once_in(5) { SimOptions { seed, ..SimOptions::default() } } else { SimOptions::rough(seed) }
+    };
+    let limits = Limits { output_bytes_max: [1, 300, 64 * 1024][dice.below(3)], ..Limits::default() };
+    Setting { sim, limits, ..Setting::default() }
+}
+
+/// What may be asked of whom.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    /// The client stops reading: it would not see the `100` that it waits for.
+    is_slow: bool,
+    /// The network moves much at once.
+    is_roomy: bool,
+}
+
+/// A client: what it asks, how it goes about it, and how it ends.
+fn client_of(dice: &mut Dice, number: usize, is_roomy: bool) -> (Vec<Unit>, Vec<Step>, End) {
+    let is_slow = dice.once_in(4);
+    let kind = Kind { is_slow, is_roomy };
+    let units = units_of(dice, number, kind);
+    let mut plan = Vec::new();
+    if is_slow {
+        plan.push(Step::StopReading(30 + dice.below(3000)));
+    }
+    for unit in &units {
+        plan_unit(dice, unit, is_slow, &mut plan);
+    }
+    if dice.once_in(4) {
+        plan.truncate(dice.below(plan.len() + 1));
+    }
+    if is_slow {
+        plan.push(Step::ReadOn);
+    }
+    let end = match dice.below(12) {
+        0..=6 => End::Silence,
+        7..=9 => {
+            plan.push(Step::Finish);
+            End::Finish
+        }
+        10 => {
+            plan.push(Step::Close);
+            End::Gone
+        }
+        _ => {
+            plan.push(Step::Reset);
+            End::Gone
+        }
+    };
+    (units, plan, end)
+}
+
+/// Sends a request in one or more pieces, with pauses.
+fn plan_unit(dice: &mut Dice, unit: &Unit, is_slow: bool, plan: &mut Vec<Step>) {
+    let mut left = unit.bytes.len();
+    if let Some(at) = unit.goes_on_at {
+        // Waits for the 100, behind all earlier answers.
+        plan.extend([Step::Settle, Step::Send(at), Step::Settle]);
+        left -= at;
+    }
+    while left > 0 {
+        let bytes = if dice.once_in(3) { 1 + dice.below(left) } else { left };
+        plan.push(Step::Send(bytes));
+        left -= bytes;
+        match dice.below(6) {
+            0 => plan.push(Step::Settle),
+            1 | 2 => plan.push(Step::Turn),
+            3 if is_slow => plan.push(Step::Read(1 + dice.below(5000))),
+            _ => {}
+        }
+    }
+}
+
+fn units_of(dice: &mut Dice, first: usize, kind: Kind) -> Vec<Unit> {
+    let mut units = Vec::new();
+    for number in first..=first + dice.below(REQUESTS_MAX) {
+        let unit = unit_of(dice, number, kind);
+        // A client that has asked for the end says no more.
+        let is_asked = unit.is_last && unit.bytes.len() == unit.decided_at && asks_for_the_end(&unit.bytes);
+        units.push(unit);
+        if is_asked {
+            break;
+        }
+    }
+    units
+}
+
+fn asks_for_the_end(request: &[u8]) -> bool {
+    request.windows(17).any(|window| window == b"Connection: close")
+        || request.windows(8).any(|window| window == b"HTTP/1.0")
+}
+
+fn unit_of(dice: &mut Dice, number: usize, kind: Kind) -> Unit {
+    let route = ["plain", "buffer", "sink"][dice.below(3)];
+    match dice.below(40) {
+        0..=9 => Unit::get(number),
+        10 | 11 => Unit::head(number),
+        12 => Unit::no_content(number),
+        13 => Unit::not_modified(number),
+        14..=19 => Unit::post(route, number, dice.below(300)),
+        20 => Unit::post(route, number, dice.below(30_000)),
+        21 if kind.is_roomy && dice.once_in(4) => Unit::post("sink", number, 70_000 + dice.below(90_000)),
+        22..=25 => {
+            let (len, chunk) = (dice.below(400), 1 + dice.below(99));
+            Unit::post_chunked(route, number, len, chunk)
+        }
+        26..=28 if !kind.is_slow => Unit::post_expecting(route, number, 1 + dice.below(200)),
+        29 | 30 => Unit::http10(number, true),
+        31 => Unit::http10(number, false),
+        32 => Unit::closing(number),
+        33 => Unit::closed_by_handler(number),
+        34 => Unit::panicking(number),
+        35 => Unit::malformed(number),
+        36 => Unit::too_large(number, 1 << 30, dice.below(5000)),
+        37 if kind.is_roomy && !kind.is_slow && dice.once_in(10) => Unit::big(),
+        38 if kind.is_roomy && !kind.is_slow && dice.once_in(10) => Unit::file(),
+        _ => Unit::plain("OPTIONS", number),
+    }
+}

@@ -1,0 +1,145 @@
+//! Validators, and conditional requests (RFC 9110 sections 8.8 and 13).
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::client::{Answer, Client};
+use crate::site::Site;
+
+/// Sun, 06 Nov 1994 08:49:37 GMT, and half a second.
+fn modified() -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(784_111_777_500)
+}
+
+fn site() -> (Site, Client) {
+    let site = Site::new();
+    site.file("f.txt", "content").modified("f.txt", modified());
+    let client = site.connect();
+    (site, client)
+}
+
+fn etag(answer: &Answer) -> String {
+    answer.field("ETag").expect("an ETag").to_owned()
+}
+
+#[test]
+fn the_etag_is_strong_and_changes_with_the_file() {
+    let (site, mut client) = site();
+    let first = etag(&client.request("GET", "/f.txt", &[]));
+    assert!(first.len() > 2 && first.starts_with('"') && first.ends_with('"'), "{first}");
+    assert!(!first[1..first.len() - 1].contains('"'), "{first}");
+    assert_eq!(etag(&client.request("GET", "/f.txt", &[])), first);
+    let mut seen = vec![first];
+    // Another time, another length, both; a nanosecond is enough.
+    for (content, time) in [
+        ("content", modified() + Duration::from_nanos(1)),
+        ("CONTENT", modified() + Duration::from_secs(1)),
+        ("content, longer", modified()),
+        ("", modified()),
+    ] {
+        site.file("f.txt", content).modified("f.txt", time);
+        let next = etag(&client.request("GET", "/f.txt", &[]));
+        assert!(!seen.contains(&next), "{next} was another version's");
+        seen.push(next);
+    }
+}
+
+#[test]
+fn last_modified_is_an_http_date_and_never_ahead() {
+    let (site, mut client) = site();
+    let answer = client.request("GET", "/f.txt", &[]);
+    assert_eq!(answer.field("Last-Modified"), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
+    site.modified("f.txt", SystemTime::now() + Duration::from_secs(1_000_000));
+    let answer = client.request("GET", "/f.txt", &[]);
+    assert_eq!(answer.field("Last-Modified"), answer.field("Date"));
+    site.modified("f.txt", UNIX_EPOCH - Duration::from_secs(1_000));
+    let answer = client.request("GET", "/f.txt", &[]);
+    assert_eq!(answer.field("Last-Modified"), Some("Thu, 01 Jan 1970 00:00:00 GMT"));
+}
+
+#[test]
+fn not_modified_has_the_validators_and_no_body() {
+    let (_site, mut client) = site();
+    let full = client.request("GET", "/f.txt", &[]);
+    for method in ["GET", "HEAD"] {
+        let answer = client.request(method, "/f.txt", &[&format!("If-None-Match: {}", etag(&full))]);
+        assert_eq!(answer.status, 304);
+        let names: Vec<_> = answer.fields.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["Server", "Date", "ETag", "Last-Modified"]);
+        assert_eq!(answer.field("ETag"), full.field("ETag"));
+        assert_eq!(answer.field("Last-Modified"), full.field("Last-Modified"));
+    }
+    assert_eq!(client.request("GET", "/f.txt", &[]).text(), "content");
+}
+
+/// `TAG` stands for the file's entity tag. (fields, status)
+const TABLE: &[(&[&str], u16)] = &[
+    // The client has it, or not.
+    (&["If-None-Match: TAG"], 304),
+    (&["If-None-Match: W/TAG"], 304),
+    (&["If-None-Match: *"], 304),
+    (&["If-None-Match: \"a\", TAG, \"b\""], 304),
+    (&["If-None-Match: \"a\",W/TAG"], 304),
+    (&["If-None-Match: \"a\"", "If-None-Match: TAG"], 304),
+    (&["If-None-Match: \"a\""], 200),
+    (&["If-None-Match: W/\"a\""], 200),
+    (&["If-None-Match: "], 200),
+    (&["If-None-Match: none"], 200),
+    (&["If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT"], 304),
+    (&["If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT"], 304),
+    (&["If-Modified-Since: Sun Nov  6 08:49:37 1994"], 304),
+    (&["If-Modified-Since: Sun, 06 Nov 1994 08:49:38 GMT"], 304),
+    (&["If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT"], 304),
+    (&["If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT"], 200),
+    (&["If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT"], 200),
+    (&["If-Modified-Since: yesterday"], 200),
+    (&["If-Modified-Since: "], 200),
+    (&["If-Modified-Since: 784111777"], 200),
+    // The entity tag counts before the date.
+    (&["If-None-Match: \"a\"", "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT"], 200),
+    (&["If-None-Match: TAG", "If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT"], 304),
+    // The client wants this very version.
+    (&["If-Match: TAG"], 200),
+    (&["If-Match: *"], 200),
+    (&["If-Match: \"a\", TAG"], 200),
+    (&["If-Match: \"a\"", "If-Match: TAG"], 200),
+    (&["If-Match: \"a\""], 412),
+    (&["If-Match: W/TAG"], 412),
+    (&["If-Match: "], 412),
+    (&["If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT"], 200),
+    (&["If-Unmodified-Since: Fri, 01 Jan 2100 00:00:00 GMT"], 200),
+    (&["If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36 GMT"], 412),
+    (&["If-Unmodified-Since: yesterday"], 200),
+    (&["If-Match: TAG", "If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT"], 200),
+    (&["If-Match: \"a\"", "If-None-Match: TAG"], 412),
+    (&["If-Match: TAG", "If-None-Match: TAG"], 304),
+    (&["If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT", "If-None-Match: TAG"], 304),
+];
+
+#[test]
+fn each_condition_is_answered_as_the_rfc_says() {
+    let (_site, mut client) = site();
+    let tag = etag(&client.request("GET", "/f.txt", &[]));
+    for (fields, status) in TABLE {
+        let lines: Vec<_> = fields.iter().map(|field| field.replace("TAG", &tag)).collect();
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        for method in ["GET", "HEAD"] {
+            let answer = client.request(method, "/f.txt", &lines);
+            assert_eq!(answer.status, *status, "{method} {fields:?}");
+            assert_eq!(etag(&answer), tag, "{method} {fields:?}");
+        }
+    }
+}
+
+#[test]
+fn conditions_do_not_count_where_there_is_no_file() {
+    let (site, mut client) = site();
+    site.file("dir/index.html", "index");
+    for (target, status) in [("/none", 404), ("/dir", 301)] {
+        for field in
+            ["If-None-Match: *", "If-Match: \"a\"", "If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT"]
+        {
+            assert_eq!(client.request("GET", target, &[field]).status, status, "{target} {field}");
+        }
+    }
+    assert_eq!(client.request("GET", "/dir/", &["If-None-Match: *"]).status, 304);
+}

@@ -1,0 +1,166 @@
+//! What a file is answered with: its bytes, whatever their number, and what is said about them.
+
+use std::fs::{self, File};
+use std::io::Read;
+
+use crate::site::Site;
+
+/// Bytes that differ from place to place.
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|index| (index % 251) as u8 ^ (index / 65_536) as u8).collect()
+}
+
+#[test]
+fn files_of_any_size_come_whole() {
+    let site = Site::new();
+    let mut client = site.connect();
+    for len in [0, 1, 2, 4095, 65_535, 65_536, 65_537, 524_288, 524_289, 3_000_000] {
+        let content = bytes(len);
+        site.file("f.bin", &content);
+        let answer = client.request("GET", "/f.bin", &[]);
+        assert_eq!((answer.status, answer.body.len()), (200, len));
+        assert!(answer.body == content, "the bytes of {len} differ");
+    }
+}
+
+#[test]
+fn pipelined_files_come_in_order() {
+    let site = Site::new();
+    let contents = [bytes(300_000), Vec::new(), bytes(3), bytes(1_000_000)];
+    for (number, content) in contents.iter().enumerate() {
+        site.file(format!("{number}.bin"), content);
+    }
+    let mut client = site.connect();
+    for _ in 0..3 {
+        for number in 0..contents.len() {
+            client.ask("GET", &format!("/{number}.bin"), &[]);
+        }
+        client.ask("HEAD", "/0.bin", &[]).ask("GET", "/none", &[]);
+    }
+    for _ in 0..3 {
+        for content in &contents {
+            assert!(client.answer("GET").body == *content);
+        }
+        assert_eq!(client.answer("HEAD").field("Content-Length"), Some("300000"));
+        assert_eq!(client.answer("GET").status, 404);
+    }
+}
+
+#[test]
+fn a_file_larger_than_four_bytes_count_begins_and_can_be_left() {
+    const LEN: u64 = 5 * 1024 * 1024 * 1024 + 1;
+    let site = Site::new();
+    File::create(site.at("sparse.bin")).expect("a file").set_len(LEN).expect("a sparse file");
+    let mut client = site.connect();
+    let expected = LEN.to_string();
+    assert_eq!(client.request("HEAD", "/sparse.bin", &[]).field("Content-Length"), Some(expected.as_str()));
+    client.ask("GET", "/sparse.bin", &[]);
+    assert_eq!(client.head().field("Content-Length"), Some(expected.as_str()));
+    let mut first = vec![1; 1024 * 1024];
+    client.stream.read_exact(&mut first).expect("the first megabyte");
+    assert!(first.iter().all(|&byte| byte == 0));
+    drop(client);
+    site.file("after", "still here");
+    assert_eq!(site.get("/after"), (200, b"still here".to_vec()));
+}
+
+#[test]
+fn head_says_what_get_says() {
+    let site = Site::new();
+    site.file("f.txt", "text")
+        .file("empty.css", "")
+        .file("dir/index.html", "<p>")
+        .link("out", "../outside/canary");
+    let mut client = site.connect();
+    for target in ["/f.txt", "/empty.css", "/dir/", "/dir", "/none", "/out", "/%zz"] {
+        let mut get = client.request("GET", target, &[]);
+        let mut head = client.request("HEAD", target, &[]);
+        get.body.clear();
+        for answer in [&mut get, &mut head] {
+            answer.fields.retain(|(name, _)| name != "Date");
+        }
+        assert_eq!(head, get, "{target}");
+    }
+    assert_eq!(client.request("HEAD", "/f.txt", &[]).field("Content-Length"), Some("4"));
+}
+
+#[test]
+fn the_media_type_is_told_by_the_name() {
+    let site = Site::new();
+    let mut client = site.connect();
+    for (name, expected) in [
+        ("a.html", "text/html; charset=utf-8"),
+        ("a.HTM", "text/html; charset=utf-8"),
+        ("a.css", "text/css; charset=utf-8"),
+        ("a.min.js", "text/javascript; charset=utf-8"),
+        ("a.mjs", "text/javascript; charset=utf-8"),
+        ("a.json", "application/json"),
+        ("a.txt", "text/plain; charset=utf-8"),
+        ("a.svg", "image/svg+xml; charset=utf-8"),
+        ("a.png", "image/png"),
+        ("a.JPeG", "image/jpeg"),
+        ("a.webp", "image/webp"),
+        ("a.wasm", "application/wasm"),
+        ("a.woff2", "font/woff2"),
+        ("a.pdf", "application/pdf"),
+        ("a.tar.gz", "application/gzip"),
+        ("a.unknown", "application/octet-stream"),
+        ("a", "application/octet-stream"),
+        ("a.", "application/octet-stream"),
+        (".html", "application/octet-stream"),
+        ("d.html/a", "application/octet-stream"),
+    ] {
+        site.file(name, "content");
+        let answer = client.request("GET", &format!("/{name}"), &[]);
+        assert_eq!((answer.status, answer.field("Content-Type")), (200, Some(expected)), "{name}");
+    }
+    site.file("index.html", "content");
+    assert_eq!(client.request("GET", "/", &[]).field("Content-Type"), Some("text/html; charset=utf-8"));
+}
+
+#[test]
+fn what_is_in_the_folder_now_is_what_is_served() {
+    let site = Site::new();
+    let mut client = site.connect();
+    let mut get = |target: &str| {
+        let answer = client.request("GET", target, &[]);
+        (answer.status, String::from_utf8(answer.body).expect("text"))
+    };
+    assert_eq!(get("/f.txt"), (404, "Not Found\n".to_owned()));
+    site.file("f.txt", "first");
+    assert_eq!(get("/f.txt"), (200, "first".to_owned()));
+    site.file("f.txt", "second, longer");
+    assert_eq!(get("/f.txt"), (200, "second, longer".to_owned()));
+    site.file("new.txt", "third");
+    fs::rename(site.at("new.txt"), site.at("f.txt")).expect("replaced");
+    assert_eq!(get("/f.txt"), (200, "third".to_owned()));
+    fs::remove_file(site.at("f.txt")).expect("removed");
+    assert_eq!(get("/f.txt"), (404, "Not Found\n".to_owned()));
+    site.file("f.txt/index.html", "a folder");
+    assert_eq!(get("/f.txt").0, 301);
+}
+
+#[test]
+fn a_file_that_vanishes_while_it_is_sent_comes_whole() {
+    const LEN: usize = 32 * 1024 * 1024;
+    let site = Site::new();
+    let content = bytes(LEN);
+    site.file("f.bin", &content);
+    let mut client = site.connect();
+    client.ask("GET", "/f.bin", &["Connection: close"]).head();
+    fs::remove_file(site.at("f.bin")).expect("removed");
+    assert!(client.rest() == content);
+}
+
+#[test]
+fn a_file_that_is_cut_while_it_is_sent_ends_the_connection_short() {
+    const LEN: usize = 64 * 1024 * 1024;
+    let site = Site::new();
+    site.file("f.bin", bytes(LEN)).file("after", "still here");
+    let mut client = site.connect();
+    assert_eq!(client.ask("GET", "/f.bin", &[]).head().field("Content-Length"), Some("67108864"));
+    File::options().write(true).open(site.at("f.bin")).expect("a file").set_len(0).expect("cut");
+    // Only the end of the connection can tell the client.
+    assert!(client.rest().len() < LEN);
+    assert_eq!(site.get("/after"), (200, b"still here".to_vec()));
+}

@@ -1,0 +1,87 @@
+//! What is no ordinary file of the folder: links, pipes, sockets, and what may not be read.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+
+use crate::site::Site;
+
+#[test]
+fn a_link_inside_is_followed() {
+    let site = Site::new();
+    site.file("a/f.txt", "file").file("a/index.html", "index");
+    site.link("to_file", "a/f.txt").link("a/up", "../a/f.txt").link("to_dir", "a").link("twice", "to_dir/up");
+    for (target, body) in [
+        ("/to_file", "file"),
+        ("/a/up", "file"),
+        ("/to_dir/", "index"),
+        ("/to_dir/f.txt", "file"),
+        ("/twice", "file"),
+    ] {
+        assert_eq!(site.get(target), (200, body.as_bytes().to_vec()), "{target}");
+    }
+}
+
+#[test]
+fn a_link_that_leads_out_is_forbidden() {
+    let site = Site::new();
+    site.file("f.txt", "file").file("index.html", "index");
+    site.link("out", "../outside/canary").link("out_dir", "../outside").link("and_back", "../root/f.txt");
+    site.link("absolute", site.outside("canary"))
+        .link("absolute_inside", site.at("f.txt"))
+        .link("slash", "/");
+    fs::create_dir(site.at("dir")).expect("a folder");
+    site.link("dir/index.html", "../../outside/canary").link("chain", "out");
+    for target in [
+        "/out",
+        "/out_dir/canary",
+        "/out_dir",
+        "/out_dir/",
+        "/and_back",
+        "/absolute",
+        "/absolute_inside",
+        "/slash/etc/passwd",
+        "/slash",
+        "/dir/",
+        "/chain",
+    ] {
+        assert_eq!(site.get(target), (403, b"Forbidden\n".to_vec()), "{target}");
+    }
+}
+
+#[test]
+fn links_that_lead_nowhere_are_not_found() {
+    let site = Site::new();
+    site.link("dangling", "none").link("a", "b").link("b", "a").link("own", "own");
+    for target in ["/dangling", "/a", "/b/x", "/own", "/own/"] {
+        assert_eq!(site.status(target), 404, "{target}");
+    }
+}
+
+#[test]
+fn pipes_and_sockets_are_forbidden_and_hold_nobody_up() {
+    let site = Site::new();
+    let made = Command::new("mkfifo").arg(site.at("fifo")).status().expect("mkfifo is of POSIX");
+    assert!(made.success());
+    let _socket = UnixListener::bind(site.at("socket")).expect("a socket");
+    site.link("to_fifo", "fifo");
+    for target in ["/fifo", "/socket", "/to_fifo"] {
+        assert_eq!(site.status(target), 403, "{target}");
+    }
+}
+
+#[test]
+fn what_may_not_be_read_is_forbidden() {
+    let site = Site::new();
+    site.file("locked.txt", "locked").file("shut/f.txt", "shut").file("index.html", "index");
+    let set =
+        |name: &str, mode| fs::set_permissions(site.at(name), Permissions::from_mode(mode)).expect("a mode");
+    set("locked.txt", 0o000);
+    set("shut", 0o000);
+    // The superuser may read it all the same. The program's own tests look at this as another user then.
+    let expected = if fs::read(site.at("locked.txt")).is_ok() { 200 } else { 403 };
+    assert_eq!([site.status("/locked.txt"), site.status("/shut/f.txt")], [expected; 2]);
+    assert_eq!(site.status("/"), 200);
+    set("shut", 0o700);
+}

@@ -1,0 +1,12 @@
+//! Files over real sockets: what each request for a file, a folder or nothing at all is answered with.
+
+#[path = "../../../shearwater/tests/it/client.rs"]
+mod client;
+mod conditional;
+mod content;
+mod folders;
+mod hostile;
+mod kinds;
+mod methods;
+mod names;
+mod site;

@@ -1,0 +1,78 @@
+//! Names of files: decoded once, whatever bytes they have.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::site::Site;
+
+#[test]
+fn names_are_decoded_once() {
+    let site = Site::new();
+    for name in [
+        "a b.txt",
+        "a+b.txt",
+        "ü/你.txt",
+        "%41.txt",
+        "A.txt",
+        "a?b.txt",
+        "a#b.txt",
+        "back\\slash",
+        "a;b=c",
+        "~",
+        "...",
+    ] {
+        site.file(name, name);
+    }
+    site.file(OsStr::from_bytes(b"\xff\xc0\xae"), "no text");
+    for (target, content) in [
+        ("/a%20b.txt", "a b.txt"),
+        ("/a+b.txt", "a+b.txt"),
+        ("/a%2Bb.txt", "a+b.txt"),
+        ("/%C3%BC/%e4%bd%a0.txt", "ü/你.txt"),
+        ("/%2541.txt", "%41.txt"),
+        ("/%41.txt", "A.txt"),
+        ("/a%3Fb.txt", "a?b.txt"),
+        ("/a%23b.txt", "a#b.txt"),
+        ("/back%5Cslash", "back\\slash"),
+        ("/a;b=c", "a;b=c"),
+        ("/%7e", "~"),
+        ("/...", "..."),
+        ("/%FF%c0%AE", "no text"),
+        ("/A.txt?a%zz", "A.txt"),
+    ] {
+        assert_eq!(site.get(target), (200, content.as_bytes().to_vec()), "{target}");
+    }
+    for (target, status) in
+        [("/a%2520b.txt", 404), ("/a%00b.txt", 404), ("/%C3%BC%2F%e4%bd%a0.txt", 404), ("/a%2.txt", 400)]
+    {
+        assert_eq!(site.status(target), status, "{target}");
+    }
+}
+
+#[test]
+fn names_may_begin_with_a_dot() {
+    let site = Site::new();
+    site.file(".well-known/security.txt", "contact").file("a/.b", "hidden");
+    assert_eq!(site.get("/.well-known/security.txt"), (200, b"contact".to_vec()));
+    assert_eq!(site.get("/a/.b"), (200, b"hidden".to_vec()));
+}
+
+#[test]
+fn names_are_as_long_as_the_file_system_takes_them() {
+    let site = Site::new();
+    let longest = "n".repeat(255);
+    site.file(&longest, "longest");
+    assert_eq!(site.get(&format!("/{longest}")), (200, b"longest".to_vec()));
+    assert_eq!(site.status(&format!("/{longest}n")), 404);
+    assert_eq!(site.status(&format!("/{}", "%6e".repeat(256))), 404);
+    assert_eq!(site.status(&format!("/{}", "d/".repeat(3000))), 404);
+}
+
+#[test]
+fn case_counts_as_it_does_in_the_file_system() {
+    let site = Site::new();
+    site.file("Mixed.txt", "mixed");
+    let same = site.at("mixed.TXT").exists();
+    assert_eq!(site.status("/mixed.TXT"), if same { 200 } else { 404 });
+    assert_eq!(site.status("/Mixed.txt"), 200);
+}

@@ -1,0 +1,105 @@
+//! A folder in a temporary place, with something outside of it, and a server that serves the folder.
+
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::SystemTime;
+
+use shearwater::{Request, Response, Running, Server, Service};
+use shearwater_files::{Files, Folder};
+
+use crate::client::Client;
+
+/// What files outside of the folder hold: no answer may ever have it.
+pub(crate) const CANARY: &str = "canary-outside-of-the-folder";
+
+struct Served(Files);
+
+impl Service for Served {
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        self.0.respond(request, response);
+    }
+}
+
+/// `SITE/root` is served, `SITE/outside` is not. Removed when dropped.
+pub(crate) struct Site {
+    path: PathBuf,
+    running: Option<Running>,
+    address: SocketAddr,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        Self::serving("root")
+    }
+
+    /// Serves another folder than `root`.
+    pub(crate) fn serving(folder: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("shearwater-files-{}-{number}", std::process::id()));
+        fs::create_dir_all(path.join("root")).expect("a temporary folder");
+        fs::create_dir_all(path.join("outside")).expect("a temporary folder");
+        fs::write(path.join("outside/canary"), CANARY).expect("a file");
+        let folder = Folder::open(&path.join(folder)).expect("a folder");
+        let server = Server::new("127.0.0.1:0").workers(1);
+        let running = server.start(move |_| Served(folder.files())).expect("starts");
+        Self { path, address: running.address(), running: Some(running) }
+    }
+
+    /// The path of a file of the folder.
+    pub(crate) fn at(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.path.join("root").join(name)
+    }
+
+    /// A path outside of the folder.
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
+        self.path.join("outside").join(name)
+    }
+
+    /// Writes a file, with the folders that it is in.
+    pub(crate) fn file(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.at(name);
+        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("folders");
+        fs::write(path, content).expect("a file");
+        self
+    }
+
+    /// Sets when a file was modified.
+    pub(crate) fn modified(&self, name: &str, time: SystemTime) {
+        let file = File::options().write(true).open(self.at(name)).expect("a file");
+        file.set_modified(time).expect("a time");
+    }
+
+    pub(crate) fn link(&self, name: &str, target: impl AsRef<Path>) -> &Self {
+        symlink(target, self.at(name)).expect("a link");
+        self
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// Status and body for `GET`.
+    pub(crate) fn get(&self, target: &str) -> (u16, Vec<u8>) {
+        let answer = self.connect().request("GET", target, &[]);
+        (answer.status, answer.body)
+    }
+
+    /// The status for `GET`.
+    pub(crate) fn status(&self, target: &str) -> u16 {
+        self.get(target).0
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let running = self.running.take().expect("only dropping takes it");
+        running.control().stop();
+        let ended = running.wait();
+        let removed = fs::remove_dir_all(&self.path);
+        assert!((ended.is_ok() && removed.is_ok()) || std::thread::panicking(), "{ended:?}, {removed:?}");
+    }
+}

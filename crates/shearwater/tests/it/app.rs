@@ -1,0 +1,162 @@
+//! Routes by exact path and method.
+
+use shearwater::{App, Method, Request, Response};
+
+use crate::served::Served;
+
+fn app() -> App {
+    let mut app = App::new();
+    app.get("/", |_: &Request, response: &mut Response| {
+        response.text("root");
+    });
+    app.get("/both", |_: &Request, response: &mut Response| {
+        response.text("got");
+    });
+    app.post("/both", |_: &Request, response: &mut Response| {
+        response.status(201).text("posted");
+    });
+    app.post("/post", |_: &Request, _: &mut Response| {});
+    app.get("/head", |_: &Request, response: &mut Response| {
+        response.field("X-From", "get").text("twelve bytes");
+    });
+    app.route(Method::Head, "/head", |_: &Request, response: &mut Response| {
+        response.field("X-From", "head").text("four");
+    });
+    app.route(Method::Options, "/own", |_: &Request, response: &mut Response| {
+        response.text("own options");
+    });
+    app.get("/a%20b", |_: &Request, response: &mut Response| {
+        response.text("as sent");
+    });
+    app.get("/query", |request: &Request, response: &mut Response| {
+        response.text(request.query().unwrap_or("none"));
+    });
+    app
+}
+
+#[test]
+fn a_request_finds_its_route() {
+    let served = Served::app(app());
+    let mut client = served.connect();
+    for (method, target, status, body) in [
+        ("GET", "/", 200, "root"),
+        ("GET", "/both", 200, "got"),
+        ("POST", "/both", 201, "posted"),
+        ("POST", "/post", 200, ""),
+        ("GET", "/query", 200, "none"),
+        ("GET", "/query?", 200, ""),
+        ("GET", "/query?a=/b?c", 200, "a=/b?c"),
+        ("GET", "/a%20b", 200, "as sent"),
+        ("GET", "http://localhost/both", 200, "got"),
+        ("OPTIONS", "/own", 200, "own options"),
+        ("GET", "/none", 404, "Not Found\n"),
+        ("DELETE", "/none", 404, "Not Found\n"),
+        ("GET", "/both/", 404, "Not Found\n"),
+        ("GET", "/BOTH", 404, "Not Found\n"),
+        ("GET", "//both", 404, "Not Found\n"),
+        ("GET", "/a%20B", 404, "Not Found\n"),
+        ("DELETE", "/both", 405, "Method Not Allowed\n"),
+        ("GET", "/post", 405, "Method Not Allowed\n"),
+        ("BREW", "/", 405, "Method Not Allowed\n"),
+    ] {
+        let answer = client.request(method, target, &["Content-Length: 0"]);
+        assert_eq!((answer.status, answer.text()), (status, body), "{method} {target}");
+    }
+}
+
+#[test]
+fn a_refused_method_and_options_name_those_allowed() {
+    let served = Served::app(app());
+    let mut client = served.connect();
+    for (method, target, status, allowed) in [
+        ("PUT", "/", 405, "GET, HEAD, OPTIONS"),
+        ("PUT", "/both", 405, "GET, POST, HEAD, OPTIONS"),
+        ("GET", "/post", 405, "POST, OPTIONS"),
+        ("HEAD", "/post", 405, "POST, OPTIONS"),
+        ("PUT", "/head", 405, "GET, HEAD, OPTIONS"),
+        ("OPTIONS", "/both", 204, "GET, POST, HEAD, OPTIONS"),
+        ("OPTIONS", "/post", 204, "POST, OPTIONS"),
+    ] {
+        let answer = client.request(method, target, &[]);
+        assert_eq!((answer.status, answer.field("Allow")), (status, Some(allowed)), "{method} {target}");
+        assert_eq!(answer.field("Content-Length").is_none(), status == 204, "{method} {target}");
+    }
+}
+
+#[test]
+fn no_method_is_named_twice_in_allow() {
+    let mut app = App::new();
+    for method in [Method::Options, Method::Get] {
+        app.route(method, "/", |_: &Request, _: &mut Response| {});
+    }
+    let served = Served::app(app);
+    let answer = served.connect().request("PUT", "/", &[]);
+    let mut methods: Vec<_> = answer.field("Allow").expect("Allow").split(", ").collect();
+    methods.sort_unstable();
+    assert_eq!(methods, ["GET", "HEAD", "OPTIONS"]);
+}
+
+#[test]
+fn head_is_get_without_the_body_unless_it_has_a_route() {
+    let served = Served::app(app());
+    let mut client = served.connect();
+    let mut get = client.request("GET", "/", &[]);
+    let mut head = client.request("HEAD", "/", &[]);
+    assert_eq!(get.body, b"root");
+    for answer in [&mut get, &mut head] {
+        answer.body.clear();
+        answer.fields.retain(|(name, _)| name != "Date");
+    }
+    assert_eq!(head, get);
+    let own = client.request("HEAD", "/head", &[]);
+    assert_eq!((own.field("X-From"), own.field("Content-Length")), (Some("head"), Some("4")));
+    assert_eq!(client.request("GET", "/head", &[]).field("X-From"), Some("get"));
+}
+
+#[test]
+fn the_fallback_takes_what_has_no_route() {
+    let mut app = app();
+    app.fallback(|request: &Request, response: &mut Response| {
+        response.text(&format!("{} {}", request.head().method_name(), request.path()));
+    });
+    let served = Served::app(app);
+    let mut client = served.connect();
+    for (method, target, body) in [
+        ("GET", "/x/y", "GET /x/y"),
+        ("BREW", "/pot", "BREW /pot"),
+        ("OPTIONS", "/x", "OPTIONS /x"),
+        ("GET", "/", "root"),
+    ] {
+        assert_eq!(client.request(method, target, &[]).text(), body);
+    }
+    assert_eq!(client.request("PUT", "/both", &[]).status, 405);
+}
+
+#[test]
+fn a_handler_sees_its_peer_and_the_time() {
+    let served = Served::app(App::of(|request: &Request, response: &mut Response| {
+        let peer = request.peer().map_or_else(|| "gone".to_owned(), |peer| peer.to_string());
+        response.text(&format!("{peer} {}", request.unix_seconds() > 1_700_000_000));
+    }));
+    for _ in 0..2 {
+        let mut client = served.connect();
+        let expected = format!("{} true", client.stream.get_ref().local_addr().expect("an address"));
+        assert_eq!(client.request("GET", "/", &[]).text(), expected);
+    }
+}
+
+#[test]
+fn a_route_can_be_given_once() {
+    let refused = |path: &'static str, method| {
+        let given = std::panic::catch_unwind(|| {
+            let mut app = app();
+            app.route(method, path, |_: &Request, _: &mut Response| {});
+        });
+        given.is_err()
+    };
+    assert!(refused("/both", Method::Get));
+    assert!(refused("no-slash", Method::Get));
+    assert!(refused("/", Method::Connect));
+    assert!(refused("/", Method::Other));
+    assert!(!refused("/both", Method::Put));
+}

@@ -1,0 +1,134 @@
+//! What becomes of a request's body: discarded, buffered up to a bound, or streamed into a sink.
+
+use shearwater::{App, BodySink, Request, Response};
+
+use crate::client::Client;
+use crate::served::Served;
+
+const BUFFER_BYTES_MAX: u64 = 1000;
+
+/// Adds up what comes, and refuses bytes above 127.
+#[derive(Default)]
+struct Sum {
+    bytes: u64,
+    sum: u64,
+}
+
+impl BodySink for Sum {
+    fn data(&mut self, bytes: &[u8]) -> Result<(), u16> {
+        assert!(!bytes.is_empty());
+        self.bytes += bytes.len() as u64;
+        self.sum += bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+        if bytes.is_ascii() { Ok(()) } else { Err(422) }
+    }
+
+    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
+        assert_eq!(request.body(), b"");
+        response.text(&format!("{} bytes, sum {}", self.bytes, self.sum));
+    }
+}
+
+fn served() -> Served {
+    let mut app = App::new();
+    app.post("/discard", |request: &Request, response: &mut Response| {
+        response.text(&format!("{} bytes seen", request.body().len()));
+    });
+    app.post("/buffer", |request: &Request, response: &mut Response| {
+        response.body(request.body());
+    })
+    .buffer(BUFFER_BYTES_MAX);
+    app.post("/stream", |_: &Request, response: &mut Response| {
+        response.text("not the sink");
+    })
+    .stream(Sum::default);
+    Served::app(app)
+}
+
+fn post(client: &mut Client, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    client.ask("POST", target, &[&format!("Content-Length: {}", body.len())]).send(body);
+    let answer = client.answer("POST");
+    (answer.status, answer.body)
+}
+
+/// The same body in chunks of `chunk_bytes`.
+fn post_chunked(client: &mut Client, target: &str, body: &[u8], chunk_bytes: usize) -> (u16, Vec<u8>) {
+    client.ask("POST", target, &["Transfer-Encoding: chunked"]);
+    for chunk in body.chunks(chunk_bytes) {
+        client.send(format!("{:x}\r\n", chunk.len())).send(chunk).send("\r\n");
+    }
+    client.send("0\r\n\r\n");
+    let answer = client.answer("POST");
+    (answer.status, answer.body)
+}
+
+#[test]
+fn a_body_is_discarded_kept_or_streamed() {
+    let served = served();
+    let mut client = served.connect();
+    let body = [b'x'; BUFFER_BYTES_MAX as usize];
+    let sum = format!("{} bytes, sum {}", body.len(), body.len() * usize::from(b'x')).into_bytes();
+    for (target, expected) in
+        [("/discard", b"0 bytes seen".to_vec()), ("/buffer", body.to_vec()), ("/stream", sum)]
+    {
+        assert_eq!(post(&mut client, target, &body), (200, expected.clone()), "{target}");
+        assert_eq!(post_chunked(&mut client, target, &body, 333), (200, expected), "{target}, chunked");
+    }
+    assert_eq!(post(&mut client, "/buffer", b""), (200, b"".to_vec()));
+}
+
+#[test]
+fn a_large_body_streams_through() {
+    let served = served();
+    let body = vec![b'a'; 5_000_000];
+    let expected = format!("5000000 bytes, sum {}", 5_000_000 * u64::from(b'a')).into_bytes();
+    assert_eq!(post(&mut served.connect(), "/stream", &body), (200, expected.clone()));
+    assert_eq!(post_chunked(&mut served.connect(), "/stream", &body, 70_000), (200, expected));
+}
+
+#[test]
+fn a_body_over_the_bound_of_its_buffer_is_refused() {
+    let served = served();
+    let body = [b'x'; BUFFER_BYTES_MAX as usize + 1];
+    for chunked in [false, true] {
+        let mut client = served.connect();
+        let (status, _) = match chunked {
+            true => post_chunked(&mut client, "/buffer", &body, body.len()),
+            false => post(&mut client, "/buffer", &body),
+        };
+        assert_eq!(status, 413, "chunked: {chunked}");
+        client.is_ended();
+    }
+    let totals = served.stop();
+    assert_eq!((totals.requests, totals.requests_refused), (0, 2));
+}
+
+#[test]
+fn a_sink_can_refuse() {
+    let served = served();
+    let mut client = served.connect();
+    assert_eq!(post(&mut client, "/stream", b"\xff\xff").0, 422);
+    client.is_ended();
+    assert_eq!(post(&mut served.connect(), "/stream", b"a"), (200, b"1 bytes, sum 97".to_vec()));
+}
+
+#[test]
+fn a_client_that_asks_first_is_told_to_go_on_or_not() {
+    let served = served();
+    let mut client = served.connect();
+    client.ask("POST", "/buffer", &["Content-Length: 3", "Expect: 100-continue"]);
+    assert_eq!(client.answer("POST").status, 100);
+    assert_eq!(client.send("abc").answer("POST").body, b"abc");
+    client.ask("POST", "/buffer", &["Content-Length: 1001", "Expect: 100-continue"]);
+    assert_eq!(client.answer("POST").status, 413);
+    client.end_sending().is_ended();
+}
+
+#[test]
+fn a_body_for_no_route_is_discarded_and_the_connection_goes_on() {
+    let served = served();
+    let mut client = served.connect();
+    for (target, status) in [("/none", 404), ("/discard", 200), ("/none", 404)] {
+        assert_eq!(post(&mut client, target, &[b'x'; 100_000]).0, status);
+    }
+    assert_eq!(client.request("DELETE", "/buffer", &["Content-Length: 0"]).status, 405);
+}

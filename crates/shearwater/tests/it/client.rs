@@ -1,0 +1,129 @@
+//! A client that says exactly what it is told to, and reads answers without mercy. The tests of `files` and of the
+//! program use this very file.
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long a test waits before it fails: a safety net, never a measure.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One connection.
+pub(crate) struct Client {
+    /// What has been sent but not read yet, and the connection itself.
+    pub(crate) stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE).expect("connects");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_nodelay(true).expect("no delay");
+        Self { stream: BufReader::new(stream) }
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        self.stream.get_mut().write_all(bytes.as_ref()).expect("sent");
+        self
+    }
+
+    /// Sends a request without a body. `fields` are whole lines.
+    pub(crate) fn ask(&mut self, method: &str, target: &str, fields: &[&str]) -> &mut Self {
+        let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+        self.send(format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"))
+    }
+
+    /// Asks, and reads the answer.
+    pub(crate) fn request(&mut self, method: &str, target: &str, fields: &[&str]) -> Answer {
+        self.ask(method, target, fields).answer(method)
+    }
+
+    /// Reads the answer to a request with this method.
+    pub(crate) fn answer(&mut self, method: &str) -> Answer {
+        let mut answer = self.head();
+        let no_body = method == "HEAD" || matches!(answer.status, 100..=199 | 204 | 304);
+        if !no_body {
+            let len = answer.field("Content-Length").expect("a length").parse().expect("a number");
+            answer.body = vec![0; len];
+            self.stream.read_exact(&mut answer.body).expect("the whole body");
+        }
+        answer
+    }
+
+    /// Reads an answer's head, and leaves its body.
+    pub(crate) fn head(&mut self) -> Answer {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            let count = self.stream.read_line(&mut head).expect("a line of a head");
+            assert!(count > 0, "the connection ended in a head: {head:?}");
+        }
+        Answer::of(&head)
+    }
+
+    /// Reads everything up to the end of the connection, which must be orderly.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        self.stream.read_to_end(&mut rest).expect("an orderly end, no reset");
+        rest
+    }
+
+    /// The server has ended the connection in order, and has nothing more to say.
+    #[track_caller]
+    pub(crate) fn is_ended(&mut self) {
+        assert_eq!(self.rest(), b"", "the connection ends without another byte");
+    }
+
+    /// Ends this side; the other may go on.
+    pub(crate) fn end_sending(&mut self) -> &mut Self {
+        match self.stream.get_ref().shutdown(std::net::Shutdown::Write) {
+            // The other side has closed too, in order: a reset shows when reading.
+            Err(error) if error.kind() == ErrorKind::NotConnected => {}
+            ended => ended.expect("our side ends"),
+        }
+        self
+    }
+}
+
+/// An answer, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Names and values, as they came and in their order.
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// Takes a head apart and holds it to the form that every answer has.
+    fn of(head: &str) -> Self {
+        let mut lines = head.trim_end_matches("\r\n").split("\r\n");
+        let line = lines.next().expect("a status line");
+        let status = line.strip_prefix("HTTP/1.1 ").expect("version 1.1").get(..3).expect("three digits");
+        let split = |line: &str| {
+            let (name, value) = line.split_once(": ").expect("a name and a value");
+            (name.to_owned(), value.to_owned())
+        };
+        let fields: Vec<_> = lines.map(split).collect();
+        let answer = Self { status: status.parse().expect("a status"), fields, body: Vec::new() };
+        if answer.status >= 200 {
+            assert!(answer.field("Date").is_some_and(|date| date.ends_with(" GMT")), "{head}");
+            assert_eq!(answer.field("Server"), Some("shearwater"), "{head}");
+        }
+        answer
+    }
+
+    /// The value of a field that must not be there twice.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let mut found = self.fields.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name));
+        let value = found.next().map(|(_, value)| value.as_str());
+        assert!(found.next().is_none(), "{name} is there twice: {:?}", self.fields);
+        value
+    }
+
+    /// The body as text.
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("UTF-8")
+    }
+}

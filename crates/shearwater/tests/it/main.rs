@@ -1,0 +1,12 @@
+//! The crate as programs use it, over real sockets.
+
+mod app;
+mod bodies;
+mod client;
+mod drain;
+mod faults;
+mod hello;
+mod limits;
+mod pipelining;
+mod served;
+mod start;

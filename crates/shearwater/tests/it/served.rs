@@ -1,0 +1,60 @@
+//! A server for the time of one test.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use shearwater::{App, Control, Running, Server, Totals};
+
+use crate::client::Client;
+
+/// Serves until it is dropped.
+pub(crate) struct Served {
+    running: Option<Running>,
+    pub(crate) address: SocketAddr,
+    pub(crate) control: Arc<Control>,
+}
+
+impl Served {
+    /// Serves an app with one worker.
+    pub(crate) fn app(app: App) -> Self {
+        Self::of(here(), app)
+    }
+
+    /// Serves an app with a server set up by the test.
+    pub(crate) fn of(server: Server, app: App) -> Self {
+        Self::running(server.start_app(app).expect("starts"))
+    }
+
+    pub(crate) fn running(running: Running) -> Self {
+        Self { address: running.address(), control: running.control(), running: Some(running) }
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// Ends it at once and gives what it has counted.
+    pub(crate) fn stop(self) -> Totals {
+        self.control.stop();
+        self.wait()
+    }
+
+    /// Waits for its end and gives what it has counted.
+    pub(crate) fn wait(mut self) -> Totals {
+        let running = self.running.take().expect("only waiting takes it");
+        running.wait().expect("ends by plan").totals
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.control.stop();
+        let ended = self.running.take().map(Running::wait);
+        assert!(ended.is_none_or(|ended| ended.is_ok()) || std::thread::panicking(), "a worker has failed");
+    }
+}
+
+/// One worker on a free port.
+pub(crate) fn here() -> Server {
+    Server::new("127.0.0.1:0").workers(1)
+}

@@ -1,0 +1,160 @@
+//! Starting: addresses, workers, drivers, and the sentences when it can't be.
+
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+use shearwater::{App, DriverChoice, Error, Request, Response, Running, Server, Service, StartError};
+
+use crate::client::Client;
+use crate::served::{Served, here};
+
+fn app() -> App {
+    App::of(|_: &Request, response: &mut Response| {
+        response.text("served");
+    })
+}
+
+fn refusal(started: Result<Running, Error>) -> Error {
+    started.err().expect("it can't start")
+}
+
+#[test]
+fn an_address_that_is_none_is_told_with_an_example() {
+    for bad in ["", "8080", "127.0.0.1", "127.0.0.1:port", "127.0.0.1:70000", "[::1]", "127.0.0.1:-1", "::1"]
+    {
+        let error = refusal(Server::new(bad).start_app(app()));
+        assert!(matches!(&error, Error::Address { given, .. } if given == bad), "{error:?}");
+        let sentence = error.to_string();
+        assert!(sentence.contains(&format!("{bad:?}")) && sentence.contains("127.0.0.1:8080"), "{sentence}");
+    }
+}
+
+#[test]
+fn a_bad_address_among_good_ones_leaves_nothing_bound() {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    let error = refusal(Server::new(free.to_string()).listen("nowhere").start_app(app()));
+    assert!(matches!(error, Error::Address { .. }));
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken_address = taken.local_addr().expect("an address").to_string();
+    let error = refusal(Server::new(free.to_string()).listen(taken_address).start_app(app()));
+    assert!(matches!(error, Error::Start(StartError::Bind { .. })));
+    TcpListener::bind(free).expect("nobody listens there");
+}
+
+#[test]
+fn a_taken_port_is_told_whoever_has_it() {
+    let foreign = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let foreign_address = foreign.local_addr().expect("an address");
+    let own = [1, 3].map(|workers| Served::of(here().workers(workers), app()));
+    for address in own.iter().map(|served| served.address).chain([foreign_address]) {
+        for workers in [1, 2] {
+            let error = refusal(Server::new(address.to_string()).workers(workers).start_app(app()));
+            assert!(matches!(&error, Error::Start(StartError::Bind { .. })), "{error:?}");
+            let expected =
+                format!("{address} is taken by another program: choose another port, or end that program");
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+    assert_eq!(own[1].connect().request("GET", "/", &[]).text(), "served");
+}
+
+#[test]
+fn an_address_of_another_host_is_refused() {
+    let error = refusal(Server::new("192.0.2.1:0").start_app(app()));
+    assert!(error.to_string().starts_with("can't listen on 192.0.2.1:0: "), "{error}");
+}
+
+#[test]
+fn a_driver_that_is_not_there_is_refused_with_what_is() {
+    for (driver, name) in [(DriverChoice::Uring, "uring"), (DriverChoice::Kqueue, "kqueue")] {
+        if cfg!(target_os = "linux") || driver == DriverChoice::Uring {
+            let error = refusal(here().driver(driver).start_app(app()));
+            assert!(matches!(error, Error::Start(StartError::Driver { .. })));
+            assert!(error.to_string().starts_with(&format!("driver {name} isn't there: ")), "{error}");
+            assert!(error.to_string().contains("--driver auto"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn every_address_is_served() {
+    let server = here().listen("127.0.0.2:0").listen("127.0.0.1:0").workers(2);
+    let running = server.start_app(app()).expect("starts");
+    let addresses = running.acceptance().addresses.clone();
+    let served = Served::running(running);
+    assert_eq!(addresses.len(), 3);
+    assert_eq!(addresses[0], served.address);
+    for address in addresses {
+        assert_ne!(address.port(), 0);
+        assert_eq!(Client::connect(address).request("GET", "/", &[]).text(), "served");
+    }
+}
+
+#[test]
+fn ipv6_is_served_where_there_is_any() {
+    let started = Server::new("[::1]:0").start_app(app());
+    assert_eq!(started.is_ok(), TcpListener::bind("[::1]:0").is_ok());
+    if let Ok(running) = started {
+        let served = Served::running(running);
+        assert!(served.address.is_ipv6());
+        assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
+    }
+}
+
+#[test]
+fn each_worker_gets_its_own_service() {
+    struct Number(usize);
+    impl Service for Number {
+        fn respond(&self, _: &Request<'_>, response: &mut Response<'_>) {
+            response.text(&self.0.to_string());
+        }
+    }
+    for workers in [1, 2, 5] {
+        let made = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&made);
+        let make = move |number| {
+            seen.lock().expect("unpoisoned").push(number);
+            Number(number)
+        };
+        let running = here().workers(workers).pin(true).start(make).expect("starts");
+        assert_eq!(running.acceptance().workers, workers);
+        let served = Served::running(running);
+        for _ in 0..20 {
+            let number: usize = served.connect().request("GET", "/", &[]).text().parse().expect("a number");
+            assert!(number < workers);
+        }
+        let totals = served.stop();
+        assert_eq!((totals.requests, totals.connections_accepted), (20, 20));
+        let mut made = made.lock().expect("unpoisoned").clone();
+        made.sort_unstable();
+        assert_eq!(made, (0..workers).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_was_settled_is_told() {
+    let running = here().workers(0).backlog(77).start_app(app()).expect("starts");
+    let acceptance = running.acceptance().clone();
+    let _served = Served::running(running);
+    assert!(acceptance.workers >= 1);
+    assert_eq!(acceptance.backlog, 77);
+    assert!(acceptance.descriptors.soft_now >= acceptance.descriptors.soft_before);
+    assert!(acceptance.connections_max >= acceptance.workers);
+    assert!(!acceptance.driver_reason.is_empty());
+    if cfg!(target_os = "linux") {
+        assert_eq!(acceptance.driver, "epoll");
+    }
+}
+
+#[test]
+fn a_worker_that_can_not_be_made_ends_the_others_and_is_told() {
+    struct Never;
+    impl Service for Never {
+        fn respond(&self, _: &Request<'_>, _: &mut Response<'_>) {}
+    }
+    let make = |number| if number == 1 { panic!("no service for you") } else { Never };
+    let running = here().workers(3).start(make).expect("the threads start");
+    let error = running.wait().expect_err("a worker has failed");
+    assert_eq!(error.to_string(), "worker 1 has failed: no service for you");
+    assert!(matches!(error, Error::Failed(failure) if failure.worker == 1));
+}
