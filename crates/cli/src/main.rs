@@ -13,6 +13,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// Gives memory back to the system when a load has passed, which the system's own allocator doesn't (see
+/// `docs/decisions/0002-allocator.md`).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match run::run(&args::Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,

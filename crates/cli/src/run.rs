@@ -16,7 +16,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .workers(usize::from(args.workers))
         .driver(args.driver.into())
         .pin(args.pin)
-        .drain_ms(u64::from(args.drain) * 1000);
+        .drain_ms(u64::from(args.drain) * 1000)
+        .handle_signals();
     let served = site.clone();
     let running = server.start(move |_| served.service())?;
     say(&banner::start(&site, running.acceptance()));

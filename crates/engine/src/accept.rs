@@ -19,7 +19,8 @@ impl<D: Driver, A: App> Worker<D, A> {
             return self.shut(token, CloseKind::Reset);
         }
         self.service.accepted(token, self.driver.now_ms());
-        if self.told_pause {
+        // One connection's worth of room is no news: it holds only when no pause has come for a while.
+        if self.told_pause && self.driver.now_ms() >= self.paused_ms.saturating_add(ACCEPT_RETRY_MS) {
             self.told_pause = false;
             self.service.tell(Notice::AcceptResumed { worker: self.service.worker });
         }
@@ -37,7 +38,8 @@ impl<D: Driver, A: App> Worker<D, A> {
 
     /// Descriptors, slots or memory have run out: the driver has paused accepting.
     pub(crate) fn accept_failed(&mut self, error: AcceptError) {
-        self.accept_again_ms = Some(self.driver.now_ms() + ACCEPT_RETRY_MS);
+        self.paused_ms = self.driver.now_ms();
+        self.accept_again_ms = Some(self.paused_ms + ACCEPT_RETRY_MS);
         self.service.counters.accept_pauses.add(1);
         if !self.told_pause {
             self.told_pause = true;

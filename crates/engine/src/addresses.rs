@@ -33,6 +33,7 @@ impl Addresses {
 
     /// Counts a connection of `address` and gives its index; `None` if it holds as many as it may.
     pub(crate) fn enter(&self, address: IpAddr) -> Option<u32> {
+        let address = owner(address);
         let held = &mut *self.lock();
         let index = *held.index_of.entry(address).or_insert_with(|| {
             held.free.pop().unwrap_or_else(|| {
@@ -65,6 +66,14 @@ impl Addresses {
     }
 }
 
+/// What stands for whoever holds an address: an IPv4 address in either form, or the /64 that an IPv6 host is given.
+fn owner(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6((u128::from(address) >> 64 << 64).into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
@@ -73,6 +82,14 @@ mod tests {
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
     const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+
+    #[test]
+    fn an_address_stands_for_its_owner() {
+        let owner_of = |text: &str| super::owner(text.parse().expect("an address"));
+        assert_eq!(owner_of("::ffff:192.0.2.1"), owner_of("192.0.2.1"));
+        assert_eq!(owner_of("2001:db8:1:2:3:4:5:6"), owner_of("2001:db8:1:2::"));
+        assert_ne!(owner_of("2001:db8:1:2::"), owner_of("2001:db8:1:3::"));
+    }
 
     #[test]
     fn counts_each_address_by_itself_and_forgets_it() {

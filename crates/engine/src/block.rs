@@ -5,6 +5,7 @@ use shearwater_http1::{BodyDecoder, HeadParser};
 use crate::app::BodySink;
 use crate::conn::NONE;
 use crate::limits::{Limits, SPARE_BLOCKS_MAX, SPARE_BUFFER_BYTES_MAX};
+use crate::panics;
 
 /// What becomes of the body that is arriving.
 pub(crate) enum Destination {
@@ -62,7 +63,9 @@ impl Block {
         self.head = Vec::new();
         self.body = Vec::new();
         self.decoder = None;
-        self.destination = Destination::Nowhere;
+        let destination = std::mem::replace(&mut self.destination, Destination::Nowhere);
+        // A sink that panics when it is dropped has nobody left to answer to; the hook has shown it.
+        let _ = panics::catch(|| drop(destination));
         self.parser.reset();
     }
 
@@ -130,13 +133,8 @@ impl Blocks {
 
     /// Whether a connection has input that was not consumed.
     pub(crate) fn has_input(&self, index: u32) -> bool {
-        self.input_len(index) > 0
-    }
-
-    /// Bytes of input that a connection has not consumed.
-    pub(crate) fn input_len(&self, index: u32) -> usize {
         let place = self.used.get(index as usize);
-        place.and_then(Option::as_ref).map_or(0, |block| block.input.len())
+        place.and_then(Option::as_ref).is_some_and(|block| !block.input.is_empty())
     }
 
     /// Blocks that are in use.
@@ -146,13 +144,57 @@ impl Blocks {
 
     fn recycle(&mut self, index: u32, mut block: Box<Block>) {
         self.free.push(index);
+        block.clear();
         if self.spare.len() < SPARE_BLOCKS_MAX {
-            block.clear();
             self.spare.push(block);
         }
         if self.free.len() == self.used.len() {
             self.free.clear();
             self.used.clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Blocks;
+    use crate::conn::NONE;
+    use crate::limits::{Limits, SPARE_BLOCKS_MAX, SPARE_BUFFER_BYTES_MAX};
+
+    #[test]
+    fn keeps_a_bounded_number_of_spare_blocks_and_little_memory_in_each() {
+        let mut blocks = Blocks::new(Limits { buffered_bytes_max: 10_000_000, ..Limits::default() });
+        let mut indices = vec![NONE; 3 * SPARE_BLOCKS_MAX];
+        for index in &mut indices {
+            let mut block = blocks.take(index);
+            for part in [&mut block.input, &mut block.head, &mut block.body] {
+                part.resize(100_000, b'x');
+            }
+            blocks.put(index, block, false);
+        }
+        assert!(blocks.is_full());
+        assert_eq!(blocks.len(), indices.len());
+        indices.iter_mut().for_each(|index| blocks.release(index));
+        assert!(indices.iter().all(|index| *index == NONE));
+        assert!(!blocks.is_full());
+        assert_eq!((blocks.len(), blocks.held_bytes, blocks.spare.len()), (0, 0, SPARE_BLOCKS_MAX));
+        assert!(blocks.spare.iter().all(|block| block.held_bytes() <= SPARE_BUFFER_BYTES_MAX));
+    }
+
+    #[test]
+    fn a_block_goes_back_once_it_holds_nothing() {
+        let mut blocks = Blocks::new(Limits::default());
+        let mut index = NONE;
+        let mut block = blocks.take(&mut index);
+        block.input.push(b'x');
+        blocks.put(&mut index, block, true);
+        assert!(index != NONE && blocks.has_input(index));
+        let mut block = blocks.take(&mut index);
+        block.input.clear();
+        blocks.put(&mut index, block, false);
+        assert!(index != NONE && !blocks.has_input(index));
+        let block = blocks.take(&mut index);
+        blocks.put(&mut index, block, true);
+        assert_eq!((index, blocks.len()), (NONE, 0));
     }
 }

@@ -70,9 +70,10 @@ impl<A: App> Service<A> {
         let mut index = self.table.get(token).block;
         let mut block = self.blocks.take(&mut index);
         let (consumed, piece) = decode(&mut block, input);
+        let is_kept = matches!(block.destination, Destination::Buffer);
         let then = match piece {
             Piece::Starved => Then::Starve,
-            Piece::Complete => self.answer_body(token, &mut block, turn).then,
+            Piece::Complete => self.answer_body(token, &mut block, consumed < input.len(), turn),
             Piece::Refused(refusal) => self.refuse(token, refusal).then,
             Piece::Panicked(message) => self.fail(token, message).then,
         };
@@ -81,32 +82,27 @@ impl<A: App> Service<A> {
         }
         self.blocks.put(&mut index, block, false);
         if then == Then::Starve {
-            return self.wait_for_body(token, consumed);
+            // A body that is thrown away or handed on takes no more memory however long it gets.
+            if is_kept && self.blocks.is_full() {
+                return self.refuse_full(token);
+            }
+            self.body_began(token);
         }
         Step::new(consumed, then)
     }
 
-    /// More of the body is to come: there is time and memory for it, or not.
-    fn wait_for_body(&mut self, token: Token, consumed: usize) -> Step {
-        if self.blocks.is_full() {
-            return self.refuse_full(token);
-        }
-        self.body_began(token);
-        Step::new(consumed, Then::Starve)
-    }
-
     /// The body is complete: answers the request from its block.
-    fn answer_body(&mut self, token: Token, block: &mut Block, turn: &dyn Turn) -> Step {
+    fn answer_body(&mut self, token: Token, block: &mut Block, is_followed: bool, turn: &dyn Turn) -> Then {
         let head = block.parser.head(&block.head);
         let request = Request::new(head, &block.body, turn, token);
         let app = &self.app;
         let destination = &mut block.destination;
-        let answered = self.responder.answer(asked(&head), |response| match destination {
+        let answered = self.responder.answer(asked(&head, is_followed), |response| match destination {
             Destination::Sink(sink) => sink.finish(&request, response),
             Destination::Nowhere | Destination::Buffer => app.respond(&request, response),
         });
         self.answered(token, answered);
-        Step::new(0, Then::Answered)
+        Then::Answered
     }
 
     /// The worker's buffers are full.

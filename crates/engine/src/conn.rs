@@ -41,6 +41,8 @@ pub(crate) enum Flag {
     Paused = 16,
     /// A part of the first head counts from accept, not from its first byte.
     FirstHead = 32,
+    /// The request at hand is a `HEAD`: whatever its answer is, it has no body.
+    HeadOnly = 64,
 }
 
 /// One connection: 32 bytes, together with the driver's part at most 64 (ARCHITECTURE.md, invariant 6).

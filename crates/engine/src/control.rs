@@ -39,6 +39,13 @@ pub enum Notice {
         /// What is wrong with it.
         message: String,
     },
+    /// A drain has been ordered.
+    Draining {
+        /// How long it may take.
+        drain_ms: u64,
+    },
+    /// An end at once has been ordered.
+    Stopping,
     /// A worker has ended, by plan or not.
     WorkerEnded {
         /// Which worker.
@@ -58,6 +65,7 @@ impl fmt::Display for Notice {
                     }
                     AcceptError::SystemFiles => "the system has no file left (fs.file-max)",
                     AcceptError::Memory => "the system has no memory left for sockets",
+                    AcceptError::Other { .. } => "the system refused, for a reason unknown here",
                 };
                 write!(
                     f,
@@ -74,6 +82,14 @@ impl fmt::Display for Notice {
             Self::HandlerMisbuilt { worker, message } => {
                 write!(f, "worker {worker}: {message}; its client got a 500; later ones are only counted")
             }
+            Self::Draining { drain_ms } => {
+                let seconds = drain_ms.div_ceil(1000);
+                write!(
+                    f,
+                    "answering what has been received, up to {seconds} s; then it ends (again: at once)"
+                )
+            }
+            Self::Stopping => f.write_str("ending at once"),
             Self::WorkerEnded { worker, error: None } => write!(f, "worker {worker} has ended"),
             Self::WorkerEnded { worker, error: Some(error) } => {
                 write!(f, "worker {worker} has failed: {error}")
@@ -120,11 +136,13 @@ impl Control {
     pub fn drain(&self, drain_ms: u64) {
         self.drain_ms.store(drain_ms, Ordering::Relaxed);
         self.give(Order::Drain);
+        self.tell(Notice::Draining { drain_ms });
     }
 
     /// Asks every worker to end at once.
     pub fn stop(&self) {
         self.give(Order::Stop);
+        self.tell(Notice::Stopping);
     }
 
     /// The sum of all workers' counters now.

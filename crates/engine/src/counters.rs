@@ -42,7 +42,7 @@ counters! {
     accept_pauses,
     /// Complete requests that were given to a handler.
     requests,
-    /// Requests refused by the server itself (`4xx` or `5xx`, then a close).
+    /// Requests answered by the server itself (`4xx` or `5xx`, then a close). With `requests`: all final answers.
     requests_refused,
     /// Handlers that panicked.
     handler_panics,
@@ -60,7 +60,7 @@ counters! {
     buffers_full,
     /// Bytes received.
     bytes_received,
-    /// Bytes that the kernel took.
+    /// Bytes of the sends that ended well; of one that broke off, what the kernel had taken doesn't count.
     bytes_sent,
     /// Notices to the operator that nobody read.
     notices_dropped,

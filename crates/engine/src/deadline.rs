@@ -4,6 +4,7 @@ use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::app::App;
 use crate::conn::{Flag, Phase};
+use crate::limits::EXPIRIES_PER_TURN_MAX;
 use crate::refuse::Refusal;
 use crate::service::Service;
 use crate::timer::Tick;
@@ -14,37 +15,40 @@ impl<A> Service<A> {
     /// From accept to the first complete head.
     pub(crate) fn accepted(&mut self, token: Token, now_ms: u64) {
         let drain_idle_ms = if self.responder.draining { self.timeouts.drain_idle_ms } else { u64::MAX };
-        self.set_deadline(token, tick_at(now_ms + self.timeouts.first_head_ms.min(drain_idle_ms)));
+        self.set_deadline(
+            token,
+            tick_at(now_ms.saturating_add(self.timeouts.first_head_ms.min(drain_idle_ms))),
+        );
     }
 
-    /// A part of a head has come. The first head's time runs since accept already.
+    /// A part of a head has come. The first head's time runs since accept already, unless a drain has cut it short.
     pub(crate) fn head_began(&mut self, token: Token) {
-        if !self.table.get(token).has(Flag::FirstHead) {
-            self.set_deadline(token, tick_at(self.now_ms + self.timeouts.head_ms));
+        if self.responder.draining || !self.table.get(token).has(Flag::FirstHead) {
+            self.set_deadline(token, tick_at(self.now_ms.saturating_add(self.timeouts.head_ms)));
         }
     }
 
     /// A head is complete, its body isn't.
     pub(crate) fn body_began(&mut self, token: Token) {
         self.table.get(token).unset(Flag::FirstHead);
-        self.set_deadline(token, tick_at(self.now_ms + self.timeouts.body_ms));
+        self.set_deadline(token, tick_at(self.now_ms.saturating_add(self.timeouts.body_ms)));
     }
 
     pub(crate) fn write_began(&mut self, token: Token, now_ms: u64) {
-        self.set_deadline(token, coarse_tick_at(now_ms + self.timeouts.write_ms));
+        self.set_deadline(token, coarse_tick_at(now_ms.saturating_add(self.timeouts.write_ms)));
     }
 
     pub(crate) fn linger_began(&mut self, token: Token, now_ms: u64) {
-        self.set_deadline(token, coarse_tick_at(now_ms + self.timeouts.linger_ms));
+        self.set_deadline(token, coarse_tick_at(now_ms.saturating_add(self.timeouts.linger_ms)));
     }
 
     /// An answer is sent: what is waited for next?
     pub(crate) fn reading_goes_on(&mut self, token: Token, now_ms: u64) {
         let deadline = match self.table.get(token).phase {
-            Phase::Body => tick_at(now_ms + self.timeouts.body_ms),
-            Phase::Head => tick_at(now_ms + self.timeouts.head_ms),
-            _ if self.responder.draining => tick_at(now_ms + self.timeouts.drain_idle_ms),
-            _ => coarse_tick_at(now_ms + self.timeouts.idle_ms),
+            Phase::Body => tick_at(now_ms.saturating_add(self.timeouts.body_ms)),
+            Phase::Head => tick_at(now_ms.saturating_add(self.timeouts.head_ms)),
+            _ if self.responder.draining => tick_at(now_ms.saturating_add(self.timeouts.drain_idle_ms)),
+            _ => coarse_tick_at(now_ms.saturating_add(self.timeouts.idle_ms)),
         };
         self.set_deadline(token, deadline);
     }
@@ -55,10 +59,10 @@ impl<A> Service<A> {
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Acts on every deadline that has come.
+    /// Acts on the deadlines that have come, a bounded number of them: the rest is due in the next turn.
     pub(crate) fn expire(&mut self) {
         let now_ms = self.driver.now_ms();
-        loop {
+        for _ in 0..EXPIRIES_PER_TURN_MAX {
             let service = &mut self.service;
             let Some(slot) = service.wheel.expire(service.table.as_mut_slice(), now_ms) else { break };
             let token = service.table.token(slot);

@@ -48,8 +48,9 @@ impl<A: App> Service<A> {
         while answered < REQUESTS_PER_TURN_MAX && self.responder.out.len() < self.limits.output_bytes_max {
             let rest = &input[consumed..];
             let step = match self.table.get(token).phase {
-                _ if rest.is_empty() => break,
+                // Also where nothing is left: a body of no bytes is complete as soon as its head is.
                 Phase::Body => self.take_body(token, rest, turn),
+                _ if rest.is_empty() => break,
                 Phase::First | Phase::Idle | Phase::Head => self.take_head(token, rest, turn),
                 // Behind the last request nothing is looked at.
                 Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => return input.len(),
@@ -76,6 +77,9 @@ impl<A: App> Service<A> {
         }
         match self.parser.parse(input) {
             Ok(Parsed::Complete { head_len }) => self.take_request(token, input, head_len, turn),
+            Ok(Parsed::Partial) if is_stray(input) && self.table.get(token).phase == Phase::Idle => {
+                Step::new(0, Then::Starve)
+            }
             Ok(Parsed::Partial) => self.keep_head(token),
             Err(reject) => self.refuse(token, Refusal::Rejected(reject)),
         }
@@ -98,6 +102,9 @@ impl<A: App> Service<A> {
     fn take_request(&mut self, token: Token, input: &[u8], head_len: usize, turn: &dyn Turn) -> Step {
         let (bytes, rest) = input.split_at(head_len);
         let head = self.parser.head(bytes);
+        if head.method() == Method::Head {
+            self.table.get(token).set(Flag::HeadOnly);
+        }
         if head.method() == Method::Connect {
             return self.refuse(token, Refusal::Connect);
         }
@@ -106,7 +113,7 @@ impl<A: App> Service<A> {
         }
         let framing = head.framing();
         if framing == Framing::None {
-            return self.answer_head(token, bytes, &[], turn);
+            return self.answer_head(token, bytes, &[], !rest.is_empty(), turn);
         }
         let policy = match crate::panics::catch(|| self.app.body_policy(&head)) {
             Ok(policy) => policy,
@@ -120,9 +127,9 @@ impl<A: App> Service<A> {
             (Framing::Length(len), BodyPolicy::Discard | BodyPolicy::Buffer { .. })
                 if len <= rest.len() as u64 =>
             {
-                let body = &rest[..len as usize];
+                let (body, behind) = rest.split_at(len as usize);
                 let seen = if matches!(policy, BodyPolicy::Discard) { &[] } else { body };
-                let step = self.answer_head(token, bytes, seen, turn);
+                let step = self.answer_head(token, bytes, seen, !behind.is_empty(), turn);
                 Step::new(step.consumed + body.len(), step.then)
             }
             _ => self.begin_body(token, bytes, policy, !rest.is_empty()),
@@ -130,11 +137,19 @@ impl<A: App> Service<A> {
     }
 
     /// Answers the request whose head the worker's own parser holds.
-    fn answer_head(&mut self, token: Token, bytes: &[u8], body: &[u8], turn: &dyn Turn) -> Step {
+    fn answer_head(
+        &mut self,
+        token: Token,
+        bytes: &[u8],
+        body: &[u8],
+        is_followed: bool,
+        turn: &dyn Turn,
+    ) -> Step {
         let head = self.parser.head(bytes);
         let request = Request::new(head, body, turn, token);
         let app = &self.app;
-        let answered = self.responder.answer(asked(&head), |response| app.respond(&request, response));
+        let answered =
+            self.responder.answer(asked(&head, is_followed), |response| app.respond(&request, response));
         self.answered(token, answered);
         Step::new(bytes.len(), Then::Answered)
     }
@@ -153,7 +168,11 @@ impl<A: App> Service<A> {
     /// Refuses the request at hand: the last thing that this connection is told.
     pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
         self.counters.requests_refused.add(1);
-        self.responder.refuse(refusal.status(), &refusal.sentence());
+        self.responder.refuse(
+            refusal.status(),
+            &refusal.sentence(),
+            self.table.get(token).has(Flag::HeadOnly),
+        );
         self.set_after(token, After::Linger);
         Step::new(0, Then::Refused)
     }
@@ -168,7 +187,8 @@ impl<A: App> Service<A> {
     /// A handler panicked before there was a request to answer.
     pub(crate) fn fail(&mut self, token: Token, message: String) -> Step {
         self.panicked(message);
-        self.responder.refuse(500, "Internal Server Error");
+        self.counters.requests_refused.add(1);
+        self.responder.refuse(500, "Internal Server Error", self.table.get(token).has(Flag::HeadOnly));
         self.set_after(token, After::Linger);
         Step::new(0, Then::Refused)
     }
@@ -193,6 +213,7 @@ impl<A: App> Service<A> {
     fn set_after(&mut self, token: Token, after: After) {
         let conn = self.table.get(token);
         conn.unset(Flag::FirstHead);
+        conn.unset(Flag::HeadOnly);
         conn.phase = match after {
             After::Keep => Phase::Idle,
             After::Close | After::Linger => Phase::Last,
@@ -203,7 +224,19 @@ impl<A: App> Service<A> {
     }
 }
 
+/// Whether it is (a part of) the line end that some old clients send behind a body, and no head yet (RFC 9112 section
+/// 2.2): it stays where it is, and the connection idle.
+fn is_stray(input: &[u8]) -> bool {
+    matches!(input, b"\r" | b"\r\n")
+}
+
 /// What a request says of its answer.
-pub(crate) fn asked(head: &Head<'_>) -> Asked {
-    Asked { method: head.method(), version: head.version(), keep_alive: head.keep_alive() }
+pub(crate) fn asked(head: &Head<'_>, is_followed: bool) -> Asked {
+    Asked {
+        method: head.method(),
+        version: head.version(),
+        keep_alive: head.keep_alive(),
+        has_body: head.framing() != Framing::None,
+        is_followed,
+    }
 }

@@ -3,7 +3,7 @@
 use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::app::App;
-use crate::conn::{Conn, Phase};
+use crate::conn::{Flag, Phase};
 use crate::control::Order;
 use crate::life::{Accepting, Life};
 use crate::wheel::tick_at;
@@ -29,13 +29,13 @@ impl<D: Driver, A: App> Worker<D, A> {
             return;
         }
         let now_ms = self.driver.now_ms();
-        self.life = Life::Draining { until_ms: now_ms + self.service.control.drain_ms() };
+        self.life = Life::Draining { until_ms: now_ms.saturating_add(self.service.control.drain_ms()) };
         self.service.responder.draining = true;
         self.accepting = Accepting::Stopping;
         self.driver.accept_stop();
         // A request may be under way on a connection that looks idle: it gets a little time to show.
-        let grace = tick_at(now_ms + self.service.timeouts.drain_idle_ms);
-        for token in self.service.table.tokens(Conn::is_idle) {
+        let grace = tick_at(now_ms.saturating_add(self.service.timeouts.drain_idle_ms));
+        for token in self.service.table.tokens(|conn| conn.is_idle() && !conn.has(Flag::Sending)) {
             self.service.set_deadline(token, grace);
         }
     }

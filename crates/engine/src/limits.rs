@@ -5,8 +5,8 @@ use shearwater_http1::{BodyLimits, HeadLimits};
 /// Times one connection's pipelined requests may be answered before others get their turn.
 pub const REQUESTS_PER_TURN_MAX: usize = 64;
 
-/// Bytes of unread input kept for a connection whose answers are still being sent; then receiving pauses.
-pub const INPUT_KEPT_BYTES_MAX: usize = 64 * 1024;
+/// Deadlines acted on in one turn before events get their turn again.
+pub const EXPIRIES_PER_TURN_MAX: usize = 256;
 
 /// Spare blocks (state of an unfinished request) that a worker keeps for the next.
 pub const SPARE_BLOCKS_MAX: usize = 64;
@@ -68,6 +68,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// These limits, with what would stop all service moved to the least that doesn't.
+    pub(crate) fn usable(self) -> Self {
+        Self { output_bytes_max: self.output_bytes_max.max(1), ..self }
+    }
+
     pub(crate) fn head(&self) -> HeadLimits {
         HeadLimits {
             head_bytes_max: self.head_bytes_max,
@@ -81,7 +86,8 @@ impl Limits {
     }
 }
 
-/// How long a worker waits, in milliseconds. Timers fire up to 256 ms late, those of idle connections up to 1 s.
+/// How long a worker waits, in milliseconds. Timers fire up to 256 ms late, those of idle, writing
+/// and lingering connections up to 1.3 s; more where a turn takes longer than that.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
     /// From accept to the end of the first head. Nothing received: closed in silence; a part of a head: `408`. Default 10 s.

@@ -24,3 +24,25 @@ impl Outputs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use shearwater_io::Output;
+
+    use super::Outputs;
+    use crate::limits::{SPARE_BUFFER_BYTES_MAX, SPARE_OUTPUTS_MAX};
+
+    #[test]
+    fn keeps_a_bounded_number_and_little_memory_in_each() {
+        let mut outputs = Outputs::default();
+        for _ in 0..3 * SPARE_OUTPUTS_MAX {
+            let mut output = Output::new();
+            output.bytes_mut().resize(100_000, b'x');
+            outputs.give(output);
+        }
+        assert_eq!(outputs.spare.len(), SPARE_OUTPUTS_MAX);
+        let mut output = outputs.take();
+        assert!(output.is_empty());
+        assert!(output.bytes_mut().capacity() <= SPARE_BUFFER_BYTES_MAX);
+    }
+}

@@ -32,7 +32,12 @@ pub(crate) fn print_first_only() {
 ///
 /// What the handler can leave half-done is its own state and the response, which is thrown away.
 pub(crate) fn catch<T>(handler: impl FnOnce() -> T) -> Result<T, String> {
-    panic::catch_unwind(AssertUnwindSafe(handler)).map_err(|payload| message(payload.as_ref()))
+    panic::catch_unwind(AssertUnwindSafe(handler)).map_err(|payload| {
+        let message = message(payload.as_ref());
+        // What was thrown may throw again when it is dropped.
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
+        message
+    })
 }
 
 /// What a panic said.

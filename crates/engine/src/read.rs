@@ -4,7 +4,6 @@ use shearwater_io::{CloseKind, Driver, ReadEnd, Token};
 
 use crate::app::App;
 use crate::conn::{Flag, NONE, Phase};
-use crate::limits::INPUT_KEPT_BYTES_MAX;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
@@ -23,7 +22,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         if !conn.is_live() {
             service.keep_input(token, bytes);
-            return self.pause_if_full(token);
+            return self.pause(token);
         }
         if service.blocks.has_input(conn.block) {
             service.keep_input(token, bytes);
@@ -75,21 +74,20 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Stops receiving for a connection that has sent more than it may before it has taken its answers.
-    fn pause_if_full(&mut self, token: Token) {
-        let service = &mut self.service;
-        let conn = service.table.get(token);
-        let full = service.blocks.input_len(conn.block) >= INPUT_KEPT_BYTES_MAX || service.blocks.is_full();
-        if !conn.has(Flag::Paused) && full {
+    /// A connection that sends on before it has taken its answers is not read meanwhile: what it may make a worker keep
+    /// is one receive, and what a driver may still deliver after a pause.
+    fn pause(&mut self, token: Token) {
+        let conn = self.service.table.get(token);
+        if !conn.has(Flag::Paused) {
             conn.set(Flag::Paused);
             self.driver.recv_pause(token);
         }
     }
 
-    /// Receives again once the input that was kept is down to less than the bound.
+    /// Receives again as soon as input can be looked at again.
     pub(crate) fn unpause(&mut self, token: Token) {
         let conn = self.service.table.get(token);
-        if conn.has(Flag::Paused) && self.service.blocks.input_len(conn.block) < INPUT_KEPT_BYTES_MAX {
+        if conn.has(Flag::Paused) && conn.is_live() {
             conn.unset(Flag::Paused);
             self.driver.recv_resume(token);
         }

@@ -24,6 +24,10 @@ pub(crate) struct Asked {
     pub(crate) method: Method,
     pub(crate) version: Version,
     pub(crate) keep_alive: bool,
+    /// It had a body. Some clients send a line end behind one, unasked.
+    pub(crate) has_body: bool,
+    /// More input has come behind it: while draining that is answered too.
+    pub(crate) is_followed: bool,
 }
 
 /// What came of a handler's call.
@@ -69,15 +73,16 @@ impl Responder {
         Answered { after, fault }
     }
 
-    /// Appends a refusal: a few words of plain text; the connection is closed behind it.
-    pub(crate) fn refuse(&mut self, status: u16, why: &str) {
+    /// Appends a refusal: a few words of plain text (not behind a `HEAD`, RFC 9110 section 9.3.2); the connection is
+    /// closed behind it.
+    pub(crate) fn refuse(&mut self, status: u16, why: &str, is_head: bool) {
         let mut response = Response::new(&mut self.parts);
         response.status(status).text(why);
         self.parts.bytes.push(b'\n');
-        self.append(
-            Asked { method: Method::Get, version: Version::Http11, keep_alive: false },
-            After::Linger,
-        );
+        let method = if is_head { Method::Head } else { Method::Get };
+        let asked =
+            Asked { method, version: Version::Http11, keep_alive: false, has_body: true, is_followed: false };
+        self.append(asked, After::Linger);
     }
 
     /// Appends `100 Continue` (RFC 9110 section 10.1.1).
@@ -91,9 +96,9 @@ impl Responder {
     }
 
     fn after(&self, asked: Asked) -> After {
-        if !asked.keep_alive {
+        if !asked.keep_alive && !asked.has_body {
             After::Close
-        } else if self.parts.close || self.draining {
+        } else if !asked.keep_alive || self.parts.close || self.draining && !asked.is_followed {
             After::Linger
         } else {
             After::Keep
@@ -112,6 +117,7 @@ impl Responder {
             (After::Keep, Version::Http10) => encode::connection_keep_alive(out),
             (After::Close | After::Linger, _) => encode::connection_close(out),
         }
+        out.extend_from_slice(&self.parts.content_type);
         out.extend_from_slice(&self.parts.fields);
         if content_length_allowed(asked.method, status) && status != 304 {
             encode::content_length(out, self.parts.body_len());

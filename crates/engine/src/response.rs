@@ -8,6 +8,8 @@ use shearwater_io::{FileSlice, Item, Shared};
 pub(crate) struct Parts {
     /// Encoded field lines.
     pub(crate) fields: Vec<u8>,
+    /// The line of `Content-Type`, of which there is one.
+    pub(crate) content_type: Vec<u8>,
     /// The body, where it is built from bytes.
     pub(crate) bytes: Vec<u8>,
     pub(crate) item: Option<Item>,
@@ -20,6 +22,7 @@ pub(crate) struct Parts {
 impl Parts {
     pub(crate) fn clear(&mut self) {
         self.fields.clear();
+        self.content_type.clear();
         self.bytes.clear();
         self.item = None;
         self.status = 200;
@@ -59,18 +62,26 @@ impl<'a> Response<'a> {
     /// Appends a field (RFC 9110 section 5).
     ///
     /// A name that isn't a token, a value with a control character, or a field that is the server's own
-    /// (`Connection`, `Content-Length`, `Date`, `Transfer-Encoding`) makes the answer a `500`: what it would have
+    /// (`Connection`, `Content-Length`, `Date`, `Server`, `Transfer-Encoding`) makes the answer a `500`: what it would have
     /// changed is where the message ends.
     pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
-        if let Err(why) = append_field(&mut self.parts.fields, name, value.as_ref()) {
+        if name.eq_ignore_ascii_case(CONTENT_TYPE) {
+            self.parts.content_type.clear();
+            return self.append(|parts| &mut parts.content_type, CONTENT_TYPE, value.as_ref());
+        }
+        self.append(|parts| &mut parts.fields, name, value.as_ref())
+    }
+
+    /// Sets `Content-Type` (RFC 9110 section 8.3): the last one holds.
+    pub fn content_type(&mut self, media_type: &str) -> &mut Self {
+        self.field(CONTENT_TYPE, media_type)
+    }
+
+    fn append(&mut self, place: impl Fn(&mut Parts) -> &mut Vec<u8>, name: &str, value: &[u8]) -> &mut Self {
+        if let Err(why) = append_field(place(self.parts), name, value) {
             self.parts.bad_field.get_or_insert(why);
         }
         self
-    }
-
-    /// Appends `Content-Type` (RFC 9110 section 8.3).
-    pub fn content_type(&mut self, media_type: &str) -> &mut Self {
-        self.field("Content-Type", media_type)
     }
 
     /// Sets a body of plain text in UTF-8, with its `Content-Type`.
@@ -111,7 +122,9 @@ impl<'a> Response<'a> {
 }
 
 /// Fields that decide where a message ends, or that the server alone knows.
-const OWNED: [&str; 4] = ["Connection", "Content-Length", "Date", "Transfer-Encoding"];
+const OWNED: [&str; 5] = ["Connection", "Content-Length", "Date", "Server", "Transfer-Encoding"];
+
+const CONTENT_TYPE: &str = "Content-Type";
 
 fn append_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), String> {
     if OWNED.iter().any(|owned| owned.eq_ignore_ascii_case(name)) {

@@ -19,8 +19,9 @@ use crate::limits::{Limits, Timeouts};
 use crate::panics;
 use crate::worker::{Setup, Worker};
 
-/// Descriptors kept back from connections: listeners, drivers, the files being served.
-const DESCRIPTORS_RESERVED: u64 = 256;
+/// Descriptors kept back from connections, for listeners, drivers and the files being served: an eighth, and at least
+/// this many.
+const DESCRIPTORS_RESERVED_MIN: u64 = 256;
 
 /// How a server is set up.
 #[derive(Debug, Clone)]
@@ -152,7 +153,10 @@ impl Server {
             return Err(StartError::NoAddress);
         }
         let workers = if options.workers == 0 { os::cores().len() } else { options.workers };
-        let descriptors = os::raise_descriptor_limit(u64::MAX).map_err(StartError::System)?;
+        let descriptors = os::raise_descriptor_limit(u64::MAX)
+            // A sandbox may forbid it: the limit that was found will do.
+            .or_else(|_| os::raise_descriptor_limit(0))
+            .map_err(StartError::System)?;
         let (addresses, listeners) = bind_all(&options, workers)?;
         let acceptance = Acceptance {
             addresses,
@@ -238,6 +242,12 @@ impl Running {
         self.notices.recv_timeout(patience).ok()
     }
 
+    /// The first worker that has not ended.
+    #[must_use]
+    pub fn unended(&self) -> Option<usize> {
+        self.threads.iter().position(|thread| !thread.is_finished())
+    }
+
     /// Whether every worker has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -309,8 +319,9 @@ fn choose_driver(choice: DriverChoice) -> Result<(&'static str, String), StartEr
 
 /// Connections that one worker may hold.
 fn connections_max(limits: &Limits, descriptors: DescriptorLimit, workers: usize) -> usize {
-    let for_connections =
-        descriptors.soft_now.saturating_sub(DESCRIPTORS_RESERVED).max(descriptors.soft_now / 2);
+    let limit = descriptors.soft_now;
+    let reserved = (limit / 8).max(DESCRIPTORS_RESERVED_MIN).min(limit / 2);
+    let for_connections = limit - reserved;
     let share = usize::try_from(for_connections).unwrap_or(usize::MAX).div_ceil(workers);
     limits.connections_max.min(share).max(1)
 }
@@ -324,7 +335,7 @@ fn bind_all(
     let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
     for &wanted in &options.listen {
         let failed = |error| StartError::Bind { address: wanted, error };
-        let address = probe(wanted).map_err(failed)?;
+        let address = listen::probe(wanted, false).map_err(failed)?;
         let how =
             ListenOptions { backlog: options.backlog, reuse_port: workers > 1, ..ListenOptions::default() };
         for of_worker in &mut listeners {
@@ -333,12 +344,6 @@ fn bind_all(
         addresses.push(address);
     }
     Ok((addresses, listeners))
-}
-
-/// Finds out whether an address is free. Listeners that share a port would quietly share it with another server of
-/// the same user too; this one, which doesn't share, is refused then. Port 0 becomes a real one.
-fn probe(address: SocketAddr) -> io::Result<SocketAddr> {
-    listen::bind(address, ListenOptions { reuse_port: false, ..ListenOptions::default() })?.local_addr()
 }
 
 fn spawn<A: App + 'static>(

@@ -148,13 +148,142 @@ fn tick_before(ms: u64) -> Tick {
     (ms / TICK_MS) as Tick
 }
 
+/// The latest deadline: centuries ahead, and rounding it up can't pass the end of the numbers.
+const TICK_MAX: Tick = Tick::MAX - 1024;
+
 /// The first tick that is not before `ms`.
 pub(crate) fn tick_at(ms: u64) -> Tick {
-    ms.div_ceil(TICK_MS) as Tick
+    ms.div_ceil(TICK_MS).min(u64::from(TICK_MAX)) as Tick
 }
 
 /// The first tick of a whole group of four (about a second) that is not before `ms`: for deadlines that may be late,
 /// so that many idle connections wake the worker at most once a second.
 pub(crate) fn coarse_tick_at(ms: u64) -> Tick {
     tick_at(ms).next_multiple_of(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Conn, TICK_MS, Wheel, coarse_tick_at, tick_at};
+
+    /// Timers in the test's hand.
+    const CONNS: usize = 40;
+
+    /// A wheel, and beside it the plain list of all deadlines.
+    struct Model {
+        wheel: Wheel,
+        conns: Vec<Conn>,
+        deadlines: [Option<u32>; CONNS],
+        now_ms: u64,
+    }
+
+    impl Model {
+        fn new(now_ms: u64) -> Self {
+            let conns = (0..CONNS).map(|_| Conn::free()).collect();
+            Self { wheel: Wheel::new(now_ms), conns, deadlines: [None; CONNS], now_ms }
+        }
+
+        fn set(&mut self, slot: usize, deadline: u32) {
+            self.wheel.set(&mut self.conns, slot, deadline);
+            self.deadlines[slot] = Some(deadline);
+        }
+
+        fn clear(&mut self, slot: usize) {
+            self.wheel.clear(&mut self.conns, slot);
+            self.deadlines[slot] = None;
+        }
+
+        /// Lets all that is due expire; what expires is set again by `again`, as a connection might.
+        fn expire(&mut self, again: impl Fn(usize) -> Option<u32>) {
+            for _ in 0..10 * CONNS {
+                let Some(slot) = self.wheel.expire(&mut self.conns, self.now_ms) else { break };
+                let deadline = self.deadlines[slot].take().expect("it had a deadline");
+                assert!(u64::from(deadline) * TICK_MS <= self.now_ms, "early: {deadline} at {}", self.now_ms);
+                if let Some(deadline) = again(slot) {
+                    self.set(slot, deadline);
+                }
+            }
+            self.check();
+        }
+
+        /// Nothing that is due was left, and a worker that sleeps wakes in time.
+        fn check(&self) {
+            let set = self.deadlines.iter().flatten();
+            assert_eq!(self.wheel.len(), set.clone().count());
+            let earliest_ms = set.map(|deadline| u64::from(*deadline) * TICK_MS).min();
+            let sleeps_ms = self.wheel.next_due_ms(self.now_ms);
+            assert_eq!(sleeps_ms.is_some(), earliest_ms.is_some());
+            if let (Some(sleeps_ms), Some(earliest_ms)) = (sleeps_ms, earliest_ms) {
+                assert!(earliest_ms > self.now_ms, "late: {earliest_ms} at {}", self.now_ms);
+                assert!(self.now_ms + sleeps_ms <= earliest_ms, "sleeps past a deadline");
+                assert!(sleeps_ms > 0, "a worker with nothing due doesn't spin");
+            }
+        }
+    }
+
+    /// SplitMix64.
+    fn next(state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    #[test]
+    fn agrees_with_a_plain_list_of_deadlines() {
+        for seed in 0..300 {
+            let mut state = seed;
+            let mut model = Model::new(next(&mut state) % 1_000_000);
+            model.expire(|_| None);
+            for _ in 0..400 {
+                let slot = next(&mut state) as usize % CONNS;
+                let far_ms = [1, 300, 5_000, 70_000, 1_000_000][next(&mut state) as usize % 5];
+                let at_ms = model.now_ms + next(&mut state) % far_ms;
+                match next(&mut state) % 8 {
+                    0 | 1 => model.set(slot, tick_at(at_ms + 1)),
+                    2 | 3 => model.set(slot, coarse_tick_at(at_ms + 1)),
+                    4 => model.clear(slot),
+                    5 => model.now_ms = at_ms,
+                    // As the worker does: sleeps as long as it may.
+                    _ => model.now_ms += model.wheel.next_due_ms(model.now_ms).unwrap_or(0),
+                }
+                let again = slot.is_multiple_of(3).then(|| tick_at(model.now_ms + 1 + far_ms));
+                model.expire(|expired| again.filter(|_| expired.is_multiple_of(2)));
+            }
+        }
+    }
+
+    #[test]
+    fn sleeping_from_due_to_due_meets_each_deadline_in_its_tick() {
+        let mut model = Model::new(0);
+        for slot in 0..CONNS {
+            model.set(slot, tick_at(1 + slot as u64 * 7_919));
+        }
+        let mut wakes = 0;
+        while let Some(sleeps_ms) = model.wheel.next_due_ms(model.now_ms) {
+            model.now_ms += sleeps_ms;
+            wakes += 1;
+            while let Some(slot) = model.wheel.expire(&mut model.conns, model.now_ms) {
+                let wanted_ms = 1 + slot as u64 * 7_919;
+                assert!(
+                    (wanted_ms..wanted_ms + TICK_MS).contains(&model.now_ms),
+                    "{wanted_ms}: {}",
+                    model.now_ms
+                );
+                model.deadlines[slot] = None;
+            }
+        }
+        assert_eq!(model.deadlines, [None; CONNS]);
+        assert!(wakes <= 12 * CONNS, "{wakes} wakes");
+    }
+
+    #[test]
+    fn the_furthest_deadline_is_far_and_fits() {
+        assert_eq!(coarse_tick_at(u64::MAX) % 4, 0);
+        let mut model = Model::new(u64::from(u32::MAX) * 100);
+        model.set(0, coarse_tick_at(u64::MAX));
+        model.now_ms += 1_000_000_000;
+        model.expire(|_| None);
+        assert_eq!(model.wheel.len(), 1);
+    }
 }

@@ -15,9 +15,10 @@ impl<D: Driver, A: App> Worker<D, A> {
             let output = std::mem::replace(&mut service.responder.out, empty);
             let conn = service.table.get(token);
             conn.set(Flag::Sending);
-            conn.progress = 0;
             service.write_began(token, self.driver.now_ms());
             self.driver.send(token, output);
+            // The write timeout asks for progress from here on.
+            self.service.table.get(token).progress = self.driver.send_progress(token) as u32;
         }
         self.settle(token);
     }

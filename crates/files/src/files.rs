@@ -35,7 +35,10 @@ impl Folder {
     /// # Errors
     /// Where there is no folder, or it may not be read.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { root: Root::open(path)? })
+        let root = Root::open(path)?;
+        // A folder that may not be searched can be opened, but nothing in it.
+        std::fs::metadata(path.join("."))?;
+        Ok(Self { root })
     }
 
     /// The folder's files, for one worker.
@@ -53,8 +56,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Answers `GET` and `HEAD` with a file, its folder's index, a redirect to the folder's own name, `304`, `412`, or an error;
-    /// `OPTIONS` with `Allow`; other methods with `405`.
+    /// Answers `GET` and `HEAD` with a file, its folder's index, a redirect to the folder's own name, what its
+    /// conditions come to (`304`, `412`), or an error; `OPTIONS` with `Allow`; other methods with `405`.
     pub fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match request.method() {
             Method::Get | Method::Head => self.respond_file(request, response),
@@ -78,7 +81,9 @@ impl Files {
         }
         match self.root.open_beneath(&name) {
             // The index itself is a directory: that is no page, and the target has its slash already.
-            Ok(Opened { kind: Kind::Directory, .. }) if shape == Shape::Directory => not_found(response),
+            Ok(Opened { kind: Kind::Directory, .. }) if shape == Shape::Directory => {
+                refuse_open(&OpenError::NotFound, response);
+            }
             Ok(Opened { kind: Kind::Directory, .. }) => redirect::to_directory(request, response),
             Ok(opened) => reply(opened, &name, request, response),
             Err(error) => refuse_open(&error, response),
@@ -104,23 +109,21 @@ fn reply(opened: Opened, name: &[u8], request: &Request<'_>, response: &mut Resp
     }
 }
 
-fn not_found(response: &mut Response<'_>) {
-    response.status(404).text("Not Found\n");
-}
-
 fn refuse_path(bad: BadPath, response: &mut Response<'_>) {
     match bad {
         BadPath::Escape => {
             response.status(400).text("A percent sign is followed by two hexadecimal digits.\n")
         }
         BadPath::Dots => response.status(400).text("A path with . or .. in it is not resolved here.\n"),
-        BadPath::NoName => return not_found(response),
+        BadPath::NoName => response.status(404).text("Not Found\n"),
     };
 }
 
 fn refuse_open(error: &OpenError, response: &mut Response<'_>) {
     match error {
-        OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks => return not_found(response),
+        OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks => {
+            response.status(404).text("Not Found\n")
+        }
         OpenError::Forbidden | OpenError::Escapes | OpenError::NotPlain => {
             response.status(403).text("Forbidden\n")
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shearwater_io::fs::Meta;
+use shearwater_io::fs::{Meta, Timestamp};
 
 /// A file's validators, taken from its metadata.
 #[derive(Debug, Clone)]
@@ -12,10 +12,12 @@ pub(crate) struct Validators {
 }
 
 impl Validators {
-    /// Time of modification in nanoseconds, and length. A time that lies ahead of `unix_seconds` is sent as now (RFC
+    /// The tag: times of modification and of change in nanoseconds, and length. Modification alone would not do: builds that set
+    /// all times to the same moment replace a file by another of equal length. A time that lies ahead of `unix_seconds` is sent as now (RFC
     /// 9110 section 8.8.2.1).
     pub(crate) fn of(meta: &Meta, unix_seconds: u64) -> Self {
-        let etag = format!("\"{:x}-{:x}-{:x}\"", meta.mtime.seconds, meta.mtime.nanoseconds, meta.len);
+        let (changed, modified) = (nanoseconds(meta.ctime), nanoseconds(meta.mtime));
+        let etag = format!("\"{modified:x}-{changed:x}-{:x}\"", meta.len);
         let seconds = u64::try_from(meta.mtime.seconds).unwrap_or(0).min(unix_seconds);
         Self { etag, modified: UNIX_EPOCH + Duration::from_secs(seconds) }
     }
@@ -34,4 +36,9 @@ impl Validators {
     pub(crate) fn last_modified(&self) -> String {
         httpdate::fmt_http_date(self.modified)
     }
+}
+
+/// Nanoseconds since 1970; a time before that counts as 1970.
+fn nanoseconds(time: Timestamp) -> u128 {
+    u128::try_from(time.seconds).unwrap_or(0) * 1_000_000_000 + u128::from(time.nanoseconds)
 }

@@ -110,6 +110,11 @@ pub enum AcceptError {
     SystemFiles,
     /// `ENOBUFS` or `ENOMEM`.
     Memory,
+    /// Something that no kernel is known to say.
+    Other {
+        /// The system's number for it.
+        errno: i32,
+    },
 }
 
 /// Why a send did not end well.
@@ -150,6 +155,9 @@ pub trait Driver {
     /// # Errors
     /// Only where the driver itself is broken: the worker can't go on.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// Whether the kernel may have had more events than the last `wait` took (T4).
+    fn has_more(&self) -> bool;
 
     /// The turn's next event (T2).
     fn next(&mut self) -> Option<Event>;

@@ -15,6 +15,8 @@
 //!   may come in the same turn or a later one, never from inside the verb. A turn is finite: what one connection can
 //!   add to it is bounded by [`limits`].
 //! - **T3** [`Driver::now_ms`] and [`Driver::unix_seconds`] are those of the last return from `wait`: one reading a turn.
+//! - **T4** [`Driver::has_more`] says after `wait` whether the kernel may have had more events than it took. The worker lets
+//!   no deadline pass then: its input may not have been fetched.
 //!
 //! **A, accepting**
 //! - **A1** Each connection is announced once, by [`Event::Accepted`], before any other event of its token.
@@ -25,8 +27,7 @@
 //!   [`limits::ACCEPTS_PER_TURN_MAX`]). [`Driver::accept_resume`] takes what has queued up meanwhile, with no new arrival needed.
 //! - **A4** [`Driver::accept_stop`] accepts what is queued, then closes the listeners, then says
 //!   [`Event::AcceptStopped`], once. It ends a pause; an `AcceptFailed` that comes meanwhile is answered with
-//!   `accept_resume` as ever. It may shorten the listeners' queues: listeners that another process goes on using are
-//!   left by `accept_pause` and dropping the driver.
+//!   `accept_resume` as ever.
 //!
 //! **R, receiving**
 //! - **R1** Receiving is armed once, at accept. There is no verb to ask for bytes.
@@ -47,7 +48,7 @@
 //! - **S2** Never two sends in flight on one connection: the worker waits for `Sent`. Drivers assert it.
 //! - **S3** Partial writes are resumed by the driver, in order, without mixing parts.
 //! - **S4** Head bytes that precede a file or shared block leave in the same segment where the kernel allows (`MSG_MORE`).
-//! - **S5** A file is sent at most [`limits::FILE_BYTES_PER_TURN_MAX`] bytes per connection per turn. A file that ends
+//! - **S5** At most [`limits::SEND_BYTES_PER_TURN_MAX`] bytes are sent per connection per turn. A file that ends
 //!   early is [`SendError::FileShort`].
 //! - **S6** [`Driver::send_progress`] is the number of bytes of the send in flight that the kernel has taken. It never goes back.
 //!
@@ -80,7 +81,7 @@
 //! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered | a flag |
 //! | `shutdown_write` | `shutdown` | marks FIN |
 //! | `close` | `close`; cancels the parked send | marks closed |
-//! | `accept_stop` | `listen(0)` on Linux, `accept4` until `EAGAIN`, `close` | closes after the queue |
+//! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | closes after the queue |
 //! | `detach` | deregistration | unsupported |
 
 mod contract;
@@ -93,4 +94,4 @@ pub mod poll;
 pub mod sim;
 
 pub use contract::{AcceptError, CloseKind, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker};
-pub use output::{FileSlice, Item, Mark, Output, Piece, Shared};
+pub use output::{FileSlice, Item, Output, Piece, Shared};

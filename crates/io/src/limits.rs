@@ -3,14 +3,21 @@
 /// Connections accepted from one listener before other events get their turn.
 pub const ACCEPTS_PER_TURN_MAX: usize = 64;
 
+/// Connections that a driver still accepts after `accept_stop`, should the queue never be empty.
+pub const ACCEPTS_AFTER_STOP_MAX: usize = 65_536;
+
 /// Bytes that may still be delivered for a connection after `recv_pause`.
 pub const RECV_AFTER_PAUSE_MAX: usize = 64 * 1024;
 
 /// Default size of the worker's receive buffer: the most that one `Received` lends.
 pub const RECV_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Bytes of a file sent for one connection before other events get their turn.
-pub const FILE_BYTES_PER_TURN_MAX: u64 = 512 * 1024;
+/// Bytes handed to the kernel for one connection before other events get their turn.
+pub const SEND_BYTES_PER_TURN_MAX: u64 = 512 * 1024;
+
+/// Bytes handed to the kernel in one turn by sends that go on from an earlier one, all connections together: so that
+/// many downloads don't keep a small request waiting.
+pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = 8 * 1024 * 1024;
 
 /// Events taken from the kernel by one `wait`.
 pub const EVENTS_PER_WAIT_MAX: usize = 1024;

@@ -33,11 +33,7 @@ impl Default for ListenOptions {
 /// # Errors
 /// Where the kernel refuses: address in use, not this host's, a low port without the right to it.
 pub fn bind(addr: SocketAddr, options: ListenOptions) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
-    if addr.is_ipv6() {
-        socket.set_only_v6(options.only_v6)?;
-    }
-    socket.set_reuse_address(true)?;
+    let socket = unbound(addr, options.only_v6)?;
     if options.reuse_port {
         share_port(&socket)?;
     }
@@ -47,6 +43,29 @@ pub fn bind(addr: SocketAddr, options: ListenOptions) -> io::Result<TcpListener>
     socket.bind(&addr.into())?;
     socket.listen(i32::try_from(options.backlog).unwrap_or(i32::MAX))?;
     Ok(socket.into())
+}
+
+/// Finds out whether `addr` can be bound by somebody who doesn't share it: listeners with
+/// [`reuse_port`](ListenOptions::reuse_port) would quietly share it with another server of the same user. Port 0 becomes a
+/// free one. Nothing listens meanwhile, and nothing is bound afterwards.
+///
+/// # Errors
+/// As [`bind`].
+pub fn probe(addr: SocketAddr, only_v6: bool) -> io::Result<SocketAddr> {
+    let socket = unbound(addr, only_v6)?;
+    socket.bind(&addr.into())?;
+    let bound = socket.local_addr()?.as_socket();
+    bound.ok_or_else(|| io::Error::other("the address bound is none of TCP's"))
+}
+
+/// A socket that an address left in `TIME_WAIT` does not hinder.
+fn unbound(addr: SocketAddr, only_v6: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    if addr.is_ipv6() {
+        socket.set_only_v6(only_v6)?;
+    }
+    socket.set_reuse_address(true)?;
+    Ok(socket)
 }
 
 #[cfg(not(target_os = "freebsd"))]

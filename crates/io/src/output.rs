@@ -145,20 +145,6 @@ impl Output {
         self.len() == 0
     }
 
-    /// A point to come back to with [`Output::truncate`].
-    #[must_use]
-    pub fn mark(&self) -> Mark {
-        Mark { bytes: self.bytes.len(), items: self.items.len() }
-    }
-
-    /// Forgets what was appended since `mark`.
-    pub fn truncate(&mut self, mark: Mark) {
-        self.bytes.truncate(mark.bytes);
-        for (_, item) in self.items.drain(mark.items..) {
-            self.items_len -= item.len();
-        }
-    }
-
     /// Empties it and lets go of its items; keeps the memory up to `keep_bytes`.
     pub fn clear(&mut self, keep_bytes: usize) {
         self.bytes.clear();
@@ -220,11 +206,4 @@ impl Pieces<'_> {
         }
         Some(std::mem::take(&mut self.skip))
     }
-}
-
-/// A point in an [`Output`] (see [`Output::mark`]).
-#[derive(Debug, Clone, Copy)]
-pub struct Mark {
-    bytes: usize,
-    items: usize,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use shearwater_engine::{BodyPolicy, Request, Response};
-use shearwater_http1::{Head, Method};
+use shearwater_http1::{Head, Method, Target};
 
 use crate::route::{Handler, Route};
 
@@ -111,6 +111,10 @@ impl App {
     pub(crate) fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match self.find(request.method(), request.path()) {
             Found::Route(route) => (route.handler)(request, response),
+            // The server as a whole (RFC 9110 section 9.3.7): it is there, and has no methods of its own.
+            Found::NoPath if request.head().target() == Target::Asterisk => {
+                response.status(204);
+            }
             Found::NoPath => {
                 response.status(404).text("Not Found\n");
             }

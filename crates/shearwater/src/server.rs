@@ -3,19 +3,22 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shearwater_engine::{
-    Acceptance, BodyPolicy, Control, DriverChoice, Limits, Notice, Options, Request, Response, Summary,
-    Timeouts,
+    Acceptance, BodyPolicy, Control, DriverChoice, Failure, Limits, Notice, Options, Request, Response,
+    Summary, Timeouts,
 };
 use shearwater_http1::Head;
 
-use crate::signals::Watch;
+use crate::signals::{Caught, Watch};
 use crate::{App, Error, Service, report};
 
 /// How long the operator's thread sleeps at most while nothing is reported.
-const REPORT_PATIENCE: Duration = Duration::from_secs(60);
+const REPORT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A worker that has not ended so long after it had to is stuck.
+const STUCK_AFTER: Duration = Duration::from_millis(500);
 
 /// Default of [`Server::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
@@ -27,6 +30,7 @@ pub struct Server {
     addresses: Vec<String>,
     options: Options,
     drain_ms: u64,
+    handle_signals: bool,
 }
 
 impl Server {
@@ -34,7 +38,7 @@ impl Server {
     /// free one).
     pub fn new(address: impl Into<String>) -> Self {
         let options = Options { listen: Vec::new(), ..Options::default() };
-        Self { addresses: vec![address.into()], options, drain_ms: DRAIN_MS }
+        Self { addresses: vec![address.into()], options, drain_ms: DRAIN_MS, handle_signals: false }
     }
 
     /// Listens on a further address.
@@ -93,6 +97,15 @@ impl Server {
         self
     }
 
+    /// Handles `SIGTERM` and `SIGINT` from before it serves, so that none ends it unheard: the first drains,
+    /// the second stops. [`run`](Self::run) and [`run_app`](Self::run_app) do so by themselves; a server that is
+    /// [started](Self::start) does so from [`Running::wait`] on, unless it is asked for here.
+    #[must_use]
+    pub fn handle_signals(mut self) -> Self {
+        self.handle_signals = true;
+        self
+    }
+
     /// Answers every request with one closure, until `SIGTERM` or `SIGINT`: the first drains, the second stops.
     ///
     /// # Errors
@@ -109,7 +122,7 @@ impl Server {
     /// # Errors
     /// See [`Error`].
     pub fn run_app(self, app: App) -> Result<(), Error> {
-        self.start_app(app)?.wait().map(drop)
+        self.handle_signals().start_app(app)?.wait().map(drop)
     }
 
     /// Binds and starts with an app, and returns at once: for programs that want the port, the [`Control`] or the end.
@@ -132,8 +145,14 @@ impl Server {
         for given in &self.addresses {
             self.options.listen.push(resolve(given)?);
         }
+        let drain_ms = self.drain_ms;
+        let handle_signals = self.handle_signals;
         let server = shearwater_engine::Server::bind(self.options)?;
-        Ok(Running { running: server.start(make)?, drain_ms: self.drain_ms })
+        let caught = handle_signals.then(Caught::new).transpose().map_err(Error::Signals)?;
+        let running = server.start(make)?;
+        let watch = caught.map(|caught| caught.watch(running.control(), drain_ms));
+        let watch = watch.transpose().map_err(Error::Signals)?;
+        Ok(Running { running, drain_ms, watch })
     }
 }
 
@@ -141,6 +160,7 @@ impl Server {
 pub struct Running {
     running: shearwater_engine::Running,
     drain_ms: u64,
+    watch: Option<Watch>,
 }
 
 impl Running {
@@ -168,23 +188,55 @@ impl Running {
     /// # Errors
     /// [`Error::Signals`], and [`Error::Failed`] where a worker has ended other than by plan: the others are drained
     /// then.
-    pub fn wait(self) -> Result<Summary, Error> {
-        let watch = Watch::start(self.control(), self.drain_ms).map_err(Error::Signals)?;
+    pub fn wait(mut self) -> Result<Summary, Error> {
+        let _watch = match self.watch.take() {
+            Some(watch) => watch,
+            None => Caught::new()
+                .and_then(|caught| caught.watch(self.control(), self.drain_ms))
+                .map_err(Error::Signals)?,
+        };
         let mut ended = 0;
+        let mut end: Option<Instant> = None;
         while ended < self.acceptance().workers && !self.running.is_over() {
-            let Some(notice) = self.running.notice(REPORT_PATIENCE) else { continue };
+            let left = end.map_or(REPORT_PATIENCE, |end| end.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Err(self.stuck());
+            }
+            let Some(notice) = self.running.notice(left.min(REPORT_PATIENCE)) else { continue };
             report::print(&notice);
-            if let Notice::WorkerEnded { error, .. } = notice {
-                ended += 1;
-                if error.is_some() {
-                    self.control().drain(self.drain_ms);
+            match notice {
+                Notice::WorkerEnded { error, .. } => {
+                    ended += 1;
+                    if error.is_some() {
+                        self.control().drain(self.drain_ms);
+                    }
                 }
+                Notice::Draining { drain_ms } => end = Some(by(drain_ms)),
+                Notice::Stopping => end = Some(by(0)),
+                _ => {}
             }
         }
-        let summary = self.running.wait()?;
-        drop(watch);
-        Ok(summary)
+        // What they said while they ended: no more than their queue holds, and nobody adds to it.
+        while let Some(notice) = self.running.notice(Duration::ZERO) {
+            report::print(&notice);
+        }
+        Ok(self.running.wait()?)
     }
+
+    /// A worker that is still inside a handler can't be ended from outside: the program has to go on without it.
+    fn stuck(&self) -> Error {
+        let worker = self.running.unended().unwrap_or(0);
+        Error::Failed(Failure {
+            worker,
+            why: "it is still inside a handler at the end of the drain".to_owned(),
+        })
+    }
+}
+
+/// When workers that were given `ms` to end have ended, unless one is stuck.
+fn by(ms: u64) -> Instant {
+    let now = Instant::now();
+    now.checked_add(Duration::from_millis(ms).saturating_add(STUCK_AFTER)).unwrap_or(now + REPORT_PATIENCE)
 }
 
 /// An app as a worker holds it: the routes are shared, and never change.

@@ -8,15 +8,17 @@ use shearwater_engine::Control;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-/// Handles the process's signals for one server, until it is dropped.
-pub(crate) struct Watch {
-    handle: Handle,
-    thread: Option<JoinHandle<()>>,
-}
+/// Signals that are caught, but nobody acts on them yet: none is lost, and none ends the process.
+pub(crate) struct Caught(Signals);
 
-impl Watch {
-    pub(crate) fn start(control: Arc<Control>, drain_ms: u64) -> io::Result<Self> {
-        let mut signals = Signals::new([SIGTERM, SIGINT])?;
+impl Caught {
+    pub(crate) fn new() -> io::Result<Self> {
+        Signals::new([SIGTERM, SIGINT]).map(Self)
+    }
+
+    /// Acts on them, also on those that have come already.
+    pub(crate) fn watch(self, control: Arc<Control>, drain_ms: u64) -> io::Result<Watch> {
+        let Self(mut signals) = self;
         let handle = signals.handle();
         let thread = thread::Builder::new().name("signals".to_owned()).spawn(move || {
             let mut given = signals.forever();
@@ -27,8 +29,14 @@ impl Watch {
                 control.stop();
             }
         })?;
-        Ok(Self { handle, thread: Some(thread) })
+        Ok(Watch { handle, thread: Some(thread) })
     }
+}
+
+/// Handles the process's signals for one server, until it is dropped.
+pub(crate) struct Watch {
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for Watch {

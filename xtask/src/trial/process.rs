@@ -74,10 +74,19 @@ pub(super) fn growth_kib(before: Option<u64>, after: Option<u64>) -> Option<f64>
     Some(after? as f64 - before? as f64)
 }
 
-/// The load averages of the machine over 1, 5 and 15 minutes: whether others were at work.
-pub(super) fn load_average() -> Option<String> {
-    let text = fs::read_to_string("/proc/loadavg").ok()?;
-    Some(text.split(' ').take(3).collect::<Vec<_>>().join(" "))
+/// CPU time of everybody on the machine since it started, nanoseconds, counted in ticks of 10 ms (`/proc/stat`).
+pub(super) fn machine_cpu_ns() -> Option<u64> {
+    const TICK_NS: u64 = 10_000_000;
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    busy_ticks(text.lines().next()?).map(|ticks| ticks * TICK_NS)
+}
+
+/// The line is `cpu user nice system idle iowait irq softirq steal …`.
+fn busy_ticks(line: &str) -> Option<u64> {
+    let figures: Option<Vec<u64>> =
+        line.split_whitespace().skip(1).map(|figure| figure.parse().ok()).collect();
+    let figures = figures.filter(|figures| figures.len() >= 8)?;
+    Some(figures[..3].iter().chain(&figures[5..8]).sum())
 }
 
 /// Lifts this process's own soft limit on open files to its hard limit, and gives the limit that holds then.
@@ -91,13 +100,19 @@ pub(super) fn raise_descriptor_limit() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{core_percent, field_kib};
+    use super::{busy_ticks, core_percent, field_kib};
     use std::time::Duration;
 
     #[test]
     fn a_field_is_read_in_kib() {
         assert_eq!(field_kib("Name:\tx\nVmRSS:\t    1234 kB\n", "VmRSS:"), Some(1234));
         assert_eq!(field_kib("Name:\tx\n", "VmRSS:"), None);
+    }
+
+    #[test]
+    fn waiting_is_not_work() {
+        assert_eq!(busy_ticks("cpu  1 2 4 1000 1000 8 16 32 0 0"), Some(63));
+        assert_eq!(busy_ticks("cpu  1 2 4"), None);
     }
 
     #[test]

@@ -17,6 +17,8 @@ use super::{Common, process};
 const CPU_SHARE_MAX: f64 = 5.0;
 /// What seeing one slow client off may cost, microseconds of CPU: some ten times what the system calls take.
 const LEAVING_US_MAX: f64 = 200.0;
+/// Other programs may use this much in a stretch that is compared, per cent of a core; beyond, no p99 is valid.
+const OTHERS_MAX: f64 = 20.0;
 /// The normal client's p99 may grow by this factor.
 const P99_GROWTH_MAX: f64 = 1.5;
 /// How long after the header timeout a slow client has to be gone.
@@ -62,12 +64,15 @@ impl Default for Options {
     }
 }
 
-/// A stretch of the trial and the CPU the server spent in it.
+/// A stretch of the trial and the CPU that was spent in it, per cent of a core.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     start: Instant,
     end: Instant,
+    /// By the server.
     cpu_percent: Option<f64>,
+    /// By neither the server nor the trial: with much of it the latencies say little.
+    others_percent: Option<f64>,
 }
 
 /// The stretches in their order.
@@ -102,13 +107,11 @@ pub(super) fn run(common: &Common, options: &Options) -> Outcome<Report> {
         )
         .into());
     }
-    let load_average = process::load_average();
     let pace = Pace::start(server.address(), "/", options.rate);
     std::thread::sleep(WARM_UP);
     let (stretches, fates) = measure(&server, options)?;
     let samples = pace.finish()?;
     let mut report = Report::new();
-    report.note("load average at the start", load_average.unwrap_or("not measured".to_owned()));
     report_speed(&mut report, &stretches, &samples, options.clients);
     report_fates(&mut report, &fates, timeout);
     server.stop(&mut report)?;
@@ -150,18 +153,31 @@ fn control(server: &Server, options: &Options) -> Outcome<Stretch> {
 fn stretch(server: &Server, work: impl FnOnce()) -> Stretch {
     let start = Instant::now();
     let cpu_before = process::cpu_ns(server.pid());
+    let others_before = others_cpu_ns(server);
     work();
     let cpu_after = process::cpu_ns(server.pid());
+    let others_after = others_cpu_ns(server);
     let end = Instant::now();
-    Stretch { start, end, cpu_percent: core_percent(cpu_before, cpu_after, end - start) }
+    Stretch {
+        start,
+        end,
+        cpu_percent: core_percent(cpu_before, cpu_after, end - start),
+        others_percent: core_percent(others_before, others_after, end - start),
+    }
+}
+
+fn others_cpu_ns(server: &Server) -> Option<u64> {
+    let ours = process::cpu_ns(server.pid())? + process::cpu_ns(std::process::id())?;
+    Some(process::machine_cpu_ns()?.saturating_sub(ours))
 }
 
 fn report_speed(report: &mut Report, stretches: &Stretches, samples: &Samples, clients: u64) {
     let show = |name: &str, stretch: &Stretch, report: &mut Report| {
         let latencies = samples.between(stretch.start, stretch.end);
-        let cpu = stretch.cpu_percent.map_or("not measured".to_owned(), |share| format!("{share:.2} %"));
+        let percent = |share: Option<f64>| share.map_or("?".to_owned(), |share| format!("{share:.2} %"));
+        let (server, others) = (percent(stretch.cpu_percent), percent(stretch.others_percent));
         report.note(&format!("normal client, {name}"), latencies.summary());
-        report.note(&format!("server CPU, {name}"), cpu);
+        report.note(&format!("CPU of server, of others, {name}"), format!("{server}, {others}"));
         latencies
     };
     let before = show("alone", &stretches.before, report);
@@ -172,6 +188,9 @@ fn report_speed(report: &mut Report, stretches: &Stretches, samples: &Samples, c
     let leaving = show("slow ones leaving", &stretches.leaving, report);
     let base = samples.between(stretches.before.start, stretches.again.end);
     report.note("noise: p99 alone again / alone", format!("{:.2} x", ratio(&again, &before)));
+    let compared = [stretches.before, stretches.again, stretches.held, stretches.leaving];
+    let others = compared.iter().filter_map(|stretch| stretch.others_percent).reduce(f64::max);
+    report.at_most_if_measured("others' CPU, else no p99 is valid", others, OTHERS_MAX, 0, "% of a core");
     report.note("control: p99 sending elsewhere / alone", format!("{:.2} x", ratio(&control, &base)));
     report.at_most("p99 held / alone", ratio(&held, &base), P99_GROWTH_MAX, 2, "x");
     report.at_most("p99 leaving / alone", ratio(&leaving, &base), P99_GROWTH_MAX, 2, "x");

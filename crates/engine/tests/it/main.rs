@@ -1,5 +1,14 @@
 //! The crate's tests: the engine on the simulated kernel.
 
+mod accepting;
+mod bodies;
+mod closing;
 mod conversations;
+mod counting;
+mod draining;
 mod harness;
+mod limits;
+mod responses;
 mod seeds;
+mod smuggling;
+mod timeouts;

@@ -27,7 +27,7 @@ fn a_link_inside_is_followed() {
 fn a_link_that_leads_out_is_forbidden() {
     let site = Site::new();
     site.file("f.txt", "file").file("index.html", "index");
-    site.link("out", "../outside/canary").link("out_dir", "../outside").link("and_back", "../root/f.txt");
+    site.link("out", "../outside/canary").link("out_dir", "../outside").link("and_back", "../served/f.txt");
     site.link("absolute", site.outside("canary"))
         .link("absolute_inside", site.at("f.txt"))
         .link("slash", "/");

@@ -23,7 +23,7 @@ impl Service for Served {
     }
 }
 
-/// `SITE/root` is served, `SITE/outside` is not. Removed when dropped.
+/// `SITE/served` is served, `SITE/outside` is not. Removed when dropped.
 pub(crate) struct Site {
     path: PathBuf,
     running: Option<Running>,
@@ -32,15 +32,15 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new() -> Self {
-        Self::serving("root")
+        Self::serving("served")
     }
 
-    /// Serves another folder than `root`.
+    /// Serves another folder than `served`.
     pub(crate) fn serving(folder: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("shearwater-files-{}-{number}", std::process::id()));
-        fs::create_dir_all(path.join("root")).expect("a temporary folder");
+        fs::create_dir_all(path.join("served")).expect("a temporary folder");
         fs::create_dir_all(path.join("outside")).expect("a temporary folder");
         fs::write(path.join("outside/canary"), CANARY).expect("a file");
         let folder = Folder::open(&path.join(folder)).expect("a folder");
@@ -51,7 +51,7 @@ impl Site {
 
     /// The path of a file of the folder.
     pub(crate) fn at(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.path.join("root").join(name)
+        self.path.join("served").join(name)
     }
 
     /// A path outside of the folder.

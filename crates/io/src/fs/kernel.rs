@@ -14,9 +14,10 @@ fn resolve(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd> 
     openat2(root, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
 }
 
-/// Whether the kernel knows the call and lets us use it.
+/// Whether the kernel knows the call and lets us use it. That a folder may not be searched says nothing of the call.
 pub(super) fn resolves(root: BorrowedFd<'_>) -> bool {
-    resolve(root, b"", OFlags::PATH | OFlags::CLOEXEC).is_ok()
+    let tried = resolve(root, b"", OFlags::PATH | OFlags::CLOEXEC);
+    !matches!(tried, Err(Errno::NOSYS | Errno::PERM | Errno::INVAL))
 }
 
 /// Opens `path` beneath `root`; `None` where the kernel can't tell, and the walk should.

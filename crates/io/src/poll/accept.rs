@@ -9,7 +9,7 @@ use mio::{Interest, Registry};
 use rustix::io::Errno;
 
 use super::{Poll, socket, wake};
-use crate::limits::ACCEPTS_PER_TURN_MAX;
+use crate::limits::{ACCEPTS_AFTER_STOP_MAX, ACCEPTS_PER_TURN_MAX};
 use crate::{AcceptError, Event, ListenerId};
 
 /// The listeners and how far accepting has got.
@@ -23,6 +23,8 @@ pub(super) struct Listeners {
     current: usize,
     /// Accepted from `current` in this turn.
     taken: usize,
+    /// Accepted since `stop`, to come to an end however fast new ones arrive.
+    taken_since_stop: usize,
     /// Taken from the kernel, but there was no memory to register it: goes first next time.
     held: Option<(OwnedFd, ListenerId)>,
 }
@@ -65,7 +67,16 @@ impl Listeners {
             registry.register(&mut SourceFd(&socket.as_raw_fd()), wake::listener(id), Interest::READABLE)?;
             list.push(Listener { socket, ready: false });
         }
-        Ok(Self { list, connections_max, paused: false, stop: Stop::No, current: 0, taken: 0, held: None })
+        Ok(Self {
+            list,
+            connections_max,
+            paused: false,
+            stop: Stop::No,
+            current: 0,
+            taken: 0,
+            taken_since_stop: 0,
+            held: None,
+        })
     }
 
     pub(super) fn pause(&mut self) {
@@ -83,9 +94,9 @@ impl Listeners {
             return;
         }
         self.stop = Stop::Wanted;
+        self.taken_since_stop = 0;
         self.paused = false;
         for listener in &mut self.list {
-            socket::shrink_queue(&listener.socket);
             listener.ready = true;
         }
     }
@@ -111,26 +122,47 @@ impl Listeners {
 
     fn attempt(&mut self) -> Attempt {
         self.taken += 1;
+        self.taken_since_stop += 1;
         match socket::accept(&self.list[self.current].socket) {
             Ok(fd) => Attempt::Accepted(fd),
             Err(Errno::AGAIN | Errno::BADF | Errno::INVAL | Errno::NOTSOCK) => Attempt::Empty,
             Err(Errno::MFILE) => Attempt::Failed(AcceptError::ProcessDescriptors),
             Err(Errno::NFILE) => Attempt::Failed(AcceptError::SystemFiles),
             Err(Errno::NOBUFS | Errno::NOMEM) => Attempt::Failed(AcceptError::Memory),
-            // EINTR, ECONNABORTED, EPROTO, and what Linux reports of the new connection's own troubles.
-            Err(_) => Attempt::Retry,
+            Err(errno) if is_of_the_connection(errno) => Attempt::Retry,
+            Err(errno) => Attempt::Failed(AcceptError::Other { errno: errno.raw_os_error() }),
         }
     }
 
     /// Closes the listeners once they are empty.
     fn finish_stop(&mut self) -> Option<Event> {
-        if self.stop != Stop::Wanted || self.list.iter().any(|listener| listener.ready) {
+        let is_empty = self.list.iter().all(|listener| !listener.ready);
+        if self.stop != Stop::Wanted || !is_empty && self.taken_since_stop < ACCEPTS_AFTER_STOP_MAX {
             return None;
         }
         self.list.clear();
         self.stop = Stop::Done;
         Some(Event::AcceptStopped)
     }
+}
+
+/// Whether the error is one of the connection that was to be accepted, not of accepting: Linux hands these on.
+fn is_of_the_connection(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::INTR
+            | Errno::CONNABORTED
+            | Errno::PROTO
+            | Errno::NETDOWN
+            | Errno::NOPROTOOPT
+            | Errno::HOSTDOWN
+            | Errno::HOSTUNREACH
+            | Errno::OPNOTSUPP
+            | Errno::NETUNREACH
+            | Errno::PERM
+            | Errno::TIMEDOUT
+            | Errno::CONNRESET
+    )
 }
 
 impl Poll {

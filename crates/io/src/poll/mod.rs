@@ -108,6 +108,10 @@ impl Driver for Poll {
         self.begin_turn(timeout)
     }
 
+    fn has_more(&self) -> bool {
+        self.queue.has_more
+    }
+
     fn next(&mut self) -> Option<Event> {
         self.next_event()
     }

@@ -54,10 +54,11 @@ impl Poll {
     pub(super) fn continue_send(&mut self, token: Token) -> Option<u32> {
         let slot = self.slots.open(token).filter(|slot| slot.flags.has(Flags::WRITABLE))?;
         let send = slot.send;
-        if slot.file_bytes_left(self.queue.turn) == 0 {
+        if slot.turn_bytes_left(self.queue.turn) == 0 || self.queue.send_bytes_left == 0 {
             return None;
         }
-        self.push(token);
+        let sent = self.push(token);
+        self.queue.send_bytes_left = self.queue.send_bytes_left.saturating_sub(sent);
         self.sends.get(send)?.result.is_some().then_some(send)
     }
 
@@ -66,34 +67,29 @@ impl Poll {
         sending.map_or(0, |sending| sending.done)
     }
 
-    /// Hands the kernel as much as it takes, and keeps how it ended or why it goes on later.
-    fn push(&mut self, token: Token) {
+    /// Hands the kernel as much as it takes within the turn's share, and keeps how it ended or why it goes on later.
+    /// Gives the number of bytes.
+    fn push(&mut self, token: Token) -> u64 {
         let turn = self.queue.turn;
-        let Some(slot) = self.slots.open_mut(token) else { return };
-        let (Some(sending), Some(fd)) = (self.sends.get_mut(slot.send), slot.fd.as_ref()) else { return };
+        let Some(slot) = self.slots.open_mut(token) else { return 0 };
+        let (Some(sending), Some(fd)) = (self.sends.get_mut(slot.send), slot.fd.as_ref()) else { return 0 };
+        slot.flags.clear(Flags::WRITABLE);
         if sending.result.is_some() {
-            slot.flags.clear(Flags::WRITABLE);
-            return;
+            return 0;
         }
-        let mut file_bytes = 0;
-        let mut file_bytes_left = slot.file_bytes_left(turn);
+        let before = sending.done;
+        let until = before + slot.turn_bytes_left(turn);
         let end = loop {
             if sending.done >= sending.output.len() {
                 break Ok(());
             }
-            match push_once(fd.as_fd(), &sending.output, sending.done, file_bytes_left, &mut self.copy_buffer)
-            {
-                Ok(Pushed { count, of_file }) => {
-                    sending.done += count;
-                    if of_file {
-                        file_bytes += count;
-                        file_bytes_left -= count;
-                    }
-                }
+            let left = until.saturating_sub(sending.done);
+            match push_once(fd.as_fd(), &sending.output, sending.done, left, &mut self.copy_buffer) {
+                Ok(count) => sending.done += count,
                 Err(stop) => break Err(stop),
             }
         };
-        slot.flags.clear(Flags::WRITABLE);
+        let sent = sending.done - before;
         match end {
             Ok(()) => sending.result = Some(Ok(())),
             Err(Stop::Full) => {}
@@ -105,41 +101,38 @@ impl Poll {
                 sending.result = Some(Err(error));
             }
         }
-        slot.add_file_bytes(turn, file_bytes);
+        slot.add_turn_bytes(turn, sent);
+        sent
     }
 }
 
-/// What one call has moved.
-struct Pushed {
-    count: u64,
-    of_file: bool,
-}
-
-/// One call to the kernel with what stands at `offset`.
+/// One call to the kernel with what stands at `offset`, at most `left` bytes of it. Gives the number of bytes taken.
 fn push_once(
     socket: BorrowedFd<'_>,
     output: &Output,
     offset: u64,
-    file_bytes_left: u64,
+    left: u64,
     copy_buffer: &mut Vec<u8>,
-) -> Result<Pushed, Stop> {
+) -> Result<u64, Stop> {
+    if left == 0 {
+        return Err(Stop::Share);
+    }
     if output.items().is_empty() {
         // Most answers: plain bytes. `offset` lies within them, or the caller had ended the send.
-        let count = send_bytes(socket, &output.bytes()[offset as usize..], SendFlags::empty())?;
-        return Ok(Pushed { count, of_file: false });
+        return send_bytes(socket, at_most(&output.bytes()[offset as usize..], left), SendFlags::empty());
     }
     match output.piece_at(offset) {
         Some(Piece::File(mut slice)) => {
-            if file_bytes_left == 0 {
-                return Err(Stop::Share);
-            }
             let more = slice.len < output.len() - offset;
-            slice.len = slice.len.min(file_bytes_left);
-            let count = send_slice(socket, &slice, more, copy_buffer)?;
-            Ok(Pushed { count, of_file: true })
+            slice.len = slice.len.min(left);
+            send_slice(socket, &slice, more, copy_buffer)
         }
-        _ => Ok(Pushed { count: send_gathered(socket, output, offset)?, of_file: false }),
+        _ => send_gathered(socket, output, offset, left),
     }
+}
+
+fn at_most(bytes: &[u8], left: u64) -> &[u8] {
+    &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))]
 }
 
 fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> Result<u64, Stop> {
@@ -147,15 +140,19 @@ fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> Result<
 }
 
 /// Sends the pieces in memory from `offset` to the next file, held back for what follows them.
-fn send_gathered(socket: BorrowedFd<'_>, output: &Output, offset: u64) -> Result<u64, Stop> {
+fn send_gathered(socket: BorrowedFd<'_>, output: &Output, offset: u64, left: u64) -> Result<u64, Stop> {
     let mut slices = [IoSlice::new(&[]); GATHER_MAX];
     let mut count = 0;
     let mut len = 0;
     for piece in output.pieces(offset).take(GATHER_MAX) {
         let Piece::Bytes(bytes) = piece else { break };
+        let bytes = at_most(bytes, left - len);
         slices[count] = IoSlice::new(bytes);
         count += 1;
         len += bytes.len() as u64;
+        if len == left {
+            break;
+        }
     }
     let more = if offset + len < output.len() { socket::MORE } else { SendFlags::empty() };
     let mut nothing = SendAncillaryBuffer::default();

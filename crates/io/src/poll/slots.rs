@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use crate::Token;
-use crate::limits::FILE_BYTES_PER_TURN_MAX;
+use crate::limits::SEND_BYTES_PER_TURN_MAX;
 
 /// No index.
 pub(super) const NONE: u32 = u32::MAX;
@@ -61,24 +61,28 @@ pub(super) struct Slot {
     generation: u32,
     /// The send in flight; in a free slot the next free one.
     pub(super) send: u32,
-    /// Bytes of files sent in `turn`.
-    file_bytes: u32,
+    /// Bytes handed to the kernel in `turn`.
+    turn_bytes: u32,
     turn: u16,
     pub(super) flags: Flags,
 }
 
 impl Slot {
-    /// How much of a file may still be sent in this turn.
-    pub(super) fn file_bytes_left(&self, turn: u16) -> u64 {
-        let sent = if self.turn == turn { u64::from(self.file_bytes) } else { 0 };
-        FILE_BYTES_PER_TURN_MAX.saturating_sub(sent)
+    /// How much was sent in this turn.
+    pub(super) fn turn_bytes(&self, turn: u16) -> u64 {
+        if self.turn == turn { u64::from(self.turn_bytes) } else { 0 }
     }
 
-    /// Notes that `count` bytes of a file were sent.
-    pub(super) fn add_file_bytes(&mut self, turn: u16, count: u64) {
-        let before = FILE_BYTES_PER_TURN_MAX - self.file_bytes_left(turn);
+    /// How much may still be sent in this turn.
+    pub(super) fn turn_bytes_left(&self, turn: u16) -> u64 {
+        SEND_BYTES_PER_TURN_MAX.saturating_sub(self.turn_bytes(turn))
+    }
+
+    /// Notes that `count` bytes were sent.
+    pub(super) fn add_turn_bytes(&mut self, turn: u16, count: u64) {
+        let before = self.turn_bytes(turn);
         self.turn = turn;
-        self.file_bytes = u32::try_from(before + count).unwrap_or(u32::MAX);
+        self.turn_bytes = u32::try_from(before + count).unwrap_or(u32::MAX);
     }
 }
 
@@ -161,7 +165,7 @@ impl Slots {
 
 impl Slot {
     fn empty() -> Self {
-        Self { fd: None, generation: 0, send: NONE, file_bytes: 0, turn: 0, flags: Flags::default() }
+        Self { fd: None, generation: 0, send: NONE, turn_bytes: 0, turn: 0, flags: Flags::default() }
     }
 }
 
@@ -195,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn file_bytes_are_counted_by_the_turn() {
+    fn turn_bytes_are_counted_by_the_turn() {
         let mut slot = Slot::empty();
-        slot.add_file_bytes(1, 1000);
-        slot.add_file_bytes(1, 24);
-        assert_eq!(slot.file_bytes_left(1), FILE_BYTES_PER_TURN_MAX - 1024);
-        assert_eq!(slot.file_bytes_left(2), FILE_BYTES_PER_TURN_MAX);
-        slot.add_file_bytes(2, FILE_BYTES_PER_TURN_MAX);
-        assert_eq!(slot.file_bytes_left(2), 0);
+        slot.add_turn_bytes(1, 1000);
+        slot.add_turn_bytes(1, 24);
+        assert_eq!(slot.turn_bytes_left(1), SEND_BYTES_PER_TURN_MAX - 1024);
+        assert_eq!(slot.turn_bytes_left(2), SEND_BYTES_PER_TURN_MAX);
+        slot.add_turn_bytes(2, SEND_BYTES_PER_TURN_MAX);
+        assert_eq!(slot.turn_bytes_left(2), 0);
     }
 }

@@ -78,17 +78,6 @@ pub(super) fn reset_on_close(socket: impl AsFd) {
     let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
 
-/// Makes the accept queue as short as the kernel lets it, so that it can be emptied under load.
-#[cfg(target_os = "linux")]
-pub(super) fn shrink_queue(listener: impl AsFd) {
-    // A refusal leaves the queue as it is: emptying it takes more turns.
-    let _ = rustix::net::listen(listener, 0);
-}
-
-/// A backlog of 0 means the longest one to some of these systems.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn shrink_queue(_listener: impl AsFd) {}
-
 /// What mio waits with.
 #[cfg(target_os = "linux")]
 pub const NAME: &str = "epoll";

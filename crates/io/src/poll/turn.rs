@@ -9,6 +9,7 @@ use mio::event::Event as Readiness;
 use super::slots::{Flags, NONE, Slot, Slots};
 use super::wake::{GENERATION_MASK, Source, source};
 use super::{Poll, slots};
+use crate::limits::{EVENTS_PER_WAIT_MAX, SEND_BYTES_PER_TURN_ALL_MAX};
 use crate::{Event, Token, os};
 
 /// The clock as of the last `wait`.
@@ -41,11 +42,13 @@ pub(super) enum Completion {
 
 /// What is left to do in this turn and the next.
 ///
-/// `ready` holds a connection at most once ([`Flags::QUEUED`]); the completions at most a `Sent` and a `Closed` each.
+/// `ready` and `passed_over` hold a connection at most once ([`Flags::QUEUED`]); the completions at most a `Sent` and a `Closed` each.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// Connections to be served; the first is the one being served.
     ready: VecDeque<Token>,
+    /// Connections whose send found the turn's bytes used up by others: the first ones of the next turn.
+    passed_over: VecDeque<Token>,
     /// How many of `ready` belong to this turn. What is appended meanwhile belongs to the next.
     this_turn: usize,
     /// How often the first of `ready` has been read in this turn.
@@ -57,6 +60,10 @@ pub(super) struct Queue {
     /// Whether the event given last was a `Sent`.
     after_sent: bool,
     woken: bool,
+    /// Whether the kernel may have had more events than the last wait took.
+    pub(super) has_more: bool,
+    /// Bytes that sends going on in this turn may still hand over, all connections together.
+    pub(super) send_bytes_left: u64,
     /// Number of the turn, wrapping.
     pub(super) turn: u16,
 }
@@ -98,14 +105,22 @@ impl Queue {
     }
 
     fn is_empty(&self) -> bool {
-        self.ready.is_empty() && self.completions.is_empty() && self.deferred.is_empty() && !self.woken
+        self.ready.is_empty()
+            && self.passed_over.is_empty()
+            && self.completions.is_empty()
+            && self.deferred.is_empty()
+            && !self.woken
     }
 
     fn begin_turn(&mut self) {
         self.turn = self.turn.wrapping_add(1);
         self.completions.append(&mut self.deferred);
+        self.passed_over.append(&mut self.ready);
+        std::mem::swap(&mut self.passed_over, &mut self.ready);
         self.after_sent = false;
         self.recvs = 0;
+        self.has_more = false;
+        self.send_bytes_left = SEND_BYTES_PER_TURN_ALL_MAX;
     }
 
     /// The connection that is to be served now.
@@ -120,7 +135,11 @@ impl Queue {
         self.recvs = 0;
         if let Some(slot) = slots.open_mut(token) {
             slot.flags.clear(Flags::QUEUED);
-            if slot.flags.wants_service() {
+            if self.send_bytes_left == 0 && slot.flags.has(Flags::WRITABLE) && slot.turn_bytes(self.turn) == 0
+            {
+                slot.flags.set(Flags::QUEUED);
+                self.passed_over.push_back(token);
+            } else if slot.flags.wants_service() {
                 self.enqueue(token, &mut slot.flags);
             }
         }
@@ -141,7 +160,9 @@ impl Poll {
         self.queue.begin_turn();
         self.listeners.begin_turn();
         let Self { events, queue, slots, listeners, .. } = self;
+        let mut taken = 0;
         for event in events.iter() {
+            taken += 1;
             match source(event.token()) {
                 Source::Waker => queue.woken = true,
                 Source::Listener(id) => listeners.mark_ready(id),
@@ -156,6 +177,7 @@ impl Poll {
                 }
             }
         }
+        queue.has_more = taken == EVENTS_PER_WAIT_MAX;
         queue.this_turn = queue.ready.len();
         Ok(())
     }
@@ -195,6 +217,8 @@ impl Poll {
                 if let Some(slot) = self.slots.open_mut(token) {
                     slot.send = slots::NONE;
                     slot.flags.clear(Flags::SENT_DEFERRED);
+                    // Noted between the end of the send and this moment: there is nothing left to go on with.
+                    slot.flags.clear(Flags::WRITABLE);
                 }
                 let (output, result) = self.sends.remove(send);
                 Event::Sent { token, output, result }

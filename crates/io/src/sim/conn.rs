@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::trace::OperationKind;
 use super::wire::Wire;
-use crate::limits::{FILE_BYTES_PER_TURN_MAX, RECV_AFTER_PAUSE_MAX, RECVS_PER_TURN_MAX};
+use crate::limits::{RECV_AFTER_PAUSE_MAX, RECVS_PER_TURN_MAX, SEND_BYTES_PER_TURN_MAX};
 use crate::{Output, SendError, Token};
 
 /// Outputs given back for one connection in one turn, before the others get theirs.
@@ -121,6 +121,6 @@ impl Conn {
 
     /// Bytes of files that clause S5 still allows in this turn.
     pub(super) const fn file_bytes_left(&self) -> u64 {
-        FILE_BYTES_PER_TURN_MAX - self.used.file_bytes
+        SEND_BYTES_PER_TURN_MAX - self.used.file_bytes
     }
 }

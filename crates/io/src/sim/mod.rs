@@ -105,6 +105,11 @@ impl Driver for Sim {
         Ok(())
     }
 
+    /// The simulated kernel always tells everything at once.
+    fn has_more(&self) -> bool {
+        false
+    }
+
     fn next(&mut self) -> Option<Event> {
         self.lent.clear();
         self.kernel.borrow_mut().next(&mut self.lent)

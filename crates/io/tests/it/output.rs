@@ -83,29 +83,6 @@ fn every_offset_of_random_outputs() {
 }
 
 #[test]
-fn truncate_goes_back_to_the_mark() {
-    let contents = pattern(FILE_BYTES, 2);
-    let file = file_of(&contents);
-    for seed in 0..300 {
-        let mut dice = Dice(seed);
-        let mut both = Both::default();
-        for _ in 0..dice.below(6) {
-            both.append(&mut dice, &file, &contents);
-        }
-        let mark = both.output.mark();
-        let len = both.model.len();
-        for _ in 0..dice.below(6) {
-            both.append(&mut dice, &file, &contents);
-        }
-        both.output.truncate(mark);
-        both.model.truncate(len);
-        both.check();
-        both.append(&mut dice, &file, &contents);
-        both.check();
-    }
-}
-
-#[test]
 fn clear_lets_go_and_keeps_a_bounded_memory() {
     let block: Rc<std::sync::Arc<[u8]>> = Rc::new(vec![1; 10].into());
     let mut output = Output::new();

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use shearwater_io::listen::{ListenOptions, bind};
 use shearwater_io::poll::{Poll, PollOptions};
-use shearwater_io::{AcceptError, Driver, Event};
+use shearwater_io::{AcceptError, Driver, Event, Output};
 use socket2::SockRef;
 
 use crate::contract::harness::{Harness, Setup};
@@ -160,6 +160,37 @@ fn a_reset_that_a_send_meets_first_is_no_fin() {
     world.recv_resume(token);
     world.until("receiving ends", |world| world.page(token).ended.is_some());
     assert_eq!(world.page(token).ended, Some(Ended::Broken));
+}
+
+/// T2, S5: what one turn can't serve is served in the next, not after the others have all they want.
+#[test]
+fn downloads_get_on_side_by_side() {
+    const DOWNLOADS: usize = 40;
+    const FILE: u64 = 6_000_000;
+    let file = file_of(&pattern(FILE as usize, 3));
+    let mut world = PollWorld::new();
+    let downloads: Vec<_> = (0..DOWNLOADS).map(|_| world.connect()).collect();
+    for (_, token) in &downloads {
+        let mut output = Output::new();
+        output.push(file_item(&file, 0, FILE));
+        world.send(*token, output);
+    }
+    let mut got = vec![0; DOWNLOADS];
+    let mut chunk = Vec::new();
+    for _ in 0..10_000 {
+        for ((peer, _), got) in downloads.iter().zip(&mut got) {
+            chunk.clear();
+            world.harness.read(*peer, usize::MAX, &mut chunk);
+            *got += chunk.len() as u64;
+        }
+        if got.contains(&FILE) {
+            break;
+        }
+        world.turn(5);
+    }
+    assert!(got.contains(&FILE), "the first has all of it");
+    let behind = got.iter().filter(|got| **got < FILE / 4).count();
+    assert_eq!(behind, 0, "and none has been left behind: {got:?}");
 }
 
 #[test]

@@ -84,6 +84,13 @@ fn a_refused_method_and_options_name_those_allowed() {
 }
 
 #[test]
+fn options_of_the_server_as_a_whole_is_answered() {
+    let served = Served::app(app());
+    let answer = served.connect().request("OPTIONS", "*", &[]);
+    assert_eq!((answer.status, answer.field("Content-Length")), (204, None));
+}
+
+#[test]
 fn no_method_is_named_twice_in_allow() {
     let mut app = App::new();
     for method in [Method::Options, Method::Get] {

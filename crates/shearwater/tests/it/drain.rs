@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use shearwater::{App, Request, Response, Timeouts};
+use shearwater::{App, Error, Request, Response, Timeouts};
 
 use crate::client::Client;
 use crate::served::{Served, here};
@@ -113,7 +113,6 @@ fn a_drain_answers_busy_and_queued_connections() {
 }
 
 #[test]
-#[ignore = "known fault: a drain answers only the first of the pipelined requests that it finds"]
 fn a_drain_answers_every_pipelined_request_that_was_received() {
     let (app, hold) = held_app();
     let served = Served::of(here().timeouts(Timeouts { drain_idle_ms: 1, ..Timeouts::default() }), app);
@@ -179,6 +178,22 @@ fn a_drain_ends_at_its_deadline() {
     served.control.drain(1);
     assert_eq!(served.wait().connections_closed, 1);
     assert!(stuck.rest().len() < LARGE.len());
+}
+
+#[test]
+fn a_handler_that_does_not_return_is_told_and_does_not_hold_up_the_end() {
+    let (app, hold) = held_app();
+    let running = here().start_app(app).expect("starts");
+    let (address, control) = (running.address(), running.control());
+    let mut busy = Client::connect(address);
+    busy.ask("GET", "/wait", &[]);
+    hold.is_entered();
+    control.drain(1);
+    let error = running.wait().expect_err("a worker is stuck");
+    assert!(matches!(&error, Error::Failed(failure) if failure.worker == 0), "{error:?}");
+    assert!(error.to_string().contains("handler"), "{error}");
+    hold.release();
+    assert_eq!(busy.answer("GET").text(), "waited");
 }
 
 #[test]

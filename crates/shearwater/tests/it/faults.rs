@@ -85,14 +85,13 @@ fn a_field_that_is_the_servers_own_or_malformed_is_a_500() {
         "CONNECTION=close",
         "Date=now",
         "X-Split=a%0d%0aSet-Cookie:b",
-        "X-Bare=a\u{7f}b",
         "X(=a",
         "=a",
     ];
-    for field in bad.iter().filter(|field| field.bytes().all(|byte| (0x21..0x7f).contains(&byte))) {
+    for field in bad {
         fails(&mut served.connect(), &format!("/field?{field}"));
     }
     let mut client = served.connect();
     assert_eq!(client.request("GET", "/field?X-Good=a", &[]).field("X-Good"), Some("a"));
-    assert_eq!(served.stop().handler_errors, bad.len() as u64 - 1);
+    assert_eq!(served.stop().handler_errors, bad.len() as u64);
 }

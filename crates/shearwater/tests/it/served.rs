@@ -11,6 +11,7 @@ use crate::client::Client;
 pub(crate) struct Served {
     running: Option<Running>,
     pub(crate) address: SocketAddr,
+    pub(crate) driver: &'static str,
     pub(crate) control: Arc<Control>,
 }
 
@@ -26,7 +27,12 @@ impl Served {
     }
 
     pub(crate) fn running(running: Running) -> Self {
-        Self { address: running.address(), control: running.control(), running: Some(running) }
+        Self {
+            address: running.address(),
+            driver: running.acceptance().driver,
+            control: running.control(),
+            running: Some(running),
+        }
     }
 
     pub(crate) fn connect(&self) -> Client {

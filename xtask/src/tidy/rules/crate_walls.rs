@@ -31,7 +31,7 @@ const ROOMS: &[Room] = &[
         may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "signal-hook"],
     },
     Room { folder: "files", may_use: &["shearwater", "shearwater-io", "httpdate"] },
-    Room { folder: "cli", may_use: &["shearwater", "shearwater-files", "clap"] },
+    Room { folder: "cli", may_use: &["shearwater", "shearwater-files", "clap", "mimalloc"] },
 ];
 
 /// Other people's frameworks: one crate alone may know them, so that the engine stays free of their types.

@@ -149,11 +149,8 @@ pub(crate) fn drained_in_the_middle() -> Conversation {
     conversation.add(vec![Unit::get(1)], &[Step::SendAll], End::Silence);
     conversation.add(vec![Unit::get(2), Unit::get(3)], &[Step::Send(60)], End::Cut);
     conversation.add(vec![Unit::get(4), last(Unit::post("buffer", 5, 200))], &[Step::Send(200)], End::Cut);
-    conversation.add(
-        vec![Unit::get(6), last(Unit::get(7)), Unit::get(8)],
-        &[Step::Send(Unit::get(6).bytes.len())],
-        End::Cut,
-    );
+    let first = Unit::get(6).bytes.len();
+    conversation.add(vec![Unit::get(6), last(Unit::get(7))], &[Step::Send(first)], End::Cut);
     conversation.add(vec![Unit::big()], &[Step::StopReading(1 << 16), Step::SendAll], End::Gone);
     conversation.steps.extend([(0, Step::Settle), (0, Step::Drain(3000)), (0, Step::Settle)]);
     conversation.steps.extend([(2, Step::SendAll), (3, Step::SendAll), (0, Step::Settle)]);

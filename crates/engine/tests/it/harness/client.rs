@@ -62,7 +62,8 @@ impl Client {
 
     /// Asserts that the server has ended the connection in order: FIN, no reset.
     #[track_caller]
-    pub(crate) fn assert_closed(&self) {
+    pub(crate) fn assert_closed(&mut self) {
+        self.read();
         assert!(!self.peer.saw_reset(), "a reset");
         assert!(self.peer.saw_fin(), "no FIN");
     }
@@ -93,34 +94,39 @@ pub(crate) fn expected(units: &[Unit], sent: usize, end: End) -> Expected {
     expected
 }
 
-/// All that a client may get, which has sent the first `sent` bytes of `units` to a worker that is drained meanwhile: any
-/// number of its answers, and the last one says that it is.
+/// All that a client of a worker that is drained may get: any number of its answers, the last of which says that it is
+/// the last; behind them, that a request was too slow or unfinished.
 pub(crate) fn drained(units: &[Unit], sent: usize) -> Vec<Expected> {
     let mut answered = Expected::default();
-    let mut allowed = vec![answered.clone()];
+    let mut allowed = Vec::new();
     let mut left = sent;
     for unit in units {
         if unit.goes_on_at.is_some_and(|at| left >= at) {
+            allowed.extend(with_tails(&answered));
             answered.push_go_on();
-            allowed.push(answered.clone());
         }
+        allowed.extend(with_tails(&answered));
         if left < unit.decided_at {
-            for tail in [Answer::timeout(), Answer::incomplete()] {
-                let mut cut = answered.clone();
-                cut.push(&tail);
-                allowed.push(cut);
-            }
-            break;
+            return allowed;
         }
         let mut last = answered.clone();
         last.push(&unit.answer.clone().last());
         allowed.push(last);
         answered.push(&unit.answer);
-        allowed.push(answered.clone());
         if unit.is_last {
-            break;
+            return allowed;
         }
         left -= unit.bytes.len();
     }
+    allowed.extend(with_tails(&answered));
     allowed
+}
+
+fn with_tails(answered: &Expected) -> [Expected; 3] {
+    let with = |tail: &Answer| {
+        let mut expected = answered.clone();
+        expected.push(tail);
+        expected
+    };
+    [answered.clone(), with(&Answer::timeout()), with(&Answer::incomplete())]
 }

@@ -8,7 +8,7 @@ pub(crate) mod dice;
 pub(crate) mod unit;
 pub(crate) mod world;
 
-pub(crate) use answer::{Answer, Expected, Verdict};
+pub(crate) use answer::{Answer, Expected};
 pub(crate) use client::{Client, End};
 pub(crate) use conversation::{Conversation, Step};
 pub(crate) use unit::Unit;

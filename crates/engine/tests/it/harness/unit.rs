@@ -1,12 +1,17 @@
 //! A request as bytes, with the answer that it has to get: the words of a conversation.
 
+use std::fmt;
+
 use shearwater_engine::http1::Reject;
 
 use super::answer::Answer;
 use super::app;
 
+/// How much of a request is shown.
+const SHOWN_BYTES: usize = 120;
+
 /// One request and its answer.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Unit {
     pub(crate) bytes: Vec<u8>,
     pub(crate) answer: Answer,
@@ -16,6 +21,13 @@ pub(crate) struct Unit {
     pub(crate) is_last: bool,
     /// A client that has sent so many bytes, and waits then, gets a `100 Continue`.
     pub(crate) goes_on_at: Option<usize>,
+}
+
+impl fmt::Debug for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = String::from_utf8_lossy(&self.bytes[..self.bytes.len().min(SHOWN_BYTES)]);
+        write!(f, "{} bytes {text:?} -> {}", self.bytes.len(), self.answer.status)
+    }
 }
 
 impl Unit {

@@ -132,6 +132,11 @@ impl World {
         assert_eq!(totals.connections_accepted, totals.connections_closed, "connections opened and closed");
     }
 
+    /// Connections, blocks and timers.
+    pub(crate) fn in_use(&self) -> (usize, usize, usize) {
+        self.worker.in_use()
+    }
+
     pub(crate) fn totals(&self) -> Totals {
         self.control.totals()
     }

@@ -56,10 +56,12 @@ fn hold(next: &AtomicU64, seeds: u64, failed: &Mutex<Option<u64>>) {
     }
 }
 
-/// Holds one conversation, twice, and shows it.
+/// Shows one conversation and holds it, twice.
 fn replay(seed: u64) {
     let conversation = random::conversation(seed);
-    println!("seed {seed}: {conversation:#?}");
+    println!("seed {seed}: {:#?}\nrequests: {:#?}", conversation.setting, conversation.clients);
+    conversation.steps.iter().for_each(|(client, step)| println!("client {client}: {step:?}"));
+    println!("ends: {:?}, {:?}", conversation.ends, conversation.trouble);
     let fingerprint = conversation.run().net.fingerprint();
     let world = conversation.run();
     for operation in world.net.trace() {

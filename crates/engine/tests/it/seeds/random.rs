@@ -16,7 +16,10 @@ const REQUESTS_MAX: usize = 8;
 pub(crate) fn conversation(seed: u64) -> Conversation {
     let mut dice = Dice::new(seed);
     let setting = setting(seed, &mut dice);
-    let trouble = if setting.sim.resets > 0.0 { Trouble::Resets(CLIENTS_MAX) } else { Trouble::None };
+    let drained_after = dice.once_in(8).then(|| dice.below(40));
+    // Who speaks after a drain has closed the connection meets a reset.
+    let has_resets = setting.sim.resets > 0.0 || drained_after.is_some();
+    let trouble = if has_resets { Trouble::Resets(CLIENTS_MAX) } else { Trouble::None };
     let mut conversation = Conversation { setting: setting.clone(), trouble, ..Conversation::default() };
     let mut plans = Vec::new();
     for client in 0..=dice.below(CLIENTS_MAX) {
@@ -27,7 +30,6 @@ pub(crate) fn conversation(seed: u64) -> Conversation {
         conversation.ends.push(end);
         plans.push(plan.into_iter());
     }
-    let drained_after = dice.once_in(8).then(|| dice.below(40));
     while !plans.iter().all(|plan| plan.len() == 0) {
         let number = dice.below(plans.len());
         conversation.steps.extend(plans[number].next().map(|step| (number, step)));

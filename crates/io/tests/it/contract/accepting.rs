@@ -114,6 +114,18 @@ pub(crate) fn a4_stop_empties_the_queue_then_closes<H: Harness>() {
     assert_eq!(world.count(|note| *note == Note::AcceptStopped), 1);
 }
 
+pub(crate) fn a4_stop_takes_what_came_after_the_wait<H: Harness>() {
+    let mut world = World::<H>::new();
+    world.wait(0);
+    for _ in 0..5 {
+        world.harness.connect(0);
+    }
+    world.driver().accept_stop();
+    world.rest_of_turn();
+    world.until("accepting has stopped", |world| world.notes.contains(&Note::AcceptStopped));
+    assert_eq!(world.accepted.len(), 5, "the queue comes first");
+}
+
 pub(crate) fn a4_stop_of_an_empty_queue<H: Harness>() {
     let mut world = World::<H>::new();
     world.driver().accept_pause();

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater_io::limits::FILE_BYTES_PER_TURN_MAX;
+use shearwater_io::limits::SEND_BYTES_PER_TURN_MAX;
 use shearwater_io::{Driver, Item, Output, Shared};
 
 use super::harness::Harness;
@@ -124,14 +124,14 @@ pub(crate) fn s5_a_file_is_sent_in_shares<H: Harness>() {
     let mut turns = 0;
     while world.is_sending(token) {
         let progress = world.driver().send_progress(token);
-        assert!(progress - before <= FILE_BYTES_PER_TURN_MAX, "{before} to {progress} in one turn");
+        assert!(progress - before <= SEND_BYTES_PER_TURN_MAX, "{before} to {progress} in one turn");
         before = progress;
         world.harness.read(peer, usize::MAX, &mut got);
         world.turn(5);
         turns += 1;
         assert!(turns < 50_000, "{progress} bytes sent");
     }
-    assert!(turns as u64 >= contents.len() as u64 / FILE_BYTES_PER_TURN_MAX);
+    assert!(turns as u64 >= contents.len() as u64 / SEND_BYTES_PER_TURN_MAX);
     let left = contents.len() - got.len();
     got.extend(world.peer_gets(peer, left));
     assert!(got == contents);
@@ -172,7 +172,7 @@ pub(crate) fn s5_files_sent_one_after_the_other_share_the_turn<H: Harness>() {
             }
         }
         let taken = sent + world.driver().send_progress(token);
-        assert!(taken - before <= FILE_BYTES_PER_TURN_MAX, "{} in one turn", taken - before);
+        assert!(taken - before <= SEND_BYTES_PER_TURN_MAX, "{} in one turn", taken - before);
         before = taken;
         world.harness.read(peer, usize::MAX, &mut got);
     }

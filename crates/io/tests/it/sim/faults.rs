@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::rc::Rc;
 
-use shearwater_io::limits::{ACCEPTS_PER_TURN_MAX, FILE_BYTES_PER_TURN_MAX, RECV_AFTER_PAUSE_MAX};
+use shearwater_io::limits::{ACCEPTS_PER_TURN_MAX, RECV_AFTER_PAUSE_MAX, SEND_BYTES_PER_TURN_MAX};
 use shearwater_io::sim::{Fault, Sim, SimOptions};
 use shearwater_io::{AcceptError, CloseKind, Driver, Event, FileSlice, Item, Output, SendError, Shared};
 
@@ -144,7 +144,7 @@ fn accepting_fails_by_order_and_at_the_limit() {
 #[test]
 fn files_are_read_within_the_turn_s_bound() {
     let path = std::env::temp_dir().join(format!("shearwater-sim-{}", std::process::id()));
-    let len = FILE_BYTES_PER_TURN_MAX + 100_000;
+    let len = SEND_BYTES_PER_TURN_MAX + 100_000;
     let content = pattern(len as usize);
     let mut file = std::fs::File::options()
         .read(true)
@@ -165,7 +165,7 @@ fn files_are_read_within_the_turn_s_bound() {
     whole.push(slice(len - 10));
     whole.push(Item::Shared(Shared::Static(b"tail")));
     sim.send(token, whole);
-    assert_eq!(sim.send_progress(token), 4 + FILE_BYTES_PER_TURN_MAX);
+    assert_eq!(sim.send_progress(token), 4 + SEND_BYTES_PER_TURN_MAX);
     assert!(matches!(turns(&mut sim)[..], [Event::Sent { result: Ok(()), .. }]));
     assert_eq!(peer.read(), [b"head", &content[10..], b"tail"].concat());
 

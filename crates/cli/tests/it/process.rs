@@ -1,0 +1,139 @@
+//! The program as a process: started, waited for, and never left behind.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::client::Client;
+
+/// A safety net for a program that does not end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The program, to be started in `folder`.
+pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shearwater"));
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.env_remove("NO_COLOR");
+    command
+}
+
+/// Runs the program to its end, which must come by itself.
+pub(crate) fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = wait(program(folder, arguments).spawn().expect("it starts"));
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (status.code().expect("no signal has ended it"), text(stdout), text(stderr))
+}
+
+/// Waits for a process, but not for ever.
+fn wait(child: Child) -> Output {
+    let pid = Pid::from_child(&child);
+    let (ended, has_ended) = sync_channel(1);
+    let waiting = std::thread::spawn(move || {
+        let output = child.wait_with_output().expect("it can be waited for");
+        // Nobody listens any more only if it took too long.
+        ended.send(()).ok();
+        output
+    });
+    if has_ended.recv_timeout(PATIENCE).is_err() {
+        kill_process(pid, Signal::KILL).ok();
+        panic!("the program did not end: {:?}", waiting.join());
+    }
+    waiting.join().expect("it was waited for")
+}
+
+/// The program while it serves. Killed when dropped.
+pub(crate) struct Serving {
+    child: Option<Child>,
+    stdout: Option<BufReader<ChildStdout>>,
+    /// What it said at its start.
+    pub(crate) banner: String,
+}
+
+impl Serving {
+    /// Starts it on a free port and waits until it has said where it listens.
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
+        Self::of(program(folder, arguments).args(["--listen", "127.0.0.1:0"]))
+    }
+
+    /// Starts it just so.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut child = command.spawn().expect("it starts");
+        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut serving = Self { child: Some(child), stdout: None, banner: String::new() };
+        while !serving.banner.ends_with("\n\n") {
+            let count = stdout.read_line(&mut serving.banner).expect("UTF-8");
+            if count == 0 {
+                let output = wait(serving.child.take().expect("it was started"));
+                panic!("it ended at its start: {} {output:?}", serving.banner);
+            }
+        }
+        serving.stdout = Some(stdout);
+        serving
+    }
+
+    /// Waits until one that can't say so listens at `address`.
+    pub(crate) fn silent(child: Child, address: SocketAddr) -> Self {
+        let serving = Self { child: Some(child), stdout: None, banner: format!("URL http://{address}/\n\n") };
+        let begun = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "it does not listen");
+            std::thread::yield_now();
+        }
+        serving
+    }
+
+    /// What a line of the start block says.
+    pub(crate) fn line(&self, name: &str) -> Option<&str> {
+        let lines = self.banner.lines().filter_map(|line| line.trim_start().split_once(' '));
+        lines.into_iter().find(|(given, _)| *given == name).map(|(_, value)| value.trim())
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        let url = self.line("URL").expect("a URL");
+        let authority = url.strip_prefix("http://").and_then(|url| url.strip_suffix('/')).expect(url);
+        authority.parse().expect("an address and a port")
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(self.address())
+    }
+
+    /// Closes this end of its standard output.
+    pub(crate) fn close_stdout(&mut self) {
+        self.stdout = None;
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(self.child.as_ref().expect("it serves")), signal).expect("signalled");
+    }
+
+    /// Waits for its end: exit code, what it said after the start block, standard error. No code: a signal's doing.
+    pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
+        let output = wait(self.child.take().expect("it serves"));
+        let mut farewell = String::new();
+        if let Some(stdout) = &mut self.stdout {
+            stdout.read_to_string(&mut farewell).expect("UTF-8");
+        }
+        (output.status.code(), farewell, String::from_utf8(output.stderr).expect("UTF-8"))
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended by itself.
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Ending by signals: the first drains, the second ends at once.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::client::Client;
+use crate::folder::Temporary;
+use crate::process::Serving;
+
+/// More than the sockets between the program and a client that does not read can hold.
+const LARGE_BYTES: usize = 64 * 1024 * 1024;
+
+/// Tries until the program listens no more: then the signal has arrived.
+fn until_refused(address: SocketAddr) {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) {
+        match TcpStream::connect(address) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => return,
+            _ => std::thread::yield_now(),
+        }
+    }
+    panic!("it still listens");
+}
+
+/// A program with a client that has begun a download and does not read on.
+fn downloading(arguments: &[&str]) -> (Temporary, Serving, Client) {
+    let folder = Temporary::new();
+    folder.file("public/large.bin", vec![b'x'; LARGE_BYTES]);
+    let serving = Serving::start(folder.path(), arguments);
+    let mut client = serving.connect();
+    let head = client.ask("GET", "/large.bin", &[]).head();
+    assert_eq!(head.field("Content-Length"), Some(LARGE_BYTES.to_string().as_str()));
+    (folder, serving, client)
+}
+
+/// Standard error has a line for each of these, and no other.
+#[track_caller]
+fn said(stderr: &str, expected: &[&str]) {
+    let lines: Vec<_> = stderr.lines().collect();
+    assert_eq!(lines.len(), expected.len(), "{stderr}");
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.starts_with(&format!("shearwater: {expected}")), "{stderr}");
+    }
+}
+
+#[test]
+fn a_signal_ends_it_well_with_a_summary() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let folder = Temporary::new();
+        folder.file("public/f.txt", "content");
+        let serving = Serving::start(folder.path(), &["--workers", "2"]);
+        for _ in 0..3 {
+            let mut client = serving.connect();
+            assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
+            assert_eq!(client.request("GET", "/none", &[]).status, 404);
+        }
+        let mut bad = serving.connect();
+        bad.send("GET / HTTP/1.1\r\n\r\n").end_sending();
+        assert_eq!(bad.answer("GET").status, 400);
+        bad.is_ended();
+        serving.signal(signal);
+        let (code, farewell, stderr) = serving.end();
+        assert_eq!(code, Some(0));
+        assert_eq!(farewell, "Ended: 6 requests answered and 1 refused on 4 connections.\n");
+        said(&stderr, &["answering what has been received, up to 30 s"]);
+    }
+}
+
+#[test]
+fn a_signal_right_after_the_start_ends_it_well() {
+    let folder = Temporary::new();
+    for _ in 0..20 {
+        let serving = Serving::start(folder.path(), &[]);
+        serving.signal(Signal::TERM);
+        let (code, farewell, _) = serving.end();
+        assert_eq!(code, Some(0));
+        assert!(farewell.starts_with("Ended: 0 requests"), "{farewell:?}");
+    }
+}
+
+#[test]
+fn a_download_under_way_is_finished() {
+    let (_folder, serving, mut client) = downloading(&[]);
+    serving.signal(Signal::TERM);
+    until_refused(serving.address());
+    assert_eq!(client.rest().len(), LARGE_BYTES);
+    drop(client);
+    assert_eq!(serving.end().0, Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    for second in [Signal::TERM, Signal::INT] {
+        let (_folder, serving, mut client) = downloading(&["--drain", "1000000"]);
+        serving.signal(Signal::TERM);
+        until_refused(serving.address());
+        serving.signal(second);
+        let (code, farewell, stderr) = serving.end();
+        assert_eq!(code, Some(0));
+        // That it ends at once may come too late to be said.
+        let first = stderr.split_inclusive('\n').next().unwrap_or("");
+        said(first, &["answering what has been received, up to 1000000 s"]);
+        assert_eq!(farewell.lines().count(), 1, "{farewell}");
+        assert!(client.rest().len() < LARGE_BYTES);
+    }
+}
+
+#[test]
+fn ending_takes_no_longer_than_it_may() {
+    let (_folder, serving, mut client) = downloading(&["--drain", "1"]);
+    let begun = Instant::now();
+    serving.signal(Signal::TERM);
+    let (code, _, stderr) = serving.end();
+    assert_eq!(code, Some(0));
+    said(&stderr, &["answering what has been received, up to 1 s"]);
+    assert!(begun.elapsed() >= Duration::from_secs(1), "it was cut off too early: {:?}", begun.elapsed());
+    assert!(client.rest().len() < LARGE_BYTES);
+}
+
+#[test]
+fn no_time_to_end_is_no_time() {
+    let (_folder, serving, mut client) = downloading(&["--drain", "0"]);
+    serving.signal(Signal::INT);
+    assert_eq!(serving.end().0, Some(0));
+    assert!(client.rest().len() < LARGE_BYTES);
+}

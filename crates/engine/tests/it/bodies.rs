@@ -1,0 +1,169 @@
+//! Bodies: where they go, what refuses them, and what a handler that panics in the middle costs.
+
+use crate::harness::app::{self, REFUSED_AT, text_of};
+use crate::harness::unit::head;
+use crate::harness::{Answer, Unit, World};
+
+fn ok(method: &str, target: &str, body: &[u8]) -> Answer {
+    Answer::text("200 OK", text_of(method, target, body))
+}
+
+/// What a client gets that sends these pieces, each seen by the worker before the next.
+#[track_caller]
+fn said(world: &mut World, pieces: &[&[u8]], answers: &[Answer]) {
+    let mut client = world.connect();
+    for piece in pieces {
+        client.send(piece);
+        world.settle();
+    }
+    client.assert_got(answers);
+    client.peer.finish();
+    world.end();
+}
+
+#[test]
+fn an_empty_body_is_answered_at_once() {
+    let mut world = World::default();
+    for route in ["plain", "buffer", "sink"] {
+        let unit = Unit::post(route, 1, 0);
+        said(&mut world, &[&unit.bytes], &[unit.answer]);
+        let unit = Unit::post_chunked(route, 2, 0, 1);
+        said(&mut world, &[&unit.bytes], &[unit.answer]);
+    }
+    assert_eq!(world.totals().requests, 6);
+}
+
+#[test]
+fn an_empty_body_that_expects_is_told_to_go_on_or_answered() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.send(head("POST", "/sink/1", "Expect: 100-continue\r\nContent-Length: 0\r\n"));
+    world.settle();
+    let got = String::from_utf8_lossy(client.read()).into_owned();
+    let last = got.strip_prefix("HTTP/1.1 100 Continue\r\n\r\n").unwrap_or(&got);
+    assert!(last.starts_with("HTTP/1.1 200 OK\r\n"), "{got}");
+    client.peer.finish();
+    world.end();
+}
+
+#[test]
+fn a_body_that_has_begun_gets_no_100() {
+    let mut world = World::default();
+    let unit = Unit::post_expecting("buffer", 1, 40);
+    let (begun, rest) = unit.bytes.split_at(unit.bytes.len() - 20);
+    said(&mut world, &[begun, rest], &[unit.answer]);
+}
+
+#[test]
+fn http_1_0_gets_no_100() {
+    let mut world = World::default();
+    let request = "POST /buffer/1 HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
+    said(&mut world, &[request.as_bytes(), b"abc"], &[ok("POST", "/buffer/1", b"abc").last()]);
+}
+
+#[test]
+fn a_refused_body_gets_no_100() {
+    let mut world = World::default();
+    let request = head("POST", "/plain/1", "Expect: 100-continue\r\nContent-Length: 99999999999\r\n");
+    said(&mut world, &[&request], &[Answer::too_large()]);
+}
+
+#[test]
+fn a_sink_may_refuse() {
+    let mut world = World::default();
+    let refusal = Answer::refusal("422 Unprocessable Content", "The body was refused.");
+    let request = head("POST", "/sink-refuses/1", "Content-Length: 200\r\n");
+    let within = vec![b'x'; REFUSED_AT];
+    said(&mut world, &[&request, &within, b"x"], std::slice::from_ref(&refusal));
+    let whole = [&request[..], &within, &within].concat();
+    said(&mut world, &[&whole], &[refusal]);
+    assert_eq!(world.totals().requests_refused, 2);
+    assert_eq!(world.totals().requests, 0);
+}
+
+#[test]
+fn panics_cost_their_request_and_nothing_else() {
+    let mut world = World::default();
+    let mut other = world.connect();
+    let unit = Unit::post("buffer", 7, 100);
+    other.send(&unit.bytes[..90]);
+    world.settle();
+    for target in ["/sink-panics/1", "/sink-ends-in-panic/2", "/policy-panics/3", "/panic/4", "/half-panic/5"]
+    {
+        let request = head("POST", target, "Content-Length: 5\r\n");
+        said_beside(&mut world, &[&request, b"hello"], &[Answer::failed()]);
+        let whole = [&request[..], b"hello"].concat();
+        said_beside(&mut world, &[&whole, &Unit::get(1).bytes], &[Answer::failed()]);
+    }
+    other.send(&unit.bytes[90..]);
+    world.settle();
+    other.assert_got(&[unit.answer]);
+    other.peer.finish();
+    world.end();
+    assert_eq!(world.totals().handler_panics, 10);
+    assert_eq!(world.told().len(), 1, "the operator is told once");
+}
+
+/// Like [`said`], beside a connection that stays.
+#[track_caller]
+fn said_beside(world: &mut World, pieces: &[&[u8]], answers: &[Answer]) {
+    let mut client = world.connect();
+    for piece in pieces {
+        client.send(piece);
+        world.settle();
+    }
+    client.assert_got(answers);
+    client.assert_closed();
+    client.peer.finish();
+    world.settle();
+}
+
+#[test]
+fn trailers_are_no_fields_and_no_request() {
+    let mut world = World::default();
+    let unit = Unit::post_chunked("buffer", 1, 10, 3);
+    said(
+        &mut world,
+        &[&[&unit.bytes[..], &Unit::get(2).bytes].concat()],
+        &[unit.answer, Unit::get(2).answer],
+    );
+}
+
+#[test]
+fn a_file_that_is_too_short_ends_the_connection() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.send([head("GET", "/short-file", ""), Unit::get(1).bytes].concat());
+    world.end();
+    let got = client.read();
+    assert!(got.ends_with(app::file_bytes()), "all that there is of it, and nothing behind it");
+    assert_eq!(world.totals().connections_broken, 0, "it is not the client's fault");
+}
+
+#[test]
+fn faulty_chunks_are_refused() {
+    let mut world = World::default();
+    let faulty = [
+        "x\r\n",
+        "-1\r\n",
+        "5 5\r\nhello\r\n",
+        "5\nhello",
+        "5\r\nhelloX",
+        "10000000000000000\r\n",
+        "0\r\n : x\r\n\r\n",
+    ];
+    for chunks in faulty {
+        let request =
+            [&head("POST", "/buffer/1", "Transfer-Encoding: chunked\r\n")[..], chunks.as_bytes()].concat();
+        let mut client = world.connect();
+        client.send(&request);
+        client.send(&Unit::get(1).bytes);
+        world.settle();
+        let got = String::from_utf8_lossy(client.read()).into_owned();
+        assert!(got.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{chunks:?}: {got}");
+        assert_eq!(got.matches("Server: shearwater\r\n").count(), 1, "{chunks:?}: {got}");
+        client.assert_closed();
+        client.peer.finish();
+    }
+    world.end();
+}

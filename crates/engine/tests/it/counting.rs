@@ -1,0 +1,115 @@
+//! Counters: they add up, and each counts what its name says.
+
+use crate::harness::app::text_of;
+use crate::harness::unit::head;
+use crate::harness::{Answer, Unit, World};
+
+#[test]
+fn nothing_has_happened_at_the_start() {
+    let world = World::default();
+    assert!(world.totals().iter().all(|(_, count)| count == 0));
+    assert_eq!(world.totals().iter().count(), 16);
+}
+
+#[test]
+fn bytes_are_those_of_the_network() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    let units = [Unit::get(1), Unit::post("buffer", 2, 5000), Unit::big(), Unit::file(), Unit::closing(3)];
+    client.send(Unit::stream(&units));
+    world.end();
+    let got = client.read().len();
+    assert_eq!(world.totals().bytes_received, client.sent as u64);
+    assert_eq!(world.totals().bytes_sent, got as u64);
+}
+
+#[test]
+fn a_send_that_broke_off_does_not_count() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.peer.set_window(100_000);
+    client.peer.set_reading(false);
+    client.send(Unit::big().bytes);
+    world.settle();
+    client.peer.reset();
+    world.end();
+    assert_eq!((world.totals().bytes_sent, world.totals().connections_broken), (0, 1));
+}
+
+#[test]
+fn every_answer_is_counted_once() {
+    let mut world = World::default();
+    let requests = [
+        Unit::get(1),
+        Unit::malformed(2),
+        Unit::panicking(3),
+        Unit::new(head("POST", "/policy-panics/4", "Content-Length: 1\r\n"), Answer::failed()),
+        Unit::new(head("GET", "/value", ""), Answer::failed()),
+        Unit::too_large(5, 1 << 30, 0),
+        Unit::post("sink", 6, 10),
+        Unit::closed_by_handler(7),
+    ];
+    for unit in &requests {
+        let mut client = world.connect();
+        client.send(&unit.bytes);
+        world.settle();
+        client.assert_got(std::slice::from_ref(&unit.answer));
+        client.peer.finish();
+        world.settle();
+    }
+    world.end();
+    let totals = world.totals();
+    assert_eq!(totals.requests + totals.requests_refused, requests.len() as u64);
+    assert_eq!((totals.requests, totals.requests_refused), (5, 3));
+    assert_eq!((totals.handler_panics, totals.handler_errors), (2, 1));
+    assert_eq!(totals.connections_broken, 0);
+}
+
+#[test]
+fn a_handler_that_refuses_is_no_refusal_of_the_servers() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    let answer = Answer::text("404 Not Found", text_of("GET", "/status?404", b""));
+    client.send(head("GET", "/status?404", ""));
+    world.settle();
+    client.assert_got(&[answer]);
+    client.peer.finish();
+    world.end();
+    assert_eq!((world.totals().requests, world.totals().requests_refused), (1, 0));
+}
+
+#[test]
+fn workers_of_one_control_are_summed() {
+    use std::sync::Arc;
+
+    use shearwater_engine::io::sim::{Sim, SimOptions};
+    use shearwater_engine::{Control, Limits, Setup, Timeouts, Worker};
+
+    use crate::harness::app::TestApp;
+
+    let (control, _notices) = Control::new();
+    let control = Arc::new(control);
+    let limits = Limits { connections_per_address_max: 1, ..Limits::default() };
+    let setup = Setup::new(0, limits, Timeouts::default(), Arc::clone(&control));
+    let mut workers = Vec::new();
+    for worker in 0..2 {
+        let sim = Sim::new(SimOptions::default());
+        let net = sim.net();
+        let mut setup = setup.clone();
+        setup.worker = worker;
+        workers.push((Worker::new(sim, TestApp, setup), net));
+    }
+    let mut resets = 0;
+    for (worker, net) in &mut workers {
+        // Both networks number their peers alike: the same address, at two workers.
+        let peer = net.connect();
+        peer.write(&Unit::get(1).bytes);
+        while net.is_ready() {
+            worker.turn().expect("the simulated driver doesn't break");
+        }
+        resets += usize::from(peer.saw_reset());
+    }
+    assert_eq!(resets, 1, "connections of an address are counted over all workers");
+    let totals = control.totals();
+    assert_eq!((totals.connections_accepted, totals.connections_refused, totals.requests), (2, 1, 1));
+}

@@ -1,0 +1,201 @@
+//! Draining and stopping: what was received is answered, and the worker ends when it has to.
+
+use shearwater_engine::io::sim::SimOptions;
+
+use crate::harness::{Answer, Client, Setting, Unit, World};
+
+/// Runs the worker until it ends of itself; gives how long that took.
+fn run(world: &mut World) -> u64 {
+    let began_ms = world.net.now_ms();
+    world.worker.run().expect("the simulated driver doesn't break");
+    world.end();
+    world.net.now_ms() - began_ms
+}
+
+fn idle_client(world: &mut World) -> Client {
+    let mut client = world.connect();
+    client.send(Unit::get(0).bytes);
+    world.settle();
+    client.assert_got(&[Unit::get(0).answer]);
+    client.got.clear();
+    client
+}
+
+#[test]
+fn a_worker_without_clients_ends_at_once() {
+    let mut world = World::default();
+    world.settle();
+    world.control.drain(60_000);
+    assert_eq!(run(&mut world), 0);
+    assert!(world.connect().peer.saw_reset(), "the listener is closed");
+}
+
+#[test]
+fn an_order_given_before_the_start_holds() {
+    let mut world = World::default();
+    world.control.drain(1000);
+    world.control.stop();
+    assert_eq!(run(&mut world), 0);
+}
+
+#[test]
+fn idle_connections_get_a_moment_and_are_closed_in_silence() {
+    let mut world = World::default();
+    let mut idle = idle_client(&mut world);
+    let mut silent = world.connect();
+    world.settle();
+    world.control.drain(60_000);
+    let took_ms = run(&mut world);
+    assert!((500..=756).contains(&took_ms), "{took_ms} ms");
+    for client in [&mut idle, &mut silent] {
+        client.assert_got(&[]);
+        client.assert_closed();
+    }
+}
+
+#[test]
+fn a_request_within_the_moment_is_answered_as_the_last() {
+    let mut world = World::default();
+    let mut client = idle_client(&mut world);
+    world.control.drain(60_000);
+    world.settle();
+    client.send(Unit::get(1).bytes);
+    world.settle();
+    client.assert_got(&[Unit::get(1).answer.last()]);
+    client.assert_closed();
+    client.peer.finish();
+    run(&mut world);
+}
+
+#[test]
+fn all_that_was_received_is_answered_and_only_the_last_says_so() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.peer.set_reading(false);
+    let units: Vec<Unit> = (0..200).map(Unit::get).collect();
+    client.send(Unit::stream(&units));
+    world.turn();
+    world.control.drain(60_000);
+    world.settle();
+    client.peer.set_reading(true);
+    world.settle();
+    let mut answers = Unit::answers(&units);
+    answers[199] = answers[199].clone().last();
+    client.assert_got(&answers);
+    client.assert_closed();
+    client.peer.finish();
+    run(&mut world);
+}
+
+#[test]
+fn a_half_received_request_is_completed() {
+    let mut world = World::default();
+    let unit = Unit::post("buffer", 1, 1000);
+    let mut head = world.connect();
+    let mut body = world.connect();
+    head.send(&unit.bytes[..10]);
+    body.send(&unit.bytes[..900]);
+    world.settle();
+    world.control.drain(60_000);
+    world.pass(5000);
+    head.send(&unit.bytes[10..]);
+    body.send(&unit.bytes[900..]);
+    world.settle();
+    for client in [&mut head, &mut body] {
+        client.assert_got(&[unit.answer.clone().last()]);
+        client.assert_closed();
+        client.peer.finish();
+    }
+    assert_eq!(run(&mut world), 0);
+}
+
+#[test]
+fn a_large_answer_under_way_has_its_time() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.peer.set_window(0);
+    client.peer.set_reading(false);
+    client.send(Unit::big().bytes);
+    world.settle();
+    world.control.drain(60_000);
+    world.pass(20_000);
+    assert!(!client.peer.saw_reset(), "no shorter write timeout than otherwise");
+    client.peer.set_window(1 << 18);
+    client.peer.set_reading(true);
+    world.settle();
+    client.assert_got(&[Answer::big()]);
+    run(&mut world);
+    client.assert_closed();
+}
+
+#[test]
+fn the_deadline_ends_everything() {
+    let mut world = World::default();
+    let unit = Unit::post("buffer", 1, 1000);
+    let mut slow = world.connect();
+    slow.peer.set_reading(false);
+    slow.send(Unit::big().bytes);
+    let mut head = world.connect();
+    let mut body = world.connect();
+    head.send(&unit.bytes[..10]);
+    body.send(&unit.bytes[..900]);
+    world.settle();
+    world.control.drain(3000);
+    let took_ms = run(&mut world);
+    assert_eq!(took_ms, 3000);
+    for client in [&mut head, &mut body] {
+        client.assert_got(&[]);
+        client.assert_closed();
+    }
+}
+
+#[test]
+fn connections_that_were_queued_are_served() {
+    let mut world = World::default();
+    world.settle();
+    let mut clients: Vec<Client> = (0..100).map(|_| world.connect()).collect();
+    clients.iter_mut().for_each(|client| client.send(Unit::get(1).bytes));
+    world.control.drain(60_000);
+    world.settle();
+    for client in &mut clients {
+        client.assert_got(&[Unit::get(1).answer.last()]);
+        client.peer.finish();
+    }
+    run(&mut world);
+}
+
+#[test]
+fn a_stop_closes_everything_now() {
+    let mut world = World::default();
+    let mut idle = idle_client(&mut world);
+    let mut slow = world.connect();
+    slow.peer.set_reading(false);
+    slow.send(Unit::big().bytes);
+    world.settle();
+    world.control.stop();
+    assert_eq!(run(&mut world), 0);
+    idle.assert_closed();
+    assert!(world.connect().peer.saw_reset());
+}
+
+#[test]
+fn a_stop_overrides_a_drain_and_not_the_other_way() {
+    let mut world = World::default();
+    let _idle = idle_client(&mut world);
+    world.control.drain(60_000);
+    world.settle();
+    world.control.stop();
+    world.control.drain(60_000);
+    assert_eq!(run(&mut world), 0);
+}
+
+#[test]
+fn who_connects_while_the_worker_ends_is_turned_away() {
+    let sim = SimOptions { delays: 1.0, delay_ms_max: 10, ..SimOptions::default() };
+    let mut world = World::new(Setting { sim, ..Setting::default() });
+    let mut clients: Vec<Client> = (0..100).map(|_| world.connect()).collect();
+    world.control.stop();
+    run(&mut world);
+    assert_eq!(world.totals().connections_accepted, 100);
+    clients.iter_mut().for_each(|client| client.assert_got(&[]));
+}

@@ -1,0 +1,291 @@
+//! Each bound of `limits.rs` is reached, and does what it says there.
+
+use shearwater_engine::Limits;
+use shearwater_engine::io::limits::RECV_AFTER_PAUSE_MAX;
+use shearwater_engine::io::sim::{OperationKind, SimOptions};
+use shearwater_engine::limits::REQUESTS_PER_TURN_MAX;
+
+use crate::harness::app::{BUFFER_BYTES_MAX, text_of};
+use crate::harness::unit::head;
+use crate::harness::{Answer, Client, Setting, Unit, World};
+
+/// The answer to one request, sent in two pieces.
+#[track_caller]
+fn gets(world: &mut World, request: &[u8], answer: &Answer) {
+    let mut client = world.connect();
+    let (first, second) = request.split_at(request.len() / 2);
+    client.send(first);
+    world.settle();
+    client.send(second);
+    world.settle();
+    client.assert_got(std::slice::from_ref(answer));
+    client.peer.finish();
+    world.end();
+}
+
+fn ok(method: &str, target: &str, body: &[u8]) -> Answer {
+    Answer::text("200 OK", text_of(method, target, body))
+}
+
+fn head_too_large() -> Answer {
+    Answer::refusal("431 Request Header Fields Too Large", "The request head is larger than the limit.")
+}
+
+#[test]
+fn head_bytes() {
+    let bare = head("GET", "/plain/1", "X: \r\n").len();
+    let mut world = World::default();
+    let of_len = |len: usize| head("GET", "/plain/1", &format!("X: {}\r\n", "x".repeat(len - bare)));
+    gets(&mut world, &of_len(65_536), &ok("GET", "/plain/1", b""));
+    gets(&mut world, &of_len(65_537), &head_too_large());
+    let mut world = World::with_limits(Limits { head_bytes_max: 200, ..Limits::default() });
+    gets(&mut world, &of_len(200), &ok("GET", "/plain/1", b""));
+    gets(&mut world, &of_len(201), &head_too_large());
+}
+
+#[test]
+fn target_bytes() {
+    let mut world = World::default();
+    let of_len = |len: usize| format!("/plain/{}", "x".repeat(len - "/plain/".len()));
+    gets(&mut world, &head("GET", &of_len(8192), ""), &ok("GET", &of_len(8192), b""));
+    let refusal = Answer::refusal("414 URI Too Long", "The request target is longer than the limit.");
+    gets(&mut world, &head("GET", &of_len(8193), ""), &refusal);
+}
+
+#[test]
+fn fields() {
+    let mut world = World::default();
+    gets(&mut world, &head("GET", "/plain/1", &"X: y\r\n".repeat(99)), &ok("GET", "/plain/1", b""));
+    let refusal =
+        Answer::refusal("431 Request Header Fields Too Large", "The request has more fields than the limit.");
+    gets(&mut world, &head("GET", "/plain/1", &"X: y\r\n".repeat(100)), &refusal);
+}
+
+#[test]
+fn body_bytes() {
+    let mut world = World::with_limits(Limits { body_bytes_max: 1000, ..Limits::default() });
+    for route in ["plain", "buffer", "sink"] {
+        for len in [999, 1000] {
+            let unit = Unit::post(route, 1, len);
+            gets(&mut world, &unit.bytes, &unit.answer);
+            let unit = Unit::post_chunked(route, 1, len, 333);
+            gets(&mut world, &unit.bytes, &unit.answer);
+        }
+        gets(&mut world, &Unit::post(route, 1, 1001).bytes, &Answer::too_large());
+        gets(&mut world, &Unit::post_chunked(route, 1, 1001, 333).bytes, &Answer::too_large());
+    }
+}
+
+#[test]
+fn a_handlers_own_bound_of_a_body() {
+    let mut world = World::default();
+    let len = BUFFER_BYTES_MAX as usize;
+    let unit = Unit::post("buffer", 1, len);
+    gets(&mut world, &unit.bytes, &unit.answer);
+    gets(&mut world, &Unit::post("buffer", 1, len + 1).bytes, &Answer::too_large());
+    gets(&mut world, &Unit::post_chunked("buffer", 1, len + 1, 5000).bytes, &Answer::too_large());
+}
+
+#[test]
+fn chunk_lines_and_trailers() {
+    let mut world = World::default();
+    let chunked = |body: &str| {
+        [&head("POST", "/plain/1", "Transfer-Encoding: chunked\r\n")[..], body.as_bytes()].concat()
+    };
+    let sentences = [
+        (
+            format!("5;{}\r\n", "x".repeat(300)),
+            "400 Bad Request",
+            "A chunk's size line is longer than the limit.",
+        ),
+        (
+            format!("0\r\nX: {}\r\n\r\n", "x".repeat(9000)),
+            "431 Request Header Fields Too Large",
+            "The trailers are larger than the limit.",
+        ),
+        (
+            format!("0\r\n{}\r\n", "X: y\r\n".repeat(33)),
+            "431 Request Header Fields Too Large",
+            "The message has more trailers than the limit.",
+        ),
+    ];
+    for (body, status, sentence) in sentences {
+        gets(&mut world, &chunked(&body), &Answer::refusal(status, sentence));
+    }
+}
+
+#[test]
+fn buffered_bytes_of_bodies() {
+    let mut world = World::with_limits(Limits { buffered_bytes_max: 50_000, ..Limits::default() });
+    let part = |world: &mut World, number| {
+        let mut client = world.connect();
+        client.send(&Unit::post("buffer", number, 30_000).bytes[..20_000]);
+        world.settle();
+        client
+    };
+    let mut first = part(&mut world, 1);
+    let mut second = part(&mut world, 2);
+    first.assert_got(&[]);
+    second.assert_got(&[]);
+    let mut third = part(&mut world, 3);
+    third.assert_got(&[Answer::buffers_full()]);
+    third.assert_closed();
+    assert_eq!(world.totals().buffers_full, 1);
+    // The others go on, and whoever needs no memory is served.
+    first.send(&Unit::post("buffer", 1, 30_000).bytes[20_000..]);
+    second.peer.finish();
+    world.settle();
+    first.assert_got(&[Unit::post("buffer", 1, 30_000).answer]);
+    let mut fourth = part(&mut world, 4);
+    fourth.send(&Unit::post("buffer", 4, 30_000).bytes[20_000..]);
+    world.settle();
+    fourth.assert_got(&[Unit::post("buffer", 4, 30_000).answer]);
+    world.end();
+}
+
+#[test]
+fn buffered_bytes_of_heads() {
+    let mut world = World::with_limits(Limits { buffered_bytes_max: 100_000, ..Limits::default() });
+    let part = [&b"GET / HTTP/1.1\r\nX: "[..], &[b'x'; 30_000]].concat();
+    let mut clients: Vec<Client> = (0..20).map(|_| world.connect()).collect();
+    for client in &mut clients {
+        client.send(&part);
+        world.settle();
+    }
+    let refused = clients
+        .iter_mut()
+        .filter_map(|client| client.read().starts_with(b"HTTP/1.1 503 ").then_some(()))
+        .count();
+    assert!((16..20).contains(&refused), "{refused} of 20 refused");
+    assert_eq!(world.totals().buffers_full, refused as u64);
+    world.end();
+}
+
+#[test]
+fn buffered_bytes_of_pipelined_input() {
+    let mut world = World::with_limits(Limits { buffered_bytes_max: 100_000, ..Limits::default() });
+    let units: Vec<Unit> = (0..20).map(|number| Unit::post("plain", number, 2900)).collect();
+    let slow = |world: &mut World| {
+        let mut client = world.connect();
+        client.peer.set_window(100);
+        client.peer.set_reading(false);
+        client.send(Unit::big().bytes);
+        world.settle();
+        client.send(Unit::stream(&units));
+        world.settle();
+        client
+    };
+    let mut clients = [slow(&mut world), slow(&mut world)];
+    let mut other = world.connect();
+    other.send(&Unit::post("buffer", 1, 100).bytes[..100]);
+    world.settle();
+    other.assert_got(&[Answer::buffers_full()]);
+    let answers = [vec![Answer::big()], Unit::answers(&units)].concat();
+    for client in &mut clients {
+        client.peer.set_window(1 << 20);
+        client.peer.set_reading(true);
+        world.settle();
+        client.assert_got(&answers);
+    }
+    let unit = Unit::post("buffer", 1, 100);
+    gets(&mut world, &unit.bytes, &unit.answer);
+}
+
+#[test]
+fn requests_per_turn() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    let units: Vec<Unit> = (0..REQUESTS_PER_TURN_MAX * 3).map(Unit::get).collect();
+    client.send(Unit::stream(&units));
+    world.settle();
+    client.assert_got(&Unit::answers(&units));
+    assert_eq!(sends(&world), 3, "one send for each turn");
+    world.end();
+}
+
+#[test]
+fn others_have_their_turn_between() {
+    let mut world = World::default();
+    let units: Vec<Unit> = (0..REQUESTS_PER_TURN_MAX * 10).map(Unit::get).collect();
+    let (mut busy, mut modest) = (world.connect(), world.connect());
+    world.settle();
+    busy.send(Unit::stream(&units));
+    modest.send(Unit::get(1).bytes);
+    world.turn();
+    world.turn();
+    modest.assert_got(&[Unit::get(1).answer]);
+    assert!(busy.read().len() < 100_000, "the busy one is not done yet");
+    world.settle();
+    busy.assert_got(&Unit::answers(&units));
+    world.end();
+}
+
+#[test]
+fn output_bytes() {
+    for (output_bytes_max, wanted) in [(0, 10), (1, 10), (400, 4), (1 << 20, 1)] {
+        let mut world = World::with_limits(Limits { output_bytes_max, ..Limits::default() });
+        let mut client = world.connect();
+        let units: Vec<Unit> = (0..10).map(Unit::get).collect();
+        client.send(Unit::stream(&units));
+        world.settle();
+        client.assert_got(&Unit::answers(&units));
+        assert_eq!(sends(&world), wanted, "{output_bytes_max}");
+        world.end();
+    }
+}
+
+/// Sends so far.
+fn sends(world: &World) -> usize {
+    world.net.trace().iter().filter(|operation| operation.kind == OperationKind::Sent).count()
+}
+
+#[test]
+fn input_kept_while_sending() {
+    let mut world = World::new(Setting {
+        sim: SimOptions { recv_buffer_bytes: 8 * 1024, data_after_pause: 1.0, ..SimOptions::default() },
+        ..Setting::default()
+    });
+    let mut client = world.connect();
+    client.peer.set_window(1000);
+    client.peer.set_reading(false);
+    let units: Vec<Unit> = (0..200).map(|number| Unit::post("plain", number, 5000)).collect();
+    client.send(Unit::stream(&[Unit::big()]));
+    world.settle();
+    client.send(Unit::stream(&units));
+    world.settle();
+    let taken = Unit::stream(&units).len() - client.peer.unread();
+    assert!(
+        taken <= 8 * 1024 + RECV_AFTER_PAUSE_MAX,
+        "one receive, and what may come after a pause: {taken}"
+    );
+    client.peer.set_window(1 << 20);
+    client.peer.set_reading(true);
+    world.settle();
+    let mut answers = vec![Answer::big()];
+    answers.extend(Unit::answers(&units));
+    client.assert_got(&answers);
+    world.end();
+}
+
+#[test]
+fn a_body_that_comes_while_its_100_is_on_its_way_is_held_back() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.peer.set_window(0);
+    client.peer.set_reading(false);
+    let unit = Unit::post_expecting("sink", 1, 1_000_000);
+    let at = unit.goes_on_at.expect("it expects");
+    client.send(&unit.bytes[..at]);
+    world.settle();
+    client.send(&unit.bytes[at..]);
+    world.settle();
+    assert!(client.peer.unread() > 800_000, "{} bytes unread", client.peer.unread());
+    client.peer.set_window(1000);
+    client.peer.set_reading(true);
+    world.settle();
+    let mut expected = crate::harness::Expected::default();
+    expected.push_go_on();
+    expected.push(&unit.answer);
+    client.assert_expected(&expected);
+    world.end();
+}

@@ -1,0 +1,144 @@
+//! The form of answers: what the server adds, what it leaves out, and what it doesn't let a handler say.
+
+use crate::harness::app::text_of;
+use crate::harness::unit::head;
+use crate::harness::{Answer, Unit, World};
+
+/// Sends all of it at once and looks at the answers; then the client ends its side.
+#[track_caller]
+fn ask(world: &mut World, request: impl AsRef<[u8]>, answers: &[Answer]) {
+    let mut client = world.connect();
+    client.send(request);
+    world.settle();
+    client.assert_got(answers);
+    client.peer.finish();
+    world.end();
+    client.assert_closed();
+}
+
+#[test]
+fn bodies_are_left_out_where_http_has_none() {
+    let mut world = World::default();
+    let units = [Unit::head(1), Unit::no_content(2), Unit::not_modified(3), Unit::get(4)];
+    ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+    let big = Unit::new(head("HEAD", "/big", ""), Answer::big().bodyless());
+    ask(&mut world, &big.bytes, &[big.answer]);
+    let file = Unit::new(head("HEAD", "/file", ""), Answer::file().bodyless());
+    ask(&mut world, &file.bytes, &[file.answer]);
+}
+
+#[test]
+fn a_refused_head_gets_no_body_either() {
+    let mut world = World::default();
+    let expectation =
+        Answer::refusal("417 Expectation Failed", "The only expectation known here is 100-continue.");
+    ask(&mut world, head("HEAD", "/plain/1", "Expect: more\r\n"), &[expectation.bodyless()]);
+    let large = head("HEAD", "/plain/1", "Content-Length: 99999999999\r\n");
+    ask(&mut world, large, &[Answer::too_large().bodyless()]);
+    ask(&mut world, head("HEAD", "/panic/1", ""), &[Answer::failed().bodyless()]);
+    let panics = head("HEAD", "/policy-panics/1", "Content-Length: 3\r\n");
+    ask(&mut world, panics, &[Answer::failed().bodyless()]);
+    let mut client = world.connect();
+    client.send(head("HEAD", "/buffer/1", "Content-Length: 3\r\n"));
+    world.settle();
+    client.peer.finish();
+    world.settle();
+    client.assert_got(&[Answer::incomplete().bodyless()]);
+    let mut client = world.connect();
+    client.send(head("HEAD", "/buffer/1", "Content-Length: 3\r\n"));
+    world.end();
+    client.assert_got(&[Answer::timeout().bodyless()]);
+    // The next request of a connection that has sent a `HEAD` is no `HEAD`.
+    let units = [Unit::head(1), Unit::malformed(2)];
+    ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+}
+
+#[test]
+fn an_answer_left_alone_is_an_empty_200() {
+    let mut world = World::default();
+    let mut answer = Answer::text("200 OK", "");
+    answer.fields = "";
+    ask(&mut world, head("GET", "/empty", ""), &[answer]);
+}
+
+#[test]
+fn a_handler_may_not_set_what_is_the_servers_own() {
+    let mut world = World::default();
+    for name in ["Connection", "content-length", "DATE", "Transfer-Encoding", "no(token", ""] {
+        ask(&mut world, head("GET", &format!("/field?{name}"), ""), &[Answer::failed()]);
+    }
+    ask(&mut world, head("GET", "/value", ""), &[Answer::failed()]);
+    assert_eq!(world.totals().handler_errors, 7);
+    assert_eq!(world.totals().requests, 7);
+    assert_eq!(world.told().len(), 1, "the operator is told once");
+}
+
+#[test]
+fn a_status_that_is_none_is_a_500() {
+    let mut world = World::default();
+    for status in ["100", "101", "199", "600"] {
+        ask(&mut world, head("GET", &format!("/status?{status}"), ""), &[Answer::failed()]);
+    }
+    assert_eq!(world.totals().handler_panics, 4);
+}
+
+#[test]
+fn http_1_0_is_told_how_its_connection_goes_on() {
+    let mut world = World::default();
+    let units = [Unit::http10(1, true), Unit::http10(2, true), Unit::http10(3, false)];
+    ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+}
+
+#[test]
+fn http_1_1_is_told_only_of_the_end() {
+    let mut world = World::default();
+    let units = [Unit::get(1), Unit::closing(2)];
+    ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+    let target = "/plain/3";
+    let close = head("GET", target, "Connection: keep-alive, Close\r\n");
+    ask(&mut world, close, &[Answer::text("200 OK", text_of("GET", target, b"")).last()]);
+}
+
+#[test]
+fn a_later_minor_version_is_1_1() {
+    let mut world = World::default();
+    let request = b"GET /plain/1 HTTP/1.7\r\nHost: a\r\n\r\n";
+    ask(&mut world, request, &[Unit::get(1).answer]);
+}
+
+#[test]
+fn what_is_not_done_here_is_refused() {
+    let mut world = World::default();
+    let connect = Answer::refusal("501 Not Implemented", "CONNECT is not implemented: this is no proxy.");
+    ask(&mut world, b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\nGET / HTTP/1.1\r\n", &[connect]);
+    let version = Answer::refusal("505 HTTP Version Not Supported", "The major version of HTTP is not 1.");
+    ask(&mut world, b"GET / HTTP/2.0\r\n\r\n", &[version]);
+    let expectation =
+        Answer::refusal("417 Expectation Failed", "The only expectation known here is 100-continue.");
+    ask(&mut world, head("GET", "/", "Expect: 100-continue, more\r\n"), &[expectation]);
+}
+
+#[test]
+fn the_date_follows_the_clock() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.send(&Unit::get(1).bytes);
+    world.settle();
+    world.net.advance(2000);
+    client.send(&Unit::get(2).bytes);
+    world.settle();
+    let got = String::from_utf8_lossy(client.read()).into_owned();
+    let dates: Vec<&str> = got.lines().filter(|line| line.starts_with("Date: ")).collect();
+    assert_eq!(dates, ["Date: Sun, 06 Nov 1994 08:49:37 GMT", "Date: Sun, 06 Nov 1994 08:49:39 GMT"]);
+}
+
+#[test]
+fn the_peers_address_is_told() {
+    let mut world = World::default();
+    let client = world.connect();
+    let address = Answer::text("200 OK", format!("{:?}", Some(client.peer.address())));
+    let mut client = client;
+    client.send(head("GET", "/peer", ""));
+    world.settle();
+    client.assert_got(&[address]);
+}
