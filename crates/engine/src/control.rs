@@ -135,14 +135,14 @@ impl Control {
     /// Asks every worker to take no new connections, to answer what it has received, and to end within `drain_ms`.
     pub fn drain(&self, drain_ms: u64) {
         self.drain_ms.store(drain_ms, Ordering::Relaxed);
-        self.give(Order::Drain);
         self.tell(Notice::Draining { drain_ms });
+        self.give(Order::Drain);
     }
 
     /// Asks every worker to end at once.
     pub fn stop(&self) {
-        self.give(Order::Stop);
         self.tell(Notice::Stopping);
+        self.give(Order::Stop);
     }
 
     /// The sum of all workers' counters now.

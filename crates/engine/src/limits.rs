@@ -5,6 +5,9 @@ use shearwater_http1::{BodyLimits, HeadLimits};
 /// Times one connection's pipelined requests may be answered before others get their turn.
 pub const REQUESTS_PER_TURN_MAX: usize = 64;
 
+/// Turns in a row in which no deadline is acted on because the kernel has events that were not fetched yet.
+pub const TURNS_BEHIND_MAX: u32 = 16;
+
 /// Deadlines acted on in one turn before events get their turn again.
 pub const EXPIRIES_PER_TURN_MAX: usize = 256;
 

@@ -101,6 +101,15 @@ pub enum ReadEnd {
     Broken(io::Error),
 }
 
+/// A connection that was handed out by [`Driver::detach`].
+#[derive(Debug)]
+pub struct Detached {
+    /// The connection.
+    pub descriptor: OwnedFd,
+    /// Bytes that were received and not yet delivered: they come before what the descriptor still gives.
+    pub unread: Vec<u8>,
+}
+
 /// Why accepting had to pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcceptError {
@@ -196,7 +205,7 @@ pub trait Driver {
     ///
     /// # Errors
     /// Where the driver can't: the connection is then still the driver's.
-    fn detach(&mut self, token: Token) -> io::Result<OwnedFd>;
+    fn detach(&mut self, token: Token) -> io::Result<Detached>;
 
     /// The peer's address.
     ///

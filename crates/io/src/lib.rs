@@ -16,13 +16,13 @@
 //!   add to it is bounded by [`limits`].
 //! - **T3** [`Driver::now_ms`] and [`Driver::unix_seconds`] are those of the last return from `wait`: one reading a turn.
 //! - **T4** [`Driver::has_more`] says after `wait` whether the kernel may have had more events than it took. The worker lets
-//!   no deadline pass then: its input may not have been fetched.
+//!   no deadline pass then, for a bounded number of turns: its input may not have been fetched.
 //!
 //! **A, accepting**
 //! - **A1** Each connection is announced once, by [`Event::Accepted`], before any other event of its token.
 //! - **A2** When the process or the system has no descriptor or memory left, or the driver's own bound of connections is
 //!   reached, [`Event::AcceptFailed`] comes once and accepting is paused, as by [`Driver::accept_pause`]; connections
-//!   wait in the kernel's queue. Room alone does not end the pause.
+//!   wait unannounced, in the kernel's queue or the driver's. Room alone does not end the pause.
 //! - **A3** After [`Driver::accept_pause`] no `Accepted` follows but those already taken from the kernel (at most
 //!   [`limits::ACCEPTS_PER_TURN_MAX`]). [`Driver::accept_resume`] takes what has queued up meanwhile, with no new arrival needed.
 //! - **A4** [`Driver::accept_stop`] accepts what is queued, then closes the listeners, then says
@@ -58,8 +58,8 @@
 //!   owed (with [`SendError::Cancelled`] unless already decided) and then exactly one final [`Event::Closed`].
 //! - **C3** [`Driver::close`] with [`CloseKind::Reset`] discards unsent data and sends RST.
 //! - **C4** Only the worker closes. A broken connection is reported and stays until it is closed.
-//! - **C5** [`Driver::detach`] gives up the connection as an owned descriptor, in blocking mode off; not while a send is
-//!   in flight. `Closed` follows, the connection itself lives on.
+//! - **C5** [`Driver::detach`] gives up the connection as an owned descriptor, in blocking mode off, with the bytes that
+//!   were received and not yet delivered; not while a send is in flight. `Closed` follows, the connection itself lives on.
 //!
 //! **K, tokens**
 //! - **K1** A [`Token`] is a slot and a generation. The slot is small and dense (workers index arrays with it), and is
@@ -93,5 +93,7 @@ mod output;
 pub mod poll;
 pub mod sim;
 
-pub use contract::{AcceptError, CloseKind, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker};
+pub use contract::{
+    AcceptError, CloseKind, Detached, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker,
+};
 pub use output::{FileSlice, Item, Output, Piece, Shared};

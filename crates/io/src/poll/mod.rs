@@ -16,10 +16,9 @@ mod wake;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use crate::{CloseKind, Driver, Event, Output, Token, Waker, limits};
+use crate::{CloseKind, Detached, Driver, Event, Output, Token, Waker, limits};
 use accept::Listeners;
 use sends::Sends;
 use slots::Slots;
@@ -156,8 +155,9 @@ impl Driver for Poll {
         self.end_connection(token, kind);
     }
 
-    fn detach(&mut self, token: Token) -> io::Result<OwnedFd> {
-        self.give_up(token)
+    fn detach(&mut self, token: Token) -> io::Result<Detached> {
+        // What was received was delivered: the rest is still the kernel's.
+        Ok(Detached { descriptor: self.give_up(token)?, unread: Vec::new() })
     }
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {

@@ -32,13 +32,12 @@ mod wire;
 use std::cell::RefCell;
 use std::io::{self, Error, ErrorKind};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::{CloseKind, Driver, Event, Output, Token, Waker};
+use crate::{CloseKind, Detached, Driver, Event, Output, Token, Waker};
 use kernel::Kernel;
 
 pub use fault::Fault;
@@ -166,7 +165,7 @@ impl Driver for Sim {
         }
     }
 
-    fn detach(&mut self, token: Token) -> io::Result<OwnedFd> {
+    fn detach(&mut self, token: Token) -> io::Result<Detached> {
         let live = self.is_live(token, "detach");
         Err(if live {
             Error::new(ErrorKind::Unsupported, "a simulated connection has no descriptor")

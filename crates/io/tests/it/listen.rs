@@ -1,4 +1,4 @@
-//! Listeners.
+//! Listeners: options, ports that are taken, ports that are shared.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};

@@ -11,7 +11,7 @@ use super::app::{self, TestApp};
 use super::client::Client;
 
 /// Turns after which a world that doesn't come to rest is broken.
-const TURNS_MAX: usize = 200_000;
+const TURNS_MAX: usize = 30_000;
 /// How finely [`World::pass`] lets time pass.
 const STEP_MS: u64 = 32;
 

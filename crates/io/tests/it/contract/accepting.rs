@@ -1,4 +1,4 @@
-//! A: accepting.
+//! Clauses A: connections are accepted, held back, and the listeners closed.
 
 use shearwater_io::limits::ACCEPTS_PER_TURN_MAX;
 use shearwater_io::{AcceptError, Driver};

@@ -1,4 +1,4 @@
-//! C: closing.
+//! Clauses C: shutting one side, closing, resetting, detaching.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -161,7 +161,9 @@ pub(crate) fn c5_detach_hands_the_connection_out<H: Harness>() {
     world.send(token, plain(b"by the driver"));
     assert_eq!(world.peer_gets(peer, 13), b"by the driver");
     world.until("it is sent", |world| !world.is_sending(token));
-    let mut stream = TcpStream::from(world.driver().detach(token).expect("it is handed out"));
+    let detached = world.driver().detach(token).expect("it is handed out");
+    assert_eq!(detached.unread, b"", "nothing has come");
+    let mut stream = TcpStream::from(detached.descriptor);
     world.mark_detached(token);
     world.until("the driver is done with it", |world| world.page(token).closed);
     let waiting = stream.read(&mut [0; 8]).expect_err("there is nothing to read");

@@ -1,4 +1,4 @@
-//! R: receiving.
+//! Clauses R: lent bytes, pauses, and how the receiving side ends.
 
 use shearwater_io::Driver;
 

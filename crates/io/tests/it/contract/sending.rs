@@ -1,4 +1,4 @@
-//! S: sending.
+//! Clauses S: outputs go out whole, in order, and come back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -151,7 +151,8 @@ pub(crate) fn s5_a_short_file_is_told<H: Harness>() {
 }
 
 pub(crate) fn s5_files_sent_one_after_the_other_share_the_turn<H: Harness>() {
-    const FILE: u64 = 300_000;
+    // More than one turn's share, so that the rest of one and the beginning of the next meet in a turn.
+    const FILE: u64 = 600_000;
     let (mut world, peer, token) = World::<H>::connected();
     let file = file_of(&pattern(FILE as usize, 14));
     let one = || {

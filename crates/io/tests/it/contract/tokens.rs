@@ -1,4 +1,4 @@
-//! K: tokens.
+//! Clauses K: slots are used again only under another generation.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,4 +1,4 @@
-//! W: waking.
+//! Clause W: a waker reaches its driver from any thread.
 
 use std::thread;
 
