@@ -4,22 +4,22 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::net::{IpAddr, SocketAddr};
 
-use shearwater::Acceptance;
+use shearwater::StartReport;
 
 use crate::site::Site;
 
 /// The whole block, ending with a blank line.
-pub(crate) fn start(site: &Site, acceptance: &Acceptance) -> String {
+pub(crate) fn start(site: &Site, start_report: &StartReport) -> String {
     let style = Style::of_stdout();
     let mut block = format!("{}Shearwater {}{}\n", style.bold, env!("CARGO_PKG_VERSION"), style.plain);
-    for address in &acceptance.addresses {
+    for address in &start_report.addresses {
         line(&mut block, "URL", &format!("{}{}{}", style.link, url(*address), style.plain));
     }
     line(&mut block, "serves", &served(site));
-    line(&mut block, "driver", &format!("{} ({})", acceptance.driver, acceptance.driver_reason));
-    line(&mut block, "workers", &acceptance.workers.to_string());
-    line(&mut block, "descriptors", &descriptors(acceptance));
-    for held_back in held_back(acceptance) {
+    line(&mut block, "driver", &format!("{} ({})", start_report.driver, start_report.driver_reason));
+    line(&mut block, "workers", &start_report.workers.to_string());
+    line(&mut block, "descriptors", &descriptors(start_report));
+    for held_back in held_back(start_report) {
         line(&mut block, "held back", &held_back);
     }
     block.push_str("  Ctrl-C ends it when every request is answered; twice: at once.\n\n");
@@ -53,25 +53,25 @@ fn served(site: &Site) -> String {
     }
 }
 
-fn descriptors(acceptance: &Acceptance) -> String {
-    let limit = acceptance.descriptors;
+fn descriptors(start_report: &StartReport) -> String {
+    let limit = start_report.descriptors;
     let found = if limit.soft_now > limit.soft_before {
         format!("limit raised from {} to {}", grouped(limit.soft_before), grouped(limit.soft_now))
     } else {
         format!("limit {}", grouped(limit.soft_now))
     };
-    format!("{found}: up to {} connections", grouped(acceptance.connections_max as u64))
+    format!("{found}: up to {} connections", grouped(start_report.connections_max as u64))
 }
 
 /// What the kernel would hold back at the load that was configured.
-fn held_back(acceptance: &Acceptance) -> Vec<String> {
+fn held_back(start_report: &StartReport) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(max) = acceptance.backlog_max.filter(|&max| max < acceptance.backlog) {
-        let (asked, max) = (grouped(u64::from(acceptance.backlog)), grouped(u64::from(max)));
+    if let Some(max) = start_report.backlog_max.filter(|&max| max < start_report.backlog) {
+        let (asked, max) = (grouped(u64::from(start_report.backlog)), grouped(u64::from(max)));
         lines.push(format!("accept queue: {asked} asked, {max} given (sysctl net.core.somaxconn)"));
     }
-    if acceptance.descriptors.hard < COMFORTABLE_DESCRIPTORS {
-        let hard = grouped(acceptance.descriptors.hard);
+    if start_report.descriptors.hard < COMFORTABLE_DESCRIPTORS {
+        let hard = grouped(start_report.descriptors.hard);
         lines.push(format!(
             "connections: the hard limit of descriptors is {hard} (ulimit -Hn, or LimitNOFILE=)"
         ));

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .handle_signals();
     let served = site.clone();
     let running = server.start(move |_| served.service())?;
-    say(&banner::start(&site, running.acceptance()));
+    say(&banner::start(&site, running.start_report()));
     let summary = running.wait()?;
     say(&farewell(&summary));
     Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use shearwater_engine::{
-    Acceptance, BodyPolicy, Control, DriverChoice, Failure, Limits, Notice, Options, Request, Response,
+    BodyPolicy, Control, DriverChoice, Failure, Limits, Notice, Options, Request, Response, StartReport,
     Summary, Timeouts,
 };
 use shearwater_http1::Head;
@@ -166,14 +166,14 @@ pub struct Running {
 impl Running {
     /// What was found and settled at the start: addresses, driver, limits.
     #[must_use]
-    pub fn acceptance(&self) -> &Acceptance {
-        self.running.acceptance()
+    pub fn start_report(&self) -> &StartReport {
+        self.running.start_report()
     }
 
     /// The first address bound, with the port taken.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.acceptance().addresses[0]
+        self.start_report().addresses[0]
     }
 
     /// The handle to drain, stop and count with, from any thread.
@@ -197,7 +197,7 @@ impl Running {
         };
         let mut ended = 0;
         let mut end: Option<Instant> = None;
-        while ended < self.acceptance().workers && !self.running.is_over() {
+        while ended < self.start_report().workers && !self.running.is_over() {
             let left = end.map_or(REPORT_PATIENCE, |end| end.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 return Err(self.stuck());

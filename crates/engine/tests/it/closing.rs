@@ -63,6 +63,26 @@ fn the_last_answer_arrives_though_the_client_sends_on() {
 }
 
 #[test]
+fn what_was_held_back_is_read_after_the_last_answer() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.peer.set_window(1000);
+    client.peer.set_reading(false);
+    let units = [Unit::big(), Unit::closed_by_handler(1)];
+    client.send([Unit::stream(&units), vec![b'z'; 300_000]].concat());
+    world.settle();
+    assert!(client.peer.unread() > 100_000, "receiving is paused");
+    client.peer.set_reading(true);
+    world.settle();
+    assert_eq!(client.peer.unread(), 0);
+    client.assert_got(&Unit::answers(&units));
+    client.assert_closed();
+    client.peer.finish();
+    world.end();
+    client.assert_closed();
+}
+
+#[test]
 fn who_sends_more_than_is_thrown_away_is_reset() {
     let limits = Limits { linger_bytes_max: 50_000, ..Limits::default() };
     let mut world = World::with_limits(limits);

@@ -1,96 +1,12 @@
 //! Accepting: queues of connections that the network has made and the worker has not yet seen.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::net::SocketAddr;
-use std::rc::Rc;
-
 use super::Fault;
 use super::conn::Conn;
 use super::kernel::Kernel;
+use super::listeners::{State, Waiting};
 use super::trace::OperationKind;
-use super::wire::Wire;
 use crate::limits::ACCEPTS_PER_TURN_MAX;
 use crate::{AcceptError, Event, ListenerId};
-
-/// A connection in a listener's queue.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) wire: Rc<RefCell<Wire>>,
-    pub(super) address: SocketAddr,
-}
-
-#[derive(Debug, Default)]
-struct Listener {
-    queue: VecDeque<Waiting>,
-    /// How many of the queue's first are taken from it already: they come also while accepting is paused (A3).
-    taken: usize,
-    held_until_ms: u64,
-    idle_turn: u64,
-    hindered: bool,
-    /// Accepted in this turn.
-    turn: u64,
-    accepted: usize,
-}
-
-/// How accepting stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Open,
-    Paused,
-    /// Accepting what is queued (A4).
-    Stopping,
-    /// Stopping, but paused for want of descriptors.
-    StoppingPaused,
-    Stopped,
-}
-
-#[derive(Debug)]
-pub(super) struct Listeners {
-    all: Vec<Listener>,
-    state: State,
-    /// Failures that the test has ordered.
-    failures: VecDeque<AcceptError>,
-}
-
-impl Listeners {
-    pub(super) fn new(count: u16) -> Self {
-        Self {
-            all: (0..count).map(|_| Listener::default()).collect(),
-            state: State::Open,
-            failures: VecDeque::new(),
-        }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.state == State::Stopped
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.all.iter().map(|listener| listener.queue.len()).sum()
-    }
-
-    pub(super) fn push(&mut self, listener: ListenerId, waiting: Waiting) {
-        self.all[usize::from(listener)].queue.push_back(waiting);
-    }
-
-    pub(super) fn fail_next(&mut self, error: AcceptError) {
-        self.failures.push_back(error);
-    }
-
-    /// When listeners that are held up go on.
-    pub(super) fn due_ms(&self) -> impl Iterator<Item = u64> + '_ {
-        self.all.iter().map(|listener| listener.held_until_ms)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.all.iter().all(|listener| listener.queue.is_empty())
-    }
-}
 
 impl Kernel {
     pub(super) fn is_listener_ready(&self, index: usize, turn: u64) -> bool {

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::accept::Listeners;
 use super::conn::Conn;
+use super::listeners::Listeners;
 use super::rng::Rng;
 use super::trace::{OperationKind, Trace};
 use super::wire::Wire;

@@ -20,6 +20,7 @@ mod close;
 mod conn;
 mod fault;
 mod kernel;
+mod listeners;
 mod net;
 mod options;
 mod peer;

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use super::SimPeer;
-use super::accept::Waiting;
 use super::kernel::Kernel;
+use super::listeners::Waiting;
 use super::options::peer_address;
 use super::rng::Rng;
 use super::trace::Operation;

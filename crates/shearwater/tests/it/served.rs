@@ -29,7 +29,7 @@ impl Served {
     pub(crate) fn running(running: Running) -> Self {
         Self {
             address: running.address(),
-            driver: running.acceptance().driver,
+            driver: running.start_report().driver,
             control: running.control(),
             running: Some(running),
         }

@@ -72,9 +72,9 @@ fn a_driver_that_is_not_there_is_refused_with_what_is() {
     {
         match here().driver(driver).start_app(app()) {
             Ok(running) => {
-                let acceptance = running.acceptance().clone();
+                let start_report = running.start_report().clone();
                 let _served = Served::running(running);
-                assert_eq!((acceptance.driver, acceptance.driver_reason.as_str()), (name, "as asked"));
+                assert_eq!((start_report.driver, start_report.driver_reason.as_str()), (name, "as asked"));
             }
             Err(error) => {
                 assert!(matches!(error, Error::Start(StartError::Driver { .. })));
@@ -91,7 +91,7 @@ fn a_driver_that_is_not_there_is_refused_with_what_is() {
 fn every_address_is_served() {
     let server = here().listen("127.0.0.2:0").listen("127.0.0.1:0").workers(2);
     let running = server.start_app(app()).expect("starts");
-    let addresses = running.acceptance().addresses.clone();
+    let addresses = running.start_report().addresses.clone();
     let served = Served::running(running);
     assert_eq!(addresses.len(), 3);
     assert_eq!(addresses[0], served.address);
@@ -128,7 +128,7 @@ fn each_worker_gets_its_own_service() {
             Number(number)
         };
         let running = here().workers(workers).pin(true).start(make).expect("starts");
-        assert_eq!(running.acceptance().workers, workers);
+        assert_eq!(running.start_report().workers, workers);
         let served = Served::running(running);
         for _ in 0..20 {
             let number: usize = served.connect().request("GET", "/", &[]).text().parse().expect("a number");
@@ -145,14 +145,14 @@ fn each_worker_gets_its_own_service() {
 #[test]
 fn what_was_settled_is_told() {
     let running = here().workers(0).backlog(77).start_app(app()).expect("starts");
-    let acceptance = running.acceptance().clone();
+    let start_report = running.start_report().clone();
     let _served = Served::running(running);
-    assert!(acceptance.workers >= 1);
-    assert_eq!(acceptance.backlog, 77);
-    assert!(acceptance.descriptors.soft_now >= acceptance.descriptors.soft_before);
-    assert!(acceptance.connections_max >= acceptance.workers);
-    assert!(!acceptance.driver_reason.is_empty());
-    assert!(["epoll", "kqueue", "uring"].contains(&acceptance.driver));
+    assert!(start_report.workers >= 1);
+    assert_eq!(start_report.backlog, 77);
+    assert!(start_report.descriptors.soft_now >= start_report.descriptors.soft_before);
+    assert!(start_report.connections_max >= start_report.workers);
+    assert!(!start_report.driver_reason.is_empty());
+    assert!(["epoll", "kqueue", "uring"].contains(&start_report.driver));
 }
 
 #[test]

@@ -1,0 +1,96 @@
+//! A server that serves: its threads, what they report, and their end.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::control::{Control, Notice};
+use crate::counters::Totals;
+use crate::panics;
+use crate::start_report::StartReport;
+
+/// A server that serves. Dropping it lets the workers go on: end them with [`Control::drain`] or [`Control::stop`].
+pub struct Running {
+    pub(crate) control: Arc<Control>,
+    pub(crate) notices: Receiver<Notice>,
+    pub(crate) threads: Vec<JoinHandle<io::Result<()>>>,
+    pub(crate) start_report: StartReport,
+}
+
+impl Running {
+    /// The handle to drain, stop and count with, from any thread.
+    #[must_use]
+    pub fn control(&self) -> Arc<Control> {
+        Arc::clone(&self.control)
+    }
+
+    /// What was found and settled at the start.
+    #[must_use]
+    pub fn start_report(&self) -> &StartReport {
+        &self.start_report
+    }
+
+    /// The next thing that a worker has to say, within `patience`.
+    pub fn notice(&self, patience: Duration) -> Option<Notice> {
+        self.notices.recv_timeout(patience).ok()
+    }
+
+    /// The first worker that has not ended.
+    #[must_use]
+    pub fn unended(&self) -> Option<usize> {
+        self.threads.iter().position(|thread| !thread.is_finished())
+    }
+
+    /// Whether every worker has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Waits until every worker has ended.
+    ///
+    /// # Errors
+    /// The first worker that ended other than by plan.
+    pub fn wait(self) -> Result<Summary, Failure> {
+        let mut failure = None;
+        for (worker, thread) in self.threads.into_iter().enumerate() {
+            let why = match thread.join() {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => error.to_string(),
+                Err(payload) => panics::message(payload.as_ref()),
+            };
+            failure.get_or_insert(Failure { worker, why });
+        }
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(Summary { totals: self.control.totals() }),
+        }
+    }
+}
+
+/// What a server has done, told at its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Summary {
+    /// All workers' counters.
+    pub totals: Totals,
+}
+
+/// A worker has ended other than by plan: a fault of this program or of the system.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// Which worker.
+    pub worker: usize,
+    /// Why.
+    pub why: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "worker {} has failed: {}", self.worker, self.why)
+    }
+}
+
+impl std::error::Error for Failure {}
