@@ -4,7 +4,7 @@ use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::app::App;
 use crate::conn::{Flag, Phase};
-use crate::limits::EXPIRIES_PER_TURN_MAX;
+use crate::limits::{EXPIRIES_PER_TURN_MAX, TURNS_BEHIND_MAX};
 use crate::refuse::Refusal;
 use crate::service::Service;
 use crate::timer::Tick;
@@ -101,5 +101,38 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         conn.progress = progress;
         self.service.write_began(token, self.driver.now_ms());
+    }
+}
+
+/// Whether the worker lags behind the kernel. A deadline may then have passed only because its input wasn't fetched; but
+/// load alone must not keep slow clients in.
+#[derive(Debug, Default)]
+pub(crate) struct Lag {
+    turns: u32,
+}
+
+impl Lag {
+    /// Whether no deadline is acted on in this turn: the kernel has more, and not for too many turns in a row.
+    pub(crate) fn holds_back(&mut self, has_more: bool) -> bool {
+        let holds_back = has_more && self.turns < TURNS_BEHIND_MAX;
+        self.turns = if holds_back { self.turns + 1 } else { 0 };
+        holds_back
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lag, TURNS_BEHIND_MAX};
+
+    #[test]
+    fn deadlines_wait_for_so_many_turns() {
+        let mut lag = Lag::default();
+        assert!(!lag.holds_back(false));
+        for _ in 0..3 {
+            assert!((0..TURNS_BEHIND_MAX).all(|_| lag.holds_back(true)));
+            assert!(!lag.holds_back(true), "now they are acted on");
+        }
+        assert!(lag.holds_back(true));
+        assert!(!lag.holds_back(false), "all is fetched");
     }
 }

@@ -14,8 +14,9 @@ use crate::block::Blocks;
 use crate::conn::Flag;
 use crate::control::Control;
 use crate::counters::Counters;
+use crate::deadline::Lag;
 use crate::life::{Accepting, Life};
-use crate::limits::{Limits, TURNS_BEHIND_MAX, Timeouts};
+use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
 use crate::respond::Responder;
 use crate::service::Service;
@@ -58,8 +59,8 @@ pub struct Worker<D, A> {
     pub(crate) paused_ms: u64,
     /// The operator knows that accepting is paused.
     pub(crate) told_pause: bool,
-    /// Turns in a row that the kernel had more events for than the driver took.
-    pub(crate) turns_behind: u32,
+    /// Whether deadlines have to wait for input to be fetched.
+    lag: Lag,
     /// A connection has closed in this turn.
     pub(crate) has_room: bool,
 }
@@ -98,7 +99,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             accept_again_ms: None,
             paused_ms: 0,
             told_pause: false,
-            turns_behind: 0,
+            lag: Lag::default(),
             has_room: false,
         }
     }
@@ -127,7 +128,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             self.handle(event);
         }
         self.go_on();
-        if self.may_expire() {
+        if !self.lag.holds_back(self.driver.has_more()) {
             self.expire();
         }
         self.accept_again();
@@ -159,14 +160,6 @@ impl<D: Driver, A: App> Worker<D, A> {
                 self.resume(token);
             }
         }
-    }
-
-    /// Behind a wait that the kernel had more for, a deadline may have passed only because its input wasn't fetched. But
-    /// load alone must not keep slow clients in: only so many turns in a row.
-    fn may_expire(&mut self) -> bool {
-        let is_behind = self.driver.has_more() && self.turns_behind < TURNS_BEHIND_MAX;
-        self.turns_behind = if is_behind { self.turns_behind + 1 } else { 0 };
-        !is_behind
     }
 
     /// How long the driver may wait.

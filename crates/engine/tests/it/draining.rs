@@ -4,14 +4,6 @@ use shearwater_engine::io::sim::SimOptions;
 
 use crate::harness::{Answer, Client, Setting, Unit, World};
 
-/// Runs the worker until it ends of itself; gives how long that took.
-fn run(world: &mut World) -> u64 {
-    let began_ms = world.net.now_ms();
-    world.worker.run().expect("the simulated driver doesn't break");
-    world.end();
-    world.net.now_ms() - began_ms
-}
-
 fn idle_client(world: &mut World) -> Client {
     let mut client = world.connect();
     client.send(Unit::get(0).bytes);
@@ -26,16 +18,17 @@ fn a_worker_without_clients_ends_at_once() {
     let mut world = World::default();
     world.settle();
     world.control.drain(60_000);
-    assert_eq!(run(&mut world), 0);
+    assert_eq!(world.run(), 0);
     assert!(world.connect().peer.saw_reset(), "the listener is closed");
 }
 
 #[test]
 fn an_order_given_before_the_start_holds() {
     let mut world = World::default();
-    world.control.drain(1000);
     world.control.stop();
-    assert_eq!(run(&mut world), 0);
+    world.worker.run().expect("the simulated driver doesn't break");
+    world.end();
+    assert!(world.connect().peer.saw_reset());
 }
 
 #[test]
@@ -45,7 +38,7 @@ fn idle_connections_get_a_moment_and_are_closed_in_silence() {
     let mut silent = world.connect();
     world.settle();
     world.control.drain(60_000);
-    let took_ms = run(&mut world);
+    let took_ms = world.run();
     assert!((500..=756).contains(&took_ms), "{took_ms} ms");
     for client in [&mut idle, &mut silent] {
         client.assert_got(&[]);
@@ -64,7 +57,7 @@ fn a_request_within_the_moment_is_answered_as_the_last() {
     client.assert_got(&[Unit::get(1).answer.last()]);
     client.assert_closed();
     client.peer.finish();
-    run(&mut world);
+    world.run();
 }
 
 #[test]
@@ -84,7 +77,7 @@ fn all_that_was_received_is_answered_and_only_the_last_says_so() {
     client.assert_got(&answers);
     client.assert_closed();
     client.peer.finish();
-    run(&mut world);
+    world.run();
 }
 
 #[test]
@@ -106,7 +99,7 @@ fn a_half_received_request_is_completed() {
         client.assert_closed();
         client.peer.finish();
     }
-    assert_eq!(run(&mut world), 0);
+    assert_eq!(world.run(), 0);
 }
 
 #[test]
@@ -124,7 +117,7 @@ fn a_large_answer_under_way_has_its_time() {
     client.peer.set_reading(true);
     world.settle();
     client.assert_got(&[Answer::big()]);
-    run(&mut world);
+    world.run();
     client.assert_closed();
 }
 
@@ -141,7 +134,7 @@ fn the_deadline_ends_everything() {
     body.send(&unit.bytes[..900]);
     world.settle();
     world.control.drain(3000);
-    let took_ms = run(&mut world);
+    let took_ms = world.run();
     assert_eq!(took_ms, 3000);
     for client in [&mut head, &mut body] {
         client.assert_got(&[]);
@@ -161,7 +154,7 @@ fn connections_that_were_queued_are_served() {
         client.assert_got(&[Unit::get(1).answer.last()]);
         client.peer.finish();
     }
-    run(&mut world);
+    world.run();
 }
 
 #[test]
@@ -173,7 +166,7 @@ fn a_stop_closes_everything_now() {
     slow.send(Unit::big().bytes);
     world.settle();
     world.control.stop();
-    assert_eq!(run(&mut world), 0);
+    assert_eq!(world.run(), 0);
     idle.assert_closed();
     assert!(world.connect().peer.saw_reset());
 }
@@ -186,7 +179,7 @@ fn a_stop_overrides_a_drain_and_not_the_other_way() {
     world.settle();
     world.control.stop();
     world.control.drain(60_000);
-    assert_eq!(run(&mut world), 0);
+    assert_eq!(world.run(), 0);
 }
 
 #[test]
@@ -195,7 +188,7 @@ fn who_connects_while_the_worker_ends_is_turned_away() {
     let mut world = World::new(Setting { sim, ..Setting::default() });
     let mut clients: Vec<Client> = (0..100).map(|_| world.connect()).collect();
     world.control.stop();
-    run(&mut world);
+    world.run();
     assert_eq!(world.totals().connections_accepted, 100);
     clients.iter_mut().for_each(|client| client.assert_got(&[]));
 }

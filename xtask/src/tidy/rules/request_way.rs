@@ -1,6 +1,7 @@
 //! Rule `request-way`: the map in `ARCHITECTURE.md` names what exists.
 //!
-//! The way of a request is written down as `path::function`, in order. A map that has gone stale is worse than none.
+//! The way of a request is written down as `path::function`, in order. A map that has gone stale is worse than none. The page
+//! of limits names the test of each limit in the same form.
 
 use super::Rule;
 use crate::tidy::finding::Report;
@@ -14,6 +15,7 @@ pub(crate) const RULE: Rule = Rule {
 };
 
 const PAPER: &str = "ARCHITECTURE.md";
+const LIMITS: &str = "docs/limits.md";
 const SECTION: &str = "way of a request";
 
 /// Folders whose paths in backticks are meant literally.
@@ -26,7 +28,10 @@ fn check(tree: &Tree, report: &mut Report<'_>) {
     };
     let spans = code_spans(&paper.text);
     for span in &spans {
-        check_span(tree, span, report);
+        check_span(tree, PAPER, span, report);
+    }
+    for span in tree.file(LIMITS).map(|limits| code_spans(&limits.text)).unwrap_or_default() {
+        check_span(tree, LIMITS, &span, report);
     }
     let heading =
         paper.text.lines().position(|line| line.starts_with('#') && line.to_lowercase().contains(SECTION));
@@ -47,7 +52,7 @@ fn check(tree: &Tree, report: &mut Report<'_>) {
     }
 }
 
-fn check_span(tree: &Tree, span: &Mark, report: &mut Report<'_>) {
+fn check_span(tree: &Tree, paper: &str, span: &Mark, report: &mut Report<'_>) {
     if !FOLDERS.iter().any(|folder| span.text.starts_with(folder))
         || span.text.contains(['*', '{', '<', '…', ' '])
     {
@@ -55,10 +60,10 @@ fn check_span(tree: &Tree, span: &Mark, report: &mut Report<'_>) {
     }
     let (path, function) = span.text.split_once("::").unwrap_or((&span.text, ""));
     if !tree.exists(path) {
-        report.add(PAPER, span.line, format!("`{path}` does not exist"), "name the file that took its place");
+        report.add(paper, span.line, format!("`{path}` does not exist"), "name the file that took its place");
     } else if !function.is_empty() && !has_function(tree, path, function) {
         report.add(
-            PAPER,
+            paper,
             span.line,
             format!("`{path}` has no function `{function}`"),
             "name the one that took its place",

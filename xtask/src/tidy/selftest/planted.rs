@@ -199,6 +199,7 @@ pub(super) const PAPERS: &[Planted] = &[
     }),
     planted("request-way", MAP, |s| s.append(MAP, "2. `crates/engine/src/read.rs::gone`\n")),
     planted("request-way", MAP, |s| s.append(MAP, "2. `crates/engine/src/gone.rs::received`\n")),
+    planted("request-way", LIMITS, |s| s.append(LIMITS, "`crates/engine/src/read.rs::gone`\n")),
     planted("request-way", MAP, |s| s.append(MAP, "\n## Rooms\n\n`crates/gone/`\n")),
     planted("request-way", MAP, |s| s.put(MAP, "# Map\n\n## The way of a request\n\nUnknown.\n")),
     planted("request-way", MAP, |s| {

@@ -12,6 +12,7 @@ const OPERATIONS_MAX: u64 = 2000;
 pub(crate) fn sweep(conversation: &Conversation) {
     let operations = conversation.run().net.operations();
     assert!((10..OPERATIONS_MAX).contains(&operations), "{operations} operations");
+    println!("{operations} operations, each with {} faults", Fault::ALL.len());
     for fault in Fault::ALL {
         let trouble = match fault {
             Fault::Rst => Trouble::Resets(1),

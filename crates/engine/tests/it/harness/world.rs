@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use shearwater_engine::io::Driver;
-use shearwater_engine::io::sim::{Sim, SimNet, SimOptions};
+use shearwater_engine::io::sim::{OperationKind, Sim, SimNet, SimOptions};
 use shearwater_engine::{Control, Limits, Notice, Setup, Timeouts, Totals, Worker};
 
 use super::app::{self, TestApp};
@@ -123,6 +123,25 @@ impl World {
         }
         self.net.assert_quiet();
         panic!("{} connections wait in the queue for ever", self.net.waiting());
+    }
+
+    /// Runs the worker, which was told to drain or to stop, until it ends of itself; gives how long that took.
+    pub(crate) fn run(&mut self) -> u64 {
+        let began_ms = self.net.now_ms();
+        for _ in 0..TURNS_MAX {
+            if self.net.connections() == 0 && self.has_stopped_accepting() {
+                // Would go on for ever if the worker didn't see it too.
+                self.worker.run().expect("the simulated driver doesn't break");
+                self.assert_nothing_left();
+                return self.net.now_ms() - began_ms;
+            }
+            self.turn();
+        }
+        panic!("the worker doesn't end");
+    }
+
+    fn has_stopped_accepting(&self) -> bool {
+        self.net.trace().iter().any(|operation| operation.kind == OperationKind::AcceptStop)
     }
 
     fn assert_nothing_left(&self) {
