@@ -106,14 +106,17 @@ impl Blocks {
         block
     }
 
-    /// Puts a block back, or lets go of it where it is spent and its connection is `done` with it.
-    pub(crate) fn put(&mut self, index: &mut u32, block: Box<Block>, done: bool) {
-        if done && block.is_spent() {
-            self.recycle(*index, block);
-            *index = NONE;
-        } else {
-            self.held_bytes += block.held_bytes();
-            self.used[*index as usize] = Some(block);
+    /// Puts a block back into its place.
+    pub(crate) fn put(&mut self, index: u32, block: Box<Block>) {
+        self.held_bytes += block.held_bytes();
+        self.used[index as usize] = Some(block);
+    }
+
+    /// Lets go of the block of a connection between requests, unless it holds input.
+    pub(crate) fn release_spent(&mut self, index: &mut u32) {
+        let place = self.used.get(*index as usize).and_then(Option::as_ref);
+        if place.is_some_and(|block| block.is_spent()) {
+            self.release(index);
         }
     }
 
@@ -170,7 +173,7 @@ mod tests {
             for part in [&mut block.input, &mut block.head, &mut block.body] {
                 part.resize(100_000, b'x');
             }
-            blocks.put(index, block, false);
+            blocks.put(*index, block);
         }
         assert!(blocks.is_full());
         assert_eq!(blocks.len(), indices.len());
@@ -187,14 +190,16 @@ mod tests {
         let mut index = NONE;
         let mut block = blocks.take(&mut index);
         block.input.push(b'x');
-        blocks.put(&mut index, block, true);
+        blocks.put(index, block);
+        blocks.release_spent(&mut index);
         assert!(index != NONE && blocks.has_input(index));
         let mut block = blocks.take(&mut index);
         block.input.clear();
-        blocks.put(&mut index, block, false);
-        assert!(index != NONE && !blocks.has_input(index));
-        let block = blocks.take(&mut index);
-        blocks.put(&mut index, block, true);
+        blocks.put(index, block);
+        assert!(!blocks.has_input(index));
+        blocks.release_spent(&mut index);
         assert_eq!((index, blocks.len()), (NONE, 0));
+        blocks.release_spent(&mut index);
+        assert_eq!(index, NONE, "nothing to let go of");
     }
 }

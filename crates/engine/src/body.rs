@@ -53,7 +53,7 @@ impl<A: App> Service<A> {
             BodyPolicy::Buffer { .. } => Destination::Buffer,
             BodyPolicy::Stream(sink) => Destination::Sink(sink),
         };
-        self.blocks.put(&mut conn.block, block, false);
+        self.blocks.put(conn.block, block);
         conn.phase = Phase::Body;
         if self.blocks.is_full() {
             return self.refuse_full(token);
@@ -80,7 +80,7 @@ impl<A: App> Service<A> {
         if then != Then::Starve {
             block.end_request();
         }
-        self.blocks.put(&mut index, block, false);
+        self.blocks.put(index, block);
         if then == Then::Starve {
             // A body that is thrown away or handed on takes no more memory however long it gets.
             if is_kept && self.blocks.is_full() {

@@ -56,6 +56,8 @@ counters! {
     timeouts_write,
     /// Connections broken by the peer or the network.
     connections_broken,
+    /// Answers cut short because a file was shorter than it had been, or could not be read.
+    files_failed,
     /// Requests refused because the worker's buffers were full (`503`).
     buffers_full,
     /// Bytes received.

@@ -71,7 +71,7 @@ impl<A: App> Service<A> {
         if conn.phase == Phase::Head {
             let mut block = self.blocks.take(&mut conn.block);
             std::mem::swap(&mut self.parser, &mut block.parser);
-            self.blocks.put(&mut conn.block, block, false);
+            self.blocks.put(conn.block, block);
         } else {
             self.parser.reset();
         }
@@ -90,7 +90,7 @@ impl<A: App> Service<A> {
         let conn = self.table.get(token);
         let mut block = self.blocks.take(&mut conn.block);
         std::mem::swap(&mut self.parser, &mut block.parser);
-        self.blocks.put(&mut conn.block, block, false);
+        self.blocks.put(conn.block, block);
         if conn.phase != Phase::Head {
             conn.phase = Phase::Head;
             self.head_began(token);

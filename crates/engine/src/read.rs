@@ -45,7 +45,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         let mut block = service.blocks.take(&mut index);
         let mut input = std::mem::take(&mut block.input);
-        service.blocks.put(&mut index, block, false);
+        service.blocks.put(index, block);
 
         let consumed = service.consume(token, &input, &self.driver);
         input.drain(..consumed);
@@ -53,7 +53,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         let conn = service.table.get(token);
         let mut block = service.blocks.take(&mut conn.block);
         block.input = input;
-        service.blocks.put(&mut conn.block, block, false);
+        service.blocks.put(conn.block, block);
         service.refuse_if_full(token);
         self.flush(token);
     }

@@ -65,6 +65,6 @@ impl<A> Service<A> {
         let conn = self.table.get(token);
         let mut block = self.blocks.take(&mut conn.block);
         block.input.extend_from_slice(bytes);
-        self.blocks.put(&mut conn.block, block, false);
+        self.blocks.put(conn.block, block);
     }
 }

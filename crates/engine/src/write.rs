@@ -3,7 +3,7 @@
 use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
 
 use crate::app::App;
-use crate::conn::{Flag, NONE, Phase};
+use crate::conn::{Flag, Phase};
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
@@ -35,8 +35,11 @@ impl<D: Driver, A: App> Worker<D, A> {
         match result {
             Ok(()) => self.service.counters.bytes_sent.add(len),
             Err(error) => {
-                let broken = matches!(error, SendError::Broken(_));
-                self.service.counters.connections_broken.add(u64::from(broken));
+                let counters = &self.service.counters;
+                match error {
+                    SendError::FileShort | SendError::FileUnreadable(_) => counters.files_failed.add(1),
+                    SendError::Broken(_) | SendError::Cancelled => counters.connections_broken.add(1),
+                }
                 // A file that fell short of its Content-Length: only a close tells the client.
                 return self.shut(token, CloseKind::Normal);
             }
@@ -54,9 +57,13 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// What holds between two turns of a connection: no block unless needed, an end that was seen is acted on.
     fn settle(&mut self, token: Token) {
         let conn = self.service.table.get(token);
-        if conn.block != NONE && !matches!(conn.phase, Phase::Head | Phase::Body) {
-            let block = self.service.blocks.take(&mut conn.block);
-            self.service.blocks.put(&mut conn.block, block, true);
+        match conn.phase {
+            Phase::Head | Phase::Body => {}
+            Phase::First | Phase::Idle => self.service.blocks.release_spent(&mut conn.block),
+            // Nothing is read any more: what was kept of the last request need not wait for its answer to be taken.
+            Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => {
+                self.service.blocks.release(&mut conn.block);
+            }
         }
         self.unpause(token);
         let conn = self.service.table.get(token);
