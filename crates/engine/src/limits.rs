@@ -9,7 +9,7 @@ pub const REQUESTS_PER_TURN_MAX: usize = 64;
 pub const TURNS_BEHIND_MAX: u32 = 16;
 
 /// Deadlines acted on in one turn before events get their turn again.
-pub const EXPIRIES_PER_TURN_MAX: usize = 256;
+pub const EXPIRIES_PER_TURN_MAX: usize = 16;
 
 /// Spare blocks (state of an unfinished request) that a worker keeps for the next.
 pub const SPARE_BLOCKS_MAX: usize = 64;

@@ -8,7 +8,7 @@ use crate::harness::{Answer, Unit, World};
 fn nothing_has_happened_at_the_start() {
     let world = World::default();
     assert!(world.totals().iter().all(|(_, count)| count == 0));
-    assert_eq!(world.totals().iter().count(), 16);
+    assert_eq!(world.totals().iter().count(), 17);
 }
 
 #[test]
