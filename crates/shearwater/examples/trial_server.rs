@@ -1,11 +1,12 @@
 //! The server that `cargo xtask trial` and the tests put under load: routes that echo, count, panic and wait.
 //!
-//! Set up by environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS`, `SHEARWATER_DRAIN_MS`,
+//! Set up by environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS`, `SHEARWATER_DRIVER` (auto, epoll,
+//! uring, kqueue), `SHEARWATER_DRAIN_MS`,
 //! `SHEARWATER_HEADER_TIMEOUT_MS`, `SHEARWATER_IDLE_TIMEOUT_MS`, `SHEARWATER_BODY_MAX` (bytes).
 
 use std::time::Duration;
 
-use shearwater::{App, Limits, Request, Response, Server, Timeouts};
+use shearwater::{App, DriverChoice, Limits, Request, Response, Server, Timeouts};
 
 const ECHO_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -22,6 +23,7 @@ fn main() -> Result<(), shearwater::Error> {
     };
     Server::new(listen)
         .workers(number("SHEARWATER_WORKERS", 0))
+        .driver(driver())
         .drain_ms(number("SHEARWATER_DRAIN_MS", 30_000))
         .limits(limits)
         .timeouts(timeouts)
@@ -48,6 +50,15 @@ fn app() -> App {
         response.text("slow\n");
     });
     app
+}
+
+fn driver() -> DriverChoice {
+    match std::env::var("SHEARWATER_DRIVER").as_deref() {
+        Ok("epoll") => DriverChoice::Epoll,
+        Ok("uring") => DriverChoice::Uring,
+        Ok("kqueue") => DriverChoice::Kqueue,
+        Ok(_) | Err(_) => DriverChoice::Auto,
+    }
 }
 
 /// A figure from the environment; one that can't be read is told and left out.
