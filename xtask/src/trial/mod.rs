@@ -21,6 +21,7 @@ mod large_file;
 mod many_files;
 mod pace;
 mod panics;
+mod place;
 mod process;
 mod program;
 mod random;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::folder::Folder;
 use super::pace::{Latencies, Pace, Samples};
+use super::place::Apart;
 use super::process::core_percent;
 use super::report::Report;
 use super::server::Server;
@@ -93,12 +94,21 @@ impl Options {
     }
 }
 
-/// Runs the trial.
+/// Runs the trial, on a thread of its own: what it says of cores ends with it.
 pub(super) fn run(common: &Common, options: &Options) -> Outcome<Report> {
+    std::thread::scope(|scope| {
+        let trial = scope.spawn(|| run_apart(common, options));
+        trial.join().unwrap_or_else(|_| Err("the trial panicked".to_owned().into()))
+    })
+}
+
+fn run_apart(common: &Common, options: &Options) -> Outcome<Report> {
     let folder = Folder::new(common.keep)?;
     let timeout = options.header_timeout();
     let settings = [("SHEARWATER_HEADER_TIMEOUT_MS", timeout.as_millis().to_string())];
-    let server = Server::example(common, &settings, &folder)?;
+    let apart = Apart::begin();
+    let server = Server::example(&Common { workers: 1, ..common.clone() }, &settings, &folder)?;
+    let place = apart.leave();
     let limit = process::raise_descriptor_limit();
     if limit < 2 * options.clients + 100 {
         return Err(format!(
@@ -112,6 +122,7 @@ pub(super) fn run(common: &Common, options: &Options) -> Outcome<Report> {
     let (stretches, fates) = measure(&server, options)?;
     let samples = pace.finish()?;
     let mut report = Report::new();
+    report.note("where", place);
     report_speed(&mut report, &stretches, &samples, options.clients);
     report_fates(&mut report, &fates, timeout);
     server.stop(&mut report)?;
