@@ -79,6 +79,10 @@ const EXTENSION_BYTES_MAX: usize = 11;
 
 /// The media type for a file name, with `charset=utf-8` where it is text. `application/octet-stream` if the extension
 /// is unknown or absent.
+///
+/// ```
+/// assert_eq!(shearwater_files::media_type(b"a/page.HTML"), "text/html; charset=utf-8");
+/// ```
 #[must_use]
 pub fn media_type(name: &[u8]) -> &'static str {
     let mut lower = [0; EXTENSION_BYTES_MAX];

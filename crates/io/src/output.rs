@@ -93,6 +93,16 @@ pub enum Piece<'a> {
 /// All that is sent to one connection at once, in order: `bytes`, with items between them.
 ///
 /// Made to be kept and used again: [`Output::clear`] keeps the memory.
+///
+/// ```
+/// use shearwater_io::{Item, Output, Shared};
+///
+/// let mut output = Output::new();
+/// output.bytes_mut().extend_from_slice(b"Content-Length: 5\r\n\r\n");
+/// output.push(Item::Shared(Shared::Static(b"hello")));
+/// output.bytes_mut().extend_from_slice(b"HTTP/1.1 404 Not Found\r\n\r\n");
+/// assert_eq!(output.len(), 21 + 5 + 26);
+/// ```
 #[derive(Debug, Default)]
 pub struct Output {
     bytes: Vec<u8>,
