@@ -11,6 +11,9 @@ pub const TURNS_BEHIND_MAX: u32 = 16;
 /// Deadlines acted on in one turn before events get their turn again.
 pub const EXPIRIES_PER_TURN_MAX: usize = 16;
 
+/// Shared blocks up to this size are copied behind the head; larger ones are sent from where they are.
+pub const COPIED_BYTES_MAX: usize = 16 * 1024;
+
 /// Spare blocks (state of an unfinished request) that a worker keeps for the next.
 pub const SPARE_BLOCKS_MAX: usize = 64;
 

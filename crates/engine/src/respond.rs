@@ -1,9 +1,10 @@
 //! Verb 4, respond: a handler's answer, or a refusal, becomes bytes of the turn's output.
 
 use shearwater_http1::{Method, Version, content_length_allowed, encode, response_has_body};
-use shearwater_io::Output;
+use shearwater_io::{Item, Output};
 
 use crate::date::Date;
+use crate::limits::COPIED_BYTES_MAX;
 use crate::panics;
 use crate::response::{Parts, Response};
 
@@ -126,6 +127,10 @@ impl Responder {
         let item = self.parts.item.take();
         if response_has_body(asked.method, status) {
             match item {
+                // To copy a little costs less than another piece for the kernel to gather.
+                Some(Item::Shared(block)) if block.len() <= COPIED_BYTES_MAX => {
+                    self.out.bytes_mut().extend_from_slice(&block);
+                }
                 Some(item) => self.out.push(item),
                 None => self.out.bytes_mut().extend_from_slice(&self.parts.bytes),
             }

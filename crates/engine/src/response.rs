@@ -3,6 +3,8 @@
 use shearwater_http1::encode;
 use shearwater_io::{FileSlice, Item, Shared};
 
+use crate::field_lines::FieldLines;
+
 /// Where a response's parts are gathered: kept by the worker and used again.
 #[derive(Default)]
 pub(crate) struct Parts {
@@ -72,6 +74,13 @@ impl<'a> Response<'a> {
         self.append(|parts| &mut parts.fields, name, value.as_ref())
     }
 
+    /// Appends fields that were encoded before. They stand beside what [`field`](Self::field) and
+    /// [`content_type`](Self::content_type) say, and replace nothing.
+    pub fn lines(&mut self, lines: &FieldLines) -> &mut Self {
+        self.parts.fields.extend_from_slice(lines.as_bytes());
+        self
+    }
+
     /// Sets `Content-Type` (RFC 9110 section 8.3): the last one holds.
     pub fn content_type(&mut self, media_type: &str) -> &mut Self {
         self.field(CONTENT_TYPE, media_type)
@@ -108,6 +117,12 @@ impl<'a> Response<'a> {
         self
     }
 
+    /// Sets the body to a block that a worker holds. A small one is copied behind the head, a larger one sent as it is.
+    pub fn body_shared(&mut self, block: Shared) -> &mut Self {
+        self.parts.item = Some(Item::Shared(block));
+        self
+    }
+
     /// Sets the body to a piece of a file, sent without a copy where the system can.
     pub fn body_file(&mut self, slice: FileSlice) -> &mut Self {
         self.parts.item = Some(Item::File(slice));
@@ -126,7 +141,7 @@ const OWNED: [&str; 5] = ["Connection", "Content-Length", "Date", "Server", "Tra
 
 const CONTENT_TYPE: &str = "Content-Type";
 
-fn append_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), String> {
+pub(crate) fn append_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), String> {
     if OWNED.iter().any(|owned| owned.eq_ignore_ascii_case(name)) {
         return Err(format!("a handler set {name}, which is the server's own"));
     }

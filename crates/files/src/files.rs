@@ -8,7 +8,10 @@ use std::rc::Rc;
 use shearwater::{FileSlice, Method, Request, Response};
 use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
+use crate::cache::Cache;
 use crate::conditional::{self, Outcome};
+use crate::held::Held;
+use crate::limits::CacheLimits;
 use crate::media_type::media_type;
 use crate::redirect;
 use crate::resolve::{self, BadPath, Shape};
@@ -41,18 +44,35 @@ impl Folder {
         Ok(Self { root })
     }
 
-    /// The folder's files, for one worker.
+    /// The folder's files, for one worker, small ones kept in memory.
     #[must_use]
     pub fn files(&self) -> Files {
-        Files { root: self.root.clone(), name: RefCell::default() }
+        self.files_with(CacheLimits::default())
+    }
+
+    /// The folder's files, for one worker, with so much kept in memory.
+    #[must_use]
+    pub fn files_with(&self, cache: CacheLimits) -> Files {
+        Files {
+            root: self.root.clone(),
+            state: RefCell::new(State { name: Vec::new(), cache: Cache::new(cache) }),
+        }
     }
 }
 
 /// The files of a folder, as one worker serves them.
+///
+/// A file that is kept in memory is looked at once a second, when it is asked for: a change shows within a second, and an answer is
+/// wholly of one version.
 pub struct Files {
     root: Root,
+    state: RefCell<State>,
+}
+
+struct State {
     /// The name at hand; kept for its memory.
-    name: RefCell<Vec<u8>>,
+    name: Vec<u8>,
+    cache: Cache,
 }
 
 impl Files {
@@ -71,42 +91,87 @@ impl Files {
     }
 
     fn respond_file(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        let mut name = self.name.borrow_mut();
-        let shape = match resolve::resolve(request.path(), &mut name) {
+        let State { name, cache } = &mut *self.state.borrow_mut();
+        let shape = match resolve::resolve(request.path(), name) {
             Ok(shape) => shape,
             Err(bad) => return refuse_path(bad, response),
         };
         if shape == Shape::Directory {
             name.extend_from_slice(INDEX);
         }
-        match self.root.open_beneath(&name) {
+        let kept = cache.get(name);
+        if let Some(held) = kept.as_ref().filter(|held| held.is_fresh(request.unix_seconds())) {
+            return reply_held(held, request, response);
+        }
+        match self.root.open_beneath(name) {
             // The index itself is a directory: that is no page, and the target has its slash already.
             Ok(Opened { kind: Kind::Directory, .. }) if shape == Shape::Directory => {
                 refuse_open(&OpenError::NotFound, response);
             }
             Ok(Opened { kind: Kind::Directory, .. }) => redirect::to_directory(request, response),
-            Ok(opened) => reply(opened, &name, request, response),
-            Err(error) => refuse_open(&error, response),
+            Ok(opened) => match hold(kept, &opened, name, cache, request.unix_seconds()) {
+                Some(held) => reply_held(&held, request, response),
+                None => reply(opened, name, request, response),
+            },
+            Err(error) => {
+                cache.remove(name);
+                refuse_open(&error, response);
+            }
         }
     }
 }
 
-/// Sends the file, or says that the client has it, or that it is not the version that the client wants.
+/// The present version of a file that may be kept in memory: the one that is, or read anew. `None` if it is to be sent from
+/// its file.
+fn hold(
+    kept: Option<Rc<Held>>,
+    opened: &Opened,
+    name: &[u8],
+    cache: &mut Cache,
+    unix_seconds: u64,
+) -> Option<Rc<Held>> {
+    if let Some(held) = kept.filter(|held| held.is_of(opened, unix_seconds)) {
+        return Some(held);
+    }
+    let held = if cache.takes(opened.meta.len) {
+        // One that can't be read now may be sent all the same, or fail there.
+        Held::read(opened, name, unix_seconds).ok().flatten()
+    } else {
+        None
+    };
+    match &held {
+        Some(held) => cache.insert(name, Rc::clone(held)),
+        None => cache.remove(name),
+    }
+    held
+}
+
+/// Sends a file that is kept in memory, or what its conditions come to.
+fn reply_held(held: &Held, request: &Request<'_>, response: &mut Response<'_>) {
+    response.lines(&held.about);
+    if may_send(&held.validators, request, response) {
+        response.content_type(held.media_type).body_shared(held.body.clone());
+    }
+}
+
+/// Sends a file, or what its conditions come to.
 fn reply(opened: Opened, name: &[u8], request: &Request<'_>, response: &mut Response<'_>) {
     let validators = Validators::of(&opened.meta, request.unix_seconds());
     response.field("ETag", validators.etag()).field("Last-Modified", validators.last_modified());
-    match conditional::evaluate(&request.head(), &validators) {
-        Outcome::NotModified => {
-            response.status(304);
-        }
-        Outcome::Failed => {
-            response.status(412).text("The file is another version than the one asked for.\n");
-        }
-        Outcome::Send => {
-            response.content_type(media_type(name));
-            response.body_file(FileSlice { file: Rc::new(opened.file), offset: 0, len: opened.meta.len });
-        }
+    if may_send(&validators, request, response) {
+        response.content_type(media_type(name));
+        response.body_file(FileSlice { file: Rc::new(opened.file), offset: 0, len: opened.meta.len });
     }
+}
+
+/// Whether the file itself is the answer; else the client has it, or it is not the version that the client wants.
+fn may_send(validators: &Validators, request: &Request<'_>, response: &mut Response<'_>) -> bool {
+    match conditional::evaluate(&request.head(), validators) {
+        Outcome::Send => return true,
+        Outcome::NotModified => response.status(304),
+        Outcome::Failed => response.status(412).text("The file is another version than the one asked for.\n"),
+    };
+    false
 }
 
 fn refuse_path(bad: BadPath, response: &mut Response<'_>) {

@@ -1,16 +1,20 @@
 //! Static files of one folder.
 //!
 //! [`Files::respond`] is the whole way: method → `resolve` (target to name) → open beneath the root, which nothing
-//! leaves → `conditional` (does the client have it?) → reply.
+//! leaves, or the cache → `conditional` (does the client have it?) → reply.
 
 #![forbid(unsafe_code)]
 
+mod cache;
 mod conditional;
 mod files;
+mod held;
+pub mod limits;
 mod media_type;
 mod redirect;
 mod resolve;
 mod validators;
 
 pub use files::{Files, Folder};
+pub use limits::CacheLimits;
 pub use media_type::media_type;

@@ -30,7 +30,7 @@ pub use server::{Running, Server};
 pub use shearwater_engine::http1::{Field, Head, Known, Method, Target, Version};
 pub use shearwater_engine::io::{FileSlice, Shared};
 pub use shearwater_engine::{
-    BodyPolicy, BodySink, Control, DriverChoice, Failure, Limits, Notice, Request, Response, StartError,
+    BodyPolicy, BodySink, Control, DriverChoice, Failure, FieldLines, Limits, Notice, Request, Response, StartError,
     StartReport, Summary, Timeouts, Totals,
 };
 

@@ -1,6 +1,7 @@
 //! No form of a path leads out of the folder.
 
 use crate::site::{CANARY, Site};
+use shearwater_files::CacheLimits;
 
 /// Request targets, as bytes; `CANARY` stands for `outside/canary`, which lies beside the folder.
 const FORMS: &[&[u8]] = &[
@@ -92,7 +93,7 @@ const FORMS: &[&[u8]] = &[
 ];
 
 fn site(folder: &str) -> Site {
-    let site = Site::serving(folder);
+    let site = Site::serving(folder, CacheLimits::none());
     site.file("f.txt", "file").file("a/b/f.txt", "file");
     site.link("out", "../outside").link("out_file", "../outside/canary").link("up", "..").link("slash", "/");
     site.link("absolute", site.outside("canary")).link("absolute_dir", site.outside(""));

@@ -1,5 +1,6 @@
 //! Files over real sockets: what each request for a file, a folder or nothing at all is answered with.
 
+mod caching;
 #[path = "../../../shearwater/tests/it/client.rs"]
 mod client;
 mod conditional;

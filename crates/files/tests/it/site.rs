@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
 use shearwater::{Request, Response, Running, Server, Service};
-use shearwater_files::{Files, Folder};
+use shearwater_files::{CacheLimits, Files, Folder};
 
 use crate::client::Client;
 
@@ -31,12 +31,18 @@ pub(crate) struct Site {
 }
 
 impl Site {
+    /// A site that looks at its files for each answer: what a test changes shows at once.
     pub(crate) fn new() -> Self {
-        Self::serving("served")
+        Self::serving("served", CacheLimits::none())
     }
 
-    /// Serves another folder than `served`.
-    pub(crate) fn serving(folder: &str) -> Self {
+    /// A site that keeps small files in memory.
+    pub(crate) fn cached() -> Self {
+        Self::serving("served", CacheLimits::default())
+    }
+
+    /// Serves another folder than `served`, with so much kept in memory.
+    pub(crate) fn serving(folder: &str, cache: CacheLimits) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("shearwater-files-{}-{number}", std::process::id()));
@@ -45,7 +51,7 @@ impl Site {
         fs::write(path.join("outside/canary"), CANARY).expect("a file");
         let folder = Folder::open(&path.join(folder)).expect("a folder");
         let server = Server::new("127.0.0.1:0").workers(1);
-        let running = server.start(move |_| Served(folder.files())).expect("starts");
+        let running = server.start(move |_| Served(folder.files_with(cache))).expect("starts");
         Self { path, address: running.address(), running: Some(running) }
     }
 

@@ -65,6 +65,21 @@ impl Opened {
 }
 
 impl Meta {
+    /// An open file's metadata as it is now.
+    ///
+    /// # Errors
+    /// Where the file system fails to tell.
+    pub fn of(file: &File) -> std::io::Result<Self> {
+        file.metadata().map(|metadata| Self::new(&metadata))
+    }
+
+    /// Whether neither content nor metadata was changed since a second of the clock began.
+    #[must_use]
+    pub fn is_older_than(&self, unix_seconds: u64) -> bool {
+        let latest = self.mtime.seconds.max(self.ctime.seconds);
+        u64::try_from(latest).map_or(true, |latest| latest < unix_seconds)
+    }
+
     fn new(metadata: &Metadata) -> Self {
         Self {
             len: metadata.len(),

@@ -1,0 +1,101 @@
+//! A small file as it is kept in memory: its bytes and all that is said of it, of one version.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::rc::Rc;
+
+use shearwater::{FieldLines, Shared};
+use shearwater_io::fs::{Meta, Opened};
+
+use crate::media_type::media_type;
+use crate::validators::Validators;
+
+/// One version of a file.
+pub(crate) struct Held {
+    meta: Meta,
+    pub(crate) validators: Validators,
+    /// `ETag` and `Last-Modified`.
+    pub(crate) about: FieldLines,
+    pub(crate) media_type: &'static str,
+    pub(crate) body: Shared,
+    /// The second in which it was last seen to be the file's present version.
+    checked: Cell<u64>,
+    /// The file had not been changed for a while when it was read. Otherwise it may have been changed again within the
+    /// resolution of its times, and equal metadata proves nothing.
+    is_settled: bool,
+}
+
+impl Held {
+    /// Reads a file; `None` if it changes meanwhile, or its fields can't be sent.
+    ///
+    /// # Errors
+    /// Where it can't be read.
+    pub(crate) fn read(opened: &Opened, name: &[u8], unix_seconds: u64) -> io::Result<Option<Rc<Self>>> {
+        let bytes = read_whole(&opened.file, opened.meta.len)?;
+        if bytes.len() as u64 != opened.meta.len || Meta::of(&opened.file)? != opened.meta {
+            return Ok(None);
+        }
+        let validators = Validators::of(&opened.meta, unix_seconds);
+        let Ok(about) = lines(&validators) else { return Ok(None) };
+        Ok(Some(Rc::new(Self {
+            meta: opened.meta,
+            validators,
+            about,
+            media_type: media_type(name),
+            body: Shared::Block(Rc::new(bytes.into())),
+            checked: Cell::new(unix_seconds),
+            is_settled: opened.meta.is_older_than(unix_seconds.saturating_sub(1)),
+        })))
+    }
+
+    /// Whether it was seen to be the present version in this very second.
+    pub(crate) fn is_fresh(&self, unix_seconds: u64) -> bool {
+        self.checked.get() == unix_seconds
+    }
+
+    /// Whether the file that was opened is this version still; notes so.
+    pub(crate) fn is_of(&self, opened: &Opened, unix_seconds: u64) -> bool {
+        let same = self.is_settled && self.meta == opened.meta;
+        if same {
+            self.checked.set(unix_seconds);
+        }
+        same
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn len(&self) -> u64 {
+        self.meta.len
+    }
+}
+
+/// At most one byte more than expected: a file that grows is seen to.
+fn read_whole(file: &File, len: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
+    file.take(len + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn lines(validators: &Validators) -> Result<FieldLines, String> {
+    let mut about = FieldLines::new();
+    about.push("ETag", validators.etag())?.push("Last-Modified", validators.last_modified())?;
+    Ok(about)
+}
+
+/// The block as the workers would share it.
+#[cfg(test)]
+pub(crate) fn held_for_test(len: usize) -> Rc<Held> {
+    use shearwater_io::fs::Timestamp;
+    let time = Timestamp { seconds: 1, nanoseconds: 0 };
+    let meta = Meta { len: len as u64, mtime: time, ctime: time, ino: 1, dev: 1 };
+    let bytes: std::sync::Arc<[u8]> = vec![0; len].into();
+    Rc::new(Held {
+        meta,
+        validators: Validators::of(&meta, 2),
+        about: FieldLines::new(),
+        media_type: media_type(b""),
+        body: Shared::Block(Rc::new(bytes)),
+        checked: Cell::new(2),
+        is_settled: true,
+    })
+}

@@ -1,0 +1,26 @@
+//! Bounds of a worker's cache of files. Each has a line in `docs/limits.md`.
+
+/// What one worker keeps of files in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheLimits {
+    /// Size of the largest file that is kept, in bytes; larger ones are sent from their file. Default 64 KiB.
+    pub cached_file_bytes_max: u64,
+    /// Bytes of all files that are kept. Default 32 MiB.
+    pub cached_bytes_max: u64,
+    /// Number of files that are kept. Default 4096.
+    pub cached_files_max: usize,
+}
+
+impl Default for CacheLimits {
+    fn default() -> Self {
+        Self { cached_file_bytes_max: 64 * 1024, cached_bytes_max: 32 * 1024 * 1024, cached_files_max: 4096 }
+    }
+}
+
+impl CacheLimits {
+    /// Nothing is kept: each answer looks at the file.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { cached_file_bytes_max: 0, cached_bytes_max: 0, cached_files_max: 0 }
+    }
+}

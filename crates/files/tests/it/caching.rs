@@ -1,0 +1,110 @@
+//! Files that are kept in memory: the same answers, of one version each, and of the present one within a second.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::client::Answer;
+use crate::site::Site;
+
+/// A change has to show within a second; so long is waited for it before the test gives up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn without_date(answer: &Answer) -> (u16, Vec<String>, Vec<u8>) {
+    let fields = answer.fields.iter().filter(|(name, _)| name != "Date");
+    (answer.status, fields.map(|(name, value)| format!("{name}: {value}")).collect(), answer.body.clone())
+}
+
+/// Asks until the answer is as wanted; all before it has to be as it was.
+fn until(site: &Site, target: &str, was: &[u8], wanted: impl Fn(u16, &[u8]) -> bool) {
+    let start = Instant::now();
+    let mut client = site.connect();
+    loop {
+        let answer = client.request("GET", target, &[]);
+        if wanted(answer.status, &answer.body) {
+            return;
+        }
+        assert!(answer.status == 200 && answer.body == was, "{} that nobody wrote", answer.status);
+        assert!(start.elapsed() < PATIENCE, "the change does not show");
+    }
+}
+
+#[test]
+fn answers_are_those_of_the_file_byte_for_byte() {
+    let sites = [Site::new(), Site::cached()];
+    let written = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    for site in &sites {
+        site.file("a/index.html", "<p>index")
+            .file("a.css", "p {}")
+            .file("empty", "")
+            .file("64k", vec![7; 65_536]);
+        site.file("64k+1", vec![8; 65_537]);
+        for name in ["a/index.html", "a.css", "empty", "64k", "64k+1"] {
+            site.modified(name, written);
+        }
+    }
+    let mut clients = sites.each_ref().map(Site::connect);
+    let since = "If-Modified-Since: Sun, 09 Sep 2001 01:46:40 GMT";
+    let before = "If-Unmodified-Since: Sun, 09 Sep 2001 01:46:39 GMT";
+    for target in ["/a/", "/a", "/a.css", "/empty", "/64k", "/64k+1", "/none", "/a.css/", "/a.css?q"] {
+        for method in ["GET", "HEAD", "OPTIONS", "POST"] {
+            for fields in [&[][..], &[since], &[before], &["If-None-Match: *"], &["If-Match: \"x\""]] {
+                // Thrice: read, kept, kept.
+                for _ in 0..3 {
+                    let [plain, cached] =
+                        clients.each_mut().map(|client| client.request(method, target, fields));
+                    let ([mut plain, mut cached], what) =
+                        ([&plain, &cached].map(without_date), format!("{method} {target} {fields:?}"));
+                    // Two folders, written one after the other: their files' entity tags differ.
+                    for fields in [&mut plain.1, &mut cached.1] {
+                        fields.retain(|field| !field.starts_with("ETag: "));
+                    }
+                    assert_eq!(plain, cached, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_changed_file_shows() {
+    let site = Site::cached();
+    site.file("f", "one");
+    until(&site, "/f", b"", |_, body| body == b"one");
+    site.file("f", "two");
+    until(&site, "/f", b"one", |_, body| body == b"two");
+    let (before, mut client) = (site.get("/f"), site.connect());
+    let etag = client.request("GET", "/f", &[]).field("etag").expect("a tag").to_owned();
+    assert_eq!(client.request("GET", "/f", &[&format!("If-None-Match: {etag}")]).status, 304);
+    site.file("new", "six");
+    fs::rename(site.at("new"), site.at("f")).expect("renamed");
+    until(&site, "/f", &before.1, |_, body| body == b"six");
+    assert_eq!(client.request("GET", "/f", &[&format!("If-None-Match: {etag}")]).status, 200);
+}
+
+#[test]
+fn a_removed_file_is_gone_and_one_in_its_place_is_seen() {
+    let site = Site::cached();
+    site.file("f", "one");
+    until(&site, "/f", b"", |_, body| body == b"one");
+    fs::remove_file(site.at("f")).expect("removed");
+    until(&site, "/f", b"one", |status, _| status == 404);
+    fs::create_dir(site.at("f")).expect("a folder");
+    assert_eq!(site.status("/f"), 301);
+    fs::remove_dir(site.at("f")).expect("removed");
+    site.link("f", site.outside("canary"));
+    assert_eq!(site.status("/f"), 403);
+    fs::remove_file(site.at("f")).expect("removed");
+    site.file("f", "again");
+    assert_eq!(site.get("/f").1, b"again");
+}
+
+#[test]
+fn a_file_that_outgrows_the_cache_is_sent_all_the_same() {
+    let site = Site::cached();
+    site.file("f", "small");
+    until(&site, "/f", b"", |_, body| body == b"small");
+    site.file("f", vec![9; 1_000_000]);
+    until(&site, "/f", b"small", |_, body| body.len() == 1_000_000 && body.iter().all(|&byte| byte == 9));
+    site.file("f", "small again");
+    assert_eq!(site.get("/f").1, b"small again", "one that was not kept is seen at once");
+}
