@@ -59,12 +59,19 @@ impl<'a> Request<'a> {
     pub fn unix_seconds(&self) -> u64 {
         self.turn.unix_now()
     }
+
+    /// Milliseconds of the worker's own clock, as of this turn. It never goes back, and its zero means nothing.
+    #[must_use]
+    pub fn now_ms(&self) -> u64 {
+        self.turn.ms_now()
+    }
 }
 
 /// What a request can ask of the turn it is answered in: the driver, without its type.
 pub(crate) trait Turn {
     fn peer_of(&self, token: Token) -> Option<SocketAddr>;
     fn unix_now(&self) -> u64;
+    fn ms_now(&self) -> u64;
 }
 
 impl<D: Driver> Turn for D {
@@ -74,5 +81,9 @@ impl<D: Driver> Turn for D {
 
     fn unix_now(&self) -> u64 {
         self.unix_seconds()
+    }
+
+    fn ms_now(&self) -> u64 {
+        self.now_ms()
     }
 }

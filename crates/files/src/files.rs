@@ -10,7 +10,7 @@ use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
 use crate::cache::Cache;
 use crate::conditional::{self, Outcome};
-use crate::held::Held;
+use crate::held::{Held, Now};
 use crate::limits::CacheLimits;
 use crate::media_type::media_type;
 use crate::redirect;
@@ -62,7 +62,7 @@ impl Folder {
 
 /// The files of a folder, as one worker serves them.
 ///
-/// A file that is kept in memory is looked at once a second, when it is asked for: a change shows within a second, and an answer is
+/// A file that is kept in memory is looked at twice a second, when it is asked for: a change shows within a second, and an answer is
 /// wholly of one version.
 pub struct Files {
     root: Root,
@@ -99,8 +99,9 @@ impl Files {
         if shape == Shape::Directory {
             name.extend_from_slice(INDEX);
         }
+        let now = Now::of(request);
         let kept = cache.get(name);
-        if let Some(held) = kept.as_ref().filter(|held| held.is_fresh(request.unix_seconds())) {
+        if let Some(held) = kept.as_ref().filter(|held| held.is_fresh(now)) {
             return reply_held(held, request, response);
         }
         match self.root.open_beneath(name) {
@@ -109,7 +110,7 @@ impl Files {
                 refuse_open(&OpenError::NotFound, response);
             }
             Ok(Opened { kind: Kind::Directory, .. }) => redirect::to_directory(request, response),
-            Ok(opened) => match hold(kept, &opened, name, cache, request.unix_seconds()) {
+            Ok(opened) => match hold(kept, &opened, name, cache, now) {
                 Some(held) => reply_held(&held, request, response),
                 None => reply(opened, name, request, response),
             },
@@ -128,14 +129,14 @@ fn hold(
     opened: &Opened,
     name: &[u8],
     cache: &mut Cache,
-    unix_seconds: u64,
+    now: Now,
 ) -> Option<Rc<Held>> {
-    if let Some(held) = kept.filter(|held| held.is_of(opened, unix_seconds)) {
+    if let Some(held) = kept.filter(|held| held.is_of(opened, now)) {
         return Some(held);
     }
     let held = if cache.takes(opened.meta.len) {
         // One that can't be read now may be sent all the same, or fail there.
-        Held::read(opened, name, unix_seconds).ok().flatten()
+        Held::read(opened, name, now).ok().flatten()
     } else {
         None
     };

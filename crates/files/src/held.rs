@@ -5,11 +5,28 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use shearwater::{FieldLines, Shared};
+use shearwater::{FieldLines, Request, Shared};
 use shearwater_io::fs::{Meta, Opened};
 
 use crate::media_type::media_type;
 use crate::validators::Validators;
+
+/// How long a file in memory is taken for the present version without a look: half of the second within which a change
+/// has to show.
+const FRESH_MS: u64 = 500;
+
+/// The time of an answer, by both clocks of its turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now {
+    pub(crate) ms: u64,
+    pub(crate) unix_seconds: u64,
+}
+
+impl Now {
+    pub(crate) fn of(request: &Request<'_>) -> Self {
+        Self { ms: request.now_ms(), unix_seconds: request.unix_seconds() }
+    }
+}
 
 /// One version of a file.
 pub(crate) struct Held {
@@ -19,8 +36,8 @@ pub(crate) struct Held {
     pub(crate) about: FieldLines,
     pub(crate) media_type: &'static str,
     pub(crate) body: Shared,
-    /// The second in which it was last seen to be the file's present version.
-    checked: Cell<u64>,
+    /// When it was last seen to be the file's present version, by the worker's clock.
+    checked_ms: Cell<u64>,
     /// The file had not been changed for a while when it was read. Otherwise it may have been changed again within the
     /// resolution of its times, and equal metadata proves nothing.
     is_settled: bool,
@@ -31,12 +48,12 @@ impl Held {
     ///
     /// # Errors
     /// Where it can't be read.
-    pub(crate) fn read(opened: &Opened, name: &[u8], unix_seconds: u64) -> io::Result<Option<Rc<Self>>> {
+    pub(crate) fn read(opened: &Opened, name: &[u8], now: Now) -> io::Result<Option<Rc<Self>>> {
         let bytes = read_whole(&opened.file, opened.meta.len)?;
         if bytes.len() as u64 != opened.meta.len || Meta::of(&opened.file)? != opened.meta {
             return Ok(None);
         }
-        let validators = Validators::of(&opened.meta, unix_seconds);
+        let validators = Validators::of(&opened.meta, now.unix_seconds);
         let Ok(about) = lines(&validators) else { return Ok(None) };
         Ok(Some(Rc::new(Self {
             meta: opened.meta,
@@ -44,21 +61,21 @@ impl Held {
             about,
             media_type: media_type(name),
             body: Shared::Block(Rc::new(bytes.into())),
-            checked: Cell::new(unix_seconds),
-            is_settled: opened.meta.is_older_than(unix_seconds.saturating_sub(1)),
+            checked_ms: Cell::new(now.ms),
+            is_settled: opened.meta.is_older_than(now.unix_seconds.saturating_sub(1)),
         })))
     }
 
-    /// Whether it was seen to be the present version in this very second.
-    pub(crate) fn is_fresh(&self, unix_seconds: u64) -> bool {
-        self.checked.get() == unix_seconds
+    /// Whether it was seen to be the present version a moment ago.
+    pub(crate) fn is_fresh(&self, now: Now) -> bool {
+        now.ms.saturating_sub(self.checked_ms.get()) < FRESH_MS
     }
 
     /// Whether the file that was opened is this version still; notes so.
-    pub(crate) fn is_of(&self, opened: &Opened, unix_seconds: u64) -> bool {
+    pub(crate) fn is_of(&self, opened: &Opened, now: Now) -> bool {
         let same = self.is_settled && self.meta == opened.meta;
         if same {
-            self.checked.set(unix_seconds);
+            self.checked_ms.set(now.ms);
         }
         same
     }
@@ -95,7 +112,7 @@ pub(crate) fn held_for_test(len: usize) -> Rc<Held> {
         about: FieldLines::new(),
         media_type: media_type(b""),
         body: Shared::Block(Rc::new(bytes)),
-        checked: Cell::new(2),
+        checked_ms: Cell::new(2),
         is_settled: true,
     })
 }
