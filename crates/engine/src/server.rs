@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use shearwater_io::listen::{self, ListenOptions};
 use shearwater_io::os::{self, DescriptorLimit};
+use shearwater_io::uring;
 
 use crate::app::App;
 use crate::control::Control;
@@ -84,11 +85,12 @@ impl Server {
         };
         let first = Setup::new(0, limits, self.options.timeouts, Arc::clone(&control));
         let cores = os::cores();
+        let driver = self.start_report.driver;
         let mut running = Running { control, notices, threads: Vec::new(), start_report: self.start_report };
         for (worker, listeners) in self.listeners.into_iter().enumerate() {
             let setup = Setup { worker, ..first.clone() };
             let core = self.options.pin.then(|| cores[worker % cores.len()]);
-            match spawn(setup, listeners, core, Arc::clone(&make_app)) {
+            match spawn(setup, driver, listeners, core, Arc::clone(&make_app)) {
                 Ok(thread) => running.threads.push(thread),
                 Err(error) => {
                     running.control.stop();
@@ -111,12 +113,25 @@ fn choose_driver(choice: DriverChoice) -> Result<(&'static str, String), StartEr
         })
     };
     match choice {
-        DriverChoice::Auto => Ok((here, "the readiness driver of this system".to_owned())),
+        DriverChoice::Auto => Ok((here, readiness_reason())),
         DriverChoice::Epoll if here == "epoll" => Ok((here, "as asked".to_owned())),
         DriverChoice::Kqueue if here == "kqueue" => Ok((here, "as asked".to_owned())),
         DriverChoice::Epoll => missing("epoll", "it is Linux's"),
         DriverChoice::Kqueue => missing("kqueue", "it is macOS's and the BSDs'"),
-        DriverChoice::Uring => missing("uring", "this version has no io_uring driver"),
+        DriverChoice::Uring => match uring::probe() {
+            Ok(_) => Ok((uring::NAME, "as asked".to_owned())),
+            Err(why) => missing(uring::NAME, &why.to_string()),
+        },
+    }
+}
+
+/// Why the readiness driver was taken by itself: it works everywhere, and measures have not shown io_uring to be the
+/// better one for all loads.
+fn readiness_reason() -> String {
+    let reason = "the readiness driver of this system";
+    match uring::probe() {
+        Ok(_) => format!("{reason}; io_uring is available too: --driver {}", uring::NAME),
+        Err(_) => reason.to_owned(),
     }
 }
 

@@ -3,10 +3,12 @@
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use shearwater_io::os;
 use shearwater_io::poll::{Poll, PollOptions};
+use shearwater_io::uring::{self, UringOptions};
+use shearwater_io::{Driver, os};
 
 use crate::app::App;
 use crate::control::Notice;
@@ -14,30 +16,29 @@ use crate::panics;
 use crate::start_error::StartError;
 use crate::worker::{Setup, Worker};
 
-/// Starts a worker, and waits until it can serve or has failed to.
+/// Says whether a worker can serve.
+type Started = SyncSender<Result<(), StartError>>;
+
+/// Starts a worker with the driver of this name, and waits until it can serve or has failed to.
 pub(crate) fn spawn<A: App + 'static>(
     setup: Setup,
+    driver: &'static str,
     listeners: Vec<TcpListener>,
     core: Option<usize>,
     make_app: Arc<impl Fn(usize) -> A + Send + Sync + 'static>,
 ) -> Result<JoinHandle<io::Result<()>>, StartError> {
-    let options = PollOptions {
-        connections_max: setup.limits.connections_max,
-        recv_buffer_bytes: setup.limits.receive_bytes,
-    };
-    let (started, has_started) = std::sync::mpsc::sync_channel(1);
+    let (started, has_started) = sync_channel(1);
     let thread = thread::Builder::new().name(format!("worker-{}", setup.worker)).spawn(move || {
+        let connections_max = setup.limits.connections_max;
+        let recv_buffer_bytes = setup.limits.receive_bytes;
         // A driver stays on the thread that made it.
-        let driver = match prepare(listeners, options, core) {
-            Ok(driver) => driver,
-            Err(error) => {
-                // Nobody waits for it only if the starting thread is gone.
-                drop(started.send(Err(error)));
-                return Ok(());
-            }
-        };
-        drop(started.send(Ok(())));
-        serve(driver, &*make_app, setup)
+        if driver == uring::NAME {
+            let options = UringOptions { connections_max, recv_buffer_bytes, ..UringOptions::default() };
+            begin(core, || uring::start(listeners, options), &*make_app, setup, &started)
+        } else {
+            let options = PollOptions { connections_max, recv_buffer_bytes };
+            begin(core, || Poll::new(listeners, options), &*make_app, setup, &started)
+        }
     });
     let thread = thread.map_err(StartError::System)?;
     match has_started.recv() {
@@ -46,21 +47,39 @@ pub(crate) fn spawn<A: App + 'static>(
     }
 }
 
-/// What a worker's thread needs before it can serve.
-fn prepare(
-    listeners: Vec<TcpListener>,
-    options: PollOptions,
+/// Prepares, says how that went, and serves.
+fn begin<D: Driver, A: App>(
     core: Option<usize>,
-) -> Result<Poll, StartError> {
+    make_driver: impl FnOnce() -> io::Result<D>,
+    make_app: &impl Fn(usize) -> A,
+    setup: Setup,
+    started: &Started,
+) -> io::Result<()> {
+    let prepared = prepare(core).and_then(|()| make_driver().map_err(StartError::System));
+    // Nobody waits for the word only if the starting thread is gone.
+    match prepared {
+        Ok(driver) => {
+            drop(started.send(Ok(())));
+            serve(driver, make_app, setup)
+        }
+        Err(error) => {
+            drop(started.send(Err(error)));
+            Ok(())
+        }
+    }
+}
+
+/// What a worker's thread needs before its driver is made.
+fn prepare(core: Option<usize>) -> Result<(), StartError> {
     if let Some(core) = core {
         os::pin_to_core(core).map_err(StartError::Pin)?;
     }
     panics::print_first_only();
-    Poll::new(listeners, options).map_err(StartError::System)
+    Ok(())
 }
 
 /// A worker's life. However it ends, the operator is told.
-fn serve<A: App>(driver: Poll, make_app: &impl Fn(usize) -> A, setup: Setup) -> io::Result<()> {
+fn serve<D: Driver, A: App>(driver: D, make_app: &impl Fn(usize) -> A, setup: Setup) -> io::Result<()> {
     let (number, control) = (setup.worker, Arc::clone(&setup.control));
     let caught = panics::catch(|| Worker::new(driver, make_app(number), setup).run());
     let result = caught.unwrap_or_else(|message| Err(io::Error::other(message)));

@@ -150,7 +150,7 @@ pub enum CloseKind {
 
 /// One worker's view of the kernel. The rules are numbered at the top of the crate.
 pub trait Driver {
-    /// What drives: `"epoll"`, `"kqueue"`, `"io_uring"`, `"sim"`.
+    /// What drives: `"epoll"`, `"kqueue"`, `"uring"`, `"sim"`.
     fn name(&self) -> &'static str;
 
     /// Milliseconds of a clock that never goes back, as of the last `wait` (T3).

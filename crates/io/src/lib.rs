@@ -72,18 +72,21 @@
 //!
 //! # Verb × driver
 //!
-//! | verb | poll (epoll, kqueue) | sim |
-//! |---|---|---|
-//! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left | none; moves the driven clock |
-//! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl`, for good | takes one from the queue, or a seeded failure |
-//! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | seeded length |
-//! | `send` | `send` / `sendmsg` / `sendfile` (or `pread` and `send`) at once; parks on `EAGAIN`; owns the output until `Sent` | seeded length |
-//! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered | a flag |
-//! | `shutdown_write` | `shutdown` | marks FIN |
-//! | `close` | `close`; cancels the parked send | marks closed |
-//! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | closes after the queue |
-//! | `detach` | deregistration | unsupported |
+//! | verb | poll (epoll, kqueue) | uring (io_uring) | sim |
+//! |---|---|---|---|
+//! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left | one `io_uring_enter`, with the turn's entries | none; moves the driven clock |
+//! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl`, for good | armed for good; one by one where room is scarce; surplus waits unannounced | takes one from the queue, or a seeded failure |
+//! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | armed until a credit of bytes is used up; provided buffers | seeded length |
+//! | `send` | `send` / `sendmsg` / `sendfile` (or `pread` and `send`) at once; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, parked as one poll entry | seeded length |
+//! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered | none; a flag; cancelled if something comes | a flag |
+//! | `shutdown_write` | `shutdown` | `shutdown` | marks FIN |
+//! | `close` | `close`; cancels the parked send | cancels; `close` at the last completion, a turn later | marks closed |
+//! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | cancels, then as poll | closes after the queue |
+//! | `detach` | deregistration | cancels and waits for the last completion; unread input goes along | unsupported |
 
+mod accepting;
+mod clock;
+mod conns;
 mod contract;
 pub mod fs;
 pub mod limits;
@@ -92,6 +95,13 @@ pub mod os;
 mod output;
 pub mod poll;
 pub mod sim;
+mod socket;
+#[cfg(target_os = "linux")]
+pub mod uring;
+#[cfg(not(target_os = "linux"))]
+#[path = "uring_none.rs"]
+pub mod uring;
+mod uring_options;
 
 pub use contract::{
     AcceptError, CloseKind, Detached, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker,

@@ -1,6 +1,7 @@
 //! What differs between the systems and concerns the process: descriptor limit, backlog, cores, coarse clock.
 
 use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -114,16 +115,8 @@ fn pin(_core: usize) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Seconds since 1970 from the cheapest clock that is right to a few milliseconds; 0 before 1970.
-#[cfg(target_os = "linux")]
-pub(crate) fn unix_seconds() -> u64 {
-    use rustix::time::{ClockId, clock_gettime};
-    u64::try_from(clock_gettime(ClockId::RealtimeCoarse).tv_sec).unwrap_or(0)
-}
-
 /// Seconds since 1970; 0 before.
-#[cfg(not(target_os = "linux"))]
 pub(crate) fn unix_seconds() -> u64 {
-    use std::time::{SystemTime, UNIX_EPOCH};
+    // By way of std, because instruction counters (callgrind) don't get past rustix's own way to the clock.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

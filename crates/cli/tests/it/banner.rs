@@ -15,7 +15,10 @@ fn it_says_where_what_and_how() {
     assert_eq!(serving.line("workers"), Some("2"));
     let driver = serving.line("driver").expect("a driver");
     let (name, reason) = driver.split_once(" (").expect("a reason");
-    assert!(["epoll", "kqueue"].contains(&name) && reason.len() > 5 && reason.ends_with(')'), "{driver}");
+    assert!(
+        ["epoll", "kqueue", "uring"].contains(&name) && reason.len() > 5 && reason.ends_with(')'),
+        "{driver}"
+    );
     let descriptors = serving.line("descriptors").expect("descriptors");
     assert!(descriptors.starts_with("limit ") && descriptors.ends_with(" connections"), "{descriptors}");
     assert!(serving.banner.contains("Ctrl-C"), "{}", serving.banner);

@@ -14,6 +14,9 @@ use crate::client::Client;
 /// A safety net for a program that does not end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Names the driver that the whole suite is to run on.
+const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
+
 /// The program, to be started in `folder`.
 pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shearwater"));
@@ -24,6 +27,11 @@ pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command.env_remove("NO_COLOR");
+    if let Some(driver) = std::env::var_os(DRIVER)
+        && !arguments.contains(&"--driver")
+    {
+        command.arg("--driver").arg(driver);
+    }
     command
 }
 

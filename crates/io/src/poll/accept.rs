@@ -6,9 +6,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
-use rustix::io::Errno;
 
-use super::{Poll, socket, wake};
+use super::{Poll, wake};
+use crate::accepting::{Attempt, Stop, attempt, listener_id};
 use crate::limits::{ACCEPTS_AFTER_STOP_MAX, ACCEPTS_PER_TURN_MAX};
 use crate::{AcceptError, Event, ListenerId};
 
@@ -36,22 +36,6 @@ struct Listener {
     ready: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stop {
-    No,
-    Wanted,
-    Done,
-}
-
-/// What one attempt to accept has come to.
-enum Attempt {
-    Accepted(OwnedFd),
-    /// That one was gone again; there may be others.
-    Retry,
-    Empty,
-    Failed(AcceptError),
-}
-
 impl Listeners {
     pub(super) fn new(
         registry: &Registry,
@@ -60,9 +44,7 @@ impl Listeners {
     ) -> io::Result<Self> {
         let mut list = Vec::with_capacity(sockets.len());
         for (index, socket) in sockets.into_iter().enumerate() {
-            let id = ListenerId::try_from(index).map_err(|_| {
-                io::Error::new(io::ErrorKind::InvalidInput, "more listeners than can be numbered")
-            })?;
+            let id = listener_id(index)?;
             socket.set_nonblocking(true)?;
             registry.register(&mut SourceFd(&socket.as_raw_fd()), wake::listener(id), Interest::READABLE)?;
             list.push(Listener { socket, ready: false });
@@ -123,15 +105,7 @@ impl Listeners {
     fn attempt(&mut self) -> Attempt {
         self.taken += 1;
         self.taken_since_stop += 1;
-        match socket::accept(&self.list[self.current].socket) {
-            Ok(fd) => Attempt::Accepted(fd),
-            Err(Errno::AGAIN | Errno::BADF | Errno::INVAL | Errno::NOTSOCK) => Attempt::Empty,
-            Err(Errno::MFILE) => Attempt::Failed(AcceptError::ProcessDescriptors),
-            Err(Errno::NFILE) => Attempt::Failed(AcceptError::SystemFiles),
-            Err(Errno::NOBUFS | Errno::NOMEM) => Attempt::Failed(AcceptError::Memory),
-            Err(errno) if is_of_the_connection(errno) => Attempt::Retry,
-            Err(errno) => Attempt::Failed(AcceptError::Other { errno: errno.raw_os_error() }),
-        }
+        attempt(&self.list[self.current].socket)
     }
 
     /// Closes the listeners once they are empty.
@@ -144,25 +118,6 @@ impl Listeners {
         self.stop = Stop::Done;
         Some(Event::AcceptStopped)
     }
-}
-
-/// Whether the error is one of the connection that was to be accepted, not of accepting: Linux hands these on.
-fn is_of_the_connection(errno: Errno) -> bool {
-    matches!(
-        errno,
-        Errno::INTR
-            | Errno::CONNABORTED
-            | Errno::PROTO
-            | Errno::NETDOWN
-            | Errno::NOPROTOOPT
-            | Errno::HOSTDOWN
-            | Errno::HOSTUNREACH
-            | Errno::OPNOTSUPP
-            | Errno::NETUNREACH
-            | Errno::PERM
-            | Errno::TIMEDOUT
-            | Errno::CONNRESET
-    )
 }
 
 impl Poll {
@@ -180,7 +135,7 @@ impl Poll {
                 self.listeners.taken = 0;
                 continue;
             }
-            if self.slots.used() >= self.listeners.connections_max {
+            if self.conns.slots.used() >= self.listeners.connections_max {
                 return Some(self.accept_failed(AcceptError::ProcessDescriptors));
             }
             match self.listeners.attempt() {
@@ -196,7 +151,7 @@ impl Poll {
 
     /// Registers a new connection, once and for all.
     fn admit(&mut self, fd: OwnedFd, listener: ListenerId) -> Event {
-        let token = self.slots.next_token();
+        let token = self.conns.slots.next_token();
         let interests = Interest::READABLE | Interest::WRITABLE;
         let registered =
             self.poll.registry().register(&mut SourceFd(&fd.as_raw_fd()), wake::connection(token), interests);
@@ -204,7 +159,7 @@ impl Poll {
             self.listeners.held = Some((fd, listener));
             return self.accept_failed(AcceptError::Memory);
         }
-        let token = self.slots.insert(fd);
+        let token = self.conns.slots.insert(fd);
         Event::Accepted { token, listener }
     }
 

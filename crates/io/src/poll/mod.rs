@@ -8,9 +8,6 @@ mod accept;
 mod close;
 mod recv;
 mod send;
-mod sends;
-mod slots;
-mod socket;
 mod turn;
 mod wake;
 
@@ -18,13 +15,17 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
+use crate::clock::Clock;
+use crate::conns::Conns;
 use crate::{CloseKind, Detached, Driver, Event, Output, Token, Waker, limits};
 use accept::Listeners;
-use sends::Sends;
-use slots::Slots;
-use turn::{Clock, Queue};
 
-pub use socket::NAME;
+/// What mio waits with.
+#[cfg(target_os = "linux")]
+pub const NAME: &str = "epoll";
+/// What mio waits with.
+#[cfg(not(target_os = "linux"))]
+pub const NAME: &str = "kqueue";
 
 /// Bounds of one [`Poll`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,15 +50,13 @@ pub struct Poll {
     events: mio::Events,
     waker: Waker,
     listeners: Listeners,
-    slots: Slots,
-    sends: Sends,
-    queue: Queue,
+    conns: Conns<()>,
     clock: Clock,
     buffer: Box<[u8]>,
     /// How much of `buffer` is lent.
     lent: usize,
-    /// For files that the kernel won't send itself; empty until the first.
-    copy_buffer: Vec<u8>,
+    /// How often the connection that is being served has been read in this turn.
+    recvs: usize,
 }
 
 impl Poll {
@@ -79,20 +78,18 @@ impl Poll {
             events: mio::Events::with_capacity(limits::EVENTS_PER_WAIT_MAX),
             waker,
             listeners,
-            slots: Slots::new(),
-            sends: Sends::default(),
-            queue: Queue::default(),
+            conns: Conns::new(),
             clock: Clock::new(),
             buffer: vec![0; options.recv_buffer_bytes].into_boxed_slice(),
             lent: 0,
-            copy_buffer: Vec::new(),
+            recvs: 0,
         })
     }
 }
 
 impl Driver for Poll {
     fn name(&self) -> &'static str {
-        socket::NAME
+        NAME
     }
 
     fn now_ms(&self) -> u64 {
@@ -108,7 +105,7 @@ impl Driver for Poll {
     }
 
     fn has_more(&self) -> bool {
-        self.queue.has_more
+        self.conns.queue.has_more
     }
 
     fn next(&mut self) -> Option<Event> {
@@ -132,7 +129,7 @@ impl Driver for Poll {
     }
 
     fn recv_pause(&mut self, token: Token) {
-        self.pause_recv(token);
+        self.conns.set_paused(token, true);
     }
 
     fn recv_resume(&mut self, token: Token) {
@@ -144,11 +141,11 @@ impl Driver for Poll {
     }
 
     fn send_progress(&self, token: Token) -> u64 {
-        self.progress(token)
+        self.conns.progress(token)
     }
 
     fn shutdown_write(&mut self, token: Token) {
-        self.end_writing(token);
+        self.conns.end_writing(token);
     }
 
     fn close(&mut self, token: Token, kind: CloseKind) {
@@ -161,7 +158,7 @@ impl Driver for Poll {
     }
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {
-        self.peer_address(token)
+        self.conns.peer(token)
     }
 
     fn waker(&self) -> Waker {
@@ -169,6 +166,6 @@ impl Driver for Poll {
     }
 
     fn connections(&self) -> usize {
-        self.slots.used()
+        self.conns.slots.used()
     }
 }

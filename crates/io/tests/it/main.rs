@@ -2,8 +2,10 @@
 
 mod contract;
 mod fs;
+mod kernel;
 mod listen;
 mod os;
 mod output;
-mod poll;
 mod sim;
+#[cfg(target_os = "linux")]
+mod uring;

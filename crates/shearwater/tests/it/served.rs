@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use shearwater::{App, Control, Running, Server, Totals};
+use shearwater::{App, Control, DriverChoice, Running, Server, Totals};
 
 use crate::client::Client;
 
@@ -60,7 +60,15 @@ impl Drop for Served {
     }
 }
 
+/// Names the driver that the whole suite is to run on.
+const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
+
 /// One worker on a free port.
 pub(crate) fn here() -> Server {
-    Server::new("127.0.0.1:0").workers(1)
+    let driver = match std::env::var(DRIVER).as_deref() {
+        Err(_) | Ok("auto") => DriverChoice::Auto,
+        Ok("uring") => DriverChoice::Uring,
+        Ok(other) => panic!("{DRIVER}={other}: auto or uring"),
+    };
+    Server::new("127.0.0.1:0").workers(1).driver(driver)
 }

@@ -66,7 +66,7 @@ fn an_address_of_another_host_is_refused() {
 
 #[test]
 fn a_driver_that_is_not_there_is_refused_with_what_is() {
-    let found = Served::of(here(), app());
+    let found = Served::of(here().driver(DriverChoice::Auto), app());
     for (driver, name) in
         [(DriverChoice::Epoll, "epoll"), (DriverChoice::Uring, "uring"), (DriverChoice::Kqueue, "kqueue")]
     {

@@ -24,7 +24,7 @@ struct Room {
 
 const ROOMS: &[Room] = &[
     Room { folder: "http1", may_use: &[] },
-    Room { folder: "io", may_use: &["mio", "rustix", "socket2"] },
+    Room { folder: "io", may_use: &["io-uring", "libc", "mio", "rustix", "socket2"] },
     Room { folder: "engine", may_use: &["shearwater-http1", "shearwater-io", "httpdate"] },
     Room {
         folder: "shearwater",

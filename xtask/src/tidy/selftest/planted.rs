@@ -51,7 +51,7 @@ pub(super) const WALLS: &[Planted] = &[
         s.append(FILES_MANIFEST, "clock.workspace = true\n");
     }),
     planted("crate-walls", "crates/io/Cargo.toml", |s| {
-        s.append("crates/io/Cargo.toml", "[target.'cfg(unix)'.dependencies]\nlibc = \"0.2\"\n");
+        s.append("crates/io/Cargo.toml", "[target.'cfg(unix)'.dependencies]\nnix = \"0.2\"\n");
     }),
     planted("crate-walls", FILES_MANIFEST, |s| {
         s.replace(FILES_MANIFEST, "\"shearwater-files\"", "\"files\"");

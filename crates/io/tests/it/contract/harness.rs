@@ -47,6 +47,11 @@ pub(crate) trait Harness: Sized {
     /// The driver under test.
     type Driver: Driver;
 
+    /// Why there is no such driver on this system; `None` where there is.
+    fn missing() -> Option<String> {
+        None
+    }
+
     /// A driver with `setup`, listening, with no connection.
     fn new(setup: Setup) -> Self;
 
@@ -82,4 +87,13 @@ pub(crate) trait Harness: Sized {
 
     /// How long a test may go on taking turns before it has failed, by the driver's own clock.
     fn patience(&self) -> Duration;
+}
+
+/// Whether the driver is missing here: its tests are skipped then, and say why.
+pub(crate) fn is_missing<H: Harness>() -> bool {
+    let missing = H::missing();
+    if let Some(why) = &missing {
+        println!("skipped: {why}");
+    }
+    missing.is_some()
 }

@@ -8,28 +8,28 @@ use rustix::net::{SendFlags, sockopt};
 
 /// More bytes follow at once: hold the segment back for them.
 #[cfg(target_os = "linux")]
-pub(super) const MORE: SendFlags = SendFlags::MORE;
+pub(crate) const MORE: SendFlags = SendFlags::MORE;
 /// More bytes follow at once. The BSDs have no such flag.
 #[cfg(not(target_os = "linux"))]
-pub(super) const MORE: SendFlags = SendFlags::empty();
+pub(crate) const MORE: SendFlags = SendFlags::empty();
 
 /// A broken connection is an error, not a signal.
 #[cfg(not(target_vendor = "apple"))]
-pub(super) const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
+pub(crate) const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
 /// A broken connection is an error, not a signal: on Apple's systems `accept` sets it on the socket.
 #[cfg(target_vendor = "apple")]
-pub(super) const NO_SIGNAL: SendFlags = SendFlags::empty();
+pub(crate) const NO_SIGNAL: SendFlags = SendFlags::empty();
 
 /// Takes one connection from the listener's queue: non-blocking, closed on exec. Linux hands the listener's options on.
 #[cfg(target_os = "linux")]
-pub(super) fn accept(listener: impl AsFd) -> Result<OwnedFd, Errno> {
+pub(crate) fn accept(listener: impl AsFd) -> Result<OwnedFd, Errno> {
     use rustix::net::{SocketFlags, accept_with};
     accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
 }
 
 /// Takes one connection from the listener's queue: non-blocking, closed on exec, with the listener's `TCP_NODELAY`.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn accept(listener: impl AsFd) -> Result<OwnedFd, Errno> {
+pub(crate) fn accept(listener: impl AsFd) -> Result<OwnedFd, Errno> {
     let fd = accept_plain(&listener)?;
     if sockopt::tcp_nodelay(&listener) == Ok(true) {
         // It fails only where the peer is gone again; the connection will show that itself.
@@ -56,14 +56,14 @@ fn accept_plain(listener: impl AsFd) -> Result<OwnedFd, Errno> {
 
 /// Lets the kernel send a piece of a file itself, and says how much of it the socket took (0: the file has ended).
 #[cfg(target_os = "linux")]
-pub(super) fn send_file(socket: impl AsFd, file: impl AsFd, offset: u64, len: usize) -> Result<usize, Errno> {
+pub(crate) fn send_file(socket: impl AsFd, file: impl AsFd, offset: u64, len: usize) -> Result<usize, Errno> {
     let mut offset = offset;
     rustix::fs::sendfile(socket, file, Some(&mut offset), len)
 }
 
 /// No such call that takes this shape: the caller reads and sends.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn send_file(
+pub(crate) fn send_file(
     _socket: impl AsFd,
     _file: impl AsFd,
     _offset: u64,
@@ -73,14 +73,7 @@ pub(super) fn send_file(
 }
 
 /// Makes the close that follows a reset (RFC 9293, 3.10.7.1 by way of `SO_LINGER` 0).
-pub(super) fn reset_on_close(socket: impl AsFd) {
+pub(crate) fn reset_on_close(socket: impl AsFd) {
     // It fails only where the connection is gone already; then there is nothing left to reset.
     let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
-
-/// What mio waits with.
-#[cfg(target_os = "linux")]
-pub const NAME: &str = "epoll";
-/// What mio waits with.
-#[cfg(not(target_os = "linux"))]
-pub const NAME: &str = "kqueue";

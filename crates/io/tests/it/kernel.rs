@@ -1,4 +1,4 @@
-//! The readiness driver where it meets the real kernel: descriptors that run out, wakes while it sleeps, segments,
+//! The drivers where they meet the real kernel: descriptors that run out, wakes while it sleeps, segments,
 //! files that the kernel won't send itself, sockets' options.
 
 use std::fs::File;
@@ -12,33 +12,31 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use shearwater_io::limits::{EVENTS_PER_WAIT_MAX, SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX};
 use shearwater_io::listen::{ListenOptions, bind};
-use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::{AcceptError, Driver, Event, Output};
 use socket2::SockRef;
 
-use crate::contract::harness::{Harness, Setup};
-use crate::contract::poll::PollHarness;
+use crate::contract::harness::{Harness, Setup, is_missing};
+use crate::contract::sockets::{ByReadiness, Kernel, SocketHarness};
 use crate::contract::world::{Ended, Note, SentAs, World, file_item, file_of, pattern, plain};
-
-type PollWorld = World<PollHarness>;
 
 /// Says to the test program that it is the child of [`descriptors_run_out`].
 const CHILD: &str = "SHEARWATER_IO_TEST_CHILD";
 
 /// The limit concerns the whole process, so the test runs in one of its own.
-#[test]
-fn descriptors_run_out() {
+fn descriptors_run_out<K: Kernel>() {
     if std::env::var_os(CHILD).is_some() {
-        return descriptors_run_out_here();
+        return descriptors_run_out_here::<K>();
     }
     let program = std::env::current_exe().expect("the test program has a path");
-    let arguments = ["--exact", "poll::descriptors_run_out", "--nocapture"];
+    // A test's thread has the test's name.
+    let this = thread::current();
+    let arguments = ["--exact", this.name().expect("it has a name"), "--nocapture"];
     let output = Command::new(program).args(arguments).env(CHILD, "1").output().expect("it can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn descriptors_run_out_here() {
-    let mut world = PollWorld::new();
+fn descriptors_run_out_here<K: Kernel>() {
+    let mut world = World::<SocketHarness<K>>::new();
     let peers: Vec<_> = (0..30).map(|_| world.harness.connect(0)).collect();
     let limit = getrlimit(Resource::Nofile);
     let next = File::open("/dev/null").map(|file| std::os::fd::AsRawFd::as_raw_fd(&file)).expect("one more");
@@ -54,9 +52,8 @@ fn descriptors_run_out_here() {
     world.until("the queue gets in", |world| world.accepted.len() == peers.len());
 }
 
-#[test]
-fn a_wake_ends_a_wait_without_limit() {
-    let mut world = PollWorld::new();
+fn a_wake_ends_a_wait_without_limit<K: Kernel>() {
+    let mut world = World::<SocketHarness<K>>::new();
     // Many times, so that the wake meets the wait before, at and behind its beginning.
     for _ in 0..500 {
         let waker = world.driver().waker();
@@ -68,9 +65,8 @@ fn a_wake_ends_a_wait_without_limit() {
     }
 }
 
-#[test]
-fn the_clock_is_the_kernel_s() {
-    let mut world = PollWorld::new();
+fn the_clock_is_the_kernel_s<K: Kernel>() {
+    let mut world = World::<SocketHarness<K>>::new();
     world.wait(0);
     let (start_ms, start) = (world.driver().now_ms(), Instant::now());
     world.wait(40);
@@ -81,13 +77,12 @@ fn the_clock_is_the_kernel_s() {
 }
 
 /// S4: a reader that is waiting in its `read` gets head and file by one call, every time. The BSDs have no `MSG_MORE`.
-#[test]
 #[cfg(target_os = "linux")]
-fn a_head_and_its_file_arrive_together() {
+fn a_head_and_its_file_arrive_together<K: Kernel>() {
     const ROUNDS: usize = 200;
     let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
     let address = listener.local_addr().expect("its address");
-    let mut driver = Poll::new(vec![listener], PollOptions::default()).expect("a driver");
+    let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
     let reader = thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("connects");
         let mut buffer = [0; 8192];
@@ -122,12 +117,11 @@ fn a_head_and_its_file_arrive_together() {
 }
 
 /// A file that has no way into `sendfile`: this process's own memory.
-#[test]
 #[cfg(target_os = "linux")]
-fn a_file_that_sendfile_refuses_is_copied() {
+fn a_file_that_sendfile_refuses_is_copied<K: Kernel>() {
     let contents = pattern(3_000_000, 2);
     let memory = Rc::new(File::open("/proc/self/mem").expect("our own memory can be read"));
-    let (mut world, peer, token) = PollWorld::connected();
+    let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     let mut output = plain(b"head");
     output.push(file_item(&memory, contents.as_ptr() as u64, contents.len() as u64));
     output.bytes_mut().extend_from_slice(b"tail");
@@ -138,10 +132,9 @@ fn a_file_that_sendfile_refuses_is_copied() {
     assert_eq!(world.page(token).sent, [SentAs::Whole]);
 }
 
-#[test]
-fn a_file_that_cannot_be_read_is_told() {
+fn a_file_that_cannot_be_read_is_told<K: Kernel>() {
     let directory = Rc::new(File::open(std::env::temp_dir()).expect("a directory can be opened"));
-    let (mut world, peer, token) = PollWorld::connected();
+    let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     let mut output = plain(b"head");
     output.push(file_item(&directory, 0, 100));
     world.send(token, output);
@@ -151,9 +144,8 @@ fn a_file_that_cannot_be_read_is_told() {
 }
 
 /// The kernel tells a reset once. Where a send is told, receiving must not take the rest for a FIN.
-#[test]
-fn a_reset_that_a_send_meets_first_is_no_fin() {
-    let (mut world, peer, token) = PollWorld::connected();
+fn a_reset_that_a_send_meets_first_is_no_fin<K: Kernel>() {
+    let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     world.recv_pause(token);
     world.harness.reset(peer);
     world.idle();
@@ -166,12 +158,11 @@ fn a_reset_that_a_send_meets_first_is_no_fin() {
 }
 
 /// T2, S5: what one turn can't serve is served in the next, not after the others have all they want.
-#[test]
-fn downloads_get_on_side_by_side() {
+fn downloads_get_on_side_by_side<K: Kernel>() {
     const DOWNLOADS: usize = 40;
     const FILE: u64 = 6_000_000;
     let file = file_of(&pattern(FILE as usize, 3));
-    let mut world = PollWorld::new();
+    let mut world = World::<SocketHarness<K>>::new();
     let downloads: Vec<_> = (0..DOWNLOADS).map(|_| world.connect()).collect();
     for (_, token) in &downloads {
         let mut output = Output::new();
@@ -205,10 +196,9 @@ fn downloads_get_on_side_by_side() {
 }
 
 /// T4: more connections are readable than one wait takes.
-#[test]
-fn a_wait_that_took_all_it_could_says_so() {
+fn a_wait_that_took_all_it_could_says_so<K: Kernel>() {
     const CONNECTIONS: usize = EVENTS_PER_WAIT_MAX + 50;
-    let mut world = PollWorld::new();
+    let mut world = World::<SocketHarness<K>>::new();
     let mut peers = Vec::new();
     while peers.len() < CONNECTIONS {
         peers.push(world.harness.connect(0));
@@ -232,9 +222,8 @@ fn a_wait_that_took_all_it_could_says_so() {
 }
 
 /// A send that has ended but is not yet announced needs no readiness; what is noted of it must not outlive it.
-#[test]
-fn readiness_noted_for_an_ended_send_is_forgotten() {
-    let (mut world, peer, token) = PollWorld::connected();
+fn readiness_noted_for_an_ended_send_is_forgotten<K: Kernel>() {
+    let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     world.send(token, plain(b"first"));
     world.wait(0);
     while let Some(note) = world.step() {
@@ -251,19 +240,17 @@ fn readiness_noted_for_an_ended_send_is_forgotten() {
     assert!(start.elapsed() >= Duration::from_millis(40), "kept awake by nothing");
 }
 
-#[test]
-fn an_idle_wait_is_one_wait() {
+fn an_idle_wait_is_one_wait<K: Kernel>() {
     // Readiness that concerns nobody (a fresh socket is writable) must not keep the driver awake.
-    let (mut world, _, _) = PollWorld::connected();
+    let (mut world, _, _) = World::<SocketHarness<K>>::connected();
     world.idle();
     let start = Instant::now();
     assert_eq!(world.turn(40), 0);
     assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
 }
 
-#[test]
-fn a_detached_connection_wakes_nobody() {
-    let (mut world, peer, token) = PollWorld::connected();
+fn a_detached_connection_wakes_nobody<K: Kernel>() {
+    let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     let fd = world.driver().detach(token).expect("handed out").descriptor;
     world.mark_detached(token);
     world.idle();
@@ -275,13 +262,12 @@ fn a_detached_connection_wakes_nobody() {
     drop(fd);
 }
 
-#[test]
-fn accepted_connections_have_the_listener_s_options() {
+fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
     for (nodelay, keepalive) in [(true, true), (false, false)] {
         let options = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
         let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), options).expect("a listener");
         let address = listener.local_addr().expect("its address");
-        let mut driver = Poll::new(vec![listener], PollOptions::default()).expect("a driver");
+        let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
         let _peer = TcpStream::connect(address).expect("connects");
         driver.wait(Some(Duration::from_secs(5))).expect("it can wait");
         let Some(Event::Accepted { token, .. }) = driver.next() else { panic!("one comes") };
@@ -292,15 +278,13 @@ fn accepted_connections_have_the_listener_s_options() {
     }
 }
 
-#[test]
-fn a_buffer_of_no_size_is_refused() {
-    let options = PollOptions { recv_buffer_bytes: 0, ..PollOptions::default() };
-    assert!(Poll::new(Vec::new(), options).is_err());
+fn a_buffer_of_no_size_is_refused<K: Kernel>() {
+    let setup = Setup { recv_buffer_bytes: 0, ..Setup::default() };
+    assert!(K::driver(Vec::new(), setup).is_err());
 }
 
-#[test]
-fn a_driver_without_listeners_waits_and_stops() {
-    let mut driver = Poll::new(Vec::new(), PollOptions::default()).expect("a driver");
+fn a_driver_without_listeners_waits_and_stops<K: Kernel>() {
+    let mut driver = K::driver(Vec::new(), Setup::default()).expect("a driver");
     driver.wait(Some(Duration::ZERO)).expect("it can wait");
     assert!(driver.next().is_none());
     driver.accept_stop();
@@ -309,8 +293,41 @@ fn a_driver_without_listeners_waits_and_stops() {
     assert!(driver.next().is_none());
 }
 
-#[test]
-fn the_name_is_the_mechanism_s() {
-    let name = <PollHarness as Harness>::new(Setup::default()).driver().name();
-    assert_eq!(name, if cfg!(target_os = "linux") { "epoll" } else { "kqueue" });
+/// All tests of this file for one driver.
+macro_rules! kernel_suite {
+    ($kernel:ty; $($name:ident),+) => {
+        $(
+            #[test]
+            fn $name() {
+                if !super::is_missing::<super::SocketHarness<$kernel>>() {
+                    super::$name::<$kernel>();
+                }
+            }
+        )+
+    };
+    ($kernel:ty) => {
+        kernel_suite! { $kernel;
+            descriptors_run_out, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
+        }
+        #[cfg(target_os = "linux")]
+        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied }
+    };
+}
+
+mod on_poll {
+    use shearwater_io::Driver;
+    use shearwater_io::poll::{Poll, PollOptions};
+
+    kernel_suite!(super::ByReadiness);
+
+    #[test]
+    fn the_name_is_the_mechanism_s() {
+        let driver = Poll::new(Vec::new(), PollOptions::default()).expect("a driver");
+        assert_eq!(driver.name(), if cfg!(target_os = "linux") { "epoll" } else { "kqueue" });
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod on_uring {
+    kernel_suite!(crate::contract::on_uring::ByCompletion<true>);
 }

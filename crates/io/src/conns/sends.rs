@@ -4,24 +4,24 @@ use crate::{Output, SendError};
 
 /// One send in flight: from `send` until its `Sent` is taken.
 #[derive(Debug)]
-pub(super) struct Sending {
-    pub(super) output: Output,
+pub(crate) struct Sending {
+    pub(crate) output: Output,
     /// Bytes that the kernel has taken.
-    pub(super) done: u64,
+    pub(crate) done: u64,
     /// How it ended; `None` while it goes on.
-    pub(super) result: Option<Result<(), SendError>>,
+    pub(crate) result: Option<Result<(), SendError>>,
 }
 
 /// A slab of sends. Its length is that of the busiest moment, at most one per connection.
 #[derive(Debug, Default)]
-pub(super) struct Sends {
+pub(crate) struct Sends {
     sends: Vec<Sending>,
     free: Vec<u32>,
 }
 
 impl Sends {
     /// Takes an output in.
-    pub(super) fn insert(&mut self, output: Output) -> u32 {
+    pub(crate) fn insert(&mut self, output: Output) -> u32 {
         let sending = Sending { output, done: 0, result: None };
         if let Some(index) = self.free.pop() {
             self.sends[index as usize] = sending;
@@ -33,17 +33,17 @@ impl Sends {
     }
 
     /// The send of an index that `insert` gave; `None` for `slots::NONE`.
-    pub(super) fn get(&self, index: u32) -> Option<&Sending> {
+    pub(crate) fn get(&self, index: u32) -> Option<&Sending> {
         self.sends.get(index as usize)
     }
 
     /// The send of an index that `insert` gave; `None` for `slots::NONE`.
-    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Sending> {
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Sending> {
         self.sends.get_mut(index as usize)
     }
 
     /// Ends a send: the output comes out. Each index once.
-    pub(super) fn remove(&mut self, index: u32) -> (Output, Result<(), SendError>) {
+    pub(crate) fn remove(&mut self, index: u32) -> (Output, Result<(), SendError>) {
         let sending = &mut self.sends[index as usize];
         self.free.push(index);
         let result = sending.result.take().unwrap_or(Err(SendError::Cancelled));

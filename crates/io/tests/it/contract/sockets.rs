@@ -1,9 +1,10 @@
-//! The suite on the readiness driver: real sockets on the loopback interface.
+//! The suite on the drivers that meet the kernel: real sockets on the loopback interface.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use shearwater_io::Driver;
 use shearwater_io::listen::{ListenOptions, bind};
 use shearwater_io::os::raise_descriptor_limit;
 use shearwater_io::poll::{Poll, PollOptions};
@@ -12,24 +13,53 @@ use socket2::SockRef;
 use super::harness::{Harness, PeerId, PeerState, Setup};
 
 /// Descriptors that the whole test program needs at most.
-const DESCRIPTORS: u64 = 16_384;
+const DESCRIPTORS: u64 = 20_000;
 
-/// [`Poll`] and clients in this thread.
-pub(crate) struct PollHarness {
-    driver: Poll,
+/// A driver of real sockets.
+pub(crate) trait Kernel {
+    type Driver: Driver;
+
+    /// A driver over these listeners.
+    fn driver(listeners: Vec<TcpListener>, setup: Setup) -> io::Result<Self::Driver>;
+
+    /// Why this system has none; `None` where it has.
+    fn missing() -> Option<String> {
+        None
+    }
+}
+
+/// The readiness driver.
+pub(crate) struct ByReadiness;
+
+impl Kernel for ByReadiness {
+    type Driver = Poll;
+
+    fn driver(listeners: Vec<TcpListener>, setup: Setup) -> io::Result<Poll> {
+        let Setup { connections_max, recv_buffer_bytes, .. } = setup;
+        Poll::new(listeners, PollOptions { connections_max, recv_buffer_bytes })
+    }
+}
+
+/// A driver and clients in this thread.
+pub(crate) struct SocketHarness<K: Kernel> {
+    driver: K::Driver,
     listeners: Vec<SocketAddr>,
     peers: Vec<Option<TcpStream>>,
     addresses: Vec<SocketAddr>,
 }
 
-impl PollHarness {
+impl<K: Kernel> SocketHarness<K> {
     fn stream(&mut self, peer: PeerId) -> &mut TcpStream {
         self.peers[peer.0].as_mut().expect("the peer is still there")
     }
 }
 
-impl Harness for PollHarness {
-    type Driver = Poll;
+impl<K: Kernel> Harness for SocketHarness<K> {
+    type Driver = K::Driver;
+
+    fn missing() -> Option<String> {
+        K::missing()
+    }
 
     fn new(setup: Setup) -> Self {
         raise_descriptor_limit(DESCRIPTORS).expect("the limit can be raised");
@@ -39,15 +69,11 @@ impl Harness for PollHarness {
             .collect();
         let addresses =
             listeners.iter().map(|listener| listener.local_addr().expect("its address")).collect();
-        let options = PollOptions {
-            connections_max: setup.connections_max,
-            recv_buffer_bytes: setup.recv_buffer_bytes,
-        };
-        let driver = Poll::new(listeners, options).expect("a driver");
+        let driver = K::driver(listeners, setup).expect("a driver");
         Self { driver, listeners: addresses, peers: Vec::new(), addresses: Vec::new() }
     }
 
-    fn driver(&mut self) -> &mut Poll {
+    fn driver(&mut self) -> &mut K::Driver {
         &mut self.driver
     }
 
@@ -122,4 +148,6 @@ impl Harness for PollHarness {
     }
 }
 
-super::contract_suite!(PollHarness);
+mod on_poll {
+    super::super::contract_suite!(super::SocketHarness<super::ByReadiness>);
+}

@@ -6,80 +6,116 @@ use crate::Token;
 use crate::limits::SEND_BYTES_PER_TURN_MAX;
 
 /// No index.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// What is known of a connection, bit by bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Flags(u16);
+pub(crate) struct Flags(u16);
 
 impl Flags {
     /// The kernel may hold input.
-    pub(super) const READABLE: Self = Self(1);
+    pub(crate) const READABLE: Self = Self(1);
     /// The peer's FIN (or worse) has been announced: a short read is followed by another.
-    pub(super) const PEER_ENDED: Self = Self(1 << 1);
+    pub(crate) const PEER_ENDED: Self = Self(1 << 1);
     /// `recv_pause` holds.
-    pub(super) const PAUSED: Self = Self(1 << 2);
+    pub(crate) const PAUSED: Self = Self(1 << 2);
     /// `ReadClosed` has been delivered.
-    pub(super) const READ_CLOSED: Self = Self(1 << 3);
+    pub(crate) const READ_CLOSED: Self = Self(1 << 3);
     /// The send in flight can go on.
-    pub(super) const WRITABLE: Self = Self(1 << 4);
+    pub(crate) const WRITABLE: Self = Self(1 << 4);
     /// It stands in the queue of connections to be served.
-    pub(super) const QUEUED: Self = Self(1 << 5);
+    pub(crate) const QUEUED: Self = Self(1 << 5);
     /// Its `Sent` waits for the next turn.
-    pub(super) const SENT_DEFERRED: Self = Self(1 << 6);
+    pub(crate) const SENT_DEFERRED: Self = Self(1 << 6);
     /// A send found the connection broken.
-    pub(super) const BROKEN: Self = Self(1 << 7);
+    pub(crate) const BROKEN: Self = Self(1 << 7);
+    /// The worker has closed it; the kernel still holds entries that name it.
+    pub(crate) const CLOSING: Self = Self(1 << 8);
 
-    pub(super) fn has(self, flag: Self) -> bool {
+    pub(crate) fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
     }
 
-    pub(super) fn set(&mut self, flag: Self) {
+    pub(crate) fn set(&mut self, flag: Self) {
         self.0 |= flag.0;
     }
 
-    pub(super) fn clear(&mut self, flag: Self) {
+    pub(crate) fn clear(&mut self, flag: Self) {
         self.0 &= !flag.0;
     }
 
     /// Whether a `recv` is due.
-    pub(super) fn wants_recv(self) -> bool {
+    pub(crate) fn wants_recv(self) -> bool {
         self.has(Self::READABLE) && self.0 & (Self::PAUSED.0 | Self::READ_CLOSED.0) == 0
     }
 
     /// Whether it must be served in this turn or the next.
-    pub(super) fn wants_service(self) -> bool {
+    pub(crate) fn wants_service(self) -> bool {
         self.has(Self::WRITABLE) || self.wants_recv()
     }
 }
 
-/// One connection: all that an idle one costs.
+/// What the completion driver adds.
+#[cfg(target_os = "linux")]
+impl Flags {
+    /// The kernel holds an entry that receives.
+    pub(crate) const ARMED: Self = Self(1 << 9);
+    /// That entry is being cancelled.
+    pub(crate) const CANCELLING: Self = Self(1 << 10);
+    /// The kernel holds an entry that sends.
+    pub(crate) const SENDING: Self = Self(1 << 11);
+    /// The kernel holds an entry that waits until more can be sent.
+    pub(crate) const AWAITING: Self = Self(1 << 12);
+}
+
+/// One connection: all that an idle one costs. `X` is what its driver adds.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(crate) struct Slot<X> {
     /// `None` while the slot is free, or closed and not yet reported.
-    pub(super) fd: Option<OwnedFd>,
+    pub(crate) fd: Option<OwnedFd>,
     generation: u32,
     /// The send in flight; in a free slot the next free one.
-    pub(super) send: u32,
+    pub(crate) send: u32,
     /// Bytes handed to the kernel in `turn`.
     turn_bytes: u32,
     turn: u16,
-    pub(super) flags: Flags,
+    pub(crate) flags: Flags,
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "only the completion driver adds something")
+    )]
+    pub(crate) extra: X,
 }
 
-impl Slot {
+impl<X: Default> Slot<X> {
+    fn empty() -> Self {
+        Self {
+            fd: None,
+            generation: 0,
+            send: NONE,
+            turn_bytes: 0,
+            turn: 0,
+            flags: Flags::default(),
+            extra: X::default(),
+        }
+    }
+
+    fn is(&self, generation: u32) -> bool {
+        self.generation == generation && self.fd.is_some()
+    }
+
     /// How much was sent in this turn.
-    pub(super) fn turn_bytes(&self, turn: u16) -> u64 {
+    pub(crate) fn turn_bytes(&self, turn: u16) -> u64 {
         if self.turn == turn { u64::from(self.turn_bytes) } else { 0 }
     }
 
     /// How much may still be sent in this turn.
-    pub(super) fn turn_bytes_left(&self, turn: u16) -> u64 {
+    pub(crate) fn turn_bytes_left(&self, turn: u16) -> u64 {
         SEND_BYTES_PER_TURN_MAX.saturating_sub(self.turn_bytes(turn))
     }
 
     /// Notes that `count` bytes were sent.
-    pub(super) fn add_turn_bytes(&mut self, turn: u16, count: u64) {
+    pub(crate) fn add_turn_bytes(&mut self, turn: u16, count: u64) {
         let before = self.turn_bytes(turn);
         self.turn = turn;
         self.turn_bytes = u32::try_from(before + count).unwrap_or(u32::MAX);
@@ -88,24 +124,24 @@ impl Slot {
 
 /// The table of slots. Grows on demand and never shrinks; the slot freed last is used first.
 #[derive(Debug)]
-pub(super) struct Slots {
-    slots: Vec<Slot>,
+pub(crate) struct Slots<X> {
+    slots: Vec<Slot<X>>,
     free: u32,
     used: usize,
 }
 
-impl Slots {
-    pub(super) fn new() -> Self {
+impl<X: Default> Slots<X> {
+    pub(crate) fn new() -> Self {
         Self { slots: Vec::new(), free: NONE, used: 0 }
     }
 
     /// Slots that are not free.
-    pub(super) fn used(&self) -> usize {
+    pub(crate) fn used(&self) -> usize {
         self.used
     }
 
     /// The token that the next [`Slots::insert`] will give.
-    pub(super) fn next_token(&self) -> Token {
+    pub(crate) fn next_token(&self) -> Token {
         match self.slots.get(self.free as usize) {
             Some(slot) => Token::new(self.free, slot.generation),
             None => Token::new(u32::try_from(self.slots.len()).unwrap_or(NONE), 0),
@@ -113,7 +149,7 @@ impl Slots {
     }
 
     /// Puts a connection into a slot. The caller bounds [`Slots::used`] below [`NONE`].
-    pub(super) fn insert(&mut self, fd: OwnedFd) -> Token {
+    pub(crate) fn insert(&mut self, fd: OwnedFd) -> Token {
         let token = self.next_token();
         if let Some(slot) = self.slots.get_mut(token.slot()) {
             self.free = slot.send;
@@ -126,31 +162,35 @@ impl Slots {
     }
 
     /// The open connection of this name.
-    pub(super) fn open(&self, token: Token) -> Option<&Slot> {
-        self.slots.get(token.slot()).filter(|slot| slot.generation == token.generation() && slot.fd.is_some())
+    pub(crate) fn open(&self, token: Token) -> Option<&Slot<X>> {
+        let slot = self.slots.get(token.slot())?;
+        (slot.is(token.generation()) && !slot.flags.has(Flags::CLOSING)).then_some(slot)
     }
 
     /// The open connection of this name.
-    pub(super) fn open_mut(&mut self, token: Token) -> Option<&mut Slot> {
-        self.slots
-            .get_mut(token.slot())
-            .filter(|slot| slot.generation == token.generation() && slot.fd.is_some())
+    pub(crate) fn open_mut(&mut self, token: Token) -> Option<&mut Slot<X>> {
+        self.held_mut(token).filter(|slot| !slot.flags.has(Flags::CLOSING))
+    }
+
+    /// The connection of this name, open or closing, while its descriptor is held.
+    pub(crate) fn held_mut(&mut self, token: Token) -> Option<&mut Slot<X>> {
+        self.slots.get_mut(token.slot()).filter(|slot| slot.is(token.generation()))
     }
 
     /// The open connection in this slot, if its generation ends in the bits of `generation` that `mask` leaves.
-    pub(super) fn open_by_bits(
+    pub(crate) fn open_by_bits(
         &mut self,
         slot: u32,
         generation: u32,
         mask: u32,
-    ) -> Option<(Token, &mut Slot)> {
+    ) -> Option<(Token, &mut Slot<X>)> {
         let found = self.slots.get_mut(slot as usize)?;
         let same = found.generation & mask == generation & mask;
         (same && found.fd.is_some()).then(|| (Token::new(slot, found.generation), found))
     }
 
     /// Frees the slot of a closed connection, under the next generation.
-    pub(super) fn release(&mut self, token: Token) {
+    pub(crate) fn release(&mut self, token: Token) {
         let Some(slot) = self.slots.get_mut(token.slot()) else { return };
         debug_assert!(
             slot.fd.is_none() && slot.generation == token.generation(),
@@ -160,12 +200,6 @@ impl Slots {
         slot.send = self.free;
         self.free = token.slot() as u32;
         self.used -= 1;
-    }
-}
-
-impl Slot {
-    fn empty() -> Self {
-        Self { fd: None, generation: 0, send: NONE, turn_bytes: 0, turn: 0, flags: Flags::default() }
     }
 }
 
@@ -181,12 +215,12 @@ mod tests {
 
     #[test]
     fn an_idle_connection_costs_at_most_24_bytes() {
-        assert!(size_of::<Slot>() <= 24, "{} bytes", size_of::<Slot>());
+        assert!(size_of::<Slot<u32>>() <= 24, "{} bytes", size_of::<Slot<u32>>());
     }
 
     #[test]
     fn an_event_of_an_earlier_generation_finds_nobody() {
-        let mut slots = Slots::new();
+        let mut slots = Slots::<()>::new();
         let old = slots.insert(descriptor());
         assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_some());
         slots.open_mut(old).expect("it is open").fd = None;
@@ -200,7 +234,7 @@ mod tests {
 
     #[test]
     fn turn_bytes_are_counted_by_the_turn() {
-        let mut slot = Slot::empty();
+        let mut slot = Slot::<()>::empty();
         slot.add_turn_bytes(1, 1000);
         slot.add_turn_bytes(1, 24);
         assert_eq!(slot.turn_bytes_left(1), SEND_BYTES_PER_TURN_MAX - 1024);

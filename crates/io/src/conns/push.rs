@@ -1,0 +1,154 @@
+//! Handing bytes to the kernel by hand: as much as it takes, at most a share.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
+
+use super::sends::Sending;
+use crate::{FileSlice, Output, Piece, SendError, socket};
+
+/// Pieces of memory handed to the kernel by one call.
+pub(crate) const GATHER_MAX: usize = 32;
+
+/// Bytes of a file copied at once where the kernel won't send it itself.
+const FILE_COPY_BYTES: usize = 64 * 1024;
+
+/// Why pushing has come to an end before the output has.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The socket is full: the kernel says when to go on.
+    Full,
+    /// The turn's share of bytes is used up.
+    Share,
+    /// It can't go on.
+    Failed(SendError),
+}
+
+/// Hands the kernel as much of a send as it takes, at most `share` bytes. `Ok` where that was all of it.
+pub(crate) fn push(
+    socket: impl AsFd,
+    sending: &mut Sending,
+    share: u64,
+    copy_buffer: &mut Vec<u8>,
+) -> Result<(), Stop> {
+    let until = sending.done + share;
+    while sending.done < sending.output.len() {
+        let left = until.saturating_sub(sending.done);
+        sending.done += push_once(socket.as_fd(), &sending.output, sending.done, left, copy_buffer)?;
+    }
+    Ok(())
+}
+
+/// One call to the kernel with what stands at `offset`, at most `left` bytes of it. Gives the number of bytes taken.
+fn push_once(
+    socket: BorrowedFd<'_>,
+    output: &Output,
+    offset: u64,
+    left: u64,
+    copy_buffer: &mut Vec<u8>,
+) -> Result<u64, Stop> {
+    if left == 0 {
+        return Err(Stop::Share);
+    }
+    if output.items().is_empty() {
+        // Most answers: plain bytes. `offset` lies within them, or the caller had ended the send.
+        return send_bytes(socket, at_most(&output.bytes()[offset as usize..], left), SendFlags::empty());
+    }
+    match output.piece_at(offset) {
+        Some(Piece::File(mut slice)) => {
+            let more = slice.len < output.len() - offset;
+            slice.len = slice.len.min(left);
+            send_slice(socket, &slice, more, copy_buffer)
+        }
+        _ => send_gathered(socket, output, offset, left),
+    }
+}
+
+fn at_most(bytes: &[u8], left: u64) -> &[u8] {
+    &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))]
+}
+
+fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> Result<u64, Stop> {
+    retry(|| send(socket, bytes, flags | socket::NO_SIGNAL))
+}
+
+/// Sends the pieces in memory from `offset` to the next file, held back for what follows them.
+fn send_gathered(socket: BorrowedFd<'_>, output: &Output, offset: u64, left: u64) -> Result<u64, Stop> {
+    let mut slices = [IoSlice::new(&[]); GATHER_MAX];
+    let mut count = 0;
+    let mut len = 0;
+    for piece in output.pieces(offset).take(GATHER_MAX) {
+        let Piece::Bytes(bytes) = piece else { break };
+        let bytes = at_most(bytes, left - len);
+        slices[count] = IoSlice::new(bytes);
+        count += 1;
+        len += bytes.len() as u64;
+        if len == left {
+            break;
+        }
+    }
+    let more = if offset + len < output.len() { socket::MORE } else { SendFlags::empty() };
+    let mut nothing = SendAncillaryBuffer::default();
+    retry(|| sendmsg(socket, &slices[..count], &mut nothing, more | socket::NO_SIGNAL))
+}
+
+/// Sends a piece of a file: by the kernel alone, or where it declines by way of a buffer.
+fn send_slice(
+    socket: BorrowedFd<'_>,
+    slice: &FileSlice,
+    more: bool,
+    copy_buffer: &mut Vec<u8>,
+) -> Result<u64, Stop> {
+    let len = usize::try_from(slice.len).unwrap_or(usize::MAX);
+    loop {
+        return match socket::send_file(socket, &*slice.file, slice.offset, len) {
+            Ok(0) => Err(Stop::Failed(SendError::FileShort)),
+            Ok(count) => Ok(count as u64),
+            Err(Errno::AGAIN) => Err(Stop::Full),
+            Err(Errno::INTR) => continue,
+            Err(errno @ (Errno::PIPE | Errno::CONNRESET)) => Err(broken(errno)),
+            // Not for this file, or an error of either side: reading and sending tells which.
+            Err(_) => send_copied(socket, slice, more, copy_buffer),
+        };
+    }
+}
+
+/// Reads a piece of a file and sends what was read.
+fn send_copied(
+    socket: BorrowedFd<'_>,
+    slice: &FileSlice,
+    more: bool,
+    copy_buffer: &mut Vec<u8>,
+) -> Result<u64, Stop> {
+    copy_buffer.resize(FILE_COPY_BYTES, 0);
+    let wanted = usize::try_from(slice.len).unwrap_or(usize::MAX).min(FILE_COPY_BYTES);
+    let read = loop {
+        match slice.file.read_at(&mut copy_buffer[..wanted], slice.offset) {
+            Ok(0) => return Err(Stop::Failed(SendError::FileShort)),
+            Ok(read) => break read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Stop::Failed(SendError::FileUnreadable(error))),
+        }
+    };
+    let more = if more || (read as u64) < slice.len { socket::MORE } else { SendFlags::empty() };
+    send_bytes(socket, &copy_buffer[..read], more)
+}
+
+/// Calls until no signal comes in between.
+fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<u64, Stop> {
+    loop {
+        return match call() {
+            Ok(count) => Ok(count as u64),
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => Err(Stop::Full),
+            Err(errno) => Err(broken(errno)),
+        };
+    }
+}
+
+fn broken(errno: Errno) -> Stop {
+    Stop::Failed(SendError::Broken(errno.into()))
+}

@@ -1,0 +1,136 @@
+//! What is left to do: completions to be told, connections to be served.
+
+use std::collections::VecDeque;
+
+use super::slots::{Flags, Slots};
+use crate::Token;
+use crate::limits::SEND_BYTES_PER_TURN_ALL_MAX;
+
+/// Something that a verb has brought about and `next` has to say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Completion {
+    /// The send of this index has ended.
+    Sent { token: Token, send: u32 },
+    /// The connection is closed.
+    Closed { token: Token },
+}
+
+/// What is left to do in this turn and the next.
+///
+/// `ready` and `passed_over` hold a connection at most once ([`Flags::QUEUED`]); the completions at most a `Sent` and a `Closed` each.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    /// Connections to be served; the first is the one being served.
+    ready: VecDeque<Token>,
+    /// Connections whose send found the turn's bytes used up by others: the first ones of the next turn.
+    passed_over: VecDeque<Token>,
+    /// How many of `ready` belong to this turn. What is appended meanwhile belongs to the next.
+    this_turn: usize,
+    /// Given out as soon as possible.
+    completions: VecDeque<Completion>,
+    /// Given out from the next turn on: see [`Queue::complete`].
+    deferred: VecDeque<Completion>,
+    /// Whether the event given last was a `Sent`.
+    after_sent: bool,
+    /// Whether the waker was used.
+    pub(crate) woken: bool,
+    /// Whether the kernel may have had more events than the last wait took.
+    pub(crate) has_more: bool,
+    /// Bytes that sends going on in this turn may still hand over, all connections together.
+    pub(crate) send_bytes_left: u64,
+    /// Number of the turn, wrapping.
+    pub(crate) turn: u16,
+}
+
+impl Queue {
+    /// Puts a connection into the queue, unless it stands there.
+    pub(crate) fn enqueue(&mut self, token: Token, flags: &mut Flags) {
+        if !flags.has(Flags::QUEUED) {
+            flags.set(Flags::QUEUED);
+            self.ready.push_back(token);
+        }
+    }
+
+    /// Announces the end of a send. One that was begun in answer to a `Sent` waits for the next turn: otherwise a
+    /// worker with much to send and a fast peer would never come to the end of this one.
+    pub(crate) fn complete(&mut self, token: Token, send: u32, flags: &mut Flags) {
+        let completion = Completion::Sent { token, send };
+        if self.after_sent {
+            flags.set(Flags::SENT_DEFERRED);
+            self.deferred.push_back(completion);
+        } else {
+            self.completions.push_back(completion);
+        }
+    }
+
+    /// Announces a send that its connection's close has cut off.
+    pub(crate) fn cancelled(&mut self, token: Token, send: u32) {
+        self.completions.push_back(Completion::Sent { token, send });
+    }
+
+    /// Announces a close, behind the `Sent` that may still be owed.
+    pub(crate) fn closed(&mut self, token: Token, flags: Flags) {
+        let completion = Completion::Closed { token };
+        if flags.has(Flags::SENT_DEFERRED) {
+            self.deferred.push_back(completion);
+        } else {
+            self.completions.push_back(completion);
+        }
+    }
+
+    /// Whether there is nothing to do.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ready.is_empty()
+            && self.passed_over.is_empty()
+            && self.completions.is_empty()
+            && self.deferred.is_empty()
+            && !self.woken
+    }
+
+    /// Makes what was for the next turn this turn's. [`Queue::fix_turn`] follows.
+    pub(crate) fn begin_turn(&mut self) {
+        self.turn = self.turn.wrapping_add(1);
+        self.completions.append(&mut self.deferred);
+        self.passed_over.append(&mut self.ready);
+        std::mem::swap(&mut self.passed_over, &mut self.ready);
+        self.after_sent = false;
+        self.has_more = false;
+        self.send_bytes_left = SEND_BYTES_PER_TURN_ALL_MAX;
+    }
+
+    /// Those that stand in the queue by now are this turn's.
+    pub(crate) fn fix_turn(&mut self) {
+        self.this_turn = self.ready.len();
+    }
+
+    /// Notes which event is given, if any.
+    pub(crate) fn giving(&mut self, is_sent: bool) {
+        self.after_sent = is_sent;
+    }
+
+    /// What is to be told next.
+    pub(crate) fn pop(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+
+    /// The connection that is to be served now.
+    pub(crate) fn first(&self) -> Option<Token> {
+        if self.this_turn == 0 { None } else { self.ready.front().copied() }
+    }
+
+    /// Takes the first connection out; it comes again in the next turn if there is more to do.
+    pub(crate) fn retire<X: Default>(&mut self, token: Token, slots: &mut Slots<X>) {
+        self.ready.pop_front();
+        self.this_turn -= 1;
+        if let Some(slot) = slots.open_mut(token) {
+            slot.flags.clear(Flags::QUEUED);
+            if self.send_bytes_left == 0 && slot.flags.has(Flags::WRITABLE) && slot.turn_bytes(self.turn) == 0
+            {
+                slot.flags.set(Flags::QUEUED);
+                self.passed_over.push_back(token);
+            } else if slot.flags.wants_service() {
+                self.enqueue(token, &mut slot.flags);
+            }
+        }
+    }
+}

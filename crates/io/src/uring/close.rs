@@ -1,0 +1,101 @@
+//! Closing: what is armed is cancelled, and the descriptor closed when the last completion has come: until then an
+//! entry could still name its number, which would be the next connection's.
+
+use std::io;
+
+use super::ring::{Done, Kind};
+use super::{REAP_ENTERS_MAX, REAP_WAIT, Uring};
+use crate::conns::{Flags, NONE};
+use crate::{CloseKind, Detached, Token, socket};
+
+impl Uring {
+    pub(super) fn end_connection(&mut self, token: Token, kind: CloseKind) {
+        let Some(slot) = self.conns.slots.open_mut(token) else {
+            debug_assert!(false, "close of {token:?}, which is not open");
+            return;
+        };
+        if let (Some(fd), CloseKind::Reset) = (&slot.fd, kind) {
+            socket::reset_on_close(fd);
+        }
+        slot.flags.set(Flags::CLOSING);
+        let (send, flags) = (slot.send, slot.flags);
+        if !flags.has(Flags::SENDING) {
+            self.conns.cut_off(token, send);
+        }
+        self.disarm_recv(token);
+        if flags.has(Flags::AWAITING) {
+            self.stop_awaiting(token);
+        }
+        self.finish_close(token);
+    }
+
+    /// Closes the descriptor of a closing connection that no entry names any more, once its `Sent` is given.
+    pub(super) fn finish_close(&mut self, token: Token) {
+        let Some(slot) = self.conns.slots.held_mut(token) else { return };
+        if slot.flags.has(Flags::CLOSING) && slot.extra.pending == 0 && slot.send == NONE {
+            slot.fd = None;
+            self.conns.queue.closed(token, slot.flags);
+        }
+    }
+
+    /// Hands the connection out, with the bytes that the kernel has already put into buffers.
+    pub(super) fn give_up(&mut self, token: Token) -> io::Result<Detached> {
+        self.conns.check_detach(token)?;
+        self.disarm_recv(token);
+        for _ in 0..REAP_ENTERS_MAX {
+            if !self.is_armed(token)
+                || self.held.iter().chain(&self.inbox).any(|done| is_last_of(done, token))
+            {
+                let unread = self.take_unread(token);
+                return Ok(Detached { descriptor: self.conns.hand_out(token)?, unread });
+            }
+            self.ring.enter(Some(REAP_WAIT))?;
+            self.take_completions();
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn is_armed(&self, token: Token) -> bool {
+        self.conns.slots.open(token).is_some_and(|slot| slot.flags.has(Flags::ARMED))
+    }
+
+    /// What the connection has received and nobody has seen, in order.
+    fn take_unread(&mut self, token: Token) -> Vec<u8> {
+        let mut unread = Vec::new();
+        for _ in 0..self.held.len() {
+            let Some(done) = self.held.pop_front() else { break };
+            if let Some(done) = self.unread_of(token, done, &mut unread) {
+                self.held.push_back(done);
+            }
+        }
+        let this_turn = self.inbox_left;
+        for index in 0..self.inbox.len() {
+            let Some(done) = self.inbox.pop_front() else { break };
+            if let Some(done) = self.unread_of(token, done, &mut unread) {
+                self.inbox.push_back(done);
+            } else if index < this_turn {
+                self.inbox_left -= 1;
+            }
+        }
+        unread
+    }
+
+    /// Adds what a completion of this connection has brought; gives back one of another.
+    fn unread_of(&mut self, token: Token, done: Done, unread: &mut Vec<u8>) -> Option<Done> {
+        if done.kind() != Kind::Recv || done.token() != token {
+            return Some(done);
+        }
+        if let (Ok(len), Some(id)) = (done.result(), done.buffer()) {
+            unread.extend_from_slice(self.buffers.get(id, len as usize));
+        }
+        self.give_buffer_back(&done);
+        if done.is_last() {
+            self.recv_ended(token);
+        }
+        None
+    }
+}
+
+fn is_last_of(done: &Done, token: Token) -> bool {
+    done.kind() == Kind::Recv && done.token() == token && done.is_last()
+}

@@ -1,0 +1,237 @@
+//! The completion driver: io_uring on Linux.
+//!
+//! A ring per worker, entered once a turn. Listeners and connections are armed for good where the kernel can do that
+//! within bounds; input comes in provided buffers, so that an idle connection holds none. What is sent from memory goes
+//! as one entry that never waits; what a full socket leaves, and files, go by hand as in the readiness driver.
+
+mod accept;
+mod buffers;
+mod close;
+mod gather;
+mod probe;
+mod recv;
+mod ring;
+mod send;
+mod turn;
+mod wake;
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::conns::Conns;
+use crate::{CloseKind, Detached, Driver, Event, Output, Token, Waker, limits};
+use accept::Listeners;
+use buffers::Buffers;
+use gather::Gathers;
+use ring::{COMPLETION_ENTRIES, Done, Ring, SUBMIT_ENTRIES};
+use wake::Wake;
+
+pub use crate::uring_options::UringOptions;
+pub use probe::{Report, Unavailable, probe};
+
+/// The name of this driver.
+pub const NAME: &str = "uring";
+
+/// Receive buffers of one driver, and the size of each at most: what input takes at its busiest, all connections
+/// together.
+const RECV_BUFFERS: u16 = 256;
+const RECV_BUFFER_BYTES_MAX: usize = 16 * 1024;
+// What one armed receive may bring is what may follow a pause (R3).
+const _: () = assert!(RECV_BUFFER_BYTES_MAX * limits::RECVS_PER_TURN_MAX <= limits::RECV_AFTER_PAUSE_MAX);
+
+/// Times that the end of the driver, or of its part in a connection, enters the ring for completions still owed.
+const REAP_ENTERS_MAX: usize = 1000;
+/// How long each of them waits.
+const REAP_WAIT: Duration = Duration::from_millis(5);
+
+/// What the ring knows of a connection besides.
+#[derive(Debug, Default)]
+struct InRing {
+    /// Times received in `turn`.
+    recvs: u8,
+    /// Entries whose last completion is still to come: receiving, sending, waiting to send.
+    pending: u8,
+    turn: u16,
+}
+
+/// The completion driver of one worker. It stays on the thread that made it.
+#[derive(Debug)]
+pub struct Uring {
+    /// First, so that it is closed before the memory that it writes to is freed.
+    ring: Ring,
+    buffers: Buffers,
+    /// The buffer that is lent, and how much of it.
+    lent: Option<(u16, usize)>,
+    conns: Conns<InRing>,
+    gathers: Gathers,
+    listeners: Listeners,
+    wake: Wake,
+    clock: Clock,
+    /// Completions taken from the ring: at most [`COMPLETION_ENTRIES`] and the held.
+    inbox: VecDeque<Done>,
+    /// How many of them belong to this turn.
+    inbox_left: usize,
+    /// Completions of connections that have had their share of the turn: the first of the next.
+    held: VecDeque<Done>,
+    /// Connections to be armed for receiving again: one entry of each at most.
+    rearm: VecDeque<Token>,
+    /// Connections of which the kernel says that more can be sent; empty between turns.
+    writable: Vec<Token>,
+    /// Whether an armed receive goes on until its credit of bytes is used up.
+    multishot: bool,
+}
+
+impl Uring {
+    /// A driver with these listeners, accepting from the first `wait` on. For the calling thread alone.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for a receive buffer of no size or more listeners than [`crate::ListenerId`]
+    /// counts; [`io::ErrorKind::Unsupported`] with the sentence of [`Unavailable`] where [`probe`] fails; else what the
+    /// kernel says.
+    pub fn new(listeners: Vec<TcpListener>, options: UringOptions) -> io::Result<Self> {
+        if options.recv_buffer_bytes == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the receive buffer has no size"));
+        }
+        let report = probe().map_err(|why| io::Error::new(io::ErrorKind::Unsupported, why.to_string()))?;
+        let ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array)?;
+        let bytes = options.recv_buffer_bytes.min(RECV_BUFFER_BYTES_MAX);
+        let buffers = Buffers::new(&ring.submitter(), RECV_BUFFERS, bytes)?;
+        let mut uring = Self {
+            ring,
+            buffers,
+            lent: None,
+            conns: Conns::new(),
+            gathers: Gathers::default(),
+            listeners: Listeners::new(listeners, options.connections_max.min(ring::SLOTS_MAX))?,
+            wake: Wake::new()?,
+            clock: Clock::new(),
+            inbox: VecDeque::new(),
+            inbox_left: 0,
+            held: VecDeque::new(),
+            rearm: VecDeque::new(),
+            writable: Vec::new(),
+            multishot: options.multishot && report.limited_multishot,
+        };
+        uring.wake.arm(&mut uring.ring);
+        Ok(uring)
+    }
+}
+
+/// Starts a driver: [`Uring::new`] where there is one to start.
+///
+/// # Errors
+/// See there.
+pub fn start(listeners: Vec<TcpListener>, options: UringOptions) -> io::Result<impl Driver> {
+    Uring::new(listeners, options)
+}
+
+impl Drop for Uring {
+    /// The kernel writes into buffers and reads outputs until the last completion: all are waited for, or the memory is
+    /// left to it.
+    fn drop(&mut self) {
+        for _ in 0..REAP_ENTERS_MAX {
+            if self.ring.is_idle() {
+                return;
+            }
+            self.ring.cancel_all();
+            if self.ring.enter(Some(REAP_WAIT)).is_err() {
+                break;
+            }
+            while let Some(done) = self.ring.take() {
+                // Connections accepted meanwhile are closed.
+                self.accepted_too_late(done);
+            }
+        }
+        self.buffers.give_up();
+        self.wake.give_up();
+        let _outputs = ManuallyDrop::new(std::mem::take(&mut self.conns.sends));
+        let _gathers = ManuallyDrop::new(std::mem::take(&mut self.gathers));
+    }
+}
+
+impl Driver for Uring {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.clock.now_ms
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        self.clock.unix_seconds
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.begin_turn(timeout)
+    }
+
+    fn has_more(&self) -> bool {
+        self.conns.queue.has_more
+    }
+
+    fn next(&mut self) -> Option<Event> {
+        self.next_event()
+    }
+
+    fn lent(&self) -> &[u8] {
+        self.lent.map_or(&[], |(id, len)| self.buffers.get(id, len))
+    }
+
+    fn accept_pause(&mut self) {
+        self.pause_accept();
+    }
+
+    fn accept_resume(&mut self) {
+        self.listeners.resume();
+    }
+
+    fn accept_stop(&mut self) {
+        self.stop_accept();
+    }
+
+    fn recv_pause(&mut self, token: Token) {
+        // What is armed stays so, until something comes: most pauses end before that.
+        self.conns.set_paused(token, true);
+    }
+
+    fn recv_resume(&mut self, token: Token) {
+        self.resume_recv(token);
+    }
+
+    fn send(&mut self, token: Token, output: Output) {
+        self.start_send(token, output);
+    }
+
+    fn send_progress(&self, token: Token) -> u64 {
+        self.conns.progress(token)
+    }
+
+    fn shutdown_write(&mut self, token: Token) {
+        self.conns.end_writing(token);
+    }
+
+    fn close(&mut self, token: Token, kind: CloseKind) {
+        self.end_connection(token, kind);
+    }
+
+    fn detach(&mut self, token: Token) -> io::Result<Detached> {
+        self.give_up(token)
+    }
+
+    fn peer(&self, token: Token) -> io::Result<SocketAddr> {
+        self.conns.peer(token)
+    }
+
+    fn waker(&self) -> Waker {
+        self.wake.waker()
+    }
+
+    fn connections(&self) -> usize {
+        self.conns.slots.used()
+    }
+}

@@ -1,0 +1,170 @@
+//! What this kernel, and those who guard it, let a process do with io_uring.
+
+use std::fmt;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use io_uring::opcode::{Accept, AsyncCancel2, PollAdd, Read, Recv, Send, SendMsg};
+use io_uring::register::Probe;
+use io_uring::types::Fd;
+use rustix::io::Errno;
+
+use super::buffers::Buffers;
+use super::recv;
+use super::ring::Ring;
+use crate::Token;
+
+/// The oldest kernel that has all that is needed.
+const KERNEL_MIN: &str = "Linux 6.1";
+
+/// Every operation that the driver uses.
+const OPERATIONS: [(u8, &str); 7] = [
+    (Accept::CODE, "accept"),
+    (AsyncCancel2::CODE, "cancel"),
+    (PollAdd::CODE, "poll"),
+    (Read::CODE, "read"),
+    (Recv::CODE, "receive"),
+    (Send::CODE, "send"),
+    (SendMsg::CODE, "sendmsg"),
+];
+
+/// Entries of the ring that is tried.
+const TRIAL_ENTRIES: u32 = 8;
+/// How long a trial may take that has nothing to wait for.
+const TRIAL_WAIT: Duration = Duration::from_secs(1);
+
+/// What was found. Displays as one sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Report {
+    /// The queue of entries needs no array of indices (Linux 6.6).
+    pub no_array: bool,
+    /// One entry may receive again and again, up to a bound (Linux 6.17).
+    pub limited_multishot: bool,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("io_uring is available, ")?;
+        f.write_str(if self.limited_multishot {
+            "with bounded multishot receives"
+        } else {
+            "without bounded multishot receives (they need Linux 6.17)"
+        })
+    }
+}
+
+/// Why io_uring can't be used. Displays as one sentence.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// `EPERM` or `EACCES`.
+    Forbidden,
+    /// `ENOSYS`: the kernel was built without.
+    Missing,
+    /// The kernel lacks something.
+    TooOld {
+        /// What.
+        lacks: &'static str,
+    },
+    /// `ENOMEM`.
+    Memory,
+    /// Something else.
+    Other(io::Error),
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forbidden => f.write_str(
+                "io_uring is forbidden here, by a seccomp filter (containers have one) or by the sysctl \
+                 kernel.io_uring_disabled",
+            ),
+            Self::Missing => f.write_str("this kernel was built without io_uring, or a filter hides it"),
+            Self::TooOld { lacks } => {
+                write!(f, "this kernel's io_uring lacks {lacks}: {KERNEL_MIN} or later is needed")
+            }
+            Self::Memory => f.write_str(
+                "there is no memory for io_uring's queues: raise the memory limit, or RLIMIT_MEMLOCK (ulimit -l)",
+            ),
+            Self::Other(error) => write!(f, "io_uring can't be used here: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Unavailable {}
+
+impl Unavailable {
+    /// What an error means that came while `trying` something.
+    fn from_error(error: io::Error, trying: &'static str) -> Self {
+        match Errno::from_io_error(&error) {
+            Some(Errno::PERM | Errno::ACCESS) => Self::Forbidden,
+            Some(Errno::NOSYS) => Self::Missing,
+            Some(Errno::INVAL) => Self::TooOld { lacks: trying },
+            Some(Errno::NOMEM) => Self::Memory,
+            _ => Self::Other(error),
+        }
+    }
+}
+
+/// Finds out by trying: sets a small ring up, looks whether it has all that the driver uses, and lets go of it.
+///
+/// # Errors
+/// The first thing that is missing.
+pub fn probe() -> Result<Report, Unavailable> {
+    let (mut ring, no_array) = match Ring::new(TRIAL_ENTRIES, TRIAL_ENTRIES, true) {
+        Ok(ring) => (ring, true),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
+            let ring = Ring::new(TRIAL_ENTRIES, TRIAL_ENTRIES, false);
+            (ring.map_err(|error| Unavailable::from_error(error, "deferred completions"))?, false)
+        }
+        Err(error) => return Err(Unavailable::from_error(error, "deferred completions")),
+    };
+    check_features(&ring)?;
+    check_operations(&ring)?;
+    let mut buffers = Buffers::new(&ring.submitter(), 2, 64)
+        .map_err(|error| Unavailable::from_error(error, "provided buffers"))?;
+    let tried = try_multishot(&mut ring);
+    if !ring.is_idle() {
+        buffers.give_up();
+    }
+    // Before the buffers: the kernel must have let go of them.
+    drop(ring);
+    let limited_multishot = tried.map_err(|error| Unavailable::from_error(error, "multishot receives"))?;
+    Ok(Report { no_array, limited_multishot })
+}
+
+fn check_features(ring: &Ring) -> Result<(), Unavailable> {
+    let params = ring.params();
+    let features = [
+        (params.is_feature_nodrop(), "completions that are never dropped"),
+        (params.is_feature_ext_arg(), "waits with a timeout"),
+        (params.is_feature_submit_stable(), "entries that may be used again at once"),
+        (params.is_feature_skip_cqe_on_success(), "entries without a completion"),
+    ];
+    match features.into_iter().find(|(there, _)| !there) {
+        Some((_, lacks)) => Err(Unavailable::TooOld { lacks }),
+        None => Ok(()),
+    }
+}
+
+fn check_operations(ring: &Ring) -> Result<(), Unavailable> {
+    let mut found = Probe::new();
+    let asked = ring.submitter().register_probe(&mut found);
+    asked.map_err(|error| Unavailable::from_error(error, "a list of its operations"))?;
+    match OPERATIONS.into_iter().find(|(code, _)| !found.is_supported(*code)) {
+        Some((_, lacks)) => Err(Unavailable::TooOld { lacks }),
+        None => Ok(()),
+    }
+}
+
+/// Whether an entry that receives again and again ends where it is told to. Kernels that don't know the bound refuse it.
+fn try_multishot(ring: &mut Ring) -> io::Result<bool> {
+    let (ours, theirs) = UnixStream::pair()?;
+    rustix::io::write(&theirs, b"x")?;
+    ring.push(recv::until_used_up(Fd(ours.as_raw_fd()), 1), recv::name(Token::new(0, 0)));
+    ring.enter(Some(TRIAL_WAIT))?;
+    let done = ring.take().ok_or(io::ErrorKind::TimedOut)?;
+    Ok(done.is_last() && done.result() == Ok(1))
+}

@@ -1,0 +1,133 @@
+//! Receiving: into provided buffers, by an entry that goes on until it has brought its credit of bytes.
+
+use std::ptr;
+
+use io_uring::squeue::Flags as EntryFlags;
+use io_uring::{opcode, squeue, types};
+use rustix::io::Errno;
+
+use super::Uring;
+use super::buffers::GROUP;
+use super::ring::{Done, Kind, Name, limited};
+use crate::conns::{Flags, read_closed};
+use crate::limits::RECVS_PER_TURN_MAX;
+use crate::{Event, Token};
+
+pub(super) fn name(token: Token) -> Name {
+    Name::new(Kind::Recv, token)
+}
+
+/// An entry that receives once.
+pub(super) fn once(fd: types::Fd) -> squeue::Entry {
+    opcode::Recv::new(fd, ptr::null_mut(), 0).buf_group(GROUP).build().flags(EntryFlags::BUFFER_SELECT)
+}
+
+/// An entry that receives until it has brought `credit` bytes or, with the buffer that reaches it, more.
+pub(super) fn until_used_up(fd: types::Fd, credit: u32) -> squeue::Entry {
+    limited(opcode::RecvMulti::new(fd, GROUP).build(), credit)
+}
+
+impl Uring {
+    pub(super) fn arm_recv(&mut self, token: Token) {
+        let Some(slot) = self.conns.slots.open(token) else { return };
+        if [Flags::ARMED, Flags::PAUSED, Flags::READ_CLOSED].iter().any(|flag| slot.flags.has(*flag)) {
+            return;
+        }
+        let Some(fd) = self.pend(token, Flags::ARMED) else { return };
+        // The receive that reaches the credit may fill its buffer: all together fill as many as a turn may bring. That is
+        // at most RECV_AFTER_PAUSE_MAX (see `RECV_BUFFER_BYTES_MAX`).
+        let credit = (self.buffers.bytes() * (RECVS_PER_TURN_MAX - 1) + 1) as u32;
+        let entry = if self.multishot { until_used_up(fd, credit) } else { once(fd) };
+        self.ring.push(entry, name(token));
+    }
+
+    /// Arms those whose entry has ended, in their order: no more than there are buffers for.
+    pub(super) fn rearm_recvs(&mut self) {
+        for _ in 0..self.buffers.count() {
+            let Some(token) = self.rearm.pop_front() else { return };
+            self.arm_recv(token);
+        }
+    }
+
+    pub(super) fn disarm_recv(&mut self, token: Token) {
+        let Some(slot) = self.conns.slots.held_mut(token) else { return };
+        if slot.flags.has(Flags::ARMED) && !slot.flags.has(Flags::CANCELLING) {
+            slot.flags.set(Flags::CANCELLING);
+            self.ring.cancel(name(token));
+        }
+    }
+
+    pub(super) fn resume_recv(&mut self, token: Token) {
+        self.conns.set_paused(token, false);
+        self.arm_recv(token);
+    }
+
+    /// A completion of receiving.
+    pub(super) fn received(&mut self, done: Done) -> Option<Event> {
+        let token = done.token();
+        if self.has_had_its_share(token) {
+            self.held.push_back(done);
+            return None;
+        }
+        let last = done.is_last();
+        if last {
+            self.recv_ended(token);
+        }
+        let Some(slot) = self.conns.slots.open_mut(token) else {
+            self.give_buffer_back(&done);
+            self.finish_close(token);
+            return None;
+        };
+        match (done.result(), done.buffer()) {
+            (Ok(len @ 1..), Some(id)) => {
+                slot.extra.recvs += 1;
+                let paused = slot.flags.has(Flags::PAUSED);
+                self.lent = Some((id, len as usize));
+                if last {
+                    self.rearm.push_back(token);
+                } else if paused {
+                    self.disarm_recv(token);
+                }
+                Some(Event::Received { token })
+            }
+            (Ok(_), _) => {
+                let event = read_closed(token, slot, None);
+                self.give_buffer_back(&done);
+                Some(event)
+            }
+            (Err(errno @ (Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN)), _) => {
+                if errno == Errno::NOBUFS {
+                    self.buffers.offer_more();
+                }
+                self.rearm.push_back(token);
+                None
+            }
+            (Err(errno), _) => Some(read_closed(token, slot, Some(errno.into()))),
+        }
+    }
+
+    /// Whether the connection must wait for the next turn, to be read again.
+    fn has_had_its_share(&mut self, token: Token) -> bool {
+        let turn = self.conns.queue.turn;
+        let Some(slot) = self.conns.slots.open_mut(token) else { return false };
+        if slot.extra.turn != turn {
+            slot.extra.turn = turn;
+            slot.extra.recvs = 0;
+        }
+        usize::from(slot.extra.recvs) >= RECVS_PER_TURN_MAX
+    }
+
+    /// The entry that received has ended.
+    pub(super) fn recv_ended(&mut self, token: Token) {
+        self.settle(token, Flags::ARMED);
+        if let Some(slot) = self.conns.slots.held_mut(token) {
+            slot.flags.clear(Flags::CANCELLING);
+        }
+    }
+
+    pub(super) fn give_buffer_back(&mut self, done: &Done) {
+        if let Some(id) = done.buffer() {
+            self.buffers.give_back(id);
+        }
+    }
+}

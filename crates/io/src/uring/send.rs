@@ -1,0 +1,109 @@
+//! Sending: from memory by one entry that never waits; files, and what a full socket has left, by hand.
+
+use io_uring::opcode;
+
+use super::Uring;
+use super::ring::{Done, Kind, Name};
+use crate::conns::{Completion, Flags, GATHER_MAX, NONE, Pushed};
+use crate::{Event, Item, Output, SendError, Token};
+use rustix::io::Errno;
+
+/// Items that fit into one description: each may have bytes before it, and there may be bytes behind the last.
+const ITEMS_MAX: usize = (GATHER_MAX - 1) / 2;
+
+const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+
+fn name(token: Token) -> Name {
+    Name::new(Kind::Send, token)
+}
+
+fn writable_name(token: Token) -> Name {
+    Name::new(Kind::Writable, token)
+}
+
+/// Whether an output can go as one entry of at most `share` bytes.
+fn fits_an_entry(output: &Output, share: u64) -> bool {
+    let in_memory = |(_, item): &(usize, Item)| matches!(item, Item::Shared(_));
+    let items = output.items();
+    !output.is_empty() && output.len() <= share && items.len() <= ITEMS_MAX && items.iter().all(in_memory)
+}
+
+impl Uring {
+    pub(super) fn start_send(&mut self, token: Token, output: Output) {
+        let Some(send) = self.conns.take_in(token, output) else { return };
+        if !self.submit_send(token, send) && self.conns.push_first(token) == Pushed::Full {
+            self.await_writable(token);
+        }
+    }
+
+    /// Sends by an entry, if it fits into one.
+    fn submit_send(&mut self, token: Token, send: u32) -> bool {
+        let Some(slot) = self.conns.slots.open(token) else { return false };
+        let share = slot.turn_bytes_left(self.conns.queue.turn);
+        let fits =
+            |send| self.conns.sends.get(send).is_some_and(|sending| fits_an_entry(&sending.output, share));
+        if !fits(send) {
+            return false;
+        }
+        let Some(fd) = self.pend(token, Flags::SENDING) else { return false };
+        let Some(sending) = self.conns.sends.get(send) else { return false };
+        let output = &sending.output;
+        let entry = if output.items().is_empty() {
+            // Its length is at most that of a turn's share.
+            let (start, len) = (output.bytes().as_ptr(), output.bytes().len() as u32);
+            opcode::Send::new(fd, start, len).flags(FLAGS).build()
+        } else {
+            opcode::SendMsg::new(fd, self.gathers.describe(send, output)).flags(FLAGS as u32).build()
+        };
+        self.ring.push(entry, name(token));
+        true
+    }
+
+    /// The completion of a send.
+    pub(super) fn sent(&mut self, done: &Done) -> Option<Event> {
+        let token = done.token();
+        self.settle(token, Flags::SENDING);
+        let turn = self.conns.queue.turn;
+        let slot = self.conns.slots.held_mut(token)?;
+        let (send, closing) = (slot.send, slot.flags.has(Flags::CLOSING));
+        self.gathers.let_go(send);
+        let sending = self.conns.sends.get_mut(send)?;
+        match done.result() {
+            Ok(count) => {
+                sending.done += u64::from(count);
+                slot.add_turn_bytes(turn, u64::from(count));
+            }
+            Err(Errno::AGAIN | Errno::INTR | Errno::CANCELED) => {}
+            Err(_) if closing => {}
+            Err(errno) => {
+                slot.flags.set(Flags::BROKEN);
+                sending.result = Some(Err(SendError::Broken(errno.into())));
+            }
+        }
+        if sending.done >= sending.output.len() {
+            sending.result = Some(Ok(()));
+        } else if closing {
+            sending.result = Some(Err(SendError::Cancelled));
+        }
+        if sending.result.is_none() {
+            self.await_writable(token);
+            return None;
+        }
+        let event = self.conns.give(Completion::Sent { token, send });
+        Some(self.told(event))
+    }
+
+    /// Asks the kernel to say when the socket takes more.
+    pub(super) fn await_writable(&mut self, token: Token) {
+        let sends = self.conns.slots.open(token);
+        if sends.is_none_or(|slot| slot.send == NONE || slot.flags.has(Flags::AWAITING)) {
+            return;
+        }
+        let Some(fd) = self.pend(token, Flags::AWAITING) else { return };
+        self.ring.push(opcode::PollAdd::new(fd, libc::POLLOUT as u32).build(), writable_name(token));
+    }
+
+    pub(super) fn stop_awaiting(&mut self, token: Token) {
+        self.ring.cancel(writable_name(token));
+    }
+}

@@ -1,0 +1,153 @@
+//! A turn: one enter, then the completions one by one, then what goes on by hand.
+
+use std::io;
+use std::time::Duration;
+
+use super::Uring;
+use super::ring::{COMPLETION_ENTRIES, Done, Kind};
+use crate::conns::{Completion, Flags, NONE, Pushed};
+use crate::{Event, Token};
+
+impl Uring {
+    pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.give_lent_back();
+        self.rearm_recvs();
+        self.arm_accepts();
+        let timeout = if self.is_busy() { Some(Duration::ZERO) } else { timeout };
+        self.ring.enter(timeout)?;
+        self.clock.read();
+        self.conns.queue.begin_turn();
+        self.listeners.begin_turn();
+        while let Some(done) = self.held.pop_back() {
+            self.inbox.push_front(done);
+        }
+        self.take_completions();
+        self.inbox_left = self.inbox.len();
+        for token in std::mem::take(&mut self.writable) {
+            self.note_writable(token);
+        }
+        self.conns.queue.has_more = self.ring.has_more();
+        self.conns.queue.fix_turn();
+        Ok(())
+    }
+
+    /// Whether there is work that needs no word from the kernel.
+    fn is_busy(&self) -> bool {
+        !self.conns.queue.is_empty()
+            || !self.inbox.is_empty()
+            || !self.held.is_empty()
+            || !self.rearm.is_empty()
+            || self.listeners.are_due()
+    }
+
+    /// Moves completions from the ring to the inbox.
+    pub(super) fn take_completions(&mut self) {
+        while self.inbox.len() < COMPLETION_ENTRIES as usize {
+            let Some(done) = self.ring.take() else { return };
+            match done.kind() {
+                Kind::Writable => self.writable.push(done.token()),
+                Kind::Wake => {
+                    self.conns.queue.woken = true;
+                    self.wake.arm(&mut self.ring);
+                }
+                _ => self.inbox.push_back(done),
+            }
+        }
+    }
+
+    fn note_writable(&mut self, token: Token) {
+        self.settle(token, Flags::AWAITING);
+        if let Some(slot) = self.conns.slots.open_mut(token)
+            && slot.send != NONE
+        {
+            slot.flags.set(Flags::WRITABLE);
+            self.conns.queue.enqueue(token, &mut slot.flags);
+        }
+        self.finish_close(token);
+    }
+
+    pub(super) fn give_lent_back(&mut self) {
+        if let Some((id, _)) = self.lent.take() {
+            self.buffers.give_back(id);
+        }
+    }
+
+    /// The turn's next event: what verbs have brought about, then completions, then sends by hand, then new connections.
+    pub(super) fn next_event(&mut self) -> Option<Event> {
+        self.give_lent_back();
+        self.conns.queue.giving(false);
+        loop {
+            if let Some(event) = self.conns.next_told() {
+                return Some(self.told(event));
+            }
+            if self.inbox_left > 0 {
+                self.inbox_left -= 1;
+                let done = self.inbox.pop_front()?;
+                if let Some(event) = self.completed(done) {
+                    return Some(event);
+                }
+                continue;
+            }
+            let Some(token) = self.conns.queue.first() else { return self.next_accept() };
+            if let Some(event) = self.go_on_sending(token) {
+                return Some(event);
+            }
+            self.conns.queue.retire(token, &mut self.conns.slots);
+        }
+    }
+
+    /// One completion of the kernel.
+    fn completed(&mut self, done: Done) -> Option<Event> {
+        match done.kind() {
+            Kind::Accept => {
+                self.accepted(done);
+                None
+            }
+            Kind::Recv => self.received(done),
+            Kind::Send => self.sent(&done),
+            // Taken out before: see `take_completions` and `Ring::take`.
+            Kind::Writable | Kind::Wake | Kind::Cancel => None,
+        }
+    }
+
+    fn go_on_sending(&mut self, token: Token) -> Option<Event> {
+        match self.conns.push_more(token)? {
+            Pushed::Ended(send) => {
+                let event = self.conns.give(Completion::Sent { token, send });
+                Some(self.told(event))
+            }
+            Pushed::Full => {
+                self.await_writable(token);
+                None
+            }
+            Pushed::Share => None,
+        }
+    }
+
+    /// What the end of a send means for its connection's close.
+    pub(super) fn told(&mut self, event: Event) -> Event {
+        if let Event::Sent { token, .. } = event {
+            self.finish_close(token);
+        }
+        event
+    }
+
+    /// Notes the last completion of an entry, of which `flag` told.
+    pub(super) fn settle(&mut self, token: Token, flag: Flags) {
+        if let Some(slot) = self.conns.slots.held_mut(token) {
+            debug_assert!(slot.flags.has(flag), "one last completion per entry");
+            slot.flags.clear(flag);
+            slot.extra.pending -= 1;
+        }
+    }
+
+    /// Notes that an entry will be pushed, of which `flag` tells; the connection's descriptor as the kernel wants it.
+    pub(super) fn pend(&mut self, token: Token, flag: Flags) -> Option<io_uring::types::Fd> {
+        use std::os::fd::AsRawFd;
+        let slot = self.conns.slots.open_mut(token)?;
+        let fd = slot.fd.as_ref()?.as_raw_fd();
+        slot.flags.set(flag);
+        slot.extra.pending += 1;
+        Some(io_uring::types::Fd(fd))
+    }
+}

@@ -1,0 +1,37 @@
+//! The suite on the completion driver, with entries that receive again and again and with one per receive.
+
+use std::io;
+use std::net::TcpListener;
+
+use shearwater_io::uring::{Uring, UringOptions, probe};
+
+use super::harness::Setup;
+use super::sockets::{Kernel, SocketHarness};
+
+/// The completion driver, as it is or with one entry per receive.
+pub(crate) struct ByCompletion<const MULTISHOT: bool>;
+
+impl<const MULTISHOT: bool> Kernel for ByCompletion<MULTISHOT> {
+    type Driver = Uring;
+
+    fn driver(listeners: Vec<TcpListener>, setup: Setup) -> io::Result<Uring> {
+        let Setup { connections_max, recv_buffer_bytes, .. } = setup;
+        Uring::new(listeners, UringOptions { connections_max, recv_buffer_bytes, multishot: MULTISHOT })
+    }
+
+    fn missing() -> Option<String> {
+        probe().err().map(|why| why.to_string())
+    }
+}
+
+mod multishot {
+    use super::super::contract_suite;
+
+    contract_suite!(super::SocketHarness<super::ByCompletion<true>>);
+}
+
+mod one_by_one {
+    use super::super::contract_suite;
+
+    contract_suite!(super::SocketHarness<super::ByCompletion<false>>);
+}

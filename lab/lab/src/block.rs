@@ -1,0 +1,213 @@
+//! One block: a fresh server, a warm-up, a window, and a judgement.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::memory::{self, Resident};
+use crate::probe::{self, Answer};
+use crate::process::{self, CLIENT_CORE, Launch, Server};
+use crate::scenario::{Generator, Scenario};
+use crate::schedstat;
+use crate::server::{Kind, Place, ServerKind};
+use crate::syscalls;
+use crate::tally::Tally;
+use crate::validity::{self, Evidence, Fault};
+use crate::wrk;
+
+/// Load before the window, in seconds: the least that wrk can do.
+const WARM_UP_S: u32 = 1;
+/// Load while system calls are counted, in seconds, and one more for so many connections: their accepts count too.
+const SYSCALLS_S: u32 = 1;
+const SYSCALLS_CONNECTIONS: u32 = 1_000;
+
+/// What a block is to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    /// The server.
+    pub server: &'a ServerKind,
+    /// The load.
+    pub scenario: &'a Scenario,
+    /// Where.
+    pub place: Place<'a>,
+    /// Length of the window.
+    pub seconds: u32,
+    /// The bound on run-queue wait, in per cent of the window.
+    pub wait_percent_max: f64,
+}
+
+/// What a block has measured.
+#[derive(Debug, Clone, Default)]
+pub struct Block {
+    /// Why it does not count; nothing: it counts.
+    pub faults: Vec<Fault>,
+    /// The client's counts.
+    pub tally: Tally,
+    /// Length of an answer.
+    pub answer_bytes: u64,
+    /// Length of the window.
+    pub window_ns: u64,
+    /// CPU time of the server.
+    pub server_cpu_ns: u64,
+    /// Run-queue wait of the server.
+    pub server_wait_ns: u64,
+    /// How busy the client was, in per cent of the window.
+    pub client_busy_percent: f64,
+    /// Memory of the server, after the window.
+    pub resident: Resident,
+    /// How the server was started.
+    pub server_line: String,
+    /// How the client was started.
+    pub client_line: String,
+}
+
+impl Block {
+    /// A block that could not be run.
+    pub fn failed(reason: String) -> Self {
+        Self { faults: vec![Fault::Failed(reason)], ..Self::default() }
+    }
+
+    /// Whether it counts.
+    pub fn is_valid(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// CPU time of the server per response in microseconds; none if the block does not count.
+    pub fn cpu_us(&self) -> Option<f64> {
+        self.is_valid().then(|| self.server_cpu_ns as f64 / self.tally.responses as f64 / 1e3)
+    }
+
+    /// Responses per second; none if the block does not count or the client was the limit.
+    pub fn rps(&self) -> Option<f64> {
+        let counts = self.is_valid() && !validity::is_client_bound(self.client_busy_percent);
+        counts.then(|| self.tally.responses as f64 / (self.tally.duration_us as f64 / 1e6))
+    }
+}
+
+/// Runs a block. What goes wrong is in it.
+pub fn run(order: &Order<'_>) -> Block {
+    measure(order).unwrap_or_else(Block::failed)
+}
+
+fn measure(order: &Order<'_>) -> Result<Block, String> {
+    let address = order.place.address;
+    let (launch, server) = start(order)?;
+    let answer = checked_probe(order)?;
+    let client = |seconds| client(order.scenario, &order.place, seconds, answer.bytes);
+    let warm = load(&client(WARM_UP_S)?)?;
+    if warm.responses == 0 {
+        return Err("no response while warming up".to_owned());
+    }
+    let measured = client(order.seconds)?;
+    let before = schedstat::of_processes(server.ids())?;
+    let client_before_ms = process::children_cpu_ms();
+    let started = Instant::now();
+    let tally = load(&measured)?;
+    let window_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let spent = schedstat::of_processes(server.ids())? - before;
+    let client_ms = process::children_cpu_ms().saturating_sub(client_before_ms);
+    let resident = memory::of_processes(server.ids());
+    let after = probe::get(address, &order.scenario.target(0))?;
+    let faults = validity::judge(&Evidence {
+        tally,
+        answer_bytes: answer.bytes,
+        answer_bytes_after: after.bytes,
+        in_flight_bytes_max: order.scenario.in_flight_bytes_max(answer.bytes),
+        server_cpu_ns: spent.cpu_ns,
+        server_wait_ns: spent.wait_ns,
+        window_ns,
+        wait_percent_max: order.wait_percent_max,
+    });
+    Ok(Block {
+        faults,
+        tally,
+        answer_bytes: answer.bytes,
+        window_ns,
+        server_cpu_ns: spent.cpu_ns,
+        server_wait_ns: spent.wait_ns,
+        client_busy_percent: validity::percent(client_ms * 1_000_000, window_ns),
+        resident,
+        server_line: launch.line(),
+        client_line: measured.line(),
+    })
+}
+
+/// System calls per response, in a block of its own.
+///
+/// # Errors
+/// perf is missing or not allowed to, or the load failed.
+pub fn syscalls_per_response(order: &Order<'_>) -> Result<f64, String> {
+    let (_, server) = start(order)?;
+    let answer = checked_probe(order)?;
+    let seconds = SYSCALLS_S + order.scenario.connections / SYSCALLS_CONNECTIONS;
+    let client = client(order.scenario, &order.place, seconds, answer.bytes)?;
+    load(&client)?;
+    let output = order.place.site.folder().join("syscalls");
+    let ran = syscalls::counting(server.ids(), &output, &client, CLIENT_CORE).output();
+    let ran = ran.map_err(|error| format!("perf: {error}"))?;
+    let tally = Tally::parse(&String::from_utf8_lossy(&ran.stdout)).ok_or("the client counted nothing")?;
+    if tally.responses == 0 || tally.socket_errors() + tally.status_errors > 0 {
+        return Err("the load was not clean".to_owned());
+    }
+    let count = std::fs::read_to_string(&output).ok().and_then(|text| syscalls::parse(&text));
+    let count = count.ok_or("perf counted nothing")?;
+    Ok(count as f64 / tally.responses as f64)
+}
+
+/// Starts the server of an order.
+///
+/// # Errors
+/// It cannot be started, with what it said.
+pub fn start(order: &Order<'_>) -> Result<(Launch, Server), String> {
+    let launch = order.server.launch(order.scenario, &order.place)?;
+    let log = order.place.site.folder().join("server.log");
+    let server = Server::start(&launch, order.place.address, &log)?;
+    Ok((launch, server))
+}
+
+/// One request whose answer must be right to the byte.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn checked_probe(order: &Order<'_>) -> Result<Answer, String> {
+    let answer = probe::get(order.place.address, &order.scenario.target(0))?;
+    if answer.status != 200 {
+        return Err(format!("probe: status {}", answer.status));
+    }
+    let wanted = order.scenario.body();
+    if order.server.kind != Kind::Null && answer.body != wanted {
+        return Err(format!("probe: a body of {} bytes, not the {} wanted", answer.body.len(), wanted.len()));
+    }
+    Ok(answer)
+}
+
+fn client(scenario: &Scenario, place: &Place<'_>, seconds: u32, bytes: u64) -> Result<Launch, String> {
+    let (program, arguments) = match scenario.generator() {
+        Generator::Wrk => {
+            let script = place.site.write("wrk.lua", &wrk::script(scenario))?;
+            ("wrk".into(), wrk::arguments(scenario, &script, place.address, seconds))
+        }
+        Generator::Own => {
+            let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
+            (own, own_arguments(scenario, place.address, seconds, bytes))
+        }
+    };
+    Ok(Launch { program, arguments, environment: Vec::new() })
+}
+
+fn own_arguments(scenario: &Scenario, address: SocketAddr, seconds: u32, bytes: u64) -> Vec<String> {
+    let mut arguments = ["client", "--scenario", scenario.name, "--address"].map(str::to_owned).to_vec();
+    arguments.extend([address.to_string(), "--seconds".to_owned(), seconds.to_string()]);
+    arguments.extend(["--bytes".to_owned(), bytes.to_string()]);
+    arguments
+}
+
+/// Runs a client to its end.
+fn load(client: &Launch) -> Result<Tally, String> {
+    let name = client.program.file_name().map_or(Path::new("client"), Path::new);
+    let output = client.on_core(CLIENT_CORE).output().map_err(|error| format!("taskset: {error}"))?;
+    Tally::parse(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        format!("{}: {}: {}", name.display(), output.status, said.lines().last().unwrap_or("no counts"))
+    })
+}

@@ -1,0 +1,85 @@
+//! Our own client against a server that is right, and against ones that are not.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use lab::client::{Load, run};
+use lab::scenario::{self, Scenario};
+use lab::tally::Tally;
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const REFUSAL: &[u8] = b"HTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\nno";
+
+/// Answers every blank line with these bytes, a thread per connection, for as long as the test's process lives.
+fn serve(answer: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || converse(stream, answer));
+        }
+    });
+    address
+}
+
+fn converse(mut stream: TcpStream, answer: &[u8]) {
+    let mut unread = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(length) = stream.read(&mut buffer)
+        && length > 0
+    {
+        unread.extend_from_slice(&buffer[..length]);
+        while let Some(end) = unread.windows(4).position(|window| window == b"\r\n\r\n") {
+            unread.drain(..end + 4);
+            if stream.write_all(answer).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn load(name: &str, answer: &'static [u8]) -> Tally {
+    let scenario = Scenario { connections: 4, ..*scenario::find(name).expect("it is in the table") };
+    let duration = Duration::from_millis(150);
+    let load = Load { address: serve(answer), scenario, duration, answer_bytes: ANSWER.len() };
+    run(&load).expect("loopback can be used")
+}
+
+#[test]
+fn right_answers_are_counted_to_the_byte() {
+    for name in ["plaintext", "plaintext-varied", "plaintext-churn", "plaintext-x16"] {
+        let tally = load(name, ANSWER);
+        assert!(tally.responses > 0, "{name}");
+        assert_eq!((tally.socket_errors(), tally.status_errors), (0, 0), "{name}");
+        let least = tally.responses * ANSWER.len() as u64;
+        let unfinished = 4 * 16 * ANSWER.len() as u64;
+        assert!((least..=least + unfinished).contains(&tally.bytes), "{name}: {tally}");
+    }
+}
+
+#[test]
+fn a_status_that_is_not_200_is_counted() {
+    let tally = load("plaintext", REFUSAL);
+    assert!(tally.responses > 0);
+    assert_eq!(tally.status_errors, tally.responses);
+}
+
+#[test]
+fn answers_that_are_longer_than_probed_do_not_pass() {
+    let tally = load("plaintext", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nokk");
+    assert!(tally.status_errors > 0, "{tally}");
+}
+
+#[test]
+fn a_server_that_closes_early_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || listener.incoming().for_each(drop));
+    let scenario = Scenario { connections: 2, ..*scenario::find("plaintext").expect("it is in the table") };
+    let load = Load { address, scenario, duration: Duration::from_millis(100), answer_bytes: 40 };
+    let tally = run(&load).expect("loopback can be used");
+    assert!(tally.socket_errors() > 0, "{tally}");
+    assert_eq!(tally.responses, 0);
+}

@@ -1,0 +1,83 @@
+//! The tables of scenarios and servers say nothing twice and nothing impossible.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use lab::json::Json;
+use lab::scenario::{self, Generator, SCENARIOS, Source};
+use lab::server::{self, Kind, REFERENCE, SERVERS};
+
+#[test]
+fn names_are_found_and_unique() {
+    let scenarios: BTreeSet<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+    assert_eq!(scenarios.len(), SCENARIOS.len());
+    assert!(SCENARIOS.iter().all(|scenario| scenario::find(scenario.name) == Ok(scenario)));
+    let servers: BTreeSet<&str> = SERVERS.iter().map(|server| server.name).collect();
+    assert_eq!(servers.len(), SERVERS.len());
+    assert!(SERVERS.iter().all(|server| server::find(server.name) == Ok(server)));
+    assert_eq!(REFERENCE.kind, Kind::Shearwater);
+    assert!(scenario::find("nothing").is_err_and(|error| error.contains("plaintext-varied")));
+}
+
+#[test]
+fn each_scenario_can_be_sent() {
+    for scenario in SCENARIOS {
+        let name = scenario.name;
+        assert_eq!(scenario.body().len(), scenario.body_bytes, "{name}");
+        assert!(scenario.connections > 0 && scenario.depth > 0, "{name}");
+        assert!(scenario.target(0).starts_with('/'), "{name}");
+        assert_eq!(scenario.varied, scenario.target(0) != scenario.target(63), "{name}");
+        let ends = scenario.requests_per_connection;
+        assert!(ends == 0 || ends % scenario.depth == 0, "{name} ends within a batch");
+        assert_eq!(scenario.generator() == Generator::Own, scenario.varied || ends > 0, "{name}");
+    }
+}
+
+#[test]
+fn a_path_has_one_length_wherever_it_is_served() {
+    let files = SCENARIOS.iter().filter(|scenario| scenario.source == Source::File);
+    let lengths: BTreeSet<(&str, usize)> = files.map(|file| (file.path, file.body_bytes)).collect();
+    let paths: BTreeSet<&str> = lengths.iter().map(|(path, _)| *path).collect();
+    assert_eq!(paths.len(), lengths.len());
+}
+
+#[test]
+fn every_shape_asked_for_is_there() {
+    let any = |wanted: fn(&&scenario::Scenario) -> bool| SCENARIOS.iter().find(wanted).is_some();
+    assert!(any(|scenario| scenario.depth == 16));
+    assert!(any(|scenario| scenario.requests_per_connection == 10));
+    assert!(any(|scenario| scenario.varied));
+    for connections in [64, 500, 10_000] {
+        assert!(SCENARIOS.iter().any(|scenario| scenario.connections == connections), "{connections}");
+    }
+}
+
+#[test]
+fn nginx_serves_what_the_scenario_asks_and_logs_nothing() {
+    let address = SocketAddr::from(([127, 0, 0, 1], 20_100));
+    for scenario in SCENARIOS {
+        let text = server::nginx_configuration(scenario, Path::new("public"), address, 1);
+        let wanted = match scenario.source {
+            Source::File => "root public;".to_owned(),
+            Source::Plaintext | Source::Json => {
+                format!("return 200 '{}'", String::from_utf8_lossy(&scenario.body()))
+            }
+        };
+        assert!(text.contains(&wanted), "{text}");
+        assert!(text.contains("access_log off") && text.contains("listen 127.0.0.1:20100"), "{text}");
+        assert_eq!(text.matches('{').count(), text.matches('}').count(), "{text}");
+    }
+}
+
+#[test]
+fn json_escapes_and_never_writes_what_is_no_number() {
+    let json = Json::Map(vec![
+        ("text", Json::text("a\"b\\c\nd\u{1}é")),
+        ("figures", Json::List(vec![Json::Number(1.5), Json::Number(f64::NAN), Json::Count(u64::MAX)])),
+        ("nothing", Json::List(Vec::new())),
+    ]);
+    let expected = "{\n  \"text\": \"a\\\"b\\\\c\\nd\\u0001é\",\n  \"figures\": [\n    1.5,\n    null,\n    \
+                    18446744073709551615\n  ],\n  \"nothing\": []\n}";
+    assert_eq!(json.to_string(), expected);
+}

@@ -1,0 +1,133 @@
+//! The floor with epoll: per request one receive and one send, and one wait per turn.
+
+use std::convert::Infallible;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+
+use crate::answer::{Answer, CARRIED_BYTES};
+
+/// Events of one wait.
+const EVENTS_MAX: usize = 512;
+/// Bytes of one receive: sixteen pipelined heads and more.
+const RECEIVE_BYTES: usize = 16 * 1024;
+/// Connections taken in a turn; level-triggered, so the rest comes with the next one.
+const ACCEPTS_MAX: usize = 128;
+
+/// The listener's mark among the descriptors' numbers.
+const LISTENER: u64 = u64::MAX;
+
+struct Connection {
+    socket: OwnedFd,
+    /// Bytes still to be sent: not zero only while the socket's buffer is full.
+    owed_bytes: usize,
+    /// What the last receive ended with: a blank line may begin in it.
+    carried: [u8; CARRIED_BYTES],
+}
+
+struct Worker<'a> {
+    epoll: OwnedFd,
+    answer: &'a Answer,
+    /// By descriptor number: the cheapest table there is. Bounded by the process's limit of descriptors.
+    connections: Vec<Option<Connection>>,
+    buffer: Box<[u8; CARRIED_BYTES + RECEIVE_BYTES]>,
+}
+
+/// Serves until the kernel fails.
+pub(crate) fn serve(listener: &OwnedFd, answer: &Answer) -> io::Result<Infallible> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    epoll::add(&epoll, listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+    let buffer = Box::new([0; CARRIED_BYTES + RECEIVE_BYTES]);
+    let mut worker = Worker { epoll, answer, connections: Vec::new(), buffer };
+    let mut events = Vec::with_capacity(EVENTS_MAX);
+    loop {
+        events.clear();
+        match epoll::wait(&worker.epoll, spare_capacity(&mut events), None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for event in &events {
+            match event.data.u64() {
+                LISTENER => worker.accept(listener)?,
+                number => worker.ready(number as usize, event.flags),
+            }
+        }
+    }
+}
+
+impl Worker<'_> {
+    fn accept(&mut self, listener: &OwnedFd) -> io::Result<()> {
+        for _ in 0..ACCEPTS_MAX {
+            // Non-blocking from the start: no fcntl per connection.
+            let socket =
+                match rustix::net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                    Ok(socket) => socket,
+                    Err(Errno::AGAIN) => return Ok(()),
+                    Err(Errno::CONNABORTED | Errno::INTR) => continue,
+                    Err(error) => return Err(error.into()),
+                };
+            let number = socket.as_raw_fd() as usize;
+            // Once for the connection's life, edge-triggered: no epoll_ctl when a send has to wait.
+            let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+            epoll::add(&self.epoll, &socket, EventData::new_u64(number as u64), flags)?;
+            if self.connections.len() <= number {
+                self.connections.resize_with(number + 1, || None);
+            }
+            self.connections[number] =
+                Some(Connection { socket, owed_bytes: 0, carried: [0; CARRIED_BYTES] });
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, number: usize, flags: EventFlags) {
+        let Some(connection) = self.connections.get_mut(number).and_then(Option::as_mut) else { return };
+        let readable =
+            flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        // With the peer's end in the event, read on to it: edge-triggered epoll says it once.
+        let to_the_end = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        let received = !readable || connection.receive(self.answer, &mut self.buffer[..], to_the_end);
+        if !(received && connection.send(self.answer)) {
+            // Closing also takes it out of the epoll set.
+            self.connections[number] = None;
+        }
+    }
+}
+
+impl Connection {
+    /// Receives until a short read: it says that the socket is empty. False: the connection has ended.
+    fn receive(&mut self, answer: &Answer, buffer: &mut [u8], to_the_end: bool) -> bool {
+        loop {
+            let room = &mut buffer[CARRIED_BYTES..];
+            let length = match rustix::net::recv(&self.socket, room, RecvFlags::empty()) {
+                Ok((0, _)) => return false,
+                Ok((length, _)) => length,
+                Err(Errno::AGAIN) => return true,
+                Err(_) => return false,
+            };
+            if answer.counts_blank_lines() {
+                buffer[..CARRIED_BYTES].copy_from_slice(&self.carried);
+                self.carried.copy_from_slice(&buffer[length..length + CARRIED_BYTES]);
+            }
+            self.owed_bytes += answer.due_bytes(&buffer[..CARRIED_BYTES + length]);
+            if length < RECEIVE_BYTES && !to_the_end {
+                return true;
+            }
+        }
+    }
+
+    /// Sends what is owed until the socket's buffer is full. False: the connection has ended.
+    fn send(&mut self, answer: &Answer) -> bool {
+        while self.owed_bytes > 0 {
+            match rustix::net::send(&self.socket, answer.piece(self.owed_bytes), SendFlags::NOSIGNAL) {
+                Ok(length) => self.owed_bytes -= length,
+                Err(Errno::AGAIN) => return true,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
