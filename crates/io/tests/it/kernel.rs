@@ -17,7 +17,9 @@ use socket2::SockRef;
 
 use crate::contract::harness::{Harness, Setup, is_missing};
 use crate::contract::sockets::{ByReadiness, Kernel, SocketHarness};
-use crate::contract::world::{Ended, Note, SentAs, World, file_item, file_of, pattern, plain};
+use crate::contract::world::{
+    Ended, Note, SentAs, World, file_item, file_of, first_accepted, pattern, plain,
+};
 
 /// Says to the test program that it is the child of [`descriptors_run_out`].
 const CHILD: &str = "SHEARWATER_IO_TEST_CHILD";
@@ -269,8 +271,7 @@ fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
         let address = listener.local_addr().expect("its address");
         let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
         let _peer = TcpStream::connect(address).expect("connects");
-        driver.wait(Some(Duration::from_secs(5))).expect("it can wait");
-        let Some(Event::Accepted { token, .. }) = driver.next() else { panic!("one comes") };
+        let token = first_accepted(&mut driver);
         let fd = driver.detach(token).expect("handed out").descriptor;
         assert_eq!(SockRef::from(&fd).tcp_nodelay().expect("told"), nodelay);
         assert_eq!(SockRef::from(&fd).keepalive().expect("told"), keepalive);

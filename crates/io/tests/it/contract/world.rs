@@ -339,6 +339,17 @@ impl<H: Harness> World<H> {
     }
 }
 
+/// Waits for the first connection of a driver. A wait may return for nothing (T1).
+pub(crate) fn first_accepted(driver: &mut impl Driver) -> Token {
+    for _ in 0..TURNS_MAX {
+        driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+        if let Some(Event::Accepted { token, .. }) = driver.next() {
+            return token;
+        }
+    }
+    panic!("nobody comes");
+}
+
 /// An output of plain bytes.
 pub(crate) fn plain(bytes: &[u8]) -> Output {
     let mut output = Output::new();
