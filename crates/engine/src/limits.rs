@@ -20,7 +20,13 @@ pub const SPARE_BLOCKS_MAX: usize = 64;
 /// Spare outputs that a worker keeps for the next answers.
 pub const SPARE_OUTPUTS_MAX: usize = 64;
 
-/// Memory that a spare buffer may keep.
+/// Memory that a spare output may keep: a turn's answers to one connection, at the default `output_bytes_max`.
+pub const SPARE_OUTPUT_BYTES_MAX: usize = 128 * 1024;
+
+/// Memory that all spare outputs of a worker may keep.
+pub const SPARE_OUTPUTS_BYTES_MAX: usize = 1024 * 1024;
+
+/// Memory that a spare input buffer may keep.
 pub const SPARE_BUFFER_BYTES_MAX: usize = 16 * 1024;
 
 /// How long accepting waits after the descriptors ran out, unless a connection closes first.

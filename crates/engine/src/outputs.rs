@@ -2,24 +2,30 @@
 
 use shearwater_io::Output;
 
-use crate::limits::{SPARE_BUFFER_BYTES_MAX, SPARE_OUTPUTS_MAX};
+use crate::limits::{SPARE_OUTPUT_BYTES_MAX, SPARE_OUTPUTS_BYTES_MAX, SPARE_OUTPUTS_MAX};
 
-/// The outputs that a worker keeps, at most `SPARE_OUTPUTS_MAX`.
+/// The outputs that a worker keeps, at most `SPARE_OUTPUTS_MAX` of at most `SPARE_OUTPUTS_BYTES_MAX` together.
 #[derive(Default)]
 pub(crate) struct Outputs {
     spare: Vec<Output>,
+    /// The memory that they hold.
+    bytes: usize,
 }
 
 impl Outputs {
     /// An empty output.
     pub(crate) fn take(&mut self) -> Output {
-        self.spare.pop().unwrap_or_default()
+        let Some(output) = self.spare.pop() else { return Output::default() };
+        self.bytes -= output.capacity();
+        output
     }
 
     /// Takes back an output that was sent.
     pub(crate) fn give(&mut self, mut output: Output) {
-        if self.spare.len() < SPARE_OUTPUTS_MAX {
-            output.clear(SPARE_BUFFER_BYTES_MAX);
+        output.clear(SPARE_OUTPUT_BYTES_MAX);
+        let bytes = self.bytes + output.capacity();
+        if self.spare.len() < SPARE_OUTPUTS_MAX && bytes <= SPARE_OUTPUTS_BYTES_MAX {
+            self.bytes = bytes;
             self.spare.push(output);
         }
     }
@@ -30,19 +36,41 @@ mod tests {
     use shearwater_io::Output;
 
     use super::Outputs;
-    use crate::limits::{SPARE_BUFFER_BYTES_MAX, SPARE_OUTPUTS_MAX};
+    use crate::limits::{SPARE_OUTPUT_BYTES_MAX, SPARE_OUTPUTS_BYTES_MAX, SPARE_OUTPUTS_MAX};
+
+    fn output(len: usize) -> Output {
+        let mut output = Output::new();
+        output.bytes_mut().resize(len, b'x');
+        output
+    }
+
+    fn keep(len: usize) -> Outputs {
+        let mut outputs = Outputs::default();
+        for _ in 0..3 * SPARE_OUTPUTS_MAX {
+            outputs.give(output(len));
+        }
+        outputs
+    }
 
     #[test]
     fn keeps_a_bounded_number_and_little_memory_in_each() {
-        let mut outputs = Outputs::default();
-        for _ in 0..3 * SPARE_OUTPUTS_MAX {
-            let mut output = Output::new();
-            output.bytes_mut().resize(100_000, b'x');
-            outputs.give(output);
-        }
-        assert_eq!(outputs.spare.len(), SPARE_OUTPUTS_MAX);
-        let mut output = outputs.take();
+        assert_eq!(keep(100).spare.len(), SPARE_OUTPUTS_MAX);
+        let mut outputs = keep(3 * SPARE_OUTPUT_BYTES_MAX);
+        let output = outputs.take();
         assert!(output.is_empty());
-        assert!(output.bytes_mut().capacity() <= SPARE_BUFFER_BYTES_MAX);
+        assert!(output.capacity() <= SPARE_OUTPUT_BYTES_MAX);
+    }
+
+    #[test]
+    fn keeps_little_memory_in_all_of_them() {
+        let mut outputs = keep(SPARE_OUTPUT_BYTES_MAX);
+        let kept = outputs.spare.len();
+        assert!(kept > 0 && kept < SPARE_OUTPUTS_MAX, "{kept}");
+        assert!(outputs.bytes <= SPARE_OUTPUTS_BYTES_MAX);
+        while outputs.bytes > 0 {
+            assert!(outputs.take().capacity() > 0);
+        }
+        outputs.give(output(SPARE_OUTPUT_BYTES_MAX));
+        assert_eq!(outputs.spare.len(), 1, "there is room again");
     }
 }

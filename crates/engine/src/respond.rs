@@ -1,11 +1,11 @@
 //! Verb 4, respond: a handler's answer, or a refusal, becomes bytes of the turn's output.
 
 use shearwater_http1::{Method, Version, content_length_allowed, encode, response_has_body};
-use shearwater_io::{Item, Output};
+use shearwater_io::{Item, Output, Shared};
 
-use crate::date::Date;
 use crate::limits::COPIED_BYTES_MAX;
 use crate::panics;
+use crate::preamble::Preamble;
 use crate::response::{Parts, Response};
 
 /// How the connection goes on after an answer.
@@ -48,14 +48,19 @@ pub(crate) enum Fault {
 /// Turns answers into bytes. Holds the output of the connection whose turn it is.
 pub(crate) struct Responder {
     pub(crate) out: Output,
-    pub(crate) date: Date,
+    pub(crate) preamble: Preamble,
     parts: Parts,
     pub(crate) draining: bool,
 }
 
 impl Responder {
     pub(crate) fn new(unix_seconds: u64) -> Self {
-        Self { out: Output::new(), date: Date::new(unix_seconds), parts: Parts::default(), draining: false }
+        Self {
+            out: Output::new(),
+            preamble: Preamble::new(unix_seconds),
+            parts: Parts::default(),
+            draining: false,
+        }
     }
 
     /// Calls a handler and appends its answer.
@@ -108,32 +113,45 @@ impl Responder {
 
     /// Head, then body, in the one form that every answer has.
     fn append(&mut self, asked: Asked, after: After) {
-        let status = self.parts.status;
-        let out = self.out.bytes_mut();
-        encode::status_line(out, status);
-        out.extend_from_slice(b"Server: shearwater\r\n");
-        out.extend_from_slice(self.date.line());
+        let Self { out, preamble, parts, .. } = self;
+        let status = parts.status;
+        let has_length = content_length_allowed(asked.method, status) && status != 304;
+        let has_body = response_has_body(asked.method, status);
+        let bytes = out.bytes_mut();
+        preamble.append(bytes, status);
         match (after, asked.version) {
             (After::Keep, Version::Http11) => {}
-            (After::Keep, Version::Http10) => encode::connection_keep_alive(out),
-            (After::Close | After::Linger, _) => encode::connection_close(out),
+            (After::Keep, Version::Http10) => encode::connection_keep_alive(bytes),
+            (After::Close | After::Linger, _) => encode::connection_close(bytes),
         }
-        out.extend_from_slice(&self.parts.content_type);
-        out.extend_from_slice(&self.parts.fields);
-        if content_length_allowed(asked.method, status) && status != 304 {
-            encode::content_length(out, self.parts.body_len());
-        }
-        encode::end_of_head(out);
-        let item = self.parts.item.take();
-        if response_has_body(asked.method, status) {
-            match item {
-                // To copy a little costs less than another piece for the kernel to gather.
-                Some(Item::Shared(block)) if block.len() <= COPIED_BYTES_MAX => {
-                    self.out.bytes_mut().extend_from_slice(&block);
-                }
-                Some(item) => self.out.push(item),
-                None => self.out.bytes_mut().extend_from_slice(&self.parts.bytes),
+        if let Some(prebuilt) = parts.prebuilt.take() {
+            bytes.extend_from_slice(&parts.fields);
+            prebuilt.append_fields(bytes, has_length);
+            if has_body {
+                push_shared(out, prebuilt.body());
             }
+            return;
         }
+        bytes.extend_from_slice(&parts.content_type);
+        bytes.extend_from_slice(&parts.fields);
+        if has_length {
+            encode::content_length(bytes, parts.body_len());
+        }
+        encode::end_of_head(bytes);
+        match parts.item.take() {
+            _ if !has_body => {}
+            None => bytes.extend_from_slice(&parts.bytes),
+            Some(Item::Shared(block)) => push_shared(out, &block),
+            Some(file) => out.push(file),
+        }
+    }
+}
+
+/// To copy a little costs less than another piece for the kernel to gather.
+fn push_shared(out: &mut Output, block: &Shared) {
+    if block.len() <= COPIED_BYTES_MAX {
+        out.bytes_mut().extend_from_slice(block);
+    } else {
+        out.push(Item::Shared(block.clone()));
     }
 }

@@ -1,9 +1,12 @@
 //! A response as a handler builds it.
 
+use std::rc::Rc;
+
 use shearwater_http1::encode;
 use shearwater_io::{FileSlice, Item, Shared};
 
 use crate::field_lines::FieldLines;
+use crate::prebuilt::Prebuilt;
 
 /// Where a response's parts are gathered: kept by the worker and used again.
 #[derive(Default)]
@@ -15,6 +18,8 @@ pub(crate) struct Parts {
     /// The body, where it is built from bytes.
     pub(crate) bytes: Vec<u8>,
     pub(crate) item: Option<Item>,
+    /// Takes the place of content type and body.
+    pub(crate) prebuilt: Option<Rc<Prebuilt>>,
     pub(crate) status: u16,
     pub(crate) close: bool,
     /// What is wrong with a field that the handler gave, if anything.
@@ -27,6 +32,7 @@ impl Parts {
         self.content_type.clear();
         self.bytes.clear();
         self.item = None;
+        self.prebuilt = None;
         self.status = 200;
         self.close = false;
         self.bad_field = None;
@@ -93,14 +99,21 @@ impl<'a> Response<'a> {
         self
     }
 
+    /// Sets `Content-Type` by its line, known to be one.
+    fn content_type_line(&mut self, line: &'static [u8]) -> &mut Self {
+        self.parts.content_type.clear();
+        self.parts.content_type.extend_from_slice(line);
+        self
+    }
+
     /// Sets a body of plain text in UTF-8, with its `Content-Type`.
     pub fn text(&mut self, text: &str) -> &mut Self {
-        self.content_type("text/plain; charset=utf-8").body(text)
+        self.content_type_line(b"Content-Type: text/plain; charset=utf-8\r\n").body(text)
     }
 
     /// Sets a body of HTML in UTF-8, with its `Content-Type`.
     pub fn html(&mut self, html: &str) -> &mut Self {
-        self.content_type("text/html; charset=utf-8").body(html)
+        self.content_type_line(b"Content-Type: text/html; charset=utf-8\r\n").body(html)
     }
 
     /// Sets the body to a copy of `bytes`.
@@ -126,6 +139,13 @@ impl<'a> Response<'a> {
     /// Sets the body to a piece of a file, sent without a copy where the system can.
     pub fn body_file(&mut self, slice: FileSlice) -> &mut Self {
         self.parts.item = Some(Item::File(slice));
+        self
+    }
+
+    /// Sets body and `Content-Type` to those of an answer that was encoded before, and appends its fields. A body or content type
+    /// set by other means is not sent then.
+    pub fn prebuilt(&mut self, answer: &Rc<Prebuilt>) -> &mut Self {
+        self.parts.prebuilt = Some(Rc::clone(answer));
         self
     }
 

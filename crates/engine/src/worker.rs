@@ -123,7 +123,7 @@ impl<D: Driver, A: App> Worker<D, A> {
     pub fn turn(&mut self) -> io::Result<()> {
         self.driver.wait(self.patience())?;
         self.service.now_ms = self.driver.now_ms();
-        self.service.responder.date.refresh(self.driver.unix_seconds());
+        self.service.responder.preamble.refresh(self.driver.unix_seconds());
         while let Some(event) = self.driver.next() {
             self.handle(event);
         }

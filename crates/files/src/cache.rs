@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use foldhash::fast::RandomState;
+
 use crate::held::Held;
 use crate::limits::CacheLimits;
 
@@ -10,7 +12,7 @@ use crate::limits::CacheLimits;
 /// it came by last (the clock algorithm).
 pub(crate) struct Cache {
     limits: CacheLimits,
-    index: HashMap<Box<[u8]>, usize>,
+    index: HashMap<Box<[u8]>, usize, RandomState>,
     slots: Vec<Slot>,
     hand: usize,
     bytes: u64,
@@ -24,7 +26,7 @@ struct Slot {
 
 impl Cache {
     pub(crate) fn new(limits: CacheLimits) -> Self {
-        Self { limits, index: HashMap::new(), slots: Vec::new(), hand: 0, bytes: 0 }
+        Self { limits, index: HashMap::default(), slots: Vec::new(), hand: 0, bytes: 0 }
     }
 
     /// Whether a file of this size may be kept.

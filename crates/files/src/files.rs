@@ -149,9 +149,10 @@ fn hold(
 
 /// Sends a file that is kept in memory, or what its conditions come to.
 fn reply_held(held: &Held, request: &Request<'_>, response: &mut Response<'_>) {
-    response.lines(&held.about);
     if may_send(&held.validators, request, response) {
-        response.content_type(held.media_type).body_shared(held.body.clone());
+        response.prebuilt(&held.answer);
+    } else {
+        response.lines(&held.about);
     }
 }
 

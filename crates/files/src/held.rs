@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use shearwater::{FieldLines, Request, Shared};
+use shearwater::{FieldLines, Prebuilt, Request, Shared};
 use shearwater_io::fs::{Meta, Opened};
 
 use crate::media_type::media_type;
@@ -32,10 +32,10 @@ impl Now {
 pub(crate) struct Held {
     meta: Meta,
     pub(crate) validators: Validators,
-    /// `ETag` and `Last-Modified`.
+    /// `ETag` and `Last-Modified`, for answers without the content.
     pub(crate) about: FieldLines,
-    pub(crate) media_type: &'static str,
-    pub(crate) body: Shared,
+    /// The answer with the content.
+    pub(crate) answer: Rc<Prebuilt>,
     /// When it was last seen to be the file's present version, by the worker's clock.
     checked_ms: Cell<u64>,
     /// The file had not been changed for a while when it was read. Otherwise it may have been changed again within the
@@ -55,12 +55,13 @@ impl Held {
         }
         let validators = Validators::of(&opened.meta, now.unix_seconds);
         let Ok(about) = lines(&validators) else { return Ok(None) };
+        let body = Shared::Block(Rc::new(bytes.into()));
+        let Ok(answer) = Prebuilt::new(media_type(name), &about, body) else { return Ok(None) };
         Ok(Some(Rc::new(Self {
             meta: opened.meta,
             validators,
             about,
-            media_type: media_type(name),
-            body: Shared::Block(Rc::new(bytes.into())),
+            answer: Rc::new(answer),
             checked_ms: Cell::new(now.ms),
             is_settled: opened.meta.is_older_than(now.unix_seconds.saturating_sub(1)),
         })))
@@ -105,13 +106,14 @@ pub(crate) fn held_for_test(len: usize) -> Rc<Held> {
     use shearwater_io::fs::Timestamp;
     let time = Timestamp { seconds: 1, nanoseconds: 0 };
     let meta = Meta { len: len as u64, mtime: time, ctime: time, ino: 1, dev: 1 };
-    let bytes: std::sync::Arc<[u8]> = vec![0; len].into();
+    let body = Shared::Block(Rc::new(vec![0; len].into()));
+    let about = FieldLines::new();
+    let answer = Prebuilt::new(media_type(b""), &about, body).expect("a media type");
     Rc::new(Held {
         meta,
         validators: Validators::of(&meta, 2),
-        about: FieldLines::new(),
-        media_type: media_type(b""),
-        body: Shared::Block(Rc::new(bytes)),
+        about,
+        answer: Rc::new(answer),
         checked_ms: Cell::new(2),
         is_settled: true,
     })

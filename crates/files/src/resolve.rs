@@ -23,9 +23,30 @@ pub(crate) enum BadPath {
 /// Writes the name, relative to the root, into `name`. Several slashes in a row count as one.
 pub(crate) fn resolve(path: &str, name: &mut Vec<u8>) -> Result<Shape, BadPath> {
     name.clear();
-    let Some(path) = path.strip_prefix('/') else { return Err(BadPath::NoName) };
+    let Some(path) = path.as_bytes().strip_prefix(b"/") else { return Err(BadPath::NoName) };
+    if is_plain(path) {
+        name.extend_from_slice(path);
+        return Ok(if matches!(path, [] | [.., b'/']) { Shape::Directory } else { Shape::File });
+    }
+    resolve_segments(path, name)
+}
+
+/// Whether a path is its own name: nothing encoded, no segment that is empty or begins with a dot. Most are; looks at every
+/// byte, so that the compiler may take many at once.
+fn is_plain(path: &[u8]) -> bool {
+    let begins_badly = |byte: u8| (byte == b'.') | (byte == b'/');
+    let Some(&first) = path.first() else { return true };
+    let special = path.iter().fold(false, |any, &byte| any | (byte == b'%') | (byte == 0));
+    let pairs = path.iter().zip(&path[1..]);
+    let bad =
+        pairs.fold(begins_badly(first), |any, (&left, &right)| any | ((left == b'/') & begins_badly(right)));
+    !special & !bad
+}
+
+/// Any path, segment by segment.
+fn resolve_segments(path: &[u8], name: &mut Vec<u8>) -> Result<Shape, BadPath> {
     let mut ends_open = true;
-    for segment in path.split('/') {
+    for segment in path.split(|&byte| byte == b'/') {
         ends_open = segment.is_empty();
         if ends_open {
             continue;
@@ -44,33 +65,29 @@ pub(crate) fn resolve(path: &str, name: &mut Vec<u8>) -> Result<Shape, BadPath> 
     Ok(Shape::File)
 }
 
-fn decode(segment: &str, name: &mut Vec<u8>) -> Result<(), BadPath> {
-    let mut bytes = segment.bytes();
-    while let Some(byte) = bytes.next() {
-        let decoded = match byte {
-            b'%' => {
-                let high = digit(bytes.next())?;
-                let low = digit(bytes.next())?;
-                high << 4 | low
-            }
-            plain => plain,
-        };
-        if matches!(decoded, 0 | b'/') {
-            return Err(BadPath::NoName);
-        }
-        name.push(decoded);
+fn decode(segment: &[u8], name: &mut Vec<u8>) -> Result<(), BadPath> {
+    let start = name.len();
+    let mut rest = segment;
+    while let Some(at) = rest.iter().position(|&byte| byte == b'%') {
+        name.extend_from_slice(&rest[..at]);
+        name.push(digit(rest.get(at + 1))? << 4 | digit(rest.get(at + 2))?);
+        rest = &rest[at + 3..];
     }
-    Ok(())
+    name.extend_from_slice(rest);
+    match name[start..].iter().any(|byte| matches!(byte, 0 | b'/')) {
+        true => Err(BadPath::NoName),
+        false => Ok(()),
+    }
 }
 
-fn digit(byte: Option<u8>) -> Result<u8, BadPath> {
-    let value = byte.and_then(|byte| char::from(byte).to_digit(16)).ok_or(BadPath::Escape)?;
+fn digit(byte: Option<&u8>) -> Result<u8, BadPath> {
+    let value = byte.and_then(|&byte| char::from(byte).to_digit(16)).ok_or(BadPath::Escape)?;
     Ok(value as u8)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BadPath, Shape, resolve};
+    use super::{BadPath, Shape, is_plain, resolve, resolve_segments};
 
     fn resolved(path: &str) -> Result<(Shape, Vec<u8>), BadPath> {
         let mut name = b"left over".to_vec();
@@ -121,5 +138,30 @@ mod tests {
         ] {
             assert_eq!(resolved(path), Err(bad), "{path}");
         }
+    }
+
+    #[test]
+    fn a_plain_path_is_what_its_segments_say() {
+        // All paths of up to seven of these bytes.
+        const BYTES: &[u8] = b"/.%2a";
+        let mut plain = 0;
+        for len in 0..=7u32 {
+            for number in 0..BYTES.len().pow(len) {
+                let digit = |at| BYTES[number / BYTES.len().pow(at) % BYTES.len()];
+                let path: Vec<u8> = (0..len).map(digit).collect();
+                let mut name = Vec::new();
+                let shape = resolve_segments(&path, &mut name);
+                if is_plain(&path) {
+                    plain += 1;
+                    assert_eq!(name, path, "{path:?}");
+                    let text = format!("/{}", String::from_utf8_lossy(&path));
+                    assert_eq!(
+                        (shape, name),
+                        resolved(&text).map(|(shape, name)| (Ok(shape), name)).expect("plain")
+                    );
+                }
+            }
+        }
+        assert!(plain > 1000, "{plain}");
     }
 }

@@ -155,6 +155,12 @@ impl Output {
         self.len() == 0
     }
 
+    /// The bytes that it can hold without allocating: what keeping it costs.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Empties it and lets go of its items; keeps the memory up to `keep_bytes`.
     pub fn clear(&mut self, keep_bytes: usize) {
         self.bytes.clear();

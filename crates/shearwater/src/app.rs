@@ -1,7 +1,8 @@
 //! Routes by exact path and method.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use shearwater_engine::{BodyPolicy, Request, Response};
 use shearwater_http1::{Head, Method, Target};
 
@@ -26,7 +27,7 @@ use crate::route::{Handler, Route};
 /// ```
 #[derive(Default)]
 pub struct App {
-    paths: BTreeMap<String, Vec<Route>>,
+    paths: HashMap<String, Vec<Route>, RandomState>,
     fallback: Option<Route>,
 }
 

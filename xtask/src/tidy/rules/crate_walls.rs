@@ -28,9 +28,9 @@ const ROOMS: &[Room] = &[
     Room { folder: "engine", may_use: &["shearwater-http1", "shearwater-io", "httpdate"] },
     Room {
         folder: "shearwater",
-        may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "signal-hook"],
+        may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "foldhash", "signal-hook"],
     },
-    Room { folder: "files", may_use: &["shearwater", "shearwater-io", "httpdate"] },
+    Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate"] },
     Room { folder: "cli", may_use: &["shearwater", "shearwater-files", "clap", "mimalloc"] },
 ];
 

@@ -1,0 +1,78 @@
+//! What every answer begins with: status line, `Server` and `Date` (RFC 9110 section 6.6.1), formatted once a second.
+
+use std::io::Write;
+use std::time::{Duration, UNIX_EPOCH};
+
+use httpdate::HttpDate;
+use shearwater_http1::encode;
+
+/// The status that most answers have: its preamble is copied whole.
+const USUAL_STATUS: u16 = 200;
+
+const SERVER_LINE: &[u8] = b"Server: shearwater\r\n";
+
+/// The preamble of the present second.
+pub(crate) struct Preamble {
+    unix_seconds: u64,
+    /// That of a `200`.
+    bytes: Vec<u8>,
+    /// How much of it is the status line.
+    status_line_len: usize,
+}
+
+impl Preamble {
+    pub(crate) fn new(unix_seconds: u64) -> Self {
+        let mut preamble = Self { unix_seconds, bytes: Vec::new(), status_line_len: 0 };
+        preamble.format();
+        preamble
+    }
+
+    /// Brings it up to date: once a turn.
+    pub(crate) fn refresh(&mut self, unix_seconds: u64) {
+        if unix_seconds != self.unix_seconds {
+            self.unix_seconds = unix_seconds;
+            self.format();
+        }
+    }
+
+    /// Appends the preamble of an answer with this status.
+    #[inline]
+    pub(crate) fn append(&self, out: &mut Vec<u8>, status: u16) {
+        if status == USUAL_STATUS {
+            return out.extend_from_slice(&self.bytes);
+        }
+        encode::status_line(out, status);
+        out.extend_from_slice(&self.bytes[self.status_line_len..]);
+    }
+
+    /// Allocates only the first time.
+    fn format(&mut self) {
+        let date = HttpDate::from(UNIX_EPOCH + Duration::from_secs(self.unix_seconds));
+        self.bytes.clear();
+        encode::status_line(&mut self.bytes, USUAL_STATUS);
+        self.status_line_len = self.bytes.len();
+        self.bytes.extend_from_slice(SERVER_LINE);
+        write!(self.bytes, "Date: {date}\r\n").expect("a vector takes everything");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Preamble;
+
+    fn text(preamble: &Preamble, status: u16) -> String {
+        let mut out = Vec::new();
+        preamble.append(&mut out, status);
+        String::from_utf8(out).expect("ASCII")
+    }
+
+    #[test]
+    fn follows_the_clock_and_the_status() {
+        let mut preamble = Preamble::new(784_111_777);
+        let fields = "\r\nServer: shearwater\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+        assert_eq!(text(&preamble, 200), format!("HTTP/1.1 200 OK{fields}"));
+        assert_eq!(text(&preamble, 404), format!("HTTP/1.1 404 Not Found{fields}"));
+        preamble.refresh(784_111_778);
+        assert_eq!(text(&preamble, 200), format!("HTTP/1.1 200 OK{}", fields.replace(":37", ":38")));
+    }
+}

@@ -1,0 +1,173 @@
+//! A busy server allocates nothing: 10,000 requests for files in memory on real sockets, with every worker and each driver. A
+//! binary of its own: the counter replaces the whole process's allocator.
+#![expect(
+    unsafe_code,
+    reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
+)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use shearwater::{DriverChoice, Request, Response, Server, Service, StartError};
+use shearwater_files::{Files, Folder};
+
+const WORKERS: usize = 2;
+/// Enough that the kernel gives some to each worker.
+const CONNECTIONS: usize = 32;
+const REQUESTS: usize = 10_000;
+/// Requests of one round of warming up.
+const WARM_UP: usize = 1_000;
+/// Rounds go on until for so long none has called the allocator: each file has then been looked at again twice.
+const QUIET: Duration = Duration::from_millis(1500);
+/// Buffers, tables and queues reach their size soon; a file that was written a moment ago is read again for two seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+const FILES: usize = 16;
+const FILE_BYTES: usize = 1024;
+
+/// Allocations, reallocations and frees of all threads together.
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+// SAFETY: every call is passed on to the system's allocator unchanged; counting is one addition to a static.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract, which is the same; `pointer` came from `System`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract, which is the same; `pointer` came from `System`.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Counts the requests of each worker.
+struct Counted {
+    files: Files,
+    worker: usize,
+    answered: Arc<[AtomicU64; WORKERS]>,
+}
+
+impl Service for Counted {
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        self.answered[self.worker].fetch_add(1, Ordering::Relaxed);
+        self.files.respond(request, response);
+    }
+}
+
+/// Asks `count` times, over the connections in turn, no two heads alike. Allocates nothing itself.
+fn ask(clients: &mut [TcpStream], count: usize) {
+    let mut head = [0; 512];
+    let mut answer = [0; 4096];
+    for number in 0..count {
+        let client = &mut clients[number % CONNECTIONS];
+        let len = write_head(&mut head, number);
+        client.write_all(&head[..len]).expect("the server reads");
+        let mut got = 0;
+        while !is_whole(&answer[..got]) {
+            let read = client.read(&mut answer[got..]).expect("the server answers");
+            assert!(read > 0, "the server closed");
+            got += read;
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+    }
+}
+
+fn write_head(head: &mut [u8], number: usize) -> usize {
+    let room = head.len();
+    let mut rest = &mut head[..];
+    let (file, own) = (number % FILES, number * 7);
+    let written = if number.is_multiple_of(2) {
+        write!(rest, "GET /{file}.txt HTTP/1.1\r\nHost: localhost\r\nCookie: id={own}\r\nAccept: */*\r\n\r\n")
+    } else {
+        write!(rest, "GET /{file}.txt?{own} HTTP/1.1\r\nX-Own: {own}\r\nUser-Agent: a\r\nHost: b:80\r\n\r\n")
+    };
+    written.expect("a head fits");
+    room - rest.len()
+}
+
+fn is_whole(answer: &[u8]) -> bool {
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n");
+    end.is_some_and(|end| answer.len() == end + 4 + FILE_BYTES)
+}
+
+/// The allocator's calls in [`REQUESTS`] requests; `None` where the driver can't be had.
+fn calls(folder: &Folder, driver: DriverChoice) -> Option<u64> {
+    let answered = Arc::new([const { AtomicU64::new(0) }; WORKERS]);
+    let counted = Arc::clone(&answered);
+    let folder = folder.clone();
+    let service = move |worker| Counted { files: folder.files(), worker, answered: Arc::clone(&counted) };
+    let server = Server::new("127.0.0.1:0").workers(WORKERS).driver(driver);
+    let running = match server.start(service) {
+        Ok(running) => running,
+        Err(shearwater::Error::Start(StartError::Driver { .. })) => return None,
+        Err(error) => panic!("{error}"),
+    };
+    let mut clients = connect(running.address());
+    warm_up(&mut clients);
+    let before = CALLS.load(Ordering::Relaxed);
+    let answered_before = answered.each_ref().map(|count| count.load(Ordering::Relaxed));
+    ask(&mut clients, REQUESTS);
+    let calls = CALLS.load(Ordering::Relaxed) - before;
+    for (count, before) in answered.iter().zip(answered_before) {
+        assert!(count.load(Ordering::Relaxed) > before, "a worker had nothing to do");
+    }
+    drop(clients);
+    running.control().drain(1_000);
+    running.wait().expect("it ends");
+    Some(calls)
+}
+
+fn warm_up(clients: &mut [TcpStream]) {
+    let start = Instant::now();
+    let (mut seen, mut since) = (0, start);
+    while since.elapsed() < QUIET {
+        ask(clients, WARM_UP);
+        let calls = CALLS.load(Ordering::Relaxed);
+        if calls != seen {
+            assert!(start.elapsed() < PATIENCE, "each round of {WARM_UP} requests calls the allocator");
+            (seen, since) = (calls, Instant::now());
+        }
+    }
+}
+
+fn connect(address: SocketAddr) -> Vec<TcpStream> {
+    (0..CONNECTIONS).map(|_| TcpStream::connect(address).expect("it listens")).collect()
+}
+
+#[test]
+fn ten_thousand_requests_allocate_nothing() {
+    let path = std::env::temp_dir().join(format!("shearwater-allocations-{}", std::process::id()));
+    std::fs::create_dir_all(&path).expect("a temporary folder");
+    for file in 0..FILES {
+        std::fs::write(path.join(format!("{file}.txt")), [b'x'; FILE_BYTES]).expect("a file");
+    }
+    let before = CALLS.load(Ordering::Relaxed);
+    let folder = Folder::open(&path).expect("a folder");
+    assert!(CALLS.load(Ordering::Relaxed) > before, "the counter counts");
+    let drivers = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
+    let figures = drivers.map(|driver| calls(&folder, driver));
+    std::fs::remove_dir_all(&path).expect("it was made here");
+    for (driver, calls) in drivers.iter().zip(figures) {
+        let calls = calls.map_or("not to be had here".to_owned(), |calls| calls.to_string());
+        println!("calls of the allocator in {REQUESTS} requests, {driver:?}: {calls}");
+    }
+    assert!(figures.iter().any(Option::is_some), "there is a driver");
+    assert!(figures.iter().flatten().all(|&calls| calls == 0), "{figures:?}");
+}
