@@ -21,6 +21,7 @@ mod deadline;
 mod dispatch;
 mod drain;
 mod field_lines;
+mod lasting;
 mod life;
 pub mod limits;
 mod options;

@@ -1,7 +1,7 @@
 //! Answers that are encoded once and sent many times.
 
 use shearwater_http1::encode;
-use shearwater_io::Shared;
+use shearwater_io::Item;
 
 use crate::field_lines::FieldLines;
 use crate::response::append_field;
@@ -13,7 +13,7 @@ pub struct Prebuilt {
     fields: Box<[u8]>,
     /// How much of `fields` stands before `Content-Length`.
     length_at: usize,
-    body: Shared,
+    body: Item,
 }
 
 impl Prebuilt {
@@ -21,19 +21,19 @@ impl Prebuilt {
     ///
     /// # Errors
     /// Where the media type can't be sent as a field, what is wrong with it.
-    pub fn new(media_type: &str, lines: &FieldLines, body: Shared) -> Result<Self, String> {
+    pub fn new(media_type: &str, lines: &FieldLines, body: Item) -> Result<Self, String> {
         let mut fields = Vec::new();
         append_field(&mut fields, "Content-Type", media_type.as_bytes())?;
         fields.extend_from_slice(lines.as_bytes());
         let length_at = fields.len();
-        encode::content_length(&mut fields, body.len() as u64);
+        encode::content_length(&mut fields, body.len());
         encode::end_of_head(&mut fields);
         Ok(Self { fields: fields.into_boxed_slice(), length_at, body })
     }
 
     /// The body.
     #[must_use]
-    pub fn body(&self) -> &Shared {
+    pub fn body(&self) -> &Item {
         &self.body
     }
 

@@ -1,8 +1,9 @@
 //! Verb 4, respond: a handler's answer, or a refusal, becomes bytes of the turn's output.
 
 use shearwater_http1::{Method, Version, content_length_allowed, encode, response_has_body};
-use shearwater_io::{Item, Output, Shared};
+use shearwater_io::{Item, Output};
 
+use crate::lasting::Lasting;
 use crate::limits::COPIED_BYTES_MAX;
 use crate::panics;
 use crate::preamble::Preamble;
@@ -49,6 +50,7 @@ pub(crate) enum Fault {
 pub(crate) struct Responder {
     pub(crate) out: Output,
     pub(crate) preamble: Preamble,
+    pub(crate) lasting: Lasting,
     parts: Parts,
     pub(crate) draining: bool,
 }
@@ -58,6 +60,7 @@ impl Responder {
         Self {
             out: Output::new(),
             preamble: Preamble::new(unix_seconds),
+            lasting: Lasting::default(),
             parts: Parts::default(),
             draining: false,
         }
@@ -128,9 +131,9 @@ impl Responder {
             bytes.extend_from_slice(&parts.fields);
             prebuilt.append_fields(bytes, has_length);
             if has_body {
-                push_shared(out, prebuilt.body());
+                push(out, prebuilt.body());
             }
-            return;
+            return self.lasting.keep(prebuilt);
         }
         bytes.extend_from_slice(&parts.content_type);
         bytes.extend_from_slice(&parts.fields);
@@ -141,17 +144,15 @@ impl Responder {
         match parts.item.take() {
             _ if !has_body => {}
             None => bytes.extend_from_slice(&parts.bytes),
-            Some(Item::Shared(block)) => push_shared(out, &block),
-            Some(file) => out.push(file),
+            Some(item) => push(out, &item),
         }
     }
 }
 
-/// To copy a little costs less than another piece for the kernel to gather.
-fn push_shared(out: &mut Output, block: &Shared) {
-    if block.len() <= COPIED_BYTES_MAX {
-        out.bytes_mut().extend_from_slice(block);
-    } else {
-        out.push(Item::Shared(block.clone()));
+/// Appends a body. To copy a little costs less than another piece for the kernel to gather.
+fn push(out: &mut Output, body: &Item) {
+    match body {
+        Item::Shared(block) if block.len() <= COPIED_BYTES_MAX => out.bytes_mut().extend_from_slice(block),
+        item => out.push(item.clone()),
     }
 }

@@ -133,6 +133,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         self.accept_again();
         self.check_drain();
+        self.service.responder.lasting.end_turn();
         Ok(())
     }
 

@@ -5,17 +5,15 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-use shearwater::{FileSlice, Method, Request, Response};
+use shearwater::{Method, Request, Response};
 use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
 use crate::cache::Cache;
-use crate::conditional::{self, Outcome};
 use crate::held::{Held, Now};
 use crate::limits::CacheLimits;
-use crate::media_type::media_type;
+use crate::open_files::OpenFiles;
 use crate::redirect;
 use crate::resolve::{self, BadPath, Shape};
-use crate::validators::Validators;
 
 /// What a directory is answered with.
 const INDEX: &[u8] = b"index.html";
@@ -55,7 +53,11 @@ impl Folder {
     pub fn files_with(&self, cache: CacheLimits) -> Files {
         Files {
             root: self.root.clone(),
-            state: RefCell::new(State { name: Vec::new(), cache: Cache::new(cache) }),
+            state: RefCell::new(State {
+                name: Vec::new(),
+                cache: Cache::new(cache),
+                open_files: OpenFiles::default(),
+            }),
         }
     }
 }
@@ -73,6 +75,7 @@ struct State {
     /// The name at hand; kept for its memory.
     name: Vec<u8>,
     cache: Cache,
+    open_files: OpenFiles,
 }
 
 impl Files {
@@ -91,7 +94,7 @@ impl Files {
     }
 
     fn respond_file(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        let State { name, cache } = &mut *self.state.borrow_mut();
+        let State { name, cache, open_files } = &mut *self.state.borrow_mut();
         let shape = match resolve::resolve(request.path(), name) {
             Ok(shape) => shape,
             Err(bad) => return refuse_path(bad, response),
@@ -102,7 +105,10 @@ impl Files {
         let now = Now::of(request);
         let kept = cache.get(name);
         if let Some(held) = kept.as_ref().filter(|held| held.is_fresh(now)) {
-            return reply_held(held, request, response);
+            return held.reply(request, response);
+        }
+        if kept.is_none() && open_files.reply(name, request, response) {
+            return;
         }
         match self.root.open_beneath(name) {
             // The index itself is a directory: that is no page, and the target has its slash already.
@@ -111,8 +117,8 @@ impl Files {
             }
             Ok(Opened { kind: Kind::Directory, .. }) => redirect::to_directory(request, response),
             Ok(opened) => match hold(kept, &opened, name, cache, now) {
-                Some(held) => reply_held(&held, request, response),
-                None => reply(opened, name, request, response),
+                Some(held) => held.reply(request, response),
+                None => open_files.reply_opened(opened, name, request, response),
             },
             Err(error) => {
                 cache.remove(name);
@@ -145,35 +151,6 @@ fn hold(
         None => cache.remove(name),
     }
     held
-}
-
-/// Sends a file that is kept in memory, or what its conditions come to.
-fn reply_held(held: &Held, request: &Request<'_>, response: &mut Response<'_>) {
-    if may_send(&held.validators, request, response) {
-        response.prebuilt(&held.answer);
-    } else {
-        response.lines(&held.about);
-    }
-}
-
-/// Sends a file, or what its conditions come to.
-fn reply(opened: Opened, name: &[u8], request: &Request<'_>, response: &mut Response<'_>) {
-    let validators = Validators::of(&opened.meta, request.unix_seconds());
-    response.field("ETag", validators.etag()).field("Last-Modified", validators.last_modified());
-    if may_send(&validators, request, response) {
-        response.content_type(media_type(name));
-        response.body_file(FileSlice { file: Rc::new(opened.file), offset: 0, len: opened.meta.len });
-    }
-}
-
-/// Whether the file itself is the answer; else the client has it, or it is not the version that the client wants.
-fn may_send(validators: &Validators, request: &Request<'_>, response: &mut Response<'_>) -> bool {
-    match conditional::evaluate(&request.head(), validators) {
-        Outcome::Send => return true,
-        Outcome::NotModified => response.status(304),
-        Outcome::Failed => response.status(412).text("The file is another version than the one asked for.\n"),
-    };
-    false
 }
 
 fn refuse_path(bad: BadPath, response: &mut Response<'_>) {

@@ -5,11 +5,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use shearwater::{FieldLines, Prebuilt, Request, Shared};
+use shearwater::{Item, Prebuilt, Request, Response, Shared};
 use shearwater_io::fs::{Meta, Opened};
 
-use crate::media_type::media_type;
-use crate::validators::Validators;
+use crate::version::Version;
 
 /// How long a file in memory is taken for the present version without a look: half of the second within which a change
 /// has to show.
@@ -31,11 +30,8 @@ impl Now {
 /// One version of a file.
 pub(crate) struct Held {
     meta: Meta,
-    pub(crate) validators: Validators,
-    /// `ETag` and `Last-Modified`, for answers without the content.
-    pub(crate) about: FieldLines,
-    /// The answer with the content.
-    pub(crate) answer: Rc<Prebuilt>,
+    version: Version,
+    content: Rc<Prebuilt>,
     /// When it was last seen to be the file's present version, by the worker's clock.
     checked_ms: Cell<u64>,
     /// The file had not been changed for a while when it was read. Otherwise it may have been changed again within the
@@ -44,7 +40,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Reads a file; `None` if it changes meanwhile, or its fields can't be sent.
+    /// Reads a file; `None` if it changes meanwhile.
     ///
     /// # Errors
     /// Where it can't be read.
@@ -53,15 +49,12 @@ impl Held {
         if bytes.len() as u64 != opened.meta.len || Meta::of(&opened.file)? != opened.meta {
             return Ok(None);
         }
-        let validators = Validators::of(&opened.meta, now.unix_seconds);
-        let Ok(about) = lines(&validators) else { return Ok(None) };
-        let body = Shared::Block(Rc::new(bytes.into()));
-        let Ok(answer) = Prebuilt::new(media_type(name), &about, body) else { return Ok(None) };
+        let block = Item::Shared(Shared::Block(Rc::new(bytes.into())));
+        let (version, content) = Version::new(&opened.meta, name, now.unix_seconds, block);
         Ok(Some(Rc::new(Self {
             meta: opened.meta,
-            validators,
-            about,
-            answer: Rc::new(answer),
+            version,
+            content: Rc::new(content),
             checked_ms: Cell::new(now.ms),
             is_settled: opened.meta.is_older_than(now.unix_seconds.saturating_sub(1)),
         })))
@@ -81,6 +74,11 @@ impl Held {
         same
     }
 
+    /// Sends it, or what the request's conditions come to.
+    pub(crate) fn reply(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        self.version.reply(&self.content, request, response);
+    }
+
     /// Bytes that it takes.
     pub(crate) fn len(&self) -> u64 {
         self.meta.len
@@ -94,27 +92,13 @@ fn read_whole(file: &File, len: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn lines(validators: &Validators) -> Result<FieldLines, String> {
-    let mut about = FieldLines::new();
-    about.push("ETag", validators.etag())?.push("Last-Modified", validators.last_modified())?;
-    Ok(about)
-}
-
 /// The block as the workers would share it.
 #[cfg(test)]
 pub(crate) fn held_for_test(len: usize) -> Rc<Held> {
     use shearwater_io::fs::Timestamp;
     let time = Timestamp { seconds: 1, nanoseconds: 0 };
     let meta = Meta { len: len as u64, mtime: time, ctime: time, ino: 1, dev: 1 };
-    let body = Shared::Block(Rc::new(vec![0; len].into()));
-    let about = FieldLines::new();
-    let answer = Prebuilt::new(media_type(b""), &about, body).expect("a media type");
-    Rc::new(Held {
-        meta,
-        validators: Validators::of(&meta, 2),
-        about,
-        answer: Rc::new(answer),
-        checked_ms: Cell::new(2),
-        is_settled: true,
-    })
+    let block = Item::Shared(Shared::Block(Rc::new(vec![0; len].into())));
+    let (version, content) = Version::new(&meta, b"", 2, block);
+    Rc::new(Held { meta, version, content: Rc::new(content), checked_ms: Cell::new(2), is_settled: true })
 }

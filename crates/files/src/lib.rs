@@ -11,9 +11,11 @@ mod files;
 mod held;
 pub mod limits;
 mod media_type;
+mod open_files;
 mod redirect;
 mod resolve;
 mod validators;
+mod version;
 
 pub use files::{Files, Folder};
 pub use limits::CacheLimits;

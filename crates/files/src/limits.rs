@@ -1,5 +1,8 @@
 //! Bounds of a worker's cache of files. Each has a line in `docs/limits.md`.
 
+/// Files that are found open by the further requests of the turn that has opened them; others are opened for each request.
+pub const OPEN_FILES_MAX: usize = 16;
+
 /// What one worker keeps of files in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheLimits {

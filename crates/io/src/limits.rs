@@ -12,8 +12,9 @@ pub const RECV_AFTER_PAUSE_MAX: usize = 64 * 1024;
 /// Default size of the worker's receive buffer: the most that one `Received` lends.
 pub const RECV_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Bytes handed to the kernel for one connection before other events get their turn.
-pub const SEND_BYTES_PER_TURN_MAX: u64 = 512 * 1024;
+/// Bytes handed to the kernel for one connection before other events get their turn. A little more than half of 1 MiB, so that such a
+/// file and its head take two calls, not three (docs/decisions/0006-files.md).
+pub const SEND_BYTES_PER_TURN_MAX: u64 = 640 * 1024;
 
 /// Bytes handed to the kernel in one turn by sends that go on from an earlier one, all connections together: so that
 /// many downloads don't keep a small request waiting.

@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::io::Read;
 
+use shearwater_files::limits::OPEN_FILES_MAX;
+
 use crate::site::Site;
 
 /// Bytes that differ from place to place.
@@ -163,4 +165,21 @@ fn a_file_that_is_cut_while_it_is_sent_ends_the_connection_short() {
     // Only the end of the connection can tell the client.
     assert!(client.rest().len() < LEN);
     assert_eq!(site.get("/after"), (200, b"still here".to_vec()));
+}
+
+#[test]
+fn more_files_in_one_turn_than_are_kept_open() {
+    let site = Site::new();
+    let files = 3 * OPEN_FILES_MAX;
+    for number in 0..files {
+        site.file(format!("{number}.bin"), bytes(number));
+    }
+    // Each twice in a row, then all again: found open, and opened anew.
+    let order: Vec<usize> = (0..2 * files).map(|index| index / 2).chain(0..files).collect();
+    let requests = order.iter().map(|number| format!("GET /{number}.bin HTTP/1.1\r\nHost: a\r\n\r\n"));
+    let mut client = site.connect();
+    client.send(requests.collect::<String>());
+    for number in order {
+        assert!(client.answer("GET").body == bytes(number), "{number}");
+    }
 }
