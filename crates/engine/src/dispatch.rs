@@ -155,14 +155,22 @@ impl<A: App> Service<A> {
     }
 
     /// Books an answer: what it says of the connection, and of the handler.
+    #[inline]
     pub(crate) fn answered(&mut self, token: Token, answered: Answered) {
         self.counters.requests.add(1);
-        match answered.fault {
-            None => {}
-            Some(Fault::Panic(message)) => self.panicked(message),
-            Some(Fault::Field(message)) => self.misbuilt(message),
+        if let Some(fault) = answered.fault {
+            self.faulty(fault);
         }
         self.set_after(token, answered.after);
+    }
+
+    /// A handler did something wrong.
+    #[cold]
+    fn faulty(&mut self, fault: Fault) {
+        match fault {
+            Fault::Panic(message) => self.panicked(message),
+            Fault::Field(message) => self.misbuilt(message),
+        }
     }
 
     /// Refuses the request at hand: the last thing that this connection is told.

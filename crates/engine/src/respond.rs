@@ -115,6 +115,7 @@ impl Responder {
     }
 
     /// Head, then body, in the one form that every answer has.
+    #[inline]
     fn append(&mut self, asked: Asked, after: After) {
         let Self { out, preamble, parts, .. } = self;
         let status = parts.status;
@@ -135,7 +136,7 @@ impl Responder {
             }
             return self.lasting.keep(prebuilt);
         }
-        bytes.extend_from_slice(&parts.content_type);
+        bytes.extend_from_slice(parts.content_type.line());
         bytes.extend_from_slice(&parts.fields);
         if has_length {
             encode::content_length(bytes, parts.body_len());

@@ -14,7 +14,7 @@ pub(crate) struct Parts {
     /// Encoded field lines.
     pub(crate) fields: Vec<u8>,
     /// The line of `Content-Type`, of which there is one.
-    pub(crate) content_type: Vec<u8>,
+    pub(crate) content_type: ContentType,
     /// The body, where it is built from bytes.
     pub(crate) bytes: Vec<u8>,
     pub(crate) item: Option<Item>,
@@ -26,7 +26,28 @@ pub(crate) struct Parts {
     pub(crate) bad_field: Option<String>,
 }
 
+/// The line of `Content-Type`: a usual one, or one that the handler has put together.
+#[derive(Default)]
+pub(crate) struct ContentType {
+    usual: Option<&'static [u8]>,
+    built: Vec<u8>,
+}
+
+impl ContentType {
+    #[inline]
+    pub(crate) fn line(&self) -> &[u8] {
+        self.usual.unwrap_or(&self.built)
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.usual = None;
+        self.built.clear();
+    }
+}
+
 impl Parts {
+    #[inline]
     pub(crate) fn clear(&mut self) {
         self.fields.clear();
         self.content_type.clear();
@@ -75,7 +96,7 @@ impl<'a> Response<'a> {
     pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         if name.eq_ignore_ascii_case(CONTENT_TYPE) {
             self.parts.content_type.clear();
-            return self.append(|parts| &mut parts.content_type, CONTENT_TYPE, value.as_ref());
+            return self.append(|parts| &mut parts.content_type.built, CONTENT_TYPE, value.as_ref());
         }
         self.append(|parts| &mut parts.fields, name, value.as_ref())
     }
@@ -101,8 +122,7 @@ impl<'a> Response<'a> {
 
     /// Sets `Content-Type` by its line, known to be one.
     fn content_type_line(&mut self, line: &'static [u8]) -> &mut Self {
-        self.parts.content_type.clear();
-        self.parts.content_type.extend_from_slice(line);
+        self.parts.content_type.usual = Some(line);
         self
     }
 

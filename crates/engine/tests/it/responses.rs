@@ -62,6 +62,24 @@ fn an_answer_left_alone_is_an_empty_200() {
 }
 
 #[test]
+fn an_answer_encoded_before_is_like_any_other() {
+    let mut world = World::default();
+    let mut answer = Answer::bytes(b"encoded before\n");
+    answer.fields = "Content-Type: text/plain\r\nETag: \"1\"\r\n";
+    ask(&mut world, head("GET", "/prebuilt", ""), std::slice::from_ref(&answer));
+    ask(&mut world, head("HEAD", "/prebuilt", ""), &[answer.clone().bodyless()]);
+    ask(&mut world, head("GET", "/prebuilt", "Connection: close\r\n"), &[answer.clone().last()]);
+    let kept = b"GET /prebuilt HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+    ask(&mut world, kept, &[answer.clone().connection("keep-alive")]);
+    for (query, status) in [("204", "204 No Content"), ("304", "304 Not Modified")] {
+        answer.status = status;
+        ask(&mut world, head("GET", &format!("/prebuilt?{query}"), ""), &[answer.clone().lengthless()]);
+    }
+    answer.status = "404 Not Found";
+    ask(&mut world, head("GET", "/prebuilt?404", ""), &[answer]);
+}
+
+#[test]
 fn a_handler_may_not_set_what_is_the_servers_own() {
     let mut world = World::default();
     for name in ["Connection", "content-length", "DATE", "Transfer-Encoding", "no(token", ""] {

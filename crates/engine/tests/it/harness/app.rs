@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::{Once, OnceLock};
 
 use shearwater_engine::http1::Head;
-use shearwater_engine::io::FileSlice;
-use shearwater_engine::{App, BodyPolicy, BodySink, Request, Response};
+use shearwater_engine::io::{FileSlice, Item, Shared};
+use shearwater_engine::{App, BodyPolicy, BodySink, FieldLines, Prebuilt, Request, Response};
 
 /// What the handlers that panic say.
 pub(crate) const ON_PURPOSE: &str = "a panic on purpose";
@@ -52,6 +52,12 @@ impl App for TestApp {
             "status" => drop(response.status(query.parse().expect("a number")).text(&named(request))),
             "field" => drop(response.field(query, "x").text("must not be seen")),
             "value" => drop(response.field("X-Value", "a\r\nX-Other: b").text("must not be seen")),
+            "prebuilt" => {
+                response.text("must not be seen").prebuilt(&PREBUILT.with(Rc::clone));
+                if let Ok(status) = query.parse() {
+                    response.status(status);
+                }
+            }
             "peer" => drop(response.text(&format!("{:?}", request.peer()))),
             "empty" => {}
             _ => drop(response.text(&named(request))),
@@ -149,8 +155,17 @@ fn pattern(first: u8, len: usize) -> Vec<u8> {
 }
 
 thread_local! {
+    /// An answer encoded before.
+    static PREBUILT: Rc<Prebuilt> = Rc::new(prebuilt());
     /// A real file that has no name any more, one per thread.
     static FILE: Rc<File> = Rc::new(make_file());
+}
+
+fn prebuilt() -> Prebuilt {
+    let mut lines = FieldLines::new();
+    lines.push("ETag", "\"1\"").expect("a field");
+    let body = Item::Shared(Shared::Static(b"encoded before\n"));
+    Prebuilt::new("text/plain", &lines, body).expect("a media type")
 }
 
 fn make_file() -> File {
