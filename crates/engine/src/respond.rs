@@ -138,10 +138,10 @@ impl Responder {
         }
         bytes.extend_from_slice(parts.content_type.line());
         bytes.extend_from_slice(&parts.fields);
-        if has_length {
-            encode::content_length(bytes, parts.body_len());
+        match has_length {
+            true => encode::content_length_and_end(bytes, parts.body_len()),
+            false => encode::end_of_head(bytes),
         }
-        encode::end_of_head(bytes);
         match parts.item.take() {
             _ if !has_body => {}
             None => bytes.extend_from_slice(&parts.bytes),

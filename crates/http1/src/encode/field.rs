@@ -1,6 +1,6 @@
 //! Field lines of a response.
 
-use super::number::decimal;
+use super::number::{DECIMAL_DIGITS_MAX, write_decimal};
 use crate::{class, scan};
 use std::fmt;
 
@@ -44,9 +44,25 @@ pub fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), BadField
 
 /// Appends `Content-Length`, in bytes.
 pub fn content_length(out: &mut Vec<u8>, length: u64) {
-    out.extend_from_slice(b"Content-Length: ");
-    decimal(out, length);
-    out.extend_from_slice(b"\r\n");
+    append_length(out, length, b"\r\n".len());
+}
+
+/// Appends `Content-Length` as the last field, and the empty line behind it.
+#[inline]
+pub fn content_length_and_end(out: &mut Vec<u8>, length: u64) {
+    append_length(out, length, b"\r\n\r\n".len());
+}
+
+/// Puts the line together in one place, from its end, so that it is appended at once. `behind` bytes stand behind the number.
+#[inline]
+fn append_length(out: &mut Vec<u8>, length: u64, behind: usize) {
+    const NAME: &[u8; 16] = b"Content-Length: ";
+    const DIGITS_END: usize = NAME.len() + DECIMAL_DIGITS_MAX;
+    let mut line = *b"....................................\r\n\r\n";
+    let digits = write_decimal(&mut line, DIGITS_END, length);
+    let start = digits - NAME.len();
+    line[start..digits].copy_from_slice(NAME);
+    out.extend_from_slice(&line[start..DIGITS_END + behind]);
 }
 
 /// Appends `Transfer-Encoding: chunked`. Never to an HTTP/1.0 client (RFC 9112 6.1).

@@ -1,21 +1,42 @@
 //! Numbers as text, without the formatting machinery.
 
 /// The digits of the largest `u64`.
-const DECIMAL_DIGITS_MAX: usize = u64::MAX.ilog10() as usize + 1;
+pub(super) const DECIMAL_DIGITS_MAX: usize = u64::MAX.ilog10() as usize + 1;
 const HEXADECIMAL_DIGITS_MAX: usize = u64::BITS as usize / 4;
 
-/// Appends `number` in decimal, without leading zeros.
-pub fn decimal(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; DECIMAL_DIGITS_MAX];
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
+/// Two digits for each number below 100.
+static PAIRS: [[u8; 2]; 100] = pairs();
+
+const fn pairs() -> [[u8; 2]; 100] {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < pairs.len() {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
     }
+    pairs
+}
+
+/// Writes `number` in decimal so that its last digit stands before `end`; where its first one stands.
+#[inline]
+pub(super) fn write_decimal<const BYTES: usize>(bytes: &mut [u8; BYTES], end: usize, mut number: u64) -> usize {
+    let mut start = end;
+    while number >= 10 {
+        start -= 2;
+        bytes[start..start + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
+        number /= 100;
+    }
+    if number > 0 || start == end {
+        start -= 1;
+        bytes[start] = b'0' + number as u8;
+    }
+    start
+}
+
+/// Appends `number` in decimal, without leading zeros.
+pub fn decimal(out: &mut Vec<u8>, number: u64) {
+    let mut digits = [0; DECIMAL_DIGITS_MAX];
+    let start = write_decimal(&mut digits, DECIMAL_DIGITS_MAX, number);
     out.extend_from_slice(&digits[start..]);
 }
 

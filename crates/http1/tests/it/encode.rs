@@ -94,6 +94,9 @@ fn numbers_are_written_without_leading_zeros() {
     numbers.extend((0..20).map(|power| 10u64.pow(power) - 1));
     for number in numbers {
         assert_eq!(written(|out| encode::decimal(out, number)), number.to_string());
+        let line = format!("Content-Length: {number}\r\n");
+        assert_eq!(written(|out| encode::content_length(out, number)), line);
+        assert_eq!(written(|out| encode::content_length_and_end(out, number)), line + "\r\n");
         assert_eq!(written(|out| encode::hexadecimal(out, number)), format!("{number:x}"));
     }
 }
