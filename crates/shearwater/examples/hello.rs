@@ -1,8 +1,10 @@
-//! The smallest server: one closure. `cargo run --release --example hello`, then `curl http://127.0.0.1:8080/`.
-use shearwater::{Request, Response, Server};
+//! The smallest server: one route, else a 404. `cargo run --release --example hello`, then `curl http://127.0.0.1:8080/plaintext`.
+use shearwater::{App, Request, Response, Server};
 
 fn main() -> Result<(), shearwater::Error> {
-    Server::new("127.0.0.1:8080").run(|_request: &Request, response: &mut Response| {
-        response.text("Hello, world\n");
-    })
+    let mut app = App::new();
+    app.get("/plaintext", |_: &Request, response: &mut Response| {
+        response.text("Hello, World!");
+    });
+    Server::new("127.0.0.1:8080").run_app(app)
 }

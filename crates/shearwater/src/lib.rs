@@ -1,12 +1,14 @@
 //! An HTTP/1.1 server in a Rust program: one closure, or an [`App`] of routes, on a worker per core.
 //!
 //! ```no_run
-//! use shearwater::{Request, Response, Server};
+//! use shearwater::{App, Request, Response, Server};
 //!
 //! fn main() -> Result<(), shearwater::Error> {
-//!     Server::new("127.0.0.1:8080").run(|_request: &Request, response: &mut Response| {
-//!         response.text("Hello, world\n");
-//!     })
+//!     let mut app = App::new();
+//!     app.get("/plaintext", |_: &Request, response: &mut Response| {
+//!         response.text("Hello, World!");
+//!     });
+//!     Server::new("127.0.0.1:8080").run_app(app)
 //! }
 //! ```
 //!
