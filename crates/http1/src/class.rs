@@ -1,5 +1,7 @@
 //! Which bytes may stand where: the character classes of RFC 9110 and RFC 3986 as one table.
 
+use crate::scan;
+
 const TOKEN: u8 = 1;
 const FIELD_VALUE: u8 = 2;
 const REG_NAME: u8 = 4;
@@ -49,9 +51,10 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
 }
 
 /// `token` = 1*tchar (RFC 9110 5.6.2).
-#[inline]
+#[inline(never)]
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
+    // Most names have letters, digits and hyphens only.
+    scan::is_plain_name(bytes) || (!bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte)))
 }
 
 /// Visible ASCII characters other than `#`: a fragment never belongs in a request target (RFC 9112 3.2). Looks at every byte, so

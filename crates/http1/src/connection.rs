@@ -15,7 +15,18 @@ pub enum Expectation {
 }
 
 /// Whether the connection may carry another request. `close` wins over `keep-alive`.
+#[inline]
 pub(crate) fn keep_alive(bytes: &[u8], fields: &FieldTable, version: Version) -> bool {
+    let Some(field) = fields.first(Known::Connection) else { return version == Version::Http11 };
+    match field.value.bytes(bytes) {
+        _ if fields.is_repeated(Known::Connection) => options_keep_alive(bytes, fields, version),
+        b"keep-alive" | b"Keep-Alive" => true,
+        b"close" => false,
+        _ => options_keep_alive(bytes, fields, version),
+    }
+}
+
+fn options_keep_alive(bytes: &[u8], fields: &FieldTable, version: Version) -> bool {
     let mut keep_alive = version == Version::Http11;
     for option in elements(bytes, fields, Known::Connection) {
         if option.eq_ignore_ascii_case(b"close") {
@@ -27,10 +38,15 @@ pub(crate) fn keep_alive(bytes: &[u8], fields: &FieldTable, version: Version) ->
 }
 
 /// The expectation. HTTP/1.0 has none: its `Expect` is ignored.
+#[inline]
 pub(crate) fn expectation(bytes: &[u8], fields: &FieldTable, version: Version) -> Expectation {
-    if version == Version::Http10 {
-        return Expectation::None;
+    match fields.first(Known::Expect) {
+        Some(_) if version == Version::Http11 => listed_expectation(bytes, fields),
+        _ => Expectation::None,
     }
+}
+
+fn listed_expectation(bytes: &[u8], fields: &FieldTable) -> Expectation {
     let mut expectation = Expectation::None;
     for element in elements(bytes, fields, Known::Expect) {
         if !element.eq_ignore_ascii_case(b"100-continue") {

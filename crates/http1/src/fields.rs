@@ -1,7 +1,10 @@
 //! The fields of a head: one field line parsed, and the table that holds them all.
 
 use crate::span::Span;
-use crate::{Known, Reject, class, scan};
+use crate::{Known, Reject, class, name_hash};
+
+/// The lines before the first field.
+const REQUEST_LINES: usize = 1;
 
 /// One field of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,24 +26,42 @@ pub(crate) struct FieldSpans {
 }
 
 impl FieldSpans {
-    const NONE: Self = Self { name: Span::EMPTY, value: Span::EMPTY, known: None };
+    pub(crate) const NONE: Self = Self { name: Span::EMPTY, value: Span::EMPTY, known: None };
 
-    /// Parses the line at `line`: not empty, no control bytes other than HTAB, not its CRLF (RFC 9112 5).
-    // Inlined, or the result would be stored and loaded again in pieces of other sizes, which stalls.
+    /// Makes it the line `start..end` that nobody has looked at. `colon` is the place of its first colon, or the line's end.
     #[inline(always)]
-    pub(crate) fn parse(bytes: &[u8], line: Span) -> Result<Self, Reject> {
-        let text = line.bytes(bytes);
-        if text.first().copied().is_some_and(class::is_blank) {
-            return Err(Reject::ObsFold);
+    pub(crate) fn cut(&mut self, start: usize, colon: usize, end: usize) {
+        self.name = Span::new(start, colon);
+        self.value.set_end(end);
+    }
+
+    /// What [`FieldSpans::cut`] was given.
+    #[cfg(test)]
+    pub(crate) fn as_cut(&self) -> (usize, usize, usize) {
+        (self.name.start(), self.name.end(), self.value.end())
+    }
+
+    /// The line as a whole, as long as nobody has looked at it.
+    fn line(&self) -> Span {
+        Span::new(self.name.start(), self.value.end())
+    }
+
+    /// Looks at a line that is not empty and has no control bytes other than HTAB (RFC 9112 5). Its CRLF stands behind it.
+    #[inline(always)]
+    fn judge(&mut self, bytes: &[u8]) -> Result<(), Reject> {
+        let (start, colon, end) = (self.name.start(), self.name.end(), self.value.end());
+        let known = name_hash::find_at(bytes, start, colon);
+        self.known = known;
+        if known.is_none() && !class::is_token(&bytes[start..colon]) {
+            return Err(refuse_line(&bytes[start..end], &bytes[start..colon]));
         }
-        let name_len = scan::colon(text).ok_or(Reject::MissingColon)?;
-        let name = &text[..name_len];
-        let known = Known::from_name(name);
-        if known.is_none() && !class::is_token(name) {
-            return Err(refuse_name(name));
-        }
-        let name = Span::new(line.start(), line.start() + name_len);
-        Ok(Self { name, value: trim(bytes, name.end() + 1, line.end()), known })
+        // Nearly everyone sends one space before the value, and none behind. In an empty one the CR would stand there.
+        let is_visible = |byte: Option<&u8>| byte.is_some_and(|byte| *byte > b' ');
+        let is_usual = is_visible(bytes.get(colon + 2))
+            && bytes.get(colon..colon + 2) == Some(b": ")
+            && is_visible(bytes.get(end - 1));
+        self.value = if is_usual { Span::new(colon + 2, end) } else { trim(bytes, colon, end)? };
+        Ok(())
     }
 
     pub(crate) fn view<'a>(&self, bytes: &'a [u8]) -> Field<'a> {
@@ -48,75 +69,112 @@ impl FieldSpans {
     }
 }
 
+/// Why a line is refused whose name is not a token, or that has no colon behind it.
 #[cold]
-fn refuse_name(name: &[u8]) -> Reject {
-    match name.last().copied().is_some_and(class::is_blank) {
-        true => Reject::SpaceBeforeColon,
-        false => Reject::InvalidFieldName,
+fn refuse_line(line: &[u8], name: &[u8]) -> Reject {
+    let is_blank = |byte: Option<&u8>| byte.copied().is_some_and(class::is_blank);
+    if is_blank(line.first()) {
+        Reject::ObsFold
+    } else if name.len() == line.len() {
+        Reject::MissingColon
+    } else if is_blank(name.last()) {
+        Reject::SpaceBeforeColon
+    } else {
+        Reject::InvalidFieldName
     }
 }
 
-/// The span `start..end` without the OWS around it.
-#[inline]
-fn trim(bytes: &[u8], mut start: usize, mut end: usize) -> Span {
-    while start < end && class::is_blank(bytes[start]) {
-        start += 1;
+/// What stands between the colon and the end of a line, without the OWS around it.
+#[cold]
+fn trim(bytes: &[u8], colon: usize, mut end: usize) -> Result<Span, Reject> {
+    let [b':', rest @ ..] = &bytes[colon..end] else { return Err(Reject::MissingColon) };
+    let mut value = rest;
+    while let [first, rest @ ..] = value
+        && class::is_blank(*first)
+    {
+        value = rest;
     }
-    while start < end && class::is_blank(bytes[end - 1]) {
+    while let [rest @ .., last] = value
+        && class::is_blank(*last)
+    {
+        value = rest;
         end -= 1;
     }
-    Span::new(start, end)
+    Ok(Span::new(end - value.len(), end))
 }
 
-/// The fields of one head, in order. Allocated once.
+/// The lines of one head, in order: the request line, then the fields. Allocated once.
 #[derive(Debug)]
 pub(crate) struct FieldTable {
-    slots: Box<[FieldSpans]>,
-    len: usize,
-    /// For each known name one more than the number of its first field; 0 if there is none.
-    first: [u16; Known::COUNT],
+    /// The first one is the request line's.
+    lines: Box<[FieldSpans]>,
+    /// How many lines have been judged.
+    judged: usize,
+    /// Bit `known`: the name occurs.
+    present: u64,
     /// Bit `known`: the name occurs more than once.
     repeated: u64,
+    /// For each known name that occurs, the number of its first line.
+    first: [u16; Known::COUNT],
 }
 
 impl FieldTable {
     pub(crate) fn new(fields_max: usize) -> Self {
-        let slots = vec![FieldSpans::NONE; fields_max].into_boxed_slice();
-        Self { slots, len: 0, first: [0; Known::COUNT], repeated: 0 }
+        let lines = vec![FieldSpans::NONE; REQUEST_LINES + fields_max].into_boxed_slice();
+        Self { lines, judged: 0, present: 0, repeated: 0, first: [0; Known::COUNT] }
     }
 
+    #[inline]
     pub(crate) fn clear(&mut self) {
-        self.len = 0;
-        self.first = [0; Known::COUNT];
+        self.judged = 0;
+        self.present = 0;
         self.repeated = 0;
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.len == self.slots.len()
+    /// Room for the lines that are cut.
+    #[inline]
+    pub(crate) fn lines_mut(&mut self) -> &mut [FieldSpans] {
+        &mut self.lines
     }
 
-    /// Adds a field. Panics if the table is full.
+    /// The request line, if it has been cut.
     #[inline]
-    pub(crate) fn push(&mut self, field: FieldSpans) {
-        self.slots[self.len] = field;
-        self.len += 1;
-        if let Some(known) = field.known {
-            match &mut self.first[known as usize] {
-                // `HeadLimits::usable` keeps the count within 16 bits.
-                first @ 0 => *first = self.len as u16,
-                _ => self.repeated |= bit(known),
+    pub(crate) fn request_line(&self) -> Span {
+        self.lines[0].line()
+    }
+
+    /// Judges the fields among the first `count` lines that have not been judged. A field that is refused will be refused again.
+    // Not inlined: the loop needs the registers.
+    #[inline(always)]
+    pub(crate) fn judge(&mut self, bytes: &[u8], count: usize) -> Result<(), Reject> {
+        let first = self.judged.max(REQUEST_LINES);
+        let Some(lines) = self.lines.get_mut(first..count) else { return Ok(()) };
+        for line in lines.iter_mut() {
+            line.judge(bytes)?;
+        }
+        for (index, line) in lines.iter().enumerate() {
+            let Some(known) = line.known else { continue };
+            let earlier = self.present & bit(known);
+            self.repeated |= earlier;
+            self.present |= bit(known);
+            if earlier == 0 {
+                // `HeadLimits::usable` keeps the number within 16 bits.
+                self.first[known as usize] = (first + index) as u16;
             }
         }
+        self.judged = count;
+        Ok(())
     }
 
     pub(crate) fn fields(&self) -> &[FieldSpans] {
-        &self.slots[..self.len]
+        &self.lines[REQUEST_LINES.min(self.judged)..self.judged]
     }
 
+    #[inline]
     pub(crate) fn first(&self, known: Known) -> Option<&FieldSpans> {
-        match self.first[known as usize] {
+        match self.present & bit(known) {
             0 => None,
-            number => Some(&self.slots[usize::from(number) - 1]),
+            _ => Some(&self.lines[usize::from(self.first[known as usize])]),
         }
     }
 
@@ -126,10 +184,11 @@ impl FieldTable {
 
     /// All fields with this name, in order. Looks at one field only, unless the name is repeated.
     pub(crate) fn all(&self, known: Known) -> impl Iterator<Item = &FieldSpans> {
-        let candidates = match self.first[known as usize] {
+        let first = usize::from(self.first[known as usize]);
+        let candidates = match self.present & bit(known) {
             0 => &[],
-            number if self.is_repeated(known) => &self.slots[usize::from(number) - 1..self.len],
-            number => &self.slots[usize::from(number) - 1..usize::from(number)],
+            _ if self.is_repeated(known) => &self.lines[first..self.judged],
+            _ => &self.lines[first..=first],
         };
         candidates.iter().filter(move |field| field.known == Some(known))
     }

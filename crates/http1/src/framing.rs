@@ -16,6 +16,7 @@ pub enum Framing {
 
 impl Framing {
     /// The framing of the request with these fields. Anything that two readers could understand differently is refused.
+    #[inline]
     pub(crate) fn of_request(bytes: &[u8], fields: &FieldTable, version: Version) -> Result<Self, Reject> {
         let length = fields.first(Known::ContentLength);
         if fields.first(Known::TransferEncoding).is_some() {

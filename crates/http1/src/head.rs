@@ -23,7 +23,7 @@ impl<'a> Head<'a> {
 
     /// The method as sent; this is how to tell the ones that are [`Method::Other`] apart.
     pub fn method_name(&self) -> &'a str {
-        self.parser.request.method_name.text(self.bytes)
+        self.parser.request.method_name().text(self.bytes)
     }
 
     /// The request target, taken apart.
@@ -42,8 +42,8 @@ impl<'a> Head<'a> {
         let target = &self.parser.request.target;
         let path = target.path.text(self.bytes);
         match target.form {
-            Form::Absolute { .. } if path.is_empty() => {
-                match self.method() == Method::Options && target.query.is_none() {
+            Form::Absolute if path.is_empty() => {
+                match self.method() == Method::Options && target.query().is_none() {
                     true => "*",
                     false => "/",
                 }
@@ -54,7 +54,7 @@ impl<'a> Head<'a> {
 
     /// What follows the target's first `?`, still percent-encoded, possibly empty. `None` without a `?`.
     pub fn query(&self) -> Option<&'a str> {
-        self.parser.request.target.query.map(|query| query.text(self.bytes))
+        self.parser.request.target.query().map(|query| query.text(self.bytes))
     }
 
     /// The version to read the request as.

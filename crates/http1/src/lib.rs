@@ -18,7 +18,7 @@
 //! assert_eq!((head.path(), head.query(), head.host()), ("/a", Some("b"), "example.org"));
 //! assert_eq!(head.field(Known::Accept), Some(&b"*/*"[..]));
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod authority;
 mod body;
@@ -31,6 +31,7 @@ mod head;
 mod known;
 mod limits;
 mod method;
+mod name_hash;
 mod parser;
 mod reject;
 mod request_line;

@@ -43,6 +43,21 @@ impl Method {
         }
     }
 
+    /// The method whose name and one space `line` begins with, and how long both are. `None` for rarer methods.
+    #[inline(always)]
+    pub(crate) fn leading(line: &[u8; 8]) -> Option<(Self, usize)> {
+        Some(match line {
+            _ if begins(line, b"GET ") => (Self::Get, 4),
+            _ if begins(line, b"POST ") => (Self::Post, 5),
+            _ if begins(line, b"HEAD ") => (Self::Head, 5),
+            _ if begins(line, b"PUT ") => (Self::Put, 4),
+            _ if begins(line, b"DELETE ") => (Self::Delete, 7),
+            _ if begins(line, b"PATCH ") => (Self::Patch, 6),
+            _ if begins(line, b"OPTIONS ") => (Self::Options, 8),
+            _ => return None,
+        })
+    }
+
     /// The method's name; `None` for [`Method::Other`], whose name stands in the request only.
     pub fn name(self) -> Option<&'static str> {
         match self {
@@ -58,4 +73,9 @@ impl Method {
             Self::Other => None,
         }
     }
+}
+
+#[inline(always)]
+fn begins<const LEN: usize>(line: &[u8; 8], name: &[u8; LEN]) -> bool {
+    line.first_chunk() == Some(name)
 }

@@ -9,11 +9,12 @@
 //! So the first result other than `Partial` is the same for every way of splitting the same bytes.
 
 use crate::connection::{self, Expectation};
-use crate::fields::{FieldSpans, FieldTable};
+use crate::fields::FieldTable;
 use crate::request_line::{self, RequestLine};
+use crate::scan::{Cutter, Progress, Stop};
 use crate::span::Span;
 use crate::target::Form;
-use crate::{Framing, Head, HeadLimits, Known, Reject, Version, authority, class, scan};
+use crate::{Framing, Head, HeadLimits, Known, Reject, Version, authority, class};
 
 /// How far a head has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +36,8 @@ pub enum Parsed {
 pub struct HeadParser {
     limits: HeadLimits,
     stage: Stage,
-    /// Where the unfinished line begins.
-    line_start: usize,
-    /// Up to here no line end was found in the unfinished line.
-    scanned: usize,
+    cutter: Cutter,
+    progress: Progress,
     pub(crate) request: RequestLine,
     pub(crate) fields: FieldTable,
     pub(crate) summary: Summary,
@@ -67,14 +66,14 @@ impl Summary {
 }
 
 impl HeadParser {
-    /// A parser for heads within `limits` (moved into their usable ranges, see [`HeadLimits`]). Allocates 20 bytes per field.
+    /// A parser for heads within `limits` (moved into their usable ranges, see [`HeadLimits`]). Allocates 20 bytes per line.
     pub fn new(limits: HeadLimits) -> Self {
         let limits = limits.usable();
         Self {
             limits,
             stage: Stage::Start,
-            line_start: 0,
-            scanned: 0,
+            cutter: Cutter::detect(),
+            progress: Progress::START,
             request: RequestLine::NONE,
             fields: FieldTable::new(limits.fields_max),
             summary: Summary::NONE,
@@ -84,27 +83,33 @@ impl HeadParser {
     /// Makes the parser ready for another head.
     pub fn reset(&mut self) {
         self.stage = Stage::Start;
-        self.line_start = 0;
-        self.scanned = 0;
+        self.progress = Progress::START;
         self.fields.clear();
     }
 
     /// Reads on. `bytes` is everything received since the head's first byte: the same bytes as in the last call, and more.
-    /// Bytes behind the head are not looked at.
+    /// Bytes behind the head make no difference.
     ///
     /// # Errors
     /// The reason why this is no acceptable head. Asking again without [`HeadParser::reset`] gives the same reason.
     pub fn parse(&mut self, bytes: &[u8]) -> Result<Parsed, Reject> {
-        if self.stage == Stage::Start && !self.find_start(bytes)? {
+        // What stands beyond the bound is never looked at: that it is there is enough.
+        let seen = &bytes[..bytes.len().min(self.limits.head_bytes_max)];
+        if self.stage == Stage::Start && !self.find_start(seen)? {
             return Ok(Parsed::Partial);
         }
-        while self.stage != Stage::Complete {
-            let Some(line_end) = self.find_line_end(bytes)? else { return Ok(Parsed::Partial) };
-            self.take_line(bytes, Span::new(self.line_start, line_end))?;
-            self.line_start = line_end + b"\r\n".len();
-            self.scanned = self.line_start;
+        if self.stage == Stage::Complete {
+            return Ok(Parsed::Complete { head_len: self.progress.line_start });
         }
-        Ok(Parsed::Complete { head_len: self.line_start })
+        let stop = self.cutter.lines(seen, &mut self.progress, self.fields.lines_mut());
+        // What stands before the place where cutting stopped comes first.
+        self.judge_lines(seen)?;
+        match stop {
+            Stop::EmptyLine => self.complete(seen),
+            Stop::Starved => self.starve(bytes),
+            Stop::Control(at) => self.judge_control(bytes, at),
+            Stop::Full => Err(Reject::TooManyFields),
+        }
     }
 
     /// The head that was parsed last. `bytes` is what [`HeadParser::parse`] was given, or a copy of it.
@@ -114,61 +119,50 @@ impl HeadParser {
     /// the head may panic, or return other text, if `bytes` has other content.
     pub fn head<'a>(&'a self, bytes: &'a [u8]) -> Head<'a> {
         assert!(self.stage == Stage::Complete, "no complete head has been parsed");
-        Head::new(self, &bytes[..self.line_start])
+        Head::new(self, &bytes[..self.progress.line_start])
     }
 
-    /// Finds the request line's first byte: one empty line before it is skipped (RFC 9112 2.2).
+    /// Finds the request line's first byte.
+    #[inline]
     fn find_start(&mut self, bytes: &[u8]) -> Result<bool, Reject> {
-        let start = match bytes {
-            [] | [b'\r'] => return Ok(false),
-            [b'\r', b'\n', ..] => 2,
-            [b'\r', ..] => return Err(Reject::BareCr),
-            _ => 0,
+        let start = match bytes.first() {
+            Some(&byte) if class::is_token_byte(byte) => 0,
+            _ if !is_empty_line_skipped(bytes)? => return Ok(false),
+            _ => b"\r\n".len(),
         };
-        match bytes.get(start) {
-            None => Ok(false),
-            Some(&byte) if class::is_token_byte(byte) => {
-                self.line_start = start;
-                self.scanned = start;
-                self.stage = Stage::RequestLine;
-                Ok(true)
-            }
-            Some(b'\n') => Err(Reject::BareLf),
-            Some(b'\r') => Err(Reject::ExtraEmptyLine),
-            Some(_) => Err(Reject::NotAMethod),
-        }
+        self.progress.line_start = start;
+        self.progress.scanned = start;
+        self.stage = Stage::RequestLine;
+        Ok(true)
     }
 
-    /// Looks for the CR of the unfinished line's CRLF, from where the last look ended.
-    fn find_line_end(&mut self, bytes: &[u8]) -> Result<Option<usize>, Reject> {
+    /// All bytes have been looked at, and the line has no end yet.
+    #[cold]
+    fn starve(&mut self, bytes: &[u8]) -> Result<Parsed, Reject> {
         let head_end_max = self.limits.head_bytes_max;
-        let line_end_max = match self.stage {
-            Stage::RequestLine => self.line_start + self.limits.request_line_bytes_max(),
-            _ => usize::MAX - 1,
-        };
-        let window_end = bytes.len().min(head_end_max).min(line_end_max + 1);
-        let window = bytes.get(self.scanned..window_end).unwrap_or_default();
-        if let Some(offset) = scan::control(window) {
-            self.scanned += offset;
-            return self.judge_control(bytes, self.scanned);
-        }
-        self.scanned += window.len();
-        if self.scanned > line_end_max {
-            return Err(request_line::refuse_long_line(&bytes[self.line_start..self.scanned]));
+        self.progress.scanned = self.progress.scanned.max(bytes.len().min(head_end_max));
+        if self.progress.scanned > self.line_end_max() {
+            return Err(self.refuse_long_line(bytes, self.progress.line_start));
         }
         match bytes.len() > head_end_max {
             true => Err(Reject::HeadTooLarge),
-            false => Ok(None),
+            false => Ok(Parsed::Partial),
         }
     }
 
-    /// Whether the control byte at `at` is the CR of a CRLF. `None` if that can't be said yet.
-    fn judge_control(&self, bytes: &[u8], at: usize) -> Result<Option<usize>, Reject> {
+    /// What is to be made of the control byte at `at`, which is not the CR of a CRLF, or not as far as can be seen.
+    #[cold]
+    fn judge_control(&mut self, bytes: &[u8], at: usize) -> Result<Parsed, Reject> {
+        if at > self.line_end_max() {
+            return Err(self.refuse_long_line(bytes, self.progress.line_start));
+        }
         let next = at + 1;
         match (bytes[at], bytes.get(next)) {
-            (b'\r', None) => Ok(None),
+            (b'\r', None) => {
+                self.progress.scanned = at;
+                Ok(Parsed::Partial)
+            }
             (b'\r', Some(_)) if next >= self.limits.head_bytes_max => Err(Reject::HeadTooLarge),
-            (b'\r', Some(b'\n')) => Ok(Some(at)),
             (b'\r', Some(_)) => Err(Reject::BareCr),
             (b'\n', _) => Err(Reject::BareLf),
             _ if self.stage == Stage::RequestLine => Err(Reject::ControlInRequestLine),
@@ -176,30 +170,44 @@ impl HeadParser {
         }
     }
 
-    /// Judges a complete line. Changes nothing if the line is refused.
-    fn take_line(&mut self, bytes: &[u8], line: Span) -> Result<(), Reject> {
-        if self.stage == Stage::RequestLine {
-            self.request = RequestLine::parse(bytes, line, &self.limits)?;
-            self.stage = Stage::Fields;
-        } else if line.start() == line.end() {
-            self.summary = self.summarize(bytes)?;
-            self.stage = Stage::Complete;
-        } else if self.fields.is_full() {
-            return Err(Reject::TooManyFields);
-        } else {
-            self.fields.push(FieldSpans::parse(bytes, line)?);
+    /// Where the unfinished line has to end.
+    fn line_end_max(&self) -> usize {
+        match self.stage {
+            Stage::RequestLine => self.progress.line_start + self.limits.request_line_bytes_max(),
+            _ => usize::MAX,
         }
-        Ok(())
     }
 
-    fn summarize(&self, bytes: &[u8]) -> Result<Summary, Reject> {
+    #[cold]
+    fn refuse_long_line(&self, bytes: &[u8], start: usize) -> Reject {
+        request_line::refuse_long_line(&bytes[start..=start + self.limits.request_line_bytes_max()])
+    }
+
+    /// Judges the lines that have been cut since the last time.
+    #[inline(always)]
+    fn judge_lines(&mut self, bytes: &[u8]) -> Result<(), Reject> {
+        if self.stage == Stage::RequestLine && self.progress.lines > 0 {
+            let line = self.fields.request_line();
+            if line.end() - line.start() > self.limits.request_line_bytes_max() {
+                return Err(self.refuse_long_line(bytes, line.start()));
+            }
+            self.request.read(bytes, line, &self.limits)?;
+            self.stage = Stage::Fields;
+        }
+        self.fields.judge(bytes, self.progress.lines)
+    }
+
+    /// The empty line is there: judges the head as a whole.
+    #[inline]
+    fn complete(&mut self, bytes: &[u8]) -> Result<Parsed, Reject> {
         let version = self.request.version;
-        Ok(Summary {
-            host: self.find_host(bytes)?,
-            framing: Framing::of_request(bytes, &self.fields, version)?,
-            keep_alive: connection::keep_alive(bytes, &self.fields, version),
-            expectation: connection::expectation(bytes, &self.fields, version),
-        })
+        self.summary.host = self.find_host(bytes)?;
+        self.summary.framing = Framing::of_request(bytes, &self.fields, version)?;
+        self.summary.keep_alive = connection::keep_alive(bytes, &self.fields, version);
+        self.summary.expectation = connection::expectation(bytes, &self.fields, version);
+        self.progress.line_start += b"\r\n".len();
+        self.stage = Stage::Complete;
+        Ok(Parsed::Complete { head_len: self.progress.line_start })
     }
 
     /// The host that is asked for: the target's, if it names one (RFC 9112 3.2.2), else the Host field's. That field is checked in
@@ -211,14 +219,29 @@ impl HeadParser {
             Some(_) if self.fields.is_repeated(Known::Host) => return Err(Reject::DuplicateHost),
             Some(field) => field.value,
         };
-        let value = field.bytes(bytes);
-        if !value.is_empty() && !authority::is_host_and_optional_port(value) {
+        if field.start() != field.end() && !authority::is_host_field(bytes, field) {
             return Err(Reject::InvalidHost);
         }
         Ok(match self.request.target.form {
-            Form::Absolute { authority } => authority,
-            Form::Authority => self.request.target.whole,
+            Form::Absolute | Form::Authority => self.request.target.authority,
             Form::Origin | Form::Asterisk => field,
         })
+    }
+}
+
+/// Whether `bytes` are one empty line, which is skipped (RFC 9112 2.2), and the beginning of a request line.
+#[cold]
+fn is_empty_line_skipped(bytes: &[u8]) -> Result<bool, Reject> {
+    let first = match bytes {
+        [] | [b'\r'] | [b'\r', b'\n'] => return Ok(false),
+        [b'\r', b'\n', first, ..] => first,
+        [b'\r', ..] => return Err(Reject::BareCr),
+        [first, ..] => first,
+    };
+    match first {
+        b'\n' => Err(Reject::BareLf),
+        b'\r' => Err(Reject::ExtraEmptyLine),
+        byte if class::is_token_byte(*byte) => Ok(true),
+        _ => Err(Reject::NotAMethod),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::limits::{HeadLimits, METHOD_BYTES_MAX};
 use crate::span::Span;
-use crate::target::TargetSpans;
+use crate::target::{Form, TargetSpans};
 use crate::{Method, Reject, class, scan};
 
 /// The version that a request is to be read as.
@@ -18,23 +18,55 @@ pub enum Version {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestLine {
     pub(crate) method: Method,
-    pub(crate) method_name: Span,
+    start: u32,
     pub(crate) target: TargetSpans,
     pub(crate) version: Version,
 }
 
 impl RequestLine {
     /// What stands in a parser that has not seen a request line yet.
-    pub(crate) const NONE: Self = Self {
-        method: Method::Other,
-        method_name: Span::EMPTY,
-        target: TargetSpans::NONE,
-        version: Version::Http10,
-    };
+    pub(crate) const NONE: Self =
+        Self { method: Method::Other, start: 0, target: TargetSpans::NONE, version: Version::Http10 };
 
-    /// Parses the line at `line`, which has no control bytes other than HTAB and not its CRLF.
+    /// Reads the line at `line`, which has no control bytes other than HTAB and not its CRLF. Changes nothing if it is refused.
     #[inline]
-    pub(crate) fn parse(bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<Self, Reject> {
+    pub(crate) fn read(&mut self, bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<(), Reject> {
+        if self.read_usual(bytes, line, limits).is_none() {
+            *self = Self::judge(bytes, line, limits)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a line of a usual method, a path that may have a query, and a usual version. `None` for any other line: that may be
+    /// good as well.
+    // Not inlined: it needs the registers.
+    #[inline(always)]
+    fn read_usual(&mut self, bytes: &[u8], line: Span, limits: &HeadLimits) -> Option<()> {
+        let text = line.bytes(bytes);
+        let (method, method_len) = Method::leading(text.first_chunk()?)?;
+        let version = usual_version(text.last_chunk()?)?;
+        let start = line.start() + method_len;
+        let end = line.end() - b" HTTP/1.1".len();
+        if start >= end || end - start > limits.target_bytes_max || bytes[start] != b'/' {
+            return None;
+        }
+        let path = Span::new(start, scan::target(bytes, start, end)?);
+        self.method = method;
+        self.version = version;
+        self.start = line.start() as u32;
+        self.target =
+            TargetSpans { form: Form::Origin, whole: Span::new(start, end), authority: Span::EMPTY, path };
+        Some(())
+    }
+
+    /// The method as sent.
+    pub(crate) fn method_name(&self) -> Span {
+        Span::new(self.start as usize, self.target.whole.start() - 1)
+    }
+
+    /// Parses any line.
+    #[cold]
+    fn judge(bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<Self, Reject> {
         let text = line.bytes(bytes);
         let method_len = scan::space(text).ok_or(Reject::MalformedRequestLine)?;
         let method_name = Span::new(line.start(), line.start() + method_len);
@@ -45,7 +77,20 @@ impl RequestLine {
         let target = Span::new(target_start, target_start + target_len);
         check_target_bytes(target.bytes(bytes), limits)?;
         let version = parse_version(&rest[target_len + 1..])?;
-        Ok(Self { method, method_name, target: TargetSpans::parse(bytes, target, method)?, version })
+        let target = TargetSpans::parse(bytes, target, method)?;
+        Ok(Self { method, start: line.start() as u32, target, version })
+    }
+}
+
+/// The version behind the last space of a line, if it is one of those that are in use.
+#[inline(always)]
+fn usual_version(end: &[u8; 9]) -> Option<Version> {
+    if end == b" HTTP/1.1" {
+        Some(Version::Http11)
+    } else if end == b" HTTP/1.0" {
+        Some(Version::Http10)
+    } else {
+        None
     }
 }
 
@@ -87,5 +132,68 @@ fn parse_version(version: &[u8]) -> Result<Version, Reject> {
         [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'] => Ok(Version::Http11),
         [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => Err(Reject::UnsupportedVersion),
         _ => Err(Reject::InvalidVersion),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a line of pieces may be made of.
+    const METHODS: &[&str] =
+        &["GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE", "X", "get"];
+    const TARGETS: &[&str] = &[
+        "/",
+        "/a",
+        "*",
+        "",
+        "/a?b",
+        "/?",
+        "/a b",
+        "/#",
+        "/a\tb",
+        "/\u{e9}",
+        "//",
+        "a",
+        "http://b/c",
+        "b:1",
+        "/a?b?c",
+        "/0123456789abcde",
+        "/0123456789abcdef",
+        "/0123456789abcdef?g",
+        "/0123456789abcdef\u{7f}",
+        "/too-long-for-the-limit-of-this-test",
+    ];
+    const VERSIONS: &[&str] =
+        &["HTTP/1.1", "HTTP/1.0", "HTTP/1.2", "HTTP/2.0", "http/1.1", "HTTP/1.1 ", "", "HTTP/1.11"];
+
+    #[test]
+    fn the_usual_line_is_read_as_any_line_is() {
+        let limits = HeadLimits { target_bytes_max: 20, ..HeadLimits::default() };
+        let (mut usual, mut others) = (0, 0);
+        for method in METHODS {
+            for target in TARGETS {
+                for version in VERSIONS {
+                    for space in [" ", "  ", ""] {
+                        let text = format!("..{method} {target}{space}{version}\r\nHost: somewhere\r\n\r\n");
+                        let line = Span::new(2, text.find('\r').expect("a line end"));
+                        let mut read = RequestLine::NONE;
+                        match read.read_usual(text.as_bytes(), line, &limits) {
+                            None => others += 1,
+                            Some(()) => {
+                                let judged = RequestLine::judge(text.as_bytes(), line, &limits);
+                                assert_eq!(
+                                    format!("{:?}", Ok::<_, Reject>(read)),
+                                    format!("{judged:?}"),
+                                    "{text:?}"
+                                );
+                                usual += 1;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert!(usual > 100 && others > 1000, "{usual} {others}");
     }
 }

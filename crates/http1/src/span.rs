@@ -1,5 +1,7 @@
 //! A stretch of a head, as offsets: it stays true when the bytes move to another buffer.
 
+use crate::scan;
+
 /// A half-open range of offsets into a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -11,26 +13,36 @@ impl Span {
     pub(crate) const EMPTY: Self = Self { start: 0, end: 0 };
 
     /// The range `start..end`. Heads are shorter than 2^30 bytes (`HeadLimits::usable`), so nothing is cut off.
+    #[inline]
     pub(crate) fn new(start: usize, end: usize) -> Self {
         debug_assert!(start <= end && u32::try_from(end).is_ok());
         Self { start: start as u32, end: end as u32 }
     }
 
+    #[inline]
     pub(crate) fn start(self) -> usize {
         self.start as usize
     }
 
+    #[inline]
     pub(crate) fn end(self) -> usize {
         self.end as usize
     }
 
+    #[inline]
+    pub(crate) fn set_end(&mut self, end: usize) {
+        self.end = end as u32;
+    }
+
     /// The bytes of the span. Panics if `bytes` is shorter than the head that was parsed.
+    #[inline]
     pub(crate) fn bytes(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.start()..self.end()]
     }
 
     /// The text of a span that the parser found to be ASCII. Panics if `bytes` is not the head that was parsed.
+    #[inline]
     pub(crate) fn text(self, bytes: &[u8]) -> &str {
-        std::str::from_utf8(self.bytes(bytes)).expect("the parser let only ASCII into this span")
+        scan::ascii(self.bytes(bytes)).expect("the parser let only ASCII into this span")
     }
 }

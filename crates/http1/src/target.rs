@@ -40,35 +40,43 @@ pub enum Target<'a> {
 pub(crate) struct TargetSpans {
     pub(crate) form: Form,
     pub(crate) whole: Span,
+    /// Empty if the form has none.
+    pub(crate) authority: Span,
+    /// Ends with the target, or where its first `?` stands.
     pub(crate) path: Span,
-    pub(crate) query: Option<Span>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Origin,
-    Absolute { authority: Span },
+    Absolute,
     Authority,
     Asterisk,
 }
 
 impl TargetSpans {
     pub(crate) const NONE: Self =
-        Self { form: Form::Asterisk, whole: Span::EMPTY, path: Span::EMPTY, query: None };
+        Self { form: Form::Asterisk, whole: Span::EMPTY, authority: Span::EMPTY, path: Span::EMPTY };
 
     /// Finds form and parts of a target whose bytes have been checked.
     pub(crate) fn parse(bytes: &[u8], whole: Span, method: Method) -> Result<Self, Reject> {
         let target = whole.bytes(bytes);
         if method == Method::Connect {
             return match authority::is_host_and_port(target) {
-                true => Ok(Self { form: Form::Authority, whole, path: Span::EMPTY, query: None }),
+                true => {
+                    let path = Span::new(whole.end(), whole.end());
+                    Ok(Self { form: Form::Authority, whole, authority: whole, path })
+                }
                 false => Err(Reject::InvalidConnectTarget),
             };
         }
         match target {
-            [b'/', ..] => Ok(Self::with_path(Form::Origin, bytes, whole, whole.start())),
+            [b'/', ..] => {
+                let path = path(bytes, whole.start(), whole.end());
+                Ok(Self { form: Form::Origin, whole, authority: Span::EMPTY, path })
+            }
             b"*" if method == Method::Options => {
-                Ok(Self { form: Form::Asterisk, whole, path: whole, query: None })
+                Ok(Self { form: Form::Asterisk, whole, authority: Span::EMPTY, path: whole })
             }
             b"*" => Err(Reject::AsteriskWithoutOptions),
             _ => Self::absolute(bytes, whole),
@@ -88,30 +96,26 @@ impl TargetSpans {
         }
         let authority_start = whole.end() - rest.len();
         let authority = Span::new(authority_start, authority_start + authority_len);
-        Ok(Self::with_path(Form::Absolute { authority }, bytes, whole, authority.end()))
+        let path = path(bytes, authority.end(), whole.end());
+        Ok(Self { form: Form::Absolute, whole, authority, path })
     }
 
-    /// Splits what begins at `path_start` into path and query.
-    fn with_path(form: Form, bytes: &[u8], whole: Span, path_start: usize) -> Self {
-        let end = whole.end();
-        match scan::question_mark(&bytes[path_start..end]) {
-            None => Self { form, whole, path: Span::new(path_start, end), query: None },
-            Some(offset) => {
-                let mark = path_start + offset;
-                Self { form, whole, path: Span::new(path_start, mark), query: Some(Span::new(mark + 1, end)) }
-            }
-        }
+    /// What follows the path and its `?`.
+    pub(crate) fn query(&self) -> Option<Span> {
+        let (mark, end) = (self.path.end(), self.whole.end());
+        (mark < end).then(|| Span::new(mark + 1, end))
     }
 
     /// The public view.
     pub(crate) fn view<'a>(&self, bytes: &'a [u8]) -> Target<'a> {
         let path = self.path.text(bytes);
-        let query = self.query.map(|query| query.text(bytes));
+        let query = self.query().map(|query| query.text(bytes));
         match self.form {
             Form::Origin => Target::Origin { path, query },
-            Form::Absolute { authority } => {
-                let scheme = Span::new(self.whole.start(), authority.start() - b"://".len()).text(bytes);
-                Target::Absolute { scheme, authority: authority.text(bytes), path, query }
+            Form::Absolute => {
+                let scheme = Span::new(self.whole.start(), self.authority.start() - b"://".len());
+                let authority = self.authority.text(bytes);
+                Target::Absolute { scheme: scheme.text(bytes), authority, path, query }
             }
             Form::Authority => {
                 let (host, port) =
@@ -121,6 +125,12 @@ impl TargetSpans {
             Form::Asterisk => Target::Asterisk,
         }
     }
+}
+
+/// What begins at `start`, up to its first `?` or the target's end.
+fn path(bytes: &[u8], start: usize, end: usize) -> Span {
+    let mark = scan::question_mark(&bytes[start..end]).map(|offset| start + offset);
+    Span::new(start, mark.unwrap_or(end))
 }
 
 /// `scheme` (RFC 3986 3.1).

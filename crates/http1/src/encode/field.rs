@@ -32,9 +32,10 @@ pub fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), BadField
     if !class::is_token(name.as_bytes()) {
         return Err(BadField::Name);
     }
-    if scan::control(value).is_some() {
+    if scan::has_control(value) {
         return Err(BadField::Value);
     }
+    out.reserve(name.len() + value.len() + b": \r\n".len());
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);

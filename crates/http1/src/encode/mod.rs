@@ -8,8 +8,8 @@ mod reason;
 pub use crate::framing::status_has_body;
 pub use chunk::{chunk, chunk_end, chunk_head, last_chunk};
 pub use field::{
-    BadField, chunked, connection_close, connection_keep_alive, content_length, content_length_and_end, end_of_head,
-    field,
+    BadField, chunked, connection_close, connection_keep_alive, content_length, content_length_and_end,
+    end_of_head, field,
 };
 pub use number::{decimal, hexadecimal};
 pub use reason::reason;
@@ -23,12 +23,21 @@ const STATUS_FALLBACK: u16 = 500;
 /// Appends a status line. A status outside 100 to 599 is no HTTP status (RFC 9110 15) and is sent as 500; one without a
 /// registered meaning is sent without a reason phrase.
 pub fn status_line(out: &mut Vec<u8>, status: u16) {
-    let status = if matches!(status, 100..=599) { status } else { STATUS_FALLBACK };
+    let line = reason::registered_line(status);
+    match line.is_empty() {
+        true => unregistered_line(out, status),
+        false => out.extend_from_slice(line.as_bytes()),
+    }
+}
+
+#[cold]
+fn unregistered_line(out: &mut Vec<u8>, status: u16) {
+    if !matches!(status, 100..=599) {
+        return status_line(out, STATUS_FALLBACK);
+    }
     out.extend_from_slice(b"HTTP/1.1 ");
     decimal(out, u64::from(status));
-    out.push(b' ');
-    out.extend_from_slice(reason(status).as_bytes());
-    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(b" \r\n");
 }
 
 /// Appends a `100 Continue`, whole.

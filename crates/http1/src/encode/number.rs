@@ -19,7 +19,11 @@ const fn pairs() -> [[u8; 2]; 100] {
 
 /// Writes `number` in decimal so that its last digit stands before `end`; where its first one stands.
 #[inline]
-pub(super) fn write_decimal<const BYTES: usize>(bytes: &mut [u8; BYTES], end: usize, mut number: u64) -> usize {
+pub(super) fn write_decimal<const BYTES: usize>(
+    bytes: &mut [u8; BYTES],
+    end: usize,
+    mut number: u64,
+) -> usize {
     let mut start = end;
     while number >= 10 {
         start -= 2;

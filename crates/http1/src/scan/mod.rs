@@ -1,14 +1,73 @@
 //! The byte scanner: every search over more than a few bytes of a head goes through this door, so that a faster
 //! implementation replaces one folder.
+#![expect(unsafe_code, reason = "vector instructions have no other door")]
 
-mod blocks;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod block;
+mod cut;
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
+mod stretch;
 mod swar;
+#[cfg(test)]
+mod tests;
+mod text;
 
-/// The offset of the first control byte other than HTAB (`< 0x20` or `0x7F`): the end of a line, or a fault.
+#[cfg(not(target_arch = "x86_64"))]
+use portable as best;
+#[cfg(target_arch = "x86_64")]
+use sse2 as best;
+
+use crate::class;
+use crate::fields::FieldSpans;
+use block::{HALF_BYTES, Scanner};
+pub(crate) use cut::{Progress, Stop};
+pub(crate) use stretch::{all, name, target};
+pub(crate) use text::ascii;
+
+/// Which instructions cut a head into lines: chosen once, when a parser is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Cutter {
+    /// What every processor of this kind has.
+    Baseline,
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Avx2),
+}
+
+impl Cutter {
+    /// The quickest one for this processor.
+    pub(crate) fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = avx2::Avx2::detect() {
+            return Self::Avx2(avx2);
+        }
+        Self::Baseline
+    }
+
+    /// Cuts the lines that are complete, into `table`, up to the empty line; `progress` says where to go on.
+    #[inline(always)]
+    pub(crate) fn lines(self, bytes: &[u8], progress: &mut Progress, table: &mut [FieldSpans]) -> Stop {
+        match self {
+            Self::Baseline => best::lines(bytes, progress, table),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(avx2) => avx2.lines(bytes, progress, table),
+        }
+    }
+}
+
+/// Whether there is a control byte other than HTAB (`< 0x20` or `0x7F`).
 #[inline]
-pub(crate) fn control(bytes: &[u8]) -> Option<usize> {
-    let clean = blocks::clean_len(bytes);
-    swar::position(&bytes[clean..], swar::controls).map(|offset| clean + offset)
+pub(crate) fn has_control(bytes: &[u8]) -> bool {
+    let is_clean = |half: &[u8; HALF_BYTES]| best::BASELINE.half(half).controls == 0;
+    match bytes.last_chunk() {
+        // The last half overlaps the one before.
+        Some(last) => !(bytes.as_chunks().0.iter().all(is_clean) && is_clean(last)),
+        None if bytes.len() < swar::WORD / 2 => !bytes.iter().all(|byte| class::is_field_value_byte(*byte)),
+        None => !swar::all(bytes, |word| swar::controls(word) == 0),
+    }
 }
 
 /// The offset of the first `:`.
@@ -29,24 +88,8 @@ pub(crate) fn question_mark(bytes: &[u8]) -> Option<usize> {
     swar::position(bytes, |word| swar::equal(word, b'?'))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_search_agrees_with_a_plain_loop_at_every_length_and_place() {
-        for length in 0..100 {
-            for place in 0..=length {
-                for byte in *b"\r\n\t\0\x7f: ?\xff\x1f\x80" {
-                    let mut bytes = vec![b'x'; length];
-                    bytes[place..].fill(byte);
-                    let first = |matches: fn(&u8) -> bool| bytes.iter().position(matches);
-                    assert_eq!(control(&bytes), first(|byte| byte.is_ascii_control() && *byte != b'\t'));
-                    assert_eq!(colon(&bytes), first(|byte| *byte == b':'));
-                    assert_eq!(space(&bytes), first(|byte| *byte == b' '));
-                    assert_eq!(question_mark(&bytes), first(|byte| *byte == b'?'));
-                }
-            }
-        }
-    }
+/// Whether `bytes` are four or more letters, digits and hyphens. `false` may also mean that it takes a closer look.
+#[inline]
+pub(crate) fn is_plain_name(bytes: &[u8]) -> bool {
+    swar::all(bytes, swar::is_plain_name)
 }

@@ -3,11 +3,11 @@
 //! A predicate maps a word to a mask with the top bit set in exactly the bytes that match. All arithmetic keeps each byte's
 //! carry inside the byte, so the masks are exact and the lowest set bit is the first match.
 
-const WORD: usize = size_of::<u64>();
-const LOW_BITS: u64 = splat(0x7F);
+pub(super) const WORD: usize = size_of::<u64>();
+pub(super) const LOW_BITS: u64 = splat(0x7F);
 const HIGH_BITS: u64 = splat(0x80);
 
-const fn splat(byte: u8) -> u64 {
+pub(super) const fn splat(byte: u8) -> u64 {
     u64::from_le_bytes([byte; WORD])
 }
 
@@ -40,6 +40,43 @@ pub(super) fn controls(word: u64) -> u64 {
 pub(super) fn equal(word: u64, byte: u8) -> u64 {
     let difference = word ^ splat(byte);
     !(((difference & LOW_BITS) + LOW_BITS) | difference) & HIGH_BITS
+}
+
+/// Whether all words over `bytes` are as asked; the last ones overlap. `false` for fewer than four bytes.
+#[inline]
+pub(super) fn all(bytes: &[u8], is_good: impl Fn(u64) -> bool) -> bool {
+    match (bytes.first_chunk(), bytes.last_chunk(), bytes.last_chunk()) {
+        (_, _, Some(last)) => {
+            let (words, _) = bytes.as_chunks();
+            words.iter().all(|word| is_good(u64::from_le_bytes(*word))) && is_good(u64::from_le_bytes(*last))
+        }
+        (Some(first), Some(last), None) => {
+            let [first, last]: [u32; 2] = [first, last].map(|half| u32::from_le_bytes(*half));
+            is_good(u64::from(first) | u64::from(last) << u32::BITS)
+        }
+        _ => false,
+    }
+}
+
+/// Whether all bytes are ASCII.
+#[inline]
+pub(super) fn is_ascii(word: u64) -> bool {
+    word & HIGH_BITS == 0
+}
+
+/// Whether all bytes are letters, digits and hyphens.
+#[inline]
+pub(super) fn is_plain_name(word: u64) -> bool {
+    let low = word & LOW_BITS;
+    let letters = within(low | splat(0x20), b'a', b'z');
+    let others = within(low, b'0', b'9') | equal(low, b'-');
+    (letters | others) & !word & HIGH_BITS == HIGH_BITS
+}
+
+/// Bytes from `first` to `last`, where no byte of `low` is above 0x7F.
+#[inline]
+pub(super) fn within(low: u64, first: u8, last: u8) -> u64 {
+    (low + splat(0x80 - first)) & !(low + splat(0x7F - last)) & HIGH_BITS
 }
 
 #[inline]

@@ -1,0 +1,217 @@
+//! Every scanner against a plain loop, and the scanners of this processor against the portable one.
+
+use super::block::{BLOCK_BYTES, Block, HALF_BYTES, Scanner};
+use super::stretch::LANE_BYTES;
+use super::{Cutter, Progress, Stop, best, portable};
+use crate::fields::FieldSpans;
+
+/// Bytes at the edges of all classes.
+const EDGES: &[u8] = b"\0\x08\t\n\r\x1f !\"#$,-./09:;>?@AZ[`az{~\x7f\x80\x89\xa0\xba\xff";
+
+fn is_control(byte: u8) -> bool {
+    byte.is_ascii_control() && byte != b'\t'
+}
+
+/// A sequence that repeats after a long time.
+struct Sequence(u64);
+
+impl Sequence {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        self.0 >> 33
+    }
+
+    /// Half edges, half anything.
+    fn byte(&mut self) -> u8 {
+        match self.next() % 2 {
+            0 => EDGES[self.next() as usize % EDGES.len()],
+            _ => self.next() as u8,
+        }
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.byte()).collect()
+    }
+}
+
+fn plain_bits(bytes: &[u8], matches: impl Fn(u8) -> bool) -> u64 {
+    bytes.iter().enumerate().fold(0, |bits, (place, byte)| bits | u64::from(matches(*byte)) << place)
+}
+
+fn rounds(many: usize) -> usize {
+    if cfg!(miri) { many / 100 } else { many }
+}
+
+#[test]
+fn searches_agree_with_a_plain_loop_at_every_length_and_place() {
+    for length in 0..if cfg!(miri) { 20 } else { 100 } {
+        for place in 0..=length {
+            for byte in *b"\r\n\t\0\x7f: ?\xff\x1f\x80" {
+                let mut bytes = vec![b'x'; length];
+                bytes[place..].fill(byte);
+                let first = |matches: fn(&u8) -> bool| bytes.iter().position(matches);
+                assert_eq!(super::colon(&bytes), first(|byte| *byte == b':'));
+                assert_eq!(super::space(&bytes), first(|byte| *byte == b' '));
+                assert_eq!(super::question_mark(&bytes), first(|byte| *byte == b'?'));
+                assert_eq!(super::has_control(&bytes), bytes.iter().any(|byte| is_control(*byte)));
+                assert_eq!(
+                    super::ascii(&bytes),
+                    std::str::from_utf8(&bytes).ok().filter(|text| text.is_ascii())
+                );
+                if super::is_plain_name(&bytes) {
+                    assert!(bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-'));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn halves_agree_with_a_plain_loop() {
+    let mut sequence = Sequence(1);
+    for _ in 0..rounds(50_000) {
+        let bytes: [u8; HALF_BYTES] = std::array::from_fn(|_| sequence.byte());
+        let expected = Block {
+            controls: plain_bits(&bytes, is_control),
+            colons: plain_bits(&bytes, |byte| byte == b':'),
+        };
+        assert_eq!(portable::BASELINE.half(&bytes), expected, "{}", bytes.escape_ascii());
+        assert_eq!(best::BASELINE.half(&bytes), expected, "{}", bytes.escape_ascii());
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = super::avx2::Avx2::detect() {
+            assert_eq!(avx2.half(&bytes), expected, "{}", bytes.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn lanes_agree_with_a_plain_loop() {
+    let mut sequence = Sequence(2);
+    for _ in 0..rounds(50_000) {
+        let bytes: [u8; LANE_BYTES] = std::array::from_fn(|_| sequence.byte());
+        let (target, name) = (best::target(&bytes), best::name(&bytes));
+        assert_eq!(
+            (target, name),
+            (portable::target(&bytes), portable::name(&bytes)),
+            "{}",
+            bytes.escape_ascii()
+        );
+        let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+        assert_eq!(u64::from(target.allowed), plain_bits(&bytes, is_allowed));
+        assert_eq!(u64::from(target.marks), plain_bits(&bytes, |byte| byte == b'?'));
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+        assert_eq!(u64::from(name.plain), plain_bits(&bytes, is_plain));
+        assert_eq!(u64::from(name.digits), plain_bits(&bytes, |byte| byte.is_ascii_digit()));
+        assert_eq!(u64::from(name.colons), plain_bits(&bytes, |byte| byte == b':'));
+    }
+}
+
+#[test]
+fn blocks_are_exact_at_every_length_and_place() {
+    let mut sequence = Sequence(3);
+    for length in 0..if cfg!(miri) { 70 } else { 200 } {
+        let bytes = sequence.bytes(length);
+        for at in 0..=length {
+            let seen = &bytes[at..length.min(at + BLOCK_BYTES)];
+            let expected = (!seen.is_empty()).then(|| Block {
+                controls: plain_bits(seen, is_control),
+                colons: plain_bits(seen, |byte| byte == b':'),
+            });
+            assert_eq!(Block::at(best::BASELINE, &bytes, at), expected, "{at} of {length}");
+        }
+        assert_eq!(Block::at(best::BASELINE, &bytes, length + 1), None);
+    }
+}
+
+#[test]
+fn stretches_are_exact_at_every_length() {
+    let mut sequence = Sequence(4);
+    let is_allowed = |byte: &u8| byte.is_ascii_graphic() && *byte != b'#';
+    for round in 0..rounds(20_000) {
+        let mut bytes = vec![b'/'; 80];
+        for _ in 0..round % 4 {
+            let place = sequence.next() as usize % bytes.len();
+            bytes[place] = sequence.byte();
+        }
+        let start = sequence.next() as usize % 30;
+        let end = start + 1 + sequence.next() as usize % 50;
+        let target = &bytes[start..end];
+        let mark = target.iter().position(|byte| *byte == b'?').map_or(end, |offset| start + offset);
+        let expected = target.iter().all(is_allowed).then_some(mark);
+        let lanes_end = start + target.len().next_multiple_of(LANE_BYTES);
+        let found = super::target(&bytes, start, end);
+        if lanes_end <= bytes.len() {
+            assert_eq!(found, expected, "{}", target.escape_ascii());
+        } else {
+            assert_eq!(found, None, "there is no room for the last lane");
+        }
+        if target.len() <= LANE_BYTES {
+            let name = super::name(&bytes, start, end).expect("there is room");
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+            assert_eq!(u64::from(name.plain), plain_bits(target, is_plain));
+        }
+    }
+    assert_eq!(super::name(&[b'a'; 17], 0, 17), None);
+    assert_eq!(super::name(&[b'a'; 15], 0, 1), None);
+}
+
+/// Where lines are and why cutting stopped, found byte by byte.
+fn plain_lines(bytes: &[u8], room: usize) -> (Vec<(usize, usize, usize)>, usize, Stop) {
+    let (mut lines, mut start) = (Vec::new(), 0);
+    while let Some(end) = (start..bytes.len()).find(|at| is_control(bytes[*at])) {
+        if !bytes[end..].starts_with(b"\r\n") {
+            return (lines, start, Stop::Control(end));
+        } else if end == start {
+            return (lines, start, Stop::EmptyLine);
+        } else if lines.len() == room {
+            return (lines, start, Stop::Full);
+        }
+        let colon = (start..end).find(|at| bytes[*at] == b':').unwrap_or(end);
+        lines.push((start, colon, end));
+        start = end + 2;
+    }
+    (lines, start, Stop::Starved)
+}
+
+type Cut = fn(&[u8], &mut Progress, &mut [FieldSpans]) -> Stop;
+
+/// All ways of cutting that this processor has.
+fn cuts() -> Vec<Cut> {
+    let mut cuts: Vec<Cut> = vec![portable::lines, best::lines];
+    #[cfg(target_arch = "x86_64")]
+    if super::avx2::Avx2::detect().is_some() {
+        cuts.push(|bytes, progress, table| Cutter::detect().lines(bytes, progress, table));
+    }
+    cuts
+}
+
+#[test]
+fn lines_are_cut_as_by_a_plain_loop_however_the_bytes_arrive() {
+    const ROOM: usize = 12;
+    let (mut sequence, cuts) = (Sequence(5), cuts());
+    for _ in 0..rounds(20_000) {
+        let mut bytes = Vec::new();
+        for _ in 0..sequence.next() % 16 {
+            bytes.extend(
+                (0..sequence.next() % 90).map(|_| b"abcdefg:: \t\xff"[sequence.next() as usize % 12]),
+            );
+            let end = [&b"\r\n"[..], b"\r\n", b"\r\n", b"\r\n", b"\r\n\r\n", b"\n", b"\r", b"\0"];
+            bytes.extend_from_slice(end[sequence.next() as usize % if bytes.len() > 200 { 8 } else { 4 }]);
+        }
+        let expected = plain_lines(&bytes, ROOM);
+        let split = sequence.next() as usize % (bytes.len() + 1);
+        for cut in &cuts {
+            for first in [split, bytes.len()] {
+                let mut table = vec![FieldSpans::NONE; ROOM];
+                let mut progress = Progress::START;
+                let early = cut(&bytes[..first], &mut progress, &mut table);
+                if early == Stop::Starved {
+                    progress.scanned = first;
+                }
+                let stop = cut(&bytes, &mut progress, &mut table);
+                let lines: Vec<_> = table[..progress.lines].iter().map(FieldSpans::as_cut).collect();
+                assert_eq!((lines, progress.line_start, stop), expected, "\"{}\"", bytes.escape_ascii());
+            }
+        }
+    }
+}
