@@ -165,8 +165,10 @@ fn ten_thousand_requests_allocate_nothing() {
     let figures = drivers.map(|driver| calls(&folder, driver));
     std::fs::remove_dir_all(&path).expect("it was made here");
     for (driver, calls) in drivers.iter().zip(figures) {
-        let calls = calls.map_or("not to be had here".to_owned(), |calls| calls.to_string());
-        println!("calls of the allocator in {REQUESTS} requests, {driver:?}: {calls}");
+        match calls {
+            Some(calls) => println!("{REQUESTS} requests, {driver:?}: lab-figure allocations={calls}"),
+            None => println!("{driver:?} can't be had here"),
+        }
     }
     assert!(figures.iter().any(Option::is_some), "there is a driver");
     assert!(figures.iter().flatten().all(|&calls| calls == 0), "{figures:?}");

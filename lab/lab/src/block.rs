@@ -1,12 +1,12 @@
 //! One block: a fresh server, a warm-up, a window, and a judgement.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Instant;
 
+use crate::core_time;
 use crate::memory::{self, Resident};
 use crate::probe::{self, Answer};
-use crate::process::{self, CLIENT_CORE, Launch, Server};
+use crate::process::{self, CLIENT_CORE, Launch, SERVER_CORE, Server};
 use crate::scenario::{Generator, Scenario};
 use crate::schedstat;
 use crate::server::{Kind, Place, ServerKind};
@@ -15,8 +15,10 @@ use crate::tally::Tally;
 use crate::validity::{self, Evidence, Fault};
 use crate::wrk;
 
-/// Load before the window, in seconds: the least that wrk can do.
-const WARM_UP_S: u32 = 1;
+/// Load before the window: our own client, which looks at the status and the length of every answer.
+const WARM_UP_MS: u64 = 300;
+/// Connections of the warm-up, at most: it is to warm the server, not to fill it.
+const WARM_UP_CONNECTIONS_MAX: u32 = 64;
 /// Load while system calls are counted, in seconds, and one more for so many connections: their accepts count too.
 const SYSCALLS_S: u32 = 1;
 const SYSCALLS_CONNECTIONS: u32 = 1_000;
@@ -51,6 +53,8 @@ pub struct Block {
     pub server_cpu_ns: u64,
     /// Run-queue wait of the server.
     pub server_wait_ns: u64,
+    /// What others ran on the server's core.
+    pub foreign_ns: u64,
     /// How busy the client was, in per cent of the window.
     pub client_busy_percent: f64,
     /// Memory of the server, after the window.
@@ -90,24 +94,22 @@ pub fn run(order: &Order<'_>) -> Block {
 }
 
 fn measure(order: &Order<'_>) -> Result<Block, String> {
-    let address = order.place.address;
     let (launch, server) = start(order)?;
     let answer = checked_probe(order)?;
-    let client = |seconds| client(order.scenario, &order.place, seconds, answer.bytes);
-    let warm = load(&client(WARM_UP_S)?)?;
-    if warm.responses == 0 {
-        return Err("no response while warming up".to_owned());
-    }
-    let measured = client(order.seconds)?;
+    warm_up(order, answer.bytes)?;
+    let measured = client(order, order.seconds, answer.bytes)?;
     let before = schedstat::of_processes(server.ids())?;
     let client_before_ms = process::children_cpu_ms();
+    let idle_before_ns = core_time::idle_ns(SERVER_CORE)?;
     let started = Instant::now();
     let tally = load(&measured)?;
     let window_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let spent = schedstat::of_processes(server.ids())? - before;
+    let idle_ns = core_time::idle_ns(SERVER_CORE)?.saturating_sub(idle_before_ns);
+    let foreign_ns = core_time::foreign_ns(window_ns, idle_ns, spent.cpu_ns);
     let client_ms = process::children_cpu_ms().saturating_sub(client_before_ms);
     let resident = memory::of_processes(server.ids());
-    let after = probe::get(address, &order.scenario.target(0))?;
+    let after = checked_probe(order)?;
     let faults = validity::judge(&Evidence {
         tally,
         answer_bytes: answer.bytes,
@@ -115,6 +117,7 @@ fn measure(order: &Order<'_>) -> Result<Block, String> {
         in_flight_bytes_max: order.scenario.in_flight_bytes_max(answer.bytes),
         server_cpu_ns: spent.cpu_ns,
         server_wait_ns: spent.wait_ns,
+        foreign_ns: order.server.has_pool().then_some(foreign_ns),
         window_ns,
         wait_percent_max: order.wait_percent_max,
     });
@@ -125,11 +128,24 @@ fn measure(order: &Order<'_>) -> Result<Block, String> {
         window_ns,
         server_cpu_ns: spent.cpu_ns,
         server_wait_ns: spent.wait_ns,
+        foreign_ns,
         client_busy_percent: validity::percent(client_ms * 1_000_000, window_ns),
         resident,
         server_line: launch.line(),
         client_line: measured.line(),
     })
+}
+
+/// A moment of load in which every single answer is looked at.
+fn warm_up(order: &Order<'_>, answer_bytes: u64) -> Result<(), String> {
+    let connections = order.scenario.connections.min(WARM_UP_CONNECTIONS_MAX);
+    let tally = load(&own_client(order, WARM_UP_MS, answer_bytes, connections)?)?;
+    let wrong = tally.status_errors + tally.socket_errors();
+    match tally.responses {
+        0 => Err("warm-up: no response".to_owned()),
+        responses if wrong > 0 => Err(format!("warm-up: {wrong} errors in {responses} responses: {tally}")),
+        _ => Ok(()),
+    }
 }
 
 /// System calls per response, in a block of its own.
@@ -139,9 +155,9 @@ fn measure(order: &Order<'_>) -> Result<Block, String> {
 pub fn syscalls_per_response(order: &Order<'_>) -> Result<f64, String> {
     let (_, server) = start(order)?;
     let answer = checked_probe(order)?;
+    warm_up(order, answer.bytes)?;
     let seconds = SYSCALLS_S + order.scenario.connections / SYSCALLS_CONNECTIONS;
-    let client = client(order.scenario, &order.place, seconds, answer.bytes)?;
-    load(&client)?;
+    let client = client(order, seconds, answer.bytes)?;
     let output = order.place.site.folder().join("syscalls");
     let ran = syscalls::counting(server.ids(), &output, &client, CLIENT_CORE).output();
     let ran = ran.map_err(|error| format!("perf: {error}"))?;
@@ -175,31 +191,37 @@ pub fn checked_probe(order: &Order<'_>) -> Result<Answer, String> {
         return Err(format!("probe: status {}", answer.status));
     }
     let wanted = order.scenario.body();
-    if order.server.kind != Kind::Null && answer.body != wanted {
+    if order.server.kind == Kind::Null {
+        let bytes = order.place.null_bytes;
+        let right = answer.bytes == bytes;
+        return if right { Ok(answer) } else { Err(format!("probe: {} bytes, not {bytes}", answer.bytes)) };
+    }
+    if answer.body != wanted {
         return Err(format!("probe: a body of {} bytes, not the {} wanted", answer.body.len(), wanted.len()));
     }
     Ok(answer)
 }
 
-fn client(scenario: &Scenario, place: &Place<'_>, seconds: u32, bytes: u64) -> Result<Launch, String> {
-    let (program, arguments) = match scenario.generator() {
+fn client(order: &Order<'_>, seconds: u32, bytes: u64) -> Result<Launch, String> {
+    let (scenario, place) = (order.scenario, &order.place);
+    match scenario.generator() {
         Generator::Wrk => {
             let script = place.site.write("wrk.lua", &wrk::script(scenario))?;
-            ("wrk".into(), wrk::arguments(scenario, &script, place.address, seconds))
+            let arguments = wrk::arguments(scenario, &script, place.address, seconds);
+            Ok(Launch { program: "wrk".into(), arguments, environment: Vec::new() })
         }
-        Generator::Own => {
-            let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
-            (own, own_arguments(scenario, place.address, seconds, bytes))
-        }
-    };
-    Ok(Launch { program, arguments, environment: Vec::new() })
+        Generator::Own => own_client(order, u64::from(seconds) * 1000, bytes, scenario.connections),
+    }
 }
 
-fn own_arguments(scenario: &Scenario, address: SocketAddr, seconds: u32, bytes: u64) -> Vec<String> {
-    let mut arguments = ["client", "--scenario", scenario.name, "--address"].map(str::to_owned).to_vec();
-    arguments.extend([address.to_string(), "--seconds".to_owned(), seconds.to_string()]);
-    arguments.extend(["--bytes".to_owned(), bytes.to_string()]);
-    arguments
+fn own_client(order: &Order<'_>, millis: u64, bytes: u64, connections: u32) -> Result<Launch, String> {
+    let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
+    let (name, address) = (order.scenario.name, order.place.address);
+    let arguments = format!(
+        "client --scenario {name} --address {address} --millis {millis} --bytes {bytes} --connections {connections}"
+    );
+    let arguments = arguments.split(' ').map(str::to_owned).collect();
+    Ok(Launch { program: own, arguments, environment: Vec::new() })
 }
 
 /// Runs a client to its end.

@@ -4,14 +4,18 @@
 use crate::binaries::Binaries;
 use crate::block::{self, Block, Order};
 use crate::dice::Dice;
+use crate::identity::{self, Identity};
 use crate::process::free_address;
 use crate::scenario::Scenario;
 use crate::server::{Place, REFERENCE, SERVERS, ServerKind};
 use crate::site::Site;
 use crate::statistics::{Estimate, estimate};
+use crate::validity::Fault;
 
 /// Most blocks of one server in one run.
 pub const BLOCKS_MAX: u32 = 1_000;
+/// Start, probes, warm-up and end of a block, in seconds, about.
+const AROUND_BLOCK_S: f64 = 0.6;
 /// What marks the base's second name.
 pub const AGAIN: &str = " (again)";
 
@@ -22,14 +26,16 @@ pub struct Plan {
     pub scenario: &'static Scenario,
     /// The servers; the first is the base.
     pub servers: Vec<&'static ServerKind>,
-    /// Rounds.
+    /// Rounds: blocks of each server that are to count.
     pub blocks: u32,
     /// Length of a window.
     pub seconds: u32,
     /// For orders and intervals.
     pub seed: u64,
-    /// The bound on run-queue wait, in per cent of the window.
-    pub wait_percent_max: f64,
+    /// The bound on run-queue wait, in per cent of the window; none: the scenario's own.
+    pub wait_percent_max: Option<f64>,
+    /// Rounds in which system calls are counted.
+    pub syscall_rounds: u32,
 }
 
 /// One name in the comparison.
@@ -41,8 +47,10 @@ pub struct Entry {
     pub server: &'static ServerKind,
     /// Its blocks, by round.
     pub blocks: Vec<Block>,
-    /// System calls per response, or why there is no count.
-    pub syscalls: Result<f64, String>,
+    /// System calls per response, by round, or why there is no count.
+    pub syscalls: Vec<Result<f64, String>>,
+    /// Which program it was.
+    pub identity: Identity,
 }
 
 /// All that a comparison has measured.
@@ -56,7 +64,33 @@ pub struct Outcome {
     pub entries: Vec<Entry>,
 }
 
+impl Plan {
+    /// The bound on run-queue wait that holds, in per cent of the window.
+    pub fn wait_percent(&self) -> f64 {
+        self.wait_percent_max.unwrap_or_else(|| self.scenario.wait_percent_max())
+    }
+
+    /// Rounds at most: where blocks do not count, further rounds stand in for them, up to half as many again.
+    pub fn rounds_max(&self) -> u32 {
+        self.blocks + self.blocks / 2
+    }
+
+    /// How long it will take in seconds, about, if all blocks count.
+    pub fn estimated_s(&self) -> f64 {
+        let block_s = f64::from(self.seconds) + AROUND_BLOCK_S;
+        let blocks = f64::from(self.blocks) * (self.servers.len() + 1) as f64;
+        let counts = f64::from(self.syscall_rounds) * self.servers.len() as f64;
+        blocks * block_s + counts * (1.0 + AROUND_BLOCK_S)
+    }
+}
+
 impl Entry {
+    /// Whether further rounds are of no use to it: enough blocks count, or none could be run at all.
+    pub fn has_enough(&self, blocks: u32) -> bool {
+        let failed = |block: &Block| block.faults.iter().any(|fault| matches!(fault, Fault::Failed(_)));
+        self.valid().count() >= blocks as usize || self.blocks.iter().all(failed)
+    }
+
     /// Its blocks that count.
     pub fn valid(&self) -> impl Iterator<Item = &Block> {
         self.blocks.iter().filter(|block| block.is_valid())
@@ -71,6 +105,11 @@ impl Entry {
     pub fn rps(&self, seed: u64) -> Option<Estimate> {
         let rps: Option<Vec<f64>> = self.valid().map(Block::rps).collect();
         estimate(&rps?, seed)
+    }
+
+    /// System calls per response.
+    pub fn syscalls(&self, seed: u64) -> Option<Estimate> {
+        estimate(&self.syscalls.iter().flatten().copied().collect::<Vec<_>>(), seed)
     }
 }
 
@@ -92,6 +131,21 @@ impl Outcome {
             rounds.filter_map(|(over, under)| Some(over.cpu_us()? / under.cpu_us()?)).collect();
         estimate(&ratios, self.plan.seed)
     }
+
+    /// System calls per response of one entry less those of another, round by round, where both were counted.
+    ///
+    /// # Errors
+    /// No round in which both were, and why.
+    pub fn syscalls_more(&self, of: &Entry, less: &Entry) -> Result<Estimate, String> {
+        let rounds = of.syscalls.iter().zip(&less.syscalls);
+        let more: Vec<f64> =
+            rounds.filter_map(|(of, less)| Some(of.as_ref().ok()? - less.as_ref().ok()?)).collect();
+        estimate(&more, self.plan.seed).ok_or_else(|| {
+            let mut reasons =
+                of.syscalls.iter().chain(&less.syscalls).filter_map(|count| count.as_ref().err());
+            reasons.next().cloned().unwrap_or_else(|| "not counted".to_owned())
+        })
+    }
 }
 
 /// Runs the comparison; progress goes to `say`.
@@ -99,12 +153,18 @@ impl Outcome {
 /// # Errors
 /// Our own server, whose answers give the null servers their length, does not run.
 pub fn run(plan: Plan, binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Outcome, String> {
+    if let Some(server) = plan.servers.iter().find(|server| !server.serves(plan.scenario)) {
+        return Err(format!("{} does not serve the scenario {}", server.name, plan.scenario.name));
+    }
     let site = Site::create().map_err(|error| format!("the site's folder: {error}"))?;
     let mut bench = Bench { plan: &plan, binaries, site: &site, port: 0, null_bytes: 0 };
     bench.null_bytes = bench.reference_bytes()?;
-    let mut entries = entries(&plan.servers);
+    let mut entries = entries(&plan.servers, &|server| identity::of(server, plan.scenario, binaries));
     let mut dice = Dice::new(plan.seed);
-    for round in 1..=plan.blocks {
+    for round in 1..=plan.rounds_max() {
+        if round > plan.blocks && entries.iter().all(|entry| entry.has_enough(plan.blocks)) {
+            break;
+        }
         let mut order: Vec<usize> = (0..entries.len()).collect();
         dice.shuffle(&mut order);
         for at in order {
@@ -113,20 +173,23 @@ pub fn run(plan: Plan, binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Outcom
             entries[at].blocks.push(block);
         }
     }
-    for entry in entries.iter_mut().filter(|entry| !entry.label.ends_with(AGAIN)) {
-        entry.syscalls = bench.syscalls(entry.server);
+    for _ in 0..plan.syscall_rounds {
+        for entry in entries.iter_mut().filter(|entry| !entry.label.ends_with(AGAIN)) {
+            entry.syscalls.push(bench.syscalls(entry.server));
+        }
     }
     let null_bytes = bench.null_bytes;
     Ok(Outcome { plan, null_bytes, entries })
 }
 
 /// The base, the base again, and the others, without blocks yet.
-pub fn entries(servers: &[&'static ServerKind]) -> Vec<Entry> {
+pub fn entries(servers: &[&'static ServerKind], identify: &dyn Fn(&ServerKind) -> Identity) -> Vec<Entry> {
     let entry = |label: String, server| Entry {
         label,
         server,
         blocks: Vec::new(),
-        syscalls: Err("counted once, for its first name".to_owned()),
+        syscalls: Vec::new(),
+        identity: identify(server),
     };
     let again = servers.first().map(|base| entry(format!("{}{AGAIN}", base.name), *base));
     let mut entries: Vec<Entry> =
@@ -163,7 +226,7 @@ impl Bench<'_> {
             scenario: self.plan.scenario,
             place: Place { binaries, site, address, null_bytes, workers: 1 },
             seconds: self.plan.seconds,
-            wait_percent_max: self.plan.wait_percent_max,
+            wait_percent_max: self.plan.wait_percent(),
         })
     }
 

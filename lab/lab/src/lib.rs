@@ -3,19 +3,27 @@
 
 #![forbid(unsafe_code)]
 
+pub mod allocations;
+pub mod alone;
 pub mod bar;
 pub mod binaries;
 pub mod block;
 pub mod client;
 pub mod compare;
+pub mod core_time;
 pub mod dice;
+pub mod downloads;
+pub mod identity;
 pub mod idle;
 pub mod json;
 pub mod machine;
 pub mod memory;
+pub mod peers;
 pub mod probe;
 pub mod process;
+pub mod quiet;
 pub mod record;
+pub mod release;
 pub mod report;
 pub mod scenario;
 pub mod schedstat;

@@ -23,7 +23,7 @@ pub fn describe() -> Json {
         ("cores", Json::Count(cores)),
         ("memory", Json::text(field(&read("/proc/meminfo"), "MemTotal"))),
         ("kernel", Json::text(read("/proc/sys/kernel/osrelease"))),
-        ("load_before", Json::text(read("/proc/loadavg"))),
+        ("load_at_end", Json::text(read("/proc/loadavg"))),
         ("somaxconn", Json::text(read("/proc/sys/net/core/somaxconn"))),
     ])
 }

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use lab::bar::run::{Agenda, Settings};
+use lab::bar::{self, Verdict, cases, table};
 use lab::binaries::Binaries;
+use lab::client::beside::{self, Request};
 use lab::client::{self, Load};
-use lab::compare::{self, BLOCKS_MAX, Outcome, Plan};
-use lab::json::Json;
-use lab::validity::WAIT_PERCENT_MAX;
-use lab::{bar, record, report, scenario, server, setup};
+use lab::compare::{self, BLOCKS_MAX, Plan};
+use lab::{peers, record, report, scenario, server, setup};
 
 /// Measures Shearwater and its peers in one run
 #[derive(Debug, Parser)]
@@ -30,12 +31,22 @@ enum Command {
     /// Run what the project's figures need, and print which are held
     Bar(BarArgs),
     /// Say what is installed, and how to get what is not
-    Setup,
+    Setup(SetupArgs),
     /// List scenarios and servers
     List,
     /// Send the requests of a scenario (the lab calls it)
     #[command(hide = true)]
     Client(ClientArgs),
+    /// Ask for a small file while large ones are downloaded (the lab calls it)
+    #[command(hide = true)]
+    Beside(BesideArgs),
+}
+
+#[derive(Debug, Args)]
+struct SetupArgs {
+    /// Build the peers from crates first, which takes minutes
+    #[arg(long)]
+    build_peers: bool,
 }
 
 #[derive(Debug, Args)]
@@ -45,7 +56,7 @@ struct RunArgs {
     blocks: u32,
 
     /// Length of a block's window in seconds
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=600))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=600))]
     seconds: u32,
 
     /// For the order of blocks and the intervals
@@ -56,9 +67,10 @@ struct RunArgs {
     #[arg(long, default_value = "dist")]
     profile: String,
 
-    /// A block is invalid if its server waited for its core longer, in per cent of the window
-    #[arg(long, default_value_t = WAIT_PERCENT_MAX)]
-    wait_percent: f64,
+    /// A block is invalid if its server waited for its core longer, in per cent of the window; without it, 1, and 3 where
+    /// connections end
+    #[arg(long)]
+    wait_percent: Option<f64>,
 
     /// Print the results as JSON
     #[arg(long)]
@@ -79,15 +91,27 @@ struct CompareArgs {
     #[arg(long)]
     base: Option<String>,
 
+    /// Rounds in which system calls are counted
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=i64::from(BLOCKS_MAX)))]
+    syscall_rounds: u32,
+
     #[command(flatten)]
     run: RunArgs,
 }
 
 #[derive(Debug, Args)]
 struct BarArgs {
-    /// Only this scenario, or `idle` for the lines about memory
+    /// Only these rows, with commas between
     #[arg(long)]
-    scenario: Option<String>,
+    only: Option<String>,
+
+    /// Also rows in which nothing is asked of us
+    #[arg(long)]
+    peers: bool,
+
+    /// Name the rows and run nothing
+    #[arg(long)]
+    list: bool,
 
     #[command(flatten)]
     run: RunArgs,
@@ -100,18 +124,33 @@ struct ClientArgs {
     #[arg(long)]
     address: SocketAddr,
     #[arg(long)]
-    seconds: u64,
+    millis: u64,
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     bytes: u64,
+    #[arg(long)]
+    connections: u32,
+}
+
+#[derive(Debug, Args)]
+struct BesideArgs {
+    #[arg(long)]
+    address: SocketAddr,
+    #[arg(long)]
+    target: String,
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    bytes: u64,
+    #[arg(long)]
+    millis: u64,
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Compare(args) => compare(&args),
         Command::Bar(args) => bar(&args),
-        Command::Setup => check_setup(),
+        Command::Setup(args) => check_setup(&args),
         Command::List => list(),
         Command::Client(args) => send(&args),
+        Command::Beside(args) => ask_beside(&args),
     };
     done.unwrap_or_else(|error| {
         eprintln!("lab: {error}");
@@ -133,7 +172,9 @@ fn compare(args: &CompareArgs) -> Result<ExitCode, String> {
         seconds: run.seconds,
         seed: run.seed,
         wait_percent_max: run.wait_percent,
+        syscall_rounds: args.syscall_rounds,
     };
+    say(&format!("about {:.0} s", plan.estimated_s()));
     let binaries = Binaries::build(&run.profile)?;
     let outcome = compare::run(plan, &binaries, &say)?;
     let json = record::describe(&outcome, &binaries);
@@ -145,39 +186,31 @@ fn compare(args: &CompareArgs) -> Result<ExitCode, String> {
 }
 
 fn bar(args: &BarArgs) -> Result<ExitCode, String> {
-    let run = &args.run;
-    let plans = bar::plans(run.blocks, run.seconds, run.seed, run.wait_percent)?;
-    let wanted = |plan: &Plan| args.scenario.as_ref().is_none_or(|name| plan.scenario.name == name);
-    let mut names = plans.iter().map(|plan| plan.scenario.name).chain(["idle"]);
-    if let Some(name) = args.scenario.as_deref().filter(|name| !names.any(|known| known == *name)) {
-        return Err(format!("the bar has no line about {name:?}"));
+    if args.list {
+        print!("{}", table::list());
+        return Ok(ExitCode::SUCCESS);
     }
-    let binaries = Binaries::build(&run.profile)?;
-    let mut outcomes = Vec::new();
-    let mut described = Vec::new();
-    for plan in plans.into_iter().filter(wanted) {
-        say(plan.scenario.name);
-        let outcome = compare::run(plan, &binaries, &say)?;
-        described.push(record::describe(&outcome, &binaries));
-        outcomes.push(outcome);
-    }
-    // Memory is no scenario: it is measured with the whole bar, or by its own name.
-    let memory = if args.scenario.as_deref().is_none_or(|name| name == "idle") {
-        bar::measure_memory(&binaries)
-    } else {
-        Vec::new()
-    };
-    described.extend(memory.iter().map(record::describe_memory));
-    let json = Json::List(described);
+    let RunArgs { blocks, seconds, seed, wait_percent: wait_percent_max, .. } = args.run;
+    let cases = cases::select(args.only.as_deref(), args.peers)?;
+    let agenda = Agenda::of(&cases, Settings { blocks, seconds, seed, wait_percent_max })?;
+    say(&format!("{} rows, about {:.0} minutes", cases.len(), agenda.estimated_s() / 60.0));
+    let binaries = Binaries::build(&args.run.profile)?;
+    let (outcomes, findings) = agenda.run(&binaries, &say)?;
+    let json = record::describe_bar(&cases, (&outcomes, &findings), seed, &binaries);
     say(&format!("written to {}", record::write("bar", &json)?.display()));
-    print!("{}", if run.json { format!("{json}\n") } else { bar::render(&outcomes, &memory) });
-    let missed = |case| matches!(bar::judge(case, &outcomes, &memory), bar::Verdict::Missed(_));
-    // What was to be run and gave no figure is not held either.
-    let whole = outcomes.iter().all(Outcome::is_whole) && memory.iter().all(|(_, measured)| measured.is_ok());
-    Ok(if whole && !bar::CASES.iter().any(missed) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let text = || table::render(&cases, &outcomes, &findings, seed);
+    print!("{}", if args.run.json { format!("{json}\n") } else { text() });
+    // What was to be run and gave no figure is not met either.
+    let met = |case: &&bar::Case| {
+        matches!(bar::judge(case, &outcomes, &findings, seed), Verdict::Met(_) | Verdict::Shown(_))
+    };
+    Ok(if cases.iter().all(met) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn check_setup() -> Result<ExitCode, String> {
+fn check_setup(args: &SetupArgs) -> Result<ExitCode, String> {
+    if args.build_peers {
+        peers::build(&say)?;
+    }
     let (table, ready) = setup::check();
     print!("{table}");
     Ok(if ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -199,10 +232,22 @@ fn send(args: &ClientArgs) -> Result<ExitCode, String> {
     let load = Load {
         address: args.address,
         scenario: *scenario::find(&args.scenario)?,
-        duration: Duration::from_secs(args.seconds),
+        duration: Duration::from_millis(args.millis),
         answer_bytes: usize::try_from(args.bytes).map_err(|error| error.to_string())?,
+        connections: args.connections,
     };
     let tally = client::run(&load).map_err(|error| format!("client: {error}"))?;
     println!("{tally}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask_beside(args: &BesideArgs) -> Result<ExitCode, String> {
+    let request = Request {
+        address: args.address,
+        target: args.target.clone(),
+        answer_bytes: usize::try_from(args.bytes).map_err(|error| error.to_string())?,
+        duration: Duration::from_millis(args.millis),
+    };
+    println!("{}", beside::run(&request).map_err(|error| format!("client: {error}"))?);
     Ok(ExitCode::SUCCESS)
 }

@@ -4,28 +4,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::bar::Memory;
+use crate::alone::Finding;
+use crate::bar::{self, Case};
 use crate::binaries::{Binaries, root};
 use crate::block::Block;
 use crate::compare::{Entry, Outcome};
 use crate::json::Json;
 use crate::machine;
-use crate::server::Kind;
-use crate::setup::version_of;
 use crate::statistics::Estimate;
 
 /// Describes the run, figures and circumstances.
 pub fn describe(outcome: &Outcome, binaries: &Binaries) -> Json {
     let plan = &outcome.plan;
     let base = outcome.entries.first();
-    let entries = outcome.entries.iter().map(|entry| describe_entry(outcome, entry, base, binaries));
+    let entries = outcome.entries.iter().map(|entry| describe_entry(outcome, entry, base));
     Json::Map(vec![
         ("scenario", Json::text(plan.scenario.name)),
         ("about", Json::text(plan.scenario.about)),
         ("blocks", Json::Count(plan.blocks.into())),
         ("seconds", Json::Count(plan.seconds.into())),
         ("seed", Json::Count(plan.seed)),
-        ("wait_percent_max", Json::Number(plan.wait_percent_max)),
+        ("wait_percent_max", Json::Number(plan.wait_percent())),
         ("unix_seconds", Json::Count(unix_seconds())),
         ("commit", Json::text(machine::commit(&root()))),
         ("profile", Json::text(binaries.profile())),
@@ -47,7 +46,9 @@ pub fn write(name: &str, json: &Json) -> Result<PathBuf, String> {
     let mut text = json.to_string();
     let target =
         std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| root().join("target").display().to_string());
-    for (place, named) in [(target, "$TARGET"), (root().display().to_string(), "$ROOT")] {
+    let temporary = std::env::temp_dir().display().to_string();
+    for (place, named) in [(target, "$TARGET"), (root().display().to_string(), "$ROOT"), (temporary, "$TEMP")]
+    {
         text = text.replace(&place, named);
     }
     let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, text + "\n"));
@@ -55,36 +56,63 @@ pub fn write(name: &str, json: &Json) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Describes what a line about memory has measured.
-pub fn describe_memory((measure, measured): &Memory) -> Json {
-    let (figure, reason) = match measured {
-        Ok(figure) => (Json::Number(*figure), Json::Null),
-        Err(reason) => (Json::Null, Json::text(reason.as_str())),
-    };
-    let measure = Json::text(measure.text());
-    Json::Map(vec![("measure", measure), ("measured", figure), ("missing_because", reason)])
+/// Describes a run of the bar: its rows, and all that they rest on.
+pub fn describe_bar(
+    cases: &[&Case],
+    (outcomes, findings): (&[Outcome], &[Finding]),
+    seed: u64,
+    binaries: &Binaries,
+) -> Json {
+    let rows = cases.iter().map(|case| {
+        let verdict = bar::judge(case, outcomes, findings, seed);
+        Json::Map(vec![
+            ("row", Json::text(case.name)),
+            ("scenario", Json::text(case.scenario)),
+            ("case", Json::text(case.measure.text())),
+            ("wanted", Json::text(case.figure.text())),
+            ("measured", describe_estimate(verdict.estimate())),
+            ("verdict", Json::text(verdict.text(case.figure))),
+        ])
+    });
+    let outcomes = outcomes.iter().map(|outcome| describe(outcome, binaries));
+    Json::Map(vec![
+        ("rows", Json::List(rows.collect())),
+        ("comparisons", Json::List(outcomes.collect())),
+        ("trials", Json::List(findings.iter().map(describe_finding).collect())),
+        ("commit", Json::text(machine::commit(&root()))),
+        ("profile", Json::text(binaries.profile())),
+        ("machine", machine::describe()),
+        ("command", Json::text(std::env::args().skip(1).collect::<Vec<_>>().join(" "))),
+    ])
 }
 
-fn describe_entry(outcome: &Outcome, entry: &Entry, base: Option<&Entry>, binaries: &Binaries) -> Json {
+fn describe_finding(finding: &Finding) -> Json {
+    let rounds = finding.rounds.iter().map(|round| match round {
+        Ok(figures) => Json::Map(figures.iter().map(|(name, value)| (*name, Json::Number(*value))).collect()),
+        Err(reason) => Json::Map(vec![("missing_because", Json::text(reason.as_str()))]),
+    });
+    Json::Map(vec![
+        ("trial", Json::text(format!("{:?}", finding.subject.trial))),
+        ("server", Json::text(finding.subject.of)),
+        ("scenario", Json::text(finding.subject.scenario)),
+        ("workers", Json::Count(finding.subject.trial.workers().into())),
+        ("rounds", Json::List(rounds.collect())),
+    ])
+}
+
+fn describe_entry(outcome: &Outcome, entry: &Entry, base: Option<&Entry>) -> Json {
     let seed = outcome.plan.seed;
-    let program = entry.server.program_path(outcome.plan.scenario, binaries);
     let ratio = base.and_then(|base| outcome.ratio(entry, base));
-    let ours = entry.server.kind != Kind::Nginx;
-    let version = if ours { machine::commit(&root()) } else { version_of(&program) };
-    let (syscalls, no_syscalls) = match &entry.syscalls {
-        Ok(count) => (Json::Number(*count), Json::Null),
-        Err(reason) => (Json::Null, Json::text(reason.as_str())),
-    };
+    let no_syscalls = entry.syscalls.iter().find_map(|count| count.as_ref().err());
     Json::Map(vec![
         ("label", Json::text(entry.label.as_str())),
-        ("version", Json::text(version)),
-        ("age_days", machine::age_days(&program).map_or(Json::Null, Json::Count)),
+        ("identity", entry.identity.json()),
         ("valid_blocks", Json::Count(entry.valid().count() as u64)),
         ("cpu_us_per_response", describe_estimate(entry.cpu_us(seed))),
         ("ratio_to_base", describe_estimate(ratio)),
         ("responses_per_second", describe_estimate(entry.rps(seed))),
-        ("syscalls_per_response", syscalls),
-        ("syscalls_missing_because", no_syscalls),
+        ("syscalls_per_response", describe_estimate(entry.syscalls(seed))),
+        ("syscalls_missing_because", no_syscalls.map_or(Json::Null, |reason| Json::text(reason.as_str()))),
         ("blocks", Json::List(entry.blocks.iter().map(describe_block).collect())),
     ])
 }
@@ -113,6 +141,7 @@ fn describe_block(block: &Block) -> Json {
         ("window_ns", Json::Count(block.window_ns)),
         ("server_cpu_ns", Json::Count(block.server_cpu_ns)),
         ("server_wait_ns", Json::Count(block.server_wait_ns)),
+        ("foreign_ns", Json::Count(block.foreign_ns)),
         ("client_busy_percent", Json::Number(block.client_busy_percent)),
         ("client_bound", Json::Bool(crate::validity::is_client_bound(block.client_busy_percent))),
         ("rss_kib", Json::Count(block.resident.now_kib)),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::compare::{Entry, Outcome};
+use crate::compare::{AGAIN, Entry, Outcome};
 use crate::statistics::{Estimate, median};
 
 /// The table, what is invalid, and how to read it.
@@ -35,6 +35,10 @@ pub fn render(outcome: &Outcome) -> String {
             );
         }
     }
+    out.push('\n');
+    for entry in outcome.entries.iter().filter(|entry| !entry.label.ends_with(AGAIN)) {
+        let _ = writeln!(out, "{}: {}", entry.label, entry.identity.text());
+    }
     out.push_str(
         "\nMedians, [bootstrap 95 % interval]. The base's second row is the noise. \"client-bound\": the client was the \
          limit, so requests per second say nothing; CPU per response stands.\n",
@@ -58,7 +62,7 @@ fn row(outcome: &Outcome, entry: &Entry) -> [String; 8] {
         format!("{valid}/{}", entry.blocks.len()),
         entry.cpu_us(seed).map_or_else(none, show),
         ratio.map_or_else(none, show),
-        entry.syscalls.as_ref().map_or_else(|_| none(), |count| format!("{count:.3}")),
+        entry.syscalls(seed).map_or_else(none, |count| format!("{:.3}", count.median)),
         median(&resident).map_or_else(none, |mib| format!("{mib:.1}")),
         entry.valid().next().map_or_else(none, |block| block.answer_bytes.to_string()),
         rps,

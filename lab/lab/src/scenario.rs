@@ -1,5 +1,7 @@
 //! What is asked of the servers, as data.
 
+use crate::validity::{WAIT_PERCENT_MAX, WAIT_PERCENT_MAX_CHURN};
+
 /// Where the answer comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
@@ -126,6 +128,14 @@ pub fn find(name: &str) -> Result<&'static Scenario, String> {
 }
 
 impl Scenario {
+    /// How long the server may wait for its core, in per cent of the window, before the block is invalid.
+    ///
+    /// Where connections end, the kernel's own threads free them on the server's core, about one per cent of the time and
+    /// for every server alike: that is part of the load and not somebody else's.
+    pub fn wait_percent_max(&self) -> f64 {
+        if self.requests_per_connection > 0 { WAIT_PERCENT_MAX_CHURN } else { WAIT_PERCENT_MAX }
+    }
+
     /// Who can send it: wrk, unless connections end or differ.
     pub fn generator(&self) -> Generator {
         if self.varied || self.requests_per_connection > 0 { Generator::Own } else { Generator::Wrk }

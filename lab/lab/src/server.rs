@@ -1,11 +1,12 @@
 //! The servers that can be compared, as data, and how each is started for a scenario.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::binaries::Binaries;
+use crate::peers::{self, h2o, lighttpd, nginx, static_web_server};
 use crate::process::Launch;
-use crate::scenario::{JSON, PLAINTEXT, Scenario, Source};
+use crate::scenario::{Scenario, Source};
 use crate::site::Site;
 
 /// What a server is.
@@ -17,6 +18,22 @@ pub enum Kind {
     Shearwater,
     /// nginx, one worker, tuned.
     Nginx,
+    /// lighttpd, one process.
+    Lighttpd,
+    /// h2o, one thread.
+    H2o,
+    /// static-web-server, one worker.
+    StaticWebServer,
+    /// hyper by itself, from the peers' workspace.
+    Hyper,
+    /// `axum::serve`, from the peers' workspace.
+    Axum,
+    /// tower-http's `ServeDir`, from the peers' workspace, as its documentation starts it: with as many threads for files as it
+    /// takes.
+    ServeDir,
+    /// The same with one thread for files: on one core more of them only wait for one another and cost two to three times as
+    /// much.
+    ServeDirOneThread,
 }
 
 /// One server.
@@ -30,13 +47,24 @@ pub struct ServerKind {
     pub driver: &'static str,
 }
 
+const fn peer(name: &'static str, kind: Kind) -> ServerKind {
+    ServerKind { name, kind, driver: "epoll" }
+}
+
 /// All of them.
 pub const SERVERS: &[ServerKind] = &[
     ServerKind { name: "null-epoll", kind: Kind::Null, driver: "epoll" },
     ServerKind { name: "null-uring", kind: Kind::Null, driver: "uring" },
     ServerKind { name: "shearwater-epoll", kind: Kind::Shearwater, driver: "epoll" },
     ServerKind { name: "shearwater-uring", kind: Kind::Shearwater, driver: "uring" },
-    ServerKind { name: "nginx", kind: Kind::Nginx, driver: "epoll" },
+    peer("nginx", Kind::Nginx),
+    peer("lighttpd", Kind::Lighttpd),
+    peer("h2o", Kind::H2o),
+    peer("static-web-server", Kind::StaticWebServer),
+    peer("hyper", Kind::Hyper),
+    peer("axum", Kind::Axum),
+    peer("servedir", Kind::ServeDir),
+    peer("servedir-one-thread", Kind::ServeDirOneThread),
 ];
 
 /// The server whose answers null servers equal in length.
@@ -53,7 +81,7 @@ pub struct Place<'a> {
     pub address: SocketAddr,
     /// Length of a null server's answer.
     pub null_bytes: u64,
-    /// Threads or processes that serve.
+    /// Threads or processes that serve. Peers from crates have one, whatever is asked.
     pub workers: u32,
 }
 
@@ -69,79 +97,82 @@ pub fn find(name: &str) -> Result<&'static ServerKind, String> {
 }
 
 impl ServerKind {
-    /// How it is started for a scenario.
-    ///
-    /// # Errors
-    /// Its configuration cannot be written.
-    pub fn launch(&self, scenario: &Scenario, place: &Place<'_>) -> Result<Launch, String> {
+    /// Whether it has an answer to the scenario's requests.
+    pub fn serves(&self, scenario: &Scenario) -> bool {
         match self.kind {
-            Kind::Null => Ok(self.null(scenario, place)),
-            Kind::Shearwater if scenario.source == Source::File => Ok(self.program(place)),
-            Kind::Shearwater => Ok(self.example(place)),
-            Kind::Nginx => nginx(scenario, place),
+            Kind::Null | Kind::Shearwater | Kind::Nginx => true,
+            Kind::Lighttpd | Kind::H2o | Kind::StaticWebServer | Kind::ServeDir | Kind::ServeDirOneThread => {
+                scenario.source == Source::File
+            }
+            Kind::Hyper | Kind::Axum => scenario.source == Source::Plaintext && !scenario.varied,
         }
     }
 
-    fn null(&self, scenario: &Scenario, place: &Place<'_>) -> Launch {
+    /// Whether its threads wait for one another on their one core: then their waiting says nothing about others.
+    pub fn has_pool(&self) -> bool {
+        matches!(self.kind, Kind::ServeDir | Kind::ServeDirOneThread)
+    }
+
+    /// How it is started for a scenario.
+    ///
+    /// # Errors
+    /// It has no answer to the scenario, or its configuration cannot be written.
+    pub fn launch(&self, scenario: &Scenario, place: &Place<'_>) -> Result<Launch, String> {
+        if !self.serves(scenario) {
+            return Err(format!("{} does not serve the scenario {}", self.name, scenario.name));
+        }
+        let program = self.program_path(scenario, place.binaries);
+        match self.kind {
+            Kind::Null => Ok(self.null(program, scenario, place)),
+            Kind::Shearwater if scenario.source == Source::File => Ok(self.program(program, place)),
+            Kind::Shearwater => Ok(self.example(program, place)),
+            Kind::Nginx => nginx::launch(program, scenario, place),
+            Kind::Lighttpd => lighttpd::launch(program, place),
+            Kind::H2o => h2o::launch(program, place),
+            Kind::StaticWebServer => Ok(static_web_server::launch(program, place)),
+            Kind::ServeDirOneThread => Ok(peers::launch_built(program, place, &["1"])),
+            Kind::Hyper | Kind::Axum | Kind::ServeDir => Ok(peers::launch_built(program, place, &[])),
+        }
+    }
+
+    fn null(&self, program: PathBuf, scenario: &Scenario, place: &Place<'_>) -> Launch {
         let mut arguments = ["--driver", self.driver, "--listen"].map(str::to_owned).to_vec();
         arguments.extend([place.address.to_string(), "--bytes".to_owned(), place.null_bytes.to_string()]);
         if scenario.depth > 1 {
             arguments.push("--pipeline".to_owned());
         }
-        Launch { program: place.binaries.null(), arguments, environment: Vec::new() }
+        Launch { program, arguments, environment: Vec::new() }
     }
 
-    fn program(&self, place: &Place<'_>) -> Launch {
+    fn program(&self, program: PathBuf, place: &Place<'_>) -> Launch {
         let mut arguments = vec![place.site.public().display().to_string(), "--listen".to_owned()];
         arguments.extend([place.address.to_string(), "--workers".to_owned(), place.workers.to_string()]);
         arguments.extend(["--driver".to_owned(), self.driver.to_owned()]);
-        Launch { program: place.binaries.program(), arguments, environment: Vec::new() }
+        Launch { program, arguments, environment: Vec::new() }
     }
 
-    fn example(&self, place: &Place<'_>) -> Launch {
+    fn example(&self, program: PathBuf, place: &Place<'_>) -> Launch {
         let environment = vec![
             ("SHEARWATER_LISTEN", place.address.to_string()),
             ("SHEARWATER_DRIVER", self.driver.to_owned()),
             ("SHEARWATER_WORKERS", place.workers.to_string()),
         ];
-        Launch { program: place.binaries.example(), arguments: Vec::new(), environment }
+        Launch { program, arguments: Vec::new(), environment }
     }
 
-    /// The file that is run.
+    /// The file that is run, or a name to be looked up.
     pub fn program_path(&self, scenario: &Scenario, binaries: &Binaries) -> PathBuf {
         match self.kind {
             Kind::Null => binaries.null(),
             Kind::Shearwater if scenario.source == Source::File => binaries.program(),
             Kind::Shearwater => binaries.example(),
-            Kind::Nginx => PathBuf::from("nginx"),
+            Kind::Nginx => "nginx".into(),
+            Kind::Lighttpd => "lighttpd".into(),
+            Kind::H2o => "h2o".into(),
+            Kind::StaticWebServer => peers::static_web_server::program(),
+            Kind::Hyper => peers::built("peer-hyper"),
+            Kind::Axum => peers::built("peer-axum"),
+            Kind::ServeDir | Kind::ServeDirOneThread => peers::built("peer-servedir"),
         }
     }
-}
-
-fn nginx(scenario: &Scenario, place: &Place<'_>) -> Result<Launch, String> {
-    let text = nginx_configuration(scenario, &place.site.public(), place.address, place.workers);
-    let file = place.site.write("nginx.conf", &text)?;
-    let folder = place.site.folder().display().to_string();
-    let arguments = ["-p", &folder, "-e", "stderr", "-c", &file.display().to_string()].map(str::to_owned);
-    Ok(Launch { program: PathBuf::from("nginx"), arguments: arguments.to_vec(), environment: Vec::new() })
-}
-
-/// nginx as its own documentation tunes it: no log, no limit of requests per connection, descriptors and metadata kept.
-pub fn nginx_configuration(scenario: &Scenario, public: &Path, address: SocketAddr, workers: u32) -> String {
-    let location = match scenario.source {
-        Source::Plaintext => format!("default_type text/plain; return 200 '{PLAINTEXT}';"),
-        Source::Json => format!("default_type application/json; return 200 '{JSON}';"),
-        Source::File => format!("root {};", public.display()),
-    };
-    format!(
-        "daemon off;\nworker_processes {workers};\npid nginx.pid;\nerror_log stderr error;\n\
-         worker_rlimit_nofile 20000;\n\
-         events {{ worker_connections 19000; multi_accept on; }}\n\
-         http {{\n  access_log off;\n  sendfile on;\n  tcp_nopush on;\n  tcp_nodelay on;\n  \
-         keepalive_requests 1000000000;\n  keepalive_timeout 300s;\n  \
-         open_file_cache max=1000 inactive=300s;\n  open_file_cache_valid 60s;\n  \
-         default_type application/octet-stream;\n  client_body_temp_path body;\n  proxy_temp_path proxy;\n  \
-         fastcgi_temp_path fastcgi;\n  uwsgi_temp_path uwsgi;\n  scgi_temp_path scgi;\n  \
-         server {{\n    listen {address} backlog=16384;\n    location / {{ {location} }}\n  }}\n}}\n"
-    )
 }

@@ -1,8 +1,9 @@
 //! What the lab needs besides itself: what is there, and how to get what is not.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::machine;
+use crate::peers::{self, lock, static_web_server};
 use crate::report::align;
 
 /// A program that the lab runs.
@@ -20,7 +21,9 @@ pub struct Tool {
     pub needed: bool,
 }
 
-/// All of them.
+const BUILD: &str = "cargo lab setup --build-peers";
+
+/// Programs of the system, and the one that is installed from its crate.
 pub const TOOLS: &[Tool] = &[
     Tool {
         program: "taskset",
@@ -53,24 +56,31 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         program: "lighttpd",
         version_argument: "-v",
-        about: "peer of the bar's table",
+        about: "peer `lighttpd`",
         how: "apt-get install lighttpd",
         needed: false,
     },
     Tool {
         program: "h2o",
         version_argument: "--version",
-        about: "peer of the bar's table",
+        about: "peer `h2o`",
         how: "apt-get install h2o",
         needed: false,
     },
     Tool {
         program: "static-web-server",
-        version_argument: "--version",
-        about: "peer of the bar's table",
-        how: "cargo install --locked static-web-server",
+        version_argument: "-V",
+        about: "peer `static-web-server`",
+        how: BUILD,
         needed: false,
     },
+];
+
+/// Programs of the peers' workspace: name, what each is for, and the packages that make it.
+const BUILT: &[(&str, &str, &[&str])] = &[
+    ("peer-hyper", "peer `hyper`", &["hyper", "tokio"]),
+    ("peer-axum", "peer `axum`", &["axum", "hyper", "tokio"]),
+    ("peer-servedir", "peer `servedir`", &["tower-http", "axum", "hyper", "tokio"]),
 ];
 
 /// The table of tools, and whether all that is needed is there.
@@ -78,7 +88,7 @@ pub fn check() -> (String, bool) {
     let mut rows = vec![["program", "for", "state"].map(str::to_owned)];
     let mut ready = true;
     for tool in TOOLS {
-        let found = machine::lookup(Path::new(tool.program));
+        let found = machine::lookup(&path_of(tool));
         ready &= found.is_some() || !tool.needed;
         let state = match found {
             Some(path) => machine::version(&path, tool.version_argument),
@@ -86,14 +96,30 @@ pub fn check() -> (String, bool) {
         };
         rows.push([tool.program.to_owned(), tool.about.to_owned(), state]);
     }
+    for (program, about, packages) in BUILT {
+        let found = machine::lookup(&peers::built(program)).is_some();
+        let state = if found { lock::versions(packages) } else { format!("MISSING: {BUILD}") };
+        rows.push([(*program).to_owned(), (*about).to_owned(), state]);
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     ready &= cores > 1;
-    let cores = format!("\n{cores} cores; two are needed, one for the server and one for the client\n");
-    (align(&rows) + &cores, ready)
+    let commands = peers::build_commands().map(|arguments| format!("  cargo {}\n", arguments.join(" ")));
+    let text = format!(
+        "\n{cores} cores; two are needed, one for the server and one for the client\n\n`{BUILD}` runs\n{}",
+        commands.concat()
+    );
+    (align(&rows) + &text, ready)
+}
+
+fn path_of(tool: &Tool) -> PathBuf {
+    if tool.program == "static-web-server" { static_web_server::program() } else { tool.program.into() }
 }
 
 /// The version of a peer, asked as its line in the table says.
 pub fn version_of(program: &Path) -> String {
-    let tool = TOOLS.iter().find(|tool| Path::new(tool.program) == program);
-    machine::version(program, tool.map_or("--version", |tool| tool.version_argument))
+    let name = program.file_name().map_or(program, Path::new);
+    let tool = TOOLS.iter().find(|tool| Path::new(tool.program) == name);
+    let said = machine::lookup(program)
+        .map(|path| machine::version(&path, tool.map_or("--version", |tool| tool.version_argument)));
+    said.unwrap_or_else(|| "not found".to_owned())
 }

@@ -6,6 +6,11 @@ use crate::tally::Tally;
 
 /// A server's threads may wait for their CPU so long, in per cent of the window: more means that somebody else ran there.
 pub const WAIT_PERCENT_MAX: f64 = 1.0;
+/// The same where connections come and go: see `Scenario::wait_percent_max`.
+pub const WAIT_PERCENT_MAX_CHURN: f64 = 3.0;
+/// Where a server's own threads wait for one another, others may run on its core for so long instead, in per cent of the
+/// window: more than above, for this is counted in ticks and has what interrupts take in it.
+pub const FOREIGN_PERCENT_MAX: f64 = 5.0;
 /// A client that is busy for so much of the window, in per cent, limits what it measures.
 pub const CLIENT_BUSY_PERCENT_MAX: f64 = 90.0;
 
@@ -24,6 +29,8 @@ pub struct Evidence {
     pub server_cpu_ns: u64,
     /// Time that the server's threads waited for a CPU in the window.
     pub server_wait_ns: u64,
+    /// Time that others ran on the server's core, for servers whose threads wait for one another.
+    pub foreign_ns: Option<u64>,
     /// The window.
     pub window_ns: u64,
     /// The bound on waiting, in per cent of the window.
@@ -60,6 +67,11 @@ pub enum Fault {
         /// Waiting for a CPU, in per cent of the window.
         percent: f64,
     },
+    /// Somebody else ran on the server's core, which has several threads there.
+    Foreign {
+        /// Neither idle nor the server's, in per cent of the window.
+        percent: f64,
+    },
     /// The scheduler counted nothing.
     NoCpuTime,
     /// It could not be run, or not to its end.
@@ -79,6 +91,7 @@ impl Display for Fault {
                 write!(out, "an answer of {before} bytes before, of {after} after")
             }
             Self::Waited { percent } => write!(out, "waited for its CPU {percent:.1} % of the time"),
+            Self::Foreign { percent } => write!(out, "others ran on its core {percent:.1} % of the time"),
             Self::NoCpuTime => write!(out, "no CPU time counted"),
             Self::Failed(reason) => write!(out, "{reason}"),
         }
@@ -90,7 +103,6 @@ pub fn judge(evidence: &Evidence) -> Vec<Fault> {
     let tally = &evidence.tally;
     let expected_min = tally.responses.saturating_mul(evidence.answer_bytes);
     let expected_max = expected_min.saturating_add(evidence.in_flight_bytes_max);
-    let wait_percent = percent(evidence.server_wait_ns, evidence.window_ns);
     let wrong_bytes = !(expected_min..=expected_max).contains(&tally.bytes);
     let (before, after) = (evidence.answer_bytes, evidence.answer_bytes_after);
     let found = [
@@ -99,12 +111,21 @@ pub fn judge(evidence: &Evidence) -> Vec<Fault> {
         (tally.socket_errors() > 0).then_some(Fault::Sockets(tally.socket_errors())),
         wrong_bytes.then_some(Fault::Bytes { received: tally.bytes, expected_min, expected_max }),
         (before != after).then_some(Fault::AnswerChanged { before, after }),
-        // A share that is no number (an empty window) does not pass either.
-        (wait_percent.is_nan() || wait_percent > evidence.wait_percent_max)
-            .then_some(Fault::Waited { percent: wait_percent }),
+        disturbed(evidence),
         (evidence.server_cpu_ns == 0).then_some(Fault::NoCpuTime),
     ];
     found.into_iter().flatten().collect()
+}
+
+/// Whether somebody else ran on the server's core for too long. A share that is no number (an empty window) is too long.
+fn disturbed(evidence: &Evidence) -> Option<Fault> {
+    let beyond = |percent: f64, most: f64| percent.is_nan() || percent > most;
+    if let Some(foreign_ns) = evidence.foreign_ns {
+        let percent = percent(foreign_ns, evidence.window_ns);
+        return beyond(percent, FOREIGN_PERCENT_MAX).then_some(Fault::Foreign { percent });
+    }
+    let percent = percent(evidence.server_wait_ns, evidence.window_ns);
+    beyond(percent, evidence.wait_percent_max).then_some(Fault::Waited { percent })
 }
 
 /// Whether the client was the limit: then its requests per second say nothing about the server.

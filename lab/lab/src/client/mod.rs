@@ -3,9 +3,10 @@
 //!
 //! It checks each answer's status line and knows its length from the probe, so a byte too many or too few shows at once.
 
+pub mod beside;
 mod connection;
 mod request;
-mod source;
+pub(crate) mod source;
 
 use std::io;
 use std::net::SocketAddr;
@@ -43,6 +44,8 @@ pub struct Load {
     pub duration: Duration,
     /// Length of a whole answer.
     pub answer_bytes: usize,
+    /// Connections held at once.
+    pub connections: u32,
 }
 
 struct Client<'a> {
@@ -62,7 +65,7 @@ pub fn run(load: &Load) -> io::Result<Tally> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mut client =
         Client { load, epoll, connections: Vec::new(), sources: Sources::new(), tally: Tally::default() };
-    for number in 0..load.scenario.connections {
+    for number in 0..load.connections {
         let socket = client.connect(u64::from(number))?;
         let requests = Requests::of(&load.scenario, number);
         let scenario = &load.scenario;

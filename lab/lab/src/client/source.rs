@@ -10,17 +10,17 @@ use socket2::{Domain, Protocol, Socket, Type};
 /// Addresses 127.0.1.1 to 127.0.1.200: five million ports.
 const ADDRESSES: u8 = 200;
 
-pub(super) struct Sources {
+pub(crate) struct Sources {
     next: u8,
 }
 
 impl Sources {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { next: 0 }
     }
 
     /// Connects from the next address. To loopback this is done at once, so it may block.
-    pub(super) fn connect(&mut self, to: SocketAddr) -> io::Result<OwnedFd> {
+    pub(crate) fn connect(&mut self, to: SocketAddr) -> io::Result<OwnedFd> {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
         if let IpAddr::V4(address) = to.ip()
             && address.is_loopback()

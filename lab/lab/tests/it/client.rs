@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use lab::client::{Load, run};
-use lab::scenario::{self, Scenario};
+use lab::scenario;
 use lab::tally::Tally;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -41,9 +41,10 @@ fn converse(mut stream: TcpStream, answer: &[u8]) {
 }
 
 fn load(name: &str, answer: &'static [u8]) -> Tally {
-    let scenario = Scenario { connections: 4, ..*scenario::find(name).expect("it is in the table") };
+    let scenario = *scenario::find(name).expect("it is in the table");
     let duration = Duration::from_millis(150);
-    let load = Load { address: serve(answer), scenario, duration, answer_bytes: ANSWER.len() };
+    let load =
+        Load { address: serve(answer), scenario, duration, answer_bytes: ANSWER.len(), connections: 4 };
     run(&load).expect("loopback can be used")
 }
 
@@ -77,8 +78,9 @@ fn a_server_that_closes_early_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     thread::spawn(move || listener.incoming().for_each(drop));
-    let scenario = Scenario { connections: 2, ..*scenario::find("plaintext").expect("it is in the table") };
-    let load = Load { address, scenario, duration: Duration::from_millis(100), answer_bytes: 40 };
+    let scenario = *scenario::find("plaintext").expect("it is in the table");
+    let load =
+        Load { address, scenario, duration: Duration::from_millis(100), answer_bytes: 40, connections: 2 };
     let tally = run(&load).expect("loopback can be used");
     assert!(tally.socket_errors() > 0, "{tally}");
     assert_eq!(tally.responses, 0);

@@ -1,7 +1,9 @@
 //! Each kind of invalid block, planted; a sound one passes.
 
 use lab::tally::Tally;
-use lab::validity::{CLIENT_BUSY_PERCENT_MAX, Evidence, Fault, WAIT_PERCENT_MAX, is_client_bound, judge};
+use lab::validity::{
+    CLIENT_BUSY_PERCENT_MAX, Evidence, FOREIGN_PERCENT_MAX, Fault, WAIT_PERCENT_MAX, is_client_bound, judge,
+};
 
 fn sound() -> Evidence {
     Evidence {
@@ -11,6 +13,7 @@ fn sound() -> Evidence {
         in_flight_bytes_max: 64 * 150,
         server_cpu_ns: 5_000_000,
         server_wait_ns: 1_000_000,
+        foreign_ns: None,
         window_ns: 2_000_000_000,
         wait_percent_max: WAIT_PERCENT_MAX,
     }
@@ -61,9 +64,23 @@ fn waiting_for_the_cpu_is_a_fault_beyond_its_bound() {
 }
 
 #[test]
+fn where_threads_wait_for_one_another_only_what_others_ran_counts() {
+    let at = |percent: f64| {
+        let mut evidence = sound();
+        evidence.server_wait_ns = 3 * evidence.window_ns;
+        evidence.foreign_ns = Some((evidence.window_ns as f64 * percent / 100.0) as u64);
+        judge(&evidence)
+    };
+    assert_eq!(at(FOREIGN_PERCENT_MAX - 0.1), []);
+    assert!(matches!(at(FOREIGN_PERCENT_MAX + 0.1)[..], [Fault::Foreign { .. }]));
+}
+
+#[test]
 fn a_window_of_no_length_is_a_fault() {
     let faults = judge(&Evidence { window_ns: 0, server_wait_ns: 0, ..sound() });
     assert!(matches!(faults[..], [Fault::Waited { percent }] if percent.is_nan()));
+    let faults = judge(&Evidence { window_ns: 0, foreign_ns: Some(0), ..sound() });
+    assert!(matches!(faults[..], [Fault::Foreign { percent }] if percent.is_nan()));
 }
 
 #[test]

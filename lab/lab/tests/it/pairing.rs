@@ -1,15 +1,15 @@
 //! Which blocks enter which figure.
 
-use lab::bar::{self, CASES, Case, Figure, Measure, Verdict};
 use lab::block::Block;
-use lab::compare::{self, AGAIN, Outcome, Plan};
+use lab::compare::{self, AGAIN, Entry, Outcome, Plan};
+use lab::identity::Identity;
 use lab::report;
 use lab::scenario;
 use lab::tally::Tally;
-use lab::validity::CLIENT_BUSY_PERCENT_MAX;
+use lab::validity::{CLIENT_BUSY_PERCENT_MAX, Fault};
 
 /// A block that costs so many microseconds per response.
-fn block(cpu_us: f64) -> Block {
+pub(crate) fn block(cpu_us: f64) -> Block {
     Block {
         tally: Tally { responses: 1_000, duration_us: 1_000_000, ..Tally::default() },
         server_cpu_ns: (cpu_us * 1e6) as u64,
@@ -17,14 +17,20 @@ fn block(cpu_us: f64) -> Block {
     }
 }
 
-fn outcome(base: Vec<Block>, other: Vec<Block>) -> Outcome {
+fn identity() -> Identity {
+    Identity { version: "planted".to_owned(), released: None, file_days: None }
+}
+
+/// A comparison with these blocks.
+pub(crate) fn outcome(base: Vec<Block>, other: Vec<Block>) -> Outcome {
     let servers = compare::servers("null-epoll,shearwater-epoll", None).expect("both are in the table");
-    let mut entries = compare::entries(&servers);
+    let mut entries = compare::entries(&servers, &|_| identity());
     entries[0].blocks = base.clone();
     entries[1].blocks = base;
     entries[2].blocks = other;
     let scenario = scenario::find("plaintext").expect("it is in the table");
-    let plan = Plan { scenario, servers, blocks: 3, seconds: 1, seed: 1, wait_percent_max: 1.0 };
+    let plan =
+        Plan { scenario, servers, blocks: 3, seconds: 1, seed: 1, wait_percent_max: None, syscall_rounds: 0 };
     Outcome { plan, null_bytes: 150, entries }
 }
 
@@ -68,6 +74,20 @@ fn an_invalid_block_is_shown_and_enters_no_figure() {
 }
 
 #[test]
+fn further_rounds_stand_in_for_blocks_that_do_not_count_within_a_bound() {
+    let failed = || Block::failed("planted".to_owned());
+    let disturbed = Block { faults: vec![Fault::Waited { percent: 9.0 }], ..block(4.0) };
+    let outcome = outcome(vec![block(4.0), disturbed.clone(), block(4.0)], vec![failed(), failed()]);
+    let enough = |entry: usize, blocks| outcome.entries[entry].has_enough(blocks);
+    assert!(enough(0, 2) && !enough(0, 3));
+    assert!(enough(2, 3), "what cannot be run will not be");
+    let only_disturbed = Entry { blocks: vec![disturbed], ..outcome.entries[0].clone() };
+    assert!(!only_disturbed.has_enough(1));
+    let plan = |blocks| Plan { blocks, ..outcome.plan.clone() };
+    assert_eq!([1, 3, 16].map(|blocks| plan(blocks).rounds_max()), [1, 4, 24]);
+}
+
+#[test]
 fn a_server_without_a_block_that_counts_leaves_the_outcome_incomplete() {
     let invalid = || vec![Block::failed("planted".to_owned()); 3];
     assert!(outcome(vec![block(4.0)], vec![block(5.0)]).is_whole());
@@ -88,49 +108,15 @@ fn a_busy_client_voids_requests_per_second_but_not_cpu_per_response() {
 }
 
 #[test]
-fn the_bar_holds_misses_or_does_not_know() {
-    let measure = Measure::Cpu { over: "shearwater-epoll", under: "null-epoll" };
-    let case = |scenario, figure| Case { scenario, measure, figure };
-    let outcomes = [outcome(vec![block(4.0); 3], vec![block(5.0); 3])];
-    let judge = |case: &Case| bar::judge(case, &outcomes, &[]);
-    assert!(matches!(judge(&case("plaintext", Figure::AtMost(1.25))), Verdict::Held(_)));
-    assert!(matches!(judge(&case("plaintext", Figure::AtMost(1.24))), Verdict::Missed(_)));
-    assert!(matches!(judge(&case("plaintext", Figure::AtLeast(1.26))), Verdict::Missed(_)));
-    assert!(matches!(judge(&case("1k", Figure::AtMost(2.0))), Verdict::Unknown(_)));
-    let syscalls = Measure::Syscalls { of: "shearwater-epoll", less: "null-epoll" };
-    let uncounted = Case { scenario: "plaintext", measure: syscalls, figure: Figure::AtMost(9.0) };
-    assert!(matches!(judge(&uncounted), Verdict::Unknown(_)));
-}
-
-#[test]
-fn lines_about_memory_are_judged_by_their_own_measure() {
-    let measure = Measure::Idle { of: "shearwater-epoll" };
-    let case = Case { scenario: "idle", measure, figure: Figure::AtMost(96.0) };
-    let judge = |measured| bar::judge(&case, &[], &[(measure, measured)]);
-    assert!(matches!(judge(Ok(96.0)), Verdict::Held(_)));
-    assert!(matches!(judge(Ok(96.1)), Verdict::Missed(_)));
-    assert_eq!(judge(Err("planted".to_owned())), Verdict::Unknown("planted".to_owned()));
-    let other = (Measure::Fresh { of: "shearwater-epoll" }, Ok(1.0));
-    assert!(matches!(bar::judge(&case, &[], &[other]), Verdict::Unknown(_)));
-}
-
-#[test]
-fn every_line_of_the_bar_is_run_or_says_why_not() {
-    let plans = bar::plans(1, 1, 1, 1.0).expect("the table names what exists");
-    for case in CASES {
-        let names = match case.measure {
-            Measure::Cpu { over, under } => [over, under],
-            Measure::Syscalls { of, less } => [of, less],
-            Measure::Fresh { of } | Measure::Idle { of } => {
-                assert!(lab::server::find(of).is_ok(), "{case:?}");
-                continue;
-            }
-            Measure::Missing(why) => {
-                assert!(!why.is_empty());
-                continue;
-            }
-        };
-        let plan = plans.iter().find(|plan| plan.scenario.name == case.scenario).expect("it is run");
-        assert!(names.iter().all(|name| plan.servers.iter().any(|server| server.name == *name)), "{case:?}");
+fn a_server_is_not_put_before_requests_that_it_has_no_answer_to() {
+    for (name, serves, not) in [
+        ("lighttpd", "1k-churn", "plaintext"),
+        ("servedir", "1m", "json"),
+        ("hyper", "plaintext-x16", "plaintext-varied"),
+        ("axum", "plaintext", "1k"),
+    ] {
+        let server = lab::server::find(name).expect("it is in the table");
+        let find = |name| scenario::find(name).expect("it is in the table");
+        assert!(server.serves(find(serves)) && !server.serves(find(not)), "{name}");
     }
 }

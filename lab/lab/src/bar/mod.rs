@@ -1,0 +1,169 @@
+//! The bar: the figures that the project holds itself to. What is measured, what it must be, and what came of it.
+
+pub mod cases;
+pub mod run;
+pub mod table;
+
+use crate::alone::{Finding, Subject};
+use crate::compare::{Entry, Outcome};
+use crate::statistics::Estimate;
+
+/// What is held against the figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Measure {
+    /// CPU time per response of one server over that of another.
+    Cpu {
+        /// Above the line.
+        over: &'static str,
+        /// Below the line.
+        under: &'static str,
+    },
+    /// System calls per response of one server, less those of another.
+    Syscalls {
+        /// The server.
+        of: &'static str,
+        /// What is taken away.
+        less: &'static str,
+    },
+    /// A figure of a trial of one server by itself.
+    Alone {
+        /// The trial; its scenario is the case's.
+        subject: Subject,
+        /// The name of the figure among those it finds.
+        figure: &'static str,
+        /// What it is, in a few words.
+        about: &'static str,
+    },
+}
+
+/// On which side of the figure the measured one must lie.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Figure {
+    /// At most.
+    AtMost(f64),
+    /// At least.
+    AtLeast(f64),
+    /// Shown beside the others; nothing is held against it.
+    Shown,
+}
+
+/// One row of the bar.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Case {
+    /// As typed after `--only`.
+    pub name: &'static str,
+    /// The scenario.
+    pub scenario: &'static str,
+    /// What is measured.
+    pub measure: Measure,
+    /// What it must be.
+    pub figure: Figure,
+}
+
+/// What came of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// Measured and on the right side.
+    Met(Estimate),
+    /// Measured and on the wrong side.
+    Missed(Estimate),
+    /// Measured, and held against nothing.
+    Shown(Estimate),
+    /// Not measured, for this reason.
+    NotMeasured(String),
+}
+
+impl Figure {
+    /// Whether a measured figure is on the right side.
+    pub fn is_met_by(self, measured: f64) -> bool {
+        match self {
+            Self::AtMost(figure) => measured <= figure,
+            Self::AtLeast(figure) => measured >= figure,
+            Self::Shown => true,
+        }
+    }
+
+    /// Whether an interval lies on one side.
+    pub fn is_clear_of(self, interval: Option<(f64, f64)>) -> bool {
+        interval.is_none_or(|(low, high)| self.is_met_by(low) == self.is_met_by(high))
+    }
+
+    /// As the table shows it.
+    pub fn text(self) -> String {
+        match self {
+            Self::AtMost(figure) => format!("≤ {figure}"),
+            Self::AtLeast(figure) => format!("≥ {figure}"),
+            Self::Shown => "-".to_owned(),
+        }
+    }
+}
+
+impl Measure {
+    /// What is measured, in a few words.
+    pub fn text(self) -> String {
+        match self {
+            Self::Cpu { over, under } => format!("{over} ÷ {under}"),
+            Self::Syscalls { of, less } => format!("syscalls a response: {of} - {less}"),
+            Self::Alone { subject, about, .. } => format!("{about}: {}", subject.of),
+        }
+    }
+}
+
+impl Verdict {
+    /// In a word; where the interval reaches over the figure, it says so.
+    pub fn text(&self, figure: Figure) -> String {
+        let sure = |estimate: &Estimate| figure.is_clear_of(estimate.interval);
+        match self {
+            Self::Met(estimate) if sure(estimate) => "met".to_owned(),
+            Self::Met(_) => "met, within noise".to_owned(),
+            Self::Missed(estimate) if sure(estimate) => "MISSED".to_owned(),
+            Self::Missed(_) => "MISSED, within noise".to_owned(),
+            Self::Shown(_) => "for information".to_owned(),
+            Self::NotMeasured(reason) => format!("NOT MEASURED: {reason}"),
+        }
+    }
+
+    /// The figure, if there is one.
+    pub fn estimate(&self) -> Option<Estimate> {
+        match self {
+            Self::Met(estimate) | Self::Missed(estimate) | Self::Shown(estimate) => Some(*estimate),
+            Self::NotMeasured(_) => None,
+        }
+    }
+}
+
+/// Judges a row by what was measured.
+pub fn judge(case: &Case, outcomes: &[Outcome], findings: &[Finding], seed: u64) -> Verdict {
+    match measured(case, outcomes, findings, seed) {
+        Ok(estimate) if case.figure == Figure::Shown => Verdict::Shown(estimate),
+        Ok(estimate) if case.figure.is_met_by(estimate.median) => Verdict::Met(estimate),
+        Ok(estimate) => Verdict::Missed(estimate),
+        Err(reason) => Verdict::NotMeasured(reason),
+    }
+}
+
+fn measured(case: &Case, outcomes: &[Outcome], findings: &[Finding], seed: u64) -> Result<Estimate, String> {
+    let outcome = || {
+        let found = outcomes.iter().find(|outcome| outcome.plan.scenario.name == case.scenario);
+        found.ok_or_else(|| "not run".to_owned())
+    };
+    match case.measure {
+        Measure::Cpu { over, under } => {
+            let outcome = outcome()?;
+            let (over, under) = (entry(outcome, over)?, entry(outcome, under)?);
+            outcome.ratio(over, under).ok_or_else(|| "no round in which both blocks count".to_owned())
+        }
+        Measure::Syscalls { of, less } => {
+            let outcome = outcome()?;
+            outcome.syscalls_more(entry(outcome, of)?, entry(outcome, less)?)
+        }
+        Measure::Alone { subject, figure, .. } => {
+            let finding = findings.iter().find(|finding| finding.subject == subject);
+            finding.ok_or_else(|| "not run".to_owned())?.estimate(figure, seed)
+        }
+    }
+}
+
+fn entry<'a>(outcome: &'a Outcome, name: &str) -> Result<&'a Entry, String> {
+    outcome.entry(name).ok_or_else(|| format!("{name} was not run"))
+}

@@ -1,0 +1,142 @@
+//! The bar: every row is run or says why not, and is judged by its own figure.
+
+use lab::alone::{Finding, Subject, Trial};
+use lab::bar::cases::{CASES, PEERS, select};
+use lab::bar::run::{Agenda, Settings};
+use lab::bar::table;
+use lab::bar::{Case, Figure, Measure, Verdict, judge};
+use lab::block::Block;
+use lab::compare::Outcome;
+
+use crate::pairing::{block, outcome};
+
+const CPU: Measure = Measure::Cpu { over: "shearwater-epoll", under: "null-epoll" };
+const SYSCALLS: Measure = Measure::Syscalls { of: "shearwater-epoll", less: "null-epoll" };
+const SUBJECT: Subject = Subject { trial: Trial::Quiet, of: "shearwater-epoll", scenario: "1k" };
+const SETTINGS: Settings = Settings { blocks: 16, seconds: 1, seed: 1, wait_percent_max: None };
+
+fn case(scenario: &'static str, measure: Measure, figure: Figure) -> Case {
+    Case { name: "planted", scenario, measure, figure }
+}
+
+fn verdict(case: &Case, outcomes: &[Outcome], findings: &[Finding]) -> Verdict {
+    judge(case, outcomes, findings, 1)
+}
+
+#[test]
+fn a_ratio_is_met_or_missed_or_not_measured() {
+    let outcomes = [outcome(vec![block(4.0); 3], vec![block(5.0); 3])];
+    let at = |scenario, figure| verdict(&case(scenario, CPU, figure), &outcomes, &[]);
+    assert!(matches!(at("plaintext", Figure::AtMost(1.25)), Verdict::Met(_)));
+    assert!(matches!(at("plaintext", Figure::AtMost(1.24)), Verdict::Missed(_)));
+    assert!(matches!(at("plaintext", Figure::AtLeast(1.26)), Verdict::Missed(_)));
+    assert!(matches!(at("plaintext", Figure::Shown), Verdict::Shown(_)));
+    assert!(matches!(at("1k", Figure::AtMost(2.0)), Verdict::NotMeasured(_)));
+}
+
+#[test]
+fn a_row_whose_blocks_do_not_count_is_not_measured() {
+    let outcomes = [outcome(vec![block(4.0); 3], vec![Block::failed("planted".to_owned()); 3])];
+    let row = case("plaintext", CPU, Figure::AtMost(9.0));
+    assert!(matches!(verdict(&row, &outcomes, &[]), Verdict::NotMeasured(_)));
+    let row: &'static Case = &CASES[0];
+    let text = table::render(&[row], &outcomes, &[], 1);
+    assert!(
+        text.contains("NOT MEASURED")
+            && text.contains("not counted: plaintext shearwater-epoll: 3 of 3: planted")
+    );
+}
+
+#[test]
+fn an_interval_over_the_figure_is_said() {
+    let outcomes = [outcome(vec![block(4.0); 4], vec![block(4.0), block(4.4), block(4.4), block(5.0)])];
+    let text = |figure: Figure| verdict(&case("plaintext", CPU, figure), &outcomes, &[]).text(figure);
+    assert_eq!(text(Figure::AtMost(1.15)), "met, within noise");
+    assert_eq!(text(Figure::AtMost(1.05)), "MISSED, within noise");
+    assert_eq!(text(Figure::AtMost(1.5)), "met");
+    assert_eq!(text(Figure::AtLeast(1.5)), "MISSED");
+}
+
+#[test]
+fn syscalls_are_compared_round_by_round() {
+    let mut outcome = outcome(vec![block(4.0); 3], vec![block(5.0); 3]);
+    let row = case("plaintext", SYSCALLS, Figure::AtMost(0.05));
+    let judged = |outcome: &Outcome| verdict(&row, std::slice::from_ref(outcome), &[]);
+    assert!(matches!(judged(&outcome), Verdict::NotMeasured(_)));
+    let failed = || Err("planted".to_owned());
+    outcome.entries[0].syscalls = vec![Ok(2.0), failed(), Ok(2.2), Ok(2.4)];
+    outcome.entries[2].syscalls = vec![Ok(2.04), Ok(9.0), Ok(2.23), Ok(2.42)];
+    let Verdict::Met(estimate) = judged(&outcome) else { panic!("{:?}", judged(&outcome)) };
+    assert_eq!(estimate.values, 3);
+    assert!((estimate.median - 0.03).abs() < 1e-9, "{estimate:?}");
+    outcome.entries[0].syscalls = vec![failed(); 4];
+    assert_eq!(judged(&outcome), Verdict::NotMeasured("planted".to_owned()));
+}
+
+#[test]
+fn a_trial_is_judged_by_its_own_figure() {
+    let measure = Measure::Alone { subject: SUBJECT, figure: "cpu_percent", about: "CPU" };
+    let row = case("1k", measure, Figure::AtMost(0.05));
+    let judged = |rounds| verdict(&row, &[], &[Finding { subject: SUBJECT, rounds }]);
+    let round = |cpu_percent| Ok(vec![("wake_ups_per_s", 9.0), ("cpu_percent", cpu_percent)]);
+    assert!(matches!(judged(vec![round(0.05)]), Verdict::Met(_)));
+    assert!(matches!(judged(vec![round(0.05), round(0.07), round(0.06)]), Verdict::Missed(_)));
+    assert_eq!(judged(vec![Err("planted".to_owned())]), Verdict::NotMeasured("planted".to_owned()));
+    assert!(matches!(judged(vec![Ok(vec![("rss_mib", 1.0)])]), Verdict::NotMeasured(_)));
+    let other = Finding { subject: Subject { of: "nginx", ..SUBJECT }, rounds: vec![round(0.0)] };
+    assert!(matches!(verdict(&row, &[], &[other]), Verdict::NotMeasured(_)));
+}
+
+#[test]
+fn every_row_is_run_with_servers_that_serve_it() {
+    let cases = select(None, true).expect("all rows");
+    assert_eq!(cases.len(), CASES.len() + PEERS.len());
+    let agenda = Agenda::of(&cases, SETTINGS).expect("the rows name what exists");
+    for plan in &agenda.plans {
+        let name = plan.scenario.name;
+        assert!(plan.servers.iter().all(|server| server.serves(plan.scenario)), "{name}");
+        assert_eq!(plan.syscall_rounds > 0, name == "plaintext", "{name}");
+    }
+    for case in cases {
+        let names = match case.measure {
+            Measure::Cpu { over, under } => [over, under],
+            Measure::Syscalls { of, less } => [of, less],
+            Measure::Alone { subject, .. } => {
+                assert!(agenda.subjects.contains(&subject) && lab::server::find(subject.of).is_ok());
+                assert_eq!(subject.scenario, case.scenario, "{}", case.name);
+                continue;
+            }
+        };
+        let plan = agenda.plans.iter().find(|plan| plan.scenario.name == case.scenario).expect("it is run");
+        let runs = |name: &str| plan.servers.iter().any(|server| server.name == name);
+        assert!(names.into_iter().all(runs), "{}", case.name);
+    }
+    let names: std::collections::BTreeSet<&str> = CASES.iter().chain(PEERS).map(|case| case.name).collect();
+    assert_eq!(names.len(), CASES.len() + PEERS.len());
+}
+
+#[test]
+fn only_what_is_asked_is_run() {
+    let cases = select(Some("churn-uring,fresh-rss-epoll"), false).expect("both exist");
+    let agenda = Agenda::of(&cases, SETTINGS).expect("the rows name what exists");
+    let servers: Vec<&str> = agenda.plans[0].servers.iter().map(|server| server.name).collect();
+    assert_eq!((agenda.plans.len(), servers), (1, vec!["null-uring", "shearwater-uring"]));
+    assert_eq!(agenda.subjects.len(), 1);
+    assert!(select(Some("nothing"), false).is_err());
+    assert!(select(Some(""), false).is_err());
+    assert_eq!(select(None, false).expect("all that have a figure").len(), CASES.len());
+}
+
+#[test]
+fn the_default_run_fits_into_25_minutes() {
+    let agenda = Agenda::of(&select(None, false).expect("all rows"), SETTINGS).expect("they exist");
+    let minutes = agenda.estimated_s() / 60.0;
+    assert!((5.0..=25.0).contains(&minutes), "{minutes}");
+}
+
+#[test]
+fn the_table_shows_the_control() {
+    let outcomes = [outcome(vec![block(4.0); 3], vec![block(5.0); 3])];
+    let text = table::render(&[], &outcomes, &[], 1);
+    assert!(text.contains("null-epoll (again) ÷ null-epoll  plaintext  1.000 [1.000 1.000]"), "{text}");
+}
