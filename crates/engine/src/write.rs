@@ -57,6 +57,9 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// What holds between two turns of a connection: no block unless needed, an end that was seen is acted on.
     fn settle(&mut self, token: Token) {
         let conn = self.service.table.get(token);
+        if conn.is_settled() {
+            return;
+        }
         match conn.phase {
             Phase::Head | Phase::Body => {}
             Phase::First | Phase::Idle => self.service.blocks.release_spent(&mut conn.block),
