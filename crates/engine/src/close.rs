@@ -53,7 +53,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         conn.phase = Phase::Closing;
         service.blocks.release(&mut conn.block);
-        service.wheel.clear(service.table.as_mut_slice(), token.slot());
+        service.wheel.clear(service.table.conns_mut(), token.slot());
         self.driver.close(token, kind);
     }
 }

@@ -64,6 +64,12 @@ pub(crate) struct Conn {
 
 const _: () = assert!(size_of::<Conn>() <= 32);
 
+impl Default for Conn {
+    fn default() -> Self {
+        Self::free()
+    }
+}
+
 impl Conn {
     pub(crate) const fn free() -> Self {
         Self {
@@ -104,6 +110,12 @@ impl Conn {
     /// Whether new input may be looked at now; else it has to wait its turn.
     pub(crate) fn is_live(&self) -> bool {
         self.is_serving() && !self.has(Flag::Sending) && !self.has(Flag::Queued)
+    }
+
+    /// Whether it owns nothing and there is nothing that it waits to be told: most connections, most of the time.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.block == NONE && self.flags & (Flag::Paused as u8 | Flag::ReadClosed as u8) == 0
     }
 
     /// Whether it is between requests.

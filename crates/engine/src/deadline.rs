@@ -54,7 +54,7 @@ impl<A> Service<A> {
     }
 
     pub(crate) fn set_deadline(&mut self, token: Token, deadline: Tick) {
-        self.wheel.set(self.table.as_mut_slice(), token.slot(), deadline);
+        self.wheel.set(self.table.conns_mut(), token.slot(), deadline);
     }
 }
 
@@ -64,7 +64,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         let now_ms = self.driver.now_ms();
         for _ in 0..EXPIRIES_PER_TURN_MAX {
             let service = &mut self.service;
-            let Some(slot) = service.wheel.expire(service.table.as_mut_slice(), now_ms) else { break };
+            let Some(slot) = service.wheel.expire(service.table.conns_mut(), now_ms) else { break };
             let token = service.table.token(slot);
             self.expired(token);
         }

@@ -1,13 +1,13 @@
 //! The table of connections: the driver's dense slots are its indices.
 
-use shearwater_io::Token;
+use shearwater_io::{SlotArray, Token};
 
 use crate::conn::{Conn, Phase};
 
 /// All connections of a worker.
 #[derive(Default)]
 pub(crate) struct Table {
-    conns: Vec<Conn>,
+    conns: SlotArray<Conn>,
     open: usize,
 }
 
@@ -15,9 +15,7 @@ impl Table {
     /// Takes the slot of a connection that was accepted.
     pub(crate) fn open(&mut self, token: Token) -> &mut Conn {
         let slot = token.slot();
-        if slot >= self.conns.len() {
-            self.conns.resize_with(slot + 1, Conn::free);
-        }
+        self.conns.grow_to(slot);
         let conn = &mut self.conns[slot];
         debug_assert_eq!(conn.phase, Phase::Free, "clause K1: the slot is used again before Closed");
         conn.open(token.generation());
@@ -45,7 +43,8 @@ impl Table {
         &mut self.conns[token.slot()]
     }
 
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [Conn] {
+    /// The connections by slot, for the wheel, whose nodes lie in them.
+    pub(crate) fn conns_mut(&mut self) -> &mut SlotArray<Conn> {
         &mut self.conns
     }
 

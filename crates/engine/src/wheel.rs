@@ -4,17 +4,21 @@
 //! deadline later only writes it down; when the old bucket comes due the node moves on. So a busy connection costs
 //! one store per request and no list work.
 
+use shearwater_io::SlotArray;
+
 use crate::conn::{Conn, NONE};
 use crate::timer::{Node, Tick, UNLINKED};
 
 /// Length of a tick.
 pub(crate) const TICK_MS: u64 = 256;
 const BUCKETS: usize = 256;
+/// Words of the set of occupied buckets.
+const WORDS: usize = BUCKETS / 64;
 
 /// The wheel itself: the first connection of each bucket.
 pub(crate) struct Wheel {
     heads: [u32; BUCKETS],
-    occupied: [u64; BUCKETS / 64],
+    occupied: [u64; WORDS],
     /// All ticks up to this one have been looked at.
     turned_to: Tick,
     linked: usize,
@@ -22,12 +26,7 @@ pub(crate) struct Wheel {
 
 impl Wheel {
     pub(crate) fn new(now_ms: u64) -> Self {
-        Self {
-            heads: [NONE; BUCKETS],
-            occupied: [0; BUCKETS / 64],
-            turned_to: tick_before(now_ms),
-            linked: 0,
-        }
+        Self { heads: [NONE; BUCKETS], occupied: [0; WORDS], turned_to: tick_before(now_ms), linked: 0 }
     }
 
     /// Connections that have a timer.
@@ -36,7 +35,7 @@ impl Wheel {
     }
 
     /// Sets `slot`'s deadline. Fires at the first tick that is not before it.
-    pub(crate) fn set(&mut self, conns: &mut [Conn], slot: usize, deadline: Tick) {
+    pub(crate) fn set(&mut self, conns: &mut SlotArray<Conn>, slot: usize, deadline: Tick) {
         let conn = &mut conns[slot];
         conn.timer.deadline = deadline;
         if conn.bucket == UNLINKED {
@@ -48,14 +47,14 @@ impl Wheel {
     }
 
     /// Forgets `slot`'s deadline.
-    pub(crate) fn clear(&mut self, conns: &mut [Conn], slot: usize) {
+    pub(crate) fn clear(&mut self, conns: &mut SlotArray<Conn>, slot: usize) {
         if conns[slot].bucket != UNLINKED {
             self.unlink(conns, slot);
         }
     }
 
     /// Moves on to `now_ms` by at most one due connection, and returns it; `None` when nothing more is due.
-    pub(crate) fn expire(&mut self, conns: &mut [Conn], now_ms: u64) -> Option<usize> {
+    pub(crate) fn expire(&mut self, conns: &mut SlotArray<Conn>, now_ms: u64) -> Option<usize> {
         let now = tick_before(now_ms);
         while self.turned_to < now {
             let bucket = (self.turned_to as usize + 1) % BUCKETS;
@@ -86,9 +85,18 @@ impl Wheel {
         if self.linked == 0 {
             return None;
         }
-        (1..=BUCKETS).find(|ahead| {
-            let bucket = (self.turned_to as usize + ahead) % BUCKETS;
-            self.occupied[bucket / 64] & (1 << (bucket % 64)) != 0
+        // Every turn asks: word by word, and at last the bits of the first word that lie before the start.
+        let start = (self.turned_to as usize + 1) % BUCKETS;
+        let before_start = (1 << (start % 64)) - 1;
+        (0..=WORDS).find_map(|nth| {
+            let word = (start / 64 + nth) % WORDS;
+            let bits = match nth {
+                0 => self.occupied[word] & !before_start,
+                WORDS => self.occupied[word] & before_start,
+                _ => self.occupied[word],
+            };
+            let bucket = word * 64 + bits.trailing_zeros() as usize;
+            (bits != 0).then(|| (bucket + BUCKETS - start) % BUCKETS + 1)
         })
     }
 
@@ -104,12 +112,12 @@ impl Wheel {
         ahead as u32 + 1
     }
 
-    fn link(&mut self, conns: &mut [Conn], slot: usize) {
+    fn link(&mut self, conns: &mut SlotArray<Conn>, slot: usize) {
         self.link_after(conns, slot, self.turned_to);
     }
 
     /// Links into the deadline's bucket; one that is further ahead than the wheel is long goes into the last.
-    fn link_after(&mut self, conns: &mut [Conn], slot: usize, after: Tick) {
+    fn link_after(&mut self, conns: &mut SlotArray<Conn>, slot: usize, after: Tick) {
         let furthest = after + BUCKETS as u32 - 1;
         let tick = conns[slot].timer.deadline.clamp(after + 1, furthest);
         let bucket = tick as usize % BUCKETS;
@@ -124,7 +132,7 @@ impl Wheel {
         self.linked += 1;
     }
 
-    fn unlink(&mut self, conns: &mut [Conn], slot: usize) {
+    fn unlink(&mut self, conns: &mut SlotArray<Conn>, slot: usize) {
         let Node { next, prev, .. } = conns[slot].timer;
         if next != NONE {
             conns[next as usize].timer.prev = prev;
@@ -164,7 +172,7 @@ pub(crate) fn coarse_tick_at(ms: u64) -> Tick {
 
 #[cfg(test)]
 mod tests {
-    use super::{Conn, TICK_MS, Wheel, coarse_tick_at, tick_at};
+    use super::{Conn, SlotArray, TICK_MS, Wheel, coarse_tick_at, tick_at};
 
     /// Timers in the test's hand.
     const CONNS: usize = 40;
@@ -172,14 +180,15 @@ mod tests {
     /// A wheel, and beside it the plain list of all deadlines.
     struct Model {
         wheel: Wheel,
-        conns: Vec<Conn>,
+        conns: SlotArray<Conn>,
         deadlines: [Option<u32>; CONNS],
         now_ms: u64,
     }
 
     impl Model {
         fn new(now_ms: u64) -> Self {
-            let conns = (0..CONNS).map(|_| Conn::free()).collect();
+            let mut conns = SlotArray::new();
+            conns.grow_to(CONNS - 1);
             Self { wheel: Wheel::new(now_ms), conns, deadlines: [None; CONNS], now_ms }
         }
 

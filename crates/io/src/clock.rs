@@ -12,7 +12,7 @@ const UNIX_SECONDS_AGE_MS: u64 = 50;
 pub(crate) struct Clock {
     start: Instant,
     pub(crate) now_ms: u64,
-    /// Lags by up to `UNIX_SECONDS_AGE_MS`.
+    /// Lags by up to `UNIX_SECONDS_AGE_MS` of `now_ms`, which stands still while the machine sleeps.
     pub(crate) unix_seconds: u64,
     /// When the time of day was looked at.
     looked_ms: u64,
@@ -26,10 +26,35 @@ impl Clock {
     /// Reads it.
     #[inline]
     pub(crate) fn read(&mut self) {
-        self.now_ms = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
-        if self.now_ms - self.looked_ms >= UNIX_SECONDS_AGE_MS {
-            self.looked_ms = self.now_ms;
-            self.unix_seconds = os::unix_seconds();
+        let now_ms = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.set(now_ms, os::unix_seconds);
+    }
+
+    #[inline]
+    fn set(&mut self, now_ms: u64, unix_seconds: impl FnOnce() -> u64) {
+        self.now_ms = now_ms;
+        if now_ms - self.looked_ms >= UNIX_SECONDS_AGE_MS {
+            self.looked_ms = now_ms;
+            self.unix_seconds = unix_seconds();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Clock, UNIX_SECONDS_AGE_MS};
+
+    #[test]
+    fn the_time_of_day_is_looked_at_when_it_is_old() {
+        let mut clock = Clock::new();
+        let first = clock.unix_seconds;
+        clock.set(UNIX_SECONDS_AGE_MS - 1, || 7);
+        assert_eq!((clock.now_ms, clock.unix_seconds), (UNIX_SECONDS_AGE_MS - 1, first));
+        clock.set(UNIX_SECONDS_AGE_MS, || 7);
+        assert_eq!(clock.unix_seconds, 7);
+        clock.set(2 * UNIX_SECONDS_AGE_MS - 1, || 8);
+        assert_eq!(clock.unix_seconds, 7);
+        clock.set(3 * UNIX_SECONDS_AGE_MS, || 8);
+        assert_eq!(clock.unix_seconds, 8);
     }
 }

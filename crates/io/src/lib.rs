@@ -9,12 +9,13 @@
 //! **T, turns**
 //! - **T1** [`Driver::wait`] blocks until there is an event, the timeout has passed, or a [`Waker`] was used. It
 //!   returns at once while the driver still has work of its own (a file being sent in pieces, input left unread). It
-//!   may return without an event (a signal, readiness that concerns nobody): the worker looks at its timers and waits
-//!   again.
+//!   may return without an event (a signal, readiness that concerns nobody, a moment to give memory back): the worker
+//!   looks at its timers and waits again.
 //! - **T2** [`Driver::next`] gives the turn's events until it gives `None`. Events caused by a verb (`Sent`, `Closed`)
 //!   may come in the same turn or a later one, never from inside the verb. A turn is finite: what one connection can
 //!   add to it is bounded by [`limits`].
 //! - **T3** [`Driver::now_ms`] and [`Driver::unix_seconds`] are those of the last return from `wait`: one reading a turn.
+//!   The time of day may lag by 50 ms.
 //! - **T4** [`Driver::has_more`] says after `wait` whether the kernel may have had more events than it took. The worker lets
 //!   no deadline pass then, for a bounded number of turns: its input may not have been fetched.
 //!
@@ -62,8 +63,8 @@
 //!   were received and not yet delivered; not while a send is in flight. `Closed` follows, the connection itself lives on.
 //!
 //! **K, tokens**
-//! - **K1** A [`Token`] is a slot and a generation. The slot is small and dense (workers index arrays with it), and is
-//!   used again only after `Closed`, with another generation.
+//! - **K1** A [`Token`] is a slot and a generation. The slot is small and dense (workers index arrays with it, a
+//!   [`SlotArray`] for example), and is used again only after `Closed`, with another generation.
 //! - **K2** A verb on a token that is closed (from `close` on) or was never given is ignored (`debug_assert`ed).
 //!
 //! **W, waking**
@@ -74,7 +75,7 @@
 //!
 //! | verb | poll (epoll, kqueue) | uring (io_uring) | sim |
 //! |---|---|---|---|
-//! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left | one `io_uring_enter`, with the turn's entries | none; moves the driven clock |
+//! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left | one `io_uring_enter`, with the turn's entries; none where work is left and there are no entries | none; moves the driven clock |
 //! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl`, for good | armed for good; one by one where room is scarce; surplus waits unannounced | takes one from the queue, or a seeded failure |
 //! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | armed until a credit of bytes is used up; provided buffers | seeded length |
 //! | `send` | `send` / `sendmsg` / `sendfile` (or `pread` and `send`) at once; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, parked as one poll entry | seeded length |
@@ -85,6 +86,7 @@
 //! | `detach` | deregistration | cancels and waits for the last completion; unread input goes along | unsupported |
 
 mod accepting;
+mod ahead;
 mod clock;
 mod conns;
 mod contract;
@@ -95,6 +97,7 @@ pub mod os;
 mod output;
 pub mod poll;
 pub mod sim;
+mod slot_array;
 mod socket;
 #[cfg(target_os = "linux")]
 pub mod uring;
@@ -107,3 +110,4 @@ pub use contract::{
     AcceptError, CloseKind, Detached, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker,
 };
 pub use output::{FileSlice, Item, Output, Piece, Shared};
+pub use slot_array::SlotArray;

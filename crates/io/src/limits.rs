@@ -18,10 +18,35 @@ pub const SEND_BYTES_PER_TURN_MAX: u64 = 640 * 1024;
 
 /// Bytes handed to the kernel in one turn by sends that go on from an earlier one, all connections together: so that
 /// many downloads don't keep a small request waiting.
-pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = 8 * 1024 * 1024;
+pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = 1024 * 1024;
+
+/// A piece of a file that is shorter is sent without a look whether it is in memory.
+pub const FETCH_LOOK_BYTES_MIN: u64 = 128 * 1024;
+
+/// Bytes of a file that are fetched at once from the disk, away from the worker, before they are sent.
+pub const FETCH_BYTES: u64 = 2 * 1024 * 1024;
+
+/// Fetches that may wait for a disk, of one driver; sends beyond wait for it themselves.
+pub const FETCHES_MAX: usize = 1024;
 
 /// Events taken from the kernel by one `wait`.
 pub const EVENTS_PER_WAIT_MAX: usize = 1024;
+
+/// Receive buffers of one completion driver, all connections together; what finds none waits in its socket.
+pub const RECV_BUFFERS_MAX: u16 = 256;
+
+/// Receive buffers that the kernel is offered at first: it uses all that it is offered in turn, so each gets touched. They double
+/// whenever they have run out. One enter of the ring fills 40 at most with small requests.
+pub const RECV_BUFFERS_FIRST: u16 = 64;
+
+/// Bytes of one receive buffer of a completion driver at most.
+pub const RECV_BUFFER_BYTES_MAX: usize = 16 * 1024;
+
+/// Milliseconds after which a completion driver that hears nothing gives back the memory of a busier moment.
+pub const QUIET_MS: u64 = 1000;
+
+/// Places for sends in flight that a driver keeps when nothing is in flight; those of a busier moment are freed.
+pub const SENDS_KEPT_MAX: usize = 256;
 
 /// Times one connection may be read in one turn before the others get theirs.
 pub const RECVS_PER_TURN_MAX: usize = 4;

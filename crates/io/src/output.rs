@@ -155,10 +155,10 @@ impl Output {
         self.len() == 0
     }
 
-    /// The bytes that it can hold without allocating: what keeping it costs.
+    /// The memory that keeping it costs, in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.capacity() + self.items.capacity() * size_of::<(usize, Item)>()
     }
 
     /// Empties it and lets go of its items; keeps the memory up to `keep_bytes`.

@@ -14,13 +14,15 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{Shutdown, getpeername, shutdown};
 
-use crate::{Event, Output, ReadEnd, SendError, Token};
-use push::{Stop, push};
+use crate::{Event, Output, ReadEnd, SendError, Token, Waker};
+use push::{Means, Stop, push};
+use queue::Completion;
 use sends::Sends;
 
 #[cfg(target_os = "linux")]
 pub(crate) use push::GATHER_MAX;
-pub(crate) use queue::{Completion, Queue};
+pub(crate) use queue::Queue;
+pub(crate) use sends::Sending;
 pub(crate) use slots::{Flags, NONE, Slot, Slots};
 
 /// How a push by hand has left the send.
@@ -32,6 +34,8 @@ pub(crate) enum Pushed {
     Full,
     /// It goes on in a later turn.
     Share,
+    /// It goes on when something was fetched from a disk.
+    Fetching,
 }
 
 /// The connections of one driver. `X` is what it keeps of each besides.
@@ -40,47 +44,63 @@ pub(crate) struct Conns<X> {
     pub(crate) slots: Slots<X>,
     pub(crate) sends: Sends,
     pub(crate) queue: Queue,
-    /// For files that the kernel won't send itself; empty until the first.
-    copy_buffer: Vec<u8>,
+    /// A send that has ended as it began, well, and is told next: most of those by hand. The others have a place in
+    /// `sends`.
+    just_sent: Option<(Token, Output)>,
+    means: Means,
 }
 
 impl<X: Default> Conns<X> {
-    pub(crate) fn new() -> Self {
+    /// `waker` wakes the driver.
+    pub(crate) fn new(waker: Waker) -> Self {
         Self {
             slots: Slots::new(),
             sends: Sends::default(),
             queue: Queue::default(),
-            copy_buffer: Vec::new(),
+            just_sent: None,
+            means: Means::new(waker),
         }
     }
 
-    /// Takes an output in (S1, S2); the index of the send.
-    pub(crate) fn take_in(&mut self, token: Token, output: Output) -> Option<u32> {
-        let Some(slot) = self.slots.open_mut(token) else {
-            debug_assert!(false, "send to {token:?}, which is not open");
-            return None;
-        };
-        assert!(self.sends.get(slot.send).is_none(), "a second send in flight on {token:?}");
-        slot.send = self.sends.insert(output);
-        Some(slot.send)
+    /// The open connection that a send is for (S2, K2).
+    #[cfg(target_os = "linux")]
+    pub(crate) fn sender(&mut self, token: Token) -> Option<&mut Slot<X>> {
+        sender(&mut self.slots, token, self.just_sent.as_ref())
     }
 
-    /// Begins a send by hand; its end is announced.
-    pub(crate) fn push_first(&mut self, token: Token) -> Pushed {
-        let (pushed, _) = self.push(token);
-        let Some(slot) = self.slots.open_mut(token) else { return pushed };
+    /// Whether there is work that needs no word from the kernel.
+    pub(crate) fn has_work(&self) -> bool {
+        self.just_sent.is_some() || !self.queue.is_empty()
+    }
+
+    /// Takes an output in and begins its send by hand (S1); its end is announced. Whether the socket is full.
+    pub(crate) fn send_by_hand(&mut self, token: Token, output: Output) -> bool {
+        let turn = self.queue.turn;
+        let Self { slots, sends, queue, just_sent, means } = self;
+        let Some(slot) = sender(slots, token, just_sent.as_ref()) else { return false };
+        let Some(fd) = slot.fd.as_ref() else { return false };
+        let mut sending = Sending::new(output);
+        let end = push(Some(token), fd, &mut sending, slot.turn_bytes_left(turn), means);
+        slot.add_turn_bytes(turn, sending.done);
+        if end.is_ok() && just_sent.is_none() && queue.tells_at_once() {
+            *just_sent = Some((token, sending.output));
+            return false;
+        }
+        slot.send = sends.insert(sending);
+        let Some(sending) = sends.get_mut(slot.send) else { return false };
+        let pushed = pushed(end, slot, sending);
         match pushed {
-            Pushed::Ended(send) => self.queue.complete(token, send, &mut slot.flags),
-            Pushed::Share => self.queue.enqueue(token, &mut slot.flags),
-            Pushed::Full => {}
+            Pushed::Ended(send) => queue.complete(token, send, &mut slot.flags),
+            Pushed::Share => queue.enqueue(token, &mut slot.flags),
+            Pushed::Full | Pushed::Fetching => {}
         }
-        pushed
+        pushed == Pushed::Full
     }
 
     /// Goes on with a send by hand, where there is something to go on with and the turn leaves room for it. Its end is
     /// not announced, but the caller's to give.
     pub(crate) fn push_more(&mut self, token: Token) -> Option<Pushed> {
-        let slot = self.slots.open(token).filter(|slot| slot.flags.has(Flags::WRITABLE))?;
+        let slot = self.slots.open(token).filter(|slot| slot.flags.can_send())?;
         if slot.turn_bytes_left(self.queue.turn) == 0 || self.queue.send_bytes_left == 0 {
             return None;
         }
@@ -101,28 +121,23 @@ impl<X: Default> Conns<X> {
             return (Pushed::Full, 0);
         }
         let before = sending.done;
-        let end = push(fd, sending, slot.turn_bytes_left(turn), &mut self.copy_buffer);
+        let looks_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
+        let end = push(looks_for, fd, sending, slot.turn_bytes_left(turn), &mut self.means);
+        slot.flags.clear(Flags::FETCHED);
         let sent = sending.done - before;
-        let pushed = match end {
-            Ok(()) => {
-                sending.result = Some(Ok(()));
-                Pushed::Ended(slot.send)
-            }
-            Err(Stop::Full) => Pushed::Full,
-            Err(Stop::Share) => {
-                slot.flags.set(Flags::WRITABLE);
-                Pushed::Share
-            }
-            Err(Stop::Failed(error)) => {
-                if matches!(error, SendError::Broken(_)) {
-                    slot.flags.set(Flags::BROKEN);
-                }
-                sending.result = Some(Err(error));
-                Pushed::Ended(slot.send)
-            }
-        };
         slot.add_turn_bytes(turn, sent);
-        (pushed, sent)
+        (pushed(end, slot, sending), sent)
+    }
+
+    /// Sends whose file was fetched meanwhile go on in the turn that begins.
+    pub(crate) fn note_fetched(&mut self) {
+        while let Some(token) = self.means.ahead.next_fetched() {
+            if let Some(slot) = self.slots.open_mut(token).filter(|slot| slot.flags.has(Flags::FETCHING)) {
+                slot.flags.clear(Flags::FETCHING);
+                slot.flags.set(Flags::WRITABLE.and(Flags::FETCHED));
+                self.queue.enqueue(token, &mut slot.flags);
+            }
+        }
     }
 
     /// Notes whether receiving is paused (R3).
@@ -136,6 +151,11 @@ impl<X: Default> Conns<X> {
 
     /// Bytes of the send in flight that the kernel has taken (S6).
     pub(crate) fn progress(&self, token: Token) -> u64 {
+        if let Some((just, output)) = &self.just_sent
+            && *just == token
+        {
+            return output.len();
+        }
         let sending = self.slots.open(token).and_then(|slot| self.sends.get(slot.send));
         sending.map_or(0, |sending| sending.done)
     }
@@ -146,7 +166,10 @@ impl<X: Default> Conns<X> {
             debug_assert!(false, "shutdown_write of {token:?}, which is not open");
             return;
         };
-        debug_assert!(self.sends.get(slot.send).is_none(), "shutdown_write of {token:?} while it sends");
+        debug_assert!(
+            !is_sending(slot, token, self.just_sent.as_ref()),
+            "shutdown_write of {token:?} while it sends"
+        );
         if let Some(fd) = &slot.fd {
             // It fails only on a broken connection, which is reported by the receiving side.
             let _ = shutdown(fd, Shutdown::Write);
@@ -172,7 +195,7 @@ impl<X: Default> Conns<X> {
             debug_assert!(false, "detach of {token:?}, which is not open");
             return Err(io::ErrorKind::NotConnected.into());
         };
-        assert!(self.sends.get(slot.send).is_none(), "detach of {token:?} while it sends");
+        assert!(!is_sending(slot, token, self.just_sent.as_ref()), "detach of {token:?} while it sends");
         slot.fd.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
@@ -195,32 +218,81 @@ impl<X: Default> Conns<X> {
 
     /// What goes before anything else: what verbs have brought about, then the waker.
     pub(crate) fn next_told(&mut self) -> Option<Event> {
+        if let Some((token, output)) = self.just_sent.take() {
+            self.queue.giving(true);
+            return Some(Event::Sent { token, output, result: Ok(()) });
+        }
         if let Some(completion) = self.queue.pop() {
             return Some(self.give(completion));
         }
         std::mem::take(&mut self.queue.woken).then_some(Event::Woken)
     }
 
+    /// The event of a send that has ended. From here on the connection has none.
+    pub(crate) fn give_sent(&mut self, token: Token, send: u32) -> Event {
+        self.queue.giving(true);
+        if let Some(slot) = self.slots.held_mut(token) {
+            slot.send = NONE;
+            // `WRITABLE` was noted between the end of the send and this moment: there is nothing left to go on with.
+            slot.flags
+                .clear(Flags::SENT_DEFERRED.and(Flags::WRITABLE).and(Flags::FETCHING).and(Flags::FETCHED));
+        }
+        let (output, result) = self.sends.remove(send);
+        Event::Sent { token, output, result }
+    }
+
     /// Turns a completion into its event. From here on the connection has no send, or the slot no connection.
-    pub(crate) fn give(&mut self, completion: Completion) -> Event {
+    fn give(&mut self, completion: Completion) -> Event {
         match completion {
-            Completion::Sent { token, send } => {
-                self.queue.giving(true);
-                if let Some(slot) = self.slots.held_mut(token) {
-                    slot.send = NONE;
-                    slot.flags.clear(Flags::SENT_DEFERRED);
-                    // Noted between the end of the send and this moment: there is nothing left to go on with.
-                    slot.flags.clear(Flags::WRITABLE);
-                }
-                let (output, result) = self.sends.remove(send);
-                Event::Sent { token, output, result }
-            }
+            Completion::Sent { token, send } => self.give_sent(token, send),
             Completion::Closed { token } => {
                 self.slots.release(token);
                 Event::Closed { token }
             }
         }
     }
+}
+
+/// See [`Conns::sender`].
+fn sender<'a, X: Default>(
+    slots: &'a mut Slots<X>,
+    token: Token,
+    just_sent: Option<&(Token, Output)>,
+) -> Option<&'a mut Slot<X>> {
+    let Some(slot) = slots.open_mut(token) else {
+        debug_assert!(false, "send to {token:?}, which is not open");
+        return None;
+    };
+    assert!(!is_sending(slot, token, just_sent), "a second send in flight on {token:?}");
+    Some(slot)
+}
+
+/// Whether a connection's `Sent` is still to be told.
+fn is_sending<X>(slot: &Slot<X>, token: Token, just_sent: Option<&(Token, Output)>) -> bool {
+    slot.send != NONE || just_sent.is_some_and(|(just, _)| *just == token)
+}
+
+/// Notes in slot and send how a push by hand has ended.
+fn pushed<X>(end: Result<(), Stop>, slot: &mut Slot<X>, sending: &mut Sending) -> Pushed {
+    match end {
+        Ok(()) => sending.result = Some(Ok(())),
+        Err(Stop::Full) => return Pushed::Full,
+        Err(Stop::Fetching) => {
+            slot.flags.set(Flags::FETCHING);
+            return Pushed::Fetching;
+        }
+        Err(Stop::Share) => {
+            slot.flags.set(Flags::WRITABLE);
+            return Pushed::Share;
+        }
+        Err(Stop::Failed(error)) => {
+            if matches!(error, SendError::Broken(_)) {
+                slot.flags.set(Flags::BROKEN);
+            }
+            sending.result = Some(Err(error));
+        }
+    }
+    Pushed::Ended(slot.send)
 }
 
 /// The last word on a connection's receiving side. A send that met the reset first has used up the kernel's error:

@@ -8,7 +8,8 @@ use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::sends::Sending;
-use crate::{FileSlice, Output, Piece, SendError, socket};
+use crate::ahead::Ahead;
+use crate::{FileSlice, Output, Piece, SendError, Token, Waker, socket};
 
 /// Pieces of memory handed to the kernel by one call.
 pub(crate) const GATHER_MAX: usize = 32;
@@ -23,32 +24,52 @@ pub(crate) enum Stop {
     Full,
     /// The turn's share of bytes is used up.
     Share,
+    /// What comes next is being fetched from a disk: [`Ahead`] says when to go on.
+    Fetching,
     /// It can't go on.
     Failed(SendError),
 }
 
-/// Hands the kernel as much of a send as it takes, at most `share` bytes. `Ok` where that was all of it.
+/// What a driver keeps for files that are sent.
+#[derive(Debug)]
+pub(crate) struct Means {
+    pub(crate) ahead: Ahead,
+    /// For files that the kernel won't send itself; empty until the first.
+    copy_buffer: Vec<u8>,
+}
+
+impl Means {
+    /// `waker` wakes the driver.
+    pub(crate) fn new(waker: Waker) -> Self {
+        Self { ahead: Ahead::new(waker), copy_buffer: Vec::new() }
+    }
+}
+
+/// Hands the kernel as much of a connection's send as it takes, at most `share` bytes. `Ok` where that was all of it. What isn't in
+/// memory is fetched for `looks_for`; without one it is sent all the same.
 pub(crate) fn push(
+    looks_for: Option<Token>,
     socket: impl AsFd,
     sending: &mut Sending,
     share: u64,
-    copy_buffer: &mut Vec<u8>,
+    means: &mut Means,
 ) -> Result<(), Stop> {
     let until = sending.done + share;
     while sending.done < sending.output.len() {
         let left = until.saturating_sub(sending.done);
-        sending.done += push_once(socket.as_fd(), &sending.output, sending.done, left, copy_buffer)?;
+        sending.done += push_once(looks_for, socket.as_fd(), &sending.output, sending.done, left, means)?;
     }
     Ok(())
 }
 
 /// One call to the kernel with what stands at `offset`, at most `left` bytes of it. Gives the number of bytes taken.
 fn push_once(
+    looks_for: Option<Token>,
     socket: BorrowedFd<'_>,
     output: &Output,
     offset: u64,
     left: u64,
-    copy_buffer: &mut Vec<u8>,
+    means: &mut Means,
 ) -> Result<u64, Stop> {
     if left == 0 {
         return Err(Stop::Share);
@@ -60,8 +81,12 @@ fn push_once(
     match output.piece_at(offset) {
         Some(Piece::File(mut slice)) => {
             let more = slice.len < output.len() - offset;
-            slice.len = slice.len.min(left);
-            send_slice(socket, &slice, more, copy_buffer)
+            let len = slice.len.min(left);
+            if looks_for.is_some_and(|token| means.ahead.fetches(token, &slice, len)) {
+                return Err(Stop::Fetching);
+            }
+            slice.len = len;
+            send_slice(socket, &slice, more, &mut means.copy_buffer)
         }
         _ => send_gathered(socket, output, offset, left),
     }

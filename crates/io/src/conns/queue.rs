@@ -51,6 +51,11 @@ impl Queue {
         }
     }
 
+    /// Whether the end of a send that begins now may be told in this turn: see [`Queue::complete`].
+    pub(crate) fn tells_at_once(&self) -> bool {
+        !self.after_sent
+    }
+
     /// Announces the end of a send. One that was begun in answer to a `Sent` waits for the next turn: otherwise a
     /// worker with much to send and a fast peer would never come to the end of this one.
     pub(crate) fn complete(&mut self, token: Token, send: u32, flags: &mut Flags) {
@@ -90,9 +95,13 @@ impl Queue {
     /// Makes what was for the next turn this turn's. [`Queue::fix_turn`] follows.
     pub(crate) fn begin_turn(&mut self) {
         self.turn = self.turn.wrapping_add(1);
-        self.completions.append(&mut self.deferred);
-        self.passed_over.append(&mut self.ready);
-        std::mem::swap(&mut self.passed_over, &mut self.ready);
+        if !self.deferred.is_empty() {
+            self.completions.append(&mut self.deferred);
+        }
+        if !self.passed_over.is_empty() {
+            self.passed_over.append(&mut self.ready);
+            std::mem::swap(&mut self.passed_over, &mut self.ready);
+        }
         self.after_sent = false;
         self.has_more = false;
         self.send_bytes_left = SEND_BYTES_PER_TURN_ALL_MAX;
@@ -124,8 +133,7 @@ impl Queue {
         self.this_turn -= 1;
         if let Some(slot) = slots.open_mut(token) {
             slot.flags.clear(Flags::QUEUED);
-            if self.send_bytes_left == 0 && slot.flags.has(Flags::WRITABLE) && slot.turn_bytes(self.turn) == 0
-            {
+            if self.send_bytes_left == 0 && slot.flags.can_send() && slot.turn_bytes(self.turn) == 0 {
                 slot.flags.set(Flags::QUEUED);
                 self.passed_over.push_back(token);
             } else if slot.flags.wants_service() {

@@ -1,5 +1,6 @@
 //! The sends in flight: outputs, how far they have got, and how they ended.
 
+use crate::limits::SENDS_KEPT_MAX;
 use crate::{Output, SendError};
 
 /// One send in flight: from `send` until its `Sent` is taken.
@@ -12,7 +13,14 @@ pub(crate) struct Sending {
     pub(crate) result: Option<Result<(), SendError>>,
 }
 
-/// A slab of sends. Its length is that of the busiest moment, at most one per connection.
+impl Sending {
+    /// A send of which nothing has been taken yet.
+    pub(crate) fn new(output: Output) -> Self {
+        Self { output, done: 0, result: None }
+    }
+}
+
+/// A slab of sends. Its length is that of the busiest moment since nothing was in flight, at most one per connection.
 #[derive(Debug, Default)]
 pub(crate) struct Sends {
     sends: Vec<Sending>,
@@ -20,9 +28,8 @@ pub(crate) struct Sends {
 }
 
 impl Sends {
-    /// Takes an output in.
-    pub(crate) fn insert(&mut self, output: Output) -> u32 {
-        let sending = Sending { output, done: 0, result: None };
+    /// Takes a send in.
+    pub(crate) fn insert(&mut self, sending: Sending) -> u32 {
         if let Some(index) = self.free.pop() {
             self.sends[index as usize] = sending;
             return index;
@@ -47,6 +54,30 @@ impl Sends {
         let sending = &mut self.sends[index as usize];
         self.free.push(index);
         let result = sending.result.take().unwrap_or(Err(SendError::Cancelled));
-        (std::mem::take(&mut sending.output), result)
+        let output = std::mem::take(&mut sending.output);
+        if self.free.len() == self.sends.len() && self.sends.len() > SENDS_KEPT_MAX {
+            *self = Self::default();
+        }
+        (output, result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Output, SENDS_KEPT_MAX, Sending, Sends};
+
+    #[test]
+    fn the_places_of_a_busier_moment_are_freed_when_it_is_over() {
+        let mut sends = Sends::default();
+        for count in [SENDS_KEPT_MAX, 3 * SENDS_KEPT_MAX] {
+            let indices: Vec<_> = (0..count).map(|_| sends.insert(Sending::new(Output::new()))).collect();
+            assert_eq!(sends.sends.len(), count);
+            for index in indices {
+                assert!(sends.get(index).is_some());
+                assert!(sends.remove(index).1.is_err(), "it was never decided");
+            }
+            assert_eq!(sends.sends.len(), if count > SENDS_KEPT_MAX { 0 } else { count });
+        }
+        assert_eq!((sends.sends.capacity(), sends.free.capacity()), (0, 0));
     }
 }

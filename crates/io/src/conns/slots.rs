@@ -2,8 +2,8 @@
 
 use std::os::fd::OwnedFd;
 
-use crate::Token;
 use crate::limits::SEND_BYTES_PER_TURN_MAX;
+use crate::{SlotArray, Token};
 
 /// No index.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -29,9 +29,19 @@ impl Flags {
     pub(crate) const SENT_DEFERRED: Self = Self(1 << 6);
     /// A send found the connection broken.
     pub(crate) const BROKEN: Self = Self(1 << 7);
+    /// The send in flight waits for a file to be fetched.
+    pub(crate) const FETCHING: Self = Self(1 << 13);
+    /// A file was fetched for it, and no look is taken whether that was in vain.
+    pub(crate) const FETCHED: Self = Self(1 << 14);
     /// The worker has closed it; the kernel still holds entries that name it.
     pub(crate) const CLOSING: Self = Self(1 << 8);
 
+    /// These flags together with others.
+    pub(crate) const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Whether any of these flags is set.
     pub(crate) fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
     }
@@ -49,9 +59,14 @@ impl Flags {
         self.has(Self::READABLE) && self.0 & (Self::PAUSED.0 | Self::READ_CLOSED.0) == 0
     }
 
+    /// Whether the send in flight can go on now.
+    pub(crate) fn can_send(self) -> bool {
+        self.has(Self::WRITABLE) && !self.has(Self::FETCHING)
+    }
+
     /// Whether it must be served in this turn or the next.
     pub(crate) fn wants_service(self) -> bool {
-        self.has(Self::WRITABLE) || self.wants_recv()
+        self.can_send() || self.wants_recv()
     }
 }
 
@@ -87,8 +102,8 @@ pub(crate) struct Slot<X> {
     pub(crate) extra: X,
 }
 
-impl<X: Default> Slot<X> {
-    fn empty() -> Self {
+impl<X: Default> Default for Slot<X> {
+    fn default() -> Self {
         Self {
             fd: None,
             generation: 0,
@@ -99,7 +114,9 @@ impl<X: Default> Slot<X> {
             extra: X::default(),
         }
     }
+}
 
+impl<X> Slot<X> {
     fn is(&self, generation: u32) -> bool {
         self.generation == generation && self.fd.is_some()
     }
@@ -125,14 +142,17 @@ impl<X: Default> Slot<X> {
 /// The table of slots. Grows on demand and never shrinks; the slot freed last is used first.
 #[derive(Debug)]
 pub(crate) struct Slots<X> {
-    slots: Vec<Slot<X>>,
+    slots: SlotArray<Slot<X>>,
+    /// The slot freed last; its `send` is the one freed before.
     free: u32,
+    /// Slots from this one on were never used.
+    fresh: u32,
     used: usize,
 }
 
 impl<X: Default> Slots<X> {
     pub(crate) fn new() -> Self {
-        Self { slots: Vec::new(), free: NONE, used: 0 }
+        Self { slots: SlotArray::new(), free: NONE, fresh: 0, used: 0 }
     }
 
     /// Slots that are not free.
@@ -144,19 +164,21 @@ impl<X: Default> Slots<X> {
     pub(crate) fn next_token(&self) -> Token {
         match self.slots.get(self.free as usize) {
             Some(slot) => Token::new(self.free, slot.generation),
-            None => Token::new(u32::try_from(self.slots.len()).unwrap_or(NONE), 0),
+            None => Token::new(self.fresh, 0),
         }
     }
 
     /// Puts a connection into a slot. The caller bounds [`Slots::used`] below [`NONE`].
     pub(crate) fn insert(&mut self, fd: OwnedFd) -> Token {
         let token = self.next_token();
-        if let Some(slot) = self.slots.get_mut(token.slot()) {
-            self.free = slot.send;
-            *slot = Slot { fd: Some(fd), generation: token.generation(), ..Slot::empty() };
-        } else {
-            self.slots.push(Slot { fd: Some(fd), ..Slot::empty() });
+        if self.free == NONE {
+            self.slots.grow_to(token.slot());
+            self.fresh += 1;
         }
+        let slot = &mut self.slots[token.slot()];
+        // Of a slot that was never used this is `NONE` too.
+        self.free = slot.send;
+        *slot = Slot { fd: Some(fd), generation: token.generation(), ..Slot::default() };
         self.used += 1;
         token
     }
@@ -234,7 +256,7 @@ mod tests {
 
     #[test]
     fn turn_bytes_are_counted_by_the_turn() {
-        let mut slot = Slot::<()>::empty();
+        let mut slot = Slot::<()>::default();
         slot.add_turn_bytes(1, 1000);
         slot.add_turn_bytes(1, 24);
         assert_eq!(slot.turn_bytes_left(1), SEND_BYTES_PER_TURN_MAX - 1024);

@@ -76,9 +76,9 @@ impl Poll {
         Ok(Self {
             poll,
             events: mio::Events::with_capacity(limits::EVENTS_PER_WAIT_MAX),
+            conns: Conns::new(waker.clone()),
             waker,
             listeners,
-            conns: Conns::new(),
             clock: Clock::new(),
             buffer: vec![0; options.recv_buffer_bytes].into_boxed_slice(),
             lent: 0,

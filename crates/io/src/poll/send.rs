@@ -5,9 +5,7 @@ use crate::{Output, Token};
 
 impl Poll {
     pub(super) fn start_send(&mut self, token: Token, output: Output) {
-        if self.conns.take_in(token, output).is_some() {
-            // A full socket says by itself when to go on.
-            self.conns.push_first(token);
-        }
+        // A full socket says by itself when to go on.
+        self.conns.send_by_hand(token, output);
     }
 }

@@ -7,7 +7,7 @@ use mio::event::Event as Readiness;
 
 use super::Poll;
 use super::wake::{GENERATION_MASK, Source, source};
-use crate::conns::{Completion, Conns, Flags, NONE, Pushed, Slot};
+use crate::conns::{Conns, Flags, NONE, Pushed, Slot};
 use crate::limits::EVENTS_PER_WAIT_MAX;
 use crate::{Event, Token};
 
@@ -15,7 +15,7 @@ impl Poll {
     /// One `epoll_wait`, and what it says noted in the slots.
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.lent = 0;
-        let busy = !self.conns.queue.is_empty() || self.listeners.are_ready();
+        let busy = self.conns.has_work() || self.listeners.are_ready();
         let timeout = if busy { Some(Duration::ZERO) } else { timeout };
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
@@ -44,7 +44,8 @@ impl Poll {
             }
         }
         queue.has_more = taken == EVENTS_PER_WAIT_MAX;
-        queue.fix_turn();
+        self.conns.note_fetched();
+        self.conns.queue.fix_turn();
         Ok(())
     }
 
@@ -67,8 +68,9 @@ impl Poll {
     }
 
     fn serve(&mut self, token: Token) -> Option<Event> {
-        if let Some(Pushed::Ended(send)) = self.conns.push_more(token) {
-            return Some(self.conns.give(Completion::Sent { token, send }));
+        let goes_on = self.conns.slots.open(token)?.flags.has(Flags::WRITABLE);
+        if goes_on && let Some(Pushed::Ended(send)) = self.conns.push_more(token) {
+            return Some(self.conns.give_sent(token, send));
         }
         self.receive(token)
     }

@@ -170,6 +170,9 @@ impl Uring {
         if self.listeners.paused || self.listeners.stop != Stop::No {
             return;
         }
+        if self.listeners.list.iter().all(|listener| listener.armed != Armed::Not) {
+            return;
+        }
         let room = self.listeners.room(self.conns.slots.used());
         let mut singly = self.listeners.list.iter().filter(|listener| listener.armed == Armed::One).count();
         for index in 0..self.listeners.list.len() {
@@ -259,10 +262,10 @@ impl Uring {
 
     /// The next new connection, at most [`ACCEPTS_PER_TURN_MAX`] in a turn.
     pub(super) fn next_accept(&mut self) -> Option<Event> {
-        let stopping = self.listeners.is_stopping();
         if !self.listeners.are_due() || self.listeners.taken == ACCEPTS_PER_TURN_MAX {
             return None;
         }
+        let stopping = self.listeners.is_stopping();
         let full = self.conns.slots.used() >= self.listeners.connections_max;
         if full && (stopping || !self.listeners.unannounced.is_empty()) {
             return Some(self.accept_failed(AcceptError::ProcessDescriptors));

@@ -2,33 +2,32 @@
 
 #![expect(unsafe_code, reason = "memory that the kernel writes to while nobody borrows it")]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::Submitter;
 use io_uring::types::BufRingEntry;
 
+use super::pages::Pages;
+use crate::limits::RECV_BUFFERS_FIRST;
+
 /// The number of the only group.
 pub(super) const GROUP: u16 = 0;
-/// A ring of buffers begins at a page.
-const PAGE_BYTES: usize = 4096;
-
-/// Buffers that the kernel is offered at first. It uses them in turn, so all that it is offered get touched: more only
-/// once they have run out.
-const OFFERED_FIRST: u16 = 32;
 
 /// The buffers of one ring. Memory is touched as it is used.
 #[derive(Debug)]
 pub(super) struct Buffers {
-    ring: *mut BufRingEntry,
-    memory: *mut u8,
+    ring: ManuallyDrop<Pages>,
+    memory: ManuallyDrop<Pages>,
     count: u16,
     bytes: usize,
     tail: u16,
-    /// Buffers from this one on have not been offered yet.
-    offered: u16,
-    /// The kernel may still write: the memory is given up rather than freed.
+    /// Buffers that the kernel is not offered; the one put aside last is the first to be used again.
+    spare: Vec<u16>,
+    /// How many of those that come back next are put aside.
+    surplus: u16,
+    /// The kernel may still write: the memory is given up rather than unmapped.
     given_up: bool,
 }
 
@@ -36,39 +35,45 @@ impl Buffers {
     /// Registers `count` buffers (a power of two) of `bytes` each.
     pub(super) fn new(submitter: &Submitter<'_>, count: u16, bytes: usize) -> io::Result<Self> {
         let too_large = || io::Error::new(io::ErrorKind::InvalidInput, "receive buffers of this size");
-        if !count.is_power_of_two() || bytes == 0 || u32::try_from(bytes).is_err() {
+        if !count.is_power_of_two() || u32::try_from(bytes).is_err() {
             return Err(too_large());
         }
-        let layouts = Self::layouts(count, bytes).ok_or_else(too_large)?;
-        let ring = allocate(layouts[0]).cast();
-        let memory = allocate(layouts[1]);
-        let mut buffers = Self { ring, memory, count, bytes, tail: 0, offered: 0, given_up: false };
+        let ring = Pages::new(usize::from(count) * size_of::<BufRingEntry>())?;
+        let memory = Pages::new(usize::from(count).checked_mul(bytes).ok_or_else(too_large)?)?;
         // SAFETY: the ring's memory begins at a page, is as large as said, and outlives the ring of entries or stays
         // for good (`give_up`).
-        unsafe { submitter.register_buf_ring_with_flags(ring as u64, count, GROUP, 0) }?;
-        buffers.offer(OFFERED_FIRST);
+        unsafe { submitter.register_buf_ring_with_flags(ring.start().as_ptr() as u64, count, GROUP, 0) }?;
+        let (ring, memory) = (ManuallyDrop::new(ring), ManuallyDrop::new(memory));
+        let spare = (0..count).rev().collect();
+        let mut buffers = Self { ring, memory, count, bytes, tail: 0, spare, surplus: 0, given_up: false };
+        buffers.offer_spare(RECV_BUFFERS_FIRST);
         Ok(buffers)
     }
 
     /// Offers twice as many from now on: they have run out.
     pub(super) fn offer_more(&mut self) {
-        self.offer(self.offered);
+        self.surplus = 0;
+        self.offer_spare(self.in_use());
     }
 
-    fn offer(&mut self, more: u16) {
-        let first = self.offered;
-        self.offered = self.count.min(first.saturating_add(more));
-        for id in first..self.offered {
-            self.give_back(id);
+    /// Gives the memory back while the kernel has nothing to tell and nobody borrows, and offers as few as at first
+    /// again, as soon as the others have come back.
+    pub(super) fn trim(&mut self) {
+        self.memory.release();
+        self.surplus = self.in_use().saturating_sub(RECV_BUFFERS_FIRST);
+    }
+
+    /// Buffers that the kernel is offered or has given out.
+    fn in_use(&self) -> u16 {
+        // There are `count` at most.
+        self.count - self.spare.len() as u16
+    }
+
+    fn offer_spare(&mut self, more: u16) {
+        for _ in 0..more {
+            let Some(id) = self.spare.pop() else { return };
+            self.offer(id);
         }
-    }
-
-    /// Of the ring, and of the memory.
-    fn layouts(count: u16, bytes: usize) -> Option<[Layout; 2]> {
-        let ring = usize::from(count) * size_of::<BufRingEntry>();
-        let memory = usize::from(count).checked_mul(bytes)?;
-        let of = |size| Layout::from_size_align(size, PAGE_BYTES).ok();
-        Some([of(ring)?, of(memory)?])
     }
 
     pub(super) fn count(&self) -> usize {
@@ -82,10 +87,19 @@ impl Buffers {
 
     /// Lets the kernel fill a buffer again.
     pub(super) fn give_back(&mut self, id: u16) {
+        if self.surplus == 0 {
+            return self.offer(id);
+        }
+        self.surplus -= 1;
+        self.spare.push(id);
+    }
+
+    fn offer(&mut self, id: u16) {
         let address = self.start(id) as u64;
         let index = usize::from(self.tail & (self.count - 1));
+        let ring = self.ring.start().as_ptr().cast::<BufRingEntry>();
         // SAFETY: the index is less than the number of entries.
-        let entry = unsafe { self.ring.add(index) };
+        let entry = unsafe { ring.add(index) };
         // SAFETY: the entry lies within the ring, and the kernel reads it only once the tail has passed it.
         let entry = unsafe { &mut *entry };
         entry.set_addr(address);
@@ -93,7 +107,7 @@ impl Buffers {
         entry.set_bid(id);
         self.tail = self.tail.wrapping_add(1);
         // SAFETY: this is the ring's first entry.
-        let tail = unsafe { BufRingEntry::tail(self.ring) };
+        let tail = unsafe { BufRingEntry::tail(ring) };
         // SAFETY: the tail is shared with the kernel, which only reads it; it is aligned and lives as long as the ring.
         let tail = unsafe { AtomicU16::from_ptr(tail.cast_mut()) };
         tail.store(self.tail, Ordering::Release);
@@ -110,7 +124,7 @@ impl Buffers {
     fn start(&self, id: u16) -> *mut u8 {
         assert!(id < self.count, "the kernel names a buffer of this ring");
         // SAFETY: the buffer lies within the memory.
-        unsafe { self.memory.add(usize::from(id) * self.bytes) }
+        unsafe { self.memory.start().as_ptr().add(usize::from(id) * self.bytes) }
     }
 
     /// Leaves the memory to a kernel that may still write to it.
@@ -121,21 +135,42 @@ impl Buffers {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        let Some([ring, memory]) = Self::layouts(self.count, self.bytes).filter(|_| !self.given_up) else {
+        if self.given_up {
             return;
-        };
-        // SAFETY: allocated with this layout; the kernel has ended every entry that could use it.
-        unsafe { dealloc(self.ring.cast(), ring) };
+        }
+        // SAFETY: dropped once, and the kernel has ended every entry that could use it.
+        unsafe { ManuallyDrop::drop(&mut self.ring) };
         // SAFETY: likewise.
-        unsafe { dealloc(self.memory, memory) };
+        unsafe { ManuallyDrop::drop(&mut self.memory) };
     }
 }
 
-fn allocate(layout: Layout) -> *mut u8 {
-    // SAFETY: no layout here is empty: there is at least one buffer of at least one byte.
-    let memory = unsafe { alloc_zeroed(layout) };
-    if memory.is_null() {
-        handle_alloc_error(layout);
+#[cfg(test)]
+mod tests {
+    use super::super::ring::Ring;
+    use super::*;
+    use crate::limits::RECV_BUFFERS_MAX;
+
+    #[test]
+    fn more_are_offered_when_they_run_out_and_fewer_after_a_quiet_moment() {
+        let Ok(ring) = Ring::new(8, 8, false) else {
+            println!("skipped: there is no io_uring here");
+            return;
+        };
+        let mut buffers = Buffers::new(&ring.submitter(), RECV_BUFFERS_MAX, 64).expect("there is memory");
+        let mut in_use = Vec::new();
+        for _ in 0..4 {
+            in_use.push(buffers.in_use());
+            buffers.offer_more();
+        }
+        assert_eq!(in_use, [RECV_BUFFERS_FIRST, 2 * RECV_BUFFERS_FIRST, RECV_BUFFERS_MAX, RECV_BUFFERS_MAX]);
+        buffers.trim();
+        // Each comes back as if the kernel had used it, beginning with those offered first.
+        (0..RECV_BUFFERS_MAX).for_each(|id| buffers.give_back(id));
+        assert_eq!((buffers.in_use(), buffers.surplus), (RECV_BUFFERS_FIRST, 0));
+        buffers.offer_more();
+        assert_eq!(buffers.in_use(), 2 * RECV_BUFFERS_FIRST, "and more again");
+        // Before the buffers: the kernel must have let go of them.
+        drop(ring);
     }
-    memory
 }

@@ -3,6 +3,7 @@
 
 use std::io;
 
+use super::recv::recv_ended;
 use super::ring::{Done, Kind};
 use super::{REAP_ENTERS_MAX, REAP_WAIT, Uring};
 use crate::conns::{Flags, NONE};
@@ -89,8 +90,8 @@ impl Uring {
             unread.extend_from_slice(self.buffers.get(id, len as usize));
         }
         self.give_buffer_back(&done);
-        if done.is_last() {
-            self.recv_ended(token);
+        if let Some(slot) = self.conns.slots.held_mut(token).filter(|_| done.is_last()) {
+            recv_ended(slot);
         }
         None
     }

@@ -11,7 +11,7 @@ use crate::conns::GATHER_MAX;
 use crate::{Output, Piece};
 
 /// Descriptions kept for the next send; those of a busier moment are freed.
-const GATHERS_KEPT_MAX: usize = 256;
+const GATHERS_KEPT_MAX: usize = 64;
 
 /// One output's pieces as the kernel wants them told.
 struct Gather {

@@ -8,6 +8,7 @@ mod accept;
 mod buffers;
 mod close;
 mod gather;
+mod pages;
 mod probe;
 mod recv;
 mod ring;
@@ -36,12 +37,9 @@ pub use probe::{Report, Unavailable, probe};
 /// The name of this driver.
 pub const NAME: &str = "uring";
 
-/// Receive buffers of one driver, and the size of each at most: what input takes at its busiest, all connections
-/// together.
-const RECV_BUFFERS: u16 = 256;
-const RECV_BUFFER_BYTES_MAX: usize = 16 * 1024;
 // What one armed receive may bring is what may follow a pause (R3).
-const _: () = assert!(RECV_BUFFER_BYTES_MAX * limits::RECVS_PER_TURN_MAX <= limits::RECV_AFTER_PAUSE_MAX);
+const _: () =
+    assert!(limits::RECV_BUFFER_BYTES_MAX * limits::RECVS_PER_TURN_MAX <= limits::RECV_AFTER_PAUSE_MAX);
 
 /// Times that the end of the driver, or of its part in a connection, enters the ring for completions still owed.
 const REAP_ENTERS_MAX: usize = 1000;
@@ -80,9 +78,11 @@ pub struct Uring {
     /// Connections to be armed for receiving again: one entry of each at most.
     rearm: VecDeque<Token>,
     /// Connections of which the kernel says that more can be sent; empty between turns.
-    writable: Vec<Token>,
+    writable: VecDeque<Token>,
     /// Whether an armed receive goes on until its credit of bytes is used up.
     multishot: bool,
+    /// When the kernel was heard last, while there may be memory to give back.
+    heard_ms: Option<u64>,
 }
 
 impl Uring {
@@ -98,23 +98,25 @@ impl Uring {
         }
         let report = probe().map_err(|why| io::Error::new(io::ErrorKind::Unsupported, why.to_string()))?;
         let ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array)?;
-        let bytes = options.recv_buffer_bytes.min(RECV_BUFFER_BYTES_MAX);
-        let buffers = Buffers::new(&ring.submitter(), RECV_BUFFERS, bytes)?;
+        let bytes = options.recv_buffer_bytes.min(limits::RECV_BUFFER_BYTES_MAX);
+        let buffers = Buffers::new(&ring.submitter(), limits::RECV_BUFFERS_MAX, bytes)?;
+        let wake = Wake::new()?;
         let mut uring = Self {
             ring,
             buffers,
             lent: None,
-            conns: Conns::new(),
+            conns: Conns::new(wake.waker()),
             gathers: Gathers::default(),
             listeners: Listeners::new(listeners, options.connections_max.min(ring::SLOTS_MAX))?,
-            wake: Wake::new()?,
+            wake,
             clock: Clock::new(),
             inbox: VecDeque::new(),
             inbox_left: 0,
             held: VecDeque::new(),
             rearm: VecDeque::new(),
-            writable: Vec::new(),
+            writable: VecDeque::new(),
             multishot: options.multishot && report.limited_multishot,
+            heard_ms: None,
         };
         uring.wake.arm(&mut uring.ring);
         Ok(uring)

@@ -6,10 +6,11 @@ use io_uring::squeue::Flags as EntryFlags;
 use io_uring::{opcode, squeue, types};
 use rustix::io::Errno;
 
-use super::Uring;
 use super::buffers::GROUP;
 use super::ring::{Done, Kind, Name, limited};
-use crate::conns::{Flags, read_closed};
+use super::turn::{pend, settle};
+use super::{InRing, Uring};
+use crate::conns::{Flags, Slot, read_closed};
 use crate::limits::RECVS_PER_TURN_MAX;
 use crate::{Event, Token};
 
@@ -29,11 +30,11 @@ pub(super) fn until_used_up(fd: types::Fd, credit: u32) -> squeue::Entry {
 
 impl Uring {
     pub(super) fn arm_recv(&mut self, token: Token) {
-        let Some(slot) = self.conns.slots.open(token) else { return };
-        if [Flags::ARMED, Flags::PAUSED, Flags::READ_CLOSED].iter().any(|flag| slot.flags.has(*flag)) {
+        let Some(slot) = self.conns.slots.open_mut(token) else { return };
+        if slot.flags.has(Flags::ARMED.and(Flags::PAUSED).and(Flags::READ_CLOSED)) {
             return;
         }
-        let Some(fd) = self.pend(token, Flags::ARMED) else { return };
+        let Some(fd) = pend(slot, Flags::ARMED) else { return };
         // The receive that reaches the credit may fill its buffer: all together fill as many as a turn may bring. That is
         // at most RECV_AFTER_PAUSE_MAX (see `RECV_BUFFER_BYTES_MAX`).
         let credit = (self.buffers.bytes() * (RECVS_PER_TURN_MAX - 1) + 1) as u32;
@@ -65,19 +66,25 @@ impl Uring {
     /// A completion of receiving.
     pub(super) fn received(&mut self, done: Done) -> Option<Event> {
         let token = done.token();
-        if self.has_had_its_share(token) {
+        let turn = self.conns.queue.turn;
+        let Some(slot) = self.conns.slots.held_mut(token) else {
+            self.give_buffer_back(&done);
+            return None;
+        };
+        let closing = slot.flags.has(Flags::CLOSING);
+        if !closing && slot.extra.has_had_its_share(turn) {
             self.held.push_back(done);
             return None;
         }
         let last = done.is_last();
         if last {
-            self.recv_ended(token);
+            recv_ended(slot);
         }
-        let Some(slot) = self.conns.slots.open_mut(token) else {
+        if closing {
             self.give_buffer_back(&done);
             self.finish_close(token);
             return None;
-        };
+        }
         match (done.result(), done.buffer()) {
             (Ok(len @ 1..), Some(id)) => {
                 slot.extra.recvs += 1;
@@ -106,28 +113,26 @@ impl Uring {
         }
     }
 
-    /// Whether the connection must wait for the next turn, to be read again.
-    fn has_had_its_share(&mut self, token: Token) -> bool {
-        let turn = self.conns.queue.turn;
-        let Some(slot) = self.conns.slots.open_mut(token) else { return false };
-        if slot.extra.turn != turn {
-            slot.extra.turn = turn;
-            slot.extra.recvs = 0;
-        }
-        usize::from(slot.extra.recvs) >= RECVS_PER_TURN_MAX
-    }
-
-    /// The entry that received has ended.
-    pub(super) fn recv_ended(&mut self, token: Token) {
-        self.settle(token, Flags::ARMED);
-        if let Some(slot) = self.conns.slots.held_mut(token) {
-            slot.flags.clear(Flags::CANCELLING);
-        }
-    }
-
     pub(super) fn give_buffer_back(&mut self, done: &Done) {
         if let Some(id) = done.buffer() {
             self.buffers.give_back(id);
         }
     }
+}
+
+impl InRing {
+    /// Whether the connection must wait for the next turn, to be read again.
+    fn has_had_its_share(&mut self, turn: u16) -> bool {
+        if self.turn != turn {
+            self.turn = turn;
+            self.recvs = 0;
+        }
+        usize::from(self.recvs) >= RECVS_PER_TURN_MAX
+    }
+}
+
+/// The entry that received has ended.
+pub(super) fn recv_ended(slot: &mut Slot<InRing>) {
+    settle(slot, Flags::ARMED);
+    slot.flags.clear(Flags::CANCELLING);
 }

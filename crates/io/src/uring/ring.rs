@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use crate::Token;
 
 /// Entries that go to the kernel by one call; more go by several.
-pub(super) const SUBMIT_ENTRIES: u32 = 512;
+pub(super) const SUBMIT_ENTRIES: u32 = 256;
 /// Completions that fit; the kernel keeps what does not.
 pub(super) const COMPLETION_ENTRIES: u32 = 4096;
 
@@ -40,7 +40,17 @@ pub(super) enum Kind {
     Cancel,
 }
 
-const KINDS: [Kind; 6] = [Kind::Accept, Kind::Recv, Kind::Send, Kind::Writable, Kind::Wake, Kind::Cancel];
+/// By number. As many as four bits can name: those beyond are given to nothing.
+const KINDS: [Kind; 16] = {
+    let mut kinds = [Kind::Cancel; 16];
+    let named = [Kind::Accept, Kind::Recv, Kind::Send, Kind::Writable, Kind::Wake, Kind::Cancel];
+    let mut number = 0;
+    while number < named.len() {
+        kinds[number] = named[number];
+        number += 1;
+    }
+    kinds
+};
 
 /// An entry's name (`user_data`): kind 4 bits, slot 28, generation 32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +63,7 @@ impl Name {
     }
 
     fn kind(self) -> Kind {
-        KINDS[(self.0 >> 60) as usize % KINDS.len()]
+        KINDS[(self.0 >> 60) as usize]
     }
 
     fn token(self) -> Token {
@@ -169,13 +179,9 @@ impl Ring {
 
     /// Hands over what is queued and waits: not at all, for so long, or without limit.
     pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        while !self.overflow.is_empty() {
-            let queued = self.ring.submission().len();
-            passing(self.ring.submit())?;
-            self.refill();
-            if self.ring.submission().len() == queued && !self.overflow.is_empty() {
-                break; // the kernel takes nothing until completions have been taken
-            }
+        self.make_room()?;
+        if timeout == Some(Duration::ZERO) && self.has_nothing_to_say() {
+            return Ok(());
         }
         let submitter = self.ring.submitter();
         passing(match timeout {
@@ -186,6 +192,24 @@ impl Ring {
                 submitter.submit_with_args(1, &SubmitArgs::new().timespec(&timespec))
             }
         })
+    }
+
+    /// Whether an enter that does not wait would do nothing.
+    fn has_nothing_to_say(&mut self) -> bool {
+        self.ring.submission().is_empty() && !self.has_more()
+    }
+
+    /// Hands over entries until those that found the queue full are in it.
+    fn make_room(&mut self) -> io::Result<()> {
+        while !self.overflow.is_empty() {
+            let queued = self.ring.submission().len();
+            passing(self.ring.submit())?;
+            self.refill();
+            if self.ring.submission().len() == queued && !self.overflow.is_empty() {
+                break; // the kernel takes nothing until completions have been taken
+            }
+        }
+        Ok(())
     }
 
     fn refill(&mut self) {

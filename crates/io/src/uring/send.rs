@@ -1,10 +1,12 @@
 //! Sending: from memory by one entry that never waits; files, and what a full socket has left, by hand.
 
 use io_uring::opcode;
+use io_uring::types::Fd;
 
 use super::Uring;
 use super::ring::{Done, Kind, Name};
-use crate::conns::{Completion, Flags, GATHER_MAX, NONE, Pushed};
+use super::turn::{pend, settle};
+use crate::conns::{Flags, GATHER_MAX, NONE, Sending};
 use crate::{Event, Item, Output, SendError, Token};
 use rustix::io::Errno;
 
@@ -30,44 +32,46 @@ fn fits_an_entry(output: &Output, share: u64) -> bool {
 
 impl Uring {
     pub(super) fn start_send(&mut self, token: Token, output: Output) {
-        let Some(send) = self.conns.take_in(token, output) else { return };
-        if !self.submit_send(token, send) && self.conns.push_first(token) == Pushed::Full {
-            self.await_writable(token);
+        let turn = self.conns.queue.turn;
+        let Some(slot) = self.conns.sender(token) else { return };
+        if !fits_an_entry(&output, slot.turn_bytes_left(turn)) {
+            if self.conns.send_by_hand(token, output) {
+                self.await_writable(token);
+            }
+            return;
         }
+        let Some(fd) = pend(slot, Flags::SENDING) else { return };
+        self.submit_send(token, fd, output);
     }
 
-    /// Sends by an entry, if it fits into one.
-    fn submit_send(&mut self, token: Token, send: u32) -> bool {
-        let Some(slot) = self.conns.slots.open(token) else { return false };
-        let share = slot.turn_bytes_left(self.conns.queue.turn);
-        let fits =
-            |send| self.conns.sends.get(send).is_some_and(|sending| fits_an_entry(&sending.output, share));
-        if !fits(send) {
-            return false;
-        }
-        let Some(fd) = self.pend(token, Flags::SENDING) else { return false };
-        let Some(sending) = self.conns.sends.get(send) else { return false };
+    /// Sends by one entry an output that fits into it.
+    fn submit_send(&mut self, token: Token, fd: Fd, output: Output) {
+        let Some(slot) = self.conns.slots.open_mut(token) else { return };
+        // What the entry points to is not the output itself, which may still move.
+        slot.send = self.conns.sends.insert(Sending::new(output));
+        let Some(sending) = self.conns.sends.get(slot.send) else { return };
         let output = &sending.output;
         let entry = if output.items().is_empty() {
             // Its length is at most that of a turn's share.
             let (start, len) = (output.bytes().as_ptr(), output.bytes().len() as u32);
             opcode::Send::new(fd, start, len).flags(FLAGS).build()
         } else {
-            opcode::SendMsg::new(fd, self.gathers.describe(send, output)).flags(FLAGS as u32).build()
+            opcode::SendMsg::new(fd, self.gathers.describe(slot.send, output)).flags(FLAGS as u32).build()
         };
         self.ring.push(entry, name(token));
-        true
     }
 
     /// The completion of a send.
     pub(super) fn sent(&mut self, done: &Done) -> Option<Event> {
         let token = done.token();
-        self.settle(token, Flags::SENDING);
         let turn = self.conns.queue.turn;
         let slot = self.conns.slots.held_mut(token)?;
+        settle(slot, Flags::SENDING);
         let (send, closing) = (slot.send, slot.flags.has(Flags::CLOSING));
-        self.gathers.let_go(send);
         let sending = self.conns.sends.get_mut(send)?;
+        if !sending.output.items().is_empty() {
+            self.gathers.let_go(send);
+        }
         match done.result() {
             Ok(count) => {
                 sending.done += u64::from(count);
@@ -89,17 +93,20 @@ impl Uring {
             self.await_writable(token);
             return None;
         }
-        let event = self.conns.give(Completion::Sent { token, send });
-        Some(self.told(event))
+        let event = self.conns.give_sent(token, send);
+        if closing {
+            self.finish_close(token);
+        }
+        Some(event)
     }
 
     /// Asks the kernel to say when the socket takes more.
     pub(super) fn await_writable(&mut self, token: Token) {
-        let sends = self.conns.slots.open(token);
-        if sends.is_none_or(|slot| slot.send == NONE || slot.flags.has(Flags::AWAITING)) {
+        let Some(slot) = self.conns.slots.open_mut(token) else { return };
+        if slot.send == NONE || slot.flags.has(Flags::AWAITING) {
             return;
         }
-        let Some(fd) = self.pend(token, Flags::AWAITING) else { return };
+        let Some(fd) = pend(slot, Flags::AWAITING) else { return };
         self.ring.push(opcode::PollAdd::new(fd, libc::POLLOUT as u32).build(), writable_name(token));
     }
 

@@ -1,19 +1,26 @@
 //! A turn: one enter, then the completions one by one, then what goes on by hand.
 
 use std::io;
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use super::Uring;
+use io_uring::types::Fd;
+
 use super::ring::{COMPLETION_ENTRIES, Done, Kind};
-use crate::conns::{Completion, Flags, NONE, Pushed};
+use super::{InRing, Uring};
+use crate::conns::{Flags, NONE, Pushed, Slot};
+use crate::limits::QUIET_MS;
 use crate::{Event, Token};
+
+/// Room that each queue keeps in quiet moments.
+const QUEUE_KEPT: usize = 64;
 
 impl Uring {
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.give_lent_back();
         self.rearm_recvs();
         self.arm_accepts();
-        let timeout = if self.is_busy() { Some(Duration::ZERO) } else { timeout };
+        let timeout = if self.is_busy() { Some(Duration::ZERO) } else { self.patience(timeout) };
         self.ring.enter(timeout)?;
         self.clock.read();
         self.conns.queue.begin_turn();
@@ -23,17 +30,45 @@ impl Uring {
         }
         self.take_completions();
         self.inbox_left = self.inbox.len();
-        for token in std::mem::take(&mut self.writable) {
+        while let Some(token) = self.writable.pop_front() {
             self.note_writable(token);
         }
+        self.conns.note_fetched();
         self.conns.queue.has_more = self.ring.has_more();
         self.conns.queue.fix_turn();
+        self.note_quiet();
         Ok(())
+    }
+
+    /// How long to wait at most: a driver that may have memory to give back waits for the moment to.
+    fn patience(&self, timeout: Option<Duration>) -> Option<Duration> {
+        let Some(heard_ms) = self.heard_ms else { return timeout };
+        let quiet_ms = (heard_ms + QUIET_MS + 1).saturating_sub(self.clock.now_ms);
+        let quiet = Duration::from_millis(quiet_ms);
+        Some(timeout.map_or(quiet, |timeout| timeout.min(quiet)))
+    }
+
+    /// Gives back what a busier moment has used once the kernel was not heard for a while.
+    fn note_quiet(&mut self) {
+        let now_ms = self.clock.now_ms;
+        if !self.inbox.is_empty() {
+            self.heard_ms = Some(now_ms);
+        } else if self.heard_ms.is_some_and(|heard_ms| heard_ms + QUIET_MS <= now_ms)
+            && !self.is_busy()
+            && !self.conns.queue.has_more
+        {
+            self.heard_ms = None;
+            self.buffers.trim();
+            self.inbox.shrink_to(QUEUE_KEPT);
+            self.held.shrink_to(QUEUE_KEPT);
+            self.rearm.shrink_to(QUEUE_KEPT);
+            self.writable.shrink_to(QUEUE_KEPT);
+        }
     }
 
     /// Whether there is work that needs no word from the kernel.
     fn is_busy(&self) -> bool {
-        !self.conns.queue.is_empty()
+        self.conns.has_work()
             || !self.inbox.is_empty()
             || !self.held.is_empty()
             || !self.rearm.is_empty()
@@ -45,7 +80,7 @@ impl Uring {
         while self.inbox.len() < COMPLETION_ENTRIES as usize {
             let Some(done) = self.ring.take() else { return };
             match done.kind() {
-                Kind::Writable => self.writable.push(done.token()),
+                Kind::Writable => self.writable.push_back(done.token()),
                 Kind::Wake => {
                     self.conns.queue.woken = true;
                     self.wake.arm(&mut self.ring);
@@ -56,14 +91,14 @@ impl Uring {
     }
 
     fn note_writable(&mut self, token: Token) {
-        self.settle(token, Flags::AWAITING);
-        if let Some(slot) = self.conns.slots.open_mut(token)
-            && slot.send != NONE
-        {
+        let Some(slot) = self.conns.slots.held_mut(token) else { return };
+        settle(slot, Flags::AWAITING);
+        if slot.flags.has(Flags::CLOSING) {
+            self.finish_close(token);
+        } else if slot.send != NONE {
             slot.flags.set(Flags::WRITABLE);
             self.conns.queue.enqueue(token, &mut slot.flags);
         }
-        self.finish_close(token);
     }
 
     pub(super) fn give_lent_back(&mut self) {
@@ -113,14 +148,14 @@ impl Uring {
     fn go_on_sending(&mut self, token: Token) -> Option<Event> {
         match self.conns.push_more(token)? {
             Pushed::Ended(send) => {
-                let event = self.conns.give(Completion::Sent { token, send });
+                let event = self.conns.give_sent(token, send);
                 Some(self.told(event))
             }
             Pushed::Full => {
                 self.await_writable(token);
                 None
             }
-            Pushed::Share => None,
+            Pushed::Share | Pushed::Fetching => None,
         }
     }
 
@@ -131,23 +166,19 @@ impl Uring {
         }
         event
     }
+}
 
-    /// Notes the last completion of an entry, of which `flag` told.
-    pub(super) fn settle(&mut self, token: Token, flag: Flags) {
-        if let Some(slot) = self.conns.slots.held_mut(token) {
-            debug_assert!(slot.flags.has(flag), "one last completion per entry");
-            slot.flags.clear(flag);
-            slot.extra.pending -= 1;
-        }
-    }
+/// Notes that an entry will be pushed, of which `flag` tells; the connection's descriptor as the kernel wants it.
+pub(super) fn pend(slot: &mut Slot<InRing>, flag: Flags) -> Option<Fd> {
+    let fd = slot.fd.as_ref()?.as_raw_fd();
+    slot.flags.set(flag);
+    slot.extra.pending += 1;
+    Some(Fd(fd))
+}
 
-    /// Notes that an entry will be pushed, of which `flag` tells; the connection's descriptor as the kernel wants it.
-    pub(super) fn pend(&mut self, token: Token, flag: Flags) -> Option<io_uring::types::Fd> {
-        use std::os::fd::AsRawFd;
-        let slot = self.conns.slots.open_mut(token)?;
-        let fd = slot.fd.as_ref()?.as_raw_fd();
-        slot.flags.set(flag);
-        slot.extra.pending += 1;
-        Some(io_uring::types::Fd(fd))
-    }
+/// Notes the last completion of an entry, of which `flag` told.
+pub(super) fn settle(slot: &mut Slot<InRing>, flag: Flags) {
+    debug_assert!(slot.flags.has(flag), "one last completion per entry");
+    slot.flags.clear(flag);
+    slot.extra.pending -= 1;
 }

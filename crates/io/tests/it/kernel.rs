@@ -10,9 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use shearwater_io::limits::{EVENTS_PER_WAIT_MAX, SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX};
+use shearwater_io::limits::{
+    EVENTS_PER_WAIT_MAX, FETCH_BYTES, SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX,
+};
 use shearwater_io::listen::{ListenOptions, bind};
-use shearwater_io::{AcceptError, Driver, Event, Output};
+use shearwater_io::{AcceptError, CloseKind, Driver, Event, Output};
 use socket2::SockRef;
 
 use crate::contract::harness::{Harness, Setup, is_missing};
@@ -132,6 +134,35 @@ fn a_file_that_sendfile_refuses_is_copied<K: Kernel>() {
     assert!(got == [b"head", &contents[..], b"tail"].concat());
     world.until("it comes back", |world| !world.is_sending(token));
     assert_eq!(world.page(token).sent, [SentAs::Whole]);
+}
+
+/// A file of which the system holds no page: what a disk has of it, and holes behind. One download is cut off on the way.
+#[cfg(target_os = "linux")]
+fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
+    const FILE: usize = 3 * FETCH_BYTES as usize + 12_345;
+    let written = pattern(FILE / 2, 4);
+    let file = file_of(&written);
+    file.set_len(FILE as u64).expect("a hole behind it");
+    file.sync_all().expect("on the disk");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("it can be evicted");
+    let mut world = World::<SocketHarness<K>>::new();
+    let downloads: Vec<_> = (0..3).map(|_| world.connect()).collect();
+    for (_, token) in &downloads {
+        let mut output = plain(b"head");
+        output.push(file_item(&file, 0, FILE as u64));
+        output.bytes_mut().extend_from_slice(b"tail");
+        world.send(*token, output);
+    }
+    let (cut_off, rest) = downloads.split_first().expect("three");
+    world.close(cut_off.1, CloseKind::Reset);
+    for (peer, token) in rest {
+        let got = world.peer_gets(*peer, FILE + 8);
+        assert!(got.starts_with(b"head") && got.ends_with(b"tail"));
+        let (begin, hole) = got[4..FILE + 4].split_at(written.len());
+        assert!(begin == written && hole.iter().all(|&byte| byte == 0));
+        world.until("it comes back", |world| !world.is_sending(*token));
+        assert_eq!(world.page(*token).sent, [SentAs::Whole]);
+    }
 }
 
 fn a_file_that_cannot_be_read_is_told<K: Kernel>() {
@@ -311,7 +342,7 @@ macro_rules! kernel_suite {
             descriptors_run_out, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
-        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied }
+        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent }
     };
 }
 

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 
+use shearwater_io::limits::QUIET_MS;
 use shearwater_io::listen::{ListenOptions, bind};
 use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::uring::{NAME, Unavailable, Uring, UringOptions, probe};
@@ -126,6 +127,36 @@ fn input_beyond_all_buffers_arrives() {
     });
     for (number, (_, token)) in peers.iter().enumerate() {
         assert!(world.page(*token).received == pattern(BYTES, number as u64));
+    }
+}
+
+/// A driver that hears nothing for a while lets go of what it received into; what comes later is whole.
+#[test]
+fn input_arrives_whole_after_a_quiet_moment() {
+    const CONNECTIONS: usize = 100;
+    const BYTES: usize = 20_000;
+    if is_missing::<UringHarness>() {
+        return;
+    }
+    let mut world = UringWorld::new();
+    let peers: Vec<_> = (0..CONNECTIONS).map(|_| world.connect()).collect();
+    for round in 1..=2 {
+        for (number, (peer, _)) in peers.iter().enumerate() {
+            let bytes = pattern(BYTES, (round * CONNECTIONS + number) as u64);
+            assert_eq!(world.harness.write(*peer, &bytes), BYTES, "the kernel's buffers take it");
+        }
+        world.until("all has arrived", |world| {
+            peers.iter().all(|(_, token)| world.page(*token).received.len() == round * BYTES)
+        });
+        for (number, (_, token)) in peers.iter().enumerate() {
+            let last = &world.page(*token).received[(round - 1) * BYTES..];
+            assert!(last == pattern(BYTES, (round * CONNECTIONS + number) as u64));
+        }
+        // What is left to do, then the quiet moment itself: it is long enough within the first of two.
+        for _ in 0..2 {
+            world.wait(QUIET_MS + 100);
+            assert!(world.step().is_none(), "nobody has anything to say");
+        }
     }
 }
 

@@ -37,6 +37,7 @@ macro_rules! contract_suite {
                 r5_a_half_closed_peer_gets_its_answer;
             sending: s1_an_output_comes_back_untouched, s1_an_empty_output_comes_back_as_sent,
                 s1_an_output_comes_back_from_a_broken_connection, s1_a_shared_block_is_let_go,
+                s1_sends_begun_together_come_back_each,
                 s2_a_second_send_is_refused, s3_partial_sends_go_on_byte_by_byte, s3_a_gathered_output_is_in_order,
                 s5_a_file_is_sent_in_shares, s5_a_short_file_is_told, s5_files_sent_one_after_the_other_share_the_turn,
                 s6_progress_never_goes_back;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use shearwater_io::limits::SEND_BYTES_PER_TURN_MAX;
-use shearwater_io::{Driver, Item, Output, Shared};
+use shearwater_io::{CloseKind, Driver, Item, Output, Shared};
 
 use super::harness::Harness;
 use super::world::{Ended, Note, SentAs, World, block_item, file_item, file_of, mixed, pattern, plain};
@@ -53,6 +53,31 @@ pub(crate) fn s1_an_output_comes_back_from_a_broken_connection<H: Harness>() {
     world.until("it comes back", |world| !world.is_sending(token));
     assert_eq!(world.page(token).sent, [SentAs::Broken]);
     world.until("receiving ends too", |world| world.page(token).ended == Some(Ended::Broken));
+}
+
+/// Sends that end as they begin, one after the other and none told yet; some are closed meanwhile (C2).
+pub(crate) fn s1_sends_begun_together_come_back_each<H: Harness>() {
+    let mut world = World::<H>::new();
+    let peers: Vec<_> = (0..6).map(|_| world.connect()).collect();
+    let file = file_of(&pattern(3000, 3));
+    let wanted = |number: usize| [vec![b'a'; number + 1], pattern(3000, 3)].concat();
+    for (number, (_, token)) in peers.iter().enumerate() {
+        let mut output = plain(&vec![b'a'; number + 1]);
+        output.push(file_item(&file, 0, 3000));
+        world.send(*token, output);
+        if number % 3 == 1 {
+            world.close(*token, CloseKind::Normal);
+        }
+    }
+    world.until("all come back", |world| peers.iter().all(|(_, token)| !world.is_sending(*token)));
+    for (number, (peer, token)) in peers.iter().enumerate() {
+        if number % 3 == 1 {
+            world.until("it is closed", |world| world.page(*token).closed);
+        } else {
+            assert_eq!(world.page(*token).sent, [SentAs::Whole]);
+            assert!(world.peer_gets(*peer, number + 1 + 3000) == wanted(number));
+        }
+    }
 }
 
 pub(crate) fn s1_a_shared_block_is_let_go<H: Harness>() {

@@ -1,0 +1,111 @@
+//! The thread that fetches.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use super::pages;
+use crate::limits::FETCHES_MAX;
+use crate::{Token, Waker};
+
+/// A stretch of a file to be fetched for a connection.
+#[derive(Debug)]
+pub(super) struct Fetch {
+    pub(super) token: Token,
+    pub(super) file: OwnedFd,
+    pub(super) offset: u64,
+    pub(super) len: u64,
+}
+
+/// The way to the thread and back. The thread ends after the fetch at hand when this is dropped.
+#[derive(Debug)]
+pub(super) struct Fetcher {
+    wanted: SyncSender<Fetch>,
+    fetched: Receiver<Token>,
+}
+
+impl Fetcher {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// Where the system gives no thread.
+    pub(super) fn start(waker: Waker) -> io::Result<Self> {
+        let (fetcher, wanted, fetched) = Self::new();
+        thread::Builder::new()
+            .name("shearwater-read".to_owned())
+            .spawn(move || fetch_all(&wanted, &fetched, &waker))?;
+        Ok(fetcher)
+    }
+
+    fn new() -> (Self, Receiver<Fetch>, SyncSender<Token>) {
+        let (wanted, receiver) = sync_channel(FETCHES_MAX);
+        // The worker takes them all in each turn, and never waits for this thread.
+        let (sender, fetched) = sync_channel(FETCHES_MAX);
+        (Self { wanted, fetched }, receiver, sender)
+    }
+
+    /// Hands it to the thread; not where too many wait.
+    pub(super) fn take(&self, fetch: Fetch) -> bool {
+        self.wanted.try_send(fetch).is_ok()
+    }
+
+    pub(super) fn next_fetched(&self) -> Option<Token> {
+        self.fetched.try_recv().ok()
+    }
+}
+
+/// One after the other, in order: a disk is quickest when it reads on.
+fn fetch_all(wanted: &Receiver<Fetch>, fetched: &SyncSender<Token>, waker: &Waker) {
+    pages::stand_back();
+    while let Ok(fetch) = wanted.recv() {
+        pages::fetch(&fetch.file, fetch.offset, fetch.len);
+        if fetched.send(fetch.token).is_err() {
+            return;
+        }
+        waker.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::{FETCHES_MAX, Fetch, Fetcher};
+    use crate::{Token, Waker};
+
+    fn fetch(slot: u32) -> Fetch {
+        let file = File::open("/dev/null").expect("it can be opened").into();
+        Fetch { token: Token::new(slot, 0), file, offset: 0, len: 1 }
+    }
+
+    #[test]
+    fn what_was_fetched_is_told_in_order_and_the_driver_woken() {
+        let (woken, wakes) = mpsc::sync_channel(3);
+        let fetcher =
+            Fetcher::start(Waker::new(move || woken.send(()).expect("the test waits"))).expect("a thread");
+        for slot in 0..3 {
+            assert!(fetcher.take(fetch(slot)));
+        }
+        for slot in 0..3 {
+            wakes.recv_timeout(Duration::from_secs(20)).expect("it wakes");
+            assert_eq!(fetcher.next_fetched(), Some(Token::new(slot, 0)));
+        }
+        drop(fetcher);
+        assert!(
+            wakes.recv_timeout(Duration::from_secs(20)).is_err(),
+            "the thread has ended, and its waker with it"
+        );
+    }
+
+    #[test]
+    fn a_bounded_number_waits() {
+        let (fetcher, wanted, _fetched) = Fetcher::new();
+        let taken = (0..).take_while(|_| fetcher.take(fetch(0))).count();
+        assert_eq!(taken, FETCHES_MAX);
+        drop(wanted.recv());
+        assert!(fetcher.take(fetch(0)));
+    }
+}
