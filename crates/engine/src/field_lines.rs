@@ -24,6 +24,15 @@ impl FieldLines {
         Ok(self)
     }
 
+    /// Whether one of them has this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let names = self
+            .bytes
+            .split(|&byte| byte == b'\n')
+            .filter_map(|line| line.split(|&byte| byte == b':').next());
+        names.into_iter().any(|given| given.eq_ignore_ascii_case(name.as_bytes()))
+    }
+
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -15,11 +15,11 @@ pub(crate) struct Lasting {
 }
 
 impl Lasting {
-    /// Keeps an answer until the turn ends, if its body is a file and there is room.
+    /// Keeps an answer until the turn ends, if its body is a file, nobody else holds it, and there is room.
     #[inline]
     pub(crate) fn keep(&mut self, answer: Rc<Prebuilt>) {
-        let is_last = || self.answers.last().is_some_and(|last| Rc::ptr_eq(last, &answer));
-        if matches!(answer.body(), Item::File(_)) && self.answers.len() < LASTING_ANSWERS_MAX && !is_last() {
+        let is_held = Rc::strong_count(&answer) > 1;
+        if matches!(answer.body(), Item::File(_)) && !is_held && self.answers.len() < LASTING_ANSWERS_MAX {
             self.answers.push(answer);
         }
     }
@@ -65,10 +65,12 @@ mod tests {
     fn a_bounded_number_of_files_lasts() {
         let mut lasting = Lasting::default();
         let one = file();
+        let found = Rc::downgrade(&one);
+        lasting.keep(one);
         for _ in 0..3 {
-            lasting.keep(Rc::clone(&one));
+            lasting.keep(found.upgrade().expect("it is kept"));
         }
-        assert_eq!(Rc::strong_count(&one), 2);
+        assert_eq!(lasting.answers.len(), 1);
         let weak: Vec<_> = (0..2 * LASTING_ANSWERS_MAX)
             .map(|_| {
                 let file = file();

@@ -15,7 +15,7 @@ pub const EXPIRIES_PER_TURN_MAX: usize = 16;
 pub const COPIED_BYTES_MAX: usize = 16 * 1024;
 
 /// Answers with files that stay open until the turn ends, for its other requests.
-pub const LASTING_ANSWERS_MAX: usize = 64;
+pub const LASTING_ANSWERS_MAX: usize = 16;
 
 /// Spare blocks (state of an unfinished request) that a worker keeps for the next.
 pub const SPARE_BLOCKS_MAX: usize = 64;

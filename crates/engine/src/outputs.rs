@@ -22,9 +22,12 @@ impl Outputs {
 
     /// Takes back an output that was sent.
     pub(crate) fn give(&mut self, mut output: Output) {
+        if self.spare.len() == SPARE_OUTPUTS_MAX {
+            return;
+        }
         output.clear(SPARE_OUTPUT_BYTES_MAX);
         let bytes = self.bytes + output.capacity();
-        if self.spare.len() < SPARE_OUTPUTS_MAX && bytes <= SPARE_OUTPUTS_BYTES_MAX {
+        if bytes <= SPARE_OUTPUTS_BYTES_MAX {
             self.bytes = bytes;
             self.spare.push(output);
         }

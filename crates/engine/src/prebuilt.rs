@@ -4,13 +4,15 @@ use shearwater_http1::encode;
 use shearwater_io::Item;
 
 use crate::field_lines::FieldLines;
-use crate::response::append_field;
+use crate::response::{CONTENT_TYPE, append_field};
 
 /// A body with all its fields encoded, for [`Response::prebuilt`](crate::Response::prebuilt). Each worker has its own.
 #[derive(Debug)]
 pub struct Prebuilt {
     /// The fields of the content, `Content-Length` and the empty line.
     fields: Box<[u8]>,
+    /// How much of `fields` is `Content-Type`.
+    type_len: usize,
     /// How much of `fields` stands before `Content-Length`.
     length_at: usize,
     body: Item,
@@ -20,15 +22,19 @@ impl Prebuilt {
     /// Encodes an answer: its `Content-Type`, further fields, and its body.
     ///
     /// # Errors
-    /// Where the media type can't be sent as a field, what is wrong with it.
+    /// Where the media type can't be sent as a field, or the further fields have one of their own: what is wrong.
     pub fn new(media_type: &str, lines: &FieldLines, body: Item) -> Result<Self, String> {
         let mut fields = Vec::new();
-        append_field(&mut fields, "Content-Type", media_type.as_bytes())?;
+        append_field(&mut fields, CONTENT_TYPE, media_type.as_bytes())?;
+        let type_len = fields.len();
+        if lines.has(CONTENT_TYPE) {
+            return Err(format!("the fields of an answer of type {media_type} have another type"));
+        }
         fields.extend_from_slice(lines.as_bytes());
         let length_at = fields.len();
         encode::content_length(&mut fields, body.len());
         encode::end_of_head(&mut fields);
-        Ok(Self { fields: fields.into_boxed_slice(), length_at, body })
+        Ok(Self { fields: fields.into_boxed_slice(), type_len, length_at, body })
     }
 
     /// The body.
@@ -37,13 +43,36 @@ impl Prebuilt {
         &self.body
     }
 
-    /// Appends what stands behind the server's own fields, the empty line included.
+    /// Appends what stands behind the server's own fields, the empty line included: with another `Content-Type` than its own and
+    /// further fields, if there are any.
     #[inline]
-    pub(crate) fn append_fields(&self, out: &mut Vec<u8>, has_length: bool) {
-        if has_length {
+    pub(crate) fn append_fields(&self, out: &mut Vec<u8>, others: Others<'_>, has_length: bool) {
+        if others.is_empty() && has_length {
             return out.extend_from_slice(&self.fields);
         }
-        out.extend_from_slice(&self.fields[..self.length_at]);
-        encode::end_of_head(out);
+        let (own_type, rest) = self.fields.split_at(self.type_len);
+        let (lines, length) = rest.split_at(self.length_at - self.type_len);
+        out.extend_from_slice(if others.content_type.is_empty() { own_type } else { others.content_type });
+        out.extend_from_slice(lines);
+        out.extend_from_slice(others.fields);
+        match has_length {
+            true => out.extend_from_slice(length),
+            false => encode::end_of_head(out),
+        }
+    }
+}
+
+/// What a handler has set beside an answer that was encoded before.
+#[derive(Clone, Copy)]
+pub(crate) struct Others<'a> {
+    /// The line of a `Content-Type`, or nothing.
+    pub(crate) content_type: &'a [u8],
+    pub(crate) fields: &'a [u8],
+}
+
+impl Others<'_> {
+    #[inline]
+    fn is_empty(self) -> bool {
+        self.content_type.is_empty() && self.fields.is_empty()
     }
 }

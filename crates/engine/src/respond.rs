@@ -7,6 +7,7 @@ use crate::lasting::Lasting;
 use crate::limits::COPIED_BYTES_MAX;
 use crate::panics;
 use crate::preamble::Preamble;
+use crate::prebuilt::Others;
 use crate::response::{Parts, Response};
 
 /// How the connection goes on after an answer.
@@ -129,8 +130,8 @@ impl Responder {
             (After::Close | After::Linger, _) => encode::connection_close(bytes),
         }
         if let Some(prebuilt) = parts.prebuilt.take() {
-            bytes.extend_from_slice(&parts.fields);
-            prebuilt.append_fields(bytes, has_length);
+            let others = Others { content_type: parts.content_type.line(), fields: &parts.fields };
+            prebuilt.append_fields(bytes, others, has_length);
             if has_body {
                 push(out, prebuilt.body());
             }

@@ -18,7 +18,7 @@ pub(crate) struct Parts {
     /// The body, where it is built from bytes.
     pub(crate) bytes: Vec<u8>,
     pub(crate) item: Option<Item>,
-    /// Takes the place of content type and body.
+    /// The body and its fields, where they were encoded before.
     pub(crate) prebuilt: Option<Rc<Prebuilt>>,
     pub(crate) status: u16,
     pub(crate) close: bool,
@@ -138,7 +138,7 @@ impl<'a> Response<'a> {
 
     /// Sets the body to a copy of `bytes`.
     pub fn body(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
-        self.parts.item = None;
+        self.set_item(None);
         self.parts.bytes.clear();
         self.parts.bytes.extend_from_slice(bytes.as_ref());
         self
@@ -146,26 +146,32 @@ impl<'a> Response<'a> {
 
     /// Sets the body to bytes of the program, sent without a copy.
     pub fn body_static(&mut self, bytes: &'static [u8]) -> &mut Self {
-        self.parts.item = Some(Item::Shared(Shared::Static(bytes)));
-        self
+        self.set_item(Some(Item::Shared(Shared::Static(bytes))))
     }
 
     /// Sets the body to a block that a worker holds. A small one is copied behind the head, a larger one sent as it is.
     pub fn body_shared(&mut self, block: Shared) -> &mut Self {
-        self.parts.item = Some(Item::Shared(block));
-        self
+        self.set_item(Some(Item::Shared(block)))
     }
 
     /// Sets the body to a piece of a file, sent without a copy where the system can.
     pub fn body_file(&mut self, slice: FileSlice) -> &mut Self {
-        self.parts.item = Some(Item::File(slice));
+        self.set_item(Some(Item::File(slice)))
+    }
+
+    /// Sets body, `Content-Type` and further fields to those of an answer that was encoded before. A `Content-Type` that is set
+    /// later takes the place of its own; a body that is set later takes the place of all of it.
+    pub fn prebuilt(&mut self, answer: &Rc<Prebuilt>) -> &mut Self {
+        self.parts.item = None;
+        self.parts.content_type.clear();
+        self.parts.prebuilt = Some(Rc::clone(answer));
         self
     }
 
-    /// Sets body and `Content-Type` to those of an answer that was encoded before, and appends its fields. A body or content type
-    /// set by other means is not sent then.
-    pub fn prebuilt(&mut self, answer: &Rc<Prebuilt>) -> &mut Self {
-        self.parts.prebuilt = Some(Rc::clone(answer));
+    /// The last body that is set holds.
+    fn set_item(&mut self, item: Option<Item>) -> &mut Self {
+        self.parts.prebuilt = None;
+        self.parts.item = item;
         self
     }
 
@@ -179,7 +185,7 @@ impl<'a> Response<'a> {
 /// Fields that decide where a message ends, or that the server alone knows.
 const OWNED: [&str; 5] = ["Connection", "Content-Length", "Date", "Server", "Transfer-Encoding"];
 
-const CONTENT_TYPE: &str = "Content-Type";
+pub(crate) const CONTENT_TYPE: &str = "Content-Type";
 
 pub(crate) fn append_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), String> {
     if OWNED.iter().any(|owned| owned.eq_ignore_ascii_case(name)) {

@@ -21,7 +21,7 @@ impl Default for CacheLimits {
 }
 
 impl CacheLimits {
-    /// Nothing is kept: each answer looks at the file.
+    /// Nothing is kept: each turn looks at its files.
     #[must_use]
     pub const fn none() -> Self {
         Self { cached_file_bytes_max: 0, cached_bytes_max: 0, cached_files_max: 0 }

@@ -8,7 +8,7 @@ use shearwater_io::fs::Opened;
 use crate::limits::OPEN_FILES_MAX;
 use crate::version::Version;
 
-/// The files that were opened last, at most `OPEN_FILES_MAX`. The engine holds their answers until the turn ends, this table doesn't:
+/// The files that this turn has opened, at most `OPEN_FILES_MAX`: further ones are not kept. The engine holds their answers until the turn ends, this table doesn't:
 /// so no file is open between turns but those that are being sent.
 #[derive(Default)]
 pub(crate) struct OpenFiles {
@@ -42,9 +42,50 @@ impl OpenFiles {
         let (version, content) = Version::new(&opened.meta, name, request.unix_seconds(), Item::File(slice));
         let content = Rc::new(content);
         version.reply(&content, request, response);
-        self.files.retain(|file| file.content.strong_count() > 0 && file.name != name);
-        if self.files.len() < OPEN_FILES_MAX {
-            self.files.push(OpenFile { name: name.to_vec(), version, content: Rc::downgrade(&content) });
+        self.keep(OpenFile { name: name.to_vec(), version, content: Rc::downgrade(&content) });
+    }
+
+    /// Keeps a file that somebody else holds; not one whose conditions came to an answer without it.
+    fn keep(&mut self, opened: OpenFile) {
+        self.files.retain(|file| file.content.strong_count() > 0 && file.name != opened.name);
+        // The caller holds it too, and only for a moment.
+        if self.files.len() < OPEN_FILES_MAX && opened.content.strong_count() > 1 {
+            self.files.push(opened);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use shearwater::{Item, Shared};
+    use shearwater_io::fs::{Meta, Timestamp};
+
+    use super::{OPEN_FILES_MAX, OpenFile, OpenFiles, Prebuilt, Version};
+
+    fn opened(name: usize) -> (OpenFile, Rc<Prebuilt>) {
+        let time = Timestamp { seconds: 1, nanoseconds: 0 };
+        let meta = Meta { len: 1, mtime: time, ctime: time, ino: 1, dev: 1 };
+        let (version, content) = Version::new(&meta, b"", 2, Item::Shared(Shared::Static(b"x")));
+        let content = Rc::new(content);
+        (OpenFile { name: name.to_string().into(), version, content: Rc::downgrade(&content) }, content)
+    }
+
+    #[test]
+    fn a_bounded_number_is_kept() {
+        let mut files = OpenFiles::default();
+        let mut turn = Vec::new();
+        for name in 0..3 * OPEN_FILES_MAX {
+            let (file, content) = opened(name);
+            turn.push(Rc::clone(&content));
+            files.keep(file);
+        }
+        assert_eq!(files.files.len(), OPEN_FILES_MAX);
+        turn.clear();
+        let (file, content) = opened(0);
+        files.keep(file);
+        assert!(files.files.is_empty(), "those of the turn before are gone, and nobody holds the new one");
+        drop(content);
     }
 }

@@ -9,7 +9,7 @@ use crate::conditional::{self, Outcome};
 use crate::media_type::media_type;
 use crate::validators::Validators;
 
-/// A version, with all its answers but the content encoded.
+/// A version, with what is said of it in every answer.
 pub(crate) struct Version {
     validators: Validators,
     /// `ETag` and `Last-Modified`, for answers without the content.

@@ -76,7 +76,11 @@ fn an_answer_encoded_before_is_like_any_other() {
         ask(&mut world, head("GET", &format!("/prebuilt?{query}"), ""), &[answer.clone().lengthless()]);
     }
     answer.status = "404 Not Found";
-    ask(&mut world, head("GET", "/prebuilt?404", ""), &[answer]);
+    ask(&mut world, head("GET", "/prebuilt?404", ""), std::slice::from_ref(&answer));
+    ask(&mut world, head("GET", "/prebuilt?text", ""), &[Answer::text("403 Forbidden", "no")]);
+    answer.status = "200 OK";
+    answer.fields = "Content-Type: text/css\r\nETag: \"1\"\r\nX-Own: 1\r\n";
+    ask(&mut world, head("GET", "/prebuilt?type", ""), &[answer]);
 }
 
 #[test]

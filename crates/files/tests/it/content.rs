@@ -4,8 +4,12 @@ use std::fs::{self, File};
 use std::io::Read;
 
 use shearwater_files::limits::OPEN_FILES_MAX;
+use shearwater_io::limits::SEND_BYTES_PER_TURN_MAX;
 
 use crate::site::Site;
+
+/// What is sent in one turn.
+const SHARE: usize = SEND_BYTES_PER_TURN_MAX as usize;
 
 /// Bytes that differ from place to place.
 fn bytes(len: usize) -> Vec<u8> {
@@ -16,7 +20,7 @@ fn bytes(len: usize) -> Vec<u8> {
 fn files_of_any_size_come_whole() {
     let site = Site::new();
     let mut client = site.connect();
-    for len in [0, 1, 2, 4095, 65_535, 65_536, 65_537, 524_288, 524_289, 3_000_000] {
+    for len in [0, 1, 2, 4095, 65_535, 65_536, 65_537, SHARE - 1, SHARE, SHARE + 1, 2 * SHARE, 3_000_000] {
         let content = bytes(len);
         site.file("f.bin", &content);
         let answer = client.request("GET", "/f.bin", &[]);

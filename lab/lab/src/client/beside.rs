@@ -1,5 +1,6 @@
 //! Small requests at a fixed rate beside large downloads, all in one thread: the time from when a request was due until its
-//! answer is whole. Requests go out when they are due, whether or not earlier ones are answered.
+//! answer is whole. Requests go out when they are due, whether or not earlier ones are answered, and small answers are looked for behind
+//! every receive of a download: what this thread itself adds is one such receive.
 
 use std::fmt::{self, Display};
 use std::io::{self, Error};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
-use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
@@ -112,6 +113,8 @@ struct Small {
 struct Client<'a> {
     request: &'a Request,
     small: Vec<Small>,
+    /// The small connections alone.
+    small_epoll: OwnedFd,
     /// Small connections on which nothing is under way.
     free: Vec<usize>,
     next_due: Instant,
@@ -127,6 +130,7 @@ struct Client<'a> {
 /// What the kernel refuses at the start. Later failures are counted.
 pub fn run(request: &Request) -> io::Result<Beside> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let small_epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mut sources = Sources::new();
     let mut connect = |number: u32| -> io::Result<OwnedFd> {
         let socket = sources.connect(request.address)?;
@@ -137,6 +141,9 @@ pub fn run(request: &Request) -> io::Result<Beside> {
     let small = (CLIENTS..CLIENTS + SMALL_CONNECTIONS)
         .map(|number| connect(number).map(|socket| Small { socket, due: None, received: 0 }));
     let small: Vec<Small> = small.collect::<io::Result<_>>()?;
+    for (number, small) in small.iter().enumerate() {
+        epoll::add(&small_epoll, &small.socket, EventData::new_u64(number as u64), EventFlags::IN)?;
+    }
     let downloads = (0..CLIENTS).map(|number| {
         let socket = connect(number)?;
         ask(&socket, &target(number))?;
@@ -145,10 +152,27 @@ pub fn run(request: &Request) -> io::Result<Beside> {
     let downloads: Vec<(OwnedFd, u64)> = downloads.collect::<io::Result<_>>()?;
     let next_due = Instant::now() + LEAD;
     let (free, latencies_us) = ((0..small.len()).collect(), Vec::with_capacity(LATENCIES_MAX));
-    let mut client =
-        Client { request, small, free, next_due, downloads, latencies_us, longest_turn_us: 0, errors: 0 };
+    let mut client = Client {
+        request,
+        small,
+        small_epoll,
+        free,
+        next_due,
+        downloads,
+        latencies_us,
+        longest_turn_us: 0,
+        errors: 0,
+    };
     client.serve_until(&epoll, next_due + request.duration)?;
     Ok(client.counts())
+}
+
+/// Waits for events, at most as many as fit into `events`, which is empty.
+fn wait(epoll: &OwnedFd, events: &mut Vec<Event>, timeout: &Timespec) -> io::Result<()> {
+    match epoll::wait(epoll, spare_capacity(events), Some(timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -164,31 +188,40 @@ fn ask(socket: &OwnedFd, target: &str) -> io::Result<()> {
 impl Client<'_> {
     fn serve_until(&mut self, epoll: &OwnedFd, end: Instant) -> io::Result<()> {
         let mut events = Vec::with_capacity((CLIENTS + SMALL_CONNECTIONS) as usize);
+        let mut small_events = Vec::with_capacity(SMALL_CONNECTIONS as usize);
         let mut buffer = vec![0; RECEIVE_BYTES];
-        let mut turn = Instant::now();
         while Instant::now() < end && self.errors == 0 && self.latencies_us.len() < LATENCIES_MAX {
             self.ask_what_is_due()?;
             let wake = if self.free.is_empty() { end } else { self.next_due.min(end) };
             let timeout = wake.saturating_duration_since(Instant::now());
             let timeout = Timespec::try_from(timeout).map_err(Error::other)?;
             events.clear();
-            self.longest_turn_us = self.longest_turn_us.max(micros(turn.elapsed()));
-            let waited = epoll::wait(epoll, spare_capacity(&mut events), Some(&timeout));
-            turn = Instant::now();
-            match waited {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+            wait(epoll, &mut events, &timeout)?;
+            let mut looked = Instant::now();
             for event in &events {
                 let number = event.data.u64() as usize;
                 match number.checked_sub(CLIENTS as usize) {
                     Some(small) => self.answered(small, &mut buffer),
                     None => self.downloaded(number, &mut buffer),
                 }
+                self.look_for_small(&mut small_events, &mut buffer)?;
+                self.longest_turn_us = self.longest_turn_us.max(micros(looked.elapsed()));
+                looked = Instant::now();
             }
         }
         // Those that are still under way have taken so long at least.
         (0..self.small.len()).for_each(|small| self.note_latency(small));
+        Ok(())
+    }
+
+    /// Sends the small requests that are due, takes the small answers that are there.
+    fn look_for_small(&mut self, events: &mut Vec<Event>, buffer: &mut [u8]) -> io::Result<()> {
+        self.ask_what_is_due()?;
+        events.clear();
+        wait(&self.small_epoll, events, &Timespec::default())?;
+        for event in events {
+            self.answered(event.data.u64() as usize, buffer);
+        }
         Ok(())
     }
 

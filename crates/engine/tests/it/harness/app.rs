@@ -54,8 +54,11 @@ impl App for TestApp {
             "value" => drop(response.field("X-Value", "a\r\nX-Other: b").text("must not be seen")),
             "prebuilt" => {
                 response.text("must not be seen").prebuilt(&PREBUILT.with(Rc::clone));
-                if let Ok(status) = query.parse() {
-                    response.status(status);
+                match query {
+                    "" => {}
+                    "text" => drop(response.status(403).text("no")),
+                    "type" => drop(response.field("X-Own", "1").content_type("text/css")),
+                    status => drop(response.status(status.parse().expect("a number"))),
                 }
             }
             "peer" => drop(response.text(&format!("{:?}", request.peer()))),
