@@ -181,6 +181,12 @@ impl<D: Driver, A: App> Worker<D, A> {
         (self.service.table.len(), self.service.blocks.len(), self.service.wheel.len())
     }
 
+    /// Whether the next turn has something to do without an event: input that waits for its turn.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        !self.service.ready.is_empty()
+    }
+
     /// The worker's driver.
     pub fn driver_mut(&mut self) -> &mut D {
         &mut self.driver

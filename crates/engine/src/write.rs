@@ -4,23 +4,33 @@ use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
 
 use crate::app::App;
 use crate::conn::{Flag, Phase};
+use crate::limits::SPARE_OUTPUT_BYTES_MAX;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
     /// Ends a connection's part of the turn: sends what was gathered, lets go of what is no longer needed.
     pub(crate) fn flush(&mut self, token: Token) {
         let service = &mut self.service;
-        if !service.responder.out.is_empty() {
-            let empty = service.outputs.take();
-            let output = std::mem::replace(&mut service.responder.out, empty);
-            let conn = service.table.get(token);
-            conn.set(Flag::Sending);
-            service.write_began(token, self.driver.now_ms());
-            self.driver.send(token, output);
-            // The write timeout asks for progress from here on.
-            self.service.table.get(token).progress = self.driver.send_progress(token) as u32;
+        if service.responder.out.is_empty() {
+            return self.settle(token);
         }
+        if self.driver.send_at_once(token, &mut service.responder.out) {
+            return self.sent_at_once(token);
+        }
+        service.responder.out = service.outputs.take();
+        service.table.get(token).set(Flag::Sending);
+        service.write_began(token, self.driver.now_ms());
+        // The write timeout asks for progress from here on.
+        service.table.get(token).progress = self.driver.send_progress(token) as u32;
         self.settle(token);
+    }
+
+    /// The kernel has taken everything; the output stayed here.
+    fn sent_at_once(&mut self, token: Token) {
+        let service = &mut self.service;
+        service.counters.bytes_sent.add(service.responder.out.len());
+        service.responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
+        self.go_on_reading(token);
     }
 
     /// A send has ended: the output comes back, and the connection goes on.
@@ -33,7 +43,10 @@ impl<D: Driver, A: App> Worker<D, A> {
             return;
         }
         match result {
-            Ok(()) => self.service.counters.bytes_sent.add(len),
+            Ok(()) => {
+                self.service.counters.bytes_sent.add(len);
+                self.go_on_reading(token);
+            }
             Err(error) => {
                 let counters = &self.service.counters;
                 match error {
@@ -41,9 +54,14 @@ impl<D: Driver, A: App> Worker<D, A> {
                     SendError::Broken(_) | SendError::Cancelled => counters.connections_broken.add(1),
                 }
                 // A file that fell short of its Content-Length: only a close tells the client.
-                return self.shut(token, CloseKind::Normal);
+                self.shut(token, CloseKind::Normal);
             }
         }
+    }
+
+    /// What was gathered is sent: the connection ends, or its next request is awaited.
+    fn go_on_reading(&mut self, token: Token) {
+        let conn = self.service.table.get(token);
         if conn.phase == Phase::Last {
             return self.finish(token);
         }

@@ -192,6 +192,13 @@ pub trait Driver {
     /// Sends (S1..S5).
     fn send(&mut self, token: Token, output: Output);
 
+    /// Sends, and says whether all of it is done at once (S7): then the output stays with the caller. Else it is moved in as by
+    /// [`Driver::send`], and an empty one stays in its place.
+    fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
+        self.send(token, std::mem::take(output));
+        false
+    }
+
     /// Bytes of the send in flight that the kernel has taken; 0 where none is in flight (S6).
     fn send_progress(&self, token: Token) -> u64;
 

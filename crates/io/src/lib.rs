@@ -52,6 +52,8 @@
 //! - **S5** At most [`limits::SEND_BYTES_PER_TURN_MAX`] bytes are sent per connection per turn. A file that ends
 //!   early is [`SendError::FileShort`].
 //! - **S6** [`Driver::send_progress`] is the number of bytes of the send in flight that the kernel has taken. It never goes back.
+//! - **S7** [`Driver::send_at_once`] is `send`, but may say that the kernel has taken everything already: then the output was not
+//!   moved, no send is in flight, and no `Sent` follows.
 //!
 //! **C, closing**
 //! - **C1** [`Driver::shutdown_write`] sends FIN after what was sent. Not while a send is in flight. Receiving goes on.

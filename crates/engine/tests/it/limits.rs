@@ -236,7 +236,7 @@ fn output_bytes() {
 
 /// Sends so far.
 fn sends(world: &World) -> usize {
-    world.net.trace().iter().filter(|operation| operation.kind == OperationKind::Sent).count()
+    world.net.trace().iter().filter(|operation| operation.kind == OperationKind::SendAttempt).count()
 }
 
 #[test]

@@ -12,10 +12,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::net::{Shutdown, getpeername, shutdown};
+use rustix::net::{SendFlags, Shutdown, getpeername, shutdown};
 
 use crate::{Event, Output, ReadEnd, SendError, Token, Waker};
-use push::{Means, Stop, push};
+use push::{Means, Stop, push, send_bytes};
 use queue::Completion;
 use sends::Sends;
 
@@ -73,15 +73,40 @@ impl<X: Default> Conns<X> {
         self.just_sent.is_some() || !self.queue.is_empty()
     }
 
+    /// Sends by hand; whether all of it is done (S7). Most answers are plain bytes, and a socket has room for them.
+    pub(crate) fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
+        let turn = self.queue.turn;
+        let mut done = 0;
+        let len = output.len();
+        if let Some(slot) = sender(&mut self.slots, token, self.just_sent.as_ref())
+            && output.items().is_empty()
+            && len <= slot.turn_bytes_left(turn)
+            && let Some(fd) = slot.fd.as_ref()
+        {
+            // What hinders it shows once more below.
+            done = send_bytes(fd.as_fd(), output.bytes(), SendFlags::empty()).unwrap_or(0);
+            slot.add_turn_bytes(turn, done);
+            if done == len {
+                return true;
+            }
+        }
+        self.begin_by_hand(token, Sending { done, ..Sending::new(std::mem::take(output)) });
+        false
+    }
+
     /// Takes an output in and begins its send by hand (S1); its end is announced. Whether the socket is full.
     pub(crate) fn send_by_hand(&mut self, token: Token, output: Output) -> bool {
+        self.begin_by_hand(token, Sending::new(output))
+    }
+
+    fn begin_by_hand(&mut self, token: Token, mut sending: Sending) -> bool {
         let turn = self.queue.turn;
         let Self { slots, sends, queue, just_sent, means } = self;
         let Some(slot) = sender(slots, token, just_sent.as_ref()) else { return false };
         let Some(fd) = slot.fd.as_ref() else { return false };
-        let mut sending = Sending::new(output);
+        let before = sending.done;
         let end = push(Some(token), fd, &mut sending, slot.turn_bytes_left(turn), means);
-        slot.add_turn_bytes(turn, sending.done);
+        slot.add_turn_bytes(turn, sending.done - before);
         if end.is_ok() && just_sent.is_none() && queue.tells_at_once() {
             *just_sent = Some((token, sending.output));
             return false;

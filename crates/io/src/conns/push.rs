@@ -96,7 +96,8 @@ fn at_most(bytes: &[u8], left: u64) -> &[u8] {
     &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))]
 }
 
-fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> Result<u64, Stop> {
+/// Sends plain bytes by one call. Gives the number taken.
+pub(crate) fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> Result<u64, Stop> {
     retry(|| send(socket, bytes, flags | socket::NO_SIGNAL))
 }
 

@@ -140,6 +140,10 @@ impl Driver for Poll {
         self.start_send(token, output);
     }
 
+    fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
+        self.conns.send_at_once(token, output)
+    }
+
     fn send_progress(&self, token: Token) -> u64 {
         self.conns.progress(token)
     }

@@ -198,7 +198,7 @@ impl Kernel {
         }
     }
 
-    fn peers_read(&mut self) {
+    pub(super) fn peers_read(&mut self) {
         for slot in &self.slots {
             if let Some(conn) = slot.conn.as_deref() {
                 conn.wire.borrow_mut().peer_reads_by_itself();

@@ -149,6 +149,10 @@ impl Driver for Sim {
         }
     }
 
+    fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
+        self.is_live(token, "send_at_once") && self.kernel.borrow_mut().send_at_once(token, output)
+    }
+
     fn send_progress(&self, token: Token) -> u64 {
         let kernel = self.kernel.borrow();
         kernel.conn(token).and_then(|conn| conn.sending.as_ref()).map_or(0, |sending| sending.taken)

@@ -71,9 +71,12 @@ impl SimNet {
         self.kernel.borrow().listeners.waiting()
     }
 
-    /// Moves the driven clock. The driver tells the new time from its next `wait` on (clause T3).
+    /// Moves the driven clock; peers read what has reached them before. The driver tells the new time from its next `wait` on
+    /// (clause T3).
     pub fn advance(&self, ms: u64) {
-        self.kernel.borrow_mut().clock_ms += ms;
+        let mut kernel = self.kernel.borrow_mut();
+        kernel.peers_read();
+        kernel.clock_ms += ms;
     }
 
     /// The driven clock in milliseconds; it starts at 0.

@@ -40,6 +40,8 @@ pub struct SimOptions {
     pub reorder_within_turn: f64,
     /// `Sent` and `Closed` come in a later turn than their verb.
     pub late_completions: f64,
+    /// `send_at_once` says that all is sent, where it is; else that comes as `Sent`.
+    pub sends_at_once: f64,
     /// Bytes, or the end, still come although receiving is paused (within the bound of clause R3).
     pub data_after_pause: f64,
     /// Connections still come although accepting is paused (within the bound of clause A3).
@@ -74,6 +76,7 @@ impl Default for SimOptions {
             delay_ms_max: 50,
             reorder_within_turn: 0.0,
             late_completions: 0.0,
+            sends_at_once: 0.5,
             data_after_pause: 0.0,
             accepts_after_pause: 0.0,
             fin_with_data: 1.0,

@@ -15,6 +15,27 @@ const FILE_READ_BYTES: usize = 64 * 1024;
 impl Kernel {
     /// The verb: tries at once.
     pub(super) fn send(&mut self, token: Token, output: Output) {
+        self.begin_send(token, output);
+        self.enqueue_completion(token.slot());
+    }
+
+    /// The verb that may be over at once, where the network has taken everything and chance wills it.
+    pub(super) fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
+        let slot = token.slot();
+        self.begin_send(token, std::mem::take(output));
+        if self.rng.chance(self.options.sends_at_once)
+            && let Some(conn) = self.conn_at(slot)
+            && let Some(Sending { decided: Some(Ok(())), .. }) = &conn.sending
+            && let Some(sending) = conn.sending.take()
+        {
+            *output = sending.output;
+            return true;
+        }
+        self.enqueue_completion(slot);
+        false
+    }
+
+    fn begin_send(&mut self, token: Token, output: Output) {
         let slot = token.slot();
         let Some(conn) = self.conn_at(slot) else { return };
         assert!(conn.sending.is_none(), "clause S2: {token:?} has a send in flight already");
@@ -24,7 +45,6 @@ impl Kernel {
         if !self.meet(slot, fault) {
             self.attempt_send(slot, fault);
         }
-        self.enqueue_completion(slot);
     }
 
     /// Hands the network what it takes now.

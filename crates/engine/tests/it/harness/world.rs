@@ -81,7 +81,8 @@ impl World {
     /// A turn, unless the worker would only sleep until a client speaks or a deadline comes. A connection that the
     /// simulated kernel holds up is waited for: a few milliseconds.
     pub(crate) fn turn_if_ready(&mut self) -> bool {
-        let goes_on = self.net.is_ready()
+        let goes_on = self.worker.is_busy()
+            || self.net.is_ready()
             || self.net.next_due_ms().is_some()
             || (self.accept_fails && self.net.waiting() > 0);
         if goes_on {
@@ -105,6 +106,7 @@ impl World {
     /// Sleeps as the worker would, until `is_enough`; gives the time.
     pub(crate) fn sleep_until(&mut self, is_enough: impl Fn() -> bool) -> u64 {
         for _ in 0..TURNS_MAX {
+            self.net.advance(0);
             if is_enough() {
                 return self.net.now_ms();
             }

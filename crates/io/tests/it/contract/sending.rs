@@ -230,3 +230,39 @@ pub(crate) fn s6_progress_never_goes_back<H: Harness>() {
     assert_eq!(world.driver().send_progress(token), 0);
     assert!(before > 0, "the reader saw progress");
 }
+
+pub(crate) fn s7_what_is_sent_at_once_is_told_by_no_event<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    for round in 0..40 {
+        let answer = pattern(1 + round * 37, 1);
+        let at_once = world.send_at_once(token, &mut plain(&answer));
+        if at_once {
+            // Nothing is in flight: the next may follow in the same turn.
+            assert_eq!(world.driver().send_progress(token), 0);
+            world.send(token, plain(b"and more"));
+        }
+        let more: &[u8] = if at_once { b"and more" } else { b"" };
+        assert!(world.peer_gets(peer, answer.len() + more.len()) == [&answer[..], more].concat());
+        world.until("what is in flight comes back", |world| !world.is_sending(token));
+    }
+    world.close_and_wait(token);
+}
+
+pub(crate) fn s7_what_is_not_comes_back<H: Harness>() {
+    // More than any socket takes, a file, and a connection that is broken.
+    let (mut world, peer, token) = World::<H>::connected();
+    let answer = pattern(20_000_000, 2);
+    assert!(!world.send_at_once(token, &mut plain(&answer)));
+    assert!(world.peer_gets(peer, answer.len()) == answer);
+    world.until("it comes back", |world| !world.is_sending(token));
+    let (mut output, contents) = mixed(3);
+    let at_once = world.send_at_once(token, &mut output);
+    assert!(world.peer_gets(peer, contents.len()) == contents);
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(world.page(token).sent.len(), if at_once { 1 } else { 2 });
+    world.harness.reset(peer);
+    world.until("it is broken", |world| world.page(token).ended == Some(Ended::Broken));
+    assert!(!world.send_at_once(token, &mut plain(b"to nobody")));
+    world.until("it comes back", |world| !world.is_sending(token));
+    assert_eq!(world.page(token).sent.last(), Some(&SentAs::Broken));
+}

@@ -300,6 +300,21 @@ impl<H: Harness> World<H> {
         self.driver().send(token, output);
     }
 
+    /// Sends; whether the driver says that all is sent already, and leaves the output. A `Sent` that comes then is a fault.
+    pub(crate) fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
+        let contents = Contents::of(output);
+        let at_once = self.driver().send_at_once(token, output);
+        let page = self.pages.get_mut(&token).expect("the connection is there");
+        assert!(page.in_flight.is_none(), "one send at a time");
+        if at_once {
+            assert_eq!(Contents::of(output), contents, "it stays as it was");
+        } else {
+            assert!(output.is_empty(), "it was moved in");
+            page.in_flight = Some(contents);
+        }
+        at_once
+    }
+
     pub(crate) fn is_sending(&self, token: Token) -> bool {
         self.page(token).in_flight.is_some()
     }
