@@ -65,11 +65,14 @@ impl<D: Driver, A: App> Worker<D, A> {
         if conn.phase == Phase::Last {
             return self.finish(token);
         }
-        if conn.is_serving() && self.service.blocks.has_input(conn.block) {
+        let is_settled = conn.is_settled();
+        if !is_settled && conn.is_serving() && self.service.blocks.has_input(conn.block) {
             self.service.queue(token);
         }
         self.service.reading_goes_on(token, self.driver.now_ms());
-        self.settle(token);
+        if !is_settled {
+            self.settle(token);
+        }
     }
 
     /// What holds between two turns of a connection: no block unless needed, an end that was seen is acted on.
