@@ -18,7 +18,7 @@ pub const SEND_BYTES_PER_TURN_MAX: u64 = 640 * 1024;
 
 /// Bytes handed to the kernel in one turn by sends that go on from an earlier one, all connections together: so that
 /// many downloads don't keep a small request waiting.
-pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = 1024 * 1024;
+pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = 2 * 1024 * 1024;
 
 /// A piece of a file that is shorter is sent without a look whether it is in memory.
 pub const FETCH_LOOK_BYTES_MIN: u64 = 128 * 1024;
