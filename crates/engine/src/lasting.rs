@@ -35,7 +35,7 @@ mod tests {
     use std::fs::File;
     use std::rc::Rc;
 
-    use shearwater_io::{FileSlice, Item, Shared};
+    use shearwater_io::{FileSlice, Item, Shared, SharedFile};
 
     use super::{LASTING_ANSWERS_MAX, Lasting};
     use crate::{FieldLines, Prebuilt};
@@ -46,7 +46,7 @@ mod tests {
 
     fn file() -> Rc<Prebuilt> {
         let file = File::open(std::env::current_exe().expect("this program")).expect("it can be read");
-        answer(Item::File(FileSlice { file: Rc::new(file), offset: 0, len: 1 }))
+        answer(Item::File(FileSlice { file: Rc::new(SharedFile::new(file)), offset: 0, len: 1 }))
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::rc::{Rc, Weak};
 
-use shearwater::{FileSlice, Item, Prebuilt, Request, Response};
+use shearwater::{FileSlice, Item, Prebuilt, Request, Response, SharedFile};
 use shearwater_io::fs::Opened;
 
 use crate::limits::OPEN_FILES_MAX;
@@ -38,7 +38,8 @@ impl OpenFiles {
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
-        let slice = FileSlice { file: Rc::new(opened.file), offset: 0, len: opened.meta.len };
+        let slice =
+            FileSlice { file: Rc::new(SharedFile::new(opened.file)), offset: 0, len: opened.meta.len };
         let (version, content) = Version::new(&opened.meta, name, request.unix_seconds(), Item::File(slice));
         let content = Rc::new(content);
         version.reply(&content, request, response);

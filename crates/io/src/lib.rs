@@ -98,6 +98,7 @@ pub mod listen;
 pub mod os;
 mod output;
 pub mod poll;
+mod shared_file;
 pub mod sim;
 mod slot_array;
 mod socket;
@@ -112,4 +113,5 @@ pub use contract::{
     AcceptError, CloseKind, Detached, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker,
 };
 pub use output::{FileSlice, Item, Output, Piece, Shared};
+pub use shared_file::SharedFile;
 pub use slot_array::SlotArray;

@@ -23,6 +23,10 @@ pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = 2 * 1024 * 1024;
 /// A piece of a file that is shorter is sent without a look whether it is in memory.
 pub const FETCH_LOOK_BYTES_MIN: u64 = 128 * 1024;
 
+/// How long a stretch of a file that was found in memory counts as being there: many clients that load one file need no look each.
+/// What is thrown out meanwhile keeps the worker waiting for its disk, once.
+pub const LOOK_LASTS_MS: u64 = 50;
+
 /// Bytes of a file that are fetched at once from the disk, away from the worker, before they are sent.
 pub const FETCH_BYTES: u64 = 2 * 1024 * 1024;
 

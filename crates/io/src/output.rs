@@ -1,10 +1,11 @@
 //! What is sent: bytes, with shared blocks and pieces of files between them.
 
 use std::fmt;
-use std::fs::File;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
+
+use crate::SharedFile;
 
 /// Bytes that never change and belong to nobody: sent without a copy, freed when the last send is over.
 #[derive(Clone)]
@@ -36,7 +37,7 @@ impl fmt::Debug for Shared {
 #[derive(Debug, Clone)]
 pub struct FileSlice {
     /// The file, shared by the sends of one worker.
-    pub file: Rc<File>,
+    pub file: Rc<SharedFile>,
     /// First byte.
     pub offset: u64,
     /// Number of bytes.

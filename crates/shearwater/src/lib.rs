@@ -30,7 +30,7 @@ pub use route::Route;
 pub use server::{Running, Server};
 
 pub use shearwater_engine::http1::{Field, Head, Known, Method, Target, Version};
-pub use shearwater_engine::io::{FileSlice, Item, Shared};
+pub use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
     BodyPolicy, BodySink, Control, DriverChoice, Failure, FieldLines, Limits, Notice, Prebuilt, Request,
     Response, StartError, StartReport, Summary, Timeouts, Totals,

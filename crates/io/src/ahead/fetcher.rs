@@ -1,7 +1,8 @@
 //! The thread that fetches.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
@@ -13,7 +14,7 @@ use crate::{Token, Waker};
 #[derive(Debug)]
 pub(super) struct Fetch {
     pub(super) token: Token,
-    pub(super) file: OwnedFd,
+    pub(super) file: Arc<File>,
     pub(super) offset: u64,
     pub(super) len: u64,
 }
@@ -70,14 +71,14 @@ fn fetch_all(wanted: &Receiver<Fetch>, fetched: &SyncSender<Token>, waker: &Wake
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::sync::mpsc;
+    use std::sync::{Arc, mpsc};
     use std::time::Duration;
 
     use super::{FETCHES_MAX, Fetch, Fetcher};
     use crate::{Token, Waker};
 
     fn fetch(slot: u32) -> Fetch {
-        let file = File::open("/dev/null").expect("it can be opened").into();
+        let file = Arc::new(File::open("/dev/null").expect("it can be opened"));
         Fetch { token: Token::new(slot, 0), file, offset: 0, len: 1 }
     }
 

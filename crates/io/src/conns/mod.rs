@@ -68,6 +68,12 @@ impl<X: Default> Conns<X> {
         sender(&mut self.slots, token, self.just_sent.as_ref())
     }
 
+    /// A turn begins: what was put off for it is its own now.
+    pub(crate) fn begin_turn(&mut self, now_ms: u64) {
+        self.queue.begin_turn();
+        self.means.ahead.begin_turn(now_ms);
+    }
+
     /// Whether there is work that needs no word from the kernel.
     pub(crate) fn has_work(&self) -> bool {
         self.just_sent.is_some() || !self.queue.is_empty()

@@ -127,6 +127,13 @@ impl Queue {
         if self.this_turn == 0 { None } else { self.ready.front().copied() }
     }
 
+    /// Takes the first connection out, of which these are the flags: there is nothing more to do for it.
+    pub(crate) fn retire_served(&mut self, flags: &mut Flags) {
+        self.ready.pop_front();
+        self.this_turn -= 1;
+        flags.clear(Flags::QUEUED);
+    }
+
     /// Takes the first connection out; it comes again in the next turn if there is more to do.
     pub(crate) fn retire<X: Default>(&mut self, token: Token, slots: &mut Slots<X>) {
         self.ready.pop_front();

@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use super::Poll;
-use crate::conns::{Flags, read_closed};
+use crate::conns::{Conns, Flags, read_closed};
 use crate::limits::RECVS_PER_TURN_MAX;
 use crate::{Event, Token};
 
@@ -20,7 +20,8 @@ impl Poll {
 
     /// Receives once from the connection that is being served, if there is anything and it has not had its share.
     pub(super) fn receive(&mut self, token: Token) -> Option<Event> {
-        let slot = self.conns.slots.open_mut(token)?;
+        let Conns { slots, queue, .. } = &mut self.conns;
+        let slot = slots.open_mut(token)?;
         if !slot.flags.wants_recv() || self.recvs == RECVS_PER_TURN_MAX {
             return None;
         }
@@ -33,6 +34,11 @@ impl Poll {
                 // announced together with the data isn't.
                 if count < self.buffer.len() && !slot.flags.has(Flags::PEER_ENDED) {
                     slot.flags.clear(Flags::READABLE);
+                    if !slot.flags.wants_service() {
+                        // Most requests: nothing is left to be served, and no second look taken.
+                        queue.retire_served(&mut slot.flags);
+                        self.recvs = 0;
+                    }
                 }
                 self.lent = count;
                 Some(Event::Received { token })

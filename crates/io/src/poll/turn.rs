@@ -22,7 +22,7 @@ impl Poll {
             _ => {}
         }
         self.clock.read();
-        self.conns.queue.begin_turn();
+        self.conns.begin_turn(self.clock.now_ms);
         self.listeners.begin_turn();
         self.recvs = 0;
         let Self { events, conns: Conns { queue, slots, .. }, listeners, .. } = self;

@@ -23,7 +23,7 @@ impl Uring {
         let timeout = if self.is_busy() { Some(Duration::ZERO) } else { self.patience(timeout) };
         self.ring.enter(timeout)?;
         self.clock.read();
-        self.conns.queue.begin_turn();
+        self.conns.begin_turn(self.clock.now_ms);
         self.listeners.begin_turn();
         while let Some(done) = self.held.pop_back() {
             self.inbox.push_front(done);

@@ -14,7 +14,7 @@ use shearwater_io::limits::{
     EVENTS_PER_WAIT_MAX, FETCH_BYTES, SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX,
 };
 use shearwater_io::listen::{ListenOptions, bind};
-use shearwater_io::{AcceptError, CloseKind, Driver, Event, Output};
+use shearwater_io::{AcceptError, CloseKind, Driver, Event, Output, SharedFile};
 use socket2::SockRef;
 
 use crate::contract::harness::{Harness, Setup, is_missing};
@@ -124,7 +124,7 @@ fn a_head_and_its_file_arrive_together<K: Kernel>() {
 #[cfg(target_os = "linux")]
 fn a_file_that_sendfile_refuses_is_copied<K: Kernel>() {
     let contents = pattern(3_000_000, 2);
-    let memory = Rc::new(File::open("/proc/self/mem").expect("our own memory can be read"));
+    let memory = Rc::new(SharedFile::new(File::open("/proc/self/mem").expect("our own memory can be read")));
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     let mut output = plain(b"head");
     output.push(file_item(&memory, contents.as_ptr() as u64, contents.len() as u64));
@@ -166,7 +166,8 @@ fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
 }
 
 fn a_file_that_cannot_be_read_is_told<K: Kernel>() {
-    let directory = Rc::new(File::open(std::env::temp_dir()).expect("a directory can be opened"));
+    let directory =
+        Rc::new(SharedFile::new(File::open(std::env::temp_dir()).expect("a directory can be opened")));
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     let mut output = plain(b"head");
     output.push(file_item(&directory, 0, 100));

@@ -1,10 +1,9 @@
 //! Outputs against the simplest model of one: all its bytes in a row.
 
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
-use shearwater_io::{Item, Output, Piece, Shared};
+use shearwater_io::{Item, Output, Piece, Shared, SharedFile};
 
 use crate::contract::world::{block_item, file_item, file_of, pattern};
 
@@ -28,7 +27,7 @@ struct Both {
 }
 
 impl Both {
-    fn append(&mut self, dice: &mut Dice, file: &Rc<File>, contents: &[u8]) {
+    fn append(&mut self, dice: &mut Dice, file: &Rc<SharedFile>, contents: &[u8]) {
         let len = dice.below(9); // none at all, often enough
         let from = dice.below(FILE_BYTES - len);
         let bytes = &contents[from..from + len];

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Once, OnceLock};
 
 use shearwater_engine::http1::Head;
-use shearwater_engine::io::{FileSlice, Item, Shared};
+use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 use shearwater_engine::{App, BodyPolicy, BodySink, FieldLines, Prebuilt, Request, Response};
 
 /// What the handlers that panic say.
@@ -161,7 +161,7 @@ thread_local! {
     /// An answer encoded before.
     static PREBUILT: Rc<Prebuilt> = Rc::new(prebuilt());
     /// A real file that has no name any more, one per thread.
-    static FILE: Rc<File> = Rc::new(make_file());
+    static FILE: Rc<SharedFile> = Rc::new(SharedFile::new(make_file()));
 }
 
 fn prebuilt() -> Prebuilt {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use shearwater_io::limits::RECV_AFTER_PAUSE_MAX;
 use shearwater_io::{
     AcceptError, CloseKind, Driver, Event, FileSlice, Item, ListenerId, Output, ReadEnd, SendError, Shared,
-    Token,
+    SharedFile, Token,
 };
 
 use super::harness::{Harness, PeerId, PeerState, Setup};
@@ -387,7 +387,7 @@ pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
 }
 
 /// An open file with these contents that has no name any more.
-pub(crate) fn file_of(contents: &[u8]) -> Rc<File> {
+pub(crate) fn file_of(contents: &[u8]) -> Rc<SharedFile> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -396,11 +396,11 @@ pub(crate) fn file_of(contents: &[u8]) -> Rc<File> {
     let mut file = options.read(true).write(true).create_new(true).open(&path).expect("a file can be made");
     std::fs::remove_file(&path).expect("and its name removed");
     file.write_all(contents).expect("and written");
-    Rc::new(file)
+    Rc::new(SharedFile::new(file))
 }
 
 /// A piece of a file as an item.
-pub(crate) fn file_item(file: &Rc<File>, offset: u64, len: u64) -> Item {
+pub(crate) fn file_item(file: &Rc<SharedFile>, offset: u64, len: u64) -> Item {
     Item::File(FileSlice { file: Rc::clone(file), offset, len })
 }
 

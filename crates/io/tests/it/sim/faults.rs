@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use shearwater_io::limits::{ACCEPTS_PER_TURN_MAX, RECV_AFTER_PAUSE_MAX, SEND_BYTES_PER_TURN_MAX};
 use shearwater_io::sim::{Fault, Sim, SimOptions};
-use shearwater_io::{AcceptError, CloseKind, Driver, Event, FileSlice, Item, Output, SendError, Shared};
+use shearwater_io::{
+    AcceptError, CloseKind, Driver, Event, FileSlice, Item, Output, SendError, Shared, SharedFile,
+};
 
 use super::echo::{converse, said};
 use super::{accepted, output, pattern, turn, turns};
@@ -155,7 +157,7 @@ fn files_are_read_within_the_turn_s_bound() {
         .expect("temp");
     std::fs::remove_file(&path).expect("just made");
     file.write_all(&content).expect("written");
-    let file = Rc::new(file);
+    let file = Rc::new(SharedFile::new(file));
     let slice = |len| Item::File(FileSlice { file: Rc::clone(&file), offset: 10, len });
 
     let (mut sim, peer, token) =
