@@ -15,17 +15,19 @@ use crate::scenario::file_bytes;
 
 /// Clients that download, each its own file.
 pub const CLIENTS: u32 = 20;
-/// Length of a file: more than one can get in the time.
-pub const FILE_BYTES: u64 = 2 << 30;
-/// So much at a file's beginning is on the disk, to be read from there; the rest is a hole, which takes pages but no disk.
-const WRITTEN_BYTES: u64 = 128 << 20;
+/// Length of a file.
+const FILE_BYTES: u64 = 2 << 30;
+/// So much at a file's beginning is on the disk, to be read from there; the rest is a hole, which the kernel fills with zeros instead
+/// of reading it, at the worker's expense.
+const WRITTEN_BYTES: u64 = 192 << 20;
+/// A download that gets further comes near the hole, and its run is void: the kernel reads so much ahead at most.
+pub const DOWNLOAD_BYTES_MAX: u64 = WRITTEN_BYTES - (16 << 20);
 /// Length of one write.
 const PIECE_BYTES: usize = 1 << 20;
 /// Tries at evicting a file, and how long lies between them.
 const EVICTIONS_MAX: u32 = 20;
 const EVICT_AGAIN: Duration = Duration::from_millis(50);
-/// How long small requests are sent in a round: within what is on the disk, and before a virtual machine runs out of pages
-/// that its host has given it already.
+/// How long small requests are sent in a round: before a virtual machine runs out of pages that its host has given it already.
 const MILLIS: u64 = 1_000;
 /// If the client itself was held up for longer, in microseconds, more than one request of a hundred was late because of it,
 /// and its p99 is not the server's.

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::source::Sources;
-use crate::downloads::{CLIENTS, target};
+use crate::downloads::{CLIENTS, DOWNLOAD_BYTES_MAX, target};
 
 /// How the line of counts begins.
 const MARK: &str = "lab-beside";
@@ -49,7 +49,7 @@ pub struct Beside {
     pub downloaded_bytes: u64,
     /// Bytes of the one that got least.
     pub least_downloaded_bytes: u64,
-    /// Sockets that failed, wrong answers, downloads that ended.
+    /// Sockets that failed, wrong answers, downloads that got too far.
     pub errors: u64,
 }
 
@@ -269,8 +269,7 @@ impl Client<'_> {
             Ok((length, _)) if length > 0 => {
                 let right = *bytes > 0 || buffer[..length].starts_with(STATUS_LINE);
                 *bytes += length as u64;
-                // One that ends would come from memory if it were begun again: the files are made too long for that.
-                self.errors += u64::from(!right || *bytes > crate::downloads::FILE_BYTES);
+                self.errors += u64::from(!right || *bytes > DOWNLOAD_BYTES_MAX);
             }
             Err(Errno::AGAIN) => {}
             Ok(_) | Err(_) => self.errors += 1,
