@@ -202,6 +202,12 @@ pub trait Driver {
     /// Bytes of the send in flight that the kernel has taken; 0 where none is in flight (S6).
     fn send_progress(&self, token: Token) -> u64;
 
+    /// Bytes taken by the kernel that the peer's system hasn't acknowledged; `None` where this system doesn't tell (S8).
+    fn unacknowledged(&self, token: Token) -> Option<u64>;
+
+    /// Whether the send in flight waits for a disk, not for the peer (S9).
+    fn waits_for_disk(&self, token: Token) -> bool;
+
     /// Ends the sending side (C1).
     fn shutdown_write(&mut self, token: Token);
 

@@ -54,6 +54,11 @@
 //! - **S6** [`Driver::send_progress`] is the number of bytes of the send in flight that the kernel has taken. It never goes back.
 //! - **S7** [`Driver::send_at_once`] is `send`, but may say that the kernel has taken everything already: then the output was not
 //!   moved, no send is in flight, and no `Sent` follows.
+//! - **S8** [`Driver::unacknowledged`] is the number of bytes that the kernel has taken for the connection, by this send and those
+//!   before it, and of which the peer's system hasn't said that it has them: what S6 counts and the peer hasn't got. `None` where
+//!   this system doesn't tell. It may be a system call: for a deadline that has come, not for the way of a request.
+//! - **S9** [`Driver::waits_for_disk`] says whether the send in flight stands still because its file is being fetched: a peer
+//!   is not to be blamed for that.
 //!
 //! **C, closing**
 //! - **C1** [`Driver::shutdown_write`] sends FIN after what was sent. Not while a send is in flight. Receiving goes on.
@@ -81,6 +86,8 @@
 //! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl`, for good | armed for good; one by one where room is scarce; surplus waits unannounced | takes one from the queue, or a seeded failure |
 //! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | armed until a credit of bytes is used up; provided buffers | seeded length |
 //! | `send` | `send` / `sendmsg` / `sendfile` (or `pread` and `send`) at once; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, parked as one poll entry | seeded length |
+//! | `unacknowledged` | `ioctl(SIOCOUTQ)`; `None` but on Linux | as poll | what the peer hasn't read |
+//! | `waits_for_disk` | none; a flag | none; a flag | where a test says so |
 //! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered | none; a flag; cancelled if something comes | a flag |
 //! | `shutdown_write` | `shutdown` | `shutdown` | marks FIN |
 //! | `close` | `close`; cancels the parked send | cancels; `close` at the last completion, a turn later | marks closed |

@@ -33,6 +33,9 @@ pub const FETCH_BYTES: u64 = 2 * 1024 * 1024;
 /// Fetches that may wait for a disk, of one driver; sends beyond wait for it themselves.
 pub const FETCHES_MAX: usize = 1024;
 
+/// How long after the thread that fetches could not be started it is tried again.
+pub const FETCHER_RETRY_MS: u64 = 1000;
+
 /// Events taken from the kernel by one `wait`.
 pub const EVENTS_PER_WAIT_MAX: usize = 1024;
 

@@ -162,12 +162,22 @@ impl Output {
         self.bytes.capacity() + self.items.capacity() * size_of::<(usize, Item)>()
     }
 
-    /// Empties it and lets go of its items; keeps the memory up to `keep_bytes`.
+    /// Empties it and lets go of its items; keeps the memory up to `keep_bytes`, items' room included.
     pub fn clear(&mut self, keep_bytes: usize) {
         self.bytes.clear();
-        self.bytes.shrink_to(keep_bytes);
         self.items.clear();
         self.items_len = 0;
+        if self.capacity() > keep_bytes {
+            self.shrink_to(keep_bytes);
+        }
+    }
+
+    /// Frees what an empty one holds beyond `keep_bytes`: the bytes' room is kept first.
+    #[cold]
+    fn shrink_to(&mut self, keep_bytes: usize) {
+        self.bytes.shrink_to(keep_bytes);
+        let left = keep_bytes.saturating_sub(self.bytes.capacity());
+        self.items.shrink_to(left / size_of::<(usize, Item)>());
     }
 
     /// The contiguous piece that starts at `offset`; `None` at the end.

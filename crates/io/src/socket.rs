@@ -1,5 +1,13 @@
 //! The calls on sockets whose spelling differs between the systems.
 
+#![cfg_attr(
+    target_os = "linux",
+    expect(
+        unsafe_code,
+        reason = "no library has a safe call for how much of a socket's output is on its way"
+    )
+)]
+
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -70,6 +78,25 @@ pub(crate) fn send_file(
     _len: usize,
 ) -> Result<usize, Errno> {
     Err(Errno::NOSYS)
+}
+
+/// Bytes that the socket has taken and the peer's system has not acknowledged (`SIOCOUTQ`, see `man 7 tcp`).
+#[cfg(target_os = "linux")]
+pub(crate) fn unacknowledged(socket: impl AsFd) -> Option<u64> {
+    use std::os::fd::AsRawFd;
+
+    let mut count: libc::c_int = 0;
+    // SAFETY: the descriptor is open while it is borrowed, and for this request the kernel writes one `int` to the address, which
+    // is that of one.
+    let status = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut count) };
+    // It fails only for what is no connection, which has sent nothing.
+    (status == 0).then(|| u64::try_from(count).unwrap_or(0))
+}
+
+/// Not told here.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn unacknowledged(_socket: impl AsFd) -> Option<u64> {
+    None
 }
 
 /// Makes the close that follows a reset (RFC 9293, 3.10.7.1 by way of `SO_LINGER` 0).

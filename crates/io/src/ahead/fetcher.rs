@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
 use std::thread;
 
 use super::pages;
@@ -17,6 +17,8 @@ pub(super) struct Fetch {
     pub(super) file: Arc<File>,
     pub(super) offset: u64,
     pub(super) len: u64,
+    /// Gone with the send that asked for it.
+    pub(super) wanted: Weak<()>,
 }
 
 /// The way to the thread and back. The thread ends after the fetch at hand when this is dropped.
@@ -33,9 +35,10 @@ impl Fetcher {
     /// Where the system gives no thread.
     pub(super) fn start(waker: Waker) -> io::Result<Self> {
         let (fetcher, wanted, fetched) = Self::new();
-        thread::Builder::new()
-            .name("shearwater-read".to_owned())
-            .spawn(move || fetch_all(&wanted, &fetched, &waker))?;
+        thread::Builder::new().name("shearwater-read".to_owned()).spawn(move || {
+            pages::stand_back();
+            fetch_all(&wanted, &fetched, &waker);
+        })?;
         Ok(fetcher)
     }
 
@@ -58,8 +61,10 @@ impl Fetcher {
 
 /// One after the other, in order: a disk is quickest when it reads on.
 fn fetch_all(wanted: &Receiver<Fetch>, fetched: &SyncSender<Token>, waker: &Waker) {
-    pages::stand_back();
     while let Ok(fetch) = wanted.recv() {
+        if fetch.wanted.strong_count() == 0 {
+            continue;
+        }
         pages::fetch(&fetch.file, fetch.offset, fetch.len);
         if fetched.send(fetch.token).is_err() {
             return;
@@ -71,15 +76,15 @@ fn fetch_all(wanted: &Receiver<Fetch>, fetched: &SyncSender<Token>, waker: &Wake
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::sync::{Arc, mpsc};
+    use std::sync::{Arc, Weak, mpsc};
     use std::time::Duration;
 
-    use super::{FETCHES_MAX, Fetch, Fetcher};
+    use super::{FETCHES_MAX, Fetch, Fetcher, fetch_all};
     use crate::{Token, Waker};
 
-    fn fetch(slot: u32) -> Fetch {
+    fn fetch(slot: u32, wanted: Weak<()>) -> Fetch {
         let file = Arc::new(File::open("/dev/null").expect("it can be opened"));
-        Fetch { token: Token::new(slot, 0), file, offset: 0, len: 1 }
+        Fetch { token: Token::new(slot, 0), file, offset: 0, len: 1, wanted }
     }
 
     #[test]
@@ -87,8 +92,9 @@ mod tests {
         let (woken, wakes) = mpsc::sync_channel(3);
         let fetcher =
             Fetcher::start(Waker::new(move || woken.send(()).expect("the test waits"))).expect("a thread");
+        let wants = Arc::new(());
         for slot in 0..3 {
-            assert!(fetcher.take(fetch(slot)));
+            assert!(fetcher.take(fetch(slot, Arc::downgrade(&wants))));
         }
         for slot in 0..3 {
             wakes.recv_timeout(Duration::from_secs(20)).expect("it wakes");
@@ -104,9 +110,24 @@ mod tests {
     #[test]
     fn a_bounded_number_waits() {
         let (fetcher, wanted, _fetched) = Fetcher::new();
-        let taken = (0..).take_while(|_| fetcher.take(fetch(0))).count();
+        let taken = (0..).take_while(|_| fetcher.take(fetch(0, Weak::new()))).count();
         assert_eq!(taken, FETCHES_MAX);
         drop(wanted.recv());
-        assert!(fetcher.take(fetch(0)));
+        assert!(fetcher.take(fetch(0, Weak::new())));
+    }
+
+    #[test]
+    fn nothing_is_fetched_for_those_who_are_gone() {
+        let (fetcher, wanted, fetched) = Fetcher::new();
+        let wants = Arc::new(());
+        for slot in 0..4 {
+            let wanted = if slot % 2 == 0 { Weak::new() } else { Arc::downgrade(&wants) };
+            assert!(fetcher.take(fetch(slot, wanted)));
+        }
+        let Fetcher { wanted: sender, fetched: told } = fetcher;
+        drop(sender); // the thread's work ends with what waits
+        fetch_all(&wanted, &fetched, &Waker::new(|| {}));
+        let told: Vec<_> = told.try_iter().collect();
+        assert_eq!(told, [Token::new(1, 0), Token::new(3, 0)]);
     }
 }

@@ -4,7 +4,11 @@
 mod fetcher;
 mod pages;
 
-use crate::limits::{FETCH_BYTES, FETCH_LOOK_BYTES_MIN};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use crate::limits::{FETCH_BYTES, FETCH_LOOK_BYTES_MIN, FETCHER_RETRY_MS};
 use crate::{FileSlice, Token, Waker};
 use fetcher::{Fetch, Fetcher};
 
@@ -13,14 +17,18 @@ use fetcher::{Fetch, Fetcher};
 pub(crate) struct Ahead {
     waker: Waker,
     fetcher: Option<Fetcher>,
+    /// No thread is started before: the system gave none a moment ago.
+    start_from_ms: u64,
     /// The driver's clock as of this turn.
     now_ms: u64,
+    /// Whether reading a stretch would not wait for a disk.
+    look: fn(&File, u64, u64) -> bool,
 }
 
 impl Ahead {
     /// `waker` is used whenever something was fetched.
     pub(crate) fn new(waker: Waker) -> Self {
-        Self { waker, fetcher: None, now_ms: 0 }
+        Self { waker, fetcher: None, start_from_ms: 0, now_ms: 0, look: pages::are_in_memory }
     }
 
     /// Takes note of the time.
@@ -28,18 +36,31 @@ impl Ahead {
         self.now_ms = now_ms;
     }
 
-    /// Whether the next `len` bytes of a slice are being fetched, so that sending them has to wait until
-    /// [`Ahead::next_fetched`] names the connection. Not where they are in memory, are few, or can't be fetched.
-    pub(crate) fn fetches(&mut self, token: Token, slice: &FileSlice, len: u64) -> bool {
+    /// Has the next `len` bytes of a slice fetched, so that sending them has to wait until [`Ahead::next_fetched`] names the
+    /// connection. Not where they are in memory, are few, or can't be fetched. What is given says that it is wanted, and
+    /// is let go of when it isn't any more.
+    pub(crate) fn fetch(&mut self, token: Token, slice: &FileSlice, len: u64) -> Option<Arc<()>> {
         if len < FETCH_LOOK_BYTES_MIN || self.finds(slice, len) {
-            return false;
+            return None;
         }
-        let file = slice.file.part();
-        let fetch = Fetch { token, file, offset: slice.offset, len: slice.len.min(FETCH_BYTES) };
-        if self.fetcher.is_none() {
-            self.fetcher = Fetcher::start(self.waker.clone()).ok();
+        let wants = Arc::new(());
+        let fetch = Fetch {
+            token,
+            file: slice.file.part(),
+            offset: slice.offset,
+            len: slice.len.min(FETCH_BYTES),
+            wanted: Arc::downgrade(&wants),
+        };
+        self.started(Fetcher::start)?.take(fetch).then_some(wants)
+    }
+
+    /// The thread; started where it isn't, but not too soon after that has failed.
+    fn started(&mut self, start: impl FnOnce(Waker) -> io::Result<Fetcher>) -> Option<&Fetcher> {
+        if self.fetcher.is_none() && self.now_ms >= self.start_from_ms {
+            self.fetcher = start(self.waker.clone()).ok();
+            self.start_from_ms = self.now_ms + FETCHER_RETRY_MS;
         }
-        self.fetcher.as_ref().is_some_and(|fetcher| fetcher.take(fetch))
+        self.fetcher.as_ref()
     }
 
     /// Whether the next `len` bytes of a slice are in memory, or were a moment ago.
@@ -47,7 +68,7 @@ impl Ahead {
         if slice.file.was_found(slice.offset, len, self.now_ms) {
             return true;
         }
-        let found = pages::are_in_memory(&slice.file, slice.offset, len);
+        let found = (self.look)(&slice.file, slice.offset, len);
         if found {
             slice.file.note_found(slice.offset, len, self.now_ms);
         }
@@ -57,5 +78,55 @@ impl Ahead {
     /// The next connection for which something was fetched. It may be gone meanwhile.
     pub(crate) fn next_fetched(&self) -> Option<Token> {
         self.fetcher.as_ref()?.next_fetched()
+    }
+
+    /// Finds nothing in memory from now on.
+    #[cfg(test)]
+    pub(crate) fn find_nothing(&mut self) {
+        self.look = |_, _, _| false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fs::File;
+    use std::io;
+    use std::rc::Rc;
+
+    use super::{Ahead, FETCH_LOOK_BYTES_MIN, FETCHER_RETRY_MS, Fetcher};
+    use crate::{FileSlice, SharedFile, Token, Waker};
+
+    fn slice() -> FileSlice {
+        let file = File::open("/dev/null").expect("it can be opened");
+        FileSlice { file: Rc::new(SharedFile::new(file)), offset: 0, len: u64::MAX }
+    }
+
+    #[test]
+    fn a_piece_is_looked_at_from_a_certain_length_on() {
+        let mut ahead = Ahead::new(Waker::new(|| {}));
+        ahead.find_nothing();
+        let (token, slice) = (Token::new(0, 0), slice());
+        assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN - 1).is_none());
+        assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN).is_some());
+        ahead.look = |_, _, _| true;
+        assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN).is_none(), "it is in memory");
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_started_is_not_tried_for_every_piece() {
+        let mut ahead = Ahead::new(Waker::new(|| {}));
+        let tries = Cell::new(0);
+        for (now_ms, tried) in [(7, 1), (7, 1), (7 + FETCHER_RETRY_MS - 1, 1), (7 + FETCHER_RETRY_MS, 2)] {
+            ahead.begin_turn(now_ms);
+            let fails = |_| {
+                tries.set(tries.get() + 1);
+                Err(io::ErrorKind::WouldBlock.into())
+            };
+            assert!(ahead.started(fails).is_none());
+            assert_eq!(tries.get(), tried);
+        }
+        ahead.begin_turn(7 + 2 * FETCHER_RETRY_MS);
+        assert!(ahead.started(Fetcher::start).is_some(), "there is one again");
     }
 }

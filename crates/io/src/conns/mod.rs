@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{SendFlags, Shutdown, getpeername, shutdown};
 
-use crate::{Event, Output, ReadEnd, SendError, Token, Waker};
+use crate::{Event, Output, ReadEnd, SendError, Token, Waker, socket};
 use push::{Means, Stop, push, send_bytes};
 use queue::Completion;
 use sends::Sends;
@@ -191,6 +191,17 @@ impl<X: Default> Conns<X> {
         sending.map_or(0, |sending| sending.done)
     }
 
+    /// Bytes that the kernel has taken and the peer's hasn't acknowledged (S8).
+    pub(crate) fn unacknowledged(&self, token: Token) -> Option<u64> {
+        let fd = self.slots.open(token).and_then(|slot| slot.fd.as_ref())?;
+        socket::unacknowledged(fd)
+    }
+
+    /// Whether the send in flight waits for a fetch (S9).
+    pub(crate) fn waits_for_disk(&self, token: Token) -> bool {
+        self.slots.open(token).is_some_and(|slot| slot.flags.has(Flags::FETCHING))
+    }
+
     /// Ends the sending side (C1).
     pub(crate) fn end_writing(&self, token: Token) {
         let Some(slot) = self.slots.open(token) else {
@@ -308,7 +319,8 @@ fn pushed<X>(end: Result<(), Stop>, slot: &mut Slot<X>, sending: &mut Sending) -
     match end {
         Ok(()) => sending.result = Some(Ok(())),
         Err(Stop::Full) => return Pushed::Full,
-        Err(Stop::Fetching) => {
+        Err(Stop::Fetching(wants)) => {
+            sending.wants = Some(wants);
             slot.flags.set(Flags::FETCHING);
             return Pushed::Fetching;
         }
@@ -336,4 +348,46 @@ pub(crate) fn read_closed<X>(token: Token, slot: &mut Slot<X>, error: Option<io:
         None => ReadEnd::Eof,
     };
     Event::ReadClosed { token, end }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::rc::Rc;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::{Conns, Pushed};
+    use crate::limits::FETCH_LOOK_BYTES_MIN;
+    use crate::{FileSlice, Item, Output, SharedFile, Waker};
+
+    /// A file system that keeps no pages would otherwise hold the send up for good.
+    #[test]
+    fn what_was_fetched_is_sent_without_another_look() {
+        let (woken, wakes) = mpsc::sync_channel(1);
+        let mut conns = Conns::<()>::new(Waker::new(move || woken.send(()).expect("the test waits")));
+        conns.means.ahead.find_nothing();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+        let peer = TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
+        peer.set_nonblocking(true).expect("it can");
+        let token = conns.slots.insert(peer.into());
+        let path = std::env::temp_dir().join(format!("shearwater-conns-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
+        std::fs::remove_file(&path).expect("it was made here");
+        file.set_len(FETCH_LOOK_BYTES_MIN).expect("a hole");
+        let mut output = Output::new();
+        let file = Rc::new(SharedFile::new(file));
+        output.push(Item::File(FileSlice { file, offset: 0, len: FETCH_LOOK_BYTES_MIN }));
+
+        assert!(!conns.send_by_hand(token, output), "it waits for the file, not for the socket");
+        assert!(conns.waits_for_disk(token) && conns.progress(token) == 0);
+        wakes.recv_timeout(Duration::from_secs(20)).expect("it was fetched");
+        conns.begin_turn(1);
+        conns.note_fetched();
+        assert!(!conns.waits_for_disk(token));
+        let pushed = conns.push_more(token);
+        assert!(matches!(pushed, Some(Pushed::Ended(_) | Pushed::Full)), "{pushed:?}");
+        assert!(conns.progress(token) > 0);
+    }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
@@ -24,8 +25,8 @@ pub(crate) enum Stop {
     Full,
     /// The turn's share of bytes is used up.
     Share,
-    /// What comes next is being fetched from a disk: [`Ahead`] says when to go on.
-    Fetching,
+    /// What comes next is being fetched from a disk, while this is kept: [`Ahead`] says when to go on.
+    Fetching(Arc<()>),
     /// It can't go on.
     Failed(SendError),
 }
@@ -82,8 +83,8 @@ fn push_once(
         Some(Piece::File(mut slice)) => {
             let more = slice.len < output.len() - offset;
             let len = slice.len.min(left);
-            if looks_for.is_some_and(|token| means.ahead.fetches(token, &slice, len)) {
-                return Err(Stop::Fetching);
+            if let Some(wants) = looks_for.and_then(|token| means.ahead.fetch(token, &slice, len)) {
+                return Err(Stop::Fetching(wants));
             }
             slice.len = len;
             send_slice(socket, &slice, more, &mut means.copy_buffer)

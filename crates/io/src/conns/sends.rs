@@ -1,5 +1,7 @@
 //! The sends in flight: outputs, how far they have got, and how they ended.
 
+use std::sync::Arc;
+
 use crate::limits::SENDS_KEPT_MAX;
 use crate::{Output, SendError};
 
@@ -11,12 +13,14 @@ pub(crate) struct Sending {
     pub(crate) done: u64,
     /// How it ended; `None` while it goes on.
     pub(crate) result: Option<Result<(), SendError>>,
+    /// Kept while a fetch that this send has asked for is wanted: nothing is fetched for a connection that is gone.
+    pub(crate) wants: Option<Arc<()>>,
 }
 
 impl Sending {
     /// A send of which nothing has been taken yet.
     pub(crate) fn new(output: Output) -> Self {
-        Self { output, done: 0, result: None }
+        Self { output, done: 0, result: None, wants: None }
     }
 }
 
@@ -55,6 +59,7 @@ impl Sends {
         self.free.push(index);
         let result = sending.result.take().unwrap_or(Err(SendError::Cancelled));
         let output = std::mem::take(&mut sending.output);
+        sending.wants = None;
         if self.free.len() == self.sends.len() && self.sends.len() > SENDS_KEPT_MAX {
             *self = Self::default();
         }
@@ -64,7 +69,20 @@ impl Sends {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::{Output, SENDS_KEPT_MAX, Sending, Sends};
+
+    #[test]
+    fn a_fetch_is_wanted_until_its_send_has_ended() {
+        let mut sends = Sends::default();
+        let wants = Arc::new(());
+        let wanted = Arc::downgrade(&wants);
+        let index = sends.insert(Sending { wants: Some(wants), ..Sending::new(Output::new()) });
+        assert_eq!(wanted.strong_count(), 1);
+        drop(sends.remove(index));
+        assert_eq!(wanted.strong_count(), 0, "though its place is kept");
+    }
 
     #[test]
     fn the_places_of_a_busier_moment_are_freed_when_it_is_over() {

@@ -15,8 +15,9 @@ pub(crate) struct Flags(u16);
 impl Flags {
     /// The kernel may hold input.
     pub(crate) const READABLE: Self = Self(1);
-    /// The peer's FIN (or worse) has been announced: a short read is followed by another.
-    pub(crate) const PEER_ENDED: Self = Self(1 << 1);
+    /// A short read is followed by another: the peer's FIN (or worse) has been announced, or urgent data, which cuts a
+    /// receive short.
+    pub(crate) const READS_ON: Self = Self(1 << 1);
     /// `recv_pause` holds.
     pub(crate) const PAUSED: Self = Self(1 << 2);
     /// `ReadClosed` has been delivered.

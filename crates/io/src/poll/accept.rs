@@ -12,6 +12,13 @@ use crate::accepting::{Attempt, Stop, attempt, listener_id};
 use crate::limits::{ACCEPTS_AFTER_STOP_MAX, ACCEPTS_PER_TURN_MAX};
 use crate::{AcceptError, Event, ListenerId};
 
+/// What is to be announced of a connection: urgent data too, where the system tells it apart.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE).add(Interest::PRIORITY);
+/// What is to be announced of a connection.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
 /// The listeners and how far accepting has got.
 #[derive(Debug)]
 pub(super) struct Listeners {
@@ -152,9 +159,8 @@ impl Poll {
     /// Registers a new connection, once and for all.
     fn admit(&mut self, fd: OwnedFd, listener: ListenerId) -> Event {
         let token = self.conns.slots.next_token();
-        let interests = Interest::READABLE | Interest::WRITABLE;
         let registered =
-            self.poll.registry().register(&mut SourceFd(&fd.as_raw_fd()), wake::connection(token), interests);
+            self.poll.registry().register(&mut SourceFd(&fd.as_raw_fd()), wake::connection(token), INTERESTS);
         if registered.is_err() {
             self.listeners.held = Some((fd, listener));
             return self.accept_failed(AcceptError::Memory);

@@ -7,7 +7,6 @@
 mod accept;
 mod close;
 mod recv;
-mod send;
 mod turn;
 mod wake;
 
@@ -137,7 +136,8 @@ impl Driver for Poll {
     }
 
     fn send(&mut self, token: Token, output: Output) {
-        self.start_send(token, output);
+        // A full socket says by itself when to go on.
+        self.conns.send_by_hand(token, output);
     }
 
     fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
@@ -146,6 +146,14 @@ impl Driver for Poll {
 
     fn send_progress(&self, token: Token) -> u64 {
         self.conns.progress(token)
+    }
+
+    fn unacknowledged(&self, token: Token) -> Option<u64> {
+        self.conns.unacknowledged(token)
+    }
+
+    fn waits_for_disk(&self, token: Token) -> bool {
+        self.conns.waits_for_disk(token)
     }
 
     fn shutdown_write(&mut self, token: Token) {

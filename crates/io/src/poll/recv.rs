@@ -30,9 +30,9 @@ impl Poll {
         match recv(fd, &mut self.buffer[..], RecvFlags::empty()) {
             Ok((_, 0)) => Some(read_closed(token, slot, None)),
             Ok((_, count)) => {
-                // A short read has emptied the socket, and what comes later is announced anew. Only a FIN that was
-                // announced together with the data isn't.
-                if count < self.buffer.len() && !slot.flags.has(Flags::PEER_ENDED) {
+                // A short read has emptied the socket, and what comes later is announced anew. Only what stands behind
+                // urgent data isn't, and a FIN that was announced together with the data.
+                if count < self.buffer.len() && !slot.flags.has(Flags::READS_ON) {
                     slot.flags.clear(Flags::READABLE);
                     if !slot.flags.wants_service() {
                         // Most requests: nothing is left to be served, and no second look taken.

@@ -82,8 +82,8 @@ fn note(slot: &mut Slot<()>, event: &Readiness) {
     if event.is_readable() || event.is_read_closed() || broken {
         slot.flags.set(Flags::READABLE);
     }
-    if event.is_read_closed() {
-        slot.flags.set(Flags::PEER_ENDED);
+    if event.is_read_closed() || event.is_priority() {
+        slot.flags.set(Flags::READS_ON);
     }
     if (event.is_writable() || broken) && slot.send != NONE {
         slot.flags.set(Flags::WRITABLE);

@@ -158,6 +158,16 @@ impl Driver for Sim {
         kernel.conn(token).and_then(|conn| conn.sending.as_ref()).map_or(0, |sending| sending.taken)
     }
 
+    fn waits_for_disk(&self, token: Token) -> bool {
+        let kernel = self.kernel.borrow();
+        kernel.conn(token).is_some_and(|conn| conn.sending.is_some() && conn.wire.borrow().on_disk)
+    }
+
+    fn unacknowledged(&self, token: Token) -> Option<u64> {
+        let kernel = self.kernel.borrow();
+        kernel.conn(token).map(|conn| conn.wire.borrow().owed_bytes())
+    }
+
     fn shutdown_write(&mut self, token: Token) {
         if self.is_live(token, "shutdown_write") {
             self.kernel.borrow_mut().shutdown_write(token);

@@ -75,6 +75,17 @@ impl SimPeer {
         self.wire.borrow_mut().set_window(bytes);
     }
 
+    /// Sets how many bytes of that must be free before the server's sends go on. A kernel with a large send buffer speaks up only
+    /// when a third of it is.
+    pub fn set_room_min(&self, bytes: usize) {
+        self.wire.borrow_mut().set_room_min(bytes);
+    }
+
+    /// Sets whether what the server sends next is still being fetched from a disk: until then nothing goes out, whatever room there is.
+    pub fn set_on_disk(&self, on_disk: bool) {
+        self.wire.borrow_mut().on_disk = on_disk;
+    }
+
     /// Bytes that it has written and the server has not yet read.
     #[must_use]
     pub fn unread(&self) -> usize {

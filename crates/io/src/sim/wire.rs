@@ -16,6 +16,10 @@ pub(super) struct Wire {
     received: Vec<u8>,
     /// Most bytes in `to_peer`.
     window_bytes: usize,
+    /// What of them must be free before the server hears that there is room.
+    room_bytes_min: usize,
+    /// What the server sends next lies on a disk that takes its time.
+    pub(super) on_disk: bool,
     /// The peer's program reads whenever the driver waits.
     pub(super) reading: bool,
     /// The peer's FIN stands behind `to_server`.
@@ -38,6 +42,8 @@ impl Wire {
             to_peer: VecDeque::new(),
             received: Vec::new(),
             window_bytes,
+            room_bytes_min: 1,
+            on_disk: false,
             reading: true,
             peer_finished: false,
             peer_closed: false,
@@ -87,16 +93,19 @@ impl Wire {
 
     /// Bytes that the server could send now.
     pub(super) fn room(&self) -> usize {
-        if self.peer_closed {
-            self.window_bytes
-        } else {
-            self.window_bytes.saturating_sub(self.to_peer.len())
+        if self.on_disk {
+            return 0;
         }
+        if self.peer_closed {
+            return self.window_bytes;
+        }
+        let free = self.window_bytes.saturating_sub(self.to_peer.len());
+        if free < self.room_bytes_min { 0 } else { free }
     }
 
     /// Whether a send attempt in the next turn does something: a peer that reads makes room by then.
     pub(super) fn takes_soon(&self) -> bool {
-        self.reset || self.room() > 0 || (self.reading && self.window_bytes > 0)
+        self.reset || self.room() > 0 || (self.reading && !self.on_disk && self.window_bytes > 0)
     }
 
     /// The server sends. The caller keeps to `room`.
@@ -134,6 +143,11 @@ impl Wire {
     /// Whether the peer's program still has something to read.
     pub(super) fn owes_peer(&self) -> bool {
         !self.to_peer.is_empty()
+    }
+
+    /// How much that is.
+    pub(super) fn owed_bytes(&self) -> u64 {
+        self.to_peer.len() as u64
     }
 }
 
@@ -202,6 +216,10 @@ impl Wire {
 
     pub(super) fn set_window(&mut self, bytes: usize) {
         self.window_bytes = bytes;
+    }
+
+    pub(super) fn set_room_min(&mut self, bytes: usize) {
+        self.room_bytes_min = bytes.max(1);
     }
 
     pub(super) fn saw_fin(&self) -> bool {

@@ -142,6 +142,14 @@ impl Listeners {
         }
     }
 
+    /// As if each listener's cancel had been sent off and found nothing.
+    #[cfg(test)]
+    pub(super) fn lose_cancels(&mut self) {
+        for listener in &mut self.list {
+            listener.cancelling = true;
+        }
+    }
+
     /// A connection accepted by hand after `stop`.
     fn drain(&mut self) -> Attempt {
         while let Some(listener) = self.list.get(self.emptied) {
@@ -238,7 +246,10 @@ impl Uring {
             Err(errno) => self.accept_refused(index, errno),
         }
         let goes_on = self.listeners.arming(self.listeners.room(used), 0) == Armed::Many;
-        if !last && !goes_on {
+        let listener = &mut self.listeners.list[index];
+        if !last && (listener.cancelling || !goes_on) {
+            // A cancel that was under way may have found nothing.
+            listener.cancelling = false;
             self.disarm_accept(index);
         }
     }

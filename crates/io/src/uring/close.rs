@@ -100,3 +100,61 @@ impl Uring {
 fn is_last_of(done: &Done, token: Token) -> bool {
     done.kind() == Kind::Recv && done.token() == token && done.is_last()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use super::Uring;
+    use crate::conns::Flags;
+    use crate::uring_options::UringOptions;
+    use crate::{CloseKind, Driver, Event};
+
+    fn driver() -> Option<(Uring, std::net::SocketAddr)> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+        let address = listener.local_addr().expect("its address");
+        let driver = Uring::new(vec![listener], UringOptions::default());
+        driver.map_err(|why| println!("skipped: {why}")).ok().map(|driver| (driver, address))
+    }
+
+    /// Takes turns until there is an event like this.
+    fn event(driver: &mut Uring, like: fn(&Event) -> bool) -> Event {
+        for _ in 0..1000 {
+            driver.wait(Some(Duration::from_millis(5))).expect("it can wait");
+            while let Some(event) = driver.next() {
+                if like(&event) {
+                    return event;
+                }
+            }
+        }
+        panic!("it does not come")
+    }
+
+    #[test]
+    fn a_receive_whose_cancel_found_nothing_is_cancelled_again() {
+        let Some((mut driver, address)) = driver() else { return };
+        let mut peer = TcpStream::connect(address).expect("connects");
+        let accepted = event(&mut driver, |event| matches!(event, Event::Accepted { .. }));
+        let Event::Accepted { token, .. } = accepted else { return };
+        driver.wait(Some(Duration::ZERO)).expect("the receive is handed over");
+        // As if a cancel had been sent off and found nothing.
+        driver.conns.slots.open_mut(token).expect("it is open").flags.set(Flags::CANCELLING);
+        driver.close(token, CloseKind::Normal);
+        peer.write_all(b"x").expect("there is room");
+        event(&mut driver, |event| matches!(event, Event::Closed { .. }));
+        assert_eq!(driver.connections(), 0);
+    }
+
+    #[test]
+    fn an_accept_whose_cancel_found_nothing_is_cancelled_again() {
+        let Some((mut driver, address)) = driver() else { return };
+        driver.wait(Some(Duration::ZERO)).expect("the accept is handed over");
+        driver.listeners.lose_cancels();
+        driver.accept_stop();
+        let _peer = TcpStream::connect(address).expect("connects");
+        event(&mut driver, |event| matches!(event, Event::AcceptStopped));
+        assert_eq!(driver.connections(), 1, "accepted before");
+    }
+}

@@ -50,6 +50,14 @@ impl Gathers {
         &raw const gather.header
     }
 
+    /// Frees the room of a busier moment, up to the last send that is described.
+    pub(super) fn trim(&mut self) {
+        while self.0.len() > GATHERS_KEPT_MAX && self.0.last().is_some_and(Option::is_none) {
+            self.0.pop();
+        }
+        self.0.shrink_to_fit();
+    }
+
     /// The send has ended.
     pub(super) fn let_go(&mut self, send: u32) {
         let index = send as usize;

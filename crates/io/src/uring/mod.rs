@@ -97,17 +97,19 @@ impl Uring {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the receive buffer has no size"));
         }
         let report = probe().map_err(|why| io::Error::new(io::ErrorKind::Unsupported, why.to_string()))?;
+        let wake = Wake::new()?;
+        let listeners = Listeners::new(listeners, options.connections_max.min(ring::SLOTS_MAX))?;
         let ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array)?;
         let bytes = options.recv_buffer_bytes.min(limits::RECV_BUFFER_BYTES_MAX);
+        // Last of what can fail: the buffers end after the ring that they are registered with.
         let buffers = Buffers::new(&ring.submitter(), limits::RECV_BUFFERS_MAX, bytes)?;
-        let wake = Wake::new()?;
         let mut uring = Self {
             ring,
             buffers,
             lent: None,
             conns: Conns::new(wake.waker()),
             gathers: Gathers::default(),
-            listeners: Listeners::new(listeners, options.connections_max.min(ring::SLOTS_MAX))?,
+            listeners,
             wake,
             clock: Clock::new(),
             inbox: VecDeque::new(),
@@ -135,6 +137,9 @@ impl Drop for Uring {
     /// The kernel writes into buffers and reads outputs until the last completion: all are waited for, or the memory is
     /// left to it.
     fn drop(&mut self) {
+        while let Some(done) = self.inbox.pop_front() {
+            self.accepted_too_late(done);
+        }
         for _ in 0..REAP_ENTERS_MAX {
             if self.ring.is_idle() {
                 return;
@@ -211,6 +216,14 @@ impl Driver for Uring {
 
     fn send_progress(&self, token: Token) -> u64 {
         self.conns.progress(token)
+    }
+
+    fn unacknowledged(&self, token: Token) -> Option<u64> {
+        self.conns.unacknowledged(token)
+    }
+
+    fn waits_for_disk(&self, token: Token) -> bool {
+        self.conns.waits_for_disk(token)
     }
 
     fn shutdown_write(&mut self, token: Token) {

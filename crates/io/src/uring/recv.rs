@@ -58,6 +58,15 @@ impl Uring {
         }
     }
 
+    /// Cancels the receive of a completion that isn't its last: a cancel that was under way may have come while the kernel
+    /// had the entry in hand, and found nothing.
+    fn disarm_recv_again(&mut self, token: Token) {
+        if let Some(slot) = self.conns.slots.held_mut(token) {
+            slot.flags.clear(Flags::CANCELLING);
+        }
+        self.disarm_recv(token);
+    }
+
     pub(super) fn resume_recv(&mut self, token: Token) {
         self.conns.set_paused(token, false);
         self.arm_recv(token);
@@ -82,6 +91,9 @@ impl Uring {
         }
         if closing {
             self.give_buffer_back(&done);
+            if !last {
+                self.disarm_recv_again(token);
+            }
             self.finish_close(token);
             return None;
         }
@@ -93,7 +105,7 @@ impl Uring {
                 if last {
                     self.rearm.push_back(token);
                 } else if paused {
-                    self.disarm_recv(token);
+                    self.disarm_recv_again(token);
                 }
                 Some(Event::Received { token })
             }

@@ -202,12 +202,11 @@ impl Ring {
     /// Hands over entries until those that found the queue full are in it.
     fn make_room(&mut self) -> io::Result<()> {
         while !self.overflow.is_empty() {
-            let queued = self.ring.submission().len();
             passing(self.ring.submit())?;
-            self.refill();
-            if self.ring.submission().len() == queued && !self.overflow.is_empty() {
+            if self.ring.submission().is_full() {
                 break; // the kernel takes nothing until completions have been taken
             }
+            self.refill();
         }
         Ok(())
     }

@@ -59,6 +59,7 @@ impl Uring {
         {
             self.heard_ms = None;
             self.buffers.trim();
+            self.gathers.trim();
             self.inbox.shrink_to(QUEUE_KEPT);
             self.held.shrink_to(QUEUE_KEPT);
             self.rearm.shrink_to(QUEUE_KEPT);

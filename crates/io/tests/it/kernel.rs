@@ -165,6 +165,31 @@ fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
     }
 }
 
+/// R2, R4: urgent data cuts a receive short. What stands behind it arrives without another arrival, and the urgent byte not at all.
+#[cfg(target_os = "linux")]
+fn input_behind_urgent_data_arrives<K: Kernel>() {
+    let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
+    let address = listener.local_addr().expect("its address");
+    let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
+    let mut peer = TcpStream::connect(address).expect("connects");
+    first_accepted(&mut driver);
+    let mut got = Vec::new();
+    for round in 1..=2 {
+        std::io::Write::write_all(&mut peer, b"before ").expect("there is room");
+        rustix::net::send(&peer, b"!", rustix::net::SendFlags::OOB).expect("there is room");
+        std::io::Write::write_all(&mut peer, b"behind ").expect("there is room");
+        for _ in 0..20 {
+            driver.wait(Some(Duration::from_millis(10))).expect("it can wait");
+            while let Some(event) = driver.next() {
+                if matches!(event, Event::Received { .. }) {
+                    got.extend_from_slice(driver.lent());
+                }
+            }
+        }
+        assert_eq!(String::from_utf8_lossy(&got), "before behind ".repeat(round));
+    }
+}
+
 fn a_file_that_cannot_be_read_is_told<K: Kernel>() {
     let directory =
         Rc::new(SharedFile::new(File::open(std::env::temp_dir()).expect("a directory can be opened")));
@@ -343,7 +368,7 @@ macro_rules! kernel_suite {
             descriptors_run_out, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
-        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent }
+        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent, input_behind_urgent_data_arrives }
     };
 }
 
@@ -352,6 +377,16 @@ mod on_poll {
     use shearwater_io::poll::{Poll, PollOptions};
 
     kernel_suite!(super::ByReadiness);
+
+    /// S7: the contract leaves it to the driver. Of this one it saves an event for each answer.
+    #[test]
+    fn plain_bytes_that_the_socket_takes_are_sent_at_once() {
+        let (mut world, peer, token) = super::World::<super::SocketHarness<super::ByReadiness>>::connected();
+        for _ in 0..3 {
+            assert!(world.send_at_once(token, &mut super::plain(b"answer")));
+            assert_eq!(world.peer_gets(peer, 6), b"answer");
+        }
+    }
 
     #[test]
     fn the_name_is_the_mechanism_s() {

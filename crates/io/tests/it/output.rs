@@ -91,6 +91,11 @@ fn clear_lets_go_and_keeps_a_bounded_memory() {
     assert!(output.is_empty() && output.piece_at(0).is_none());
     assert_eq!(Rc::strong_count(&block), 1);
     assert!((4096..10_000).contains(&output.bytes_mut().capacity()));
+    for _ in 0..1000 {
+        output.push(Item::Shared(Shared::Static(b"item")));
+    }
+    output.clear(4096);
+    assert!(output.capacity() <= 4096, "the room of items counts: {} bytes", output.capacity());
 }
 
 #[test]

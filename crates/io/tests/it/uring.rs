@@ -1,15 +1,17 @@
 //! The completion driver's own: what guards forbid, buffers and queues that run out, what the kernel has taken early.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::thread;
+use std::time::Duration;
 
-use shearwater_io::limits::QUIET_MS;
+use shearwater_io::limits::{QUIET_MS, RECVS_PER_TURN_MAX};
 use shearwater_io::listen::{ListenOptions, bind};
 use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::uring::{NAME, Unavailable, Uring, UringOptions, probe};
-use shearwater_io::{AcceptError, CloseKind, Driver};
+use shearwater_io::{AcceptError, CloseKind, Driver, Event};
 
 use crate::contract::harness::{Harness, PeerState, Setup, is_missing};
 use crate::contract::on_uring::ByCompletion;
@@ -185,6 +187,108 @@ fn full_queues_lose_nothing() {
     }
 }
 
+/// One wait hands over all entries before it sleeps, however many queues they fill: the last of these has input.
+#[test]
+fn entries_beyond_two_queues_are_handed_over_before_the_wait() {
+    const CONNECTIONS: usize = 900;
+    if is_missing::<UringHarness>() {
+        return;
+    }
+    let mut world = UringWorld::new();
+    let mut peers = Vec::new();
+    while peers.len() < CONNECTIONS {
+        peers.extend((0..100).map(|_| world.harness.connect(0)));
+        world.until("they are accepted", |world| world.accepted.len() == peers.len());
+    }
+    let tokens = world.accepted.clone();
+    // Not more at once than there are buffers for: who finds none is disarmed before the first piece.
+    for (peers, tokens) in peers.chunks(50).zip(tokens.chunks(50)) {
+        for (peer, token) in peers.iter().zip(tokens) {
+            world.recv_pause(*token);
+            world.harness.write(*peer, b"x");
+        }
+        world.until("what was armed has ended", |world| {
+            tokens.iter().all(|token| world.page(*token).received == b"x")
+        });
+    }
+    world.idle();
+    world.harness.write(peers[CONNECTIONS - 1], b"y");
+    for token in &tokens {
+        world.recv_resume(*token);
+    }
+    world.turn(1000);
+    assert_eq!(world.page(tokens[CONNECTIONS - 1]).received, b"xy", "it lay in the socket all the time");
+}
+
+/// R3: the first piece that comes during a pause is the last, though the entry would bring more.
+#[test]
+fn a_pause_disarms_with_what_comes_first() {
+    if is_missing::<UringHarness>() {
+        return;
+    }
+    let (mut world, peer, token) = UringWorld::connected();
+    world.idle();
+    world.recv_pause(token);
+    for piece in [b"a", b"b", b"c"] {
+        world.harness.write(peer, piece);
+        world.idle();
+    }
+    assert_eq!(world.page(token).received, b"a");
+    world.recv_resume(token);
+    world.until("the rest is heard", |world| world.page(token).received == b"abc");
+}
+
+/// More completions of one connection than it may have in a turn: the rest comes in the next, in order.
+#[test]
+fn what_is_held_for_the_next_turn_stays_in_order() {
+    const PIECES: &[u8] = b"abcdefghijk";
+    const { assert!(PIECES.len() > 2 * RECVS_PER_TURN_MAX) };
+    if !probe().is_ok_and(|report| report.limited_multishot) {
+        println!("skipped: an entry ends with each piece here");
+        return;
+    }
+    let (mut world, peer, token) = UringWorld::connected();
+    let others: Vec<_> = PIECES.iter().map(|_| world.connect().1).collect();
+    world.idle();
+    for (piece, other) in PIECES.iter().zip(others) {
+        world.harness.write(peer, &[*piece]);
+        // Handing out enters the ring, which brings the piece as a completion of its own.
+        drop(world.driver().detach(other).expect("it is handed out"));
+        world.mark_detached(other);
+    }
+    world.turn(1000);
+    assert_eq!(world.page(token).received, PIECES[..RECVS_PER_TURN_MAX]);
+    world.until("the rest is heard", |world| world.page(token).received.len() == PIECES.len());
+    assert_eq!(world.page(token).received, PIECES);
+}
+
+/// A number that an entry names is not free before the entry has ended: somebody else's descriptor would get it.
+#[test]
+fn a_closed_connection_s_entry_reads_nobody_else_s_input() {
+    if is_missing::<UringHarness>() {
+        return;
+    }
+    let listener = a_listener();
+    let address = listener.local_addr().expect("its address");
+    let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
+    let _peer = TcpStream::connect(address).expect("connects");
+    let token = first_accepted(&mut driver);
+    // Its receive stands in the queue of entries, and it is closed before that reaches the kernel.
+    driver.close(token, CloseKind::Reset);
+    let (mut ours, mut theirs) = UnixStream::pair().expect("a pair");
+    theirs.write_all(b"not for you").expect("there is room");
+    let mut closed = false;
+    for _ in 0..100 {
+        driver.wait(Some(Duration::from_millis(5))).expect("it can wait");
+        while let Some(event) = driver.next() {
+            closed |= matches!(event, Event::Closed { .. });
+        }
+    }
+    assert!(closed);
+    ours.set_nonblocking(true).expect("it can");
+    assert_eq!(ours.read(&mut [0; 20]).expect("it is still there"), 11);
+}
+
 /// Where room gets scarce connections are accepted one by one: none is taken that there is no room for.
 #[test]
 fn a_crowd_fills_the_driver_exactly() {
@@ -278,5 +382,29 @@ fn a_dropped_driver_leaves_nothing_behind() {
         drop(driver);
         let ended = peer.read_to_end(&mut Vec::new());
         assert!(ended.is_ok() || ended.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
+    }
+}
+
+/// Connections that the kernel has accepted and nobody has asked for are closed with the driver.
+#[test]
+fn a_dropped_driver_closes_what_it_has_accepted() {
+    if is_missing::<UringHarness>() {
+        return;
+    }
+    let listener = a_listener();
+    let address = listener.local_addr().expect("its address");
+    let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
+    driver.wait(Some(Duration::ZERO)).expect("it can wait");
+    let peers: Vec<_> = (0..10).map(|_| TcpStream::connect(address).expect("connects")).collect();
+    driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+    drop(driver);
+    for mut peer in peers {
+        peer.set_read_timeout(Some(Duration::from_secs(2))).expect("it can");
+        let ended = peer.read(&mut [0; 1]);
+        assert!(
+            matches!(&ended, Ok(0))
+                || ended.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionReset),
+            "{ended:?}"
+        );
     }
 }

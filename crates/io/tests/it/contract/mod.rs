@@ -40,7 +40,8 @@ macro_rules! contract_suite {
                 s1_sends_begun_together_come_back_each,
                 s2_a_second_send_is_refused, s3_partial_sends_go_on_byte_by_byte, s3_a_gathered_output_is_in_order,
                 s5_a_file_is_sent_in_shares, s5_a_short_file_is_told, s5_files_sent_one_after_the_other_share_the_turn,
-                s6_progress_never_goes_back, s7_what_is_sent_at_once_is_told_by_no_event, s7_what_is_not_comes_back;
+                s6_progress_never_goes_back, s7_what_is_sent_at_once_is_told_by_no_event, s7_what_is_not_comes_back,
+                s8_what_the_peer_takes_is_seen_before_there_is_room;
             closing: c1_fin_follows_what_was_sent, c2_close_ends_with_closed, c2_close_cuts_a_send_off,
                 c2_close_delivers_a_decided_send_first, c2_a_send_begun_in_answer_to_a_sent_comes_before_closed,
                 c2_close_in_answer_to_each_event, c3_reset_resets, c3_reset_discards_what_is_unsent, c4_a_broken_connection_stays, c5_detach_hands_the_connection_out;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use shearwater_io::limits::SEND_BYTES_PER_TURN_MAX;
-use shearwater_io::{CloseKind, Driver, Item, Output, Shared};
+use shearwater_io::{CloseKind, Driver, Item, Output, Shared, Token};
 
 use super::harness::Harness;
 use super::world::{Ended, Note, SentAs, World, block_item, file_item, file_of, mixed, pattern, plain};
@@ -265,4 +265,42 @@ pub(crate) fn s7_what_is_not_comes_back<H: Harness>() {
     assert!(!world.send_at_once(token, &mut plain(b"to nobody")));
     world.until("it comes back", |world| !world.is_sending(token));
     assert_eq!(world.page(token).sent.last(), Some(&SentAs::Broken));
+}
+
+pub(crate) fn s8_what_the_peer_takes_is_seen_before_there_is_room<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    let Some(owed) = world.driver().unacknowledged(token) else { return };
+    assert_eq!(owed, 0, "nothing was sent");
+    let answer = pattern(20_000_000, 8);
+    world.send(token, plain(&answer));
+    for _ in 0..100 {
+        world.turn(5);
+    }
+    // The socket is full: from here on what the peer reads shows in what is owed, whether or not the send goes on.
+    let (mut sent, mut owed) = taken(&mut world, token);
+    assert!(owed > 0 && owed <= sent, "{owed} of {sent}");
+    let mut got = Vec::new();
+    let mut seen_before_room = 0;
+    while got.len() < answer.len() {
+        world.harness.read(peer, 20_000, &mut got);
+        world.turn(1);
+        let (sent_now, owed_now) = taken(&mut world, token);
+        assert!(sent_now - owed_now >= sent - owed, "what the peer has acknowledged it has");
+        seen_before_room += usize::from(sent_now == sent && owed_now < owed);
+        (sent, owed) = (sent_now, owed_now);
+    }
+    assert!(got == answer);
+    assert!(seen_before_room > 0, "the end of it at least");
+    world.until("it comes back", |world| !world.is_sending(token));
+    world.until("all is acknowledged", |world| world.driver().unacknowledged(token) == Some(0));
+    world.close_and_wait(token);
+    // A closed connection's is nobody's.
+    assert_eq!(world.driver().unacknowledged(token), None);
+}
+
+/// How much of the one send of a connection the kernel has taken, and how much of that is owed to the peer.
+fn taken<H: Harness>(world: &mut World<H>, token: Token) -> (u64, u64) {
+    let in_flight = world.driver().send_progress(token);
+    let sent = if world.is_sending(token) { in_flight } else { world.page(token).output.len() };
+    (sent, world.driver().unacknowledged(token).expect("it was told before"))
 }
