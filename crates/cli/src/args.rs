@@ -14,7 +14,8 @@ Examples:
 
 A folder is answered with its index.html. Nothing outside of the folder is ever served.
 Ctrl-C (SIGINT) or SIGTERM: no new connections, every request received is answered, then it ends;
-a second one ends at once. Exit codes: 0 served and ended, 1 a worker failed, 2 could not start.";
+a second one ends at once. SIGUSR1: a line on what it has done so far and which limits were
+reached, as at its end. Exit codes: 0 served and ended, 1 a worker failed, 2 could not start.";
 
 /// Serves a folder over HTTP/1.1, at the kernel's own limit.
 #[derive(Debug, Parser)]

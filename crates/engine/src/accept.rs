@@ -14,6 +14,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         let service = &mut self.service;
         service.counters.connections_accepted.add(1);
         service.table.open(token);
+        service.served.open(token);
         if !self.admit(token) {
             self.service.counters.connections_refused.add(1);
             return self.shut(token, CloseKind::Reset);
@@ -40,7 +41,7 @@ impl<D: Driver, A: App> Worker<D, A> {
     pub(crate) fn accept_failed(&mut self, error: AcceptError) {
         self.paused_ms = self.driver.now_ms();
         self.accept_again_ms = Some(self.paused_ms + ACCEPT_RETRY_MS);
-        self.service.counters.accept_pauses.add(1);
+        self.service.counters.hit_connections.add(1);
         if !self.told_pause {
             self.told_pause = true;
             self.service.tell(Notice::AcceptPaused { worker: self.service.worker, error });

@@ -5,6 +5,7 @@ use shearwater_http1::{BodyDecoder, HeadParser};
 use crate::app::BodySink;
 use crate::conn::NONE;
 use crate::limits::{Limits, SPARE_BLOCKS_MAX, SPARE_BUFFER_BYTES_MAX};
+use crate::pace::Pace;
 use crate::panics;
 
 /// What becomes of the body that is arriving.
@@ -29,6 +30,8 @@ pub(crate) struct Block {
     pub(crate) body: Vec<u8>,
     pub(crate) decoder: Option<BodyDecoder>,
     pub(crate) destination: Destination,
+    /// The time that the body has left.
+    pub(crate) pace: Pace,
     /// Bytes of the body so far, and the most there may be.
     pub(crate) body_bytes: u64,
     pub(crate) body_bytes_max: u64,
@@ -43,6 +46,7 @@ impl Block {
             body: Vec::new(),
             decoder: None,
             destination: Destination::Nowhere,
+            pace: Pace::default(),
             body_bytes: 0,
             body_bytes_max: 0,
         }
@@ -110,6 +114,11 @@ impl Blocks {
     pub(crate) fn put(&mut self, index: u32, block: Box<Block>) {
         self.held_bytes += block.held_bytes();
         self.used[index as usize] = Some(block);
+    }
+
+    /// The block of a connection that has one.
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Block> {
+        self.used.get_mut(index as usize)?.as_deref_mut()
     }
 
     /// Lets go of the block of a connection between requests, unless it holds input.

@@ -7,6 +7,7 @@ use crate::app::{App, BodyPolicy};
 use crate::block::{Block, Destination};
 use crate::conn::Phase;
 use crate::dispatch::{Step, Then, asked};
+use crate::pace::Pace;
 use crate::panics;
 use crate::refuse::Refusal;
 use crate::request::{Request, Turn};
@@ -48,6 +49,8 @@ impl<A: App> Service<A> {
         block.decoder = Some(BodyDecoder::new(parsed.framing(), self.limits.body()));
         block.body_bytes = 0;
         block.body_bytes_max = body_bytes_max;
+        block.pace = Pace::begin(&self.pace_rule, self.now_ms);
+        let pace = block.pace;
         block.destination = match policy {
             BodyPolicy::Discard => Destination::Nowhere,
             BodyPolicy::Buffer { .. } => Destination::Buffer,
@@ -61,7 +64,7 @@ impl<A: App> Service<A> {
         if go_on {
             self.responder.go_on();
         }
-        self.body_began(token);
+        self.body_awaited(token, pace);
         Step::new(head.len(), Then::Body)
     }
 
@@ -69,7 +72,10 @@ impl<A: App> Service<A> {
     pub(crate) fn take_body(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
         let mut index = self.table.get(token).block;
         let mut block = self.blocks.take(&mut index);
+        let bytes_before = block.body_bytes;
         let (consumed, piece) = decode(&mut block, input);
+        block.pace = block.pace.earn(&self.pace_rule, block.body_bytes - bytes_before, self.now_ms);
+        let pace = block.pace;
         let is_kept = matches!(block.destination, Destination::Buffer);
         let then = match piece {
             Piece::Starved => Then::Starve,
@@ -86,7 +92,7 @@ impl<A: App> Service<A> {
             if is_kept && self.blocks.is_full() {
                 return self.refuse_full(token);
             }
-            self.body_began(token);
+            self.body_awaited(token, pace);
         }
         Step::new(consumed, then)
     }
@@ -95,19 +101,20 @@ impl<A: App> Service<A> {
     fn answer_body(&mut self, token: Token, block: &mut Block, is_followed: bool, turn: &dyn Turn) -> Then {
         let head = block.parser.head(&block.head);
         let request = Request::new(head, &block.body, turn, token);
+        let is_last = self.is_last(token);
         let app = &self.app;
         let destination = &mut block.destination;
-        let answered = self.responder.answer(asked(&head, is_followed), |response| match destination {
-            Destination::Sink(sink) => sink.finish(&request, response),
-            Destination::Nowhere | Destination::Buffer => app.respond(&request, response),
-        });
+        let answered =
+            self.responder.answer(asked(&head, is_followed, is_last), |response| match destination {
+                Destination::Sink(sink) => sink.finish(&request, response),
+                Destination::Nowhere | Destination::Buffer => app.respond(&request, response),
+            });
         self.answered(token, answered);
         Then::Answered
     }
 
     /// The worker's buffers are full.
     pub(crate) fn refuse_full(&mut self, token: Token) -> Step {
-        self.counters.buffers_full.add(1);
         self.refuse(token, Refusal::BuffersFull)
     }
 }

@@ -31,6 +31,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         let conn = self.service.table.get(token);
         conn.progress = conn.progress.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
         if conn.progress > self.service.limits.linger_bytes_max {
+            self.service.counters.hit_linger_bytes.add(1);
             self.shut(token, CloseKind::Reset);
         }
     }
@@ -52,6 +53,9 @@ impl<D: Driver, A: App> Worker<D, A> {
             return;
         }
         conn.phase = Phase::Closing;
+        if kind == CloseKind::Reset {
+            service.counters.connections_reset.add(1);
+        }
         service.blocks.release(&mut conn.block);
         service.wheel.clear(service.table.conns_mut(), token.slot());
         self.driver.close(token, kind);

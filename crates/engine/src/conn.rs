@@ -43,6 +43,8 @@ pub(crate) enum Flag {
     FirstHead = 32,
     /// The request at hand is a `HEAD`: whatever its answer is, it has no body.
     HeadOnly = 64,
+    /// The pace of the send in flight is being measured.
+    Measured = 128,
 }
 
 /// One connection: 32 bytes, together with the driver's part at most 64 (ARCHITECTURE.md, invariant 6).
@@ -53,7 +55,7 @@ pub(crate) struct Conn {
     pub(crate) block: u32,
     /// Index of its address in the table of addresses, else `NONE`.
     pub(crate) address: u32,
-    /// While sending: bytes sent when the write timeout last looked. While lingering: bytes thrown away.
+    /// While a send is measured: what the client had taken at the last look (`deadline::look`). While lingering: bytes thrown away.
     pub(crate) progress: u32,
     pub(crate) timer: Node,
     /// The timer's bucket in the wheel.

@@ -6,7 +6,8 @@ use shearwater_io::Token;
 use crate::app::{App, BodyPolicy};
 use crate::conn::{Flag, Phase};
 use crate::control::Notice;
-use crate::limits::REQUESTS_PER_TURN_MAX;
+use crate::counters::Counter;
+use crate::limits::{OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
 use crate::refuse::Refusal;
 use crate::request::{Request, Turn};
 use crate::respond::{After, Answered, Asked, Fault};
@@ -45,7 +46,7 @@ impl<A: App> Service<A> {
     pub(crate) fn consume(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> usize {
         let mut consumed = 0;
         let mut answered = 0;
-        while answered < REQUESTS_PER_TURN_MAX && self.responder.out.len() < self.limits.output_bytes_max {
+        while answered < REQUESTS_PER_TURN_MAX && self.output_bound().is_none() {
             let rest = &input[consumed..];
             let step = match self.table.get(token).phase {
                 // Also where nothing is left: a body of no bytes is complete as soon as its head is.
@@ -145,19 +146,35 @@ impl<A: App> Service<A> {
         is_followed: bool,
         turn: &dyn Turn,
     ) -> Step {
+        let is_last = self.is_last(token);
         let head = self.parser.head(bytes);
         let request = Request::new(head, body, turn, token);
         let app = &self.app;
-        let answered =
-            self.responder.answer(asked(&head, is_followed), |response| app.respond(&request, response));
+        let answered = self
+            .responder
+            .answer(asked(&head, is_followed, is_last), |response| app.respond(&request, response));
         self.answered(token, answered);
         Step::new(bytes.len(), Then::Answered)
+    }
+
+    /// Whether the request at hand is the last that its connection may send.
+    #[inline]
+    pub(crate) fn is_last(&mut self, token: Token) -> bool {
+        let is_last = self.served.is_last(token);
+        if is_last {
+            self.counters.hit_requests_per_connection.add(1);
+        }
+        is_last
     }
 
     /// Books an answer: what it says of the connection, and of the handler.
     #[inline]
     pub(crate) fn answered(&mut self, token: Token, answered: Answered) {
         self.counters.requests.add(1);
+        let status = self.responder.status();
+        if status >= 300 {
+            self.counters.count_class(status);
+        }
         if let Some(fault) = answered.fault {
             self.faulty(fault);
         }
@@ -176,6 +193,10 @@ impl<A: App> Service<A> {
     /// Refuses the request at hand: the last thing that this connection is told.
     pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
         self.counters.requests_refused.add(1);
+        self.counters.count_class(refusal.status());
+        if let Some(limit) = refusal.limit(&self.counters) {
+            limit.add(1);
+        }
         self.responder.refuse(
             refusal.status(),
             &refusal.sentence(),
@@ -192,10 +213,29 @@ impl<A: App> Service<A> {
         }
     }
 
+    /// Some input waits: counts the bound that made it wait, if it was one and not a part of a head.
+    pub(crate) fn put_off(&mut self, token: Token, rest: &[u8]) {
+        if self.table.get(token).phase != Phase::Idle || rest.is_empty() || is_stray(rest) {
+            return;
+        }
+        self.output_bound().unwrap_or(&self.counters.hit_requests_per_turn).add(1);
+    }
+
+    /// The bound that the turn's output has reached, if any: further requests wait until it is sent.
+    #[inline]
+    fn output_bound(&self) -> Option<&Counter> {
+        let out = &self.responder.out;
+        if out.len() >= self.limits.output_bytes_max {
+            return Some(&self.counters.hit_output_bytes);
+        }
+        (out.items().len() >= OUTPUT_ITEMS_MAX).then_some(&self.counters.hit_output_items)
+    }
+
     /// A handler panicked before there was a request to answer.
     pub(crate) fn fail(&mut self, token: Token, message: String) -> Step {
         self.panicked(message);
         self.counters.requests_refused.add(1);
+        self.counters.count_class(500);
         self.responder.refuse(500, "Internal Server Error", self.table.get(token).has(Flag::HeadOnly));
         self.set_after(token, After::Linger);
         Step::new(0, Then::Refused)
@@ -239,12 +279,13 @@ fn is_stray(input: &[u8]) -> bool {
 }
 
 /// What a request says of its answer.
-pub(crate) fn asked(head: &Head<'_>, is_followed: bool) -> Asked {
+pub(crate) fn asked(head: &Head<'_>, is_followed: bool, is_last: bool) -> Asked {
     Asked {
         method: head.method(),
         version: head.version(),
         keep_alive: head.keep_alive(),
         has_body: head.framing() != Framing::None,
         is_followed,
+        is_last,
     }
 }

@@ -14,6 +14,10 @@ pub const EXPIRIES_PER_TURN_MAX: usize = 16;
 /// Shared blocks up to this size are copied behind the head; larger ones are sent from where they are.
 pub const COPIED_BYTES_MAX: usize = 16 * 1024;
 
+/// Pieces of files and shared blocks in one output: behind so many the connection's further pipelined requests wait. Each piece of a file may hold
+/// a descriptor.
+pub const OUTPUT_ITEMS_MAX: usize = 16;
+
 /// Answers with files that stay open until the turn ends, for its other requests.
 pub const LASTING_ANSWERS_MAX: usize = 16;
 
@@ -34,6 +38,9 @@ pub const SPARE_BUFFER_BYTES_MAX: usize = 16 * 1024;
 
 /// How long accepting waits after the descriptors ran out, unless a connection closes first.
 pub const ACCEPT_RETRY_MS: u64 = 1000;
+
+/// How long a send goes on before its pace is measured: so that a short one costs no look.
+pub const WRITE_LOOK_MS: u64 = 5000;
 
 /// Notices to the operator that may wait unread; further ones are counted and dropped.
 pub const NOTICES_MAX: usize = 64;
@@ -57,6 +64,16 @@ pub struct Limits {
     /// Connections that one address may hold, all workers together; beyond, a new one is reset. Default 0: no bound,
     /// because many people share an address behind a proxy or a NAT.
     pub connections_per_address_max: u32,
+    /// Requests answered on one connection; the last answer says `Connection: close`. Default 0: no bound, because nothing that a
+    /// connection owns here grows with its requests.
+    pub requests_per_connection_max: u32,
+    /// Pace at which a body has to arrive, in bytes of its content per second: each adds to the time that it has, which begins with
+    /// [`Timeouts::body_grace_ms`] and is never more than [`Timeouts::body_ms`]. Default 240; 0: no bound. `408` beyond.
+    pub body_bytes_per_second_min: u32,
+    /// Pace at which a client has to take what it is sent, in bytes per second, on an average of [`Timeouts::write_ms`]. What its
+    /// system has acknowledged counts, where this one tells (Linux), else what this one has taken for it. Default 240; 0: some progress
+    /// is enough. Reset beyond.
+    pub send_bytes_per_second_min: u32,
     /// Bytes of answers gathered for one connection before they are sent. Default 64 KiB.
     pub output_bytes_max: u64,
     /// Bytes asked of the kernel by one receive. Default 64 KiB.
@@ -75,6 +92,9 @@ impl Default for Limits {
             buffered_bytes_max: 256 * 1024 * 1024,
             connections_max: usize::MAX,
             connections_per_address_max: 0,
+            requests_per_connection_max: 0,
+            body_bytes_per_second_min: 240,
+            send_bytes_per_second_min: 240,
             output_bytes_max: 64 * 1024,
             receive_bytes: shearwater_io::limits::RECV_BUFFER_BYTES,
             linger_bytes_max: 64 * 1024 * 1024,
@@ -99,6 +119,11 @@ impl Limits {
     pub(crate) fn body(&self) -> BodyLimits {
         BodyLimits::default()
     }
+
+    /// Bytes that a client has to take within `write_ms`.
+    pub(crate) fn send_bytes_min(&self, write_ms: u64) -> u64 {
+        u64::from(self.send_bytes_per_second_min).saturating_mul(write_ms) / 1000
+    }
 }
 
 /// How long a worker waits, in milliseconds. Timers fire up to 256 ms late, those of idle, writing
@@ -111,9 +136,13 @@ pub struct Timeouts {
     pub head_ms: u64,
     /// Between two pieces of a body; `408`. Default 30 s.
     pub body_ms: u64,
+    /// What a body has from the end of its head on before its pace counts ([`Limits::body_bytes_per_second_min`]); `408`. Default
+    /// 10 s.
+    pub body_grace_ms: u64,
     /// Between two requests of a connection; closed in silence. Default 60 s.
     pub idle_ms: u64,
-    /// Without any progress in sending; reset. Default 30 s.
+    /// In which a client that is being sent to has to take so much ([`Limits::send_bytes_per_second_min`]), measured from
+    /// [`WRITE_LOOK_MS`] on and then each time anew; reset. Default 60 s: a client with a large receive buffer tells of what it has read seldom.
     pub write_ms: u64,
     /// For the client to end its side after a last answer. Default 10 s.
     pub linger_ms: u64,
@@ -127,8 +156,9 @@ impl Default for Timeouts {
             first_head_ms: 10_000,
             head_ms: 10_000,
             body_ms: 30_000,
+            body_grace_ms: 10_000,
             idle_ms: 60_000,
-            write_ms: 30_000,
+            write_ms: 60_000,
             linger_ms: 10_000,
             drain_idle_ms: 500,
         }

@@ -30,6 +30,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         let consumed = service.consume(token, bytes, &self.driver);
         if consumed < bytes.len() {
+            service.put_off(token, &bytes[consumed..]);
             service.keep_input(token, &bytes[consumed..]);
             service.refuse_if_full(token);
         }
@@ -49,6 +50,7 @@ impl<D: Driver, A: App> Worker<D, A> {
 
         let consumed = service.consume(token, &input, &self.driver);
         input.drain(..consumed);
+        service.put_off(token, &input);
 
         let conn = service.table.get(token);
         let mut block = service.blocks.take(&mut conn.block);

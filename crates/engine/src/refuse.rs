@@ -2,6 +2,8 @@
 
 use shearwater_http1::Reject;
 
+use crate::counters::{Counter, Counters};
+
 /// Why a request is refused before or instead of a handler's answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Refusal {
@@ -36,6 +38,22 @@ impl Refusal {
             Self::Incomplete => 400,
             Self::Handler(status) => status.clamp(400, 599),
         }
+    }
+
+    /// The limit that stands behind it, as it is counted. Which time has run out its deadline knows.
+    pub(crate) fn limit(self, counters: &Counters) -> Option<&Counter> {
+        Some(match self {
+            Self::Rejected(Reject::HeadTooLarge) => &counters.hit_head_bytes,
+            Self::Rejected(Reject::TargetTooLong) => &counters.hit_target_bytes,
+            Self::Rejected(Reject::TooManyFields) => &counters.hit_fields,
+            Self::Rejected(Reject::MethodTooLong) => &counters.hit_method_bytes,
+            Self::Rejected(Reject::ChunkLineTooLong) => &counters.hit_chunk_line_bytes,
+            Self::Rejected(Reject::TrailersTooLarge) => &counters.hit_trailer_bytes,
+            Self::Rejected(Reject::TooManyTrailers) => &counters.hit_trailers,
+            Self::BodyTooLarge => &counters.hit_body_bytes,
+            Self::BuffersFull => &counters.hit_buffered_bytes,
+            _ => return None,
+        })
     }
 
     /// One sentence for the client.

@@ -8,7 +8,7 @@ use crate::limits::COPIED_BYTES_MAX;
 use crate::panics;
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
-use crate::response::{Parts, Response};
+use crate::response::{Body, Parts, Response};
 
 /// How the connection goes on after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) struct Asked {
     pub(crate) has_body: bool,
     /// More input has come behind it: while draining that is answered too.
     pub(crate) is_followed: bool,
+    /// The connection has sent as many as it may.
+    pub(crate) is_last: bool,
 }
 
 /// What came of a handler's call.
@@ -90,9 +92,21 @@ impl Responder {
         response.status(status).text(why);
         self.parts.bytes.push(b'\n');
         let method = if is_head { Method::Head } else { Method::Get };
-        let asked =
-            Asked { method, version: Version::Http11, keep_alive: false, has_body: true, is_followed: false };
+        let asked = Asked {
+            method,
+            version: Version::Http11,
+            keep_alive: false,
+            has_body: true,
+            is_followed: false,
+            is_last: true,
+        };
         self.append(asked, After::Linger);
+    }
+
+    /// The status of the answer appended last.
+    #[inline]
+    pub(crate) fn status(&self) -> u16 {
+        self.parts.status
     }
 
     /// Appends `100 Continue` (RFC 9110 section 10.1.1).
@@ -108,7 +122,11 @@ impl Responder {
     fn after(&self, asked: Asked) -> After {
         if !asked.keep_alive && !asked.has_body {
             After::Close
-        } else if !asked.keep_alive || self.parts.close || self.draining && !asked.is_followed {
+        } else if !asked.keep_alive
+            || asked.is_last
+            || self.parts.close
+            || self.draining && !asked.is_followed
+        {
             After::Linger
         } else {
             After::Keep
@@ -143,10 +161,15 @@ impl Responder {
             true => encode::content_length_and_end(bytes, parts.body_len()),
             false => encode::end_of_head(bytes),
         }
-        match parts.item.take() {
+        match parts.body.take() {
             _ if !has_body => {}
             None => bytes.extend_from_slice(&parts.bytes),
-            Some(item) => push(out, &item),
+            Some(Body::Item(item)) => push(out, &item),
+            Some(Body::Pieces(pieces)) => {
+                if let Some(whole) = pieces.append_to(out) {
+                    self.lasting.keep(whole);
+                }
+            }
         }
     }
 }

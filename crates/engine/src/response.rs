@@ -6,6 +6,7 @@ use shearwater_http1::encode;
 use shearwater_io::{FileSlice, Item, Shared};
 
 use crate::field_lines::FieldLines;
+use crate::pieces::Pieces;
 use crate::prebuilt::Prebuilt;
 
 /// Where a response's parts are gathered: kept by the worker and used again.
@@ -17,13 +18,29 @@ pub(crate) struct Parts {
     pub(crate) content_type: ContentType,
     /// The body, where it is built from bytes.
     pub(crate) bytes: Vec<u8>,
-    pub(crate) item: Option<Item>,
+    /// The body, where it is built from something else.
+    pub(crate) body: Option<Body>,
     /// The body and its fields, where they were encoded before.
     pub(crate) prebuilt: Option<Rc<Prebuilt>>,
     pub(crate) status: u16,
     pub(crate) close: bool,
     /// What is wrong with a field that the handler gave, if anything.
     pub(crate) bad_field: Option<String>,
+}
+
+/// A body that is more than bytes.
+pub(crate) enum Body {
+    Item(Item),
+    Pieces(Box<Pieces>),
+}
+
+impl Body {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Item(item) => item.len(),
+            Self::Pieces(pieces) => pieces.len(),
+        }
+    }
 }
 
 /// The line of `Content-Type`: a usual one, or one that the handler has put together.
@@ -52,15 +69,23 @@ impl Parts {
         self.fields.clear();
         self.content_type.clear();
         self.bytes.clear();
-        self.item = None;
+        self.forget_body();
         self.prebuilt = None;
         self.status = 200;
         self.close = false;
         self.bad_field = None;
     }
 
+    /// Most answers have none: to let go of one is no part of their way.
+    #[inline]
+    fn forget_body(&mut self) {
+        if self.body.is_some() {
+            self.body = None;
+        }
+    }
+
     pub(crate) fn body_len(&self) -> u64 {
-        self.item.as_ref().map_or(self.bytes.len() as u64, Item::len)
+        self.body.as_ref().map_or(self.bytes.len() as u64, Body::len)
     }
 }
 
@@ -138,7 +163,8 @@ impl<'a> Response<'a> {
 
     /// Sets the body to a copy of `bytes`.
     pub fn body(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
-        self.set_item(None);
+        self.parts.prebuilt = None;
+        self.parts.forget_body();
         self.parts.bytes.clear();
         self.parts.bytes.extend_from_slice(bytes.as_ref());
         self
@@ -146,32 +172,37 @@ impl<'a> Response<'a> {
 
     /// Sets the body to bytes of the program, sent without a copy.
     pub fn body_static(&mut self, bytes: &'static [u8]) -> &mut Self {
-        self.set_item(Some(Item::Shared(Shared::Static(bytes))))
+        self.set_body(Body::Item(Item::Shared(Shared::Static(bytes))))
     }
 
     /// Sets the body to a block that a worker holds. A small one is copied behind the head, a larger one sent as it is.
     pub fn body_shared(&mut self, block: Shared) -> &mut Self {
-        self.set_item(Some(Item::Shared(block)))
+        self.set_body(Body::Item(Item::Shared(block)))
     }
 
     /// Sets the body to a piece of a file, sent without a copy where the system can.
     pub fn body_file(&mut self, slice: FileSlice) -> &mut Self {
-        self.set_item(Some(Item::File(slice)))
+        self.set_body(Body::Item(Item::File(slice)))
+    }
+
+    /// Sets the body to several pieces, one behind the other.
+    pub fn body_pieces(&mut self, pieces: Pieces) -> &mut Self {
+        self.set_body(Body::Pieces(Box::new(pieces)))
     }
 
     /// Sets body, `Content-Type` and further fields to those of an answer that was encoded before. A `Content-Type` that is set
     /// later takes the place of its own; a body that is set later takes the place of all of it.
     pub fn prebuilt(&mut self, answer: &Rc<Prebuilt>) -> &mut Self {
-        self.parts.item = None;
+        self.parts.forget_body();
         self.parts.content_type.clear();
         self.parts.prebuilt = Some(Rc::clone(answer));
         self
     }
 
     /// The last body that is set holds.
-    fn set_item(&mut self, item: Option<Item>) -> &mut Self {
+    fn set_body(&mut self, body: Body) -> &mut Self {
         self.parts.prebuilt = None;
-        self.parts.item = item;
+        self.parts.body = Some(body);
         self
     }
 

@@ -13,7 +13,9 @@ use crate::control::{Control, Notice};
 use crate::counters::Counters;
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
+use crate::pace::PaceRule;
 use crate::respond::Responder;
+use crate::served::Served;
 use crate::table::Table;
 use crate::wheel::Wheel;
 
@@ -23,7 +25,9 @@ pub(crate) struct Service<A> {
     pub(crate) worker: usize,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
+    pub(crate) pace_rule: PaceRule,
     pub(crate) table: Table,
+    pub(crate) served: Served,
     pub(crate) blocks: Blocks,
     pub(crate) wheel: Wheel,
     /// Connections with input to go on with, one at a time, each once (`Flag::Queued`): at most as many as connections.
@@ -47,7 +51,7 @@ impl<A> Service<A> {
     /// Tells the operator, or counts that nobody listens.
     pub(crate) fn tell(&self, notice: Notice) {
         if !self.control.tell(notice) {
-            self.counters.notices_dropped.add(1);
+            self.counters.hit_notices.add(1);
         }
     }
 

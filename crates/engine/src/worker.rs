@@ -18,7 +18,9 @@ use crate::deadline::Lag;
 use crate::life::{Accepting, Life};
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
+use crate::pace::PaceRule;
 use crate::respond::Responder;
+use crate::served::Served;
 use crate::service::Service;
 use crate::table::Table;
 use crate::wheel::Wheel;
@@ -77,7 +79,9 @@ impl<D: Driver, A: App> Worker<D, A> {
             worker: setup.worker,
             limits: setup.limits,
             timeouts: setup.timeouts,
+            pace_rule: PaceRule::new(&setup.limits, &setup.timeouts),
             table: Table::default(),
+            served: Served::new(setup.limits.requests_per_connection_max),
             blocks: Blocks::new(setup.limits),
             wheel: Wheel::new(now_ms),
             ready: VecDeque::new(),
@@ -128,7 +132,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             self.handle(event);
         }
         self.go_on();
-        if !self.lag.holds_back(self.driver.has_more()) {
+        if !self.lag.holds_back(self.driver.has_more(), &self.service.counters.hit_turns_behind) {
             self.expire();
         }
         self.accept_again();

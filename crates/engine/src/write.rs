@@ -18,10 +18,10 @@ impl<D: Driver, A: App> Worker<D, A> {
             return self.sent_at_once(token);
         }
         service.responder.out = service.outputs.take();
-        service.table.get(token).set(Flag::Sending);
+        let conn = service.table.get(token);
+        conn.set(Flag::Sending);
+        conn.unset(Flag::Measured);
         service.write_began(token, self.driver.now_ms());
-        // The write timeout asks for progress from here on.
-        service.table.get(token).progress = self.driver.send_progress(token) as u32;
         self.settle(token);
     }
 

@@ -46,6 +46,25 @@ fn is_had(head: &Head<'_>, validators: &Validators) -> bool {
     date.is_some_and(|date| validators.modified() <= date)
 }
 
+/// Whether a `Range` counts: without `If-Range`, or if that names this very version (RFC 9110 section 13.1.5).
+pub(crate) fn range_holds(head: &Head<'_>, validators: &Validators) -> bool {
+    let mut conditions = head.all(Known::IfRange);
+    match (conditions.next(), conditions.next()) {
+        (None, _) => true,
+        (Some(condition), None) => is_version(condition, validators),
+        // Two of a kind that has one: nothing can be told.
+        (Some(_), Some(_)) => false,
+    }
+}
+
+/// An entity tag is compared strongly. A date has to be exact, and one that no other version can have had.
+fn is_version(condition: &[u8], validators: &Validators) -> bool {
+    match parse_date(condition) {
+        Some(date) => validators.is_date_strong() && date == validators.modified(),
+        None => condition == validators.etag().as_bytes(),
+    }
+}
+
 /// Whether a weak entity tag matches the strong one that has the same text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weak {
@@ -94,7 +113,10 @@ fn parse_date(date: &[u8]) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Weak, matches_any};
+    use shearwater_io::fs::{Meta, Timestamp};
+
+    use super::{Weak, is_version, matches_any};
+    use crate::validators::Validators;
 
     const ETAG: &str = "\"a-1\"";
 
@@ -114,6 +136,28 @@ mod tests {
         }
         for list in ["", "a-1", "\"a-1", "\"A-1\"", "w/\"a-1\"", "\"x\" y \"a-1\"", "**", "\"x\", *"] {
             assert!(!matches_any(list.as_bytes(), ETAG, Weak::Matches), "{list}");
+        }
+    }
+
+    /// Sun, 06 Nov 1994 08:49:37 GMT.
+    const SECONDS: i64 = 784_111_777;
+
+    /// The validators of a file as they are told at `unix_seconds`.
+    fn validators(ctime_seconds: i64, unix_seconds: i64) -> Validators {
+        let mtime = Timestamp { seconds: SECONDS, nanoseconds: 500_000_000 };
+        let ctime = Timestamp { seconds: ctime_seconds, nanoseconds: 500_000_001 };
+        Validators::of(&Meta { len: 7, mtime, ctime, ino: 1, dev: 1 }, None, unix_seconds as u64)
+    }
+
+    #[test]
+    fn a_date_tells_the_version_where_the_system_has_set_it_and_its_second_is_over() {
+        let date = b"Sun, 06 Nov 1994 08:49:37 GMT";
+        assert!(is_version(date, &validators(SECONDS, SECONDS + 1)));
+        assert!(is_version(b"Sunday, 06-Nov-94 08:49:37 GMT", &validators(SECONDS, SECONDS + 1)));
+        assert!(!is_version(date, &validators(SECONDS, SECONDS)), "it may be changed again in this second");
+        assert!(!is_version(date, &validators(SECONDS + 1, SECONDS + 2)), "somebody has set the time");
+        for other in [&b"Sun, 06 Nov 1994 08:49:36 GMT"[..], b"Sun, 06 Nov 1994 08:49:38 GMT", b"", b"x"] {
+            assert!(!is_version(other, &validators(SECONDS, SECONDS + 1)));
         }
     }
 

@@ -3,20 +3,12 @@
 use std::cell::RefCell;
 use std::io;
 use std::path::Path;
-use std::rc::Rc;
 
 use shearwater::{Method, Request, Response};
-use shearwater_io::fs::{Kind, OpenError, Opened, Root};
+use shearwater_io::fs::Root;
 
-use crate::cache::Cache;
-use crate::held::{Held, Now};
+use crate::finder::Finder;
 use crate::limits::CacheLimits;
-use crate::open_files::OpenFiles;
-use crate::redirect;
-use crate::resolve::{self, BadPath, Shape};
-
-/// What a directory is answered with.
-const INDEX: &[u8] = b"index.html";
 
 /// The methods that files have (RFC 9110 section 10.2.1).
 const ALLOW: &str = "GET, HEAD, OPTIONS";
@@ -51,14 +43,7 @@ impl Folder {
     /// The folder's files, for one worker, with so much kept in memory.
     #[must_use]
     pub fn files_with(&self, cache: CacheLimits) -> Files {
-        Files {
-            root: self.root.clone(),
-            state: RefCell::new(State {
-                name: Vec::new(),
-                cache: Cache::new(cache),
-                open_files: OpenFiles::default(),
-            }),
-        }
+        Files { finder: RefCell::new(Finder::new(self.root.clone(), cache)) }
     }
 }
 
@@ -66,24 +51,19 @@ impl Folder {
 ///
 /// A file that is kept in memory is looked at twice a second, when it is asked for: a change shows within a second, and an answer is
 /// wholly of one version.
+///
+/// Where `NAME.br`, `NAME.zst` or `NAME.gz` lies beside `NAME` and isn't older, it is sent in its place to clients that accept its coding. As with any
+/// file, what is half written is sent half: write it under another name and rename it.
 pub struct Files {
-    root: Root,
-    state: RefCell<State>,
-}
-
-struct State {
-    /// The name at hand; kept for its memory.
-    name: Vec<u8>,
-    cache: Cache,
-    open_files: OpenFiles,
+    finder: RefCell<Finder>,
 }
 
 impl Files {
-    /// Answers `GET` and `HEAD` with a file, its folder's index, a redirect to the folder's own name, what its
-    /// conditions come to (`304`, `412`), or an error; `OPTIONS` with `Allow`; other methods with `405`.
+    /// Answers `GET` and `HEAD` with a file, its folder's index, the parts of it that are asked for (`206`, `416`), a redirect to the folder's own
+    /// name, what its conditions come to (`304`, `412`), or an error; `OPTIONS` with `Allow`; other methods with `405`.
     pub fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match request.method() {
-            Method::Get | Method::Head => self.respond_file(request, response),
+            Method::Get | Method::Head => self.finder.borrow_mut().respond(request, response),
             Method::Options => {
                 response.status(204).field("Allow", ALLOW);
             }
@@ -92,88 +72,4 @@ impl Files {
             }
         }
     }
-
-    fn respond_file(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        let State { name, cache, open_files } = &mut *self.state.borrow_mut();
-        let shape = match resolve::resolve(request.path(), name) {
-            Ok(shape) => shape,
-            Err(bad) => return refuse_path(bad, response),
-        };
-        if shape == Shape::Directory {
-            name.extend_from_slice(INDEX);
-        }
-        let now = Now::of(request);
-        let kept = cache.get(name);
-        if let Some(held) = kept.as_ref().filter(|held| held.is_fresh(now)) {
-            return held.reply(request, response);
-        }
-        if kept.is_none() && open_files.reply(name, request, response) {
-            return;
-        }
-        match self.root.open_beneath(name) {
-            // The index itself is a directory: that is no page, and the target has its slash already.
-            Ok(Opened { kind: Kind::Directory, .. }) if shape == Shape::Directory => {
-                refuse_open(&OpenError::NotFound, response);
-            }
-            Ok(Opened { kind: Kind::Directory, .. }) => redirect::to_directory(request, response),
-            Ok(opened) => match hold(kept, &opened, name, cache, now) {
-                Some(held) => held.reply(request, response),
-                None => open_files.reply_opened(opened, name, request, response),
-            },
-            Err(error) => {
-                cache.remove(name);
-                refuse_open(&error, response);
-            }
-        }
-    }
-}
-
-/// The present version of a file that may be kept in memory: the one that is, or read anew. `None` if it is to be sent from
-/// its file.
-fn hold(
-    kept: Option<Rc<Held>>,
-    opened: &Opened,
-    name: &[u8],
-    cache: &mut Cache,
-    now: Now,
-) -> Option<Rc<Held>> {
-    if let Some(held) = kept.filter(|held| held.is_of(opened, now)) {
-        return Some(held);
-    }
-    let held = if cache.takes(opened.meta.len) {
-        // One that can't be read now may be sent all the same, or fail there.
-        Held::read(opened, name, now).ok().flatten()
-    } else {
-        None
-    };
-    match &held {
-        Some(held) => cache.insert(name, Rc::clone(held)),
-        None => cache.remove(name),
-    }
-    held
-}
-
-fn refuse_path(bad: BadPath, response: &mut Response<'_>) {
-    match bad {
-        BadPath::Escape => {
-            response.status(400).text("A percent sign is followed by two hexadecimal digits.\n")
-        }
-        BadPath::Dots => response.status(400).text("A path with . or .. in it is not resolved here.\n"),
-        BadPath::NoName => response.status(404).text("Not Found\n"),
-    };
-}
-
-fn refuse_open(error: &OpenError, response: &mut Response<'_>) {
-    match error {
-        OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks => {
-            response.status(404).text("Not Found\n")
-        }
-        OpenError::Forbidden | OpenError::Escapes | OpenError::NotPlain => {
-            response.status(403).text("Forbidden\n")
-        }
-        OpenError::Descriptors => {
-            response.status(503).field("Retry-After", "1").text("Too many files are open. Try again.\n")
-        }
-        OpenError::Other(_) => response.status(500).text("The file can't be read.\n"),
-    };
 }

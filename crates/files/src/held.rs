@@ -8,28 +8,15 @@ use std::rc::Rc;
 use shearwater::{Item, Prebuilt, Request, Response, Shared};
 use shearwater_io::fs::{Meta, Opened};
 
+use crate::now::Now;
+use crate::siblings::Siblings;
+use crate::variant::{Entry, Variant};
 use crate::version::Version;
-
-/// How long a file in memory is taken for the present version without a look: half of the second within which a change
-/// has to show.
-const FRESH_MS: u64 = 500;
-
-/// The time of an answer, by both clocks of its turn.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Now {
-    pub(crate) ms: u64,
-    pub(crate) unix_seconds: u64,
-}
-
-impl Now {
-    pub(crate) fn of(request: &Request<'_>) -> Self {
-        Self { ms: request.now_ms(), unix_seconds: request.unix_seconds() }
-    }
-}
 
 /// One version of a file.
 pub(crate) struct Held {
     meta: Meta,
+    variant: Variant,
     version: Version,
     content: Rc<Prebuilt>,
     /// When it was last seen to be the file's present version, by the worker's clock.
@@ -44,15 +31,16 @@ impl Held {
     ///
     /// # Errors
     /// Where it can't be read.
-    pub(crate) fn read(opened: &Opened, name: &[u8], now: Now) -> io::Result<Option<Rc<Self>>> {
+    pub(crate) fn read(opened: &Opened, entry: Entry<'_>, now: Now) -> io::Result<Option<Rc<Self>>> {
         let bytes = read_whole(&opened.file, opened.meta.len)?;
         if bytes.len() as u64 != opened.meta.len || Meta::of(&opened.file)? != opened.meta {
             return Ok(None);
         }
         let block = Item::Shared(Shared::Block(Rc::new(bytes.into())));
-        let (version, content) = Version::new(&opened.meta, name, now.unix_seconds, block);
+        let (version, content) = Version::new(&opened.meta, entry, now.unix_seconds, block);
         Ok(Some(Rc::new(Self {
             meta: opened.meta,
+            variant: entry.variant,
             version,
             content: Rc::new(content),
             checked_ms: Cell::new(now.ms),
@@ -62,12 +50,12 @@ impl Held {
 
     /// Whether it was seen to be the present version a moment ago.
     pub(crate) fn is_fresh(&self, now: Now) -> bool {
-        now.ms.saturating_sub(self.checked_ms.get()) < FRESH_MS
+        now.is_just_after(self.checked_ms.get())
     }
 
-    /// Whether the file that was opened is this version still; notes so.
-    pub(crate) fn is_of(&self, opened: &Opened, now: Now) -> bool {
-        let same = self.is_settled && self.meta == opened.meta;
+    /// Whether the file that was opened is this version still, and has the siblings that it had; notes so.
+    pub(crate) fn is_of(&self, opened: &Opened, variant: Variant, now: Now) -> bool {
+        let same = self.is_settled && self.meta == opened.meta && self.variant == variant;
         if same {
             self.checked_ms.set(now.ms);
         }
@@ -77,6 +65,16 @@ impl Held {
     /// Sends it, or what the request's conditions come to.
     pub(crate) fn reply(&self, request: &Request<'_>, response: &mut Response<'_>) {
         self.version.reply(&self.content, request, response);
+    }
+
+    /// What else it could be sent as.
+    pub(crate) fn siblings(&self) -> Siblings {
+        self.variant.siblings()
+    }
+
+    /// Of which file it is.
+    pub(crate) fn meta(&self) -> &Meta {
+        &self.meta
     }
 
     /// Bytes that it takes.
@@ -99,6 +97,70 @@ pub(crate) fn held_for_test(len: usize) -> Rc<Held> {
     let time = Timestamp { seconds: 1, nanoseconds: 0 };
     let meta = Meta { len: len as u64, mtime: time, ctime: time, ino: 1, dev: 1 };
     let block = Item::Shared(Shared::Block(Rc::new(vec![0; len].into())));
-    let (version, content) = Version::new(&meta, b"", 2, block);
-    Rc::new(Held { meta, version, content: Rc::new(content), checked_ms: Cell::new(2), is_settled: true })
+    let entry = Entry::plain(b"", Siblings::NONE);
+    let (version, content) = Version::new(&meta, entry, 2, block);
+    let (content, variant) = (Rc::new(content), entry.variant);
+    Rc::new(Held { meta, variant, version, content, checked_ms: Cell::new(2), is_settled: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::path::PathBuf;
+
+    use shearwater_io::fs::{Kind, Meta, Opened};
+
+    use super::{Entry, Held, Now, Siblings};
+
+    /// A file that is removed when the test is over.
+    struct Temporary(PathBuf);
+
+    impl Temporary {
+        fn new(name: &str, content: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("shearwater-held-{}-{name}", std::process::id()));
+            fs::write(&path, content).expect("a temporary file");
+            Self(path)
+        }
+
+        fn open(&self) -> Opened {
+            let file = File::open(&self.0).expect("it was made");
+            let meta = Meta::of(&file).expect("it has metadata");
+            Opened { file, kind: Kind::File, meta }
+        }
+    }
+
+    impl Drop for Temporary {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    /// So many seconds after the file's last change.
+    fn after(opened: &Opened, seconds: u64) -> Now {
+        Now { ms: 1, unix_seconds: opened.meta.ctime.seconds.unsigned_abs() + seconds }
+    }
+
+    #[test]
+    fn a_file_changed_a_moment_ago_is_never_taken_for_settled() {
+        let file = Temporary::new("settled", "content");
+        for (seconds, is_settled) in [(0, false), (1, false), (3, true)] {
+            let opened = file.open();
+            let now = after(&opened, seconds);
+            let entry = Entry::plain(b"f", Siblings::NONE);
+            let held = Held::read(&opened, entry, now).expect("it can be read").expect("it stays as it is");
+            assert_eq!(held.is_of(&file.open(), entry.variant, now), is_settled, "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_read_is_not_kept() {
+        let file = Temporary::new("changing", "first");
+        let opened = file.open();
+        let early = fs::metadata(&file.0).expect("it is there").modified().expect("a time");
+        fs::write(&file.0, "other").expect("written");
+        let later = early + std::time::Duration::from_secs(7);
+        File::options().write(true).open(&file.0).and_then(|file| file.set_modified(later)).expect("a time");
+        let read = Held::read(&opened, Entry::plain(b"f", Siblings::NONE), after(&opened, 3));
+        assert!(read.expect("it can be read").is_none());
+    }
 }

@@ -1,7 +1,14 @@
-//! Bounds of a worker's cache of files. Each has a line in `docs/limits.md`.
+//! Bounds of requests for files, and of a worker's cache of them. Each has a line in `docs/limits.md`.
 
 /// Files that are found open by the further requests of the turn that has opened them; others are opened for each request.
 pub const OPEN_FILES_MAX: usize = 16;
+
+/// Ranges of one request that are looked at; a `Range` of more is ignored. What so many parts cost is bounded: their heads take less than 200 bytes
+/// each, and together their content is never longer than the file.
+pub const RANGES_MAX: usize = 64;
+
+/// Names of larger files whose siblings a worker remembers; beside others it looks for each request.
+pub const SEEN_FILES_MAX: usize = 256;
 
 /// What one worker keeps of files in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,8 @@ use shearwater::{FileSlice, Item, Prebuilt, Request, Response, SharedFile};
 use shearwater_io::fs::Opened;
 
 use crate::limits::OPEN_FILES_MAX;
+use crate::siblings::Siblings;
+use crate::variant::Entry;
 use crate::version::Version;
 
 /// The files that this turn has opened, at most `OPEN_FILES_MAX`: further ones are not kept. The engine holds their answers until the turn ends, this table doesn't:
@@ -16,15 +18,22 @@ pub(crate) struct OpenFiles {
 }
 
 struct OpenFile {
-    name: Vec<u8>,
+    key: Vec<u8>,
+    siblings: Siblings,
     version: Version,
     content: Weak<Prebuilt>,
 }
 
 impl OpenFiles {
-    /// Answers with the file of this name, if this turn has opened it.
-    pub(crate) fn reply(&self, name: &[u8], request: &Request<'_>, response: &mut Response<'_>) -> bool {
-        let Some(file) = self.files.iter().find(|file| file.name == name) else { return false };
+    /// What siblings the file of this key has, if this turn has opened it.
+    pub(crate) fn siblings(&self, key: &[u8]) -> Option<Siblings> {
+        let is_open = |file: &&OpenFile| file.key == key && file.content.strong_count() > 0;
+        self.files.iter().find(is_open).map(|file| file.siblings)
+    }
+
+    /// Answers with the file of this key, if this turn has opened it.
+    pub(crate) fn reply(&self, key: &[u8], request: &Request<'_>, response: &mut Response<'_>) -> bool {
+        let Some(file) = self.files.iter().find(|file| file.key == key) else { return false };
         let Some(content) = file.content.upgrade() else { return false };
         file.version.reply(&content, request, response);
         true
@@ -34,21 +43,22 @@ impl OpenFiles {
     pub(crate) fn reply_opened(
         &mut self,
         opened: Opened,
-        name: &[u8],
+        entry: Entry<'_>,
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
         let slice =
             FileSlice { file: Rc::new(SharedFile::new(opened.file)), offset: 0, len: opened.meta.len };
-        let (version, content) = Version::new(&opened.meta, name, request.unix_seconds(), Item::File(slice));
+        let (version, content) = Version::new(&opened.meta, entry, request.unix_seconds(), Item::File(slice));
         let content = Rc::new(content);
         version.reply(&content, request, response);
-        self.keep(OpenFile { name: name.to_vec(), version, content: Rc::downgrade(&content) });
+        let (key, siblings) = (entry.key.to_vec(), entry.variant.siblings());
+        self.keep(OpenFile { key, siblings, version, content: Rc::downgrade(&content) });
     }
 
     /// Keeps a file that somebody else holds; not one whose conditions came to an answer without it.
     fn keep(&mut self, opened: OpenFile) {
-        self.files.retain(|file| file.content.strong_count() > 0 && file.name != opened.name);
+        self.files.retain(|file| file.content.strong_count() > 0 && file.key != opened.key);
         // The caller holds it too, and only for a moment.
         if self.files.len() < OPEN_FILES_MAX && opened.content.strong_count() > 1 {
             self.files.push(opened);
@@ -63,14 +73,16 @@ mod tests {
     use shearwater::{Item, Shared};
     use shearwater_io::fs::{Meta, Timestamp};
 
-    use super::{OPEN_FILES_MAX, OpenFile, OpenFiles, Prebuilt, Version};
+    use super::{Entry, OPEN_FILES_MAX, OpenFile, OpenFiles, Prebuilt, Siblings, Version};
 
     fn opened(name: usize) -> (OpenFile, Rc<Prebuilt>) {
         let time = Timestamp { seconds: 1, nanoseconds: 0 };
         let meta = Meta { len: 1, mtime: time, ctime: time, ino: 1, dev: 1 };
-        let (version, content) = Version::new(&meta, b"", 2, Item::Shared(Shared::Static(b"x")));
+        let (key, siblings) = (name.to_string().into(), Siblings::NONE);
+        let entry = Entry::plain(b"", siblings);
+        let (version, content) = Version::new(&meta, entry, 2, Item::Shared(Shared::Static(b"x")));
         let content = Rc::new(content);
-        (OpenFile { name: name.to_string().into(), version, content: Rc::downgrade(&content) }, content)
+        (OpenFile { key, siblings, version, content: Rc::downgrade(&content) }, content)
     }
 
     #[test]

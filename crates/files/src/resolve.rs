@@ -2,7 +2,7 @@
 
 /// What the path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// No slash at the end.
     File,
     /// A slash at the end: the name ends with one too, or is empty for the root.
@@ -11,7 +11,7 @@ pub(crate) enum Shape {
 
 /// Why a path names no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BadPath {
+pub enum BadPath {
     /// `%` without two hexadecimal digits (RFC 3986 section 2.1).
     Escape,
     /// A segment is `.` or `..`, plain or encoded. Clients resolve these themselves (RFC 3986 section 5.2.4).
@@ -21,7 +21,10 @@ pub(crate) enum BadPath {
 }
 
 /// Writes the name, relative to the root, into `name`. Several slashes in a row count as one.
-pub(crate) fn resolve(path: &str, name: &mut Vec<u8>) -> Result<Shape, BadPath> {
+///
+/// # Errors
+/// Why the path names no file; `name` holds a part of it then.
+pub fn resolve(path: &str, name: &mut Vec<u8>) -> Result<Shape, BadPath> {
     name.clear();
     let Some(path) = path.as_bytes().strip_prefix(b"/") else { return Err(BadPath::NoName) };
     if is_plain(path) {

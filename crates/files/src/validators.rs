@@ -4,22 +4,29 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shearwater_io::fs::{Meta, Timestamp};
 
+use crate::coding::Coding;
+
 /// A file's validators, taken from its metadata.
 #[derive(Debug, Clone)]
 pub(crate) struct Validators {
     etag: String,
     modified: SystemTime,
+    is_date_strong: bool,
 }
 
 impl Validators {
     /// The tag: times of modification and of change in nanoseconds, and length. Modification alone would not do: builds that set
-    /// all times to the same moment replace a file by another of equal length. A time that lies ahead of `unix_seconds` is sent as now (RFC
+    /// all times to the same moment replace a file by another of equal length. And the coding: two forms of one file are never taken for one another. A time that lies ahead of `unix_seconds` is sent as now (RFC
     /// 9110 section 8.8.2.1).
-    pub(crate) fn of(meta: &Meta, unix_seconds: u64) -> Self {
+    pub(crate) fn of(meta: &Meta, coding: Option<Coding>, unix_seconds: u64) -> Self {
         let (changed, modified) = (nanoseconds(meta.ctime), nanoseconds(meta.mtime));
-        let etag = format!("\"{modified:x}-{changed:x}-{:x}\"", meta.len);
+        let form = coding.map_or(String::new(), |coding| format!("-{}", coding.name()));
+        let etag = format!("\"{modified:x}-{changed:x}-{:x}{form}\"", meta.len);
         let seconds = u64::try_from(meta.mtime.seconds).unwrap_or(0).min(unix_seconds);
-        Self { etag, modified: UNIX_EPOCH + Duration::from_secs(seconds) }
+        // Where the system itself has set the time it is that of the last change, and no other version is of that second once it is over. A
+        // build that sets all times to the same moment, or a move to another place, shows in the other one.
+        let is_date_strong = meta.mtime.seconds == meta.ctime.seconds && seconds < unix_seconds;
+        Self { etag, modified: UNIX_EPOCH + Duration::from_secs(seconds), is_date_strong }
     }
 
     /// The strong entity tag, in quotes.
@@ -30,6 +37,12 @@ impl Validators {
     /// When it was modified, to the second.
     pub(crate) fn modified(&self) -> SystemTime {
         self.modified
+    }
+
+    /// Whether that date alone tells the version that a client was given after that second (RFC 9110 section 8.8.2.2). One who was given
+    /// an earlier one, within it, may not ask by the date.
+    pub(crate) fn is_date_strong(&self) -> bool {
+        self.is_date_strong
     }
 
     /// The same, as a field value.

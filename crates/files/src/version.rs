@@ -2,44 +2,112 @@
 
 use std::rc::Rc;
 
-use shearwater::{FieldLines, Item, Prebuilt, Request, Response};
+use shearwater::{FieldLines, Item, Known, Method, Prebuilt, Request, Response};
 use shearwater_io::fs::Meta;
 
+use crate::coding::Coding;
 use crate::conditional::{self, Outcome};
 use crate::media_type::media_type;
+use crate::partial;
+use crate::range::{self, Selection};
 use crate::validators::Validators;
+use crate::variant::Entry;
 
 /// A version, with what is said of it in every answer.
 pub(crate) struct Version {
     validators: Validators,
-    /// `ETag` and `Last-Modified`, for answers without the content.
+    media_type: &'static str,
+    coding: Option<Coding>,
+    /// `ETag`, `Last-Modified` and `Vary`, for every answer.
     about: FieldLines,
 }
 
 impl Version {
     /// The version that `meta` speaks of, and the answer with its content.
-    pub(crate) fn new(meta: &Meta, name: &[u8], unix_seconds: u64, content: Item) -> (Self, Prebuilt) {
-        let validators = Validators::of(meta, unix_seconds);
-        let about = lines(&validators).expect("digits and dates can be sent");
-        let answer = Prebuilt::new(media_type(name), &about, content).expect("a media type can be sent");
-        (Self { validators, about }, answer)
+    pub(crate) fn new(meta: &Meta, entry: Entry<'_>, unix_seconds: u64, content: Item) -> (Self, Prebuilt) {
+        let coding = entry.variant.coding();
+        let validators = Validators::of(meta, coding, unix_seconds);
+        let media_type = media_type(entry.name);
+        let about = about(&validators, entry.variant.varies()).expect("digits, dates and words can be sent");
+        let whole = of_content(about.clone(), coding).expect("words can be sent");
+        let answer = Prebuilt::new(media_type, &whole, content).expect("a media type can be sent");
+        (Self { validators, media_type, coding, about }, answer)
     }
 
-    /// Sends the content, or what the request's conditions come to.
+    /// Sends the content, the part of it that is asked for, or what the request's conditions come to.
     pub(crate) fn reply(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
         match conditional::evaluate(&request.head(), &self.validators) {
-            Outcome::Send => response.prebuilt(content),
-            Outcome::NotModified => response.status(304).lines(&self.about),
-            Outcome::Failed => response
-                .status(412)
-                .text("The file is another version than the one asked for.\n")
-                .lines(&self.about),
-        };
+            Outcome::Send if request.head().field(Known::Range).is_none() => {
+                response.prebuilt(content);
+            }
+            Outcome::Send => self.reply_range(content, request, response),
+            Outcome::NotModified => {
+                response.status(304).lines(&self.about);
+            }
+            Outcome::Failed => {
+                let why = "The file is another version than the one asked for.\n";
+                response.status(412).text(why).lines(&self.about);
+            }
+        }
+    }
+
+    /// Sends what a request with a `Range` asks for.
+    fn reply_range(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
+        let body = content.body();
+        match self.select(request, body.len()) {
+            // Several parts together would be in no coding, and the field speaks of them together.
+            Selection::Spans(spans) if spans.len() > 1 && self.coding.is_some() => {
+                response.prebuilt(content);
+            }
+            Selection::Whole => {
+                response.prebuilt(content);
+            }
+            Selection::Unsatisfiable => {
+                response.lines(&self.about);
+                partial::unsatisfiable(body.len(), response);
+            }
+            Selection::Spans(spans) => {
+                response.lines(&self.about).field(ACCEPT_RANGES.0, ACCEPT_RANGES.1);
+                if let Some(coding) = self.coding {
+                    response.field(CONTENT_ENCODING, coding.name());
+                }
+                partial::reply(content, self.media_type, &spans, response);
+            }
+        }
+    }
+
+    /// Only `GET` has ranges (RFC 9110 section 14.2), only of the version that the client knows, and only one field of them.
+    fn select(&self, request: &Request<'_>, len: u64) -> Selection {
+        let head = request.head();
+        let mut values = head.all(Known::Range);
+        match (values.next(), values.next()) {
+            (Some(value), None)
+                if request.method() == Method::Get && conditional::range_holds(&head, &self.validators) =>
+            {
+                range::select(value, len)
+            }
+            _ => Selection::Whole,
+        }
     }
 }
 
-fn lines(validators: &Validators) -> Result<FieldLines, String> {
-    let mut about = FieldLines::new();
-    about.push("ETag", validators.etag())?.push("Last-Modified", validators.last_modified())?;
-    Ok(about)
+const ACCEPT_RANGES: (&str, &str) = ("Accept-Ranges", "bytes");
+const CONTENT_ENCODING: &str = "Content-Encoding";
+
+fn about(validators: &Validators, varies: bool) -> Result<FieldLines, String> {
+    let mut lines = FieldLines::new();
+    lines.push("ETag", validators.etag())?.push("Last-Modified", validators.last_modified())?;
+    if varies {
+        lines.push("Vary", "Accept-Encoding")?;
+    }
+    Ok(lines)
+}
+
+/// What is said where the content follows.
+fn of_content(mut lines: FieldLines, coding: Option<Coding>) -> Result<FieldLines, String> {
+    lines.push(ACCEPT_RANGES.0, ACCEPT_RANGES.1)?;
+    if let Some(coding) = coding {
+        lines.push(CONTENT_ENCODING, coding.name())?;
+    }
+    Ok(lines)
 }

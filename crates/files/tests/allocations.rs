@@ -86,6 +86,8 @@ fn ask(clients: &mut [TcpStream], count: usize) {
             got += read;
         }
         assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+        // Every second file lies ready in gzip.
+        assert_eq!(answer[got - 1], if number.is_multiple_of(2) { b'x' } else { b'y' });
     }
 }
 
@@ -96,7 +98,10 @@ fn write_head(head: &mut [u8], number: usize) -> usize {
     let written = if number.is_multiple_of(2) {
         write!(rest, "GET /{file}.txt HTTP/1.1\r\nHost: localhost\r\nCookie: id={own}\r\nAccept: */*\r\n\r\n")
     } else {
-        write!(rest, "GET /{file}.txt?{own} HTTP/1.1\r\nX-Own: {own}\r\nUser-Agent: a\r\nHost: b:80\r\n\r\n")
+        write!(
+            rest,
+            "GET /{file}.txt?{own} HTTP/1.1\r\nX-Own: {own}\r\nAccept-Encoding: br, gzip\r\nHost: b:80\r\n\r\n"
+        )
     };
     written.expect("a head fits");
     room - rest.len()
@@ -157,6 +162,9 @@ fn ten_thousand_requests_allocate_nothing() {
     std::fs::create_dir_all(&path).expect("a temporary folder");
     for file in 0..FILES {
         std::fs::write(path.join(format!("{file}.txt")), [b'x'; FILE_BYTES]).expect("a file");
+        if !file.is_multiple_of(2) {
+            std::fs::write(path.join(format!("{file}.txt.gz")), [b'y'; FILE_BYTES]).expect("a sibling");
+        }
     }
     let before = CALLS.load(Ordering::Relaxed);
     let folder = Folder::open(&path).expect("a folder");

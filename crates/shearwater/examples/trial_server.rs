@@ -9,6 +9,7 @@ use std::time::Duration;
 use shearwater::{App, DriverChoice, Limits, Request, Response, Server, Timeouts};
 
 const ECHO_BYTES_MAX: u64 = 1024 * 1024;
+const KEPT_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
 fn main() -> Result<(), shearwater::Error> {
     let listen = std::env::var("SHEARWATER_LISTEN").unwrap_or_else(|_| "127.0.0.1:8080".to_owned());
@@ -42,6 +43,11 @@ fn app() -> App {
     app.post("/count", |request: &Request, response: &mut Response| {
         response.text(request.head().method_name());
     });
+    // What is kept of many bodies at once is the worker's own bound to hold (`buffered_bytes_max`).
+    app.post("/keep", |request: &Request, response: &mut Response| {
+        response.text(if request.body().is_empty() { "nothing\n" } else { "kept\n" });
+    })
+    .buffer(KEPT_BYTES_MAX);
     app.get("/panic", |_: &Request, _: &mut Response| panic!("asked to"));
     app.get("/slow", |request: &Request, response: &mut Response| {
         let wanted = request.query().and_then(|query| query.strip_prefix("ms="));

@@ -33,7 +33,7 @@ impl fmt::Display for Error {
                 )
             }
             Self::Start(error) => error.fmt(f),
-            Self::Signals(error) => write!(f, "can't handle SIGTERM and SIGINT: {error}"),
+            Self::Signals(error) => write!(f, "can't handle SIGTERM, SIGINT and SIGUSR1: {error}"),
             Self::Failed(failure) => failure.fmt(f),
         }
     }

@@ -98,7 +98,7 @@ impl Server {
     }
 
     /// Handles `SIGTERM` and `SIGINT` from before it serves, so that none ends it unheard: the first drains,
-    /// the second stops. [`run`](Self::run) and [`run_app`](Self::run_app) do so by themselves; a server that is
+    /// the second stops; and `SIGUSR1`, at which it prints to standard error what it has done so far. [`run`](Self::run) and [`run_app`](Self::run_app) do so by themselves; a server that is
     /// [started](Self::start) does so from [`Running::wait`] on, unless it is asked for here.
     #[must_use]
     pub fn handle_signals(mut self) -> Self {
@@ -106,7 +106,8 @@ impl Server {
         self
     }
 
-    /// Answers every request with one closure, until `SIGTERM` or `SIGINT`: the first drains, the second stops.
+    /// Answers every request with one closure, until `SIGTERM` or `SIGINT`: the first drains, the second stops. Prints to standard
+    /// error at its end what it has done, and at `SIGUSR1` what it has done so far.
     ///
     /// # Errors
     /// See [`Error`].
@@ -117,7 +118,7 @@ impl Server {
         self.run_app(App::of(handler))
     }
 
-    /// Answers with an app, until `SIGTERM` or `SIGINT`: the first drains, the second stops.
+    /// Answers with an app, until `SIGTERM` or `SIGINT`: the first drains, the second stops. Prints what [`run`](Self::run) does.
     ///
     /// # Errors
     /// See [`Error`].
@@ -182,8 +183,8 @@ impl Running {
         self.running.control()
     }
 
-    /// Waits for the end, which `SIGTERM` or `SIGINT` or [`Control`] brings about; prints to standard error what
-    /// workers report meanwhile.
+    /// Waits for the end, which `SIGTERM` or `SIGINT` or [`Control`] brings about; prints to standard error what workers report
+    /// meanwhile, at `SIGUSR1` what they have done so far, and in the end what they have done.
     ///
     /// # Errors
     /// [`Error::Signals`], and [`Error::Failed`] where a worker has ended other than by plan: the others are drained
@@ -195,6 +196,14 @@ impl Running {
                 .and_then(|caught| caught.watch(self.control(), self.drain_ms))
                 .map_err(Error::Signals)?,
         };
+        let control = self.control();
+        let end = self.report_until_the_end();
+        report::in_all(&control.totals());
+        end
+    }
+
+    /// Prints what workers report until all have ended, or have not though they had to.
+    fn report_until_the_end(self) -> Result<Summary, Error> {
         let mut ended = 0;
         let mut end: Option<Instant> = None;
         while ended < self.start_report().workers && !self.running.is_over() {

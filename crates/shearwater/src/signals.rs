@@ -1,19 +1,21 @@
-//! `SIGTERM` and `SIGINT`: the first drains, the second stops.
+//! `SIGTERM` and `SIGINT`: the first drains, the second stops. `SIGUSR1`: what has been done so far, in a line.
 
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use shearwater_engine::Control;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::{Handle, Signals};
+
+use crate::report;
 
 /// Signals that are caught, but nobody acts on them yet: none is lost, and none ends the process.
 pub(crate) struct Caught(Signals);
 
 impl Caught {
     pub(crate) fn new() -> io::Result<Self> {
-        Signals::new([SIGTERM, SIGINT]).map(Self)
+        Signals::new([SIGTERM, SIGINT, SIGUSR1]).map(Self)
     }
 
     /// Acts on them, also on those that have come already.
@@ -21,12 +23,16 @@ impl Caught {
         let Self(mut signals) = self;
         let handle = signals.handle();
         let thread = thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            let mut given = signals.forever();
-            if given.next().is_some() {
-                control.drain(drain_ms);
-            }
-            if given.next().is_some() {
-                control.stop();
+            let mut is_draining = false;
+            for signal in signals.forever() {
+                match signal {
+                    SIGUSR1 => report::so_far(&control.totals()),
+                    _ if is_draining => control.stop(),
+                    _ => {
+                        is_draining = true;
+                        control.drain(drain_ms);
+                    }
+                }
             }
         })?;
         Ok(Watch { handle, thread: Some(thread) })

@@ -23,6 +23,7 @@ fn help_names_everything() {
             "./public",
             "Examples:",
             "SIGTERM",
+            "SIGUSR1",
             "Exit codes",
             "epoll",
             "kqueue",

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
@@ -63,6 +63,8 @@ fn wait(child: Child) -> Output {
 pub(crate) struct Serving {
     child: Option<Child>,
     stdout: Option<BufReader<ChildStdout>>,
+    /// Its standard error, once it was listened to.
+    stderr: Option<BufReader<ChildStderr>>,
     /// What it said at its start.
     pub(crate) banner: String,
 }
@@ -77,7 +79,7 @@ impl Serving {
     pub(crate) fn of(command: &mut Command) -> Self {
         let mut child = command.spawn().expect("it starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut serving = Self { child: Some(child), stdout: None, banner: String::new() };
+        let mut serving = Self { child: Some(child), stdout: None, stderr: None, banner: String::new() };
         while !serving.banner.ends_with("\n\n") {
             let count = stdout.read_line(&mut serving.banner).expect("UTF-8");
             if count == 0 {
@@ -91,7 +93,8 @@ impl Serving {
 
     /// Waits until one that can't say so listens at `address`.
     pub(crate) fn silent(child: Child, address: SocketAddr) -> Self {
-        let serving = Self { child: Some(child), stdout: None, banner: format!("URL http://{address}/\n\n") };
+        let banner = format!("URL http://{address}/\n\n");
+        let serving = Self { child: Some(child), stdout: None, stderr: None, banner };
         let begun = Instant::now();
         while TcpStream::connect(address).is_err() {
             assert!(begun.elapsed() < PATIENCE, "it does not listen");
@@ -125,14 +128,29 @@ impl Serving {
         kill_process(Pid::from_child(self.child.as_ref().expect("it serves")), signal).expect("signalled");
     }
 
-    /// Waits for its end: exit code, what it said after the start block, standard error. No code: a signal's doing.
+    /// Waits for the next line that it says to standard error.
+    pub(crate) fn hear(&mut self) -> String {
+        let child = self.child.as_mut().expect("it serves");
+        let stderr = self
+            .stderr
+            .get_or_insert_with(|| BufReader::new(child.stderr.take().expect("nobody else listens")));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("UTF-8");
+        line
+    }
+
+    /// Waits for its end: exit code, what it said after the start block, standard error not yet heard. No code: a signal's doing.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let output = wait(self.child.take().expect("it serves"));
         let mut farewell = String::new();
         if let Some(stdout) = &mut self.stdout {
             stdout.read_to_string(&mut farewell).expect("UTF-8");
         }
-        (output.status.code(), farewell, String::from_utf8(output.stderr).expect("UTF-8"))
+        let mut stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        if let Some(rest) = &mut self.stderr {
+            rest.read_to_string(&mut stderr).expect("UTF-8");
+        }
+        (output.status.code(), farewell, stderr)
     }
 }
 

@@ -65,8 +65,52 @@ fn a_signal_ends_it_well_with_a_summary() {
         let (code, farewell, stderr) = serving.end();
         assert_eq!(code, Some(0));
         assert_eq!(farewell, "Ended: 6 requests answered and 1 refused on 4 connections.\n");
-        said(&stderr, &["answering what has been received, up to 30 s"]);
+        let in_all =
+            "in all 7 requests (2xx 3, 3xx 0, 4xx 4, 5xx 0), 4 connections (0 open, 0 refused, 0 reset, ";
+        said(&stderr, &["answering what has been received, up to 30 s", in_all]);
     }
+}
+
+#[test]
+fn sigusr1_says_what_it_has_done_so_far_and_it_serves_on() {
+    let folder = Temporary::new();
+    folder.file("public/f.txt", "content");
+    let mut serving = Serving::start(folder.path(), &["--workers", "2"]);
+    serving.signal(Signal::USR1);
+    let nothing = "shearwater: so far 0 requests (2xx 0, 3xx 0, 4xx 0, 5xx 0), \
+        0 connections (0 open, 0 refused, 0 reset, 0 broken off), 0 bytes received, 0 bytes sent\n";
+    assert_eq!(serving.hear(), nothing);
+    let mut client = serving.connect();
+    assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
+    let mut other = serving.connect();
+    let target = "/".repeat(10_000);
+    assert_eq!(other.request("GET", &target, &[]).status, 414);
+    serving.signal(Signal::USR1);
+    let line = serving.hear();
+    let begins =
+        "shearwater: so far 2 requests (2xx 1, 3xx 0, 4xx 1, 5xx 0), 2 connections (2 open, 0 refused, ";
+    assert!(line.starts_with(begins), "{line}");
+    assert!(line.ends_with("; limits reached: target_bytes_max 1\n"), "{line}");
+    assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
+    drop((client, other));
+    serving.signal(Signal::TERM);
+    let (code, _, stderr) = serving.end();
+    assert_eq!(code, Some(0));
+    let in_all = "in all 3 requests (2xx 2, 3xx 0, 4xx 1, 5xx 0), 2 connections (0 open, ";
+    said(&stderr, &["answering what has been received, up to 30 s", in_all]);
+}
+
+#[test]
+fn sigusr1_between_the_others_changes_nothing() {
+    let (_folder, mut serving, mut client) = downloading(&["--drain", "1000000"]);
+    serving.signal(Signal::TERM);
+    until_refused(serving.address());
+    assert!(serving.hear().starts_with("shearwater: answering what has been received"));
+    serving.signal(Signal::USR1);
+    assert!(serving.hear().starts_with("shearwater: so far 1 requests (2xx 1, "));
+    assert_eq!(client.rest().len(), LARGE_BYTES);
+    drop(client);
+    assert_eq!(serving.end().0, Some(0));
 }
 
 #[test]
@@ -115,7 +159,7 @@ fn ending_takes_no_longer_than_it_may() {
     serving.signal(Signal::TERM);
     let (code, _, stderr) = serving.end();
     assert_eq!(code, Some(0));
-    said(&stderr, &["answering what has been received, up to 1 s"]);
+    said(&stderr, &["answering what has been received, up to 1 s", "in all 1 requests (2xx 1, "]);
     assert!(begun.elapsed() >= Duration::from_secs(1), "it was cut off too early: {:?}", begun.elapsed());
     assert!(client.rest().len() < LARGE_BYTES);
 }

@@ -47,7 +47,7 @@ fn want_that_lasts_is_told_once() {
     let at_ms = world.sleep_until(|| net.waiting() == 0);
     assert_eq!(at_ms, 30 * ACCEPT_RETRY_MS);
     assert_eq!(world.told(), [PAUSED, RESUMED]);
-    assert_eq!(world.totals().accept_pauses, 30);
+    assert_eq!(world.totals().hit_connections, 30);
     assert_served(&mut world, &mut client);
     client.peer.finish();
     world.end();
@@ -155,6 +155,6 @@ fn notices_that_nobody_reads_are_dropped_and_counted() {
         client.peer.finish();
         world.end();
     }
-    assert_eq!(world.totals().notices_dropped, NOTICES_MAX as u64);
+    assert_eq!(world.totals().hit_notices, NOTICES_MAX as u64);
     assert_eq!(world.told().len(), NOTICES_MAX);
 }

@@ -97,6 +97,7 @@ fn who_sends_more_than_is_thrown_away_is_reset() {
     world.settle();
     assert!(client.peer.saw_reset());
     world.end();
+    assert_eq!((world.totals().hit_linger_bytes, world.totals().connections_reset), (1, 1));
 }
 
 #[test]

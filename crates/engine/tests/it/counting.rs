@@ -1,5 +1,7 @@
 //! Counters: they add up, and each counts what its name says.
 
+use shearwater_engine::Timeouts;
+
 use crate::harness::app::text_of;
 use crate::harness::unit::head;
 use crate::harness::{Answer, Unit, World};
@@ -8,7 +10,8 @@ use crate::harness::{Answer, Unit, World};
 fn nothing_has_happened_at_the_start() {
     let world = World::default();
     assert!(world.totals().iter().all(|(_, count)| count == 0));
-    assert_eq!(world.totals().iter().count(), 17);
+    assert_eq!(world.totals().limits().count(), 27);
+    assert_eq!(world.totals().iter().count(), 15 + 27);
 }
 
 #[test]
@@ -62,6 +65,8 @@ fn every_answer_is_counted_once() {
     assert_eq!(totals.requests + totals.requests_refused, requests.len() as u64);
     assert_eq!((totals.requests, totals.requests_refused), (5, 3));
     assert_eq!((totals.handler_panics, totals.handler_errors), (2, 1));
+    let classes = [totals.answers_2xx(), totals.answers_3xx, totals.answers_4xx, totals.answers_5xx];
+    assert_eq!(classes, [3, 0, 2, 3]);
     assert_eq!(totals.connections_broken, 0);
 }
 
@@ -79,11 +84,60 @@ fn a_handler_that_refuses_is_no_refusal_of_the_servers() {
 }
 
 #[test]
+fn answers_are_counted_by_their_class() {
+    let mut world = World::default();
+    for (status, times) in [(200, 2), (204, 1), (301, 1), (304, 3), (404, 4), (499, 1), (500, 1), (503, 5)] {
+        for _ in 0..times {
+            let mut client = world.connect();
+            client.send(head("GET", &format!("/status?{status}"), ""));
+            client.peer.finish();
+            world.settle();
+        }
+    }
+    world.end();
+    let totals = world.totals();
+    let classes = [totals.answers_2xx(), totals.answers_3xx, totals.answers_4xx, totals.answers_5xx];
+    assert_eq!((totals.answers(), classes), (18, [3, 4, 5, 6]));
+}
+
+#[test]
+fn each_limit_that_is_reached_is_counted_by_its_name() {
+    let get = |target: &str, fields: &str| head("GET", target, fields);
+    let chunked = |body: &str| {
+        [&head("POST", "/plain/1", "Transfer-Encoding: chunked\r\n")[..], body.as_bytes()].concat()
+    };
+    for (name, request) in [
+        ("head_bytes_max", get("/", &format!("X: {}\r\n", "x".repeat(65_536)))),
+        ("target_bytes_max", get(&"/".repeat(8193), "")),
+        ("fields_max", get("/", &"X: y\r\n".repeat(100))),
+        ("METHOD_BYTES_MAX", head(&"M".repeat(33), "/", "")),
+        ("body_bytes_max", head("POST", "/", "Content-Length: 99999999\r\n")),
+        ("chunk_line_bytes_max", chunked(&format!("5;{}\r\n", "x".repeat(300)))),
+        ("trailer_bytes_max", chunked(&format!("0\r\nX: {}\r\n\r\n", "x".repeat(9000)))),
+        ("trailers_max", chunked(&format!("0\r\n{}\r\n", "X: y\r\n".repeat(33)))),
+        ("first_head_ms", b"GET".to_vec()),
+        ("body_ms", head("POST", "/", "Expect: 100-continue\r\nContent-Length: 9\r\n")),
+    ] {
+        let timeouts = Timeouts { body_ms: 1000, ..Timeouts::default() };
+        let mut world = World::with_timeouts(timeouts);
+        let mut client = world.connect();
+        client.send(request);
+        let peer = client.peer.clone();
+        world.sleep_until(|| peer.saw_fin());
+        client.peer.finish();
+        world.end();
+        let reached: Vec<_> = world.totals().limits().filter(|(_, times)| *times > 0).collect();
+        assert_eq!(reached, [(name, 1)]);
+        assert!(world.totals().to_string().ends_with(&format!("; limits reached: {name} 1")));
+    }
+}
+
+#[test]
 fn workers_of_one_control_are_summed() {
     use std::sync::Arc;
 
     use shearwater_engine::io::sim::{Sim, SimOptions};
-    use shearwater_engine::{Control, Limits, Setup, Timeouts, Worker};
+    use shearwater_engine::{Control, Limits, Setup, Worker};
 
     use crate::harness::app::TestApp;
 

@@ -44,6 +44,7 @@ fn idle_connections_get_a_moment_and_are_closed_in_silence() {
         client.assert_got(&[]);
         client.assert_closed();
     }
+    assert_eq!(world.totals().hit_drain_idle_ms, 2);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use shearwater_engine::Limits;
 use shearwater_engine::io::limits::RECV_AFTER_PAUSE_MAX;
 use shearwater_engine::io::sim::{OperationKind, SimOptions};
-use shearwater_engine::limits::REQUESTS_PER_TURN_MAX;
+use shearwater_engine::limits::{OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
 
 use crate::harness::app::{BUFFER_BYTES_MAX, text_of};
 use crate::harness::unit::head;
@@ -130,7 +130,7 @@ fn buffered_bytes_of_bodies() {
     let mut third = part(&mut world, 3);
     third.assert_got(&[Answer::buffers_full()]);
     third.assert_closed();
-    assert_eq!(world.totals().buffers_full, 1);
+    assert_eq!(world.totals().hit_buffered_bytes, 1);
     // The others go on, and whoever needs no memory is served.
     first.send(&Unit::post("buffer", 1, 30_000).bytes[20_000..]);
     second.peer.finish();
@@ -157,7 +157,7 @@ fn buffered_bytes_of_heads() {
         .filter_map(|client| client.read().starts_with(b"HTTP/1.1 503 ").then_some(()))
         .count();
     assert!((16..20).contains(&refused), "{refused} of 20 refused");
-    assert_eq!(world.totals().buffers_full, refused as u64);
+    assert_eq!(world.totals().hit_buffered_bytes, refused as u64);
     world.end();
 }
 
@@ -200,6 +200,7 @@ fn requests_per_turn() {
     world.settle();
     client.assert_got(&Unit::answers(&units));
     assert_eq!(sends(&world), 3, "one send for each turn");
+    assert_eq!((world.totals().hit_requests_per_turn, world.totals().hit_output_bytes), (2, 0));
     world.end();
 }
 
@@ -230,8 +231,22 @@ fn output_bytes() {
         world.settle();
         client.assert_got(&Unit::answers(&units));
         assert_eq!(sends(&world), wanted, "{output_bytes_max}");
+        let hits = (world.totals().hit_output_bytes, world.totals().hit_requests_per_turn);
+        assert_eq!(hits, (wanted as u64 - 1, 0), "{output_bytes_max}");
         world.end();
     }
+}
+
+#[test]
+fn output_items() {
+    let mut world = World::with_limits(Limits { output_bytes_max: 1 << 30, ..Limits::default() });
+    let mut client = world.connect();
+    let units: Vec<Unit> = (0..OUTPUT_ITEMS_MAX + 1).map(|_| Unit::file()).collect();
+    client.send(Unit::stream(&units));
+    world.settle();
+    client.assert_got(&Unit::answers(&units));
+    assert_eq!((world.totals().hit_output_items, world.totals().hit_output_bytes), (1, 0));
+    world.end();
 }
 
 /// Sends so far.
@@ -287,5 +302,47 @@ fn a_body_that_comes_while_its_100_is_on_its_way_is_held_back() {
     expected.push_go_on();
     expected.push(&unit.answer);
     client.assert_expected(&expected);
+    world.end();
+}
+
+#[test]
+fn requests_per_connection() {
+    let limits = Limits { requests_per_connection_max: 3, ..Limits::default() };
+    let mut world = World::with_limits(limits);
+    // One by one, all at once, and with bodies in pieces; each connection from its own beginning, also in a slot used before.
+    let units = [Unit::get(1), Unit::post("buffer", 2, 50), Unit::get(3), Unit::get(4)];
+    let last = units[2].answer.clone().last();
+    let answers = [units[0].answer.clone(), units[1].answer.clone(), last];
+    for piece_bytes in [usize::MAX, 1000, 1] {
+        let mut client = world.connect();
+        for piece in Unit::stream(&units).chunks(piece_bytes) {
+            client.send(piece);
+            world.settle();
+        }
+        client.assert_got(&answers);
+        client.assert_closed();
+        client.peer.finish();
+        world.settle();
+    }
+    // Who asks for the end gets it, and a refusal is no answer of the app's.
+    let mut client = world.connect();
+    client.send([Unit::get(1).bytes, Unit::malformed(2).bytes].concat());
+    world.settle();
+    client.assert_got(&[Unit::get(1).answer, Unit::malformed(2).answer]);
+    client.peer.finish();
+    world.end();
+    let totals = world.totals();
+    assert_eq!((totals.hit_requests_per_connection, totals.requests, totals.connections_broken), (3, 10, 0));
+}
+
+#[test]
+fn a_connection_of_one_request() {
+    let mut world = World::with_limits(Limits { requests_per_connection_max: 1, ..Limits::default() });
+    let mut client = world.connect();
+    client.send(Unit::stream(&[Unit::get(1), Unit::get(2)]));
+    world.settle();
+    client.assert_got(&[Unit::get(1).answer.last()]);
+    client.assert_closed();
+    client.peer.finish();
     world.end();
 }

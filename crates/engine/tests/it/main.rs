@@ -8,6 +8,7 @@ mod counting;
 mod draining;
 mod harness;
 mod limits;
+mod paces;
 mod responses;
 mod seeds;
 mod smuggling;

@@ -1,16 +1,18 @@
 //! Each timeout with the driven clock: not early, no later than `Timeouts` promises, and with the right last word.
 
-use shearwater_engine::Timeouts;
-use shearwater_engine::limits::EXPIRIES_PER_TURN_MAX;
+use shearwater_engine::limits::{EXPIRIES_PER_TURN_MAX, WRITE_LOOK_MS};
+use shearwater_engine::{Limits, Timeouts};
 
 use crate::harness::unit::head;
-use crate::harness::{Answer, Client, Unit, World};
+use crate::harness::{Answer, Client, Setting, Unit, World};
 
 /// How late timers may fire, and those of idle, writing and lingering connections.
 const LATE_MS: u64 = 256;
 const LATE_IDLE_MS: u64 = 1300;
 /// An odd time to begin at: no multiple of a timer's tick.
 const BEGIN_MS: u64 = 777;
+/// The default of `write_ms`.
+const WRITE_MS: u64 = 60_000;
 
 /// Sleeps until the server has ended the connection, by FIN or reset; asserts that it is `after_ms` from now.
 #[track_caller]
@@ -47,7 +49,7 @@ fn silence_from_the_beginning_is_closed_in_silence() {
         ends_after(&mut world, &client, first_head_ms, LATE_MS);
         client.assert_got(&[]);
         client.assert_closed();
-        assert_eq!(world.totals().timeouts_idle, 1);
+        assert_eq!(world.totals().hit_first_head_ms, 1);
         world.end();
     }
 }
@@ -63,7 +65,7 @@ fn the_first_head_has_its_time_from_accept_however_it_trickles() {
     ends_after(&mut world, &client, 1000, LATE_MS);
     client.assert_got(&[Answer::timeout()]);
     client.assert_closed();
-    assert_eq!(world.totals().timeouts_request, 1);
+    assert_eq!(world.totals().hit_first_head_ms, 1);
     world.end();
 }
 
@@ -138,7 +140,13 @@ fn a_head_behind_pipelined_requests_has_its_time() {
 #[test]
 fn a_body_has_its_time_between_two_pieces() {
     for route in ["plain", "buffer", "sink"] {
-        let (mut world, mut client) = begin(Timeouts { body_ms: 5000, ..Timeouts::default() });
+        let mut world = World::new(Setting {
+            limits: Limits { body_bytes_per_second_min: 0, ..Limits::default() },
+            timeouts: Timeouts { body_ms: 5000, ..Timeouts::default() },
+            ..Setting::default()
+        });
+        world.net.advance(BEGIN_MS);
+        let mut client = world.connect();
         client.send(head("POST", &format!("/{route}/1"), "Content-Length: 100\r\n"));
         for _ in 0..10 {
             world.pass(4900);
@@ -149,7 +157,7 @@ fn a_body_has_its_time_between_two_pieces() {
         ends_after(&mut world, &client, 5000, LATE_MS);
         client.assert_got(&[Answer::timeout()]);
         client.assert_closed();
-        assert_eq!(world.totals().timeouts_request, 1);
+        assert_eq!(world.totals().hit_body_ms, 1);
         world.end();
     }
 }
@@ -172,7 +180,7 @@ fn an_idle_connection_is_closed_in_silence() {
         ends_after(&mut world, &client, idle_ms, LATE_IDLE_MS);
         client.assert_got(&[]);
         client.assert_closed();
-        assert_eq!(world.totals().timeouts_idle, 1);
+        assert_eq!(world.totals().hit_idle_ms, 1);
         world.end();
     }
 }
@@ -199,11 +207,26 @@ fn who_takes_nothing_is_reset() {
         client.peer.set_reading(false);
         client.send(Unit::big().bytes);
         world.settle();
-        ends_after(&mut world, &client, 30_000, LATE_IDLE_MS);
+        ends_after(&mut world, &client, WRITE_LOOK_MS + WRITE_MS, 2 * LATE_IDLE_MS);
         assert!(client.peer.saw_reset());
-        assert_eq!(world.totals().timeouts_write, 1);
+        assert_eq!(world.totals().hit_write_ms, 1);
         world.end();
     }
+}
+
+#[test]
+fn who_waits_for_a_disk_is_not_reset() {
+    let (mut world, mut client) = begin_later(Timeouts::default());
+    client.peer.set_on_disk(true);
+    client.send(Unit::big().bytes);
+    world.settle();
+    world.pass(10 * WRITE_MS);
+    assert!(!client.peer.saw_reset());
+    client.peer.set_on_disk(false);
+    world.settle();
+    client.assert_got(&[Unit::big().answer]);
+    assert_eq!(world.totals().hit_write_ms, 0);
+    world.end();
 }
 
 #[test]
@@ -215,7 +238,7 @@ fn who_stops_taking_is_reset_within_twice_the_time() {
     world.pass(10_000);
     client.got.extend(client.peer.read_at_most(50_000));
     world.settle();
-    ends_after(&mut world, &client, 30_000, 30_000 + 2 * LATE_IDLE_MS);
+    ends_after(&mut world, &client, WRITE_MS, WRITE_MS + 2 * LATE_IDLE_MS);
     assert!(client.peer.saw_reset());
     world.end();
 }
@@ -228,7 +251,7 @@ fn who_takes_little_by_little_is_served() {
     client.send(Unit::big().bytes);
     for _ in 0..20 {
         world.pass(29_000);
-        client.got.extend(client.peer.read_at_most(1000));
+        client.got.extend(client.peer.read_at_most(8000));
     }
     assert!(!client.peer.saw_reset());
     client.peer.set_reading(true);
@@ -248,6 +271,7 @@ fn a_client_that_never_ends_its_side_is_left_after_a_while() {
     let net = world.net.clone();
     let ended_ms = world.sleep_until(|| net.connections() == 0);
     assert!((4000..=4000 + LATE_IDLE_MS).contains(&(ended_ms - began_ms)), "{} ms", ended_ms - began_ms);
+    assert_eq!(world.totals().hit_linger_ms, 1);
     client.assert_closed();
     world.end();
 }
@@ -291,7 +315,7 @@ fn a_worker_that_was_held_up_acts_on_what_has_passed_a_bounded_part_in_each_turn
     world.turn();
     clients[0].assert_got(&[Unit::get(1).answer]);
     let left = clients.iter().filter(|client| !client.peer.saw_fin()).count();
-    assert_eq!(left, 100);
+    assert_eq!((left, world.totals().hit_expiries_per_turn), (100, 1));
     let now_ms = world.net.now_ms();
     world.turn();
     world.settle();
@@ -308,6 +332,7 @@ fn the_longest_timeouts_are_no_danger() {
         first_head_ms: longest,
         head_ms: longest,
         body_ms: longest,
+        body_grace_ms: longest,
         idle_ms: longest,
         write_ms: longest,
         linger_ms: longest,

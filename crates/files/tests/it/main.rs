@@ -10,4 +10,7 @@ mod hostile;
 mod kinds;
 mod methods;
 mod names;
+mod range_properties;
+mod ranges;
+mod siblings;
 mod site;

@@ -49,6 +49,30 @@ fn names_are_decoded_once() {
     }
 }
 
+/// What stands behind a question mark is no part of the name (RFC 3986 section 3.4), and nothing in it is decoded.
+#[test]
+fn a_query_changes_nothing() {
+    for site in [Site::new(), Site::cached()] {
+        site.file("f.txt", "file").file("f.txt?v=1", "another").file("a/index.html", "index");
+        let mut client = site.connect();
+        let plain = client.request("GET", "/f.txt", &[]);
+        let tag = plain.field("ETag").expect("a tag").to_owned();
+        for query in
+            ["?", "?v=1", "?v=1&w=2", "??", "?/../x", "?a/b", "?%", "?%zz", "?%2e%2e%2f", "?%00", "?\\"]
+        {
+            let answer = client.request("GET", &format!("/f.txt{query}"), &[]);
+            assert_eq!((answer.status, answer.text()), (200, "file"), "{query}");
+            assert_eq!(answer.field("ETag"), Some(tag.as_str()), "{query}");
+            assert_eq!(site.get(&format!("/a/{query}")), (200, b"index".to_vec()), "{query}");
+            assert_eq!(site.status(&format!("/none{query}")), 404, "{query}");
+        }
+        assert_eq!(site.get("/f.txt%3Fv=1?v=1"), (200, b"another".to_vec()));
+        assert_eq!(site.status("/f.txt%3F"), 404);
+        let part = client.request("GET", "/f.txt?v=1", &["Range: bytes=1-2"]);
+        assert_eq!((part.status, part.text()), (206, "il"));
+    }
+}
+
 #[test]
 fn names_may_begin_with_a_dot() {
     let site = Site::new();

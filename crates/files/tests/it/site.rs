@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
-use shearwater::{Request, Response, Running, Server, Service};
+use shearwater::{DriverChoice, Error, Request, Response, Running, Server, Service, StartError};
 use shearwater_files::{CacheLimits, Files, Folder};
 
 use crate::client::Client;
@@ -43,6 +43,11 @@ impl Site {
 
     /// Serves another folder than `served`, with so much kept in memory.
     pub(crate) fn serving(folder: &str, cache: CacheLimits) -> Self {
+        Self::driven(DriverChoice::Auto, folder, cache).expect("there is a driver")
+    }
+
+    /// Serves a folder by a given driver; `None` where that can't be had.
+    pub(crate) fn driven(driver: DriverChoice, folder: &str, cache: CacheLimits) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("shearwater-files-{}-{number}", std::process::id()));
@@ -50,9 +55,15 @@ impl Site {
         fs::create_dir_all(path.join("outside")).expect("a temporary folder");
         fs::write(path.join("outside/canary"), CANARY).expect("a file");
         let folder = Folder::open(&path.join(folder)).expect("a folder");
-        let server = Server::new("127.0.0.1:0").workers(1);
-        let running = server.start(move |_| Served(folder.files_with(cache))).expect("starts");
-        Self { path, address: running.address(), running: Some(running) }
+        let server = Server::new("127.0.0.1:0").workers(1).driver(driver);
+        match server.start(move |_| Served(folder.files_with(cache))) {
+            Ok(running) => Some(Self { path, address: running.address(), running: Some(running) }),
+            Err(Error::Start(StartError::Driver { .. })) => {
+                fs::remove_dir_all(&path).expect("it was made here");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// The path of a file of the folder.

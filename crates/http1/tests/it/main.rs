@@ -11,3 +11,4 @@ mod properties;
 mod resume;
 mod session;
 mod sizes;
+mod texts;

@@ -1,5 +1,6 @@
 //! The crate as programs use it, over real sockets.
 
+mod addresses;
 mod app;
 mod bodies;
 mod client;

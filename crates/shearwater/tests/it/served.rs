@@ -11,6 +11,8 @@ use crate::client::Client;
 pub(crate) struct Served {
     running: Option<Running>,
     pub(crate) address: SocketAddr,
+    /// All of them.
+    pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) driver: &'static str,
     pub(crate) control: Arc<Control>,
 }
@@ -29,6 +31,7 @@ impl Served {
     pub(crate) fn running(running: Running) -> Self {
         Self {
             address: running.address(),
+            addresses: running.start_report().addresses.clone(),
             driver: running.start_report().driver,
             control: running.control(),
             running: Some(running),

@@ -1,0 +1,61 @@
+//! How many requests each connection has sent, where there is a bound for that; else nothing is kept and nothing counted.
+
+use shearwater_io::{SlotArray, Token};
+
+/// The counts by slot.
+pub(crate) struct Served {
+    counts: SlotArray<u32>,
+    /// 0: no bound.
+    requests_max: u32,
+}
+
+impl Served {
+    pub(crate) fn new(requests_max: u32) -> Self {
+        Self { counts: SlotArray::new(), requests_max }
+    }
+
+    /// A connection has taken a slot.
+    pub(crate) fn open(&mut self, token: Token) {
+        if self.requests_max > 0 {
+            self.counts.grow_to(token.slot());
+            self.counts[token.slot()] = 0;
+        }
+    }
+
+    /// Counts a request; whether it is the last that its connection may send.
+    #[inline]
+    pub(crate) fn is_last(&mut self, token: Token) -> bool {
+        self.requests_max > 0 && self.count(token)
+    }
+
+    fn count(&mut self, token: Token) -> bool {
+        let count = &mut self.counts[token.slot()];
+        *count = count.saturating_add(1);
+        *count >= self.requests_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Served, Token};
+
+    #[test]
+    fn each_connection_is_counted_from_its_beginning() {
+        let mut served = Served::new(2);
+        let (one, other) = (Token::new(0, 0), Token::new(1, 0));
+        served.open(one);
+        served.open(other);
+        assert_eq!([one, other, one, other].map(|token| served.is_last(token)), [false, false, true, true]);
+        served.open(Token::new(0, 1));
+        assert!(!served.is_last(Token::new(0, 1)), "a new connection in the slot");
+    }
+
+    #[test]
+    fn without_a_bound_nothing_is_kept() {
+        let mut served = Served::new(0);
+        let token = Token::new(7, 0);
+        served.open(token);
+        assert!((0..100_000).all(|_| !served.is_last(token)));
+        assert!(served.counts.get(7).is_none());
+    }
+}

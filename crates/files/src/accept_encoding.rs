@@ -1,0 +1,168 @@
+//! The `Accept-Encoding` field: which coding a client likes best (RFC 9110 section 12.5.3). A pure function.
+
+use crate::coding::{Coding, Codings};
+
+/// The coding to send, of those that are to be had; `None` for the file as it is.
+///
+/// A coding that is liked as much as the file as it is comes first: that is what it was made for. Without a field nothing is coded. Who
+/// refuses the file as it is, and every coding there is, gets it as it is: a server may disregard a wish that it can't fulfil (RFC
+/// 9110 section 12.1), and that serves more clients than a `406` would.
+pub(crate) fn choose<'a>(values: impl Iterator<Item = &'a [u8]>, available: Codings) -> Option<Coding> {
+    let mut weights = Weights::default();
+    for element in values.flat_map(|value| value.split(|&byte| byte == b',')) {
+        weights.note(element.trim_ascii());
+    }
+    let best = available.each().map(|coding| weights.of(coding)).max()?;
+    let is_liked = best > 0 && best >= weights.of_identity();
+    available.each().find(|&coding| is_liked && weights.of(coding) == best)
+}
+
+/// How much each coding is liked, in thousandths; `None` for what isn't named.
+#[derive(Default)]
+struct Weights {
+    codings: [Option<u16>; Coding::ALL.len()],
+    identity: Option<u16>,
+    others: Option<u16>,
+}
+
+impl Weights {
+    /// Notes one element of the list; the first of a name counts. One that can't be read counts as not there.
+    fn note(&mut self, element: &[u8]) {
+        let Some((name, weight)) = parse(element) else { return };
+        let place = match name {
+            b"*" => &mut self.others,
+            _ if name.eq_ignore_ascii_case(b"identity") => &mut self.identity,
+            _ => match Coding::from_name(name) {
+                Some(coding) => &mut self.codings[coding as usize],
+                None => return,
+            },
+        };
+        place.get_or_insert(weight);
+    }
+
+    fn of(&self, coding: Coding) -> u16 {
+        self.codings[coding as usize].or(self.others).unwrap_or(0)
+    }
+
+    /// Unless it is named it is what is left when nothing else is liked.
+    fn of_identity(&self) -> u16 {
+        self.identity.or(self.others).unwrap_or(0)
+    }
+}
+
+/// A coding's name and its weight.
+fn parse(element: &[u8]) -> Option<(&[u8], u16)> {
+    let Some(end) = element.iter().position(|&byte| byte == b';') else { return Some((element, 1000)) };
+    let weight = element[end + 1..].trim_ascii();
+    let (name, value) = weight.split_at_checked(2)?;
+    let weight = if name.eq_ignore_ascii_case(b"q=") { thousandths(value) } else { None };
+    weight.map(|weight| (element[..end].trim_ascii_end(), weight))
+}
+
+/// A weight in thousandths (RFC 9110 section 12.4.2): `0` or `1`, with up to three decimals.
+fn thousandths(value: &[u8]) -> Option<u16> {
+    let (whole, decimals) = match value {
+        [whole @ b'0'..=b'1'] => (whole, &[][..]),
+        [whole @ b'0'..=b'1', b'.', decimals @ ..] => (whole, decimals),
+        _ => return None,
+    };
+    if decimals.len() > 3 || !decimals.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digit = |place: usize| u16::from(decimals.get(place).map_or(0, |digit| digit - b'0'));
+    let weight = u16::from(whole - b'0') * 1000 + digit(0) * 100 + digit(1) * 10 + digit(2);
+    (weight <= 1000).then_some(weight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{choose, thousandths};
+    use crate::coding::{Coding, Codings};
+
+    /// What is sent to a client that says so, where these are to be had.
+    fn chosen(fields: &[&str], available: &[Coding]) -> &'static str {
+        let mut codings = Codings::NONE;
+        available.iter().for_each(|&coding| codings.add(coding));
+        let values = fields.iter().map(|field| field.as_bytes());
+        choose(values, codings).map_or("identity", Coding::name)
+    }
+
+    #[test]
+    fn the_coding_that_is_liked_best_is_sent() {
+        for (field, wanted) in [
+            ("gzip, deflate, br, zstd", "br"),
+            ("gzip, deflate, zstd", "zstd"),
+            ("gzip, deflate", "gzip"),
+            ("x-gzip", "gzip"),
+            ("GZIP", "gzip"),
+            ("deflate", "identity"),
+            ("", "identity"),
+            ("br;q=0.5, gzip", "gzip"),
+            ("br;q=0.5,gzip;q=0.8,zstd;q=0.801", "zstd"),
+            ("br ; q=0.9 , gzip;Q=0.8", "br"),
+            ("br;q=1.000,gzip;q=1.0", "br"),
+            ("br;q=0, gzip;q=0.001", "gzip"),
+            ("br;q=0", "identity"),
+            ("*", "br"),
+            ("*;q=0.1, zstd", "zstd"),
+            ("*;q=0", "identity"),
+            ("gzip, *;q=0", "gzip"),
+            ("br;q=0, *", "zstd"),
+            // The file as it is: named, or among the others.
+            ("identity", "identity"),
+            ("identity;q=1, br;q=0.5", "identity"),
+            ("identity;q=0.5, br;q=0.5", "br"),
+            ("identity;q=0.5, *;q=0", "identity"),
+            ("identity;q=0, gzip;q=0.001", "gzip"),
+            ("identity;q=0", "identity"),
+            ("br;q=0.5, *;q=0.6, zstd;q=0, gzip;q=0", "identity"),
+            // What can't be read is not there.
+            ("br;q=2, gzip", "gzip"),
+            ("br;q=0.1234, gzip", "gzip"),
+            ("br;q=-1, gzip", "gzip"),
+            ("br;q, gzip", "gzip"),
+            ("br;level=9, gzip", "gzip"),
+            ("br gzip", "identity"),
+            ("brr, gzi", "identity"),
+            (",, ,gzip,", "gzip"),
+            // Named twice: the first counts.
+            ("br;q=0, br, gzip", "gzip"),
+        ] {
+            assert_eq!(chosen(&[field], &Coding::ALL), wanted, "{field}");
+        }
+        assert_eq!(chosen(&[], &Coding::ALL), "identity");
+        assert_eq!(chosen(&["deflate", "gzip"], &Coding::ALL), "gzip");
+    }
+
+    #[test]
+    fn only_what_is_to_be_had_is_sent() {
+        assert_eq!(chosen(&["gzip, br, zstd"], &[]), "identity");
+        assert_eq!(chosen(&["gzip, br, zstd"], &[Coding::Gzip]), "gzip");
+        assert_eq!(chosen(&["gzip, br;q=0.5"], &[Coding::Br, Coding::Zstd]), "br");
+        assert_eq!(chosen(&["br"], &[Coding::Zstd, Coding::Gzip]), "identity");
+        assert_eq!(chosen(&["*;q=0.5, gzip;q=0.1"], &[Coding::Gzip]), "identity");
+    }
+
+    #[test]
+    fn weights_have_three_decimals() {
+        for (value, weight) in [
+            ("0", Some(0)),
+            ("0.", Some(0)),
+            ("0.5", Some(500)),
+            ("0.05", Some(50)),
+            ("0.999", Some(999)),
+            ("1", Some(1000)),
+            ("1.000", Some(1000)),
+            ("1.001", None),
+            ("2", None),
+            ("", None),
+            (".5", None),
+            ("0.0000", None),
+            ("0,5", None),
+            ("0.5x", None),
+            ("00.5", None),
+        ] {
+            assert_eq!(thousandths(value.as_bytes()), weight, "{value}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Content codings that a file may lie ready in (RFC 9110 section 8.4.1).
+
+/// A coding: the earlier of two is taken where a client likes both as much. Brotli packs web pages tightest, then Zstandard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Br,
+    Zstd,
+    Gzip,
+}
+
+impl Coding {
+    pub(crate) const ALL: [Self; 3] = [Self::Br, Self::Zstd, Self::Gzip];
+
+    /// As the registry has it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Br => "br",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// What the name of a file in this coding ends with.
+    pub(crate) const fn extension(self) -> &'static str {
+        match self {
+            Self::Br => ".br",
+            Self::Zstd => ".zst",
+            Self::Gzip => ".gz",
+        }
+    }
+
+    /// The coding of this name, in any case. `x-gzip` is an old name of gzip (RFC 9110 section 8.4.1.3).
+    pub(crate) fn from_name(name: &[u8]) -> Option<Self> {
+        let is_named = |coding: &Self| name.eq_ignore_ascii_case(coding.name().as_bytes());
+        let old = name.eq_ignore_ascii_case(b"x-gzip").then_some(Self::Gzip);
+        Self::ALL.into_iter().find(is_named).or(old)
+    }
+}
+
+/// A set of codings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Codings(u8);
+
+impl Codings {
+    pub(crate) const NONE: Self = Self(0);
+
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) const fn has(self, coding: Coding) -> bool {
+        self.0 & (1 << coding as u8) != 0
+    }
+
+    pub(crate) fn add(&mut self, coding: Coding) {
+        self.0 |= 1 << coding as u8;
+    }
+
+    /// Those of the set, the one to be preferred first.
+    pub(crate) fn each(self) -> impl Iterator<Item = Coding> {
+        Coding::ALL.into_iter().filter(move |&coding| self.has(coding))
+    }
+}

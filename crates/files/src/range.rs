@@ -1,0 +1,235 @@
+//! The `Range` field: which bytes of a file are asked for (RFC 9110 section 14). A pure function.
+
+use crate::limits::RANGES_MAX;
+
+/// A stretch of a file, never empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Its first byte.
+    pub first: u64,
+    /// Its last byte: counted in.
+    pub last: u64,
+}
+
+impl Span {
+    /// Its length in bytes, at least 1.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        self.last - self.first + 1
+    }
+
+    const fn overlaps(self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+
+    fn union(self, other: Self) -> Self {
+        Self { first: self.first.min(other.first), last: self.last.max(other.last) }
+    }
+}
+
+/// What a `Range` comes to for a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// It is ignored: the file is to be sent whole (RFC 9110 section 14.2).
+    Whole,
+    /// None of its ranges has a byte of the file (RFC 9110 section 15.5.17).
+    Unsatisfiable,
+    /// These stretches, at least one and at most [`RANGES_MAX`], no two of which overlap: together they are never longer than the file.
+    Spans(Vec<Span>),
+}
+
+/// What the value of a `Range` field selects of a file of `len` bytes.
+///
+/// Ignored is a value in another unit than bytes, one that breaks the grammar anywhere, one of more than [`RANGES_MAX`] ranges, and
+/// any for an empty file, of which no range can be told. Ranges that overlap become one, in the place of the first of them; the others
+/// stay in the order in which they were asked for, and those behind the file's end are left out (RFC 9110 section 15.3.7.2).
+///
+/// ```
+/// use shearwater_files::range::{Selection, Span, select};
+///
+/// assert_eq!(select(b"bytes=2-4", 10), Selection::Spans(vec![Span { first: 2, last: 4 }]));
+/// assert_eq!(select(b"bytes=10-", 10), Selection::Unsatisfiable);
+/// assert_eq!(select(b"lines=2-4", 10), Selection::Whole);
+/// ```
+#[must_use]
+pub fn select(value: &[u8], len: u64) -> Selection {
+    let Some(set) = byte_ranges(value).filter(|_| len > 0) else { return Selection::Whole };
+    let mut spans = Vec::new();
+    let mut count = 0;
+    for element in set.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+        // An empty element of a list means nothing (RFC 9110 section 5.6.1.2).
+        if element.is_empty() {
+            continue;
+        }
+        count += 1;
+        match Range::parse(element) {
+            Some(range) if count <= RANGES_MAX => range.within(len).map_or((), |span| add(&mut spans, span)),
+            _ => return Selection::Whole,
+        }
+    }
+    match (count, spans.is_empty()) {
+        (0, _) => Selection::Whole,
+        (_, true) => Selection::Unsatisfiable,
+        (_, false) => Selection::Spans(spans),
+    }
+}
+
+/// The set of ranges, if the unit is bytes: in any case (RFC 9110 section 14.1).
+fn byte_ranges(value: &[u8]) -> Option<&[u8]> {
+    let (unit, set) = value.split_at_checked(b"bytes=".len())?;
+    unit.eq_ignore_ascii_case(b"bytes=").then_some(set)
+}
+
+/// One range as it was asked for (RFC 9110 section 14.1.1).
+#[derive(Debug, Clone, Copy)]
+enum Range {
+    /// First and last byte; without a last one it is the largest number.
+    Between(u64, u64),
+    /// So many bytes at the end.
+    Suffix(u64),
+}
+
+impl Range {
+    fn parse(spec: &[u8]) -> Option<Self> {
+        let dash = spec.iter().position(|&byte| byte == b'-')?;
+        let (first, last) = (&spec[..dash], &spec[dash + 1..]);
+        if first.is_empty() {
+            return number(last).map(Self::Suffix);
+        }
+        let first = number(first)?;
+        let last = if last.is_empty() { u64::MAX } else { number(last)? };
+        (first <= last).then_some(Self::Between(first, last))
+    }
+
+    /// Its part of a file that has bytes.
+    fn within(self, len: u64) -> Option<Span> {
+        match self {
+            Self::Between(first, last) => (first < len).then(|| Span { first, last: last.min(len - 1) }),
+            Self::Suffix(0) => None,
+            Self::Suffix(bytes) => Some(Span { first: len.saturating_sub(bytes), last: len - 1 }),
+        }
+    }
+}
+
+/// A number of any length: one that is larger than every file counts as the largest.
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let append = |number: u64, digit: &u8| number.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+    is_number.then(|| digits.iter().fold(0, append))
+}
+
+/// Adds a span and takes those into it that it overlaps, in the place of the first. It ends: each round but the last takes one away.
+fn add(spans: &mut Vec<Span>, mut span: Span) {
+    let mut place = spans.len();
+    while let Some(found) = spans.iter().position(|other| other.overlaps(span)) {
+        span = span.union(spans.remove(found));
+        place = place.min(found);
+    }
+    spans.insert(place, span);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Selection, select};
+    use crate::limits::RANGES_MAX;
+
+    /// `first-last` of each span; `*` for what can't be had, nothing for what is ignored.
+    fn selected(value: &str, len: u64) -> String {
+        match select(value.as_bytes(), len) {
+            Selection::Whole => String::new(),
+            Selection::Unsatisfiable => "*".to_owned(),
+            Selection::Spans(spans) => {
+                let texts = spans.iter().map(|span| format!("{}-{}", span.first, span.last));
+                texts.collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    #[test]
+    fn each_form_selects_what_the_rfc_says() {
+        for (value, spans) in [
+            ("bytes=0-0", "0-0"),
+            ("bytes=0-", "0-99"),
+            ("bytes=0-99", "0-99"),
+            ("bytes=0-100", "0-99"),
+            ("bytes=99-", "99-99"),
+            ("bytes=007-0010", "7-10"),
+            ("bytes=-1", "99-99"),
+            ("bytes=-100", "0-99"),
+            ("bytes=-1000", "0-99"),
+            ("BYTES=1-2", "1-2"),
+            ("bytes=50-99999999999999999999999", "50-99"),
+            ("bytes=-99999999999999999999999", "0-99"),
+            ("bytes=100-", "*"),
+            ("bytes=100-200", "*"),
+            ("bytes=-0", "*"),
+            ("bytes=99999999999999999999999-", "*"),
+            ("bytes=200-,-0,300-400", "*"),
+            // Several: those behind the end are left out, overlapping ones are one, the order is the client's.
+            ("bytes=0-1,4-5", "0-1 4-5"),
+            ("bytes=,0-1 ,\t, 4-5,", "0-1 4-5"),
+            ("bytes=4-5,0-1", "4-5 0-1"),
+            ("bytes=0-1,2-3", "0-1 2-3"),
+            ("bytes=0-1,100-,-1", "0-1 99-99"),
+            ("bytes=0-10,5-20", "0-20"),
+            ("bytes=0-10,50-60,5-20", "0-20 50-60"),
+            ("bytes=50-60,0-10,5-55", "0-60"),
+            ("bytes=90-,10-20,-5", "90-99 10-20"),
+            ("bytes=1-1,1-1,1-1", "1-1"),
+            ("bytes=0-0,0-", "0-99"),
+        ] {
+            assert_eq!(selected(value, 100), spans, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_breaks_the_grammar_is_ignored() {
+        for value in [
+            "",
+            "bytes",
+            "bytes=",
+            "bytes=,",
+            "bytes= , ",
+            "bytes=-",
+            "bytes=--1",
+            "bytes=1",
+            "bytes=a-b",
+            "bytes=1-b",
+            "bytes=2-1",
+            "bytes=0-1,2-1",
+            "bytes=0-1;2-3",
+            "bytes=0-1 2-3",
+            "bytes=0 - 1",
+            "bytes=+0-1",
+            "bytes=0x0-1",
+            "bytes=1-2-3",
+            "bytes =0-1",
+            " bytes=0-1",
+            "byte=0-1",
+            "seconds=0-1",
+            "bytes:0-1",
+            "bytes=0-1\0",
+            "bytes=0-1,x",
+            "bytes=\u{663}-",
+            "none",
+            "bytes 0-1/100",
+        ] {
+            assert_eq!(selected(value, 100), "", "{value}");
+        }
+        for value in ["bytes=0-", "bytes=-1", "bytes=0-0", "bytes=5-"] {
+            assert_eq!(selected(value, 0), "", "nothing of an empty file: {value}");
+        }
+    }
+
+    #[test]
+    fn so_many_ranges_are_looked_at() {
+        let ranges = |count: usize| {
+            let texts: Vec<_> = (0..count).map(|number| format!("{0}-{0}", number * 2)).collect();
+            format!("bytes={}", texts.join(","))
+        };
+        assert_eq!(selected(&ranges(RANGES_MAX), 1000).split(' ').count(), RANGES_MAX);
+        assert_eq!(selected(&ranges(RANGES_MAX + 1), 1000), "");
+        assert_eq!(selected(&format!("bytes=5-6{}", ",".repeat(60_000)), 1000), "5-6");
+        assert_eq!(selected(&format!("bytes={}", "0-,".repeat(20_000)), 1000), "");
+    }
+}

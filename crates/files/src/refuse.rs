@@ -1,0 +1,33 @@
+//! What is answered where there is no file to send.
+
+use shearwater::Response;
+use shearwater_io::fs::OpenError;
+
+use crate::resolve::BadPath;
+
+/// The target's path names no file.
+pub(crate) fn path(bad: BadPath, response: &mut Response<'_>) {
+    match bad {
+        BadPath::Escape => {
+            response.status(400).text("A percent sign is followed by two hexadecimal digits.\n")
+        }
+        BadPath::Dots => response.status(400).text("A path with . or .. in it is not resolved here.\n"),
+        BadPath::NoName => response.status(404).text("Not Found\n"),
+    };
+}
+
+/// The file can't be opened.
+pub(crate) fn open(error: &OpenError, response: &mut Response<'_>) {
+    match error {
+        OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks => {
+            response.status(404).text("Not Found\n")
+        }
+        OpenError::Forbidden | OpenError::Escapes | OpenError::NotPlain => {
+            response.status(403).text("Forbidden\n")
+        }
+        OpenError::Descriptors => {
+            response.status(503).field("Retry-After", "1").text("Too many files are open. Try again.\n")
+        }
+        OpenError::Other(_) => response.status(500).text("The file can't be read.\n"),
+    };
+}

@@ -1,0 +1,301 @@
+//! Files that lie ready in a coding beside the file itself: who gets them, and what is said of them (RFC 9110 sections 8.4, 12.5.3
+//! and 12.5.5).
+
+use std::collections::HashSet;
+use std::fs;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::client::{Answer, Client};
+use crate::site::Site;
+
+/// A change has to show within a second; so long is waited for it before the test gives up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is kept in memory, and what isn't.
+const SIZES: [usize; 2] = [1_000, 100_000];
+
+const CODINGS: [(&str, &str); 3] = [("br", "br"), ("zstd", "zst"), ("gzip", "gz")];
+
+/// The content of a file, or of a sibling: nobody here unpacks it.
+fn content(of: &str, len: usize) -> Vec<u8> {
+    of.bytes().cycle().take(len).collect()
+}
+
+fn get(client: &mut Client, target: &str, fields: &[&str]) -> Answer {
+    client.request("GET", target, fields)
+}
+
+fn tag(answer: &Answer) -> String {
+    answer.field("ETag").expect("a tag").to_owned()
+}
+
+/// `f.css` of one size with siblings of another.
+fn packed(site: &Site, len: usize, packed_len: usize) {
+    site.file("f.css", content("plain", len));
+    for (coding, extension) in CODINGS {
+        site.file(format!("f.css.{extension}"), content(coding, packed_len));
+    }
+}
+
+#[test]
+fn each_form_goes_to_who_accepts_it_wherever_it_is() {
+    for site in [Site::new(), Site::cached()] {
+        for (len, packed_len) in SIZES.into_iter().flat_map(|len| SIZES.map(|packed| (len, packed))) {
+            packed(&site, len, packed_len);
+            let mut client = site.connect();
+            let mut tags = HashSet::new();
+            // Thrice: read, kept, kept. Another size may have been kept a moment ago.
+            let start = Instant::now();
+            while get(&mut client, "/f.css", &[]).body.len() != len
+                || get(&mut client, "/f.css", &["Accept-Encoding: br"]).body.len() != packed_len
+            {
+                assert!(start.elapsed() < PATIENCE, "the change does not show");
+            }
+            for _ in 0..3 {
+                for (accepted, coding) in [
+                    ("br, zstd, gzip", Some("br")),
+                    ("gzip, zstd", Some("zstd")),
+                    ("gzip", Some("gzip")),
+                    ("gzip;q=0.5, br;q=0.4", Some("gzip")),
+                    ("identity, gzip;q=0.5", None),
+                    ("deflate", None),
+                    ("", None),
+                ] {
+                    let answer = get(&mut client, "/f.css", &[&format!("Accept-Encoding: {accepted}")]);
+                    let wanted = coding.map_or(content("plain", len), |coding| content(coding, packed_len));
+                    assert!(answer.status == 200 && answer.body == wanted, "{accepted}");
+                    assert_eq!(answer.field("Content-Encoding"), coding, "{accepted}");
+                    assert_eq!(answer.field("Vary"), Some("Accept-Encoding"), "{accepted}");
+                    assert_eq!(answer.field("Content-Type"), Some("text/css; charset=utf-8"));
+                    tags.insert((coding, tag(&answer)));
+                }
+            }
+            let distinct: HashSet<_> = tags.iter().map(|(_, tag)| tag).collect();
+            assert!(
+                tags.len() >= 4 && distinct.len() == tags.len(),
+                "each form has tags of its own: {tags:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_answer_says_that_it_varies() {
+    let site = Site::new();
+    packed(&site, 1_000, 500);
+    site.file("alone.css", "alone");
+    let mut client = site.connect();
+    for accepted in ["Accept-Encoding: br", "Accept-Encoding: identity"] {
+        let full = get(&mut client, "/f.css", &[accepted]);
+        let own = format!("If-None-Match: {}", tag(&full));
+        for (field, status) in [
+            (own.as_str(), 304),
+            ("If-Match: \"a\"", 412),
+            ("Range: bytes=0-1", 206),
+            ("Range: bytes=0-1,4-5", if accepted.ends_with("br") { 200 } else { 206 }),
+            ("Range: bytes=9999-", 416),
+        ] {
+            let answer = get(&mut client, "/f.css", &[accepted, field]);
+            assert_eq!(answer.status, status, "{accepted} {field}");
+            assert_eq!(answer.field("Vary"), Some("Accept-Encoding"), "{accepted} {field}");
+            assert_eq!(answer.field("ETag"), full.field("ETag"), "{accepted} {field}");
+            let is_content = matches!(status, 200 | 206) && accepted.ends_with("br");
+            assert_eq!(answer.field("Content-Encoding"), is_content.then_some("br"), "{accepted} {field}");
+        }
+        let mut head = client.request("HEAD", "/f.css", &[accepted]);
+        head.body.clone_from(&full.body);
+        head.fields.retain(|(name, _)| name != "Date");
+        assert!(full.fields.iter().filter(|(name, _)| name != "Date").eq(&head.fields), "{head:?}");
+    }
+    let alone = get(&mut client, "/alone.css", &["Accept-Encoding: br"]);
+    assert_eq!((alone.field("Vary"), alone.field("Content-Encoding")), (None, None));
+}
+
+#[test]
+fn a_tag_of_one_form_says_nothing_of_another() {
+    let site = Site::new();
+    packed(&site, 1_000, 500);
+    let mut client = site.connect();
+    let plain = tag(&get(&mut client, "/f.css", &[]));
+    let line = format!("If-None-Match: {plain}");
+    assert_eq!(get(&mut client, "/f.css", &[&line]).status, 304);
+    assert_eq!(get(&mut client, "/f.css", &[&line, "Accept-Encoding: br"]).status, 200);
+    let range = format!("If-Range: {plain}");
+    let answer = get(&mut client, "/f.css", &[&range, "Range: bytes=0-1", "Accept-Encoding: br"]);
+    assert_eq!(answer.status, 200, "a part of another form would be put together with this one");
+}
+
+/// Two forms of one file that the system tells nothing apart of.
+#[test]
+fn tags_differ_where_times_and_lengths_do_not() {
+    let site = Site::new();
+    site.file("f.css", "12345");
+    fs::hard_link(site.at("f.css"), site.at("f.css.gz")).expect("a link");
+    let mut client = site.connect();
+    let (plain, gzip) =
+        (get(&mut client, "/f.css", &[]), get(&mut client, "/f.css", &["Accept-Encoding: gzip"]));
+    assert_eq!(gzip.field("Content-Encoding"), Some("gzip"));
+    assert_ne!(tag(&plain), tag(&gzip));
+}
+
+#[test]
+fn a_range_is_one_of_the_form_that_is_sent() {
+    for site in [Site::new(), Site::cached()] {
+        for len in SIZES {
+            packed(&site, 2_000, len);
+            let mut client = site.connect();
+            let start = Instant::now();
+            let answer = loop {
+                let answer = get(&mut client, "/f.css", &["Accept-Encoding: br", "Range: bytes=10-20"]);
+                if answer.field("Content-Range") == Some(&format!("bytes 10-20/{len}")) {
+                    break answer;
+                }
+                assert!(start.elapsed() < PATIENCE, "the change does not show");
+            };
+            assert_eq!((answer.status, answer.field("Content-Encoding")), (206, Some("br")));
+            assert!(answer.body == content("br", len)[10..=20]);
+            let answer = get(&mut client, "/f.css", &["Accept-Encoding: br", "Range: bytes=0-1,4-5"]);
+            assert_eq!((answer.status, answer.body.len()), (200, len), "several parts would be in no coding");
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_for_by_its_own_name_is_sent_as_it_is() {
+    let site = Site::cached();
+    packed(&site, 1_000, 500);
+    site.file("f.css.gz.br", "packed twice");
+    let mut client = site.connect();
+    get(&mut client, "/f.css", &["Accept-Encoding: gzip"]);
+    for (target, media_type) in [("/f.css.gz", "application/gzip"), ("/f.css.br", "application/x-brotli")] {
+        let answer = get(&mut client, target, &["Accept-Encoding: br, gzip"]);
+        assert_eq!((answer.status, answer.field("Content-Type")), (200, Some(media_type)));
+        assert_eq!((answer.field("Content-Encoding"), answer.field("Vary")), (None, None));
+        assert_eq!(answer.body.len(), 500);
+    }
+    for target in ["/f.css%00", "/f.css.br%00"] {
+        assert_eq!(get(&mut client, target, &[]).status, 404, "no name is a key of ours");
+    }
+}
+
+#[test]
+fn the_index_of_a_folder_has_siblings() {
+    let site = Site::new();
+    site.file("a/index.html", "<p>index").file("a/index.html.gz", "packed");
+    let answer = get(&mut site.connect(), "/a/", &["Accept-Encoding: gzip"]);
+    assert_eq!((answer.text(), answer.field("Content-Encoding")), ("packed", Some("gzip")));
+    assert_eq!(answer.field("Content-Type"), Some("text/html; charset=utf-8"));
+    site.file("b.css.gz", "packed");
+    assert_eq!(site.status("/b.css"), 404, "a sibling alone is no file");
+}
+
+#[test]
+fn an_older_sibling_is_left_out() {
+    let site = Site::new();
+    let time = SystemTime::UNIX_EPOCH + Duration::from_millis(784_111_777_500);
+    site.file("f.css", "plain").file("f.css.gz", "packed");
+    let mut client = site.connect();
+    for (packed_at, is_sent) in [
+        (time, true),
+        (time + Duration::from_nanos(1), true),
+        (time - Duration::from_nanos(1), false),
+        (time - Duration::from_secs(1), false),
+        // A packer that keeps whole seconds only.
+        (time - Duration::from_millis(500), true),
+    ] {
+        site.modified("f.css", time);
+        site.modified("f.css.gz", packed_at);
+        let answer = get(&mut client, "/f.css", &["Accept-Encoding: gzip"]);
+        assert_eq!(answer.text(), if is_sent { "packed" } else { "plain" }, "{packed_at:?}");
+        assert_eq!(answer.field("Vary").is_some(), is_sent, "{packed_at:?}");
+    }
+}
+
+#[test]
+fn what_is_no_file_of_the_folder_is_no_sibling() {
+    let site = Site::new();
+    site.file("f.css", "plain").file("f.css.gz/index.html", "a folder");
+    site.link("f.css.br", site.outside("canary")).link("f.css.zst", "none");
+    let longest = "n".repeat(253);
+    site.file(&longest, "long");
+    let mut client = site.connect();
+    for (target, text) in [("/f.css".to_owned(), "plain"), (format!("/{longest}"), "long")] {
+        let answer = get(&mut client, &target, &["Accept-Encoding: gzip, br, zstd"]);
+        assert_eq!((answer.status, answer.text(), answer.field("Vary")), (200, text, None));
+    }
+    fs::remove_file(site.at("f.css.br")).expect("removed");
+    site.file("packed", "packed").link("f.css.br", "packed");
+    assert_eq!(
+        get(&mut client, "/f.css", &["Accept-Encoding: br"]).text(),
+        "packed",
+        "a link inside is followed"
+    );
+}
+
+/// Asks until the answer is as wanted; all before it have to be one of these.
+fn until(client: &mut Client, before: &[&str], wanted: &str, vary: Option<&str>) {
+    let start = Instant::now();
+    loop {
+        let answer = get(client, "/f.css", &["Accept-Encoding: gzip, br"]);
+        let text = String::from_utf8(answer.body.clone()).expect("text");
+        if text.trim_end() == wanted && answer.field("Vary") == vary {
+            return;
+        }
+        assert!(before.contains(&text.trim_end()), "{text:?} while waiting for {wanted:?}");
+        assert!(start.elapsed() < PATIENCE, "{wanted:?} does not show");
+    }
+}
+
+#[test]
+fn siblings_that_come_and_go_show() {
+    // The same for a file in memory, and for one whose siblings alone are remembered.
+    for pad in [0, 100_000] {
+        let site = Site::cached();
+        let mut time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        // The system's clock may stand still between two writes.
+        let mut write = |name: &str, text: &str| {
+            time += Duration::from_secs(1);
+            site.file(name, text.to_owned() + &" ".repeat(pad)).modified(name, time);
+        };
+        let varies = Some("Accept-Encoding");
+        write("f.css", "plain");
+        let mut client = site.connect();
+        until(&mut client, &[], "plain", None);
+        write("f.css.gz", "gzip");
+        until(&mut client, &["plain"], "gzip", varies);
+        write("f.css.br", "br");
+        until(&mut client, &["gzip"], "br", varies);
+        write("f.css.br", "br again");
+        until(&mut client, &["br"], "br again", varies);
+        // A new content that nobody has packed.
+        write("f.css", "plain again");
+        until(&mut client, &["br again"], "plain again", None);
+        write("f.css.gz", "gzip again");
+        until(&mut client, &["plain again"], "gzip again", varies);
+        fs::remove_file(site.at("f.css.gz")).expect("removed");
+        until(&mut client, &["gzip again", "plain again"], "plain again", None);
+        fs::remove_file(site.at("f.css")).expect("removed");
+        let start = Instant::now();
+        while get(&mut client, "/f.css", &["Accept-Encoding: gzip"]).status != 404 {
+            assert!(start.elapsed() < PATIENCE, "it does not go");
+        }
+    }
+}
+
+#[test]
+fn all_forms_in_one_turn() {
+    for site in [Site::new(), Site::cached()] {
+        packed(&site, 100_000, 90_000);
+        let mut client = site.connect();
+        let forms = ["br", "gzip", "identity", "br", "zstd", "identity", "gzip"];
+        let ask = |accepted: &&str| {
+            format!("GET /f.css HTTP/1.1\r\nHost: a\r\nAccept-Encoding: {accepted}\r\n\r\n")
+        };
+        client.send(forms.iter().map(ask).collect::<String>());
+        for form in forms {
+            let answer = client.answer("GET");
+            let wanted = if form == "identity" { content("plain", 100_000) } else { content(form, 90_000) };
+            assert!(answer.body == wanted, "{form}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Connections per address: an IPv4 client is the same client whichever kind of listener it comes through.
+
+use std::io::{ErrorKind, Read};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+use shearwater::{App, Limits, Request, Response, Server};
+
+use crate::client::Client;
+use crate::served::{Served, here};
+
+fn limited(server: Server) -> Served {
+    let limits = Limits { connections_per_address_max: 2, ..Limits::default() };
+    Served::of(server.limits(limits), App::of(|_: &Request, _: &mut Response| {}))
+}
+
+#[track_caller]
+fn is_reset(mut client: Client) {
+    let error = client.stream.read(&mut [0]).expect_err("no end in order");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+#[track_caller]
+fn answered(client: &mut Client) {
+    assert_eq!(client.request("GET", "/", &[]).status, 200);
+}
+
+#[test]
+fn a_third_connection_is_reset_until_one_of_the_others_has_ended() {
+    let served = limited(here());
+    let (mut first, mut second) = (served.connect(), served.connect());
+    answered(&mut first);
+    answered(&mut second);
+    is_reset(served.connect());
+    first.end_sending().is_ended();
+    drop(first);
+    // The server has seen that end once its count says so.
+    let begun = Instant::now();
+    while served.control.totals().connections_closed < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it is not closed");
+        std::thread::yield_now();
+    }
+    answered(&mut served.connect());
+    drop(second);
+    assert_eq!(served.stop().connections_refused, 1);
+}
+
+#[test]
+fn an_ipv4_address_counts_alike_in_both_its_forms() {
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+        println!("skipped: this system has no IPv6");
+        return;
+    }
+    let both_kinds = here().listen("[::]:0");
+    let served = limited(both_kinds);
+    let [plain, mapped] = served.addresses[..] else { panic!("two listeners") };
+    let through = |address: SocketAddr, ip: IpAddr| Client::connect((ip, address.port()).into());
+    let here = Ipv4Addr::LOCALHOST.into();
+    let mut clients = [through(plain, here), through(mapped, here)];
+    clients.iter_mut().for_each(answered);
+    is_reset(through(plain, here));
+    is_reset(through(mapped, here));
+    // Another address has its own count.
+    let mut others = [(); 2].map(|()| through(mapped, Ipv6Addr::LOCALHOST.into()));
+    others.iter_mut().for_each(answered);
+    is_reset(through(mapped, Ipv6Addr::LOCALHOST.into()));
+    drop((clients, others));
+    assert_eq!(served.stop().connections_refused, 3);
+}
