@@ -12,13 +12,13 @@ pub const RECV_AFTER_PAUSE_MAX: usize = 64 * 1024;
 /// Default size of the worker's receive buffer: the most that one `Received` lends.
 pub const RECV_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Bytes handed to the kernel for one connection before other events get their turn. A little more than half of 1 MiB, so that such a
-/// file and its head take two calls, not three (docs/decisions/0006-files.md).
-pub const SEND_BYTES_PER_TURN_MAX: u64 = 640 * 1024;
+/// Bytes handed to the kernel for one connection before other events get their turn. A little more than 1 MiB, so that such a file
+/// and its head go in one turn (docs/decisions/0006-files.md).
+pub const SEND_BYTES_PER_TURN_MAX: u64 = 1088 * 1024;
 
 /// Bytes handed to the kernel in one turn by sends that go on from an earlier one, all connections together: so that
 /// many downloads don't keep a small request waiting.
-pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = 2 * 1024 * 1024;
+pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = 4 * 1024 * 1024;
 
 /// A piece of a file that is shorter is sent without a look whether it is in memory.
 pub const FETCH_LOOK_BYTES_MIN: u64 = 128 * 1024;
