@@ -2,6 +2,12 @@
 
 #![forbid(unsafe_code)]
 
+mod fuzz;
+mod harness;
+mod hostile;
+mod ranges;
+mod soak;
+mod stress;
 mod tidy;
 mod trial;
 
@@ -19,15 +25,30 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run the fuzz targets
+    Fuzz(fuzz::Args),
+    /// Connections of every kind by the million, every answer compared, and what is left of them
+    Soak(soak::Args),
+    /// Four phases of load by wrk at full counts against the smallest program
+    Stress(stress::Args),
+    /// Ask for parts of files, and compare the answers with nginx's
+    Ranges(ranges::Args),
     /// Check the rules of the house that the compiler cannot check
     Tidy(tidy::Args),
     /// Prove the server's promises from outside
     Trial(trial::Args),
+    /// Attack the server in every known way, and see that others hardly notice
+    Hostile(hostile::Args),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Fuzz(args) => fuzz::run(&args),
+        Command::Soak(args) => soak::run(&args),
+        Command::Stress(args) => stress::run(&args),
+        Command::Ranges(args) => ranges::run(&args),
         Command::Tidy(args) => tidy::run(&args),
         Command::Trial(args) => trial::run(args),
+        Command::Hostile(args) => hostile::run(args),
     }
 }

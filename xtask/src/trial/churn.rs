@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Common;
 use super::churn_visit::{ENDINGS, Page, Tally, Visitor};
-use super::folder::Folder;
-use super::process::{growth_kib, settle_descriptors};
-use super::random::Random;
-use super::report::Report;
-use super::server::Server;
-use super::trouble::Outcome;
+use crate::harness::common::Common;
+use crate::harness::folder::Folder;
+use crate::harness::process::{growth_kib, settle_descriptors};
+use crate::harness::random::Random;
+use crate::harness::report::Report;
+use crate::harness::server::Server;
+use crate::harness::trouble::Outcome;
 
 /// The served files: name and size in bytes.
 const FILES: [(&str, usize); 6] = [

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use super::answer::Fault;
-use super::client::{Client, request, request_with};
-use super::random::Random;
+use crate::harness::answer::Fault;
+use crate::harness::client::{Client, request, request_with};
+use crate::harness::random::Random;
 
 /// Requests on one connection.
 const REQUESTS: usize = 10;

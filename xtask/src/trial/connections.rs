@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::Common;
-use super::folder::Folder;
-use super::process::{self, core_percent, growth_kib, settle_descriptors};
-use super::report::Report;
-use super::server::Server;
-use super::trouble::{During, Outcome};
+use crate::harness::common::Common;
+use crate::harness::folder::Folder;
+use crate::harness::process::{self, core_percent, growth_kib, settle_descriptors};
+use crate::harness::report::Report;
+use crate::harness::server::Server;
+use crate::harness::trouble::{During, Outcome};
 
 /// Connections of one client process: below a common descriptor limit, and below what one source address gets quickly.
 const PER_HOLDER: usize = 10_000;

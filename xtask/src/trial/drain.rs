@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::Common;
-use super::answer::Fault;
-use super::client::{Client, request};
 use super::drain_load::{Moment, Tally, load, one_answer, one_answer_of};
-use super::folder::Folder;
-use super::report::Report;
-use super::server::{Server, Signal, yes_or_no};
-use super::trouble::{During, Outcome};
+use crate::harness::answer::Fault;
+use crate::harness::client::{Client, request};
+use crate::harness::common::Common;
+use crate::harness::folder::Folder;
+use crate::harness::report::Report;
+use crate::harness::server::{Server, Signal, yes_or_no};
+use crate::harness::trouble::{During, Outcome};
 
 /// Threads that share the keep-alive connections.
 const LOAD_THREADS: usize = 8;

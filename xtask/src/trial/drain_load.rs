@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::answer::Fault;
-use super::client::{Client, request};
+use crate::harness::answer::Fault;
+use crate::harness::client::{Client, request};
 
 /// What the good route answers.
 pub(super) const GOOD_BODY: &[u8] = b"Hello, world\n";

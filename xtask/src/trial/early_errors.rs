@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Common;
-use super::answer::Fault;
-use super::client::Client;
-use super::folder::Folder;
-use super::report::Report;
-use super::server::Server;
-use super::trouble::Outcome;
+use crate::harness::answer::Fault;
+use crate::harness::client::Client;
+use crate::harness::common::Common;
+use crate::harness::folder::Folder;
+use crate::harness::report::Report;
+use crate::harness::server::Server;
+use crate::harness::trouble::Outcome;
 
 /// The server's limit on bodies in this trial, bytes.
 const BODY_LIMIT: usize = 1024 * 1024;

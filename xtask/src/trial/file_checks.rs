@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::answer::Fault;
-use super::client::{Answer, Client, request_with};
-use super::random::Random;
+use crate::harness::answer::Fault;
+use crate::harness::client::{Answer, Client, request_with};
+use crate::harness::random::Random;
 
 /// One served file; its name, size and bytes follow from the seed and its number.
 #[derive(Debug)]

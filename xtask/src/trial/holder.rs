@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::answer::Fault;
-use super::client::{Client, request};
-use super::process;
+use crate::harness::answer::Fault;
+use crate::harness::client::{Client, request};
+use crate::harness::process;
 
 /// Settings of the client process.
 #[derive(Debug, Clone, clap::Args)]

@@ -5,8 +5,8 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::folder::Folder;
-use super::trouble::{During, Outcome};
+use crate::harness::folder::Folder;
+use crate::harness::trouble::{During, Outcome};
 
 /// What a target may get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

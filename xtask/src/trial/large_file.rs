@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::answer::{BodyLength, Fault};
-use super::body_source::SparseFile;
-use super::client::{Client, request};
+use crate::harness::answer::{BodyLength, Fault};
+use crate::harness::body_source::SparseFile;
+use crate::harness::client::{Client, request};
 
 /// How much of a body is asked for at a time.
 const PIECE: u64 = 1024 * 1024;

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Common;
-use super::body_source::SparseFile;
 use super::file_checks::{SiteFile, Visit};
-use super::folder::Folder;
 use super::large_file::{download, read_slowly};
 use super::pace::Pace;
-use super::process::growth_kib;
-use super::random::Random;
-use super::report::Report;
-use super::server::Server;
-use super::trouble::{During, Outcome};
+use crate::harness::body_source::SparseFile;
+use crate::harness::common::Common;
+use crate::harness::folder::Folder;
+use crate::harness::process::growth_kib;
+use crate::harness::random::Random;
+use crate::harness::report::Report;
+use crate::harness::server::Server;
+use crate::harness::trouble::{During, Outcome};
 
 /// Client threads.
 const THREADS: usize = 4;

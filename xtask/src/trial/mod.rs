@@ -4,40 +4,29 @@
 //! bound held; 1: at least one did not; 2: the trial could not be run. Nothing here knows the server's code: what a trial
 //! proves, it proves of the program a user would run.
 
-mod answer;
-mod body_source;
 mod churn;
 mod churn_visit;
-mod client;
 mod connections;
 mod drain;
 mod drain_load;
 mod early_errors;
 mod file_checks;
-mod folder;
 mod holder;
 mod hostile_paths;
 mod large_file;
 mod many_files;
 mod pace;
 mod panics;
-mod place;
-mod process;
-mod program;
-mod random;
-mod report;
-mod server;
 mod slow_clients;
 mod slow_heads;
 mod slow_sink;
 mod traversal;
-mod trouble;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use report::Report;
-use trouble::Outcome;
+use crate::harness::common::Common;
+use crate::harness::report::Report;
+use crate::harness::trouble::Outcome;
 
 /// The arguments of `cargo xtask trial`.
 #[derive(Debug, clap::Args)]
@@ -46,32 +35,6 @@ pub(crate) struct Args {
     common: Common,
     #[command(subcommand)]
     which: Which,
-}
-
-/// What every trial takes.
-#[derive(Debug, Clone, clap::Args)]
-struct Common {
-    /// The server program to try [default: target/release/shearwater, built if missing]
-    #[arg(long, global = true, value_name = "PATH")]
-    server_bin: Option<PathBuf>,
-    /// The example server with the trial routes [default: target/release/examples/trial_server, built if missing]
-    #[arg(long, global = true, value_name = "PATH")]
-    example_bin: Option<PathBuf>,
-    /// Worker threads of the server
-    #[arg(long, global = true, default_value_t = 2)]
-    workers: u32,
-    /// Driver of the server: auto, epoll, …
-    #[arg(long, global = true, default_value = "auto")]
-    driver: String,
-    /// Seed of everything random
-    #[arg(long, global = true, default_value_t = 1)]
-    seed: u64,
-    /// Print the report as one JSON object
-    #[arg(long, global = true)]
-    json: bool,
-    /// Keep the temporary folder (served files, server log) and print where it is
-    #[arg(long, global = true)]
-    keep: bool,
 }
 
 /// The trials.

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::client::{Client, request};
-use super::trouble::Outcome;
+use crate::harness::client::{Client, request};
+use crate::harness::trouble::Outcome;
 
 /// Over how many connections the requests go in turn, so that every worker is met.
 const CONNECTIONS: usize = 8;

@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Common;
-use super::answer::Fault;
-use super::client::{Client, request};
-use super::folder::Folder;
-use super::process::{growth_kib, settle_descriptors};
-use super::report::Report;
-use super::server::Server;
-use super::trouble::Outcome;
+use crate::harness::answer::Fault;
+use crate::harness::client::{Client, request};
+use crate::harness::common::Common;
+use crate::harness::folder::Folder;
+use crate::harness::process::{growth_kib, settle_descriptors};
+use crate::harness::report::Report;
+use crate::harness::server::Server;
+use crate::harness::trouble::Outcome;
 
 /// What the good route answers.
 const GOOD_BODY: &[u8] = b"Hello, world\n";

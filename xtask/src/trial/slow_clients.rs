@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::answer::{BodyLength, Head};
+use crate::harness::answer::{BodyLength, Head};
 
 const STEP: Duration = Duration::from_millis(250);
 const STEPS_PER_BYTE: u64 = 4;

@@ -3,16 +3,17 @@
 
 use std::time::{Duration, Instant};
 
-use super::folder::Folder;
 use super::pace::{Latencies, Pace, Samples};
-use super::place::Apart;
-use super::process::core_percent;
-use super::report::Report;
-use super::server::Server;
 use super::slow_clients::{Fate, SlowClients};
 use super::slow_sink::Sink;
-use super::trouble::Outcome;
-use super::{Common, process};
+use crate::harness::common::Common;
+use crate::harness::folder::Folder;
+use crate::harness::place::Apart;
+use crate::harness::process;
+use crate::harness::process::core_percent;
+use crate::harness::report::Report;
+use crate::harness::server::Server;
+use crate::harness::trouble::Outcome;
 
 /// The slow clients' CPU, at most this share of a core, per cent.
 const CPU_SHARE_MAX: f64 = 5.0;

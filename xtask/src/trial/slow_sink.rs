@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use super::trouble::{During, Outcome};
+use crate::harness::trouble::{During, Outcome};
 
 /// A listener that accepts and keeps.
 #[derive(Debug)]

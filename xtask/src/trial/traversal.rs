@@ -4,15 +4,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Common;
-use super::answer::Fault;
-use super::client::{Answer, Client, request};
-use super::folder::Folder;
 use super::hostile_paths::{Claim, Hostile, OK_BODY, lay_out, targets};
-use super::random::Random;
-use super::report::Report;
-use super::server::Server;
-use super::trouble::{During, Outcome};
+use crate::harness::answer::Fault;
+use crate::harness::client::{Answer, Client, request};
+use crate::harness::common::Common;
+use crate::harness::folder::Folder;
+use crate::harness::random::Random;
+use crate::harness::report::Report;
+use crate::harness::server::Server;
+use crate::harness::trouble::{During, Outcome};
 
 /// An answer takes at most this long: a pipe must not hold anybody up.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);

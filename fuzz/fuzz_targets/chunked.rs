@@ -1,0 +1,5 @@
+//! Bodies in arbitrary splits, against a plain reading.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| shearwater_fuzz_targets::chunked::run(input));

@@ -1,0 +1,5 @@
+//! Conversations with the whole engine on the simulated kernel.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| shearwater_fuzz_targets::engine::run(input));

@@ -1,0 +1,5 @@
+//! Heads and bodies in arbitrary splits.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| shearwater_fuzz_targets::parser::run(input));

@@ -1,0 +1,5 @@
+//! `Range` values, against a plain reading.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| shearwater_fuzz_targets::ranges::run(input));

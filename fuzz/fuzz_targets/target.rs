@@ -1,0 +1,5 @@
+//! Request targets and the names that they resolve to.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| shearwater_fuzz_targets::target::run(input));

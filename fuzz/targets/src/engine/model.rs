@@ -1,0 +1,200 @@
+//! What the test app's clients have to get for bytes that nobody has thought of: the bytes are taken apart by `http1`, one at a time, and
+//! each request is given its answer without the engine's help.
+
+use shearwater_engine::Limits;
+use shearwater_engine::http1::{
+    BodyDecoder, BodyEvent, BodyLimits, Expectation, Framing, Head, HeadLimits, HeadParser, Method, Parsed,
+    Reject, Version,
+};
+
+use crate::harness::app::{BUFFER_BYTES_MAX, REFUSED_AT, text_of};
+use crate::harness::{Answer, Unit};
+
+/// Routes whose answers depend on more than method, target and body.
+const NOT_MODELLED: &[&str] =
+    &["status", "field", "value", "prebuilt", "peer", "big", "file", "short-file", "policy-panics"];
+
+/// The requests that `raw` begins with. It is cut off where the model ends: what comes after is not said.
+pub(crate) fn units(raw: &[u8], limits: &Limits) -> Vec<Unit> {
+    let mut units: Vec<Unit> = Vec::new();
+    let mut rest = raw;
+    while let Some(unit) = next_unit(rest, limits, units.is_empty()) {
+        rest = &rest[unit.bytes.len()..];
+        let is_end = unit.is_last || unit.decided_at > unit.bytes.len();
+        units.push(unit);
+        if is_end {
+            break;
+        }
+    }
+    units
+}
+
+fn next_unit(rest: &[u8], limits: &Limits, is_first: bool) -> Option<Unit> {
+    // Behind a request a line end by itself is no unfinished head: the harness can't say so of a part of a unit.
+    if rest.is_empty() || (!is_first && rest[0] == b'\r') {
+        return None;
+    }
+    let mut parser = HeadParser::new(HeadLimits {
+        head_bytes_max: limits.head_bytes_max,
+        target_bytes_max: limits.target_bytes_max,
+        fields_max: limits.fields_max,
+    });
+    let result =
+        |len: usize| Some((len, parser.parse(&rest[..len]))).filter(|(_, it)| *it != Ok(Parsed::Partial));
+    match (1..=rest.len()).find_map(result) {
+        None => Some(undecided(rest)),
+        Some((len, Err(reject))) => Some(rejected(rest, len, reject)),
+        Some((len, Ok(_))) => Request::new(parser.head(&rest[..len]), rest).unit(limits),
+    }
+}
+
+/// A request that is never whole.
+fn undecided(rest: &[u8]) -> Unit {
+    Unit { decided_at: rest.len() + 1, ..Unit::new(rest, Answer::incomplete()) }
+}
+
+fn rejected(rest: &[u8], at: usize, reject: Reject) -> Unit {
+    Unit::refused(rest, at, Answer::refusal(status_line(reject.status()), &reject.to_string()))
+}
+
+fn status_line(status: u16) -> &'static str {
+    match status {
+        400 => "400 Bad Request",
+        414 => "414 URI Too Long",
+        431 => "431 Request Header Fields Too Large",
+        501 => "501 Not Implemented",
+        505 => "505 HTTP Version Not Supported",
+        _ => panic!("{status} is not among the statuses of a refusal"),
+    }
+}
+
+/// How a body ends.
+enum End {
+    Whole,
+    Partial,
+    Rejected(Reject),
+    /// The handler that takes it ends it.
+    Handler(Answer),
+}
+
+/// A request whose head is whole.
+struct Request<'a> {
+    head: Head<'a>,
+    /// The head and everything behind it.
+    rest: &'a [u8],
+    route: &'a str,
+}
+
+impl<'a> Request<'a> {
+    fn new(head: Head<'a>, rest: &'a [u8]) -> Self {
+        let route = head.path().split('/').nth(1).unwrap_or_default();
+        Self { head, rest, route }
+    }
+
+    /// The request and its answer; `None` where the model ends.
+    fn unit(&self, limits: &Limits) -> Option<Unit> {
+        let head = &self.head;
+        if head.method() == Method::Connect {
+            let why = "CONNECT is not implemented: this is no proxy.";
+            return Some(self.refused(head.len(), Answer::refusal("501 Not Implemented", why)));
+        }
+        if head.expectation() == Expectation::Unknown {
+            let why = "The only expectation known here is 100-continue.";
+            return Some(self.refused(head.len(), Answer::refusal("417 Expectation Failed", why)));
+        }
+        if NOT_MODELLED.contains(&self.route) {
+            return None;
+        }
+        let framing = head.framing();
+        if framing == Framing::None {
+            return Some(self.answered(head.len(), b""));
+        }
+        // Whether there is a `100` depends on when the body comes; what becomes of half a body, on its being one of a HEAD.
+        if head.expectation() != Expectation::None || head.method() == Method::Head {
+            return None;
+        }
+        let buffered_max = if self.route == "buffer" { BUFFER_BYTES_MAX } else { u64::MAX };
+        match framing {
+            Framing::Length(len) if len > limits.body_bytes_max.min(buffered_max) => {
+                Some(self.refused(head.len(), Answer::too_large()))
+            }
+            _ => Some(self.with_body(framing)),
+        }
+    }
+
+    fn with_body(&self, framing: Framing) -> Unit {
+        let (len, content, end) = self.walk(framing);
+        let at = self.head.len() + len;
+        match end {
+            End::Partial => undecided(self.rest),
+            End::Rejected(reject) => rejected(self.rest, at, reject),
+            End::Handler(answer) => self.refused(at, answer),
+            End::Whole if self.route == "sink-ends-in-panic" => self.refused(at, Answer::failed()),
+            End::Whole => self.answered(at, &content),
+        }
+    }
+
+    /// Goes through the body byte by byte: its length, its content and how it ends.
+    fn walk(&self, framing: Framing) -> (usize, Vec<u8>, End) {
+        let bytes = &self.rest[self.head.len()..];
+        let mut decoder = BodyDecoder::new(framing, BodyLimits::default());
+        let mut content = Vec::new();
+        let mut at = 0;
+        while !decoder.is_done() {
+            let Some(byte) = bytes.get(at..=at) else { return (at, content, End::Partial) };
+            at += 1;
+            match decoder.decode(byte) {
+                Err(reject) => return (at, content, End::Rejected(reject)),
+                Ok(step) => {
+                    if let BodyEvent::Data(data) = step.event {
+                        content.extend_from_slice(data);
+                    }
+                }
+            }
+            match self.route {
+                "sink-refuses" if content.len() > REFUSED_AT => {
+                    let answer = Answer::refusal("422 Unprocessable Content", "The body was refused.");
+                    return (at, content, End::Handler(answer));
+                }
+                "sink-panics" if !content.is_empty() => return (at, content, End::Handler(Answer::failed())),
+                _ => {}
+            }
+        }
+        (at, content, End::Whole)
+    }
+
+    /// Refused once `at` bytes are there; the client may say more all the same.
+    fn refused(&self, at: usize, answer: Answer) -> Unit {
+        Unit::refused(self.rest, at, self.for_method(answer))
+    }
+
+    /// Answered by the app. `len` bytes are the request's.
+    fn answered(&self, len: usize, content: &[u8]) -> Unit {
+        let seen = if matches!(self.route, "buffer" | "sink" | "sink-refuses" | "sink-panics") {
+            content
+        } else {
+            b""
+        };
+        let answer = match self.route {
+            "panic" | "half-panic" => Answer::failed(),
+            "empty" => Answer::bytes(b""),
+            _ => Answer::text("200 OK", text_of(self.head.method_name(), self.head.target_str(), seen)),
+        };
+        let answer = match self.head.version() {
+            _ if !self.head.keep_alive() || self.route == "close" => answer.last(),
+            Version::Http10 if answer.connection.is_none() => answer.connection("keep-alive"),
+            Version::Http10 | Version::Http11 => answer,
+        };
+        let answer = self.for_method(answer);
+        // Who asks for the end and has no body to send says no more: the server needn't read on.
+        let is_end = !self.head.keep_alive() && self.head.framing() == Framing::None;
+        match answer.connection {
+            Some("close") if !is_end => Unit::refused(self.rest, len, answer),
+            _ => Unit::new(&self.rest[..len], answer),
+        }
+    }
+
+    fn for_method(&self, answer: Answer) -> Answer {
+        if self.head.method() == Method::Head { answer.bodyless() } else { answer }
+    }
+}

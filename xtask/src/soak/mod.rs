@@ -1,0 +1,123 @@
+//! The soak: connections of every kind, millions of them, every answer compared byte for byte; and then nothing is left of them.
+//!
+//! `cargo xtask soak` prints a line per promise. Exit code 0: all held; 1: at least one did not; 2: it could not be run, and why.
+
+mod bad_requests;
+mod catalogue;
+mod crew;
+mod exchange;
+mod expected;
+mod kind;
+mod left;
+mod run;
+mod script;
+mod site;
+mod slow;
+mod tally;
+mod told;
+mod visit;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::harness::common::Common;
+use crate::harness::drivers::Drivers;
+use crate::harness::process;
+use crate::harness::report::{self, Report};
+
+const LARGE_RUN: &str = "\
+A short run by default. The large one:
+  cargo xtask soak --requests 10000000 --connections 1000000
+By the mix of kinds a connection has nine requests on average; where more are asked for, more connections are kept long.
+
+Asked: every answer is the one expected, byte for byte but for its date; at the end the descriptors of both servers (the \
+program with files, the example with bodies) are those of the start, their memory that of the warm-up and at most 2 MiB a \
+worker, no connection is open by their own count, they have counted as many requests and connections as their clients, and \
+nobody wakes up any more.";
+
+/// The arguments of `cargo xtask soak`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = LARGE_RUN)]
+pub(crate) struct Args {
+    /// Answers to get, of each driver
+    #[arg(long, default_value_t = 500_000)]
+    requests: u64,
+    /// Connections to open, of each driver
+    #[arg(long, default_value_t = 50_000)]
+    connections: u64,
+    /// The run fails if it takes longer, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    seconds_max: u64,
+    /// Which drivers, one whole run each
+    #[arg(long, value_enum, default_value_t = Drivers::Both)]
+    driver: Drivers,
+    /// Client threads, beside the one with the slow clients
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=256))]
+    threads: u64,
+    /// Worker threads of each server
+    #[arg(long, default_value_t = 2)]
+    workers: u32,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The server program [default: target/release/shearwater, built if missing]
+    #[arg(long, value_name = "PATH")]
+    server_bin: Option<PathBuf>,
+    /// The example that takes bodies [default: target/release/examples/trial_server, built if missing]
+    #[arg(long, value_name = "PATH")]
+    example_bin: Option<PathBuf>,
+    /// Also write the reports into this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Keep the temporary folder (served files, server logs) and print where it is
+    #[arg(long)]
+    keep: bool,
+}
+
+/// Exit code where the soak could not be run.
+const NOT_RUN: u8 = 2;
+
+/// Runs the soak for every driver that was asked for.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    process::raise_descriptor_limit();
+    let mut reports: Vec<(String, Report)> = Vec::new();
+    for &driver in args.driver.names() {
+        let name = format!("soak {driver}");
+        match run::run(&args.common(driver), &args.amount(), &name) {
+            Ok(report) => {
+                report.print(&name, false);
+                reports.push((name, report));
+            }
+            Err(trouble) => {
+                eprintln!("{name}: could not be run: {trouble}");
+                return ExitCode::from(NOT_RUN);
+            }
+        }
+    }
+    if let Some(path) = &args.json
+        && let Err(error) = report::write_json(path, &reports)
+    {
+        eprintln!("soak: writing {}: {error}", path.display());
+        return ExitCode::from(NOT_RUN);
+    }
+    ExitCode::from(u8::from(!reports.iter().all(|(_, report)| report.passed())))
+}
+
+impl Args {
+    fn common(&self, driver: &str) -> Common {
+        Common {
+            server_bin: self.server_bin.clone(),
+            example_bin: self.example_bin.clone(),
+            workers: self.workers,
+            driver: driver.to_owned(),
+            seed: self.seed,
+            json: false,
+            keep: self.keep,
+        }
+    }
+
+    fn amount(&self) -> crew::Amount {
+        let Self { requests, connections, seconds_max, threads, seed, .. } = *self;
+        crew::Amount { requests, connections, seconds_max, threads, seed }
+    }
+}
