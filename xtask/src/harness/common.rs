@@ -5,10 +5,10 @@ use std::path::PathBuf;
 /// What every trial takes.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Common {
-    /// The server program to try [default: target/release/shearwater, built if missing]
+    /// The server program to try [default: target/release/shearwater, built first]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) server_bin: Option<PathBuf>,
-    /// The example server with the trial routes [default: target/release/examples/trial_server, built if missing]
+    /// The example server with the trial routes [default: target/release/examples/trial_server, built first]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) example_bin: Option<PathBuf>,
     /// Worker threads of the server

@@ -1,4 +1,4 @@
-//! Finds the programs that are tried, and builds them in release if they are missing.
+//! Builds the programs that are tried, in release: one that was built before the last change would be a wrong witness.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -28,10 +28,8 @@ fn find(given: Option<&Path>, built: &str, build: &[&str]) -> Outcome<PathBuf> {
     if let Some(path) = given {
         return path.canonicalize().during(&format!("the given program {}", path.display()));
     }
+    build_release(build)?;
     let path = release_folder().join(built);
-    if !path.exists() {
-        build_release(build)?;
-    }
     path.canonicalize().during(&format!("the built program {}", path.display()))
 }
 

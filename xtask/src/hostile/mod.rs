@@ -79,10 +79,10 @@ pub(crate) struct Args {
     /// Write the rows into this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// The server program to attack [default: target/release/shearwater, built if missing]
+    /// The server program to attack [default: target/release/shearwater, built first]
     #[arg(long, value_name = "PATH")]
     server_bin: Option<PathBuf>,
-    /// The example server with the trial routes [default: target/release/examples/trial_server, built if missing]
+    /// The example server with the trial routes [default: target/release/examples/trial_server, built first]
     #[arg(long, value_name = "PATH")]
     example_bin: Option<PathBuf>,
     /// Seed of everything random

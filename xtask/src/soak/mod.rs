@@ -60,10 +60,10 @@ pub(crate) struct Args {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The server program [default: target/release/shearwater, built if missing]
+    /// The server program [default: target/release/shearwater, built first]
     #[arg(long, value_name = "PATH")]
     server_bin: Option<PathBuf>,
-    /// The example that takes bodies [default: target/release/examples/trial_server, built if missing]
+    /// The example that takes bodies [default: target/release/examples/trial_server, built first]
     #[arg(long, value_name = "PATH")]
     example_bin: Option<PathBuf>,
     /// Also write the reports into this file, as JSON

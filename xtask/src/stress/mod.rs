@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Which drivers, one whole run each
     #[arg(long, value_enum, default_value_t = Drivers::Both)]
     driver: Drivers,
-    /// The program [default: target/release/examples/smallest, built if missing]
+    /// The program [default: target/release/examples/smallest, built first]
     #[arg(long, value_name = "PATH")]
     server_bin: Option<PathBuf>,
     /// Seed of everything random
