@@ -23,7 +23,6 @@ use std::process::ExitCode;
 use crate::harness::common::Common;
 use crate::harness::drivers::Drivers;
 use crate::harness::process;
-use crate::harness::report::{self, Report};
 
 const LARGE_RUN: &str = "\
 A short run by default. The large one:
@@ -74,33 +73,12 @@ pub(crate) struct Args {
     keep: bool,
 }
 
-/// Exit code where the soak could not be run.
-const NOT_RUN: u8 = 2;
-
 /// Runs the soak for every driver that was asked for.
 pub(crate) fn run(args: &Args) -> ExitCode {
     process::raise_descriptor_limit();
-    let mut reports: Vec<(String, Report)> = Vec::new();
-    for &driver in args.driver.names() {
-        let name = format!("soak {driver}");
-        match run::run(&args.common(driver), &args.amount(), &name) {
-            Ok(report) => {
-                report.print(&name, false);
-                reports.push((name, report));
-            }
-            Err(trouble) => {
-                eprintln!("{name}: could not be run: {trouble}");
-                return ExitCode::from(NOT_RUN);
-            }
-        }
-    }
-    if let Some(path) = &args.json
-        && let Err(error) = report::write_json(path, &reports)
-    {
-        eprintln!("soak: writing {}: {error}", path.display());
-        return ExitCode::from(NOT_RUN);
-    }
-    ExitCode::from(u8::from(!reports.iter().all(|(_, report)| report.passed())))
+    args.driver.run_each("soak", args.json.as_deref(), |driver, name| {
+        run::run(&args.common(driver), &args.amount(), name)
+    })
 }
 
 impl Args {

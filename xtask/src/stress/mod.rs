@@ -14,8 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::harness::drivers::Drivers;
-use crate::harness::report::{self, Report};
+use crate::harness::drivers::{Drivers, NOT_RUN};
 
 const PHASES_TOLD: &str = "\
 Phases, in order, 2 s apart:
@@ -64,9 +63,6 @@ struct Plan<'a> {
     keep: bool,
 }
 
-/// Exit code where the test could not be run.
-const NOT_RUN: u8 = 2;
-
 /// Runs the test for every driver that was asked for.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let missing = needs::missing();
@@ -74,27 +70,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         missing.iter().for_each(|what| eprintln!("stress: {what}"));
         return ExitCode::from(NOT_RUN);
     }
-    let mut reports: Vec<(String, Report)> = Vec::new();
-    for &driver in args.driver.names() {
+    args.driver.run_each("stress", args.json.as_deref(), |driver, _| {
         let settle = Duration::from_secs(args.settle_seconds);
         let (server_bin, seed, keep) = (args.server_bin.as_ref(), args.seed, args.keep);
-        let name = format!("stress {driver}");
-        match run::run(&Plan { driver, server_bin, seed, settle, keep }) {
-            Ok(report) => {
-                report.print(&name, false);
-                reports.push((name, report));
-            }
-            Err(trouble) => {
-                eprintln!("{name}: could not be run: {trouble}");
-                return ExitCode::from(NOT_RUN);
-            }
-        }
-    }
-    if let Some(path) = &args.json
-        && let Err(error) = report::write_json(path, &reports)
-    {
-        eprintln!("stress: writing {}: {error}", path.display());
-        return ExitCode::from(NOT_RUN);
-    }
-    ExitCode::from(u8::from(!reports.iter().all(|(_, report)| report.passed())))
+        run::run(&Plan { driver, server_bin, seed, settle, keep })
+    })
 }
