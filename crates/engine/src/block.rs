@@ -3,9 +3,11 @@
 use shearwater_http1::{BodyDecoder, HeadParser};
 
 use crate::app::BodySink;
+use crate::buffer::Buffer;
 use crate::conn::NONE;
-use crate::limits::{Limits, SPARE_BLOCKS_MAX, SPARE_BUFFER_BYTES_MAX};
+use crate::limits::{Limits, SPARE_BLOCKS_MAX};
 use crate::pace::Pace;
+use crate::page_pool::PagePool;
 use crate::panics;
 
 /// What becomes of the body that is arriving.
@@ -21,13 +23,13 @@ pub(crate) enum Destination {
 /// State of an unfinished request.
 pub(crate) struct Block {
     /// Received and not consumed: a part of a head, or pipelined requests that wait.
-    pub(crate) input: Vec<u8>,
+    pub(crate) input: Buffer,
     /// Has parsed the head that is unfinished, or whose body is arriving.
     pub(crate) parser: HeadParser,
     /// The head whose body is arriving.
-    pub(crate) head: Vec<u8>,
+    pub(crate) head: Buffer,
     /// The body so far, where it is kept.
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: Buffer,
     pub(crate) decoder: Option<BodyDecoder>,
     pub(crate) destination: Destination,
     /// The time that the body has left.
@@ -40,10 +42,10 @@ pub(crate) struct Block {
 impl Block {
     fn new(limits: &Limits) -> Self {
         Self {
-            input: Vec::new(),
+            input: Buffer::default(),
             parser: HeadParser::new(limits.head()),
-            head: Vec::new(),
-            body: Vec::new(),
+            head: Buffer::default(),
+            body: Buffer::default(),
             decoder: None,
             destination: Destination::Nowhere,
             pace: Pace::default(),
@@ -54,7 +56,7 @@ impl Block {
 
     /// Memory that clients make it hold.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.input.capacity() + self.head.capacity() + self.body.capacity()
+        self.input.held_bytes() + self.head.held_bytes() + self.body.held_bytes()
     }
 
     /// Whether it holds nothing that is still needed while no body is arriving.
@@ -63,9 +65,9 @@ impl Block {
     }
 
     /// Forgets the request; keeps the input.
-    pub(crate) fn end_request(&mut self) {
-        self.head = Vec::new();
-        self.body = Vec::new();
+    pub(crate) fn end_request(&mut self, pool: &mut PagePool) {
+        self.head.clear(pool);
+        self.body.clear(pool);
         self.decoder = None;
         let destination = std::mem::replace(&mut self.destination, Destination::Nowhere);
         // A sink that panics when it is dropped has nobody left to answer to; the hook has shown it.
@@ -73,10 +75,9 @@ impl Block {
         self.parser.reset();
     }
 
-    fn clear(&mut self) {
-        self.end_request();
-        self.input.clear();
-        self.input.shrink_to(SPARE_BUFFER_BYTES_MAX);
+    fn clear(&mut self, pool: &mut PagePool) {
+        self.end_request(pool);
+        self.input.clear(pool);
     }
 }
 
@@ -88,12 +89,21 @@ pub(crate) struct Blocks {
     #[expect(clippy::vec_box, reason = "a block moves between `spare` and `used` without being copied")]
     spare: Vec<Box<Block>>,
     held_bytes: usize,
+    /// Where large buffers get their memory.
+    pub(crate) pool: PagePool,
     limits: Limits,
 }
 
 impl Blocks {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { used: Vec::new(), free: Vec::new(), spare: Vec::new(), held_bytes: 0, limits }
+        Self {
+            used: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
+            held_bytes: 0,
+            pool: PagePool::default(),
+            limits,
+        }
     }
 
     /// Takes the block out of its place, to work with it: `put` it back. `NONE` gets a new place.
@@ -140,7 +150,7 @@ impl Blocks {
 
     /// Whether the worker's blocks hold more than they may.
     pub(crate) fn is_full(&self) -> bool {
-        self.held_bytes > self.limits.buffered_bytes_max
+        self.held_bytes + self.pool.leaving_bytes() > self.limits.buffered_bytes_max
     }
 
     /// Whether a connection has input that was not consumed.
@@ -156,7 +166,7 @@ impl Blocks {
 
     fn recycle(&mut self, index: u32, mut block: Box<Block>) {
         self.free.push(index);
-        block.clear();
+        block.clear(&mut self.pool);
         if self.spare.len() < SPARE_BLOCKS_MAX {
             self.spare.push(block);
         }
@@ -180,7 +190,7 @@ mod tests {
         for index in &mut indices {
             let mut block = blocks.take(index);
             for part in [&mut block.input, &mut block.head, &mut block.body] {
-                part.resize(100_000, b'x');
+                part.extend(&[b'x'; 100_000], &mut blocks.pool);
             }
             blocks.put(*index, block);
         }
@@ -188,6 +198,10 @@ mod tests {
         assert_eq!(blocks.len(), indices.len());
         indices.iter_mut().for_each(|index| blocks.release(index));
         assert!(indices.iter().all(|index| *index == NONE));
+        assert!(blocks.is_full(), "memory counts until the system has it back");
+        while blocks.pool.is_busy() {
+            blocks.pool.release();
+        }
         assert!(!blocks.is_full());
         assert_eq!((blocks.len(), blocks.held_bytes, blocks.spare.len()), (0, 0, SPARE_BLOCKS_MAX));
         assert!(blocks.spare.iter().all(|block| block.held_bytes() <= SPARE_BUFFER_BYTES_MAX));
@@ -198,12 +212,12 @@ mod tests {
         let mut blocks = Blocks::new(Limits::default());
         let mut index = NONE;
         let mut block = blocks.take(&mut index);
-        block.input.push(b'x');
+        block.input.extend(b"x", &mut blocks.pool);
         blocks.put(index, block);
         blocks.release_spent(&mut index);
         assert!(index != NONE && blocks.has_input(index));
         let mut block = blocks.take(&mut index);
-        block.input.clear();
+        block.input.clear(&mut blocks.pool);
         blocks.put(index, block);
         assert!(!blocks.has_input(index));
         blocks.release_spent(&mut index);

@@ -8,6 +8,7 @@ use crate::block::{Block, Destination};
 use crate::conn::Phase;
 use crate::dispatch::{Step, Then, asked};
 use crate::pace::Pace;
+use crate::page_pool::PagePool;
 use crate::panics;
 use crate::refuse::Refusal;
 use crate::request::{Request, Turn};
@@ -41,7 +42,7 @@ impl<A: App> Service<A> {
         let body_bytes_max = self.body_bytes_max(&policy);
         let conn = self.table.get(token);
         let mut block = self.blocks.take(&mut conn.block);
-        block.head.extend_from_slice(head);
+        block.head.extend(head, &mut self.blocks.pool);
         std::mem::swap(&mut self.parser, &mut block.parser);
         let parsed = block.parser.head(&block.head);
         // A client that has begun to send doesn't wait for a 100 (RFC 9110 section 10.1.1).
@@ -73,7 +74,7 @@ impl<A: App> Service<A> {
         let mut index = self.table.get(token).block;
         let mut block = self.blocks.take(&mut index);
         let bytes_before = block.body_bytes;
-        let (consumed, piece) = decode(&mut block, input);
+        let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
         block.pace = block.pace.earn(&self.pace_rule, block.body_bytes - bytes_before, self.now_ms);
         let pace = block.pace;
         let is_kept = matches!(block.destination, Destination::Buffer);
@@ -84,7 +85,7 @@ impl<A: App> Service<A> {
             Piece::Panicked(message) => self.fail(token, message).then,
         };
         if then != Then::Starve {
-            block.end_request();
+            block.end_request(&mut self.blocks.pool);
         }
         self.blocks.put(index, block);
         if then == Then::Starve {
@@ -120,7 +121,7 @@ impl<A: App> Service<A> {
 }
 
 /// Decodes as much as there is; gives the bytes consumed.
-fn decode(block: &mut Block, input: &[u8]) -> (usize, Piece) {
+fn decode(block: &mut Block, input: &[u8], pool: &mut PagePool) -> (usize, Piece) {
     let Some(mut decoder) = block.decoder else { return (0, Piece::Starved) };
     let mut consumed = 0;
     let piece = loop {
@@ -131,7 +132,7 @@ fn decode(block: &mut Block, input: &[u8]) -> (usize, Piece) {
         consumed += step.consumed;
         match step.event {
             BodyEvent::Data(bytes) => {
-                if let Err(end) = take_data(block, bytes) {
+                if let Err(end) = take_data(block, bytes, pool) {
                     break end;
                 }
             }
@@ -145,7 +146,7 @@ fn decode(block: &mut Block, input: &[u8]) -> (usize, Piece) {
 }
 
 /// A piece of the body's content goes where the policy says.
-fn take_data(block: &mut Block, bytes: &[u8]) -> Result<(), Piece> {
+fn take_data(block: &mut Block, bytes: &[u8], pool: &mut PagePool) -> Result<(), Piece> {
     block.body_bytes += bytes.len() as u64;
     if block.body_bytes > block.body_bytes_max {
         return Err(Piece::Refused(Refusal::BodyTooLarge));
@@ -153,7 +154,7 @@ fn take_data(block: &mut Block, bytes: &[u8]) -> Result<(), Piece> {
     match &mut block.destination {
         Destination::Nowhere => Ok(()),
         Destination::Buffer => {
-            block.body.extend_from_slice(bytes);
+            block.body.extend(bytes, pool);
             Ok(())
         }
         Destination::Sink(sink) => match panics::catch(|| sink.data(bytes)) {

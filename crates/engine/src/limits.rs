@@ -8,8 +8,14 @@ pub const REQUESTS_PER_TURN_MAX: usize = 64;
 /// Turns in a row in which no deadline is acted on because the kernel has events that were not fetched yet.
 pub const TURNS_BEHIND_MAX: u32 = 16;
 
-/// Deadlines acted on in one turn before events get their turn again.
-pub const EXPIRIES_PER_TURN_MAX: usize = 16;
+/// Deadlines acted on in one turn before events get their turn again. Each may cost a last answer and a close: some 25 µs.
+pub const EXPIRIES_PER_TURN_MAX: usize = 4;
+
+/// Connections whose client is gone that are let go of in one turn, before events get their turn again: likewise.
+pub const ENDS_PER_TURN_MAX: usize = 8;
+
+/// Places for such connections that are kept when none is left; those of a busier moment are freed.
+pub const ENDS_KEPT_MAX: usize = 64;
 
 /// Shared blocks up to this size are copied behind the head; larger ones are sent from where they are.
 pub const COPIED_BYTES_MAX: usize = 16 * 1024;
@@ -33,8 +39,14 @@ pub const SPARE_OUTPUT_BYTES_MAX: usize = 128 * 1024;
 /// Memory that all spare outputs of a worker may keep.
 pub const SPARE_OUTPUTS_BYTES_MAX: usize = 1024 * 1024;
 
-/// Memory that a spare input buffer may keep.
+/// Memory that a spare buffer may keep; what gets larger lies in pages of its own.
 pub const SPARE_BUFFER_BYTES_MAX: usize = 16 * 1024;
+
+/// Memory in such pages that a worker keeps for the next large buffers.
+pub const SPARE_PAGES_BYTES_MAX: usize = 1024 * 1024;
+
+/// Memory in such pages that a worker gives back to the system in one turn: the kernel takes about a microsecond for 16 KiB.
+pub const RELEASED_BYTES_PER_TURN_MAX: usize = 256 * 1024;
 
 /// How long accepting waits after the descriptors ran out, unless a connection closes first.
 pub const ACCEPT_RETRY_MS: u64 = 1000;

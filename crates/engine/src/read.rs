@@ -1,9 +1,10 @@
 //! Verb 2, read: lent bytes go to dispatch where they are; only leftovers are copied.
 
-use shearwater_io::{CloseKind, Driver, ReadEnd, Token};
+use shearwater_io::{Driver, ReadEnd, Token};
 
 use crate::app::App;
 use crate::conn::{Flag, NONE, Phase};
+use crate::ends::End;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
@@ -49,7 +50,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         service.blocks.put(index, block);
 
         let consumed = service.consume(token, &input, &self.driver);
-        input.drain(..consumed);
+        input.consume(consumed);
         service.put_off(token, &input);
 
         let conn = service.table.get(token);
@@ -60,20 +61,18 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.flush(token);
     }
 
-    /// The peer has ended its side, or the connection is broken.
+    /// The peer has ended its side, or the connection is broken: acted on behind this turn's events.
     pub(crate) fn read_closed(&mut self, token: Token, end: &ReadEnd) {
         let Some(conn) = self.service.table.find(token) else { return };
         conn.set(Flag::ReadClosed);
-        match end {
-            ReadEnd::Broken(_) => {
-                self.service.counters.connections_broken.add(1);
-                self.shut(token, CloseKind::Normal);
-            }
-            ReadEnd::Eof if conn.phase == Phase::Linger => self.shut(token, CloseKind::Normal),
-            ReadEnd::Eof if conn.is_live() => self.ended(token),
-            // What is on its way, or waits for its turn, comes first.
-            ReadEnd::Eof => {}
+        let end = match end {
+            ReadEnd::Eof => End::Eof,
+            ReadEnd::Broken(_) => End::Broken,
+        };
+        if end == End::Broken {
+            self.service.counters.connections_broken.add(1);
         }
+        self.ends.push(token, end);
     }
 
     /// A connection that sends on before it has taken its answers is not read meanwhile: what it may make a worker keep

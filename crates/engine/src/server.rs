@@ -21,6 +21,9 @@ use crate::worker::Setup;
 /// this many.
 const DESCRIPTORS_RESERVED_MIN: u64 = 256;
 
+/// Descriptors that the process's table has room for from the start.
+const DESCRIPTOR_TABLE_ENTRIES: u64 = 65_536;
+
 /// A server whose addresses are bound: connections already queue up, nobody serves them yet.
 pub struct Server {
     options: Options,
@@ -45,6 +48,10 @@ impl Server {
             .or_else(|_| os::raise_descriptor_limit(0))
             .map_err(StartError::System)?;
         let (addresses, listeners) = bind_all(&options, workers)?;
+        if let Some(any) = listeners.iter().flatten().next() {
+            // Without it the first thousands of connections are accepted with pauses.
+            drop(os::widen_descriptor_table(any, descriptors.soft_now.min(DESCRIPTOR_TABLE_ENTRIES)));
+        }
         let start_report = StartReport {
             addresses,
             driver,

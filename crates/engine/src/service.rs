@@ -68,7 +68,7 @@ impl<A> Service<A> {
     pub(crate) fn keep_input(&mut self, token: Token, bytes: &[u8]) {
         let conn = self.table.get(token);
         let mut block = self.blocks.take(&mut conn.block);
-        block.input.extend_from_slice(bytes);
+        block.input.extend(bytes, &mut self.blocks.pool);
         self.blocks.put(conn.block, block);
     }
 }

@@ -15,6 +15,7 @@ use crate::conn::Flag;
 use crate::control::Control;
 use crate::counters::Counters;
 use crate::deadline::Lag;
+use crate::ends::Ends;
 use crate::life::{Accepting, Life};
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
@@ -65,6 +66,8 @@ pub struct Worker<D, A> {
     lag: Lag,
     /// A connection has closed in this turn.
     pub(crate) has_room: bool,
+    /// Connections whose client is gone.
+    pub(crate) ends: Ends,
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
@@ -105,6 +108,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             told_pause: false,
             lag: Lag::default(),
             has_room: false,
+            ends: Ends::default(),
         }
     }
 
@@ -132,6 +136,8 @@ impl<D: Driver, A: App> Worker<D, A> {
             self.handle(event);
         }
         self.go_on();
+        self.end_some();
+        self.service.blocks.pool.release();
         if !self.lag.holds_back(self.driver.has_more(), &self.service.counters.hit_turns_behind) {
             self.expire();
         }
@@ -169,7 +175,7 @@ impl<D: Driver, A: App> Worker<D, A> {
 
     /// How long the driver may wait.
     fn patience(&self) -> Option<Duration> {
-        if !self.service.ready.is_empty() {
+        if self.is_busy() {
             return Some(Duration::ZERO);
         }
         let now_ms = self.driver.now_ms();
@@ -185,10 +191,12 @@ impl<D: Driver, A: App> Worker<D, A> {
         (self.service.table.len(), self.service.blocks.len(), self.service.wheel.len())
     }
 
-    /// Whether the next turn has something to do without an event: input that waits for its turn.
+    /// Whether the next turn has something to do without an event: input that waits for its turn, connections whose client is
+    /// gone, or memory on its way back to the system.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        !self.service.ready.is_empty()
+        let service = &self.service;
+        !service.ready.is_empty() || !self.ends.is_empty() || service.blocks.pool.is_busy()
     }
 
     /// The worker's driver.

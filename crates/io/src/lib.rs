@@ -104,6 +104,12 @@ pub mod limits;
 pub mod listen;
 pub mod os;
 mod output;
+mod page_buf;
+#[cfg(target_os = "linux")]
+mod pages;
+#[cfg(not(target_os = "linux"))]
+#[path = "pages_none.rs"]
+mod pages;
 pub mod poll;
 mod shared_file;
 pub mod sim;
@@ -120,5 +126,6 @@ pub use contract::{
     AcceptError, CloseKind, Detached, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker,
 };
 pub use output::{FileSlice, Item, Output, Piece, Shared};
+pub use page_buf::PageBuf;
 pub use shared_file::SharedFile;
 pub use slot_array::SlotArray;

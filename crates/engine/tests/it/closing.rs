@@ -2,6 +2,7 @@
 
 use shearwater_engine::Limits;
 use shearwater_engine::io::sim::SimOptions;
+use shearwater_engine::limits::ENDS_PER_TURN_MAX;
 
 use crate::harness::unit::head;
 use crate::harness::{Answer, Setting, Unit, World};
@@ -98,6 +99,32 @@ fn who_sends_more_than_is_thrown_away_is_reset() {
     assert!(client.peer.saw_reset());
     world.end();
     assert_eq!((world.totals().hit_linger_bytes, world.totals().connections_reset), (1, 1));
+}
+
+#[test]
+fn when_many_leave_at_once_a_turn_lets_go_of_a_few() {
+    let mut world = World::default();
+    let mut leaving: Vec<_> = (0..10 * ENDS_PER_TURN_MAX).map(|_| world.connect()).collect();
+    let mut staying = world.connect();
+    world.settle();
+    for (index, client) in leaving.iter_mut().enumerate() {
+        match index % 3 {
+            0 => client.send(b"GET / HT"),
+            1 => client.peer.reset(),
+            _ => {}
+        }
+        client.peer.finish();
+    }
+    staying.send(Unit::get(1).bytes);
+    world.turn();
+    staying.assert_got(&[Unit::get(1).answer]);
+    let open = world.in_use().0;
+    assert!(open >= 9 * ENDS_PER_TURN_MAX, "{open}");
+    let now_ms = world.net.now_ms();
+    world.settle();
+    assert_eq!(world.net.now_ms(), now_ms, "the others don't wait for anything");
+    assert_eq!(world.in_use().0, 1);
+    world.end();
 }
 
 #[test]

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::Submitter;
 use io_uring::types::BufRingEntry;
 
-use super::pages::Pages;
 use crate::limits::RECV_BUFFERS_FIRST;
+use crate::pages::Pages;
 
 /// The number of the only group.
 pub(super) const GROUP: u16 = 0;

@@ -8,7 +8,6 @@ mod accept;
 mod buffers;
 mod close;
 mod gather;
-mod pages;
 mod probe;
 mod recv;
 mod ring;

@@ -167,3 +167,19 @@ fn a_worker_that_can_not_be_made_ends_the_others_and_is_told() {
     assert_eq!(error.to_string(), "worker 1 has failed: no service for you");
     assert!(matches!(error, Error::Failed(failure) if failure.worker == 1));
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_table_of_descriptors_has_room_from_the_start() {
+    let table_entries = || -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").expect("this process has a status");
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("FDSize:")).expect("the size of its table");
+        line.trim().parse().expect("a number")
+    };
+    let running = here().start_app(app()).expect("starts");
+    let allowed = running.start_report().descriptors.soft_now;
+    let served = Served::running(running);
+    assert!(table_entries() >= allowed.min(65_536), "{} of {allowed}", table_entries());
+    served.stop();
+}

@@ -1,0 +1,103 @@
+//! A buffer for what a client makes a worker keep: on the heap while it is small, in pages of its own when it gets large.
+
+use std::ops::Deref;
+
+use shearwater_io::PageBuf;
+
+use crate::limits::SPARE_BUFFER_BYTES_MAX;
+use crate::page_pool::PagePool;
+
+/// Bytes received and not done with: a part of a head, pipelined requests, a body.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    /// All of it, or nothing.
+    small: Vec<u8>,
+    /// All of it, or nothing.
+    large: PageBuf,
+}
+
+impl Buffer {
+    /// Puts bytes behind those that are there. What gets large moves into pages of `pool`.
+    pub(crate) fn extend(&mut self, bytes: &[u8], pool: &mut PagePool) {
+        if self.large.is_empty() {
+            if self.small.len() + bytes.len() <= SPARE_BUFFER_BYTES_MAX {
+                return self.extend_small(bytes);
+            }
+            if self.large.held_bytes() == 0 {
+                self.large = pool.take();
+            }
+            self.large.extend_from_slice(&self.small);
+            self.small.clear();
+        }
+        self.large.extend_from_slice(bytes);
+    }
+
+    /// A `Vec` that doubles could pass the bound that its bytes keep.
+    fn extend_small(&mut self, bytes: &[u8]) {
+        let len = self.small.len() + bytes.len();
+        if len > self.small.capacity() {
+            let capacity = (2 * self.small.capacity()).clamp(len, SPARE_BUFFER_BYTES_MAX);
+            self.small.reserve_exact(capacity - self.small.len());
+        }
+        self.small.extend_from_slice(bytes);
+    }
+
+    /// Takes bytes away from the front; the rest moves up.
+    pub(crate) fn consume(&mut self, count: usize) {
+        if self.large.is_empty() {
+            self.small.drain(..count);
+        } else {
+            self.large.consume(count);
+        }
+    }
+
+    /// Forgets the bytes. Large memory goes back to the pool, a small part stays.
+    pub(crate) fn clear(&mut self, pool: &mut PagePool) {
+        self.small.clear();
+        pool.give(std::mem::take(&mut self.large));
+    }
+
+    /// Memory that it holds, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.small.capacity() + self.large.held_bytes()
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        if self.large.is_empty() { &self.small } else { &self.large }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Buffer;
+    use crate::limits::SPARE_BUFFER_BYTES_MAX;
+    use crate::page_pool::PagePool;
+
+    #[test]
+    fn the_bytes_are_the_same_wherever_they_lie() {
+        let mut pool = PagePool::default();
+        let mut buffer = Buffer::default();
+        let mut model = Vec::new();
+        // Grows past the bound and shrinks below it, several times.
+        for (add, take) in
+            [(10_000, 3_000), (9_000, 1), (100_000, 110_000), (5, 5_000), (15_999, 17_004), (7, 7)]
+        {
+            let piece: Vec<u8> = (0..add).map(|index: usize| (index * 7 + add) as u8).collect();
+            buffer.extend(&piece, &mut pool);
+            model.extend_from_slice(&piece);
+            assert!(*buffer == model[..]);
+            let take = take.min(model.len());
+            buffer.consume(take);
+            model.drain(..take);
+            assert!(*buffer == model[..]);
+        }
+        buffer.extend(&[1; 50_000], &mut pool);
+        buffer.clear(&mut pool);
+        assert!(buffer.is_empty());
+        assert!(buffer.held_bytes() <= SPARE_BUFFER_BYTES_MAX);
+    }
+}

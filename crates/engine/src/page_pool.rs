@@ -1,0 +1,116 @@
+//! Pages that large buffers have been in: a few are kept for the next, the others go back to the system, a bounded part in each turn.
+
+use shearwater_io::PageBuf;
+
+use crate::limits::{RELEASED_BYTES_PER_TURN_MAX, SPARE_PAGES_BYTES_MAX};
+
+/// The memory of large buffers that are over.
+#[derive(Debug, Default)]
+pub(crate) struct PagePool {
+    /// For the next buffers, at most `SPARE_PAGES_BYTES_MAX` together.
+    spare: Vec<PageBuf>,
+    spare_bytes: usize,
+    /// On their way back to the system.
+    leaving: Vec<PageBuf>,
+    leaving_bytes: usize,
+}
+
+impl PagePool {
+    /// An empty buffer, with memory if there is some.
+    pub(crate) fn take(&mut self) -> PageBuf {
+        let Some(buffer) = self.spare.pop() else { return PageBuf::default() };
+        self.spare_bytes -= buffer.held_bytes();
+        buffer
+    }
+
+    /// Takes the memory of a buffer that is over.
+    pub(crate) fn give(&mut self, mut buffer: PageBuf) {
+        buffer.clear();
+        let bytes = buffer.held_bytes();
+        let (list, total) = if self.spare_bytes + bytes <= SPARE_PAGES_BYTES_MAX {
+            (&mut self.spare, &mut self.spare_bytes)
+        } else {
+            (&mut self.leaving, &mut self.leaving_bytes)
+        };
+        if bytes > 0 {
+            list.push(buffer);
+            *total += bytes;
+        }
+    }
+
+    /// Memory on its way back to the system, in bytes.
+    pub(crate) fn leaving_bytes(&self) -> usize {
+        self.leaving_bytes
+    }
+
+    /// Whether memory is on its way back to the system.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// Gives back a turn's share. Pages that have been written to cost the kernel time, in proportion.
+    pub(crate) fn release(&mut self) {
+        let mut share = RELEASED_BYTES_PER_TURN_MAX;
+        while share > 0 {
+            let Some(buffer) = self.leaving.last_mut() else { return };
+            let before = buffer.held_bytes();
+            let is_gone = buffer.release(share);
+            let released = before - buffer.held_bytes();
+            self.leaving_bytes -= released;
+            share = share.saturating_sub(released);
+            if is_gone {
+                self.leaving.pop();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shearwater_io::PageBuf;
+
+    use super::PagePool;
+    use crate::limits::{RELEASED_BYTES_PER_TURN_MAX, SPARE_PAGES_BYTES_MAX};
+
+    fn used(bytes: usize) -> PageBuf {
+        let mut buffer = PageBuf::default();
+        buffer.extend_from_slice(&vec![1; bytes]);
+        buffer
+    }
+
+    #[test]
+    fn keeps_little_for_the_next() {
+        let mut pool = PagePool::default();
+        let each = SPARE_PAGES_BYTES_MAX / 4;
+        (0..10).for_each(|_| pool.give(used(each)));
+        assert_eq!((pool.spare.len(), pool.leaving.len()), (4, 6));
+        assert!(pool.spare_bytes <= SPARE_PAGES_BYTES_MAX);
+        while pool.is_busy() {
+            pool.release();
+        }
+        assert_eq!(pool.leaving_bytes(), 0);
+        for left in (0..4).rev() {
+            assert_eq!(pool.take().held_bytes(), each);
+            assert_eq!(pool.spare_bytes, left * each);
+        }
+        assert_eq!(pool.take().held_bytes(), 0);
+    }
+
+    #[test]
+    fn gives_back_so_much_in_a_turn() {
+        let mut pool = PagePool::default();
+        pool.give(used(SPARE_PAGES_BYTES_MAX));
+        (0..5).for_each(|_| pool.give(used(3 * RELEASED_BYTES_PER_TURN_MAX / 2)));
+        let mut turns = 0;
+        let mut leaving = pool.leaving_bytes();
+        while pool.is_busy() {
+            pool.release();
+            assert!(leaving - pool.leaving_bytes() <= RELEASED_BYTES_PER_TURN_MAX);
+            leaving = pool.leaving_bytes();
+            turns += 1;
+        }
+        assert_eq!((turns, leaving), (8, 0));
+        pool.release();
+        assert_eq!(pool.spare_bytes, SPARE_PAGES_BYTES_MAX, "what is kept stays");
+    }
+}
