@@ -16,9 +16,12 @@ pub const RECV_BUFFER_BYTES: usize = 64 * 1024;
 /// and its head go in one turn (docs/decisions/0006-files.md).
 pub const SEND_BYTES_PER_TURN_MAX: u64 = 1088 * 1024;
 
-/// Bytes handed to the kernel in one turn by sends that go on from an earlier one, all connections together: so that
-/// many downloads don't keep a small request waiting.
-pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = 4 * 1024 * 1024;
+/// Bytes handed to the kernel in one turn, all connections together; answers of plain bytes find room beyond.
+pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = SEND_BYTES_PER_TURN_MAX;
+
+/// Bytes after which a turn takes nothing of a send that is too long for one turn anyway: many downloads of large files keep a small
+/// request waiting for so much, and no more.
+pub const SEND_LONG_BYTES_PER_TURN_MAX: u64 = 512 * 1024;
 
 /// A piece of a file that is shorter is sent without a look whether it is in memory.
 pub const FETCH_LOOK_BYTES_MIN: u64 = 128 * 1024;

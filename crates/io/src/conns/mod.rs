@@ -111,8 +111,11 @@ impl<X: Default> Conns<X> {
         let Some(slot) = sender(slots, token, just_sent.as_ref()) else { return false };
         let Some(fd) = slot.fd.as_ref() else { return false };
         let before = sending.done;
-        let end = push(Some(token), fd, &mut sending, slot.turn_bytes_left(turn), means);
-        slot.add_turn_bytes(turn, sending.done - before);
+        let share = slot.turn_bytes_left(turn).min(queue.share(sending.left()));
+        let end = push(Some(token), fd, &mut sending, share, means);
+        let sent = sending.done - before;
+        slot.add_turn_bytes(turn, sent);
+        queue.add_sent_bytes(sent);
         if end.is_ok() && just_sent.is_none() && queue.tells_at_once() {
             *just_sent = Some((token, sending.output));
             return false;
@@ -131,33 +134,25 @@ impl<X: Default> Conns<X> {
     /// Goes on with a send by hand, where there is something to go on with and the turn leaves room for it. Its end is
     /// not announced, but the caller's to give.
     pub(crate) fn push_more(&mut self, token: Token) -> Option<Pushed> {
-        let slot = self.slots.open(token).filter(|slot| slot.flags.can_send())?;
-        if slot.turn_bytes_left(self.queue.turn) == 0 || self.queue.send_bytes_left == 0 {
+        let turn = self.queue.turn;
+        let slot = self.slots.open_mut(token).filter(|slot| slot.flags.can_send())?;
+        let (sending, fd) = (self.sends.get_mut(slot.send)?, slot.fd.as_ref()?);
+        let share = slot.turn_bytes_left(turn).min(self.queue.share(sending.left()));
+        if share == 0 {
             return None;
         }
-        let (pushed, sent) = self.push(token);
-        self.queue.send_bytes_left = self.queue.send_bytes_left.saturating_sub(sent);
-        Some(pushed)
-    }
-
-    /// Hands the kernel as much as it takes within the turn's share. How that ended, and the number of bytes.
-    fn push(&mut self, token: Token) -> (Pushed, u64) {
-        let turn = self.queue.turn;
-        let Some(slot) = self.slots.open_mut(token) else { return (Pushed::Full, 0) };
-        let (Some(sending), Some(fd)) = (self.sends.get_mut(slot.send), slot.fd.as_ref()) else {
-            return (Pushed::Full, 0);
-        };
         slot.flags.clear(Flags::WRITABLE);
         if sending.result.is_some() {
-            return (Pushed::Full, 0);
+            return Some(Pushed::Full);
         }
         let before = sending.done;
         let looks_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
-        let end = push(looks_for, fd, sending, slot.turn_bytes_left(turn), &mut self.means);
+        let end = push(looks_for, fd, sending, share, &mut self.means);
         slot.flags.clear(Flags::FETCHED);
         let sent = sending.done - before;
         slot.add_turn_bytes(turn, sent);
-        (pushed(end, slot, sending), sent)
+        self.queue.add_sent_bytes(sent);
+        Some(pushed(end, slot, sending))
     }
 
     /// Sends whose file was fetched meanwhile go on in the turn that begins.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::slots::{Flags, Slots};
 use crate::Token;
-use crate::limits::SEND_BYTES_PER_TURN_ALL_MAX;
+use crate::limits::{SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_LONG_BYTES_PER_TURN_MAX};
 
 /// Something that a verb has brought about and `next` has to say.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +36,8 @@ pub(crate) struct Queue {
     pub(crate) woken: bool,
     /// Whether the kernel may have had more events than the last wait took.
     pub(crate) has_more: bool,
-    /// Bytes that sends going on in this turn may still hand over, all connections together.
-    pub(crate) send_bytes_left: u64,
+    /// Bytes that sends have handed over in this turn, all connections together.
+    sent_bytes: u64,
     /// Number of the turn, wrapping.
     pub(crate) turn: u16,
 }
@@ -104,7 +104,22 @@ impl Queue {
         }
         self.after_sent = false;
         self.has_more = false;
-        self.send_bytes_left = SEND_BYTES_PER_TURN_ALL_MAX;
+        self.sent_bytes = 0;
+    }
+
+    /// Bytes that a send with so many left may hand over now. What is too long for one turn anyway goes in smaller pieces.
+    pub(crate) fn share(&self, bytes_left: u64) -> u64 {
+        let bound = if bytes_left <= SEND_BYTES_PER_TURN_MAX {
+            SEND_BYTES_PER_TURN_ALL_MAX
+        } else {
+            SEND_LONG_BYTES_PER_TURN_MAX
+        };
+        bound.saturating_sub(self.sent_bytes)
+    }
+
+    /// Notes bytes that a send has handed over.
+    pub(crate) fn add_sent_bytes(&mut self, bytes: u64) {
+        self.sent_bytes += bytes;
     }
 
     /// Those that stand in the queue by now are this turn's.
@@ -140,7 +155,8 @@ impl Queue {
         self.this_turn -= 1;
         if let Some(slot) = slots.open_mut(token) {
             slot.flags.clear(Flags::QUEUED);
-            if self.send_bytes_left == 0 && slot.flags.can_send() && slot.turn_bytes(self.turn) == 0 {
+            let others_sent = self.sent_bytes >= SEND_LONG_BYTES_PER_TURN_MAX;
+            if others_sent && slot.flags.can_send() && slot.turn_bytes(self.turn) == 0 {
                 slot.flags.set(Flags::QUEUED);
                 self.passed_over.push_back(token);
             } else if slot.flags.wants_service() {

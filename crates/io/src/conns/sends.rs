@@ -22,6 +22,11 @@ impl Sending {
     pub(crate) fn new(output: Output) -> Self {
         Self { output, done: 0, result: None, wants: None }
     }
+
+    /// Bytes that the kernel hasn't taken.
+    pub(crate) fn left(&self) -> u64 {
+        self.output.len() - self.done
+    }
 }
 
 /// A slab of sends. Its length is that of the busiest moment since nothing was in flight, at most one per connection.
