@@ -23,6 +23,13 @@ pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = SEND_BYTES_PER_TURN_MAX;
 /// request waiting for so much, and no more.
 pub const SEND_LONG_BYTES_PER_TURN_MAX: u64 = 512 * 1024;
 
+/// Calls of the kernel for one send before other events get their turn: an answer may consist of many small pieces of a file.
+pub const SEND_CALLS_PER_TURN_MAX: usize = 16;
+
+/// Bytes of a connection that the kernel holds before it can send them (Linux: `TCP_NOTSENT_LOWAT`, for connections accepted). Without the bound
+/// a client that reads nothing makes it hold up to `tcp_wmem`, 4 MiB. What is on its way comes on top.
+pub const SEND_UNSENT_BYTES_MAX: u32 = 256 * 1024;
+
 /// A piece of a file that is shorter is sent without a look whether it is in memory.
 pub const FETCH_LOOK_BYTES_MIN: u64 = 128 * 1024;
 

@@ -39,6 +39,7 @@ pub fn bind(addr: SocketAddr, options: ListenOptions) -> io::Result<TcpListener>
     }
     socket.set_tcp_nodelay(options.nodelay)?;
     socket.set_keepalive(options.keepalive)?;
+    bound_unsent(&socket)?;
     socket.set_nonblocking(true)?;
     socket.bind(&addr.into())?;
     socket.listen(i32::try_from(options.backlog).unwrap_or(i32::MAX))?;
@@ -66,6 +67,18 @@ fn unbound(addr: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     }
     socket.set_reuse_address(true)?;
     Ok(socket)
+}
+
+/// Connections accepted inherit it: what a client doesn't take stays a file's or the worker's, not the kernel's memory.
+#[cfg(target_os = "linux")]
+fn bound_unsent(socket: &Socket) -> io::Result<()> {
+    socket.set_tcp_notsent_lowat(crate::limits::SEND_UNSENT_BYTES_MAX)
+}
+
+/// Without the option, or where it isn't inherited.
+#[cfg(not(target_os = "linux"))]
+fn bound_unsent(_: &Socket) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(not(target_os = "freebsd"))]

@@ -11,7 +11,7 @@ pub(super) const ATTACKS: [Attack; 12] = [
         host: Host::Folder,
         count: 1_000,
         script: parts::slow_reader,
-        bounds: Bounds { cpu_percent: 10.0, peak_mib: 16.0, left_mib: 4.0, ends: &[("200 reset", 41.0)] },
+        bounds: Bounds { cpu_percent: 10.0, peak_mib: 16.0, left_mib: 4.0, ends: &[("200 reset", 68.0)] },
     },
     Attack {
         name: "slow-bodies",
@@ -31,7 +31,7 @@ pub(super) const ATTACKS: [Attack; 12] = [
             cpu_percent: 60.0,
             peak_mib: 32.0,
             left_mib: 4.0,
-            ends: &[("200 served", 10.0), ("200 reset", 41.0)],
+            ends: &[("200 served", 10.0), ("200 reset", 68.0)],
         },
     },
     Attack {

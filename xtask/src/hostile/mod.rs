@@ -74,7 +74,7 @@ pub(crate) struct Args {
     #[arg(long)]
     list: bool,
     /// How long the last wave of an attack is watched at most; attackers held by then fail only if their time was over
-    #[arg(long, value_name = "N", default_value_t = 45, value_parser = clap::value_parser!(u64).range(4..=600))]
+    #[arg(long, value_name = "N", default_value_t = 75, value_parser = clap::value_parser!(u64).range(4..=600))]
     seconds: u64,
     /// Write the rows into this file, as JSON
     #[arg(long, value_name = "FILE")]

@@ -10,6 +10,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::sends::Sending;
 use crate::ahead::Ahead;
+use crate::limits::SEND_CALLS_PER_TURN_MAX;
 use crate::{FileSlice, Output, Piece, SendError, Token, Waker, socket};
 
 /// Pieces of memory handed to the kernel by one call.
@@ -23,7 +24,7 @@ const FILE_COPY_BYTES: usize = 64 * 1024;
 pub(crate) enum Stop {
     /// The socket is full: the kernel says when to go on.
     Full,
-    /// The turn's share of bytes is used up.
+    /// The turn's share of bytes or calls is used up.
     Share,
     /// What comes next is being fetched from a disk, while this is kept: [`Ahead`] says when to go on.
     Fetching(Arc<()>),
@@ -56,11 +57,14 @@ pub(crate) fn push(
     means: &mut Means,
 ) -> Result<(), Stop> {
     let until = sending.done + share;
-    while sending.done < sending.output.len() {
+    for _ in 0..SEND_CALLS_PER_TURN_MAX {
+        if sending.done == sending.output.len() {
+            return Ok(());
+        }
         let left = until.saturating_sub(sending.done);
         sending.done += push_once(looks_for, socket.as_fd(), &sending.output, sending.done, left, means)?;
     }
-    Ok(())
+    if sending.done == sending.output.len() { Ok(()) } else { Err(Stop::Share) }
 }
 
 /// One call to the kernel with what stands at `offset`, at most `left` bytes of it. Gives the number of bytes taken.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use shearwater_io::limits::{
     EVENTS_PER_WAIT_MAX, FETCH_BYTES, SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX,
-    SEND_LONG_BYTES_PER_TURN_MAX,
+    SEND_CALLS_PER_TURN_MAX, SEND_LONG_BYTES_PER_TURN_MAX,
 };
 use shearwater_io::listen::{ListenOptions, bind};
 use shearwater_io::{AcceptError, CloseKind, Driver, Event, Output, SharedFile};
@@ -258,6 +258,32 @@ fn downloads_get_on_side_by_side<K: Kernel>() {
     assert_eq!(behind, 0, "and none has been left behind: {got:?}");
 }
 
+/// Many small pieces of a file take many calls: they are spread over turns, and arrive in order.
+fn many_small_pieces_take_several_turns<K: Kernel>() {
+    const PIECES: u64 = 5 * SEND_CALLS_PER_TURN_MAX as u64;
+    let whole = pattern(2 * PIECES as usize, 5);
+    let file = file_of(&whole);
+    let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
+    let mut output = Output::new();
+    for piece in 0..PIECES {
+        output.push(file_item(&file, 2 * piece, 1));
+    }
+    world.send(token, output);
+    let mut before = 0;
+    let mut turns = 0;
+    while world.is_sending(token) {
+        let done = world.driver().send_progress(token);
+        assert!(done - before <= SEND_CALLS_PER_TURN_MAX as u64, "{before} to {done} in one turn");
+        before = done;
+        world.turn(5);
+        turns += 1;
+        assert!(turns < 1000);
+    }
+    assert_eq!(world.page(token).sent, [SentAs::Whole]);
+    let wanted: Vec<u8> = whole.iter().copied().step_by(2).collect();
+    assert_eq!(world.peer_gets(peer, wanted.len()), wanted);
+}
+
 /// T4: more connections are readable than one wait takes.
 fn a_wait_that_took_all_it_could_says_so<K: Kernel>() {
     const CONNECTIONS: usize = EVENTS_PER_WAIT_MAX + 50;
@@ -340,6 +366,19 @@ fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
     }
 }
 
+/// A client that takes nothing makes the kernel hold what it can't send up to the bound, beside what is on its way.
+#[cfg(target_os = "linux")]
+fn what_the_kernel_holds_unsent_is_bounded<K: Kernel>() {
+    let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
+    let address = listener.local_addr().expect("its address");
+    let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
+    let _peer = TcpStream::connect(address).expect("connects");
+    let token = first_accepted(&mut driver);
+    let fd = driver.detach(token).expect("handed out").descriptor;
+    let bound = SockRef::from(&fd).tcp_notsent_lowat().expect("told");
+    assert_eq!(bound, shearwater_io::limits::SEND_UNSENT_BYTES_MAX);
+}
+
 fn a_buffer_of_no_size_is_refused<K: Kernel>() {
     let setup = Setup { recv_buffer_bytes: 0, ..Setup::default() };
     assert!(K::driver(Vec::new(), setup).is_err());
@@ -369,10 +408,10 @@ macro_rules! kernel_suite {
     };
     ($kernel:ty) => {
         kernel_suite! { $kernel;
-            descriptors_run_out, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
+            descriptors_run_out, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, many_small_pieces_take_several_turns, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
-        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent, input_behind_urgent_data_arrives }
+        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent, input_behind_urgent_data_arrives, what_the_kernel_holds_unsent_is_bounded }
     };
 }
 
