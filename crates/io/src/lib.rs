@@ -29,6 +29,11 @@
 //! - **A4** [`Driver::accept_stop`] accepts what is queued, then closes the listeners, then says
 //!   [`Event::AcceptStopped`], once. It ends a pause; an `AcceptFailed` that comes meanwhile is answered with
 //!   `accept_resume` as ever.
+//! - **A5** A connection that somebody else has accepted comes by the [`mod@inbox`] with which the driver was made, in non-blocking
+//!   mode, and is announced as if a listener with the number given along had accepted it: A1 to A3 hold of it too. What has no room,
+//!   or comes while accepting is paused, waits in the inbox, which refuses what is beyond its bound. At most
+//!   [`limits::ACCEPTS_PER_TURN_MAX`] are announced in a turn. After `accept_stop`, `AcceptStopped` comes once the inbox's sender is gone
+//!   as well and all that it had handed over is announced.
 //!
 //! **R, receiving**
 //! - **R1** Receiving is armed once, at accept. There is no verb to ask for bytes.
@@ -91,17 +96,22 @@
 //! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered | none; a flag; cancelled if something comes | a flag |
 //! | `shutdown_write` | `shutdown` | `shutdown` | marks FIN |
 //! | `close` | `close`; cancels the parked send | cancels; `close` at the last completion, a turn later | marks closed |
+//! | `next`: handed over | none but the one `epoll_ctl` | none; armed with the turn's entries | takes one from the inbox, or a seeded failure |
 //! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | cancels, then as poll | closes after the queue |
 //! | `detach` | deregistration | cancels and waits for the last completion; unread input goes along | unsupported |
 
 mod accepting;
+pub mod acceptor;
 mod ahead;
 mod clock;
 mod conns;
 mod contract;
+mod dispatcher;
 pub mod fs;
+pub mod inbox;
 pub mod limits;
 pub mod listen;
+mod listener;
 pub mod os;
 mod output;
 pub mod poll;
@@ -109,6 +119,7 @@ mod shared_file;
 pub mod sim;
 mod slot_array;
 mod socket;
+pub mod unix;
 #[cfg(target_os = "linux")]
 pub mod uring;
 #[cfg(not(target_os = "linux"))]
@@ -119,6 +130,9 @@ mod uring_options;
 pub use contract::{
     AcceptError, CloseKind, Detached, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker,
 };
+pub use dispatcher::Dispatcher;
+pub use inbox::Inbox;
+pub use listener::{Entrances, Listener};
 pub use output::{FileSlice, Item, Output, Piece, Shared};
 pub use shared_file::SharedFile;
 pub use slot_array::SlotArray;
