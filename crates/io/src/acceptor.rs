@@ -27,6 +27,8 @@ const ANNOUNCEMENTS_MAX: usize = 64;
 pub enum Progress {
     /// What came was handed out, as far as its share of a turn goes.
     Open,
+    /// Nobody is accepted yet: a pause goes on.
+    Paused,
     /// Every inbox has become full: nobody is accepted until one has room again. Said once for each time.
     Full,
     /// Something is used up: nobody is accepted for a while.
@@ -168,7 +170,7 @@ impl Acceptor {
     /// A share of each listener's queue.
     fn hand_out(&mut self) -> Progress {
         if self.paused_until_ms.is_some() {
-            return Progress::Open;
+            return Progress::Paused;
         }
         if let Some((connection, listener)) = self.held.take()
             && let Some(end) = self.give(connection, listener)
@@ -216,7 +218,7 @@ impl Acceptor {
             Err(Refused::Full(connection)) => {
                 self.held = Some((connection, listener));
                 let told = std::mem::replace(&mut self.told_full, true);
-                Some(if told { Progress::Open } else { Progress::Full })
+                Some(if told { Progress::Paused } else { Progress::Full })
             }
             Err(Refused::Gone(_)) => Some(self.end()),
         }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use shearwater::{App, Control, DriverChoice, Running, Server, Totals};
+use shearwater::{AcceptMode, App, Control, DriverChoice, Running, Server, Totals};
 
 use crate::client::Client;
 
@@ -66,6 +66,9 @@ impl Drop for Served {
 /// Names the driver that the whole suite is to run on.
 const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
 
+/// Names the accept mode that the whole suite is to run in.
+const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
+
 /// One worker on a free port.
 pub(crate) fn here() -> Server {
     let driver = match std::env::var(DRIVER).as_deref() {
@@ -73,5 +76,10 @@ pub(crate) fn here() -> Server {
         Ok("uring") => DriverChoice::Uring,
         Ok(other) => panic!("{DRIVER}={other}: auto or uring"),
     };
-    Server::new("127.0.0.1:0").workers(1).driver(driver)
+    let accept = match std::env::var(ACCEPT).as_deref() {
+        Err(_) | Ok("reuseport") => AcceptMode::Reuseport,
+        Ok("dispatch") => AcceptMode::Dispatch,
+        Ok(other) => panic!("{ACCEPT}={other}: reuseport or dispatch"),
+    };
+    Server::new("127.0.0.1:0").workers(1).driver(driver).accept_mode(accept)
 }
