@@ -10,10 +10,11 @@ use crate::unix::SocketFile;
 /// A listening socket, and the number that [`Event::Accepted`](crate::Event::Accepted) gives for it.
 #[derive(Debug)]
 pub struct Listener {
+    /// The name of a Unix-domain socket in the file system. First, so that it is looked at while the socket still holds its inode: no
+    /// other file has the same then.
+    file: Option<SocketFile>,
     socket: OwnedFd,
     id: ListenerId,
-    /// The name of a Unix-domain socket in the file system.
-    file: Option<SocketFile>,
 }
 
 impl Listener {
