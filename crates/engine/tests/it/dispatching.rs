@@ -140,7 +140,12 @@ fn who_was_handed_over_is_answered_in_a_drain_whatever_comes_first() {
         crew.run();
         for (clients, unit) in [(&mut early, Unit::get(1)), (&mut late, Unit::get(2))] {
             for client in clients {
-                client.assert_got(&[unit.answer.clone().last()]);
+                // The order may come behind a request of the same turn; then the connection ends in silence.
+                let told = String::from_utf8_lossy(client.read()).contains("Connection: close");
+                assert!(told || seed > 0, "seed {seed}");
+                let answer = unit.answer.clone();
+                client.assert_got(&[if told { answer.last() } else { answer }]);
+                client.assert_closed();
             }
         }
         assert_eq!(crew.control.totals().requests, 100, "seed {seed}");
