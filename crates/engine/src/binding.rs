@@ -88,3 +88,68 @@ impl Bound {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+
+    use socket2::SockRef;
+
+    use super::{AcceptMode, Bound, Options};
+    use crate::options::TcpOptions;
+    use crate::start_error::StartError;
+
+    fn options(listen: Vec<SocketAddr>) -> Options {
+        Options { listen: listen.into_iter().map(Into::into).collect(), ..Options::default() }
+    }
+
+    #[test]
+    fn the_options_of_tcp_reach_every_listener() {
+        for (nodelay, keepalive) in [(true, false), (false, true)] {
+            for accept in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
+                let any = (Ipv4Addr::LOCALHOST, 0).into();
+                let tcp = TcpOptions { nodelay, keepalive };
+                let bound =
+                    Bound::all(&Options { accept, tcp, ..options(vec![any]) }, 2).expect("it is free");
+                let listeners: Vec<_> = bound.of_workers.iter().flatten().chain(&bound.of_acceptor).collect();
+                assert_eq!(listeners.len(), if accept == AcceptMode::Dispatch { 1 } else { 2 });
+                for listener in listeners {
+                    let socket = SockRef::from(listener);
+                    assert_eq!(socket.tcp_nodelay().expect("it says"), nodelay);
+                    assert_eq!(socket.keepalive().expect("it says"), keepalive);
+                    assert_eq!(
+                        socket.reuse_port().expect("it says"),
+                        accept == AcceptMode::Reuseport,
+                        "shared among workers only"
+                    );
+                }
+            }
+        }
+    }
+
+    /// A port that is free for both families, as far as can be known.
+    fn free_port() -> Option<u16> {
+        let socket = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).ok()?;
+        Some(socket.local_addr().expect("its address").port())
+    }
+
+    #[test]
+    fn all_addresses_of_ipv6_are_all_of_ipv4_too_unless_those_are_listened_at_as_well() {
+        let v4 = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        let v6 = |port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+        // Somebody else may take the port in between.
+        for _ in 0..20 {
+            let Some(port) = free_port() else { return println!("skipped: this system has no IPv6") };
+            let Ok(both) = Bound::all(&options(vec![v6(port)]), 1) else { continue };
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("IPv4 reaches it");
+            TcpStream::connect((Ipv6Addr::LOCALHOST, port)).expect("IPv6 reaches it");
+            let taken = Bound::all(&options(vec![v4(port)]), 1);
+            assert!(matches!(taken, Err(StartError::Bind { .. })), "IPv4 has it too");
+            drop(both);
+            let Ok(apart) = Bound::all(&options(vec![v6(port), v4(port)]), 1) else { continue };
+            assert_eq!(apart.addresses, [v6(port), v4(port)]);
+            return;
+        }
+        panic!("no port stays free");
+    }
+}

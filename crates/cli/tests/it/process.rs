@@ -131,8 +131,12 @@ impl Serving {
         self.stdout = None;
     }
 
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(self.child.as_ref().expect("it serves"))
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(self.child.as_ref().expect("it serves")), signal).expect("signalled");
+        kill_process(self.pid(), signal).expect("signalled");
     }
 
     /// Waits for the next line that it says to standard error.
