@@ -225,6 +225,9 @@ impl Acceptor {
     }
 
     fn fail(&mut self, error: AcceptError) -> Progress {
+        if self.stop == Some(StopKind::AtOnce) {
+            return self.end();
+        }
         self.paused_until_ms = Some(self.clock.now_ms + self.retry_ms);
         Progress::Failed(error)
     }

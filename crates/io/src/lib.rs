@@ -61,7 +61,8 @@
 //!   moved, no send is in flight, and no `Sent` follows.
 //! - **S8** [`Driver::unacknowledged`] is the number of bytes that the kernel has taken for the connection, by this send and those
 //!   before it, and of which the peer's system hasn't said that it has them: what S6 counts and the peer hasn't got. `None` where
-//!   this system doesn't tell. It may be a system call: for a deadline that has come, not for the way of a request.
+//!   this system doesn't tell. It may be a system call: for a deadline that has come, not for the way of a request. Of a Unix-domain
+//!   socket Linux tells the memory that those bytes take, which goes in steps of up to 64 KiB.
 //! - **S9** [`Driver::waits_for_disk`] says whether the send in flight stands still because its file is being fetched: a peer
 //!   is not to be blamed for that.
 //!

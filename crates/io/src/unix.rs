@@ -6,7 +6,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, fchmod};
+use rustix::fs::{Mode, RawMode, fchmod};
+use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::{Listener, ListenerId};
@@ -24,7 +25,7 @@ pub fn bind(path: &Path, mode: u32, backlog: u32, id: ListenerId) -> io::Result<
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     // Linux makes the file with these bits at most, so that nobody slips in before the next line but one.
-    let _ = fchmod(socket.as_fd(), Mode::from_raw_mode(mode as _));
+    let _ = fchmod(socket.as_fd(), Mode::from_raw_mode(mode as RawMode));
     socket.bind(&address)?;
     let file = SocketFile::of(path)?;
     fs::set_permissions(path, Permissions::from_mode(mode))?;
@@ -59,7 +60,7 @@ fn lives(address: &SockAddr) -> io::Result<bool> {
         Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => Ok(false),
         // It listens, its queue is full or it wants another kind of socket.
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(true),
-        Err(error) if error.raw_os_error() == Some(libc::EPROTOTYPE) => Ok(true),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::PROTOTYPE) => Ok(true),
         connected => connected.map(|()| true),
     }
 }
