@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use shearwater::DriverChoice;
+use shearwater::{AcceptMode, DriverChoice};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,8 +24,8 @@ pub(crate) struct Args {
     /// The folder to serve. Without it: ./public if there is one, else a welcome page
     pub(crate) dir: Option<PathBuf>,
 
-    /// Address and port to listen on; port 0 takes a free one
-    #[arg(long, short, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
+    /// Address and port to listen on, or unix:PATH; port 0 takes a free one
+    #[arg(long, short, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub(crate) listen: String,
 
     /// Threads that serve; 0 is one per core
@@ -35,6 +35,10 @@ pub(crate) struct Args {
     /// How to wait for the kernel
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Driver::Auto)]
     pub(crate) driver: Driver,
+
+    /// How connections get to the workers
+    #[arg(long, value_name = "MODE", value_enum, default_value_t = Accept::Reuseport)]
+    pub(crate) accept: Accept,
 
     /// Keep each worker on its own core
     #[arg(long)]
@@ -56,6 +60,24 @@ pub(crate) enum Driver {
     Uring,
     /// The kqueue of macOS and the BSDs
     Kqueue,
+}
+
+/// The names of accept modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Accept {
+    /// Each worker listens by itself
+    Reuseport,
+    /// One thread accepts and hands connections out in turn
+    Dispatch,
+}
+
+impl From<Accept> for AcceptMode {
+    fn from(accept: Accept) -> Self {
+        match accept {
+            Accept::Reuseport => Self::Reuseport,
+            Accept::Dispatch => Self::Dispatch,
+        }
+    }
 }
 
 impl From<Driver> for DriverChoice {

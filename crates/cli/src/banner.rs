@@ -15,12 +15,16 @@ pub(crate) fn start(site: &Site, start_report: &StartReport) -> String {
     for address in &start_report.addresses {
         line(&mut block, "URL", &format!("{}{}{}", style.link, url(*address), style.plain));
     }
+    for path in &start_report.unix_sockets {
+        line(&mut block, "socket", &format!("{}{}{}", style.link, path.display(), style.plain));
+    }
     line(&mut block, "serves", &served(site));
     line(&mut block, "driver", &format!("{} ({})", start_report.driver, start_report.driver_reason));
     line(&mut block, "workers", &start_report.workers.to_string());
+    line(&mut block, "accept", &start_report.accept.to_string());
     line(&mut block, "descriptors", &descriptors(start_report));
-    for held_back in held_back(start_report) {
-        line(&mut block, "held back", &held_back);
+    for shortfall in &start_report.shortfalls {
+        line(&mut block, "held back", &shortfall.to_string());
     }
     block.push_str("  Ctrl-C ends it when every request is answered; twice: at once.\n\n");
     block
@@ -62,25 +66,6 @@ fn descriptors(start_report: &StartReport) -> String {
     };
     format!("{found}: up to {} connections", grouped(start_report.connections_max as u64))
 }
-
-/// What the kernel would hold back at the load that was configured.
-fn held_back(start_report: &StartReport) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(max) = start_report.backlog_max.filter(|&max| max < start_report.backlog) {
-        let (asked, max) = (grouped(u64::from(start_report.backlog)), grouped(u64::from(max)));
-        lines.push(format!("accept queue: {asked} asked, {max} given (sysctl net.core.somaxconn)"));
-    }
-    if start_report.descriptors.hard < COMFORTABLE_DESCRIPTORS {
-        let hard = grouped(start_report.descriptors.hard);
-        lines.push(format!(
-            "connections: the hard limit of descriptors is {hard} (ulimit -Hn, or LimitNOFILE=)"
-        ));
-    }
-    lines
-}
-
-/// Below this hard limit of descriptors the operator is told.
-const COMFORTABLE_DESCRIPTORS: u64 = 65_536;
 
 /// A number with its thousands apart.
 pub(crate) fn grouped(number: u64) -> String {

@@ -15,6 +15,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let server = Server::new(args.listen.as_str())
         .workers(usize::from(args.workers))
         .driver(args.driver.into())
+        .accept_mode(args.accept.into())
         .pin(args.pin)
         .drain_ms(u64::from(args.drain) * 1000)
         .handle_signals();

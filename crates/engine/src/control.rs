@@ -25,6 +25,13 @@ pub enum Notice {
         /// Which worker.
         worker: usize,
     },
+    /// The acceptor has paused: connections wait in the kernel's queue.
+    AcceptorPaused {
+        /// Why.
+        error: AcceptError,
+    },
+    /// The acceptor goes on.
+    AcceptorResumed,
     /// A handler panicked: the first time in this worker; later ones are only counted.
     HandlerPanicked {
         /// Which worker.
@@ -46,6 +53,11 @@ pub enum Notice {
     },
     /// An end at once has been ordered.
     Stopping,
+    /// The acceptor has ended, by plan or not.
+    AcceptorEnded {
+        /// Why, if not by plan.
+        error: Option<String>,
+    },
     /// A worker has ended, by plan or not.
     WorkerEnded {
         /// Which worker.
@@ -59,19 +71,12 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AcceptPaused { worker, error } => {
-                let why = match error {
-                    AcceptError::ProcessDescriptors => {
-                        "its share of descriptors is used up (raise the limit: ulimit -n)"
-                    }
-                    AcceptError::SystemFiles => "the system has no file left (fs.file-max)",
-                    AcceptError::Memory => "the system has no memory left for sockets",
-                    AcceptError::Other { .. } => "the system refused, for a reason unknown here",
-                };
-                write!(
-                    f,
-                    "worker {worker} accepts no connections for now: {why}; new ones wait in the kernel's queue"
-                )
+                write!(f, "worker {worker} accepts no connections for now: {}{WAIT}", why(*error))
             }
+            Self::AcceptorPaused { error } => {
+                write!(f, "no connections are accepted for now: {}{WAIT}", why(*error))
+            }
+            Self::AcceptorResumed => f.write_str("connections are accepted again"),
             Self::AcceptResumed { worker } => write!(f, "worker {worker} accepts connections again"),
             Self::HandlerPanicked { worker, message } => {
                 write!(
@@ -90,11 +95,26 @@ impl fmt::Display for Notice {
                 )
             }
             Self::Stopping => f.write_str("ending at once"),
+            Self::AcceptorEnded { error: None } => f.write_str("the acceptor has ended"),
+            Self::AcceptorEnded { error: Some(error) } => write!(f, "the acceptor has failed: {error}"),
             Self::WorkerEnded { worker, error: None } => write!(f, "worker {worker} has ended"),
             Self::WorkerEnded { worker, error: Some(error) } => {
                 write!(f, "worker {worker} has failed: {error}")
             }
         }
+    }
+}
+
+/// Where connections are while accepting pauses.
+const WAIT: &str = "; new ones wait in the kernel's queue";
+
+/// What has run out.
+fn why(error: AcceptError) -> &'static str {
+    match error {
+        AcceptError::ProcessDescriptors => "its share of descriptors is used up (raise the limit: ulimit -n)",
+        AcceptError::SystemFiles => "the system has no file left (fs.file-max)",
+        AcceptError::Memory => "the system has no memory left for sockets",
+        AcceptError::Other { .. } => "the system refused, for a reason unknown here",
     }
 }
 

@@ -94,6 +94,8 @@ counters! {
         hit_trailers = "trailers_max",
         /// Times accepting paused because descriptors, slots or memory had run out.
         hit_connections = "connections_max",
+        /// Times the acceptor waited because every worker's inbox was full.
+        hit_inbox = "INBOX_MAX",
         /// Connections closed after their last request.
         hit_requests_per_connection = "requests_per_connection_max",
         /// Requests refused because the worker's buffers were full (`503`).

@@ -1,22 +1,28 @@
 //! How a server is set up.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use crate::limits::{Limits, Timeouts};
+use crate::listen_address::ListenAddress;
 
 /// How a server is set up.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Addresses to listen on. Port 0 takes a free one.
-    pub listen: Vec<SocketAddr>,
+    /// Where to listen.
+    pub listen: Vec<ListenAddress>,
+    /// How connections get to the workers.
+    pub accept: AcceptMode,
     /// Threads that serve; 0: one per core that the process may use.
     pub workers: usize,
     /// Which driver.
     pub driver: DriverChoice,
     /// Whether each worker keeps to one core.
     pub pin: bool,
-    /// Connections that may wait to be accepted, per worker; the kernel has its own bound.
+    /// Connections that may wait to be accepted, per listener; the kernel has its own bound.
     pub backlog: u32,
+    /// How connections of TCP behave.
+    pub tcp: TcpOptions,
     /// What a worker holds back.
     pub limits: Limits,
     /// How long a worker waits.
@@ -26,14 +32,58 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            listen: vec![SocketAddr::from(([127, 0, 0, 1], 8080))],
+            listen: vec![SocketAddr::from(([127, 0, 0, 1], 8080)).into()],
+            accept: AcceptMode::default(),
             workers: 0,
             driver: DriverChoice::Auto,
             pin: false,
             backlog: 4096,
+            tcp: TcpOptions::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
         }
+    }
+}
+
+/// How connections of TCP behave. Set on the listeners, from which they inherit it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// `TCP_NODELAY`: a small answer leaves at once. Without it the kernel may hold the last piece of an answer back until the one before
+    /// is acknowledged, 40 ms and more. Default: on.
+    pub nodelay: bool,
+    /// `SO_KEEPALIVE`: a client that is silent is asked whether it is still there: after [`KEEPALIVE_IDLE_S`] for the first
+    /// time, then every [`KEEPALIVE_INTERVAL_S`], [`KEEPALIVE_PROBES`] times in vain. Default: off, since a server's own times are shorter.
+    ///
+    /// [`KEEPALIVE_IDLE_S`]: shearwater_io::limits::KEEPALIVE_IDLE_S
+    /// [`KEEPALIVE_INTERVAL_S`]: shearwater_io::limits::KEEPALIVE_INTERVAL_S
+    /// [`KEEPALIVE_PROBES`]: shearwater_io::limits::KEEPALIVE_PROBES
+    pub keepalive: bool,
+}
+
+impl Default for TcpOptions {
+    fn default() -> Self {
+        Self { nodelay: true, keepalive: false }
+    }
+}
+
+/// How connections get to the workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AcceptMode {
+    /// Each worker listens by itself, and the kernel spreads connections over them by their addresses and ports
+    /// (`SO_REUSEPORT`). Accepting costs no hand-over, and worker and connection stay on one core.
+    #[default]
+    Reuseport,
+    /// One thread accepts and hands connections to the workers in turn, in batches: each gets as many as the others, whatever their
+    /// addresses are, and who is busy is passed over.
+    Dispatch,
+}
+
+impl fmt::Display for AcceptMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reuseport => "reuseport",
+            Self::Dispatch => "dispatch",
+        })
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Running {
     pub(crate) control: Arc<Control>,
     pub(crate) notices: Receiver<Notice>,
     pub(crate) threads: Vec<JoinHandle<io::Result<()>>>,
+    /// Accepts for all workers, where one does.
+    pub(crate) acceptor: Option<JoinHandle<io::Result<()>>>,
     pub(crate) start_report: StartReport,
 }
 
@@ -44,19 +46,21 @@ impl Running {
         self.threads.iter().position(|thread| !thread.is_finished())
     }
 
-    /// Whether every worker has ended.
+    /// Whether every worker has ended, and the acceptor.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.threads.iter().all(JoinHandle::is_finished)
+        self.threads.iter().chain(&self.acceptor).all(JoinHandle::is_finished)
     }
 
-    /// Waits until every worker has ended.
+    /// Waits until every worker has ended, and the acceptor.
     ///
     /// # Errors
-    /// The first worker that ended other than by plan.
+    /// The first of them that ended other than by plan.
     pub fn wait(self) -> Result<Summary, Failure> {
         let mut failure = None;
-        for (worker, thread) in self.threads.into_iter().enumerate() {
+        let acceptor = self.acceptor.into_iter().map(|thread| (None, thread));
+        let workers = self.threads.into_iter().enumerate().map(|(worker, thread)| (Some(worker), thread));
+        for (worker, thread) in acceptor.chain(workers) {
             let why = match thread.join() {
                 Ok(Ok(())) => continue,
                 Ok(Err(error)) => error.to_string(),
@@ -78,18 +82,21 @@ pub struct Summary {
     pub totals: Totals,
 }
 
-/// A worker has ended other than by plan: a fault of this program or of the system.
+/// A worker or the acceptor has ended other than by plan: a fault of this program or of the system.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// Which worker.
-    pub worker: usize,
+    /// Which worker; `None`: the acceptor.
+    pub worker: Option<usize>,
     /// Why.
     pub why: String,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "worker {} has failed: {}", self.worker, self.why)
+        match self.worker {
+            Some(worker) => write!(f, "worker {worker} has failed: {}", self.why),
+            None => write!(f, "the acceptor has failed: {}", self.why),
+        }
     }
 }
 

@@ -1,17 +1,19 @@
 //! The control plane: choose a driver, bind, start a thread per core.
 
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use shearwater_io::listen::{self, ListenOptions};
+use shearwater_io::inbox::{InboxSender, inbox};
 use shearwater_io::os::{self, DescriptorLimit};
-use shearwater_io::uring;
+use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, uring};
 
+use crate::acceptor;
 use crate::app::App;
+use crate::binding::Bound;
 use crate::control::Control;
-use crate::limits::Limits;
+use crate::limits::{INBOX_MAX, Limits};
 use crate::options::{DriverChoice, Options};
 use crate::running::Running;
+use crate::shortfall::Found;
 use crate::start_error::StartError;
 use crate::start_report::StartReport;
 use crate::thread::spawn;
@@ -28,8 +30,20 @@ const DESCRIPTOR_TABLE_ENTRIES: u64 = 65_536;
 pub struct Server {
     options: Options,
     /// One set of listeners per worker.
-    listeners: Vec<Vec<TcpListener>>,
+    of_workers: Vec<Vec<Listener>>,
+    /// Those whose connections are handed to the workers.
+    of_acceptor: Vec<Listener>,
+    share: Share,
     start_report: StartReport,
+}
+
+/// What a worker may have of the process's descriptors.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    /// Connections that it may hold.
+    connections_max: usize,
+    /// Connections that may wait in its inbox.
+    inbox: usize,
 }
 
 impl Server {
@@ -39,30 +53,33 @@ impl Server {
     /// See [`StartError`]. Nothing is left bound then.
     pub fn bind(options: Options) -> Result<Self, StartError> {
         let (driver, driver_reason) = choose_driver(options.driver)?;
-        if options.listen.is_empty() {
-            return Err(StartError::NoAddress);
-        }
         let workers = if options.workers == 0 { os::cores().len() } else { options.workers };
         let descriptors = os::raise_descriptor_limit(u64::MAX)
             // A sandbox may forbid it: the limit that was found will do.
             .or_else(|_| os::raise_descriptor_limit(0))
             .map_err(StartError::System)?;
-        let (addresses, listeners) = bind_all(&options, workers)?;
-        if let Some(any) = listeners.iter().flatten().next() {
+        let bound = Bound::all(&options, workers)?;
+        let share = share(&options.limits, descriptors, workers, !bound.of_acceptor.is_empty());
+        let connections_max = share.connections_max.saturating_mul(workers);
+        let found = Found::here(descriptors, connections_max);
+        if let Some(any) = bound.any() {
             // Without it the first thousands of connections are accepted with pauses.
             drop(os::widen_descriptor_table(any, descriptors.soft_now.min(DESCRIPTOR_TABLE_ENTRIES)));
         }
         let start_report = StartReport {
-            addresses,
+            addresses: bound.addresses,
+            unix_sockets: bound.unix_sockets,
+            accept: options.accept,
             driver,
             driver_reason,
             workers,
             descriptors,
-            connections_max: connections_max(&options.limits, descriptors, workers) * workers,
-            backlog: options.backlog,
-            backlog_max: os::listen_backlog_max(),
+            connections_max,
+            backlog: found.backlog(options.backlog),
+            shortfalls: found.shortfalls(&options, workers),
         };
-        Ok(Self { options, listeners, start_report })
+        let Bound { of_workers, of_acceptor, .. } = bound;
+        Ok(Self { options, of_workers, of_acceptor, share, start_report })
     }
 
     /// What was found and settled.
@@ -82,33 +99,54 @@ impl Server {
         let (control, notices) = Control::new();
         let control = Arc::new(control);
         let make_app = Arc::new(make_app);
-        let limits = Limits {
-            connections_max: connections_max(
-                &self.options.limits,
-                self.start_report.descriptors,
-                self.start_report.workers,
-            ),
-            ..self.options.limits
-        };
+        let limits = Limits { connections_max: self.share.connections_max, ..self.options.limits };
         let first = Setup::new(0, limits, self.options.timeouts, Arc::clone(&control));
         let cores = os::cores();
         let driver = self.start_report.driver;
-        let mut running = Running { control, notices, threads: Vec::new(), start_report: self.start_report };
-        for (worker, listeners) in self.listeners.into_iter().enumerate() {
+        let mut running = Running {
+            control,
+            notices,
+            threads: Vec::new(),
+            acceptor: None,
+            start_report: self.start_report,
+        };
+        let handed = !self.of_acceptor.is_empty();
+        let mut senders = Vec::new();
+        for (worker, listeners) in self.of_workers.into_iter().enumerate() {
             let setup = Setup { worker, ..first.clone() };
             let core = self.options.pin.then(|| cores[worker % cores.len()]);
-            match spawn(setup, driver, listeners, core, Arc::clone(&make_app)) {
+            let inbox = if handed { add_inbox(self.share.inbox, &mut senders) } else { Inbox::default() };
+            let entrances = Entrances { listeners, inbox };
+            match spawn(setup, driver, entrances, core, Arc::clone(&make_app)) {
                 Ok(thread) => running.threads.push(thread),
-                Err(error) => {
-                    running.control.stop();
-                    // The error that stopped the start is the one to tell.
-                    drop(running.wait());
-                    return Err(error);
-                }
+                Err(error) => return Err(give_up(running, senders, error)),
+            }
+        }
+        if handed {
+            let dispatcher = Dispatcher::new(senders);
+            match acceptor::spawn(self.of_acceptor, dispatcher, Arc::clone(&running.control)) {
+                Ok(thread) => running.acceptor = Some(thread),
+                Err(error) => return Err(give_up(running, Vec::new(), error)),
             }
         }
         Ok(running)
     }
+}
+
+/// A worker's inbox; its sender goes to the others.
+fn add_inbox(capacity: usize, senders: &mut Vec<InboxSender>) -> Inbox {
+    let (sender, inbox) = inbox(capacity);
+    senders.push(sender);
+    inbox
+}
+
+/// Ends what has started. The error that stopped the start is the one to tell.
+fn give_up(running: Running, senders: Vec<InboxSender>, error: StartError) -> StartError {
+    running.control.stop();
+    // A worker doesn't end before those who could still hand connections over.
+    drop(senders);
+    drop(running.wait());
+    error
 }
 
 /// The driver for a choice, and why.
@@ -142,31 +180,12 @@ fn readiness_reason() -> String {
     }
 }
 
-/// Connections that one worker may hold.
-fn connections_max(limits: &Limits, descriptors: DescriptorLimit, workers: usize) -> usize {
+/// What one worker may have; what waits in its inbox has a descriptor too.
+fn share(limits: &Limits, descriptors: DescriptorLimit, workers: usize, handed: bool) -> Share {
     let limit = descriptors.soft_now;
     let reserved = (limit / 8).max(DESCRIPTORS_RESERVED_MIN).min(limit / 2);
     let for_connections = limit - reserved;
     let share = usize::try_from(for_connections).unwrap_or(usize::MAX).div_ceil(workers);
-    limits.connections_max.min(share).max(1)
-}
-
-/// Binds every address once per worker.
-fn bind_all(
-    options: &Options,
-    workers: usize,
-) -> Result<(Vec<SocketAddr>, Vec<Vec<TcpListener>>), StartError> {
-    let mut addresses = Vec::new();
-    let mut listeners: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
-    for &wanted in &options.listen {
-        let failed = |error| StartError::Bind { address: wanted, error };
-        let address = listen::probe(wanted, false).map_err(failed)?;
-        let how =
-            ListenOptions { backlog: options.backlog, reuse_port: workers > 1, ..ListenOptions::default() };
-        for of_worker in &mut listeners {
-            of_worker.push(listen::bind(address, how).map_err(failed)?);
-        }
-        addresses.push(address);
-    }
-    Ok((addresses, listeners))
+    let inbox = if handed { INBOX_MAX.min(share / 2) } else { 0 };
+    Share { connections_max: limits.connections_max.min(share - inbox).max(1), inbox: inbox.max(1) }
 }

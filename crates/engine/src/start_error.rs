@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::listen_address::ListenAddress;
 
 /// Why a server could not start. Displays as one sentence.
 #[derive(Debug)]
@@ -10,7 +12,7 @@ pub enum StartError {
     /// An address can't be bound.
     Bind {
         /// Which.
-        address: SocketAddr,
+        address: ListenAddress,
         /// Why.
         error: io::Error,
     },
@@ -23,6 +25,8 @@ pub enum StartError {
     Pin(io::Error),
     /// No address was given.
     NoAddress,
+    /// More addresses were given than can be numbered.
+    TooManyAddresses,
     /// The system refused a driver or a thread.
     System(io::Error),
 }
@@ -30,6 +34,7 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Bind { address: ListenAddress::Unix { path, .. }, error } => unix(f, path, error),
             Self::Bind { address, error } if error.kind() == io::ErrorKind::AddrInUse => {
                 write!(f, "{address} is taken by another program: choose another port, or end that program")
             }
@@ -40,8 +45,32 @@ impl fmt::Display for StartError {
             Self::Driver { why } => f.write_str(why),
             Self::Pin(error) => write!(f, "can't pin a worker to its core: {error}"),
             Self::NoAddress => f.write_str("no address to listen on"),
+            Self::TooManyAddresses => {
+                f.write_str("more addresses to listen on than can be numbered (65,536)")
+            }
             Self::System(error) => write!(f, "the system refused to start a worker: {error}"),
         }
+    }
+}
+
+/// Why a Unix-domain socket can't be made.
+fn unix(f: &mut fmt::Formatter<'_>, path: &Path, error: &io::Error) -> fmt::Result {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            write!(f, "unix:{path} is taken by another program: choose another name, or end that program")
+        }
+        io::ErrorKind::AlreadyExists => {
+            write!(f, "unix:{path}: {error}, and it is not replaced: choose another name, or remove it")
+        }
+        io::ErrorKind::PermissionDenied => {
+            write!(f, "unix:{path}: this user may not make a socket there")
+        }
+        io::ErrorKind::NotFound => write!(f, "unix:{path}: there is no such folder: make it first"),
+        io::ErrorKind::InvalidInput => {
+            write!(f, "unix:{path}: the name is too long for a socket (about 100 bytes are allowed)")
+        }
+        _ => write!(f, "can't listen on unix:{path}: {error}"),
     }
 }
 

@@ -1,14 +1,22 @@
 //! What a server says of its start.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use shearwater_io::os::DescriptorLimit;
+
+use crate::options::AcceptMode;
+use crate::shortfall::Shortfall;
 
 /// What a server has found and settled at its start, for the operator.
 #[derive(Debug, Clone)]
 pub struct StartReport {
     /// Addresses bound, with the ports taken.
     pub addresses: Vec<SocketAddr>,
+    /// Unix-domain sockets bound.
+    pub unix_sockets: Vec<PathBuf>,
+    /// How connections get to the workers.
+    pub accept: AcceptMode,
     /// The driver in use.
     pub driver: &'static str,
     /// Why that one.
@@ -19,8 +27,8 @@ pub struct StartReport {
     pub descriptors: DescriptorLimit,
     /// Connections that all workers together hold.
     pub connections_max: usize,
-    /// Accept queue asked for.
+    /// Connections that may wait to be accepted, per listener: what was asked for, or the kernel's bound.
     pub backlog: u32,
-    /// The kernel's bound of an accept queue, where it says.
-    pub backlog_max: Option<u32>,
+    /// What the kernel gives less of than was asked for. Each once.
+    pub shortfalls: Vec<Shortfall>,
 }

@@ -1,14 +1,13 @@
 //! A worker's thread: driver, app and worker are made on it, and end with it.
 
 use std::io;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::uring::{self, UringOptions};
-use shearwater_io::{Driver, os};
+use shearwater_io::{Driver, Entrances, os};
 
 use crate::app::App;
 use crate::control::Notice;
@@ -23,7 +22,7 @@ type Started = SyncSender<Result<(), StartError>>;
 pub(crate) fn spawn<A: App + 'static>(
     setup: Setup,
     driver: &'static str,
-    listeners: Vec<TcpListener>,
+    entrances: Entrances,
     core: Option<usize>,
     make_app: Arc<impl Fn(usize) -> A + Send + Sync + 'static>,
 ) -> Result<JoinHandle<io::Result<()>>, StartError> {
@@ -34,10 +33,10 @@ pub(crate) fn spawn<A: App + 'static>(
         // A driver stays on the thread that made it.
         if driver == uring::NAME {
             let options = UringOptions { connections_max, recv_buffer_bytes, ..UringOptions::default() };
-            begin(core, || uring::start(listeners, options), &*make_app, setup, &started)
+            begin(core, || uring::start(entrances, options), &*make_app, setup, &started)
         } else {
             let options = PollOptions { connections_max, recv_buffer_bytes };
-            begin(core, || Poll::new(listeners, options), &*make_app, setup, &started)
+            begin(core, || Poll::new(entrances, options), &*make_app, setup, &started)
         }
     });
     let thread = thread.map_err(StartError::System)?;

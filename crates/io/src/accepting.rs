@@ -1,12 +1,10 @@
 //! Accepting a connection by hand, and what the kernel's refusals mean.
 
-use std::io;
-use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use crate::{AcceptError, ListenerId, socket};
+use crate::{AcceptError, Listener, socket};
 
 /// How far `accept_stop` has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +13,9 @@ pub(crate) enum Stop {
     No,
     /// What is queued is still accepted.
     Wanted,
-    /// The listeners are closed.
+    /// The listeners are closed; an acceptor may still hand connections over.
+    InboxOpen,
+    /// Nobody comes any more.
     Done,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Attempt {
 }
 
 /// Takes one connection from the listener's queue.
-pub(crate) fn attempt(listener: &TcpListener) -> Attempt {
+pub(crate) fn attempt(listener: &Listener) -> Attempt {
     socket::accept(listener).map_or_else(refused, Attempt::Accepted)
 }
 
@@ -46,15 +46,6 @@ pub(crate) fn refused(errno: Errno) -> Attempt {
         errno if is_of_the_connection(errno) => Attempt::Retry,
         errno => Attempt::Failed(AcceptError::Other { errno: errno.raw_os_error() }),
     }
-}
-
-/// The number of a listener.
-///
-/// # Errors
-/// [`io::ErrorKind::InvalidInput`] where there are more than numbers.
-pub(crate) fn listener_id(index: usize) -> io::Result<ListenerId> {
-    ListenerId::try_from(index)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "more listeners than can be numbered"))
 }
 
 /// Whether the error is one of the connection that was to be accepted, not of accepting: Linux hands these on.

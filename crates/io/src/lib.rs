@@ -29,6 +29,11 @@
 //! - **A4** [`Driver::accept_stop`] accepts what is queued, then closes the listeners, then says
 //!   [`Event::AcceptStopped`], once. It ends a pause; an `AcceptFailed` that comes meanwhile is answered with
 //!   `accept_resume` as ever.
+//! - **A5** A connection that somebody else has accepted comes by the [`mod@inbox`] with which the driver was made, in non-blocking
+//!   mode, and is announced as if a listener with the number given along had accepted it: A1 to A3 hold of it too. What has no room,
+//!   or comes while accepting is paused, waits in the inbox, which refuses what is beyond its bound. At most
+//!   [`limits::ACCEPTS_PER_TURN_MAX`] are announced in a turn. After `accept_stop`, `AcceptStopped` comes once the inbox's sender is gone
+//!   as well and all that it had handed over is announced.
 //!
 //! **R, receiving**
 //! - **R1** Receiving is armed once, at accept. There is no verb to ask for bytes.
@@ -56,7 +61,8 @@
 //!   moved, no send is in flight, and no `Sent` follows.
 //! - **S8** [`Driver::unacknowledged`] is the number of bytes that the kernel has taken for the connection, by this send and those
 //!   before it, and of which the peer's system hasn't said that it has them: what S6 counts and the peer hasn't got. `None` where
-//!   this system doesn't tell. It may be a system call: for a deadline that has come, not for the way of a request.
+//!   this system doesn't tell. It may be a system call: for a deadline that has come, not for the way of a request. Of a Unix-domain
+//!   socket Linux tells the memory that those bytes take, which goes in steps of up to 64 KiB.
 //! - **S9** [`Driver::waits_for_disk`] says whether the send in flight stands still because its file is being fetched: a peer
 //!   is not to be blamed for that.
 //!
@@ -91,17 +97,22 @@
 //! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered | none; a flag; cancelled if something comes | a flag |
 //! | `shutdown_write` | `shutdown` | `shutdown` | marks FIN |
 //! | `close` | `close`; cancels the parked send | cancels; `close` at the last completion, a turn later | marks closed |
+//! | `next`: handed over | none but the one `epoll_ctl` | none; armed with the turn's entries | takes one from the inbox, or a seeded failure |
 //! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | cancels, then as poll | closes after the queue |
 //! | `detach` | deregistration | cancels and waits for the last completion; unread input goes along | unsupported |
 
 mod accepting;
+pub mod acceptor;
 mod ahead;
 mod clock;
 mod conns;
 mod contract;
+mod dispatcher;
 pub mod fs;
+pub mod inbox;
 pub mod limits;
 pub mod listen;
+mod listener;
 pub mod os;
 mod output;
 mod page_buf;
@@ -115,6 +126,7 @@ mod shared_file;
 pub mod sim;
 mod slot_array;
 mod socket;
+pub mod unix;
 #[cfg(target_os = "linux")]
 pub mod uring;
 #[cfg(not(target_os = "linux"))]
@@ -125,6 +137,9 @@ mod uring_options;
 pub use contract::{
     AcceptError, CloseKind, Detached, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker,
 };
+pub use dispatcher::Dispatcher;
+pub use inbox::Inbox;
+pub use listener::{Entrances, Listener};
 pub use output::{FileSlice, Item, Output, Piece, Shared};
 pub use page_buf::PageBuf;
 pub use shared_file::SharedFile;

@@ -9,6 +9,15 @@ pub const ACCEPTS_AFTER_STOP_MAX: usize = 65_536;
 /// Bytes that may still be delivered for a connection after `recv_pause`.
 pub const RECV_AFTER_PAUSE_MAX: usize = 64 * 1024;
 
+/// How long a client has to be silent before it is asked whether it is still there, in seconds: where `SO_KEEPALIVE` is on.
+pub const KEEPALIVE_IDLE_S: u32 = 60;
+
+/// How long it is then waited for an answer before it is asked again, in seconds.
+pub const KEEPALIVE_INTERVAL_S: u32 = 10;
+
+/// How often it is asked in vain before it is taken for gone.
+pub const KEEPALIVE_PROBES: u32 = 6;
+
 /// Default size of the worker's receive buffer: the most that one `Received` lends.
 pub const RECV_BUFFER_BYTES: usize = 64 * 1024;
 

@@ -4,6 +4,12 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use socket2::{Domain, Protocol, Socket, Type};
+#[cfg(not(target_os = "openbsd"))]
+use {
+    crate::limits::{KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES},
+    socket2::TcpKeepalive,
+    std::time::Duration,
+};
 
 /// How to listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,9 +22,10 @@ pub struct ListenOptions {
     pub reuse_port: bool,
     /// `TCP_NODELAY` for the connections accepted: set on the listener, from which they inherit it.
     pub nodelay: bool,
-    /// `SO_KEEPALIVE` for the connections accepted, inherited likewise.
+    /// `SO_KEEPALIVE` for the connections accepted, inherited likewise, with the times of [`KEEPALIVE_IDLE_S`],
+    /// [`KEEPALIVE_INTERVAL_S`] and [`KEEPALIVE_PROBES`].
     pub keepalive: bool,
-    /// An IPv6 address takes no IPv4 connections.
+    /// An IPv6 address takes no IPv4 connections. Else `[::]` takes both, whatever the system's default is (but on OpenBSD, which can't).
     pub only_v6: bool,
 }
 
@@ -38,7 +45,9 @@ pub fn bind(addr: SocketAddr, options: ListenOptions) -> io::Result<TcpListener>
         share_port(&socket)?;
     }
     socket.set_tcp_nodelay(options.nodelay)?;
-    socket.set_keepalive(options.keepalive)?;
+    if options.keepalive {
+        keep_alive(&socket)?;
+    }
     bound_unsent(&socket)?;
     socket.set_nonblocking(true)?;
     socket.bind(&addr.into())?;
@@ -79,6 +88,22 @@ fn bound_unsent(socket: &Socket) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn bound_unsent(_: &Socket) -> io::Result<()> {
     Ok(())
+}
+
+/// Whether somebody is still there is asked in times of this server, not the system's two hours.
+#[cfg(not(target_os = "openbsd"))]
+fn keep_alive(socket: &Socket) -> io::Result<()> {
+    let keepalive = TcpKeepalive::new()
+        .with_time(Duration::from_secs(u64::from(KEEPALIVE_IDLE_S)))
+        .with_interval(Duration::from_secs(u64::from(KEEPALIVE_INTERVAL_S)))
+        .with_retries(KEEPALIVE_PROBES);
+    socket.set_tcp_keepalive(&keepalive)
+}
+
+/// OpenBSD has one time for the whole system.
+#[cfg(target_os = "openbsd")]
+fn keep_alive(socket: &Socket) -> io::Result<()> {
+    socket.set_keepalive(true)
 }
 
 #[cfg(not(target_os = "freebsd"))]

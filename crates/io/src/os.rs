@@ -82,6 +82,15 @@ pub fn listen_backlog_max() -> Option<u32> {
     std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?.trim().parse().ok()
 }
 
+/// The files that all processes together may have open. `None` where the system doesn't tell, or not as a file.
+#[must_use]
+pub fn system_files_max() -> Option<u64> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    std::fs::read_to_string("/proc/sys/fs/file-max").ok()?.trim().parse().ok()
+}
+
 /// The cores that this thread may run on, ascending. Never empty.
 #[must_use]
 pub fn cores() -> Vec<usize> {

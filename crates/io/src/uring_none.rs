@@ -2,10 +2,9 @@
 
 use std::fmt;
 use std::io;
-use std::net::TcpListener;
 
-use crate::Driver;
 use crate::poll::Poll;
+use crate::{Driver, Entrances};
 
 pub use crate::uring_options::UringOptions;
 
@@ -46,6 +45,6 @@ pub fn probe() -> Result<Report, Unavailable> {
 ///
 /// # Errors
 /// Always [`io::ErrorKind::Unsupported`].
-pub fn start(_listeners: Vec<TcpListener>, _options: UringOptions) -> io::Result<impl Driver> {
+pub fn start(_entrances: Entrances, _options: UringOptions) -> io::Result<impl Driver> {
     Err::<Poll, _>(io::Error::new(io::ErrorKind::Unsupported, Unavailable))
 }

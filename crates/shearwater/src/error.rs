@@ -29,7 +29,7 @@ impl fmt::Display for Error {
             Self::Address { given, error } => {
                 write!(
                     f,
-                    "{given:?} is no address to listen on ({error}): write it as 127.0.0.1:8080 or [::1]:8080"
+                    "{given:?} is no address to listen on ({error}): write it as 127.0.0.1:8080, [::1]:8080 or unix:/run/site.sock"
                 )
             }
             Self::Start(error) => error.fmt(f),

@@ -5,10 +5,11 @@ use std::io::Write;
 
 use shearwater_engine::{Notice, Totals};
 
-/// Prints a notice; the planned end of a worker is none.
+/// Prints a notice; the planned end of a thread is none.
 pub(crate) fn print(notice: &Notice) {
-    if !matches!(notice, Notice::WorkerEnded { error: None, .. }) {
-        line(notice);
+    match notice {
+        Notice::WorkerEnded { error: None, .. } | Notice::AcceptorEnded { error: None } => {}
+        _ => line(notice),
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use shearwater_engine::{
-    BodyPolicy, Control, DriverChoice, Failure, Limits, Notice, Options, Request, Response, StartReport,
-    Summary, Timeouts,
+    AcceptMode, BodyPolicy, Control, DriverChoice, Failure, Limits, ListenAddress, Notice, Options, Request,
+    Response, StartReport, Summary, TcpOptions, Timeouts,
 };
 use shearwater_http1::Head;
 
@@ -34,8 +34,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that will listen on `address`, such as `127.0.0.1:8080`, `[::]:80` or `localhost:0` (port 0 takes a
-    /// free one).
+    /// A server that will listen on `address`, such as `127.0.0.1:8080`, `[::]:80` (IPv4 too), `localhost:0` (port 0 takes a
+    /// free one) or `unix:/run/site.sock` (see [`ListenAddress`]).
     pub fn new(address: impl Into<String>) -> Self {
         let options = Options { listen: Vec::new(), ..Options::default() };
         Self { addresses: vec![address.into()], options, drain_ms: DRAIN_MS, handle_signals: false }
@@ -45,6 +45,27 @@ impl Server {
     #[must_use]
     pub fn listen(mut self, address: impl Into<String>) -> Self {
         self.addresses.push(address.into());
+        self
+    }
+
+    /// Listens at a further place that needs no look-up: a Unix-domain socket with a mode of its own, for example.
+    #[must_use]
+    pub fn listen_at(mut self, address: ListenAddress) -> Self {
+        self.options.listen.push(address);
+        self
+    }
+
+    /// How connections get to the workers. Default: each worker listens by itself.
+    #[must_use]
+    pub fn accept_mode(mut self, accept: AcceptMode) -> Self {
+        self.options.accept = accept;
+        self
+    }
+
+    /// How connections of TCP behave. Default: `TCP_NODELAY` on, `SO_KEEPALIVE` off.
+    #[must_use]
+    pub fn tcp(mut self, tcp: TcpOptions) -> Self {
+        self.options.tcp = tcp;
         self
     }
 
@@ -69,7 +90,7 @@ impl Server {
         self
     }
 
-    /// Connections that may wait to be accepted, per worker. Default 4096; the kernel has its own bound.
+    /// Connections that may wait to be accepted, per listener. Default 4096; the kernel has its own bound.
     #[must_use]
     pub fn backlog(mut self, backlog: u32) -> Self {
         self.options.backlog = backlog;
@@ -143,9 +164,9 @@ impl Server {
         mut self,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Running, Error> {
-        for given in &self.addresses {
-            self.options.listen.push(resolve(given)?);
-        }
+        // In the order in which they were given; those of `listen_at` come last.
+        let resolved: Result<Vec<_>, _> = self.addresses.iter().map(|given| resolve(given)).collect();
+        self.options.listen.splice(0..0, resolved?);
         let drain_ms = self.drain_ms;
         let handle_signals = self.handle_signals;
         let server = shearwater_engine::Server::bind(self.options)?;
@@ -171,7 +192,10 @@ impl Running {
         self.running.start_report()
     }
 
-    /// The first address bound, with the port taken.
+    /// The first address of TCP bound, with the port taken.
+    ///
+    /// # Panics
+    /// Where it listens at Unix-domain sockets alone.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.start_report().addresses[0]
@@ -220,6 +244,7 @@ impl Running {
                         self.control().drain(self.drain_ms);
                     }
                 }
+                Notice::AcceptorEnded { error: Some(_) } => self.control().drain(self.drain_ms),
                 Notice::Draining { drain_ms } => end = Some(by(drain_ms)),
                 Notice::Stopping => end = Some(by(0)),
                 _ => {}
@@ -234,7 +259,7 @@ impl Running {
 
     /// A worker that is still inside a handler can't be ended from outside: the program has to go on without it.
     fn stuck(&self) -> Error {
-        let worker = self.running.unended().unwrap_or(0);
+        let worker = Some(self.running.unended().unwrap_or(0));
         Error::Failed(Failure {
             worker,
             why: "it is still inside a handler at the end of the drain".to_owned(),
@@ -261,8 +286,12 @@ impl Service for Routed {
     }
 }
 
-fn resolve(given: &str) -> Result<SocketAddr, Error> {
+fn resolve(given: &str) -> Result<ListenAddress, Error> {
+    if let Some(path) = given.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+        return Ok(ListenAddress::unix(path));
+    }
     let failed = |error| Error::Address { given: given.to_owned(), error };
     let mut found = given.to_socket_addrs().map_err(failed)?;
-    found.next().ok_or_else(|| failed(io::Error::other("the name has no address")))
+    let first = found.next().ok_or_else(|| failed(io::Error::other("the name has no address")))?;
+    Ok(first.into())
 }

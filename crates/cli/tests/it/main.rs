@@ -10,3 +10,4 @@ mod process;
 mod refusals;
 mod signals;
 mod sites;
+mod transport;

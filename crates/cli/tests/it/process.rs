@@ -16,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Names the driver that the whole suite is to run on.
 const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
+/// Names the accept mode that it is to run in.
+const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
 
 /// The program, to be started in `folder`.
 pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
@@ -31,6 +33,11 @@ pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
         && !arguments.contains(&"--driver")
     {
         command.arg("--driver").arg(driver);
+    }
+    if let Some(accept) = std::env::var_os(ACCEPT)
+        && !arguments.contains(&"--accept")
+    {
+        command.arg("--accept").arg(accept);
     }
     command
 }
@@ -124,8 +131,12 @@ impl Serving {
         self.stdout = None;
     }
 
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(self.child.as_ref().expect("it serves"))
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(self.child.as_ref().expect("it serves")), signal).expect("signalled");
+        kill_process(self.pid(), signal).expect("signalled");
     }
 
     /// Waits for the next line that it says to standard error.

@@ -10,8 +10,8 @@ use crate::harness::{Answer, Unit, World};
 fn nothing_has_happened_at_the_start() {
     let world = World::default();
     assert!(world.totals().iter().all(|(_, count)| count == 0));
-    assert_eq!(world.totals().limits().count(), 27);
-    assert_eq!(world.totals().iter().count(), 15 + 27);
+    assert_eq!(world.totals().limits().count(), 28);
+    assert_eq!(world.totals().iter().count(), 15 + 28);
 }
 
 #[test]

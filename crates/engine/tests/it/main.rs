@@ -5,6 +5,7 @@ mod bodies;
 mod closing;
 mod conversations;
 mod counting;
+mod dispatching;
 mod draining;
 mod harness;
 mod limits;

@@ -8,15 +8,15 @@ mod accept;
 mod close;
 mod recv;
 mod turn;
-mod wake;
+pub(crate) mod wake;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::conns::Conns;
-use crate::{CloseKind, Detached, Driver, Event, Output, Token, Waker, limits};
+use crate::{CloseKind, Detached, Driver, Entrances, Event, Output, Token, Waker, limits};
 use accept::Listeners;
 
 /// What mio waits with.
@@ -59,19 +59,20 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// A driver with these listeners (set non-blocking here), accepting from the first `wait` on.
+    /// A driver with these listeners (set non-blocking here) or entrances, accepting from the first `wait` on.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a receive buffer of no size or more listeners than [`crate::ListenerId`]
     /// counts; else what the kernel says, which is out of descriptors or memory.
-    pub fn new(listeners: Vec<TcpListener>, options: PollOptions) -> io::Result<Self> {
+    pub fn new(entrances: impl Into<Entrances>, options: PollOptions) -> io::Result<Self> {
         if options.recv_buffer_bytes == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the receive buffer has no size"));
         }
         let poll = mio::Poll::new()?;
         let waker = wake::waker(poll.registry())?;
         let connections_max = options.connections_max.min(wake::SLOTS_MAX);
-        let listeners = Listeners::new(poll.registry(), listeners, connections_max)?;
+        let listeners = Listeners::new(poll.registry(), entrances.into(), connections_max)?;
+        listeners.inbox.attach(&waker);
         Ok(Self {
             poll,
             events: mio::Events::with_capacity(limits::EVENTS_PER_WAIT_MAX),

@@ -30,7 +30,10 @@ impl Poll {
         for event in events.iter() {
             taken += 1;
             match source(event.token()) {
-                Source::Waker => queue.woken = true,
+                Source::Waker => {
+                    queue.woken = true;
+                    listeners.inbox.note_wake();
+                }
                 Source::Listener(id) => listeners.mark_ready(id),
                 Source::Connection { slot, generation } => {
                     let Some((token, slot)) = slots.open_by_bits(slot, generation, GENERATION_MASK) else {

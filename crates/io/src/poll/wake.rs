@@ -54,7 +54,12 @@ pub(super) fn source(token: mio::Token) -> Source {
 
 /// A waker of the poll that `registry` belongs to.
 pub(super) fn waker(registry: &Registry) -> io::Result<Waker> {
-    let waker = Arc::new(mio::Waker::new(registry, mio::Token(WAKER))?);
+    waker_named(registry, mio::Token(WAKER))
+}
+
+/// The same, under a name of its own.
+pub(crate) fn waker_named(registry: &Registry, name: mio::Token) -> io::Result<Waker> {
+    let waker = Arc::new(mio::Waker::new(registry, name)?);
     // It can't fail: it writes to a descriptor that lives as long as it does, and a full one wakes as well.
     Ok(Waker::new(move || drop(waker.wake())))
 }

@@ -3,10 +3,10 @@
 use super::Fault;
 use super::conn::Conn;
 use super::kernel::Kernel;
-use super::listeners::{State, Waiting};
+use super::listeners::{SimArrival, State};
 use super::trace::OperationKind;
 use crate::limits::ACCEPTS_PER_TURN_MAX;
-use crate::{AcceptError, Event, ListenerId};
+use crate::{AcceptError, Event};
 
 impl Kernel {
     pub(super) fn is_listener_ready(&self, index: usize, turn: u64) -> bool {
@@ -18,7 +18,7 @@ impl Kernel {
             State::Open => queued && free,
             State::Paused => queued && free && listener.taken > 0,
             // The first listener tells that all are closed.
-            State::Stopping => free && (queued || (index == 0 && self.listeners.is_empty())),
+            State::Stopping => free && (queued || (index == 0 && self.listeners.is_over())),
             State::StoppingPaused | State::Stopped => false,
         }
     }
@@ -57,6 +57,7 @@ impl Kernel {
     pub(super) fn accept_stop(&mut self) {
         if self.listeners.state != State::Stopped {
             self.listeners.state = State::Stopping;
+            self.listeners.note_wake();
         }
     }
 
@@ -66,6 +67,7 @@ impl Kernel {
             return None;
         }
         if self.listeners.all[index].queue.is_empty() {
+            // Ready and empty is but the first one, when all is over.
             return self.tell_stopped();
         }
         if self.listeners.all[index].taken == 0
@@ -126,7 +128,7 @@ impl Kernel {
     fn take_from_queue(&mut self, index: usize, fault: Option<Fault>) -> Option<Event> {
         let turn = self.turn;
         let listener = &mut self.listeners.all[index];
-        let Waiting { wire, address } = listener.queue.pop_front()?;
+        let (SimArrival { wire, address }, id) = listener.queue.pop_front()?;
         if listener.turn != turn {
             (listener.turn, listener.accepted) = (turn, 0);
         }
@@ -136,7 +138,6 @@ impl Kernel {
         // Rst and Fin: the queue holds connections that their peers have long given up.
         self.meet(token.slot(), fault);
         self.enqueue(token.slot());
-        let listener = ListenerId::try_from(index).expect("made from a u16 count");
-        Some(Event::Accepted { token, listener })
+        Some(Event::Accepted { token, listener: id })
     }
 }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::conn::Conn;
-use super::listeners::Listeners;
+use super::listeners::{Listeners, SimArrival};
 use super::rng::Rng;
 use super::trace::{OperationKind, Trace};
 use super::wire::Wire;
 use super::{Fault, SimOptions, fault};
-use crate::{Event, Token};
+use crate::{Event, Inbox, Token};
 
 /// Who may have something to tell in the current turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,11 +51,11 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    pub(super) fn new(options: SimOptions) -> Self {
+    pub(super) fn new(options: SimOptions, inbox: Inbox<SimArrival>) -> Self {
         Self {
             rng: Rng::new(options.seed),
             trace: Trace::new(),
-            listeners: Listeners::new(options.listeners),
+            listeners: Listeners::new(options.listeners, inbox),
             woken: Arc::default(),
             clock_ms: 0,
             turn: 0,
@@ -108,6 +108,7 @@ impl Kernel {
     pub(super) fn is_ready(&self) -> bool {
         let turn = self.turn + 1;
         self.woken.load(Ordering::Acquire)
+            || self.listeners.is_inbox_due()
             || (0..self.listeners.len()).any(|index| self.is_listener_ready(index, turn))
             || self.slots.iter().any(|slot| {
                 slot.conn.as_deref().is_some_and(|conn| {
@@ -132,7 +133,9 @@ impl Kernel {
         self.work.clear();
         if self.woken.load(Ordering::Acquire) {
             self.work.push_back(Source::Wake);
+            self.listeners.note_wake();
         }
+        self.listeners.empty_inbox();
         for index in 0..self.listeners.len() {
             if self.is_listener_ready(index, self.turn) {
                 self.work.push_back(Source::Listener(index));

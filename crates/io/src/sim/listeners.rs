@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use super::wire::Wire;
-use crate::{AcceptError, ListenerId};
+use crate::limits::ACCEPTS_PER_TURN_MAX;
+use crate::{AcceptError, Inbox, ListenerId, Waker};
 
-/// A connection in a listener's queue.
+/// A connection that nobody has accepted, or that an acceptor hands over: see [`SimNet::arrive`](super::SimNet::arrive).
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub struct SimArrival {
     pub(super) wire: Rc<RefCell<Wire>>,
     pub(super) address: SocketAddr,
 }
@@ -18,7 +19,7 @@ pub(super) struct Waiting {
 /// A listener and its queue.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
-    pub(super) queue: VecDeque<Waiting>,
+    pub(super) queue: VecDeque<(SimArrival, ListenerId)>,
     /// How many of the queue's first are taken from it already: they come also while accepting is paused (A3).
     pub(super) taken: usize,
     pub(super) held_until_ms: u64,
@@ -44,16 +45,20 @@ pub(super) enum State {
 /// All listeners of one kernel.
 #[derive(Debug)]
 pub(super) struct Listeners {
+    /// The last is the inbox's, where there is one: what was taken out of it, to be announced.
     pub(super) all: Vec<Listener>,
+    inbox: Inbox<SimArrival>,
     pub(super) state: State,
     /// Failures that the test has ordered.
     pub(super) failures: VecDeque<AcceptError>,
 }
 
 impl Listeners {
-    pub(super) fn new(count: u16) -> Self {
+    pub(super) fn new(count: u16, inbox: Inbox<SimArrival>) -> Self {
+        let count = usize::from(count) + usize::from(!inbox.is_over());
         Self {
             all: (0..count).map(|_| Listener::default()).collect(),
+            inbox,
             state: State::Open,
             failures: VecDeque::new(),
         }
@@ -71,8 +76,8 @@ impl Listeners {
         self.all.iter().map(|listener| listener.queue.len()).sum()
     }
 
-    pub(super) fn push(&mut self, listener: ListenerId, waiting: Waiting) {
-        self.all[usize::from(listener)].queue.push_back(waiting);
+    pub(super) fn push(&mut self, listener: ListenerId, arrival: SimArrival) {
+        self.all[usize::from(listener)].queue.push_back((arrival, listener));
     }
 
     pub(super) fn fail_next(&mut self, error: AcceptError) {
@@ -84,7 +89,36 @@ impl Listeners {
         self.all.iter().map(|listener| listener.held_until_ms)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.all.iter().all(|listener| listener.queue.is_empty())
+    /// Whether nobody waits, and nobody will be handed over.
+    pub(super) fn is_over(&self) -> bool {
+        self.inbox.is_over() && self.all.iter().all(|listener| listener.queue.is_empty())
+    }
+
+    /// How the worker is woken when something is handed over.
+    pub(super) fn attach(&self, waker: &Waker) {
+        self.inbox.attach(waker);
+    }
+
+    /// The worker was woken, or looks once more.
+    pub(super) fn note_wake(&mut self) {
+        self.inbox.note_wake();
+    }
+
+    /// Whether the inbox may be emptied, and is worth it.
+    pub(super) fn is_inbox_due(&self) -> bool {
+        self.inbox.is_due() && matches!(self.state, State::Open | State::Stopping)
+    }
+
+    /// Takes out of the inbox what a turn may accept.
+    pub(super) fn empty_inbox(&mut self) {
+        if !self.is_inbox_due() {
+            return;
+        }
+        let Some(listener) = self.all.last_mut() else { return };
+        while listener.queue.len() < ACCEPTS_PER_TURN_MAX
+            && let Some(handed) = self.inbox.take()
+        {
+            listener.queue.push_back(handed);
+        }
     }
 }

@@ -38,10 +38,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::{CloseKind, Detached, Driver, Event, Output, Token, Waker};
+use crate::{CloseKind, Detached, Driver, Event, Inbox, Output, Token, Waker};
 use kernel::Kernel;
 
 pub use fault::Fault;
+pub use listeners::SimArrival;
 pub use net::SimNet;
 pub use options::SimOptions;
 pub use peer::SimPeer;
@@ -62,10 +63,18 @@ impl Sim {
     /// A driver with its listeners, and no connection yet.
     #[must_use]
     pub fn new(options: SimOptions) -> Self {
+        Self::with_inbox(options, Inbox::default())
+    }
+
+    /// A driver to which connections are handed over besides.
+    #[must_use]
+    pub fn with_inbox(options: SimOptions, inbox: Inbox<SimArrival>) -> Self {
         let unix_start_seconds = options.unix_start_seconds;
-        let kernel = Rc::new(RefCell::new(Kernel::new(options)));
+        let kernel = Rc::new(RefCell::new(Kernel::new(options, inbox)));
         let net = SimNet::new(Rc::clone(&kernel));
-        Self { kernel, net, lent: Vec::new(), now_ms: 0, unix_start_seconds }
+        let sim = Self { kernel, net, lent: Vec::new(), now_ms: 0, unix_start_seconds };
+        sim.kernel.borrow().listeners.attach(&sim.waker());
+        sim
     }
 
     /// The test's hand on this driver.

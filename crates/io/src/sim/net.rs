@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::SimPeer;
 use super::kernel::Kernel;
-use super::listeners::Waiting;
+use super::listeners::SimArrival;
 use super::options::peer_address;
 use super::rng::Rng;
 use super::trace::Operation;
@@ -47,17 +47,30 @@ impl SimNet {
     /// Where there is no such listener.
     #[must_use]
     pub fn connect_as(&self, listener: ListenerId, address: SocketAddr) -> SimPeer {
+        let (peer, arrival) = self.arrive_as(address);
         let mut kernel = self.kernel.borrow_mut();
+        if kernel.listeners.is_stopped() {
+            arrival.wire.borrow_mut().refuse();
+        } else {
+            kernel.listeners.push(listener, arrival);
+        }
+        peer
+    }
+
+    /// A new peer whose connection somebody else has accepted: to be handed over, to whichever simulated driver.
+    #[must_use]
+    pub fn arrive(&self) -> (SimPeer, SimArrival) {
+        let address = peer_address(*self.connects.borrow());
+        self.arrive_as(address)
+    }
+
+    fn arrive_as(&self, address: SocketAddr) -> (SimPeer, SimArrival) {
+        let kernel = self.kernel.borrow();
         let number = self.connects.replace_with(|number| *number + 1);
         let rng = Rng::new(kernel.options.seed ^ number.wrapping_mul(0xD6E8_FEB8_6659_FD93));
         let wire = Wire::new(kernel.options.send_buffer_bytes, kernel.options.reset_losses, rng);
         let wire = Rc::new(RefCell::new(wire));
-        if kernel.listeners.is_stopped() {
-            wire.borrow_mut().refuse();
-        } else {
-            kernel.listeners.push(listener, Waiting { wire: Rc::clone(&wire), address });
-        }
-        SimPeer::new(wire, address)
+        (SimPeer::new(Rc::clone(&wire), address), SimArrival { wire, address })
     }
 
     /// Makes the next accept fail. Failures are queued.

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
@@ -13,9 +12,10 @@ use rustix::io::Errno;
 
 use super::Uring;
 use super::ring::{Done, Kind, Name};
-use crate::accepting::{Attempt, Stop, attempt, listener_id, refused};
+use crate::accepting::{Attempt, Stop, attempt, refused};
+use crate::inbox::Inbox;
 use crate::limits::{ACCEPTS_AFTER_STOP_MAX, ACCEPTS_PER_TURN_MAX};
-use crate::{AcceptError, Event, ListenerId, Token};
+use crate::{AcceptError, Entrances, Event, Listener, ListenerId, Token};
 
 /// Where there is room for no more connections than this they are accepted one by one: an entry that accepts again and
 /// again takes the whole of the kernel's queue.
@@ -27,7 +27,9 @@ const UNANNOUNCED_MAX: usize = 4 * ACCEPTS_PER_TURN_MAX;
 /// The listeners and how far accepting has got.
 #[derive(Debug)]
 pub(super) struct Listeners {
-    list: Vec<Listener>,
+    list: Vec<Door>,
+    /// What an acceptor hands over: one listener more.
+    pub(super) inbox: Inbox,
     connections_max: usize,
     paused: bool,
     stop: Stop,
@@ -36,15 +38,18 @@ pub(super) struct Listeners {
     unannounced: VecDeque<(OwnedFd, ListenerId)>,
     /// Announced in this turn.
     taken: usize,
+    /// Announced in this turn, out of the inbox.
+    handed: usize,
     /// Accepted by hand since `stop`, to come to an end however fast new ones arrive.
     taken_since_stop: usize,
     /// Listeners that were found empty after `stop`.
     emptied: usize,
 }
 
+/// A listener.
 #[derive(Debug)]
-struct Listener {
-    socket: TcpListener,
+struct Door {
+    listener: Listener,
     armed: Armed,
     cancelling: bool,
 }
@@ -63,13 +68,13 @@ enum Armed {
     Never,
 }
 
-impl Listener {
+impl Door {
     fn is_armed(&self) -> bool {
         !matches!(self.armed, Armed::Not | Armed::Never)
     }
 
     fn entry(&self) -> Option<Entry> {
-        let fd = Fd(self.socket.as_raw_fd());
+        let fd = Fd(self.listener.as_raw_fd());
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         match self.armed {
             Armed::Many => Some(opcode::AcceptMulti::new(fd).flags(flags).build()),
@@ -83,21 +88,26 @@ impl Listener {
 }
 
 impl Listeners {
-    pub(super) fn new(sockets: Vec<TcpListener>, connections_max: usize) -> io::Result<Self> {
-        let mut list = Vec::with_capacity(sockets.len());
-        for (index, socket) in sockets.into_iter().enumerate() {
-            listener_id(index)?;
-            socket.set_nonblocking(true)?;
-            list.push(Listener { socket, armed: Armed::Not, cancelling: false });
+    pub(super) fn new(entrances: Entrances, connections_max: usize) -> io::Result<Self> {
+        let Entrances { listeners, inbox } = entrances;
+        let mut list = Vec::with_capacity(listeners.len());
+        for listener in listeners {
+            listener.set_nonblocking()?;
+            list.push(Door { listener, armed: Armed::Not, cancelling: false });
+        }
+        if list.len() > usize::from(ListenerId::MAX) {
+            return Err(io::ErrorKind::InvalidInput.into());
         }
         Ok(Self {
             list,
+            inbox,
             connections_max,
             paused: false,
             stop: Stop::No,
             failed: None,
             unannounced: VecDeque::new(),
             taken: 0,
+            handed: 0,
             taken_since_stop: 0,
             emptied: 0,
         })
@@ -109,17 +119,21 @@ impl Listeners {
 
     pub(super) fn begin_turn(&mut self) {
         self.taken = 0;
+        self.handed = 0;
     }
 
     /// Whether `next_accept` has something to do.
     pub(super) fn are_due(&self) -> bool {
-        let due = !self.unannounced.is_empty() || self.failed.is_some() || self.is_stopping();
+        let due = !self.unannounced.is_empty()
+            || self.failed.is_some()
+            || self.inbox.is_due()
+            || self.is_stopping();
         due && !self.paused
     }
 
     /// Whether the queues are to be emptied by hand now.
     fn is_stopping(&self) -> bool {
-        self.stop == Stop::Wanted && !self.list.iter().any(Listener::is_armed)
+        self.stop == Stop::Wanted && !self.list.iter().any(Door::is_armed)
     }
 
     /// Connections that may still be taken from the kernel while `used` are held.
@@ -150,14 +164,32 @@ impl Listeners {
         }
     }
 
+    /// Whether the next connection comes out of the inbox.
+    fn takes_from_inbox(&mut self) -> bool {
+        self.inbox.is_due() && self.handed < ACCEPTS_PER_TURN_MAX && self.inbox.has_any()
+    }
+
+    /// Closes the listeners once they are empty, and ends when the inbox has.
+    fn finish_stop(&mut self) -> Option<Event> {
+        if self.is_stopping() {
+            self.list.clear();
+            self.stop = Stop::InboxOpen;
+        }
+        if self.stop != Stop::InboxOpen || !self.inbox.is_over() {
+            return None;
+        }
+        self.stop = Stop::Done;
+        Some(Event::AcceptStopped)
+    }
+
     /// A connection accepted by hand after `stop`.
     fn drain(&mut self) -> Attempt {
-        while let Some(listener) = self.list.get(self.emptied) {
+        while let Some(door) = self.list.get(self.emptied) {
             if self.taken_since_stop == ACCEPTS_AFTER_STOP_MAX {
                 break;
             }
             self.taken_since_stop += 1;
-            match attempt(&listener.socket) {
+            match attempt(&door.listener) {
                 Attempt::Empty => self.emptied += 1,
                 Attempt::Retry => {}
                 found => return found,
@@ -220,6 +252,8 @@ impl Uring {
         if self.listeners.stop == Stop::No {
             self.listeners.stop = Stop::Wanted;
             self.listeners.paused = false;
+            self.listeners.inbox.note_wake();
+            self.listeners.list.iter_mut().for_each(|door| door.listener.hide());
             self.disarm_accepts();
         }
     }
@@ -241,7 +275,10 @@ impl Uring {
             return;
         }
         match done.into_descriptor() {
-            Ok(fd) => self.listeners.unannounced.push_back((fd, index as ListenerId)),
+            Ok(fd) => {
+                let id = self.listeners.list[index].listener.id();
+                self.listeners.unannounced.push_back((fd, id));
+            }
             Err(Errno::CANCELED) => {}
             Err(errno) => self.accept_refused(index, errno),
         }
@@ -265,41 +302,57 @@ impl Uring {
 
     /// Closes a connection that the kernel has accepted while the driver ends.
     pub(super) fn accepted_too_late(&mut self, done: Done) {
-        let watched = |listener: &Listener| listener.armed == Armed::Watch;
+        let watched = |door: &Door| door.armed == Armed::Watch;
         if done.kind() == Kind::Accept && !self.listeners.list.get(done.token().slot()).is_some_and(watched) {
             drop(done.into_descriptor());
         }
     }
 
-    /// The next new connection, at most [`ACCEPTS_PER_TURN_MAX`] in a turn.
+    /// The next new connection: of the listeners and out of the inbox at most [`ACCEPTS_PER_TURN_MAX`] each in a turn.
     pub(super) fn next_accept(&mut self) -> Option<Event> {
-        if !self.listeners.are_due() || self.listeners.taken == ACCEPTS_PER_TURN_MAX {
+        if !self.listeners.are_due() {
             return None;
         }
-        let stopping = self.listeners.is_stopping();
-        let full = self.conns.slots.used() >= self.listeners.connections_max;
-        if full && (stopping || !self.listeners.unannounced.is_empty()) {
+        let handed = self.listeners.takes_from_inbox();
+        if !handed && self.listeners.taken == ACCEPTS_PER_TURN_MAX {
+            return None;
+        }
+        let someone = handed || self.listeners.is_stopping() || !self.listeners.unannounced.is_empty();
+        if someone && self.conns.slots.used() >= self.listeners.connections_max {
             return Some(self.accept_failed(AcceptError::ProcessDescriptors));
         }
+        if handed {
+            let (fd, listener) = self.listeners.inbox.take()?;
+            self.listeners.handed += 1;
+            return Some(self.announce(fd, listener));
+        }
         if let Some((fd, listener)) = self.listeners.unannounced.pop_front() {
+            self.listeners.taken += 1;
             return Some(self.announce(fd, listener));
         }
         if let Some(error) = self.listeners.failed {
             return Some(self.accept_failed(error));
         }
-        match self.listeners.drain() {
-            Attempt::Accepted(fd) => Some(self.announce(fd, self.listeners.emptied as ListenerId)),
-            Attempt::Failed(error) => Some(self.accept_failed(error)),
-            Attempt::Retry | Attempt::Empty => {
-                self.listeners.list.clear();
-                self.listeners.stop = Stop::Done;
-                Some(Event::AcceptStopped)
+        self.next_queued()
+    }
+
+    /// After `stop`: the next of those that are still in the kernel's queues, and then the end.
+    fn next_queued(&mut self) -> Option<Event> {
+        if self.listeners.is_stopping() {
+            match self.listeners.drain() {
+                Attempt::Accepted(fd) => {
+                    let id = self.listeners.list[self.listeners.emptied].listener.id();
+                    self.listeners.taken += 1;
+                    return Some(self.announce(fd, id));
+                }
+                Attempt::Failed(error) => return Some(self.accept_failed(error)),
+                Attempt::Retry | Attempt::Empty => {}
             }
         }
+        self.listeners.finish_stop()
     }
 
     fn announce(&mut self, fd: OwnedFd, listener: ListenerId) -> Event {
-        self.listeners.taken += 1;
         let token = self.conns.slots.insert(fd);
         self.arm_recv(token);
         Event::Accepted { token, listener }

@@ -18,12 +18,12 @@ mod wake;
 use std::collections::VecDeque;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::conns::Conns;
-use crate::{CloseKind, Detached, Driver, Event, Output, Token, Waker, limits};
+use crate::{CloseKind, Detached, Driver, Entrances, Event, Output, Token, Waker, limits};
 use accept::Listeners;
 use buffers::Buffers;
 use gather::Gathers;
@@ -85,19 +85,20 @@ pub struct Uring {
 }
 
 impl Uring {
-    /// A driver with these listeners, accepting from the first `wait` on. For the calling thread alone.
+    /// A driver with these listeners or entrances, accepting from the first `wait` on. For the calling thread alone.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for a receive buffer of no size or more listeners than [`crate::ListenerId`]
     /// counts; [`io::ErrorKind::Unsupported`] with the sentence of [`Unavailable`] where [`probe`] fails; else what the
     /// kernel says.
-    pub fn new(listeners: Vec<TcpListener>, options: UringOptions) -> io::Result<Self> {
+    pub fn new(entrances: impl Into<Entrances>, options: UringOptions) -> io::Result<Self> {
         if options.recv_buffer_bytes == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the receive buffer has no size"));
         }
         let report = probe().map_err(|why| io::Error::new(io::ErrorKind::Unsupported, why.to_string()))?;
         let wake = Wake::new()?;
-        let listeners = Listeners::new(listeners, options.connections_max.min(ring::SLOTS_MAX))?;
+        let listeners = Listeners::new(entrances.into(), options.connections_max.min(ring::SLOTS_MAX))?;
+        listeners.inbox.attach(&wake.waker());
         let ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array)?;
         let bytes = options.recv_buffer_bytes.min(limits::RECV_BUFFER_BYTES_MAX);
         // Last of what can fail: the buffers end after the ring that they are registered with.
@@ -128,8 +129,8 @@ impl Uring {
 ///
 /// # Errors
 /// See there.
-pub fn start(listeners: Vec<TcpListener>, options: UringOptions) -> io::Result<impl Driver> {
-    Uring::new(listeners, options)
+pub fn start(entrances: Entrances, options: UringOptions) -> io::Result<impl Driver> {
+    Uring::new(entrances, options)
 }
 
 impl Drop for Uring {

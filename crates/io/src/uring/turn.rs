@@ -84,6 +84,7 @@ impl Uring {
                 Kind::Writable => self.writable.push_back(done.token()),
                 Kind::Wake => {
                     self.conns.queue.woken = true;
+                    self.listeners.inbox.note_wake();
                     self.wake.arm(&mut self.ring);
                 }
                 _ => self.inbox.push_back(done),

@@ -3,7 +3,9 @@
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 
+use shearwater_io::limits::{KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES};
 use shearwater_io::listen::{ListenOptions, bind};
+use socket2::SockRef;
 
 fn any_v4() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
@@ -60,4 +62,25 @@ fn a_backlog_beyond_the_kernel_s_is_lowered() {
     let options = ListenOptions { backlog: u32::MAX, ..ListenOptions::default() };
     let listener = bind(any_v4(), options).expect("the kernel takes what it can");
     TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
+}
+
+/// What was set on the listener holds for what it accepts, with no call for it.
+#[test]
+fn connections_inherit_the_options_of_their_listener() {
+    for (nodelay, keepalive) in [(true, false), (false, true), (true, true), (false, false)] {
+        let options = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
+        let listener = bind(any_v4(), options).expect("a listener");
+        let _peer = TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
+        listener.set_nonblocking(false).expect("it may wait");
+        let accepted = listener.accept().expect("accepts").0;
+        let socket = SockRef::from(&accepted);
+        assert_eq!(socket.tcp_nodelay().expect("it says"), nodelay);
+        assert_eq!(socket.keepalive().expect("it says"), keepalive);
+        if keepalive {
+            let times = [socket.tcp_keepalive_time(), socket.tcp_keepalive_interval()];
+            let seconds = times.map(|time| time.expect("it says").as_secs());
+            assert_eq!(seconds, [KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S].map(u64::from));
+            assert_eq!(socket.tcp_keepalive_retries().expect("it says"), KEEPALIVE_PROBES);
+        }
+    }
 }

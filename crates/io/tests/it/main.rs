@@ -1,5 +1,6 @@
-//! The crate's tests: the contract on every driver, outputs, listeners.
+//! The crate's tests: the contract on every driver, outputs, listeners, acceptors.
 
+mod acceptor;
 mod contract;
 mod fs;
 mod kernel;
@@ -7,5 +8,6 @@ mod listen;
 mod os;
 mod output;
 mod sim;
+mod unix;
 #[cfg(target_os = "linux")]
 mod uring;

@@ -190,7 +190,7 @@ fn a_handler_that_does_not_return_is_told_and_does_not_hold_up_the_end() {
     hold.is_entered();
     control.drain(1);
     let error = running.wait().expect_err("a worker is stuck");
-    assert!(matches!(&error, Error::Failed(failure) if failure.worker == 0), "{error:?}");
+    assert!(matches!(&error, Error::Failed(failure) if failure.worker == Some(0)), "{error:?}");
     assert!(error.to_string().contains("handler"), "{error}");
     hold.release();
     assert_eq!(busy.answer("GET").text(), "waited");

@@ -1,9 +1,10 @@
 //! A server for the time of one test.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use shearwater::{App, Control, DriverChoice, Running, Server, Totals};
+use shearwater::{AcceptMode, App, Control, DriverChoice, Running, Server, Totals};
 
 use crate::client::Client;
 
@@ -13,6 +14,7 @@ pub(crate) struct Served {
     pub(crate) address: SocketAddr,
     /// All of them.
     pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) unix_sockets: Vec<PathBuf>,
     pub(crate) driver: &'static str,
     pub(crate) control: Arc<Control>,
 }
@@ -32,6 +34,7 @@ impl Served {
         Self {
             address: running.address(),
             addresses: running.start_report().addresses.clone(),
+            unix_sockets: running.start_report().unix_sockets.clone(),
             driver: running.start_report().driver,
             control: running.control(),
             running: Some(running),
@@ -66,6 +69,24 @@ impl Drop for Served {
 /// Names the driver that the whole suite is to run on.
 const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
 
+/// Names the accept mode that the whole suite is to run in.
+const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
+
+/// Every driver that works here.
+pub(crate) fn drivers() -> Vec<DriverChoice> {
+    let uring = Server::new("127.0.0.1:0").workers(1).driver(DriverChoice::Uring).start_app(App::new());
+    match uring {
+        Ok(running) => {
+            drop(Served::running(running));
+            vec![DriverChoice::Auto, DriverChoice::Uring]
+        }
+        Err(why) => {
+            println!("skipped: {why}");
+            vec![DriverChoice::Auto]
+        }
+    }
+}
+
 /// One worker on a free port.
 pub(crate) fn here() -> Server {
     let driver = match std::env::var(DRIVER).as_deref() {
@@ -73,5 +94,10 @@ pub(crate) fn here() -> Server {
         Ok("uring") => DriverChoice::Uring,
         Ok(other) => panic!("{DRIVER}={other}: auto or uring"),
     };
-    Server::new("127.0.0.1:0").workers(1).driver(driver)
+    let accept = match std::env::var(ACCEPT).as_deref() {
+        Err(_) | Ok("reuseport") => AcceptMode::Reuseport,
+        Ok("dispatch") => AcceptMode::Dispatch,
+        Ok(other) => panic!("{ACCEPT}={other}: reuseport or dispatch"),
+    };
+    Server::new("127.0.0.1:0").workers(1).driver(driver).accept_mode(accept)
 }

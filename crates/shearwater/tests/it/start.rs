@@ -165,7 +165,7 @@ fn a_worker_that_can_not_be_made_ends_the_others_and_is_told() {
     let running = here().workers(3).start(make).expect("the threads start");
     let error = running.wait().expect_err("a worker has failed");
     assert_eq!(error.to_string(), "worker 1 has failed: no service for you");
-    assert!(matches!(error, Error::Failed(failure) if failure.worker == 1));
+    assert!(matches!(error, Error::Failed(failure) if failure.worker == Some(1)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use shearwater_io::Driver;
+use shearwater_io::{Driver, ListenerId};
 
 /// What a test wants to be built.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +14,8 @@ pub(crate) struct Setup {
     pub connections_max: usize,
     /// Size of the receive buffer.
     pub recv_buffer_bytes: usize,
+    /// Connections that the inbox holds; 0: the driver has none.
+    pub inbox: usize,
 }
 
 impl Default for Setup {
@@ -22,6 +24,7 @@ impl Default for Setup {
             listeners: 1,
             connections_max: 4096,
             recv_buffer_bytes: shearwater_io::limits::RECV_BUFFER_BYTES,
+            inbox: 0,
         }
     }
 }
@@ -60,6 +63,15 @@ pub(crate) trait Harness: Sized {
 
     /// A new peer that has begun to connect to the listener with this index.
     fn connect(&mut self, listener: usize) -> PeerId;
+
+    /// A new peer whose connection is accepted here and handed over, as from this listener. `None` where the inbox is full.
+    fn hand_over(&mut self, listener: ListenerId) -> Option<PeerId>;
+
+    /// Wakes the driver: a batch has been handed over.
+    fn wake_inbox(&mut self);
+
+    /// Ends the sender of the inbox.
+    fn end_inbox(&mut self);
 
     /// The peer's own address, as [`Driver::peer`] must give it. `None` where the connection never came about.
     fn address(&self, peer: PeerId) -> Option<SocketAddr>;

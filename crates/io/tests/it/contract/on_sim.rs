@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use shearwater_io::sim::{Sim, SimOptions, SimPeer};
+use shearwater_io::inbox::{InboxSender, inbox};
+use shearwater_io::sim::{Sim, SimArrival, SimOptions, SimPeer};
+use shearwater_io::{Inbox, ListenerId};
 
 use super::harness::{Harness, PeerId, PeerState, Setup};
 
@@ -11,6 +13,7 @@ use super::harness::{Harness, PeerId, PeerState, Setup};
 pub(crate) struct SimHarness<const SEED: u64> {
     driver: Sim,
     peers: Vec<SimPeer>,
+    sender: Option<InboxSender<SimArrival>>,
 }
 
 impl<const SEED: u64> Harness for SimHarness<SEED> {
@@ -21,13 +24,20 @@ impl<const SEED: u64> Harness for SimHarness<SEED> {
         // workers live with them, is tested in `sim/`. Short delays: some tests take few turns of a millisecond or two.
         let rough = SimOptions { short_reads: 0.0, delay_ms_max: 3, ..SimOptions::rough(SEED) };
         let options = if SEED == 0 { SimOptions::default() } else { rough };
-        let driver = Sim::new(SimOptions {
+        let (sender, inbox) = match setup.inbox {
+            0 => (None, Inbox::default()),
+            capacity => {
+                let (sender, inbox) = inbox(capacity);
+                (Some(sender), inbox)
+            }
+        };
+        let options = SimOptions {
             listeners: u16::try_from(setup.listeners).expect("a few listeners"),
             connections_max: setup.connections_max,
             recv_buffer_bytes: setup.recv_buffer_bytes,
             ..options
-        });
-        Self { driver, peers: Vec::new() }
+        };
+        Self { driver: Sim::with_inbox(options, inbox), peers: Vec::new(), sender }
     }
 
     fn driver(&mut self) -> &mut Sim {
@@ -42,6 +52,22 @@ impl<const SEED: u64> Harness for SimHarness<SEED> {
         peer.set_reading(false);
         self.peers.push(peer);
         PeerId(self.peers.len() - 1)
+    }
+
+    fn hand_over(&mut self, listener: ListenerId) -> Option<PeerId> {
+        let (peer, arrival) = self.driver.net().arrive();
+        self.sender.as_ref().expect("an inbox").offer(arrival, listener).ok()?;
+        peer.set_reading(false);
+        self.peers.push(peer);
+        Some(PeerId(self.peers.len() - 1))
+    }
+
+    fn wake_inbox(&mut self) {
+        self.sender.as_ref().expect("an inbox").wake();
+    }
+
+    fn end_inbox(&mut self) {
+        self.sender = None;
     }
 
     fn address(&self, peer: PeerId) -> Option<SocketAddr> {

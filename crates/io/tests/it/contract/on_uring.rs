@@ -1,8 +1,8 @@
 //! The suite on the completion driver, with entries that receive again and again and with one per receive.
 
 use std::io;
-use std::net::TcpListener;
 
+use shearwater_io::Entrances;
 use shearwater_io::uring::{Uring, UringOptions, probe};
 
 use super::harness::Setup;
@@ -14,9 +14,9 @@ pub(crate) struct ByCompletion<const MULTISHOT: bool>;
 impl<const MULTISHOT: bool> Kernel for ByCompletion<MULTISHOT> {
     type Driver = Uring;
 
-    fn driver(listeners: Vec<TcpListener>, setup: Setup) -> io::Result<Uring> {
+    fn driver(entrances: impl Into<Entrances>, setup: Setup) -> io::Result<Uring> {
         let Setup { connections_max, recv_buffer_bytes, .. } = setup;
-        Uring::new(listeners, UringOptions { connections_max, recv_buffer_bytes, multishot: MULTISHOT })
+        Uring::new(entrances, UringOptions { connections_max, recv_buffer_bytes, multishot: MULTISHOT })
     }
 
     fn missing() -> Option<String> {

@@ -4,10 +4,11 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use shearwater_io::Driver;
+use shearwater_io::inbox::{InboxSender, inbox};
 use shearwater_io::listen::{ListenOptions, bind};
 use shearwater_io::os::raise_descriptor_limit;
 use shearwater_io::poll::{Poll, PollOptions};
+use shearwater_io::{Driver, Entrances, ListenerId};
 use socket2::SockRef;
 
 use super::harness::{Harness, PeerId, PeerState, Setup};
@@ -19,8 +20,8 @@ const DESCRIPTORS: u64 = 20_000;
 pub(crate) trait Kernel {
     type Driver: Driver;
 
-    /// A driver over these listeners.
-    fn driver(listeners: Vec<TcpListener>, setup: Setup) -> io::Result<Self::Driver>;
+    /// A driver over these entrances.
+    fn driver(entrances: impl Into<Entrances>, setup: Setup) -> io::Result<Self::Driver>;
 
     /// Why this system has none; `None` where it has.
     fn missing() -> Option<String> {
@@ -34,9 +35,9 @@ pub(crate) struct ByReadiness;
 impl Kernel for ByReadiness {
     type Driver = Poll;
 
-    fn driver(listeners: Vec<TcpListener>, setup: Setup) -> io::Result<Poll> {
+    fn driver(entrances: impl Into<Entrances>, setup: Setup) -> io::Result<Poll> {
         let Setup { connections_max, recv_buffer_bytes, .. } = setup;
-        Poll::new(listeners, PollOptions { connections_max, recv_buffer_bytes })
+        Poll::new(entrances, PollOptions { connections_max, recv_buffer_bytes })
     }
 }
 
@@ -46,6 +47,9 @@ pub(crate) struct SocketHarness<K: Kernel> {
     listeners: Vec<SocketAddr>,
     peers: Vec<Option<TcpStream>>,
     addresses: Vec<SocketAddr>,
+    /// Whoever accepts for the driver.
+    foreign: TcpListener,
+    sender: Option<InboxSender>,
 }
 
 impl<K: Kernel> SocketHarness<K> {
@@ -69,8 +73,15 @@ impl<K: Kernel> Harness for SocketHarness<K> {
             .collect();
         let addresses =
             listeners.iter().map(|listener| listener.local_addr().expect("its address")).collect();
-        let driver = K::driver(listeners, setup).expect("a driver");
-        Self { driver, listeners: addresses, peers: Vec::new(), addresses: Vec::new() }
+        let mut entrances = Entrances::from(listeners);
+        let mut sender = None;
+        if setup.inbox > 0 {
+            let (its_sender, inbox) = inbox(setup.inbox);
+            (sender, entrances.inbox) = (Some(its_sender), inbox);
+        }
+        let driver = K::driver(entrances, setup).expect("a driver");
+        let foreign = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+        Self { driver, listeners: addresses, peers: Vec::new(), addresses: Vec::new(), foreign, sender }
     }
 
     fn driver(&mut self) -> &mut K::Driver {
@@ -83,6 +94,26 @@ impl<K: Kernel> Harness for SocketHarness<K> {
         self.addresses.push(stream.local_addr().expect("its own address"));
         self.peers.push(Some(stream));
         PeerId(self.peers.len() - 1)
+    }
+
+    fn hand_over(&mut self, listener: ListenerId) -> Option<PeerId> {
+        let address = self.foreign.local_addr().expect("its address");
+        let peer = TcpStream::connect(address).expect("the kernel's queue takes it");
+        let accepted = self.foreign.accept().expect("it is there").0;
+        accepted.set_nonblocking(true).expect("non-blocking");
+        self.sender.as_ref().expect("an inbox").offer(accepted.into(), listener).ok()?;
+        peer.set_nonblocking(true).expect("non-blocking");
+        self.addresses.push(peer.local_addr().expect("its own address"));
+        self.peers.push(Some(peer));
+        Some(PeerId(self.peers.len() - 1))
+    }
+
+    fn wake_inbox(&mut self) {
+        self.sender.as_ref().expect("an inbox").wake();
+    }
+
+    fn end_inbox(&mut self) {
+        self.sender = None;
     }
 
     fn address(&self, peer: PeerId) -> Option<SocketAddr> {

@@ -1,0 +1,90 @@
+//! How connections reach the program: accept modes, Unix-domain sockets, want of descriptors.
+
+use std::process::Command;
+
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, prlimit};
+
+use crate::client::Client;
+use crate::folder::Temporary;
+use crate::process::{Serving, program};
+
+/// The drivers that are there, by name.
+fn drivers() -> Vec<&'static str> {
+    let folder = Temporary::new();
+    let probe = Serving::of(&mut program(folder.path(), &["--listen", "127.0.0.1:0", "--driver", "auto"]));
+    let driver = probe.line("driver").expect("a driver");
+    if driver.contains("io_uring is available") { vec!["auto", "uring"] } else { vec!["auto"] }
+}
+
+#[test]
+fn the_start_block_names_the_accept_mode() {
+    let folder = Temporary::new();
+    for mode in ["reuseport", "dispatch"] {
+        let serving = Serving::start(folder.path(), &["--workers", "2", "--accept", mode]);
+        assert_eq!(serving.line("accept"), Some(mode));
+        assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
+    }
+}
+
+/// A client that this project has not written.
+#[test]
+fn curl_is_served_at_a_unix_socket() {
+    let folder = Temporary::new();
+    folder.file("site/index.html", "index");
+    folder.file("site/large.txt", "0123456789".repeat(100_000));
+    if Command::new("curl").arg("--version").output().is_err() {
+        println!("skipped: there is no curl");
+        return;
+    }
+    let path = folder.path().join("socket");
+    let address = format!("unix:{}", path.display());
+    for driver in drivers() {
+        for (mode, workers) in [("reuseport", "1"), ("reuseport", "3"), ("dispatch", "2")] {
+            let arguments =
+                ["site", "--listen", &address, "--driver", driver, "--accept", mode, "-w", workers];
+            let serving = Serving::of(&mut program(folder.path(), &arguments));
+            assert_eq!(serving.line("socket"), path.to_str());
+            let get = |target: &str| {
+                let mut curl = Command::new("curl");
+                curl.args(["--silent", "--show-error", "--fail", "--max-time", "20", "--unix-socket"]);
+                let output =
+                    curl.arg(&path).arg(format!("http://localhost/{target}")).output().expect("curl");
+                assert!(output.status.success(), "{output:?}");
+                output.stdout
+            };
+            assert_eq!(get(""), b"index");
+            assert!(get("large.txt") == "0123456789".repeat(100_000).as_bytes());
+            serving.signal(Signal::TERM);
+            let (code, farewell, _) = serving.end();
+            assert_eq!(code, Some(0));
+            assert!(farewell.contains("2 requests answered"), "{farewell}");
+            assert!(!path.exists(), "its file goes with it");
+        }
+    }
+}
+
+/// The descriptors run out under an acceptor: it says so once, and goes on when there are some again.
+#[test]
+fn an_acceptor_without_descriptors_waits_and_says_so() {
+    let folder = Temporary::new();
+    for driver in drivers() {
+        let arguments = ["--workers", "2", "--accept", "dispatch", "--driver", driver];
+        let mut serving = Serving::start(folder.path(), &arguments);
+        // Fewer than it has already.
+        let hard = getrlimit(Resource::Nofile).maximum;
+        let few = Rlimit { current: Some(8), maximum: hard };
+        let found = prlimit(Some(serving.pid()), Resource::Nofile, few).expect("it may be set");
+        let mut waiting: Vec<Client> = (0..3).map(|_| serving.connect()).collect();
+        for client in &mut waiting {
+            client.ask("GET", "/", &[]);
+        }
+        let said = serving.hear();
+        assert!(said.contains("no connections are accepted for now: its share of descriptors"), "{said}");
+        prlimit(Some(serving.pid()), Resource::Nofile, found).expect("it may be set");
+        for client in &mut waiting {
+            assert_eq!(client.answer("GET").status, 200);
+        }
+        let said = serving.hear();
+        assert!(said.contains("connections are accepted again"), "{said}");
+    }
+}

@@ -1,0 +1,84 @@
+//! The acceptor's thread: accepts for all workers, and ends before they do.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use shearwater_io::acceptor::{Acceptor, Progress, StopKind};
+use shearwater_io::{AcceptError, Dispatcher, Listener};
+
+use crate::control::{Control, Notice, Order};
+use crate::counters::Counters;
+use crate::limits::ACCEPT_RETRY_MS;
+use crate::panics;
+use crate::start_error::StartError;
+
+/// Starts accepting at `listeners` for the workers of `dispatcher`, which have started.
+///
+/// # Errors
+/// [`StartError::System`]. The listeners are closed then, and the workers' inboxes have come to their end.
+pub(crate) fn spawn(
+    listeners: Vec<Listener>,
+    dispatcher: Dispatcher,
+    control: Arc<Control>,
+) -> Result<JoinHandle<io::Result<()>>, StartError> {
+    let acceptor = Acceptor::new(listeners, dispatcher, ACCEPT_RETRY_MS).map_err(StartError::System)?;
+    let counters = Arc::new(Counters::default());
+    control.enlist(acceptor.waker(), Arc::clone(&counters));
+    let thread = thread::Builder::new().name("acceptor".to_owned());
+    let thread = thread.spawn(move || {
+        let accepting = Accepting { acceptor, control: Arc::clone(&control), counters, told_pause: false };
+        let caught = panics::catch(move || accepting.run());
+        let result = caught.unwrap_or_else(|message| Err(io::Error::other(message)));
+        control.tell(Notice::AcceptorEnded { error: result.as_ref().err().map(ToString::to_string) });
+        result
+    });
+    thread.map_err(StartError::System)
+}
+
+/// An acceptor and its operator.
+struct Accepting {
+    acceptor: Acceptor,
+    control: Arc<Control>,
+    counters: Arc<Counters>,
+    /// The operator knows that nobody is accepted.
+    told_pause: bool,
+}
+
+impl Accepting {
+    fn run(mut self) -> io::Result<()> {
+        loop {
+            match self.control.order() {
+                Order::Serve => {}
+                Order::Drain => self.acceptor.stop(StopKind::Drain),
+                Order::Stop => self.acceptor.stop(StopKind::AtOnce),
+            }
+            match self.acceptor.turn()? {
+                Progress::Over => return Ok(()),
+                Progress::Paused => {}
+                Progress::Open => self.opened(),
+                Progress::Full => self.counters.hit_inbox.add(1),
+                Progress::Failed(error) => self.failed(error),
+            }
+        }
+    }
+
+    fn opened(&mut self) {
+        if std::mem::take(&mut self.told_pause) {
+            self.tell(Notice::AcceptorResumed);
+        }
+    }
+
+    fn failed(&mut self, error: AcceptError) {
+        self.counters.hit_connections.add(1);
+        if !std::mem::replace(&mut self.told_pause, true) {
+            self.tell(Notice::AcceptorPaused { error });
+        }
+    }
+
+    fn tell(&self, notice: Notice) {
+        if !self.control.tell(notice) {
+            self.counters.hit_notices.add(1);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Binds every address, for each worker or for the acceptor.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use shearwater_io::listen::{self, ListenOptions};
+use shearwater_io::{Listener, ListenerId, unix};
+
+use crate::listen_address::ListenAddress;
+use crate::options::{AcceptMode, Options};
+use crate::start_error::StartError;
+
+/// The listeners of a server.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    /// With the ports taken.
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) unix_sockets: Vec<PathBuf>,
+    /// Each worker's own.
+    pub(crate) of_workers: Vec<Vec<Listener>>,
+    /// Those whose connections are handed out.
+    pub(crate) of_acceptor: Vec<Listener>,
+}
+
+impl Bound {
+    /// Binds what `options` say. What is bound when something fails is let go of.
+    ///
+    /// # Errors
+    /// [`StartError::NoAddress`], [`StartError::TooManyAddresses`], [`StartError::Bind`].
+    pub(crate) fn all(options: &Options, workers: usize) -> Result<Self, StartError> {
+        if options.listen.is_empty() {
+            return Err(StartError::NoAddress);
+        }
+        let mut bound = Self {
+            addresses: Vec::new(),
+            unix_sockets: Vec::new(),
+            of_workers: (0..workers).map(|_| Vec::new()).collect(),
+            of_acceptor: Vec::new(),
+        };
+        for (index, wanted) in options.listen.iter().enumerate() {
+            let id = ListenerId::try_from(index).map_err(|_| StartError::TooManyAddresses)?;
+            let bind = match wanted {
+                ListenAddress::Tcp(address) => bound.tcp(*address, id, options),
+                ListenAddress::Unix { path, mode } => bound.unix(path, *mode, id, options),
+            };
+            bind.map_err(|error| StartError::Bind { address: wanted.clone(), error })?;
+        }
+        Ok(bound)
+    }
+
+    /// By `reuseport` a listener for each worker, over which the kernel spreads connections.
+    fn tcp(&mut self, wanted: SocketAddr, id: ListenerId, options: &Options) -> std::io::Result<()> {
+        let only_v6 = wanted.is_ipv6()
+            && wanted.ip().is_unspecified()
+            && options.listen.iter().any(|other| other.is_v4_port(wanted.port()));
+        let of_workers = &mut self.of_workers;
+        let shared = options.accept == AcceptMode::Reuseport && of_workers.len() > 1;
+        let how = ListenOptions {
+            backlog: options.backlog,
+            reuse_port: shared,
+            nodelay: options.tcp.nodelay,
+            keepalive: options.tcp.keepalive,
+            only_v6,
+        };
+        let address = listen::probe(wanted, only_v6)?;
+        let listener = || listen::bind(address, how).map(|socket| Listener::new(socket.into(), id));
+        match options.accept {
+            AcceptMode::Dispatch => self.of_acceptor.push(listener()?),
+            AcceptMode::Reuseport => {
+                for of_worker in of_workers {
+                    of_worker.push(listener()?);
+                }
+            }
+        }
+        self.addresses.push(address);
+        Ok(())
+    }
+
+    /// There is one socket for all workers: the kernel spreads nothing over several, and workers that wait at the same one are all woken
+    /// for each connection. So its connections are handed out whatever the mode, unless there is one worker to have them all.
+    fn unix(&mut self, path: &Path, mode: u32, id: ListenerId, options: &Options) -> std::io::Result<()> {
+        let listener = unix::bind(path, mode, options.backlog, id)?;
+        match (options.accept, self.of_workers.as_mut_slice()) {
+            (AcceptMode::Reuseport, [only]) => only.push(listener),
+            _ => self.of_acceptor.push(listener),
+        }
+        self.unix_sockets.push(path.to_owned());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+
+    use socket2::SockRef;
+
+    use super::{AcceptMode, Bound, Options};
+    use crate::options::TcpOptions;
+    use crate::start_error::StartError;
+
+    fn options(listen: Vec<SocketAddr>) -> Options {
+        Options { listen: listen.into_iter().map(Into::into).collect(), ..Options::default() }
+    }
+
+    #[test]
+    fn the_options_of_tcp_reach_every_listener() {
+        for (nodelay, keepalive) in [(true, false), (false, true)] {
+            for accept in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
+                let any = (Ipv4Addr::LOCALHOST, 0).into();
+                let tcp = TcpOptions { nodelay, keepalive };
+                let bound =
+                    Bound::all(&Options { accept, tcp, ..options(vec![any]) }, 2).expect("it is free");
+                let listeners: Vec<_> = bound.of_workers.iter().flatten().chain(&bound.of_acceptor).collect();
+                assert_eq!(listeners.len(), if accept == AcceptMode::Dispatch { 1 } else { 2 });
+                for listener in listeners {
+                    let socket = SockRef::from(listener);
+                    assert_eq!(socket.tcp_nodelay().expect("it says"), nodelay);
+                    assert_eq!(socket.keepalive().expect("it says"), keepalive);
+                    assert_eq!(
+                        socket.reuse_port().expect("it says"),
+                        accept == AcceptMode::Reuseport,
+                        "shared among workers only"
+                    );
+                }
+            }
+        }
+    }
+
+    /// A port that is free for both families, as far as can be known.
+    fn free_port() -> Option<u16> {
+        let socket = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).ok()?;
+        Some(socket.local_addr().expect("its address").port())
+    }
+
+    #[test]
+    fn all_addresses_of_ipv6_are_all_of_ipv4_too_unless_those_are_listened_at_as_well() {
+        let v4 = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        let v6 = |port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+        // Somebody else may take the port in between.
+        for _ in 0..20 {
+            let Some(port) = free_port() else { return println!("skipped: this system has no IPv6") };
+            let Ok(both) = Bound::all(&options(vec![v6(port)]), 1) else { continue };
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("IPv4 reaches it");
+            TcpStream::connect((Ipv6Addr::LOCALHOST, port)).expect("IPv6 reaches it");
+            let taken = Bound::all(&options(vec![v4(port)]), 1);
+            assert!(matches!(taken, Err(StartError::Bind { .. })), "IPv4 has it too");
+            drop(both);
+            let Ok(apart) = Bound::all(&options(vec![v6(port), v4(port)]), 1) else { continue };
+            assert_eq!(apart.addresses, [v6(port), v4(port)]);
+            return;
+        }
+        panic!("no port stays free");
+    }
+}

@@ -1,0 +1,166 @@
+//! What the kernel gives less of than was asked for: the server starts all the same, and the operator is told once.
+
+use std::fmt;
+
+use shearwater_io::os::{self, DescriptorLimit};
+
+use crate::options::Options;
+
+/// Descriptors that a server should be able to have where nothing was said about connections.
+const DESCRIPTORS_WANTED: u64 = 65_536;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Connections that may wait to be accepted, per listener ([`Options::backlog`]).
+    Backlog,
+    /// Connections that all workers together hold ([`Limits::connections_max`](crate::Limits::connections_max)).
+    Connections,
+    /// Descriptors of this process, of which each connection takes one: where no number of connections was asked for.
+    Descriptors,
+    /// Files of the whole system, as many as this process may have descriptors.
+    SystemFiles,
+}
+
+/// Something of which there is less than was asked for. Displays as one sentence that says what to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shortfall {
+    /// What.
+    pub wanted: Wanted,
+    /// How much was asked for.
+    pub asked: u64,
+    /// How much there is.
+    pub effective: u64,
+}
+
+impl Shortfall {
+    /// `None` where there is enough.
+    fn of(wanted: Wanted, asked: u64, effective: u64) -> Option<Self> {
+        (effective < asked).then_some(Self { wanted, asked, effective })
+    }
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { wanted, asked, effective } = self;
+        match wanted {
+            Wanted::Backlog => write!(
+                f,
+                "accept queue: {asked} asked, {effective} given (raise it: sysctl net.core.somaxconn={asked})"
+            ),
+            Wanted::Connections => write!(
+                f,
+                "connections: {asked} asked, {effective} given by the limit of descriptors \
+                 (raise it: ulimit -Hn, LimitNOFILE= of a unit, sysctl fs.nr_open)"
+            ),
+            Wanted::Descriptors => write!(
+                f,
+                "connections: the limit of descriptors is {effective}, {asked} would be comfortable \
+                 (raise it: ulimit -Hn, or LimitNOFILE= of a unit)"
+            ),
+            Wanted::SystemFiles => write!(
+                f,
+                "files of the system: {effective}, and this process alone may have {asked} \
+                 (raise it: sysctl fs.file-max={asked})"
+            ),
+        }
+    }
+}
+
+/// What the kernel says of what is wanted of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) descriptors: DescriptorLimit,
+    /// Connections that all workers together will hold.
+    pub(crate) connections: u64,
+    /// The longest accept queue, where the system tells.
+    pub(crate) backlog_max: Option<u32>,
+    /// The files of the whole system, where it tells.
+    pub(crate) system_files_max: Option<u64>,
+}
+
+impl Found {
+    /// What this system says.
+    pub(crate) fn here(descriptors: DescriptorLimit, connections: usize) -> Self {
+        Self {
+            descriptors,
+            connections: connections as u64,
+            backlog_max: os::listen_backlog_max(),
+            system_files_max: os::system_files_max(),
+        }
+    }
+
+    /// The accept queue that there is for what is asked.
+    pub(crate) fn backlog(&self, asked: u32) -> u32 {
+        self.backlog_max.map_or(asked, |max| asked.min(max))
+    }
+
+    /// Where it is less than `options` ask of `workers`.
+    pub(crate) fn shortfalls(&self, options: &Options, workers: usize) -> Vec<Shortfall> {
+        let soft = self.descriptors.soft_now;
+        let asked = options.limits.connections_max;
+        let connections = if asked == usize::MAX {
+            Shortfall::of(Wanted::Descriptors, DESCRIPTORS_WANTED, soft)
+        } else {
+            let asked = asked.saturating_mul(workers) as u64;
+            Shortfall::of(Wanted::Connections, asked, self.connections)
+        };
+        let backlog = u64::from(options.backlog);
+        let queue = Shortfall::of(Wanted::Backlog, backlog, u64::from(self.backlog(options.backlog)));
+        let files = self.system_files_max.and_then(|max| Shortfall::of(Wanted::SystemFiles, soft, max));
+        [queue, connections, files].into_iter().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DescriptorLimit, Found, Options, Shortfall, Wanted};
+    use crate::limits::Limits;
+
+    const FOUND: Found = Found {
+        descriptors: DescriptorLimit { soft_before: 1024, soft_now: 20_000, hard: 20_000 },
+        connections: 17_500,
+        backlog_max: Some(4096),
+        system_files_max: Some(u64::MAX),
+    };
+
+    fn options(backlog: u32, connections_max: usize) -> Options {
+        let limits = Limits { connections_max, ..Limits::default() };
+        Options { backlog, limits, ..Options::default() }
+    }
+
+    #[test]
+    fn where_there_is_enough_nothing_is_said() {
+        assert_eq!(FOUND.shortfalls(&options(4096, 8_750), 2), []);
+        let many = DescriptorLimit { soft_now: 1 << 20, ..FOUND.descriptors };
+        let found = Found { descriptors: many, backlog_max: None, system_files_max: None, ..FOUND };
+        assert_eq!(found.shortfalls(&options(u32::MAX, usize::MAX), 2), []);
+        assert_eq!(found.backlog(u32::MAX), u32::MAX);
+    }
+
+    #[test]
+    fn each_thing_that_is_short_is_said_once_with_what_to_do() {
+        let found = Found { system_files_max: Some(9000), ..FOUND };
+        let short = found.shortfalls(&options(65_535, 1_000_000), 2);
+        let of = |wanted, asked, effective| Shortfall { wanted, asked, effective };
+        assert_eq!(
+            short,
+            [
+                of(Wanted::Backlog, 65_535, 4096),
+                of(Wanted::Connections, 2_000_000, 17_500),
+                of(Wanted::SystemFiles, 20_000, 9000),
+            ]
+        );
+        let said: Vec<_> = short.iter().map(ToString::to_string).collect();
+        assert!(said[0].contains("65535 asked, 4096 given") && said[0].contains("net.core.somaxconn=65535"));
+        assert!(said[1].contains("2000000 asked, 17500 given") && said[1].contains("LimitNOFILE"));
+        assert!(said[2].contains("fs.file-max=20000"));
+    }
+
+    #[test]
+    fn without_a_number_of_connections_the_descriptors_count() {
+        let short = FOUND.shortfalls(&options(77, usize::MAX), 2);
+        assert_eq!(short, [Shortfall { wanted: Wanted::Descriptors, asked: 65_536, effective: 20_000 }]);
+        assert!(short[0].to_string().contains("20000, 65536 would be comfortable"));
+    }
+}

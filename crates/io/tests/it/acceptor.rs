@@ -1,0 +1,194 @@
+//! The acceptor: batches, full inboxes, the end.
+
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use shearwater_io::acceptor::{Acceptor, Progress, StopKind};
+use shearwater_io::inbox::inbox;
+use shearwater_io::limits::ACCEPTS_PER_TURN_MAX;
+use shearwater_io::poll::{Poll, PollOptions};
+use shearwater_io::{Dispatcher, Driver, Entrances, Event, Listener, Token};
+
+/// Turns after which something that does not come never will.
+const TURNS_MAX: usize = 1000;
+
+/// An acceptor of one listener, and drivers with inboxes that hold `capacity`.
+struct World {
+    /// `None` when it has ended.
+    acceptor: Option<Acceptor>,
+    drivers: Vec<Poll>,
+    address: SocketAddr,
+}
+
+impl World {
+    fn new(workers: usize, capacity: usize) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+        let address = listener.local_addr().expect("its address");
+        let (senders, inboxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| inbox(capacity)).unzip();
+        let driver = |inbox| {
+            let entrances = Entrances { listeners: Vec::new(), inbox };
+            Poll::new(entrances, PollOptions::default()).expect("a driver")
+        };
+        let drivers = inboxes.into_iter().map(driver).collect();
+        let listeners = vec![Listener::new(listener.into(), 3)];
+        let acceptor = Acceptor::new(listeners, Dispatcher::new(senders), 10).expect("an acceptor");
+        Self { acceptor: Some(acceptor), drivers, address }
+    }
+
+    fn connect(&self, count: usize) -> Vec<TcpStream> {
+        (0..count).map(|_| TcpStream::connect(self.address).expect("the kernel's queue takes it")).collect()
+    }
+
+    fn stop(&mut self, kind: StopKind) {
+        self.acceptor.as_mut().expect("it has not ended").stop(kind);
+    }
+
+    /// A turn that waits for nobody. At its end the acceptor goes.
+    fn turn(&mut self) -> Progress {
+        let acceptor = self.acceptor.as_mut().expect("it has not ended");
+        acceptor.waker().wake();
+        let progress = acceptor.turn().expect("it can wait");
+        if progress == Progress::Over {
+            self.acceptor = None;
+        }
+        progress
+    }
+
+    /// Turns of the acceptor until it says so; how many times it said that everyone is full before.
+    #[track_caller]
+    fn until(&mut self, progress: Progress) -> usize {
+        let mut full = 0;
+        for _ in 0..TURNS_MAX {
+            match self.turn() {
+                said if said == progress => return full,
+                said => full += usize::from(said == Progress::Full),
+            }
+        }
+        panic!("{progress:?} does not come")
+    }
+}
+
+/// What a driver announces in a few turns that don't wait, with the listener's number; whether it said that accepting has stopped.
+fn announced(driver: &mut Poll) -> (Vec<Token>, bool) {
+    let (mut tokens, mut stopped) = (Vec::new(), false);
+    for _ in 0..10 {
+        driver.wait(Some(Duration::ZERO)).expect("it can wait");
+        while let Some(event) = driver.next() {
+            match event {
+                Event::Accepted { token, listener } => {
+                    assert_eq!(listener, 3, "the acceptor's number");
+                    tokens.push(token);
+                }
+                Event::AcceptStopped => stopped = true,
+                _ => {}
+            }
+        }
+    }
+    (tokens, stopped)
+}
+
+#[test]
+fn connections_go_round() {
+    let mut world = World::new(3, 100);
+    let peers = world.connect(90);
+    for _ in 0..TURNS_MAX {
+        world.turn();
+        world.drivers.iter_mut().for_each(|driver| drop(announced(driver)));
+        if world.drivers.iter().map(Driver::connections).sum::<usize>() == peers.len() {
+            break;
+        }
+    }
+    assert_eq!(world.drivers.iter().map(Driver::connections).collect::<Vec<_>>(), [30, 30, 30]);
+}
+
+#[test]
+fn when_all_are_full_it_waits_until_one_has_room() {
+    let mut world = World::new(2, 4);
+    let _peers = world.connect(20);
+    assert_eq!(world.until(Progress::Full), 0);
+    assert_eq!(world.turn(), Progress::Paused, "said once, and no room yet");
+    let (first, _) = announced(&mut world.drivers[0]);
+    assert_eq!(first.len(), 4);
+    // The one that has room gets the next four, and the acceptor waits again.
+    assert_eq!(world.turn(), Progress::Full);
+    let (second, _) = announced(&mut world.drivers[1]);
+    assert_eq!(second.len(), 4, "what it had before");
+    let mut taken = 8;
+    for _ in 0..TURNS_MAX {
+        world.turn();
+        taken += announced(&mut world.drivers[0]).0.len() + announced(&mut world.drivers[1]).0.len();
+        if taken == 20 {
+            return;
+        }
+    }
+    panic!("{taken} of 20 came through");
+}
+
+#[test]
+fn a_drain_hands_out_all_that_is_queued_though_workers_are_full() {
+    let mut world = World::new(2, 4);
+    let _peers = world.connect(30);
+    assert_eq!(world.until(Progress::Full), 0);
+    world.stop(StopKind::Drain);
+    world.drivers.iter_mut().for_each(Driver::accept_stop);
+    let (mut taken, mut stopped) = (0, 0);
+    for _ in 0..TURNS_MAX {
+        if world.acceptor.is_some() {
+            assert_eq!(stopped, 0, "more may be handed over");
+            world.turn();
+        }
+        for driver in &mut world.drivers {
+            let (tokens, has_stopped) = announced(driver);
+            taken += tokens.len();
+            stopped += usize::from(has_stopped);
+        }
+        if stopped == 2 {
+            assert_eq!(taken, 30, "nobody is lost");
+            return assert!(TcpStream::connect(world.address).is_err(), "nobody listens any more");
+        }
+    }
+    panic!("{taken} of 30 came through, {stopped} of 2 have stopped");
+}
+
+#[test]
+fn a_stop_at_once_waits_for_nobody() {
+    let mut world = World::new(1, 4);
+    let mut peers = world.connect(8);
+    assert_eq!(world.until(Progress::Full), 0);
+    world.stop(StopKind::Drain);
+    world.stop(StopKind::AtOnce);
+    world.stop(StopKind::Drain);
+    assert_eq!(world.until(Progress::Over), 0);
+    assert_eq!(announced(&mut world.drivers[0]).0.len(), 4);
+    // The others are told at once: by an end or by a reset.
+    for peer in &mut peers[4..] {
+        peer.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        let read = peer.read(&mut [0]);
+        assert!(read.as_ref().is_ok_and(|count| *count == 0) || is_reset(&read), "{read:?}");
+    }
+}
+
+fn is_reset(read: &std::io::Result<usize>) -> bool {
+    read.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
+}
+
+#[test]
+fn without_a_worker_there_is_nothing_to_accept_for() {
+    let mut world = World::new(2, 4);
+    world.drivers.clear();
+    let _peer = world.connect(1);
+    world.until(Progress::Over);
+    assert!(TcpStream::connect(world.address).is_err(), "nobody listens any more");
+}
+
+#[test]
+fn a_turn_takes_a_bounded_number() {
+    let mut world = World::new(1, 1000);
+    let _peers = world.connect(ACCEPTS_PER_TURN_MAX + 10);
+    while world.drivers[0].connections() == 0 {
+        world.turn();
+        let (tokens, _) = announced(&mut world.drivers[0]);
+        assert!(tokens.len() <= ACCEPTS_PER_TURN_MAX, "{} in one turn", tokens.len());
+    }
+}

@@ -1,0 +1,112 @@
+//! Clause A5: connections that somebody else has accepted.
+
+use shearwater_io::limits::ACCEPTS_PER_TURN_MAX;
+use shearwater_io::{AcceptError, Driver, ListenerId};
+
+use super::harness::{Harness, PeerId, Setup};
+use super::world::{Note, World, plain};
+
+/// A world whose driver is made with an inbox, and with this many listeners of its own.
+fn world<H: Harness>(listeners: usize, inbox: usize, connections_max: usize) -> World<H> {
+    World::with(Setup { listeners, inbox, connections_max, ..Setup::default() })
+}
+
+/// Hands over a batch, and wakes the driver once.
+fn hand_over<H: Harness>(world: &mut World<H>, count: usize, listener: ListenerId) -> Vec<PeerId> {
+    let peers = (0..count).map(|_| world.harness.hand_over(listener).expect("there is room")).collect();
+    world.harness.wake_inbox();
+    peers
+}
+
+fn is_accepted(note: &Note) -> bool {
+    matches!(note, Note::Accepted(_))
+}
+
+pub(crate) fn a5_who_is_handed_over_is_served<H: Harness>() {
+    let mut world = world::<H>(1, 10, 4096);
+    let (_, first) = world.connect();
+    assert_eq!(world.page(first).listener, 0);
+    let handed = hand_over(&mut world, 10, 7);
+    for peer in &handed {
+        world.harness.write(*peer, b"question");
+    }
+    world.until("all are accepted and heard", |world| {
+        world.accepted.len() == 11
+            && world.accepted[1..].iter().all(|token| world.page(*token).received == b"question")
+    });
+    for (index, peer) in handed.into_iter().enumerate() {
+        let token = world.accepted[index + 1];
+        assert_eq!(world.page(token).listener, 7);
+        let address = world.driver().peer(token).expect("the peer is there");
+        assert_eq!(Some(address), world.harness.address(peer), "in the order in which they came");
+        world.send(token, plain(b"answer"));
+        assert_eq!(world.peer_gets(peer, 6), b"answer");
+        world.close_and_wait(token);
+    }
+    let (_, last) = world.connect();
+    assert_eq!(world.page(last).listener, 0, "its own listener goes on");
+}
+
+pub(crate) fn a5_a_full_inbox_refuses_and_a_paused_driver_takes_nothing<H: Harness>() {
+    let mut world = world::<H>(1, 5, 4096);
+    world.driver().accept_pause();
+    hand_over(&mut world, 5, 0);
+    world.idle();
+    assert!(world.harness.hand_over(0).is_none(), "it is full");
+    assert_eq!(world.accepted.len(), 0);
+    world.driver().accept_resume();
+    world.until("no new arrival is needed", |world| world.accepted.len() == 5);
+    hand_over(&mut world, 5, 0);
+    world.until("there is room again", |world| world.accepted.len() == 10);
+}
+
+pub(crate) fn a5_full_is_said_once_and_they_wait<H: Harness>() {
+    let mut world = world::<H>(0, 10, 3);
+    let peers = hand_over(&mut world, 5, 0);
+    let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
+    world.until("the driver is full", |world| world.notes.contains(&failed));
+    world.idle();
+    assert_eq!((world.accepted.len(), world.count(|note| *note == failed)), (3, 1), "said once");
+    for token in world.accepted.clone() {
+        world.close_and_wait(token);
+    }
+    world.idle();
+    assert_eq!(world.accepted.len(), 3, "room alone doesn't resume");
+    world.driver().accept_resume();
+    world.until("those in the inbox get in", |world| world.accepted.len() == 5);
+    for (index, peer) in peers.into_iter().enumerate().skip(3) {
+        let token = world.accepted[index];
+        world.send(token, plain(b"welcome"));
+        assert_eq!(world.peer_gets(peer, 7), b"welcome");
+    }
+}
+
+pub(crate) fn a5_stop_waits_for_the_sender<H: Harness>() {
+    for listeners in [0, 1] {
+        let mut world = world::<H>(listeners, 500, 4096);
+        let stopped = |world: &World<H>| world.notes.contains(&Note::AcceptStopped);
+        hand_over(&mut world, ACCEPTS_PER_TURN_MAX + 20, 0);
+        world.driver().accept_stop();
+        world.idle();
+        assert!(!stopped(&world), "more may be handed over");
+        hand_over(&mut world, 5, 0);
+        world.harness.end_inbox();
+        world.until("accepting has stopped", |world| stopped(world));
+        assert_eq!(world.accepted.len(), ACCEPTS_PER_TURN_MAX + 25, "nobody is lost");
+        assert_eq!(world.notes.last(), Some(&Note::AcceptStopped));
+        world.idle();
+        assert_eq!(world.count(|note| *note == Note::AcceptStopped), 1);
+    }
+}
+
+pub(crate) fn a5_a_turn_takes_a_bounded_number<H: Harness>() {
+    let mut world = world::<H>(0, 500, 4096);
+    hand_over(&mut world, 3 * ACCEPTS_PER_TURN_MAX, 0);
+    world.until("all are accepted", |world| {
+        let before = world.count(is_accepted);
+        world.turn(5);
+        let accepted = world.count(is_accepted) - before;
+        assert!(accepted <= ACCEPTS_PER_TURN_MAX, "{accepted} in one turn");
+        world.accepted.len() == 3 * ACCEPTS_PER_TURN_MAX
+    });
+}

@@ -1,0 +1,200 @@
+//! Accept mode `dispatch`: one thread accepts for all workers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
+
+use shearwater::{AcceptMode, App, DriverChoice, Error, Request, Response, Running, Server, Service};
+
+use crate::client::{Client, PATIENCE};
+use crate::served::{Served, drivers};
+
+/// More than a driver is never cut off within a test.
+const LONG_MS: u64 = 60_000;
+
+fn dispatching(driver: DriverChoice, workers: usize) -> Server {
+    Server::new("127.0.0.1:0").driver(driver).workers(workers).accept_mode(AcceptMode::Dispatch)
+}
+
+/// Answers with the worker's number.
+struct Number(usize);
+
+impl Service for Number {
+    fn respond(&self, _: &Request<'_>, response: &mut Response<'_>) {
+        response.text(&self.0.to_string());
+    }
+}
+
+#[test]
+fn ten_thousand_connections_are_spread_evenly() {
+    const WORKERS: usize = 4;
+    const WAVES: usize = 20;
+    const WAVE: usize = 500;
+    for driver in drivers() {
+        let served = Served::running(dispatching(driver, WORKERS).start(Number).expect("starts"));
+        let mut answered_by = [0; WORKERS];
+        for _ in 0..WAVES {
+            let mut clients: Vec<Client> = (0..WAVE).map(|_| served.connect()).collect();
+            for client in &mut clients {
+                let worker: usize = client.request("GET", "/", &[]).text().parse().expect("a number");
+                answered_by[worker] += 1;
+            }
+        }
+        let even = WAVES * WAVE / WORKERS;
+        // One batch more or less, should an inbox ever have been full.
+        assert!(answered_by.iter().all(|count: &usize| count.abs_diff(even) <= 64), "{answered_by:?}");
+        let totals = served.stop();
+        assert_eq!(totals.connections_accepted, (WAVES * WAVE) as u64);
+    }
+}
+
+/// Holds every handler of `/wait` until it is opened.
+#[derive(Default)]
+struct Gate {
+    entered: AtomicUsize,
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        self.entered.fetch_add(1, Ordering::SeqCst);
+        let open = self.open.lock().expect("unpoisoned");
+        let waited = self.opened.wait_timeout_while(open, PATIENCE, |open| !*open).expect("unpoisoned");
+        assert!(!waited.1.timed_out(), "nobody opens");
+    }
+
+    fn open(&self) {
+        *self.open.lock().expect("unpoisoned") = true;
+        self.opened.notify_all();
+    }
+}
+
+/// A server whose workers are all held up, with the clients that hold them up.
+fn held_up(driver: DriverChoice, workers: usize) -> (Served, Arc<Gate>, Vec<Client>) {
+    let gate = Arc::new(Gate::default());
+    let mut app = App::new();
+    let held = Arc::clone(&gate);
+    app.get("/wait", move |_: &Request, response: &mut Response| {
+        held.pass();
+        response.text("waited");
+    });
+    app.get("/", |_: &Request, response: &mut Response| {
+        response.text("answered");
+    });
+    let served = Served::of(dispatching(driver, workers), app);
+    // Handed out in turn: each worker gets one.
+    let mut holders: Vec<Client> = (0..workers).map(|_| served.connect()).collect();
+    for holder in &mut holders {
+        holder.ask("GET", "/wait", &[]);
+    }
+    until("all workers are held up", || gate.entered.load(Ordering::SeqCst) == workers);
+    (served, gate, holders)
+}
+
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// As many clients with a request each as two inboxes hold, and some that have to wait in the kernel's queue.
+fn crowd(served: &Served) -> Vec<Client> {
+    let mut clients: Vec<Client> = (0..700).map(|_| served.connect()).collect();
+    for client in &mut clients {
+        client.ask("GET", "/", &[]);
+    }
+    clients
+}
+
+#[test]
+fn when_every_inbox_is_full_connections_wait_and_none_is_lost() {
+    for driver in drivers() {
+        let (served, gate, mut holders) = held_up(driver, 2);
+        let mut clients = crowd(&served);
+        until("the inboxes are full", || served.control.totals().hit_inbox > 0);
+        gate.open();
+        for client in &mut clients {
+            assert_eq!(client.answer("GET").text(), "answered");
+        }
+        for holder in &mut holders {
+            assert_eq!(holder.answer("GET").text(), "waited");
+        }
+        let totals = served.stop();
+        assert_eq!((totals.requests, totals.connections_accepted), (702, 702));
+        assert!(totals.limits().any(|(name, times)| name == "INBOX_MAX" && times > 0));
+    }
+}
+
+#[test]
+fn a_drain_answers_who_was_handed_over_and_who_still_waits() {
+    for driver in drivers() {
+        let (served, gate, mut holders) = held_up(driver, 2);
+        let mut clients = crowd(&served);
+        until("the inboxes are full", || served.control.totals().hit_inbox > 0);
+        served.control.drain(LONG_MS);
+        gate.open();
+        for client in &mut clients {
+            assert_eq!(client.answer("GET").text(), "answered");
+            client.end_sending().is_ended();
+        }
+        for holder in &mut holders {
+            assert_eq!(holder.answer("GET").text(), "waited");
+            holder.end_sending().is_ended();
+        }
+        let totals = served.wait();
+        assert_eq!((totals.requests, totals.connections_accepted), (702, 702));
+        assert_eq!((totals.connections_closed, totals.connections_broken), (702, 0));
+    }
+}
+
+#[test]
+fn connections_that_come_and_go_leave_nothing_behind() {
+    const CLIENTS: usize = 4;
+    const EACH: usize = 300;
+    for driver in drivers() {
+        let served = Served::running(dispatching(driver, 3).start(Number).expect("starts"));
+        let address = served.address;
+        std::thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                scope.spawn(move || {
+                    for _ in 0..EACH {
+                        let mut client = Client::connect(address);
+                        assert_eq!(client.request("GET", "/", &["Connection: close"]).status, 200);
+                        client.is_ended();
+                    }
+                });
+            }
+        });
+        let totals = served.stop();
+        let expected = (CLIENTS * EACH) as u64;
+        assert_eq!((totals.connections_accepted, totals.connections_closed), (expected, expected));
+        assert_eq!(totals.hit_connections, 0);
+    }
+}
+
+#[test]
+fn the_start_report_names_the_mode() {
+    for mode in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
+        let server = Server::new("127.0.0.1:0").workers(2).accept_mode(mode);
+        let running: Running = server.start(Number).expect("starts");
+        assert_eq!(running.start_report().accept, mode);
+        running.control().stop();
+        running.wait().expect("ends by plan");
+    }
+    assert_eq!(AcceptMode::default().to_string(), "reuseport");
+    assert_eq!(AcceptMode::Dispatch.to_string(), "dispatch");
+}
+
+#[test]
+fn a_worker_that_fails_ends_the_others_and_is_told() {
+    for driver in drivers() {
+        let make = |number| if number == 1 { panic!("no service for you") } else { Number(number) };
+        let running = dispatching(driver, 3).start(make).expect("the threads start");
+        let error = running.wait().expect_err("a worker has failed");
+        assert!(matches!(&error, Error::Failed(failure) if failure.worker == Some(1)), "{error}");
+    }
+}
