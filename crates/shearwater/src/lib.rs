@@ -32,8 +32,8 @@ pub use server::{Running, Server};
 pub use shearwater_engine::http1::{Field, Head, Known, Method, Target, Version};
 pub use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
-    BodyPolicy, BodySink, Control, DriverChoice, Failure, FieldLines, Limits, Notice, Pieces, Prebuilt,
-    Request, Response, StartError, StartReport, Summary, Timeouts, Totals,
+    BodyPolicy, BodySink, Control, DriverChoice, Failure, FieldLines, Limits, Notice, On, Overlay, Pieces,
+    Prebuilt, Request, Response, StartError, StartReport, Summary, Timeouts, Totals,
 };
 
 /// What an answering type implements to run on the engine directly: one value per worker, without a lock.
