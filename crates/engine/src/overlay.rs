@@ -4,16 +4,15 @@ use crate::response::{CONTENT_TYPE, append_field, encode_field};
 
 const SERVER: &str = "Server";
 
-/// Below it an answer is no error (RFC 9110 section 15).
-const FIRST_ERROR: u16 = 400;
-
 /// Which answers a field is laid over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum On {
     /// Every one.
     Every,
-    /// Those with a status below 400.
-    Success,
+    /// Those that are no error: with a status below 400 (RFC 9110 section 15).
+    NoError,
+    /// Those that speak of content that was asked for: `2xx` and `304`.
+    Content,
 }
 
 /// What is changed of the fields of answers, encoded once, for [`Response::overlay`](crate::Response::overlay). Each worker has its own.
@@ -21,7 +20,8 @@ pub enum On {
 pub struct Overlay {
     /// What stands in the place of the server's own line; nothing: that.
     server: Option<Vec<u8>>,
-    success: Layer,
+    content: Layer,
+    redirect: Layer,
     error: Layer,
 }
 
@@ -84,8 +84,9 @@ impl Overlay {
     }
 
     fn layers(&mut self, on: On) -> impl Iterator<Item = &mut Layer> {
+        let redirect = (on != On::Content).then_some(&mut self.redirect);
         let error = (on == On::Every).then_some(&mut self.error);
-        std::iter::once(&mut self.success).chain(error)
+        std::iter::once(&mut self.content).chain(redirect).chain(error)
     }
 
     /// The line in the place of the server's own, which may be none.
@@ -97,7 +98,11 @@ impl Overlay {
     /// The change of an answer with this status.
     #[inline]
     pub(crate) fn layer(&self, status: u16) -> &Layer {
-        if status < FIRST_ERROR { &self.success } else { &self.error }
+        match status {
+            200..=299 | 304 => &self.content,
+            300..=399 => &self.redirect,
+            _ => &self.error,
+        }
     }
 }
 
@@ -232,8 +237,9 @@ mod tests {
 
     fn overlay() -> Rc<Overlay> {
         let mut overlay = Overlay::new();
-        overlay.set("cache-control", "max-age=1", On::Success).expect("a field");
+        overlay.set("cache-control", "max-age=1", On::NoError).expect("a field");
         overlay.set("X-Own", "own", On::Every).expect("a field");
+        overlay.set("Content-Language", "en", On::Content).expect("a field");
         overlay.add("Vary", "Origin", On::Every).expect("a field");
         overlay.remove("Gone").and_then(|overlay| overlay.set("server", "S", On::Every)).expect("fields");
         Rc::new(overlay)
@@ -242,7 +248,8 @@ mod tests {
     #[test]
     fn fields_are_replaced_added_and_left_out() {
         let overlay = overlay();
-        let own = "Server: S\r\ncache-control: max-age=1\r\nX-Own: own\r\nVary: Origin\r\n";
+        let moved = "Server: S\r\ncache-control: max-age=1\r\nX-Own: own\r\nVary: Origin\r\n";
+        let own = moved.replace("Vary", "Content-Language: en\r\nVary");
         let end = "Content-Type: text/plain\r\nETag: \"1\"\r\nContent-Length: 3\r\n\r\nabc";
         assert_eq!(
             sent(|response| {
@@ -259,6 +266,8 @@ mod tests {
         };
         let rest = "Vary: Accept\r\nContent-Length: 0\r\n\r\n";
         assert_eq!(sent(|response| fields(response, 200)), format!("{own}{rest}"));
+        assert_eq!(sent(|response| fields(response, 308)), format!("{moved}{rest}"));
+        assert!(sent(|response| fields(response, 304)).starts_with(&own));
         let own = "Server: S\r\nX-Own: own\r\nVary: Origin\r\n";
         let rest = "Vary: Accept\r\nCache-Control: private\r\nContent-Length: 0\r\n\r\n";
         assert_eq!(sent(|response| fields(response, 404)), format!("{own}{rest}"));
