@@ -1,0 +1,19 @@
+//! Bounds of what sites are made of. Each has a line in `docs/limits.md`.
+
+/// Sites of one server.
+pub const SITES_MAX: usize = 65_536;
+
+/// Routes and redirects of one site, together.
+pub const ROUTES_MAX: usize = 65_536;
+
+/// Segments of a route for all that is beneath a path: as many places of a request's path are looked up at most.
+pub const ROUTE_SEGMENTS_MAX: usize = 32;
+
+/// Bytes of a host's name, without its port. No name in the DNS is longer (RFC 1035 section 2.3.4).
+pub const HOST_BYTES_MAX: usize = 255;
+
+/// Bytes of a fixed answer, which each worker keeps. A longer one is a file.
+pub const FIXED_BYTES_MAX: usize = 65_536;
+
+/// Mistakes that are told of at once.
+pub const MISTAKES_MAX: usize = 50;
