@@ -74,7 +74,7 @@ impl Files {
         }
     }
 
-    /// Answers with the content of the file that `path` names (beginning with `/`, as a target's path does), under this status and whatever
+    /// Answers with the content of the file at `path`, such as `/404.html` (nothing in it is decoded), under this status and whatever
     /// the method: the page of an error. `false`, and `response` is as before, where there is no such file or it can't be read.
     ///
     /// # Panics
@@ -86,6 +86,7 @@ impl Files {
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) -> bool {
-        self.finder.borrow_mut().respond_page(path, status, Now::of(request), response)
+        let name = path.strip_prefix('/').unwrap_or(path).as_bytes();
+        self.finder.borrow_mut().respond_page(name, status, Now::of(request), response)
     }
 }

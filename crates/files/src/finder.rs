@@ -76,20 +76,17 @@ impl Finder {
         }
     }
 
-    /// Answers with the file of this path under another answer's status; `false`, and nothing is answered, where there is none.
+    /// Answers with the file of this name under another answer's status; `false`, and nothing is answered, where there is none.
     pub(crate) fn respond_page(
         &mut self,
-        path: &str,
+        file: &[u8],
         status: u16,
         now: Now,
         response: &mut Response<'_>,
     ) -> bool {
         let Self { name, store } = self;
-        match resolve::resolve(path, name) {
-            Ok(Shape::File) => {}
-            Ok(Shape::Directory) => name.extend_from_slice(INDEX),
-            Err(_) => return false,
-        }
+        name.clear();
+        name.extend_from_slice(file);
         let kept = store.cache.get(name);
         if let Some(held) = kept.as_ref().filter(|held| held.is_fresh(now)) {
             held.reply_page(status, response);

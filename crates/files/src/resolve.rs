@@ -34,17 +34,6 @@ pub fn resolve(path: &str, name: &mut Vec<u8>) -> Result<Shape, BadPath> {
     resolve_segments(path, name)
 }
 
-/// The name as [`resolve`] finds it, without a copy where the path is its own name. That of a directory ends with a slash or is empty.
-///
-/// # Errors
-/// As [`resolve`].
-pub fn resolved<'a>(path: &'a str, name: &'a mut Vec<u8>) -> Result<&'a [u8], BadPath> {
-    match path.as_bytes().strip_prefix(b"/") {
-        Some(path) if is_plain(path) => Ok(path),
-        _ => resolve(path, name).map(|_| name.as_slice()),
-    }
-}
-
 /// Whether a path is its own name: nothing encoded, no segment that is empty or begins with a dot. Most are; looks at every
 /// byte, so that the compiler may take many at once.
 fn is_plain(path: &[u8]) -> bool {
@@ -105,10 +94,7 @@ mod tests {
 
     fn resolved(path: &str) -> Result<(Shape, Vec<u8>), BadPath> {
         let mut name = b"left over".to_vec();
-        let shape = resolve(path, &mut name);
-        let mut place = b"left over".to_vec();
-        assert_eq!(super::resolved(path, &mut place), shape.map(|_| name.as_slice()), "{path}");
-        shape.map(|shape| (shape, name))
+        resolve(path, &mut name).map(|shape| (shape, name))
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Which files are sent with errors.
 
+use shearwater_files::resolve::resolve;
+
 use crate::options::ErrorPage;
 use crate::plan::{Action, Page, SitePlan};
 
@@ -10,17 +12,17 @@ pub(crate) fn find(pages: &[ErrorPage], plan: &SitePlan) -> (Vec<Page>, Vec<(u16
     for page in pages {
         let status = page.status;
         let is_twice = found.iter().any(|known| known.status == status);
-        match folder(page, plan) {
+        match place(page, plan) {
             _ if is_twice => wrong.push((status, "it is named twice".to_owned())),
-            Ok(folder) => found.push(Page { status, folder, path: page.path.as_str().into() }),
+            Ok((folder, path)) => found.push(Page { status, folder, path }),
             Err(why) => wrong.push((status, why)),
         }
     }
     (found, wrong)
 }
 
-/// The folder that a page lies in: that of the route that its path has.
-fn folder(page: &ErrorPage, plan: &SitePlan) -> Result<u32, String> {
+/// The folder that a page lies in, which is that of the route that its path has, and its name there, behind a slash.
+fn place(page: &ErrorPage, plan: &SitePlan) -> Result<(u32, Box<str>), String> {
     if !(400..=599).contains(&page.status) {
         return Err(format!("{} is no error: 400 to 599 are", page.status));
     }
@@ -28,9 +30,14 @@ fn folder(page: &ErrorPage, plan: &SitePlan) -> Result<u32, String> {
     if !path.starts_with('/') || path.contains(['?', '#']) {
         return Err(format!("{path:?} is no path of the site: it begins with a slash, and has no query"));
     }
-    let rule = plan.rule_of(path).ok_or_else(|| format!("{path} names no file"))?;
+    let mut name = Vec::new();
+    let rule = resolve(path, &mut name).map(|_| plan.routes.find(&name));
+    let rule = rule.ok().filter(|_| !matches!(name.as_slice(), [] | [.., b'/']));
+    let (Some(rule), Ok(name)) = (rule, String::from_utf8(name)) else {
+        return Err(format!("{path} names no file"));
+    };
     match plan.rules[rule as usize].action {
-        Action::Files(folder) => Ok(folder),
+        Action::Files(folder) => Ok((folder, format!("/{name}").into())),
         Action::Redirect(_) => Err(format!("{path} is redirected: a page is a file")),
         Action::Fixed(_) | Action::Nothing => Err(format!("no files are served at {path}")),
     }

@@ -33,11 +33,11 @@ impl Hosts {
 
     /// The site for a host as it is sent: with or without a port, in any case.
     #[inline]
-    pub(crate) fn find(&self, host: &str) -> u32 {
+    pub(crate) fn find(&self, host: &[u8]) -> u32 {
         if self.exact.is_empty() && self.beneath.is_empty() {
             return self.default;
         }
-        let name = bare(host.as_bytes());
+        let name = bare(host);
         if name.len() > HOST_BYTES_MAX {
             return self.default;
         }
@@ -91,10 +91,10 @@ mod tests {
             ("org", 0),
             ("", 0),
         ] {
-            assert_eq!(hosts.find(host), site, "{host}");
+            assert_eq!(hosts.find(host.as_bytes()), site, "{host}");
         }
         hosts.set_default(9);
-        assert_eq!(hosts.find("other"), 9);
+        assert_eq!(hosts.find(b"other"), 9);
         assert_eq!(hosts.insert(&pattern("EXAMPLE.org").expect("a host"), 7), Some(1));
         assert_eq!(hosts.insert(&pattern("*.EXAMPLE.org").expect("a host"), 7), Some(2));
     }
@@ -106,7 +106,7 @@ mod tests {
             |len: usize| "a.".repeat(200)[400 - (len - "xexample.org".len())..].to_owned() + "xexample.org";
         let beneath = |len: usize| host(len).replace("xexample", ".example").replace("..", "a.");
         assert_eq!(beneath(HOST_BYTES_MAX).len(), HOST_BYTES_MAX);
-        assert_eq!(hosts.find(&beneath(HOST_BYTES_MAX)), 1);
-        assert_eq!(hosts.find(&beneath(HOST_BYTES_MAX + 1)), 0);
+        assert_eq!(hosts.find(beneath(HOST_BYTES_MAX).as_bytes()), 1);
+        assert_eq!(hosts.find(beneath(HOST_BYTES_MAX + 1).as_bytes()), 0);
     }
 }

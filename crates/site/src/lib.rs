@@ -27,6 +27,7 @@ mod service;
 mod site_plan;
 mod sites;
 mod table;
+mod ways;
 
 pub use mistakes::{Mistake, Mistakes, Place};
 pub use options::{Content, ErrorPage, Fixed, Headers, Options, REDIRECT_STATUS, Redirect, Route, Site};

@@ -15,5 +15,11 @@ pub const HOST_BYTES_MAX: usize = 255;
 /// Bytes of a fixed answer, which each worker keeps. A longer one is a file.
 pub const FIXED_BYTES_MAX: usize = 65_536;
 
+/// Ways that a worker remembers: from host and path of a request, as they were sent, to what answers it.
+pub const WAYS_MAX: usize = 256;
+
+/// Bytes of host and path together that are remembered; longer ones are looked up each time.
+pub const WAY_BYTES_MAX: usize = 104;
+
 /// Mistakes that are told of at once.
 pub const MISTAKES_MAX: usize = 50;

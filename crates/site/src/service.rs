@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use shearwater::{Method, Overlay, Request, Response, Service};
 use shearwater_files::Files;
-use shearwater_files::resolve::{BadPath, resolved};
+use shearwater_files::resolve::{BadPath, resolve};
 
 use crate::error_pages;
 use crate::fixed::{ALLOW, FixedAnswer};
 use crate::plain_page::PlainPages;
-use crate::plan::{Action, Plan, Rule, SitePlan};
+use crate::plan::{Action, Plan};
+use crate::ways::{Way, Ways};
 
 /// Fields of an error that hold whatever is sent with it (RFC 9110 sections 15.5.6, 15.5.17 and 10.2.3).
 const OF_ERRORS: [&str; 3] = ["Allow", "Content-Range", "Retry-After"];
@@ -23,6 +24,7 @@ pub struct SiteService {
     overlays: Vec<Rc<Overlay>>,
     fixed: Vec<FixedAnswer>,
     plain_pages: PlainPages,
+    ways: RefCell<Ways>,
     places: RefCell<Places>,
 }
 
@@ -40,15 +42,33 @@ impl SiteService {
             overlays: plan.overlays.iter().cloned().map(Rc::new).collect(),
             fixed: plan.fixed.iter().map(FixedAnswer::new).collect(),
             plain_pages: PlainPages::new(),
+            ways: RefCell::new(Ways::new()),
             places: RefCell::default(),
             plan,
         }
     }
 
-    /// What answers, and the error that has no page of its own yet.
+    /// Looks up where a request leads; also why its path names nothing, which no route has.
+    #[cold]
+    fn find(&self, host: &[u8], path: &[u8], text: &str) -> (Way, Option<BadPath>) {
+        let number = self.plan.hosts.find(host);
+        let site = &self.plan.sites[number as usize];
+        let name = &mut self.places.borrow_mut().name;
+        let (rule, bad) = match resolve(text, name) {
+            Ok(_) => (site.routes.find(name), None),
+            Err(bad) => (0, Some(bad)),
+        };
+        let way = Way { site: number, rule: site.rules[rule as usize] };
+        if bad.is_none() {
+            self.ways.borrow_mut().note(host, path, way);
+        }
+        (way, bad)
+    }
+
+    /// Answers; an error that says nothing for itself with its page.
     #[inline]
-    fn act(&self, site: &SitePlan, rule: Rule, request: &Request<'_>, response: &mut Response<'_>) {
-        let is_whole = match rule.action {
+    fn act(&self, way: Way, request: &Request<'_>, response: &mut Response<'_>) {
+        let is_whole = match way.rule.action {
             Action::Files(folder) => {
                 self.files[folder as usize].respond(request, response);
                 false
@@ -56,7 +76,8 @@ impl SiteService {
             Action::Fixed(fixed) => self.fixed[fixed as usize].respond(request, response),
             Action::Redirect(redirect) => {
                 let location = &mut self.places.borrow_mut().location;
-                site.redirects[redirect as usize].respond(request, location, response);
+                let redirects = &self.plan.sites[way.site as usize].redirects;
+                redirects[redirect as usize].respond(request, location, response);
                 true
             }
             Action::Nothing => {
@@ -65,15 +86,16 @@ impl SiteService {
             }
         };
         if !is_whole && response.status_code() >= 400 {
-            self.dress(site, rule, request, response);
+            self.dress(way, request, response);
         }
     }
 
     /// Sends an error with its page.
     #[cold]
-    fn dress(&self, site: &SitePlan, rule: Rule, request: &Request<'_>, response: &mut Response<'_>) {
+    fn dress(&self, way: Way, request: &Request<'_>, response: &mut Response<'_>) {
         let status = response.status_code();
-        if let Some(page) = error_pages::of(&site.pages[rule.pages as usize], status) {
+        let pages = &self.plan.sites[way.site as usize].pages[way.rule.pages as usize];
+        if let Some(page) = error_pages::of(pages, status) {
             // What was said of a file is not said of the page.
             response.keep_fields(&OF_ERRORS);
             let files = &self.files[page.folder as usize];
@@ -86,34 +108,35 @@ impl SiteService {
 
     /// A path that names nothing: no route has it. Files know what to say of it.
     #[cold]
-    fn unnamed(&self, bad: BadPath, rule: Rule, request: &Request<'_>, response: &mut Response<'_>) {
-        match rule.action {
+    fn unnamed(&self, bad: BadPath, way: Way, request: &Request<'_>, response: &mut Response<'_>) {
+        match way.rule.action {
             Action::Files(folder) => self.files[folder as usize].respond(request, response),
             _ if bad == BadPath::NoName => nothing(request, response),
             _ => {
                 response.status(400).text("Bad Request\n");
             }
         }
+        if response.status_code() >= 400 {
+            self.dress(way, request, response);
+        }
     }
 }
 
 impl Service for SiteService {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        let site = &self.plan.sites[self.plan.hosts.find(request.head().host()) as usize];
-        let found =
-            resolved(request.path(), &mut self.places.borrow_mut().name).map(|name| site.routes.find(name));
-        let rule = site.rules[found.unwrap_or(0) as usize];
-        if let Some(overlay) = rule.overlay {
+        let head = request.head();
+        let (host, path) = (head.host_bytes(), head.path_bytes());
+        let known = self.ways.borrow().get(host, path);
+        let (way, bad) = match known {
+            Some(way) => (way, None),
+            None => self.find(host, path, request.path()),
+        };
+        if let Some(overlay) = way.rule.overlay {
             response.overlay(&self.overlays[overlay as usize]);
         }
-        match found {
-            Ok(_) => self.act(site, rule, request, response),
-            Err(bad) => {
-                self.unnamed(bad, rule, request, response);
-                if response.status_code() >= 400 {
-                    self.dress(site, rule, request, response);
-                }
-            }
+        match bad {
+            None => self.act(way, request, response),
+            Some(bad) => self.unnamed(bad, way, request, response),
         }
     }
 }
