@@ -1,7 +1,7 @@
 //! The ways of recent requests: from host and path, as they were sent, to what answers them. What is found here needs no other look, however many sites
 //! and routes there are; those never change, so a way is never out of date.
 
-use crate::hash::{self, Case};
+use crate::hash;
 use crate::limits::{WAY_BYTES_MAX, WAYS_MAX};
 use crate::plan::Rule;
 
@@ -44,8 +44,8 @@ impl Ways {
         let (host_len, path_len) = (usize::from(place.host_len), usize::from(place.path_len));
         let is_same = host_len == host.len()
             && path_len == path.len()
-            && hash::is_same(place.text.get(..host_len)?, host, Case::Differs)
-            && hash::is_same(place.text.get(host_len..host_len + path_len)?, path, Case::Differs);
+            && place.text.get(..host_len)? == host
+            && place.text.get(host_len..host_len + path_len)? == path;
         is_same.then_some(place.way)
     }
 
@@ -66,10 +66,10 @@ impl Ways {
     }
 }
 
+/// The place of a host and path, by samples of them: that two share one does no harm but to their speed.
 #[inline]
 fn at(host: &[u8], path: &[u8]) -> usize {
-    let both = hash::hash(host, Case::Differs).rotate_left(32) ^ hash::hash(path, Case::Differs);
-    both as usize % WAYS_MAX
+    hash::of_samples(host, path) as usize % WAYS_MAX
 }
 
 #[cfg(test)]
