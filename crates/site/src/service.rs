@@ -65,9 +65,18 @@ impl SiteService {
         (way, bad)
     }
 
+    /// What stands in every answer of a way.
+    #[inline]
+    fn overlay(&self, way: &Way, response: &mut Response<'_>) {
+        if let Some(overlay) = way.rule.overlay {
+            response.overlay(&self.overlays[overlay as usize]);
+        }
+    }
+
     /// Answers; an error that says nothing for itself with its page.
     #[inline]
-    fn act(&self, way: Way, request: &Request<'_>, response: &mut Response<'_>) {
+    fn act(&self, way: &Way, request: &Request<'_>, response: &mut Response<'_>) {
+        self.overlay(way, response);
         let is_whole = match way.rule.action {
             Action::Files(folder) => {
                 self.files[folder as usize].respond(request, response);
@@ -92,7 +101,7 @@ impl SiteService {
 
     /// Sends an error with its page.
     #[cold]
-    fn dress(&self, way: Way, request: &Request<'_>, response: &mut Response<'_>) {
+    fn dress(&self, way: &Way, request: &Request<'_>, response: &mut Response<'_>) {
         let status = response.status_code();
         let pages = &self.plan.sites[way.site as usize].pages[way.rule.pages as usize];
         if let Some(page) = error_pages::of(pages, status) {
@@ -108,7 +117,8 @@ impl SiteService {
 
     /// A path that names nothing: no route has it. Files know what to say of it.
     #[cold]
-    fn unnamed(&self, bad: BadPath, way: Way, request: &Request<'_>, response: &mut Response<'_>) {
+    fn unnamed(&self, bad: BadPath, way: &Way, request: &Request<'_>, response: &mut Response<'_>) {
+        self.overlay(way, response);
         match way.rule.action {
             Action::Files(folder) => self.files[folder as usize].respond(request, response),
             _ if bad == BadPath::NoName => nothing(request, response),
@@ -126,17 +136,13 @@ impl Service for SiteService {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let head = request.head();
         let (host, path) = (head.host_bytes(), head.path_bytes());
-        let known = self.ways.borrow().get(host, path);
-        let (way, bad) = match known {
-            Some(way) => (way, None),
-            None => self.find(host, path, request.path()),
-        };
-        if let Some(overlay) = way.rule.overlay {
-            response.overlay(&self.overlays[overlay as usize]);
+        if let Some(way) = self.ways.borrow().get(host, path) {
+            return self.act(way, request, response);
         }
+        let (way, bad) = self.find(host, path, request.path());
         match bad {
-            None => self.act(way, request, response),
-            Some(bad) => self.unnamed(bad, way, request, response),
+            None => self.act(&way, request, response),
+            Some(bad) => self.unnamed(bad, &way, request, response),
         }
     }
 }

@@ -39,14 +39,14 @@ impl Ways {
 
     /// The way of this host and path, if it was noted and no other has taken its place.
     #[inline]
-    pub(crate) fn get(&self, host: &[u8], path: &[u8]) -> Option<Way> {
+    pub(crate) fn get(&self, host: &[u8], path: &[u8]) -> Option<&Way> {
         let place = self.places.get(at(host, path))?;
         let (host_len, path_len) = (usize::from(place.host_len), usize::from(place.path_len));
         let is_same = host_len == host.len()
             && path_len == path.len()
             && place.text.get(..host_len)? == host
             && place.text.get(host_len..host_len + path_len)? == path;
-        is_same.then_some(place.way)
+        is_same.then_some(&place.way)
     }
 
     /// Notes a way, unless host and path are too long.
