@@ -74,7 +74,7 @@ impl SiteService {
     }
 
     /// Answers; an error that says nothing for itself with its page.
-    #[inline]
+    #[inline(always)]
     fn act(&self, way: &Way, request: &Request<'_>, response: &mut Response<'_>) {
         self.overlay(way, response);
         let is_whole = match way.rule.action {

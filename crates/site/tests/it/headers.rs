@@ -166,5 +166,6 @@ fn they_stay_with_their_route_on_a_connection_that_is_kept() {
             let fixed = client.request("GET", "/fixed", &[]);
             assert_eq!((fixed.field("X-Frame-Options"), fixed.text()), (Some("DENY"), "fixed"));
         }
+        client.end_sending().is_ended();
     });
 }
