@@ -21,5 +21,8 @@ pub const WAYS_MAX: usize = 256;
 /// Bytes of host and path together that are remembered; longer ones are looked up each time.
 pub const WAY_BYTES_MAX: usize = 104;
 
+/// Redirects that are followed at the start, to see whether one leads back to itself.
+pub const REDIRECTS_FOLLOWED_MAX: usize = 16;
+
 /// Mistakes that are told of at once.
 pub const MISTAKES_MAX: usize = 50;

@@ -8,7 +8,7 @@ use shearwater_files::resolve::resolve;
 use crate::error_pages;
 use crate::fixed;
 use crate::headers::{self, Changes};
-use crate::limits::ROUTES_MAX;
+use crate::limits::{REDIRECTS_FOLLOWED_MAX, ROUTES_MAX};
 use crate::mistakes::{Mistake, Mistakes, Place};
 use crate::options::{Content, ErrorPage, Fixed, Headers, Redirect as RedirectOptions, Route, Site};
 use crate::pattern::{Pattern, segments};
@@ -239,9 +239,6 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Redirects that are followed to see whether they return.
-const FOLLOWED_MAX: usize = 16;
-
 impl SitePlan {
     /// The redirect that a rule is, if it is one.
     fn redirect_of(&self, rule: u32) -> Option<u32> {
@@ -274,7 +271,7 @@ impl SitePlan {
         };
         let mut rule = start;
         let mut location = String::new();
-        for _ in 0..FOLLOWED_MAX {
+        for _ in 0..REDIRECTS_FOLLOWED_MAX {
             let Some(redirect) = self.redirect_of(rule) else { return false };
             self.redirects[redirect as usize].locate(&path, None, &mut location);
             let end = location.find(['?', '#']).unwrap_or(location.len());

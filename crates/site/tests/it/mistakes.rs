@@ -1,7 +1,7 @@
 //! What is refused before anything is served, and in which words.
 
 use shearwater_files::{CacheLimits, Folder};
-use shearwater_site::limits::{FIXED_BYTES_MAX, MISTAKES_MAX, ROUTES_MAX, SITES_MAX};
+use shearwater_site::limits::{FIXED_BYTES_MAX, MISTAKES_MAX, REDIRECTS_FOLLOWED_MAX, ROUTES_MAX, SITES_MAX};
 use shearwater_site::{Content, Fixed, Mistakes, Options, Place, Route, Site, Sites};
 
 use crate::served::{fixed, headers, hosts, page, redirect, route, says, site};
@@ -137,6 +137,18 @@ fn what_can_not_be_is_refused() {
     let chain =
         vec![redirect("/a", "/b", 308), redirect("/b/*", "/c/{rest}", 308), redirect("/c/*", "/{rest}", 308)];
     assert!(checked(vec![Site { redirects: chain, ..site() }]).is_ok());
+}
+
+#[test]
+fn a_long_chain_of_redirects_is_not_followed_to_its_end() {
+    let circle = |len: usize| -> Vec<_> {
+        (0..len).map(|at| redirect(&format!("/{at}"), &format!("/{}", (at + 1) % len), 308)).collect()
+    };
+    let told = |len| {
+        checked(vec![Site { redirects: circle(len), ..site() }]).err().map(|mistakes| mistakes.told.len())
+    };
+    assert_eq!(told(REDIRECTS_FOLLOWED_MAX), Some(REDIRECTS_FOLLOWED_MAX));
+    assert_eq!(told(REDIRECTS_FOLLOWED_MAX + 1), None);
 }
 
 #[test]
