@@ -16,7 +16,7 @@ const ERRORS: [(u16, &str, &str); 15] = [
     (400, "Bad Request", "The address can\u{2019}t be read. It may have been cut off or mistyped."),
     (401, "Unauthorized", "You have to log in to see this."),
     (403, "Forbidden", "This is not for everyone to see."),
-    (404, "Not Found", "There is nothing at this address. It may have moved, or never been here."),
+    (404, "Not Found", "There is nothing at this address. It may have moved, or it never was here."),
     (405, "Method Not Allowed", "This can be looked at, but not be sent anything."),
     (406, "Not Acceptable", "This can\u{2019}t be had in the form that was asked for."),
     (410, "Gone", "What was at this address has been removed for good."),

@@ -68,13 +68,12 @@ impl Routes {
     /// Behind each segment there may be a route: the last one that is found is the longest. There are no more looks than depths.
     fn find_beneath(&self, name: &[u8]) -> u32 {
         let mut found = self.root;
-        let mut depths = self.depths;
+        let mut depths = self.depths >> 1;
         let mut end = 0;
-        while end < name.len() {
+        while end < name.len() && depths != 0 {
             let segment = &name[end..];
             end += segment.iter().position(|&byte| byte == b'/').unwrap_or(segment.len());
-            depths >>= 1;
-            if depths == 0 || !self.beneath.may_have(end) {
+            if !self.beneath.may_have(end) {
                 break;
             }
             if depths & 1 != 0
@@ -82,6 +81,7 @@ impl Routes {
             {
                 found = route;
             }
+            depths >>= 1;
             end += 1;
         }
         found
