@@ -35,14 +35,16 @@ impl Preamble {
         }
     }
 
-    /// Appends the preamble of an answer with this status.
+    /// Appends the preamble of an answer with this status, and with another line in the place of `Server` if one is given.
     #[inline]
-    pub(crate) fn append(&self, out: &mut Vec<u8>, status: u16) {
-        if status == USUAL_STATUS {
+    pub(crate) fn append(&self, out: &mut Vec<u8>, status: u16, server_line: Option<&[u8]>) {
+        if status == USUAL_STATUS && server_line.is_none() {
             return out.extend_from_slice(&self.bytes);
         }
         encode::status_line(out, status);
-        out.extend_from_slice(&self.bytes[self.status_line_len..]);
+        let (own, date) = self.bytes[self.status_line_len..].split_at(SERVER_LINE.len());
+        out.extend_from_slice(server_line.unwrap_or(own));
+        out.extend_from_slice(date);
     }
 
     /// Allocates only the first time.
@@ -62,7 +64,7 @@ mod tests {
 
     fn text(preamble: &Preamble, status: u16) -> String {
         let mut out = Vec::new();
-        preamble.append(&mut out, status);
+        preamble.append(&mut out, status, None);
         String::from_utf8(out).expect("ASCII")
     }
 

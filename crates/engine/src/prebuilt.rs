@@ -4,6 +4,7 @@ use shearwater_http1::encode;
 use shearwater_io::Item;
 
 use crate::field_lines::FieldLines;
+use crate::overlay::{Names, mask_of_lines};
 use crate::response::{CONTENT_TYPE, append_field};
 
 /// A body with all its fields encoded, for [`Response::prebuilt`](crate::Response::prebuilt). Each worker has its own.
@@ -15,6 +16,8 @@ pub struct Prebuilt {
     type_len: usize,
     /// How much of `fields` stands before `Content-Length`.
     length_at: usize,
+    /// Tells which names the further fields may have.
+    names: u64,
     body: Item,
 }
 
@@ -31,10 +34,11 @@ impl Prebuilt {
             return Err(format!("the fields of an answer of type {media_type} have another type"));
         }
         fields.extend_from_slice(lines.as_bytes());
+        let names = mask_of_lines(lines.as_bytes());
         let length_at = fields.len();
         encode::content_length(&mut fields, body.len());
         encode::end_of_head(&mut fields);
-        Ok(Self { fields: fields.into_boxed_slice(), type_len, length_at, body })
+        Ok(Self { fields: fields.into_boxed_slice(), type_len, length_at, names, body })
     }
 
     /// The body.
@@ -44,17 +48,17 @@ impl Prebuilt {
     }
 
     /// Appends what stands behind the server's own fields, the empty line included: with another `Content-Type` than its own and
-    /// further fields, if there are any.
+    /// further fields, if there are any, and without some.
     #[inline]
     pub(crate) fn append_fields(&self, out: &mut Vec<u8>, others: Others<'_>, has_length: bool) {
-        if others.is_empty() && has_length {
+        if others.is_empty() && has_length && !others.without.may_meet(self.names) {
             return out.extend_from_slice(&self.fields);
         }
         let (own_type, rest) = self.fields.split_at(self.type_len);
         let (lines, length) = rest.split_at(self.length_at - self.type_len);
         out.extend_from_slice(if others.content_type.is_empty() { own_type } else { others.content_type });
-        out.extend_from_slice(lines);
-        out.extend_from_slice(others.fields);
+        others.without.append_others(out, lines);
+        others.without.append_others(out, others.fields);
         match has_length {
             true => out.extend_from_slice(length),
             false => encode::end_of_head(out),
@@ -68,6 +72,8 @@ pub(crate) struct Others<'a> {
     /// The line of a `Content-Type`, or nothing.
     pub(crate) content_type: &'a [u8],
     pub(crate) fields: &'a [u8],
+    /// Fields that are left out.
+    pub(crate) without: &'a Names,
 }
 
 impl Others<'_> {

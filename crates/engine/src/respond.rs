@@ -5,6 +5,7 @@ use shearwater_io::{Item, Output};
 
 use crate::lasting::Lasting;
 use crate::limits::COPIED_BYTES_MAX;
+use crate::overlay::{Layer, Names};
 use crate::panics;
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
@@ -141,14 +142,20 @@ impl Responder {
         let has_length = content_length_allowed(asked.method, status) && status != 304;
         let has_body = response_has_body(asked.method, status);
         let bytes = out.bytes_mut();
-        preamble.append(bytes, status);
+        let overlay = parts.overlay.take();
+        preamble.append(bytes, status, overlay.as_ref().and_then(|overlay| overlay.server()));
         match (after, asked.version) {
             (After::Keep, Version::Http11) => {}
             (After::Keep, Version::Http10) => encode::connection_keep_alive(bytes),
             (After::Close | After::Linger, _) => encode::connection_close(bytes),
         }
+        let layer = overlay.as_ref().map(|overlay| overlay.layer(status));
+        let without = layer.map_or(Names::NONE, Layer::without);
+        if let Some(layer) = layer {
+            bytes.extend_from_slice(layer.lines());
+        }
         if let Some(prebuilt) = parts.prebuilt.take() {
-            let others = Others { content_type: parts.content_type.line(), fields: &parts.fields };
+            let others = Others { content_type: parts.content_type.line(), fields: &parts.fields, without };
             prebuilt.append_fields(bytes, others, has_length);
             if has_body {
                 push(out, prebuilt.body());
@@ -156,7 +163,7 @@ impl Responder {
             return self.lasting.keep(prebuilt);
         }
         bytes.extend_from_slice(parts.content_type.line());
-        bytes.extend_from_slice(&parts.fields);
+        without.append_others(bytes, &parts.fields);
         match has_length {
             true => encode::content_length_and_end(bytes, parts.body_len()),
             false => encode::end_of_head(bytes),

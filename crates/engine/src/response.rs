@@ -6,6 +6,7 @@ use shearwater_http1::encode;
 use shearwater_io::{FileSlice, Item, Shared};
 
 use crate::field_lines::FieldLines;
+use crate::overlay::{Overlay, first_line, name_of};
 use crate::pieces::Pieces;
 use crate::prebuilt::Prebuilt;
 
@@ -22,6 +23,8 @@ pub(crate) struct Parts {
     pub(crate) body: Option<Body>,
     /// The body and its fields, where they were encoded before.
     pub(crate) prebuilt: Option<Rc<Prebuilt>>,
+    /// What is laid over the fields, whoever gives them.
+    pub(crate) overlay: Option<Rc<Overlay>>,
     pub(crate) status: u16,
     pub(crate) close: bool,
     /// What is wrong with a field that the handler gave, if anything.
@@ -71,6 +74,7 @@ impl Parts {
         self.bytes.clear();
         self.forget_body();
         self.prebuilt = None;
+        self.overlay = None;
         self.status = 200;
         self.close = false;
         self.bad_field = None;
@@ -113,6 +117,12 @@ impl<'a> Response<'a> {
         self
     }
 
+    /// The status as it is set now.
+    #[must_use]
+    pub fn status_code(&self) -> u16 {
+        self.parts.status
+    }
+
     /// Appends a field (RFC 9110 section 5).
     ///
     /// A name that isn't a token, a value with a control character, or a field that is the server's own
@@ -130,6 +140,30 @@ impl<'a> Response<'a> {
     /// [`content_type`](Self::content_type) say, and replace nothing.
     pub fn lines(&mut self, lines: &FieldLines) -> &mut Self {
         self.parts.fields.extend_from_slice(lines.as_bytes());
+        self
+    }
+
+    /// Forgets the fields that were appended, but those with these names. For who puts one answer in the place of another.
+    pub fn keep_fields(&mut self, names: &[&str]) -> &mut Self {
+        let is_named = |name: &[u8]| names.iter().any(|kept| kept.as_bytes().eq_ignore_ascii_case(name));
+        let fields = &mut self.parts.fields;
+        let (mut at, mut kept) = (0, 0);
+        while at < fields.len() {
+            let line = first_line(&fields[at..]);
+            let (len, is_kept) = (line.len(), is_named(name_of(line)));
+            if is_kept {
+                fields.copy_within(at..at + len, kept);
+                kept += len;
+            }
+            at += len;
+        }
+        fields.truncate(kept);
+        self
+    }
+
+    /// Lays field changes over this answer, whatever else is set before or afterwards. The last overlay holds.
+    pub fn overlay(&mut self, overlay: &Rc<Overlay>) -> &mut Self {
+        self.parts.overlay = Some(Rc::clone(overlay));
         self
     }
 
@@ -222,5 +256,10 @@ pub(crate) fn append_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Resul
     if OWNED.iter().any(|owned| owned.eq_ignore_ascii_case(name)) {
         return Err(format!("a handler set {name}, which is the server's own"));
     }
+    encode_field(out, name, value)
+}
+
+/// Any field, the server's own among them.
+pub(crate) fn encode_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), String> {
     encode::field(out, name, value).map_err(|bad| format!("a handler set the field {name:?}: {bad}"))
 }

@@ -9,6 +9,7 @@ use shearwater_io::fs::Root;
 
 use crate::finder::Finder;
 use crate::limits::CacheLimits;
+use crate::now::Now;
 
 /// The methods that files have (RFC 9110 section 10.2.1).
 const ALLOW: &str = "GET, HEAD, OPTIONS";
@@ -71,5 +72,21 @@ impl Files {
                 response.status(405).field("Allow", ALLOW).text("Method Not Allowed\n");
             }
         }
+    }
+
+    /// Answers with the content of the file at `path`, such as `/404.html` (nothing in it is decoded), under this status and whatever
+    /// the method: the page of an error. `false`, and `response` is as before, where there is no such file or it can't be read.
+    ///
+    /// # Panics
+    /// If the status isn't a final one, 200 to 599.
+    pub fn respond_page(
+        &self,
+        path: &str,
+        status: u16,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) -> bool {
+        let name = path.strip_prefix('/').unwrap_or(path).as_bytes();
+        self.finder.borrow_mut().respond_page(name, status, Now::of(request), response)
     }
 }

@@ -75,6 +75,35 @@ impl Finder {
             }
         }
     }
+
+    /// Answers with the file of this name under another answer's status; `false`, and nothing is answered, where there is none.
+    pub(crate) fn respond_page(
+        &mut self,
+        file: &[u8],
+        status: u16,
+        now: Now,
+        response: &mut Response<'_>,
+    ) -> bool {
+        let Self { name, store } = self;
+        name.clear();
+        name.extend_from_slice(file);
+        let kept = store.cache.get(name);
+        if let Some(held) = kept.as_ref().filter(|held| held.is_fresh(now)) {
+            held.reply_page(status, response);
+            return true;
+        }
+        let Ok(opened) = store.root.open_beneath(name) else { return false };
+        if opened.kind != Kind::File {
+            return false;
+        }
+        let siblings = store.siblings(&opened, name, now);
+        let entry = Entry::plain(name, siblings);
+        match store.hold(kept, &opened, entry, now) {
+            Some(held) => held.reply_page(status, response),
+            None => OpenFiles::reply_page(opened, entry, status, now, response),
+        }
+        true
+    }
 }
 
 impl Store {

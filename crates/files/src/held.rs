@@ -67,6 +67,11 @@ impl Held {
         self.version.reply(&self.content, request, response);
     }
 
+    /// Sends it as the page of an error.
+    pub(crate) fn reply_page(&self, status: u16, response: &mut Response<'_>) {
+        self.version.reply_page(&self.content, status, response);
+    }
+
     /// What else it could be sent as.
     pub(crate) fn siblings(&self) -> Siblings {
         self.variant.siblings()

@@ -17,6 +17,7 @@ pub mod limits;
 mod media_type;
 mod now;
 mod open_files;
+mod page;
 mod partial;
 pub mod range;
 mod redirect;

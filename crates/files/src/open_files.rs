@@ -6,6 +6,7 @@ use shearwater::{FileSlice, Item, Prebuilt, Request, Response, SharedFile};
 use shearwater_io::fs::Opened;
 
 use crate::limits::OPEN_FILES_MAX;
+use crate::now::Now;
 use crate::siblings::Siblings;
 use crate::variant::Entry;
 use crate::version::Version;
@@ -54,6 +55,20 @@ impl OpenFiles {
         version.reply(&content, request, response);
         let (key, siblings) = (entry.key.to_vec(), entry.variant.siblings());
         self.keep(OpenFile { key, siblings, version, content: Rc::downgrade(&content) });
+    }
+
+    /// Answers with a file that was opened just now, as the page of an error.
+    pub(crate) fn reply_page(
+        opened: Opened,
+        entry: Entry<'_>,
+        status: u16,
+        now: Now,
+        response: &mut Response<'_>,
+    ) {
+        let slice =
+            FileSlice { file: Rc::new(SharedFile::new(opened.file)), offset: 0, len: opened.meta.len };
+        let (version, content) = Version::new(&opened.meta, entry, now.unix_seconds, Item::File(slice));
+        version.reply_page(&Rc::new(content), status, response);
     }
 
     /// Keeps a file that somebody else holds; not one whose conditions came to an answer without it.

@@ -8,10 +8,10 @@ use shearwater_io::fs::Meta;
 use crate::coding::Coding;
 use crate::conditional::{self, Outcome};
 use crate::media_type::media_type;
-use crate::partial;
 use crate::range::{self, Selection};
 use crate::validators::Validators;
 use crate::variant::Entry;
+use crate::{page, partial};
 
 /// A version, with what is said of it in every answer.
 pub(crate) struct Version {
@@ -49,6 +49,11 @@ impl Version {
                 response.status(412).text(why).lines(&self.about);
             }
         }
+    }
+
+    /// Sends the content as the page of an error.
+    pub(crate) fn reply_page(&self, content: &Rc<Prebuilt>, status: u16, response: &mut Response<'_>) {
+        page::reply(content, self.media_type, status, response);
     }
 
     /// Sends what a request with a `Range` asks for.

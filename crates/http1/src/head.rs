@@ -52,6 +52,16 @@ impl<'a> Head<'a> {
         }
     }
 
+    /// The [`path`](Self::path) as bytes: for who looks it up and doesn't show it.
+    #[inline]
+    pub fn path_bytes(&self) -> &'a [u8] {
+        let target = &self.parser.request.target;
+        match target.form {
+            Form::Absolute => self.path().as_bytes(),
+            _ => target.path.bytes(self.bytes),
+        }
+    }
+
     /// What follows the target's first `?`, still percent-encoded, possibly empty. `None` without a `?`.
     pub fn query(&self) -> Option<&'a str> {
         self.parser.request.target.query().map(|query| query.text(self.bytes))
@@ -66,6 +76,12 @@ impl<'a> Head<'a> {
     /// if the client sent none.
     pub fn host(&self) -> &'a str {
         self.parser.summary.host.text(self.bytes)
+    }
+
+    /// The [`host`](Self::host) as bytes: for who looks it up and doesn't show it.
+    #[inline]
+    pub fn host_bytes(&self) -> &'a [u8] {
+        self.parser.summary.host.bytes(self.bytes)
     }
 
     /// All fields, in order.

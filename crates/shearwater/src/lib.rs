@@ -33,7 +33,7 @@ pub use shearwater_engine::http1::{Field, Head, Known, Method, Target, Version};
 pub use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
     AcceptMode, BodyPolicy, BodySink, Control, DriverChoice, Failure, FieldLines, Limits, ListenAddress,
-    Notice, Pieces, Prebuilt, Request, Response, Shortfall, StartError, StartReport, Summary, TcpOptions,
+    Notice, On, Overlay, Pieces, Prebuilt, Request, Response, Shortfall, StartError, StartReport, Summary, TcpOptions,
     Timeouts, Totals, Wanted,
 };
 

@@ -31,6 +31,7 @@ const ROOMS: &[Room] = &[
         may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "foldhash", "signal-hook"],
     },
     Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate"] },
+    Room { folder: "site", may_use: &["shearwater", "shearwater-files"] },
     Room { folder: "cli", may_use: &["shearwater", "shearwater-files", "clap", "mimalloc"] },
 ];
 

@@ -1,0 +1,349 @@
+//! Fields that are laid over an answer, whoever gives it: set, replaced or left out as it is encoded.
+
+use crate::response::{CONTENT_TYPE, append_field, encode_field};
+
+const SERVER: &str = "Server";
+
+/// Which answers a field is laid over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    /// Every one.
+    Every,
+    /// Those that are no error: with a status below 400 (RFC 9110 section 15).
+    NoError,
+    /// Those that speak of content that was asked for: `2xx` and `304`.
+    Content,
+}
+
+/// What is changed of the fields of answers, encoded once, for [`Response::overlay`](crate::Response::overlay). Each worker has its own.
+#[derive(Debug, Clone, Default)]
+pub struct Overlay {
+    /// What stands in the place of the server's own line; nothing: that.
+    server: Option<Vec<u8>>,
+    content: Layer,
+    redirect: Layer,
+    error: Layer,
+}
+
+/// The change of answers of one kind.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layer {
+    lines: Vec<u8>,
+    without: Names,
+}
+
+impl Overlay {
+    /// One that changes nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a field, `Server` among them: it takes the place of all that the answer has of this name.
+    ///
+    /// # Errors
+    /// What is wrong, where it can't be sent or is the answer's own: `Connection`, `Content-Length`, `Content-Type`, `Date` and
+    /// `Transfer-Encoding`. Nothing is changed then.
+    pub fn set(&mut self, name: &str, value: &str, on: On) -> Result<&mut Self, String> {
+        if name.eq_ignore_ascii_case(SERVER) {
+            let mut line = Vec::new();
+            encode_field(&mut line, SERVER, value.as_bytes())?;
+            self.server = Some(line);
+            return Ok(self);
+        }
+        self.add(name, value, on)?;
+        self.layers(on).for_each(|layer| layer.without.push(name));
+        Ok(self)
+    }
+
+    /// Adds a field beside what the answer has of this name.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set), and `Server`.
+    pub fn add(&mut self, name: &str, value: &str, on: On) -> Result<&mut Self, String> {
+        let mut line = Vec::new();
+        check_name(name)?;
+        append_field(&mut line, name, value.as_bytes())?;
+        self.layers(on).for_each(|layer| layer.lines.extend_from_slice(&line));
+        Ok(self)
+    }
+
+    /// Leaves a field out of every answer, `Server` among them.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn remove(&mut self, name: &str) -> Result<&mut Self, String> {
+        if name.eq_ignore_ascii_case(SERVER) {
+            self.server = Some(Vec::new());
+            return Ok(self);
+        }
+        check_name(name)?;
+        append_field(&mut Vec::new(), name, b"")?;
+        self.layers(On::Every).for_each(|layer| layer.without.push(name));
+        Ok(self)
+    }
+
+    fn layers(&mut self, on: On) -> impl Iterator<Item = &mut Layer> {
+        let redirect = (on != On::Content).then_some(&mut self.redirect);
+        let error = (on == On::Every).then_some(&mut self.error);
+        std::iter::once(&mut self.content).chain(redirect).chain(error)
+    }
+
+    /// The line in the place of the server's own, which may be none.
+    #[inline]
+    pub(crate) fn server(&self) -> Option<&[u8]> {
+        self.server.as_deref()
+    }
+
+    /// The change of an answer with this status.
+    #[inline]
+    pub(crate) fn layer(&self, status: u16) -> &Layer {
+        match status {
+            200..=299 | 304 => &self.content,
+            300..=399 => &self.redirect,
+            _ => &self.error,
+        }
+    }
+}
+
+impl Layer {
+    /// What is added.
+    #[inline]
+    pub(crate) fn lines(&self) -> &[u8] {
+        &self.lines
+    }
+
+    /// What is left out.
+    #[inline]
+    pub(crate) fn without(&self) -> &Names {
+        &self.without
+    }
+}
+
+/// It goes with the content, and not by way of a field.
+fn check_name(name: &str) -> Result<(), String> {
+    match name.eq_ignore_ascii_case(CONTENT_TYPE) {
+        true => Err(format!("{CONTENT_TYPE} belongs to the content")),
+        false => Ok(()),
+    }
+}
+
+/// Names of fields.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
+    mask: u64,
+    names: Vec<Box<[u8]>>,
+}
+
+impl Names {
+    /// No names.
+    pub(crate) const NONE: &'static Self = &Self { mask: 0, names: Vec::new() };
+
+    fn push(&mut self, name: &str) {
+        self.mask |= mask_of(name.as_bytes());
+        self.names.push(name.as_bytes().into());
+    }
+
+    fn has(&self, name: &[u8]) -> bool {
+        self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether fields whose [`mask_of_lines`] is this may have one of the names.
+    #[inline]
+    pub(crate) const fn may_meet(&self, mask: u64) -> bool {
+        self.mask & mask != 0
+    }
+
+    /// Appends encoded field lines, but those with one of the names.
+    #[inline]
+    pub(crate) fn append_others(&self, out: &mut Vec<u8>, lines: &[u8]) {
+        if self.mask == 0 {
+            return out.extend_from_slice(lines);
+        }
+        for line in each_line(lines) {
+            if !self.has(name_of(line)) {
+                out.extend_from_slice(line);
+            }
+        }
+    }
+}
+
+/// What tells quickly that encoded field lines have none of some names.
+pub(crate) fn mask_of_lines(lines: &[u8]) -> u64 {
+    each_line(lines).fold(0, |mask, line| mask | mask_of(name_of(line)))
+}
+
+/// One bit of 64, by length, first and last letter, whatever their case.
+fn mask_of(name: &[u8]) -> u64 {
+    let letter = |byte: Option<&u8>| byte.map_or(0, |byte| usize::from(byte | 0x20));
+    let mixed = name.len() * 5 + letter(name.first()) * 3 + letter(name.last()) * 7;
+    1 << (mixed % 64)
+}
+
+/// Encoded field lines, one by one, each with its end.
+fn each_line(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+    lines.split_inclusive(|&byte| byte == b'\n')
+}
+
+/// The first of encoded field lines, with its end.
+pub(crate) fn first_line(lines: &[u8]) -> &[u8] {
+    each_line(lines).next().unwrap_or_default()
+}
+
+/// The name in an encoded field line.
+pub(crate) fn name_of(line: &[u8]) -> &[u8] {
+    let end = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
+    &line[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use shearwater_http1::{Method, Version};
+    use shearwater_io::{Item, Output, Shared};
+
+    use super::{On, Overlay, mask_of};
+    use crate::respond::{Asked, Responder};
+    use crate::{FieldLines, Prebuilt, Response};
+
+    /// What is sent, without status line and `Date`.
+    fn sent(handler: impl FnOnce(&mut Response<'_>)) -> String {
+        let asked = Asked {
+            method: Method::Get,
+            version: Version::Http11,
+            keep_alive: true,
+            has_body: false,
+            is_followed: false,
+            is_last: false,
+        };
+        let mut responder = Responder::new(0);
+        responder.out = Output::new();
+        responder.answer(asked, handler);
+        let text = String::from_utf8_lossy(responder.out.bytes()).into_owned();
+        let kept = text.split_inclusive("\r\n").filter(|line| !line.starts_with("Date: ")).skip(1);
+        kept.collect()
+    }
+
+    fn prebuilt() -> Rc<Prebuilt> {
+        let mut lines = FieldLines::new();
+        lines
+            .push("ETag", "\"1\"")
+            .and_then(|lines| lines.push("Cache-Control", "no-store"))
+            .expect("fields");
+        let body = Item::Shared(Shared::Static(b"abc"));
+        Rc::new(Prebuilt::new("text/plain", &lines, body).expect("a media type"))
+    }
+
+    fn overlay() -> Rc<Overlay> {
+        let mut overlay = Overlay::new();
+        overlay.set("cache-control", "max-age=1", On::NoError).expect("a field");
+        overlay.set("X-Own", "own", On::Every).expect("a field");
+        overlay.set("Content-Language", "en", On::Content).expect("a field");
+        overlay.add("Vary", "Origin", On::Every).expect("a field");
+        overlay.remove("Gone").and_then(|overlay| overlay.set("server", "S", On::Every)).expect("fields");
+        Rc::new(overlay)
+    }
+
+    #[test]
+    fn fields_are_replaced_added_and_left_out() {
+        let overlay = overlay();
+        let moved = "Server: S\r\ncache-control: max-age=1\r\nX-Own: own\r\nVary: Origin\r\n";
+        let own = moved.replace("Vary", "Content-Language: en\r\nVary");
+        let end = "Content-Type: text/plain\r\nETag: \"1\"\r\nContent-Length: 3\r\n\r\nabc";
+        assert_eq!(
+            sent(|response| {
+                response.overlay(&overlay).prebuilt(&prebuilt());
+            }),
+            format!("{own}{end}")
+        );
+        let fields = |response: &mut Response<'_>, status| {
+            let fields = [("GONE", "1"), ("Vary", "Accept"), ("x-own", "2"), ("Cache-Control", "private")];
+            fields.iter().for_each(|(name, value)| {
+                response.field(name, value);
+            });
+            response.status(status).overlay(&overlay);
+        };
+        let rest = "Vary: Accept\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(sent(|response| fields(response, 200)), format!("{own}{rest}"));
+        assert_eq!(sent(|response| fields(response, 308)), format!("{moved}{rest}"));
+        assert!(sent(|response| fields(response, 304)).starts_with(&own));
+        let own = "Server: S\r\nX-Own: own\r\nVary: Origin\r\n";
+        let rest = "Vary: Accept\r\nCache-Control: private\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(sent(|response| fields(response, 404)), format!("{own}{rest}"));
+    }
+
+    #[test]
+    fn what_it_does_not_speak_of_stays() {
+        let whole = sent(|response| {
+            response.prebuilt(&prebuilt());
+        });
+        let under = sent(|response| {
+            response.overlay(&Rc::new(Overlay::new())).prebuilt(&prebuilt());
+        });
+        assert_eq!(whole, under);
+        let mut overlay = Overlay::new();
+        overlay.remove("Server").expect("it can be left out");
+        let bare = sent(|response| {
+            response.overlay(&Rc::new(overlay)).prebuilt(&prebuilt());
+        });
+        assert_eq!(Some(bare.as_str()), whole.strip_prefix("Server: shearwater\r\n"));
+    }
+
+    #[test]
+    fn fields_are_forgotten_but_those_that_are_named() {
+        let text = sent(|response| {
+            response.field("Allow", "GET").field("ETag", "1").field("Retry-After", "1").field("Age", "0");
+            response.keep_fields(&["retry-after", "ALLOW", "Other"]);
+        });
+        assert_eq!(text, "Server: shearwater\r\nAllow: GET\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n");
+    }
+
+    #[test]
+    fn a_panic_takes_it_along() {
+        let overlay = overlay();
+        let text = sent(|response| {
+            response.overlay(&overlay);
+            panic!("on purpose");
+        });
+        assert!(text.starts_with("Server: shearwater\r\nConnection: close\r\n"), "{text}");
+    }
+
+    #[test]
+    fn what_is_the_answers_own_is_refused() {
+        let mut overlay = Overlay::new();
+        for name in ["Connection", "content-length", "Content-Type", "DATE", "Transfer-Encoding", "a b", ""] {
+            assert!(overlay.set(name, "1", On::Every).is_err(), "{name}");
+            assert!(overlay.add(name, "1", On::Every).is_err(), "{name}");
+            assert!(overlay.remove(name).is_err(), "{name}");
+        }
+        for name in ["X", "Server"] {
+            assert!(overlay.set(name, "a\r\nB: c", On::Every).is_err(), "{name}");
+        }
+        assert!(overlay.add("Server", "1", On::Every).is_err());
+        assert!(overlay.layer(200).lines().is_empty() && overlay.layer(400).lines().is_empty());
+        assert!(overlay.server().is_none() && !overlay.layer(200).without().may_meet(u64::MAX));
+    }
+
+    #[test]
+    fn usual_names_are_told_from_those_of_files_at_once() {
+        let of_files = ["ETag", "Last-Modified", "Accept-Ranges", "Vary", "Content-Encoding"];
+        let usual = [
+            "X-Frame-Options",
+            "X-Content-Type-Options",
+            "Referrer-Policy",
+            "Strict-Transport-Security",
+            "Content-Security-Policy",
+            "Permissions-Policy",
+            "Access-Control-Allow-Origin",
+            "Cross-Origin-Opener-Policy",
+            "Cross-Origin-Resource-Policy",
+            "Cache-Control",
+            "X-Robots-Tag",
+        ];
+        let of_files = of_files.iter().fold(0, |mask, name| mask | mask_of(name.as_bytes()));
+        for name in usual {
+            assert_eq!(mask_of(name.as_bytes()) & of_files, 0, "{name}");
+        }
+    }
+}

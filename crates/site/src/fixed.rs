@@ -1,0 +1,93 @@
+//! Answers that are always the same.
+
+use std::rc::Rc;
+
+use shearwater::{FieldLines, Item, Method, Prebuilt, Request, Response, Shared};
+
+use crate::limits::FIXED_BYTES_MAX;
+use crate::options::Fixed;
+use crate::plain_page;
+
+/// The methods of an answer that is no error (RFC 9110 section 10.2.1).
+pub(crate) const ALLOW: &str = "GET, HEAD, OPTIONS";
+
+/// A fixed answer, as a worker gives it.
+pub(crate) struct FixedAnswer {
+    status: u16,
+    content: Given,
+}
+
+enum Given {
+    Content(Rc<Prebuilt>),
+    /// An error that has nothing to say for itself but its name.
+    Name(String),
+}
+
+impl FixedAnswer {
+    /// # Panics
+    /// If there is a reason why not (see [`why_not`]).
+    pub(crate) fn new(fixed: &Fixed) -> Self {
+        let is_bare = fixed.status >= 400 && fixed.body.is_empty();
+        let content = match is_bare {
+            true => Given::Name(format!("{}\n", plain_page::reason(fixed.status))),
+            false => Given::Content(Rc::new(content(fixed).expect("it was tried at the start"))),
+        };
+        Self { status: fixed.status, content }
+    }
+
+    /// Gives the answer; says whether it is one of its own, and not just the status of an error.
+    pub(crate) fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) -> bool {
+        match (request.method(), &self.content) {
+            (_, Given::Name(name)) => {
+                response.status(self.status).text(name);
+                false
+            }
+            (method, Given::Content(content)) if self.has(method) => {
+                response.status(self.status).prebuilt(content);
+                true
+            }
+            (Method::Options, _) => {
+                response.status(204).field("Allow", ALLOW);
+                true
+            }
+            _ => {
+                response.status(405).field("Allow", ALLOW).text("Method Not Allowed\n");
+                false
+            }
+        }
+    }
+
+    /// An error is one whatever is done.
+    const fn has(&self, method: Method) -> bool {
+        matches!(method, Method::Get | Method::Head) || self.status >= 400
+    }
+}
+
+fn content(fixed: &Fixed) -> Result<Prebuilt, String> {
+    let body = Item::Shared(Shared::Block(Rc::new(fixed.body.as_slice().into())));
+    Prebuilt::new(&fixed.media_type, &FieldLines::new(), body)
+}
+
+/// Why an answer can't be given.
+pub(crate) fn why_not(fixed: &Fixed) -> Option<String> {
+    let status = fixed.status;
+    let why = match status {
+        200..=203 | 207..=299 | 400..=404 | 406..=425 | 427..=599 => None,
+        204 | 205 if fixed.body.is_empty() => None,
+        204 | 205 => Some(format!("a {status} has no body")),
+        300..=399 => Some(format!("{status} needs a target: make it a redirect")),
+        206 | 405 | 426 => Some(format!("a {status} needs fields that a fixed answer hasn\u{2019}t")),
+        _ => Some(format!("{status} is no status of an answer: 200 to 599 are")),
+    };
+    let is_type =
+        |text: &str| text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty());
+    if why.is_some() {
+        why
+    } else if fixed.body.len() > FIXED_BYTES_MAX {
+        Some(format!("its body has more than {FIXED_BYTES_MAX} bytes: make it a file"))
+    } else if !is_type(&fixed.media_type) {
+        Some(format!("{:?} is no media type, such as text/plain", fixed.media_type))
+    } else {
+        content(fixed).err()
+    }
+}

@@ -1,0 +1,66 @@
+//! Fixed answers: always the same, with the methods that they have.
+
+use shearwater_site::{Content, Fixed, Route, Site};
+
+use crate::served::{fixed, on_each_driver, page, route, site};
+
+fn answering(path: &str, content: Content) -> Route {
+    Route { content: Some(content), ..route(path) }
+}
+
+fn sites() -> Vec<Site> {
+    let json =
+        Fixed { status: 200, media_type: "application/json".to_owned(), body: b"{\"up\":true}".into() };
+    let routes = vec![
+        answering("/health", Content::Fixed(json)),
+        answering("/nothing", fixed(204, "")),
+        answering("/gone/*", fixed(410, "it was here\n")),
+        answering("/closed/*", fixed(403, "")),
+        answering("/teapot", fixed(418, "")),
+        answering("/odd", fixed(299, "odd")),
+        answering("/large", fixed(200, &"x".repeat(40_000))),
+    ];
+    vec![Site { routes, error_pages: vec![page(410, "/410.html"), page(403, "/403.html")], ..site() }]
+}
+
+#[test]
+fn status_type_and_body_are_as_they_were_given() {
+    on_each_driver(&[("one/403.html", "closed")], &sites(), |served| {
+        let health = served.get("/health?x", &[]);
+        assert_eq!((health.status, health.text()), (200, "{\"up\":true}"));
+        assert_eq!(health.field("Content-Type"), Some("application/json"));
+        assert_eq!(served.get("/nothing", &[]).status, 204);
+        assert_eq!(served.get("/odd", &[]).status, 299);
+        assert_eq!(served.get("/large", &[]).body.len(), 40_000);
+        let head = served.connect().request("HEAD", "/health", &[]);
+        assert_eq!((head.status, head.field("Content-Length")), (200, Some("11")));
+    });
+}
+
+#[test]
+fn what_is_no_error_has_get_head_and_options() {
+    on_each_driver(&[], &sites(), |served| {
+        let mut client = served.connect();
+        for method in ["POST", "PUT", "DELETE", "BREW"] {
+            let answer = client.ask(method, "/health", &["Content-Length: 4"]).send("body").answer(method);
+            let allow = answer.field("Allow");
+            assert_eq!((answer.status, allow), (405, Some("GET, HEAD, OPTIONS")), "{method}");
+        }
+        let answer = client.request("OPTIONS", "/health", &[]);
+        assert_eq!((answer.status, answer.field("Allow")), (204, Some("GET, HEAD, OPTIONS")));
+    });
+}
+
+#[test]
+fn an_error_is_one_whatever_the_method_and_its_own_words_go_before_a_page() {
+    on_each_driver(&[("one/403.html", "closed"), ("one/410.html", "page")], &sites(), |served| {
+        let mut client = served.connect();
+        for method in ["GET", "POST", "OPTIONS", "DELETE"] {
+            let answer = client.request(method, "/gone/a", &[]);
+            assert_eq!((answer.status, answer.text()), (410, "it was here\n"), "{method}");
+            let answer = client.request(method, "/closed/a", &[]);
+            assert_eq!((answer.status, answer.text()), (403, "closed"), "{method}");
+        }
+        assert_eq!(client.request("GET", "/teapot", &[]).text(), "Error\n");
+    });
+}

@@ -1,0 +1,83 @@
+//! Hosts: each request is answered by the site of the host that it names.
+
+use shearwater_site::Site;
+
+use crate::served::{fixed, hosts, on_each_driver};
+
+fn saying(names: &[&str], text: &str) -> Site {
+    Site { hosts: hosts(names), content: fixed(200, text), ..Site::default() }
+}
+
+fn sites() -> Vec<Site> {
+    vec![
+        saying(&["example.org", "*.example.org"], "org"),
+        saying(&["a.example.org", "[::1]", "127.0.0.1"], "a"),
+        saying(&[], "default"),
+        saying(&["*.b.example.org"], "b"),
+    ]
+}
+
+#[test]
+fn the_most_specific_host_answers_and_the_default_for_all_others() {
+    on_each_driver(&[], &sites(), |served| {
+        for (host, text) in [
+            ("example.org", "org"),
+            ("EXAMPLE.ORG", "org"),
+            ("example.org.", "org"),
+            ("example.org:8080", "org"),
+            ("Example.Org.:80", "org"),
+            ("x.example.org", "org"),
+            ("y.x.example.org", "org"),
+            ("b.example.org", "org"),
+            ("a.example.org", "a"),
+            ("x.a.example.org", "org"),
+            ("x.b.example.org", "b"),
+            ("y.x.b.example.org:1", "b"),
+            ("[::1]", "a"),
+            ("[::1]:8080", "a"),
+            ("127.0.0.1:80", "a"),
+            ("[::2]", "default"),
+            ("example.com", "default"),
+            ("org", "default"),
+            ("xexample.org", "default"),
+            ("example.org.evil.example", "default"),
+            ("localhost", "default"),
+        ] {
+            // Twice: the second time the way is known.
+            for _ in 0..2 {
+                assert_eq!(served.of_host(host, "/"), (200, text.to_owned()), "{host}");
+            }
+        }
+    });
+}
+
+#[test]
+fn the_targets_authority_goes_before_the_host_field() {
+    on_each_driver(&[], &sites(), |served| {
+        for (target, host, text) in [
+            ("http://a.example.org/", "example.org", "a"),
+            ("http://example.org", "a.example.org", "org"),
+            ("HTTPS://X.B.EXAMPLE.ORG:443/?q", "example.com", "b"),
+            ("http://example.com/", "a.example.org", "default"),
+        ] {
+            assert_eq!(served.of_host(host, target), (200, text.to_owned()), "{target} {host}");
+        }
+    });
+}
+
+#[test]
+fn who_names_no_host_gets_the_default() {
+    on_each_driver(&[], &sites(), |served| {
+        let mut client = served.connect();
+        client.send("GET / HTTP/1.0\r\n\r\n");
+        assert_eq!(client.answer("GET").text(), "default");
+    });
+}
+
+#[test]
+fn without_a_site_for_all_others_it_is_the_first() {
+    on_each_driver(&[], &[saying(&["a.example"], "a"), saying(&["b.example"], "b")], |served| {
+        assert_eq!(served.of_host("c.example", "/").1, "a");
+        assert_eq!(served.of_host("b.example", "/").1, "b");
+    });
+}

@@ -1,0 +1,14 @@
+//! Sites over real sockets, on each driver: which answer each host and path gets.
+
+#[path = "../../../shearwater/tests/it/client.rs"]
+mod client;
+mod error_pages;
+mod fixed;
+mod headers;
+mod hosts;
+mod mistakes;
+mod redirects;
+mod route_properties;
+mod routes;
+mod served;
+mod spellings;

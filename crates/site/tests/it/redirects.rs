@@ -1,0 +1,84 @@
+//! Redirects: where a path has moved to, on this host or another, and never where a client says.
+
+use shearwater_site::Site;
+
+use crate::served::{headers, on_each_driver, redirect, says, site};
+
+fn moved() -> Site {
+    Site {
+        redirects: vec![
+            redirect("/old", "/new", 301),
+            redirect("/blog/*", "/news/{rest}", 308),
+            redirect("/blog/feed", "/feed.xml?from=blog#top", 302),
+            redirect("/see", "https://example.com/there", 303),
+            redirect("/all/*", "/{rest}", 307),
+            redirect("/both/*", "/instead", 308),
+        ],
+        routes: vec![says("/both/*", "a route"), says("/blog/kept", "kept")],
+        headers: headers(&[("X-Own", "own")], &[]),
+        ..site()
+    }
+}
+
+#[test]
+fn the_new_place_is_told() {
+    on_each_driver(&[], &[moved()], |served| {
+        for (target, status, location) in [
+            ("/old", 301, "/new"),
+            ("/old?a=b&c", 301, "/new?a=b&c"),
+            ("/%6fld?", 301, "/new?"),
+            ("/blog", 308, "/news/"),
+            ("/blog/2024/a%20b?x", 308, "/news/2024/a%20b?x"),
+            ("//blog//2024//", 308, "/news/2024//"),
+            ("/blog/feed?x=y", 302, "/feed.xml?from=blog#top"),
+            ("/see?a", 303, "https://example.com/there?a"),
+            ("http://localhost/see", 303, "https://example.com/there"),
+            ("/both/x", 308, "/instead"),
+        ] {
+            for _ in 0..2 {
+                let answer = served.get(target, &[]);
+                assert_eq!((answer.status, answer.field("Location")), (status, Some(location)), "{target}");
+                assert_eq!(answer.text(), format!("{location}\n"), "{target}");
+                assert_eq!(answer.field("X-Own"), Some("own"));
+                assert_eq!(answer.field("Content-Type"), Some("text/plain; charset=utf-8"));
+            }
+        }
+        assert_eq!(served.get("/blog/kept", &[]).text(), "kept", "this very path goes before a star");
+        assert_eq!(served.get("/old/", &[]).status, 404, "another path");
+    });
+}
+
+#[test]
+fn whatever_the_method() {
+    on_each_driver(&[], &[moved()], |served| {
+        for method in ["HEAD", "POST", "PUT", "DELETE", "OPTIONS", "BREW"] {
+            let mut client = served.connect();
+            let answer = client.ask(method, "/blog/x", &["Content-Length: 4"]).send("body").answer(method);
+            assert_eq!((answer.status, answer.field("Location")), (308, Some("/news/x")), "{method}");
+        }
+    });
+}
+
+#[test]
+fn no_path_leads_to_another_host() {
+    on_each_driver(&[], &[moved()], |served| {
+        for (target, location) in [
+            ("/all//evil.example", "/evil.example"),
+            ("/all///evil.example/a", "/evil.example/a"),
+            ("//all//evil.example", "/evil.example"),
+            ("/all/\\evil.example", "/%5Cevil.example"),
+            ("/all/\\/evil.example", "/%5C/evil.example"),
+            ("/all/%5cevil.example", "/%5cevil.example"),
+            ("/all/https://evil.example", "/https://evil.example"),
+            ("/all/@evil.example", "/@evil.example"),
+            ("http://localhost//all//evil.example", "/evil.example"),
+        ] {
+            let answer = served.get(target, &[]);
+            assert_eq!((answer.status, answer.field("Location")), (307, Some(location)), "{target}");
+        }
+        for target in ["/all/%2fevil.example", "/all/..//evil.example", "/all/%2e%2e//evil.example"] {
+            let answer = served.get(target, &[]);
+            assert!(matches!(answer.status, 400 | 404) && answer.field("Location").is_none(), "{target}");
+        }
+    });
+}

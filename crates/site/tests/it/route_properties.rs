@@ -1,0 +1,82 @@
+//! What holds of every table of routes: held against a list that is searched from its start to its end.
+
+use shearwater_site::routes::Routes;
+
+/// Numbers from a seed (xorshift): every run sees the same.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+
+    /// A path of up to `segments` segments: few names, so that many meet.
+    fn path(&mut self, segments: usize) -> String {
+        const NAMES: [&str; 8] = ["a", "b", "ab", "a b", "%25", "index.html", "long-name-of-a-segment", "b2"];
+        let mut path: String =
+            (0..self.below(segments + 1)).map(|_| format!("/{}", NAMES[self.below(8)])).collect();
+        if path.is_empty() || self.below(4) == 0 {
+            path.push('/');
+        }
+        path
+    }
+}
+
+/// The routes as they were given, decoded: the path without its star, and whether it has one.
+struct Given {
+    name: String,
+    is_beneath: bool,
+}
+
+fn name(path: &str) -> String {
+    path[1..].replace("%25", "%")
+}
+
+/// The one for this very path, else the longest that it is or lies beneath.
+fn wanted(given: &[Given], name: &str) -> u32 {
+    let exact = given.iter().position(|route| !route.is_beneath && route.name == name);
+    let has = |route: &(usize, &Given)| {
+        let (_, route) = route;
+        let own = route.name.trim_end_matches('/');
+        route.is_beneath && (own.is_empty() || name == own || name.starts_with(&format!("{own}/")))
+    };
+    let longest = given.iter().enumerate().filter(has).max_by_key(|(_, route)| route.name.len());
+    exact.or(longest.map(|(at, _)| at)).map_or(u32::MAX - 1, |at| at as u32)
+}
+
+#[test]
+fn the_table_finds_what_a_search_through_the_list_finds() {
+    let mut numbers = Numbers(0x5eed);
+    let (mut found, mut refused) = (0, 0);
+    for _ in 0..2_000 {
+        let mut routes = Routes::new(u32::MAX - 1);
+        let mut given: Vec<Given> = Vec::new();
+        for _ in 0..numbers.below(30) {
+            let path = numbers.path(4);
+            let is_beneath = numbers.below(2) == 0;
+            let text = match is_beneath {
+                true => format!("{}/*", path.trim_end_matches('/')),
+                false => path.clone(),
+            };
+            let name =
+                if is_beneath { name(&format!("{}/", path.trim_end_matches('/'))) } else { name(&path) };
+            let is_known = given.iter().any(|route| route.is_beneath == is_beneath && route.name == name);
+            let added = routes.add(&text, given.len() as u32);
+            assert_eq!(added.is_err(), is_known, "{text}: {added:?}");
+            refused += usize::from(is_known);
+            if !is_known {
+                given.push(Given { name, is_beneath });
+            }
+        }
+        for _ in 0..40 {
+            let name = name(&numbers.path(6));
+            let route = routes.find(name.as_bytes());
+            assert_eq!(route, wanted(&given, &name), "{name:?}");
+            found += usize::from(route < u32::MAX - 1);
+        }
+    }
+    assert!(found > 20_000 && refused > 1_000, "{found} {refused}");
+}

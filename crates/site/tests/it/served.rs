@@ -1,0 +1,123 @@
+//! Two folders in a temporary place, and a server of sites with them, on each driver.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use shearwater::{DriverChoice, Error, Running, Server, StartError};
+use shearwater_files::{CacheLimits, Folder};
+use shearwater_site::{Content, ErrorPage, Fixed, Headers, Options, Redirect, Route, Site, Sites};
+
+use crate::client::{Answer, Client};
+
+/// A site of the first folder.
+pub(crate) fn site() -> Site {
+    Site { content: Content::Files(0), ..Site::default() }
+}
+
+pub(crate) fn hosts(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// A route with the site's content.
+pub(crate) fn route(path: &str) -> Route {
+    Route { path: path.to_owned(), ..Route::default() }
+}
+
+/// A route that always answers the same.
+pub(crate) fn says(path: &str, text: &str) -> Route {
+    Route { content: Some(fixed(200, text)), ..route(path) }
+}
+
+pub(crate) fn fixed(status: u16, text: &str) -> Content {
+    Content::Fixed(Fixed { status, media_type: "text/plain".to_owned(), body: text.into() })
+}
+
+pub(crate) fn redirect(from: &str, to: &str, status: u16) -> Redirect {
+    Redirect { from: from.to_owned(), to: to.to_owned(), status }
+}
+
+pub(crate) fn headers(set: &[(&str, &str)], remove: &[&str]) -> Headers {
+    let set = set.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+    Headers { set, remove: hosts(remove) }
+}
+
+pub(crate) fn page(status: u16, path: &str) -> ErrorPage {
+    ErrorPage { status, path: path.to_owned() }
+}
+
+/// Two folders, with a server. Removed when dropped.
+pub(crate) struct Served {
+    path: PathBuf,
+    running: Option<Running>,
+    address: SocketAddr,
+}
+
+/// Runs a test on each driver that can be had. Files lie in `one/` and `two/`: the folders 0 and 1.
+pub(crate) fn on_each_driver(files: &[(&str, &str)], sites: &[Site], test: impl Fn(&Served)) {
+    let drivers = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
+    let served = drivers.into_iter().filter_map(|driver| Served::start(driver, files, sites));
+    let tested = served.map(|served| test(&served)).count();
+    assert!(tested > 0, "there is a driver");
+}
+
+impl Served {
+    fn start(driver: DriverChoice, files: &[(&str, &str)], sites: &[Site]) -> Option<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("shearwater-site-{}-{number}", std::process::id()));
+        for folder in ["one", "two"] {
+            fs::create_dir_all(path.join(folder)).expect("a temporary folder");
+        }
+        for (name, content) in files {
+            let file = path.join(name);
+            fs::create_dir_all(file.parent().expect("it is in a folder")).expect("folders");
+            fs::write(file, content).expect("a file");
+        }
+        let open = |folder| Folder::open(&path.join(folder)).expect("a folder");
+        let folders = ["one", "two"].map(open).into();
+        let options = Options { folders, cache: CacheLimits::default(), sites: sites.to_vec() };
+        let sites = Sites::new(options).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let server = Server::new("127.0.0.1:0").workers(1).driver(driver);
+        match server.start(move |_| sites.service()) {
+            Ok(running) => Some(Self { path, address: running.address(), running: Some(running) }),
+            Err(Error::Start(StartError::Driver { .. })) => {
+                fs::remove_dir_all(&path).expect("it was made here");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// The answer to `GET` of a path of `localhost`.
+    pub(crate) fn get(&self, target: &str, fields: &[&str]) -> Answer {
+        self.connect().request("GET", target, fields)
+    }
+
+    /// Status and body for `GET` of a host's path.
+    pub(crate) fn of_host(&self, host: &str, target: &str) -> (u16, String) {
+        let mut client = self.connect();
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        let answer = client.answer("GET");
+        (answer.status, answer.text().to_owned())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let running = self.running.take().expect("only dropping takes it");
+        running.control().stop();
+        let ended = running.wait();
+        let removed = fs::remove_dir_all(&self.path);
+        assert!((ended.is_ok() && removed.is_ok()) || std::thread::panicking(), "{ended:?}, {removed:?}");
+    }
+}

@@ -1,0 +1,87 @@
+//! No spelling of a path leads around the route that it has: what files would be found by is what routes are found by.
+
+use crate::served::{fixed, on_each_driver, route, site};
+use shearwater_site::{Route, Site};
+
+const SECRET: &str = "what is beneath the route";
+
+/// Numbers from a seed (xorshift): every run sees the same.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+}
+
+/// A path in some spelling: bytes encoded here and there, slashes doubled, segments that mean nothing put in.
+fn spelled(numbers: &mut Numbers) -> String {
+    const BETWEEN: [&str; 12] =
+        ["/", "/", "/", "/", "//", "///", "/./", "/x/../", "/%2e/", "/%2E%2e/", "%2f", "/\\../"];
+    let mut path = BETWEEN[numbers.below(BETWEEN.len())].to_owned();
+    for segment in ["private", "deep", "secret.txt"] {
+        for byte in segment.bytes() {
+            match numbers.below(12) {
+                0 => path.push_str(&format!("%{byte:02x}")),
+                1 => path.push_str(&format!("%{byte:02X}")),
+                2 if numbers.below(8) == 0 => path.push_str(&format!("%25{byte:02x}")),
+                _ => path.push(char::from(byte)),
+            }
+        }
+        path.push_str(BETWEEN[numbers.below(BETWEEN.len())]);
+    }
+    if numbers.below(8) > 0 {
+        path.truncate(path.trim_end_matches(['/', '.', '\\']).len());
+    }
+    path
+}
+
+fn guarded() -> Site {
+    Site { routes: vec![Route { content: Some(fixed(403, "guarded")), ..route("/private/*") }], ..site() }
+}
+
+#[test]
+fn each_spelling_that_names_the_file_has_the_route() {
+    let files = [
+        ("one/private/deep/secret.txt", SECRET),
+        ("one/private/index.html", SECRET),
+        ("one/open.txt", "open"),
+    ];
+    on_each_driver(&files, &[guarded()], |served| {
+        let mut numbers = Numbers(0x5eed);
+        let mut seen = [0; 3];
+        let mut client = served.connect();
+        for _ in 0..3_000 {
+            let path = spelled(&mut numbers);
+            if !path.starts_with('/') {
+                continue;
+            }
+            let answer = client.request("GET", &path, &[]);
+            assert!(!answer.text().contains(SECRET), "{path}");
+            match answer.status {
+                403 => seen[0] += 1,
+                400 => seen[1] += 1,
+                404 => seen[2] += 1,
+                status => panic!("{path}: {status}"),
+            }
+        }
+        assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
+        for path in
+            ["/private", "/private/", "//private", "/%70rivate", "/private//", "http://localhost//private/"]
+        {
+            assert_eq!(client.request("GET", path, &[]).status, 403, "{path}");
+        }
+        for path in [
+            "/x/../private/deep/secret.txt",
+            "/./private/",
+            "/private/../private/",
+            "/..//private/deep/secret.txt",
+        ] {
+            assert_eq!(client.request("GET", path, &[]).status, 400, "{path}");
+        }
+        assert_eq!(client.request("GET", "/open.txt", &[]).text(), "open");
+    });
+}
