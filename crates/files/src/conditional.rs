@@ -33,8 +33,8 @@ fn is_wanted(head: &Head<'_>, validators: &Validators) -> bool {
     if head.field(Known::IfMatch).is_some() {
         return head.all(Known::IfMatch).any(|list| matches_any(list, validators.etag(), Weak::Differs));
     }
-    let date = head.field(Known::IfUnmodifiedSince).and_then(parse_date);
-    date.is_none_or(|date| validators.modified() <= date)
+    let Some(date) = head.field(Known::IfUnmodifiedSince) else { return true };
+    !dates(date, validators).is_some_and(|(date, modified)| modified > date)
 }
 
 /// `If-None-Match` (weak comparison, RFC 9110 section 13.1.2), else `If-Modified-Since`.
@@ -42,8 +42,8 @@ fn is_had(head: &Head<'_>, validators: &Validators) -> bool {
     if head.field(Known::IfNoneMatch).is_some() {
         return head.all(Known::IfNoneMatch).any(|list| matches_any(list, validators.etag(), Weak::Matches));
     }
-    let date = head.field(Known::IfModifiedSince).and_then(parse_date);
-    date.is_some_and(|date| validators.modified() <= date)
+    let Some(date) = head.field(Known::IfModifiedSince) else { return false };
+    dates(date, validators).is_some_and(|(date, modified)| modified <= date)
 }
 
 /// Whether a `Range` counts: without `If-Range`, or if that names this very version (RFC 9110 section 13.1.5).
@@ -60,7 +60,7 @@ pub(crate) fn range_holds(head: &Head<'_>, validators: &Validators) -> bool {
 /// An entity tag is compared strongly. A date has to be exact, and one that no other version can have had.
 fn is_version(condition: &[u8], validators: &Validators) -> bool {
     match parse_date(condition) {
-        Some(date) => validators.is_date_strong() && date == validators.modified(),
+        Some(date) => validators.is_date_strong() && Some(date) == validators.modified(),
         None => condition == validators.etag().as_bytes(),
     }
 }
@@ -104,6 +104,11 @@ fn next_tag(list: &[u8]) -> Option<Tag<'_>> {
     let len = inner.iter().position(|&byte| byte == b'"')?;
     let (opaque, behind) = list.split_at(len + 2);
     Some(Tag { is_weak, opaque, behind })
+}
+
+/// The date of a condition and that of the last modification, if there are both.
+fn dates(date: &[u8], validators: &Validators) -> Option<(SystemTime, SystemTime)> {
+    Some((parse_date(date)?, validators.modified()?))
 }
 
 /// A date that can't be read counts as none (RFC 9110 sections 13.1.3 and 13.1.4).

@@ -5,30 +5,49 @@
 
 #![forbid(unsafe_code)]
 
+mod accept;
 mod accept_encoding;
 mod boundary;
 mod cache;
+mod cache_control;
+mod candidate;
+mod clock;
 mod coding;
 mod conditional;
+mod content;
 mod files;
 mod finder;
 mod held;
 pub mod limits;
+mod listing;
+mod lookups;
 mod media_type;
+mod media_types;
+mod navigation;
 mod now;
 mod open_files;
+mod options;
 mod partial;
+mod plan;
 pub mod range;
 mod redirect;
 mod refuse;
 #[doc(hidden)]
 pub mod resolve;
+mod search;
 mod seen;
 mod siblings;
+mod store;
 mod validators;
 mod variant;
 mod version;
+mod weight;
 
+pub use cache_control::{CacheRule, FileMatch};
+pub use coding::Coding;
 pub use files::{Files, Folder};
 pub use limits::CacheLimits;
 pub use media_type::media_type;
+pub use options::{BadOption, FindOptions, FolderError, FolderOptions, Hidden, MediaTypeOptions};
+/// What is done about symbolic links.
+pub use shearwater_io::fs::Links;

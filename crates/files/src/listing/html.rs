@@ -1,0 +1,140 @@
+//! A list as a page: for people. It needs no script; light or dark as the reader has it, narrow or wide.
+
+use std::fmt::Write;
+
+use super::order::{Order, Sort};
+use super::rows::{Row, Rows};
+use super::text::{grouped, href, html_name, human_size, utc};
+
+const STYLE: &str = include_str!("style.css");
+
+/// The page may have this very style and nothing else; a test keeps the hash in step with it.
+pub(super) const POLICY: &str = "default-src 'none'; style-src 'sha256-QI5g1n8Qw0wCG6i2gGQcIc9Hxcse+dXYDVxEHvvcKnI='; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+
+/// The page of the folder of this name.
+pub(super) fn page(name: &[u8], rows: &Rows, order: Order) -> String {
+    let mut out = String::with_capacity(2_000 + STYLE.len() + 320 * rows.rows.len());
+    out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    out.push_str("<meta name=\"color-scheme\" content=\"light dark\">\n<title>/");
+    title(name, &mut out);
+    push(&mut out, format_args!("</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"));
+    breadcrumbs(name, &mut out);
+    table(name, rows, order, &mut out);
+    summary(rows, &mut out);
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a string doesn't fail.
+    let _ = out.write_fmt(text);
+}
+
+/// A title has no elements in it: what is no text is left to the list.
+fn title(name: &[u8], out: &mut String) {
+    let text: String =
+        String::from_utf8_lossy(name).chars().filter(|character| !character.is_control()).collect();
+    let mut escaped = String::new();
+    html_name(text.as_bytes(), &mut escaped);
+    out.push_str(&escaped.replace("<i>", "").replace("</i>", ""));
+}
+
+/// The way from the root, each folder of it a link upwards: so it holds wherever the folder is mounted.
+fn breadcrumbs(name: &[u8], out: &mut String) {
+    let segments: Vec<&[u8]> =
+        name.split(|&byte| byte == b'/').filter(|segment| !segment.is_empty()).collect();
+    out.push_str("<nav aria-label=\"Path\"><h1>");
+    let up = |steps: usize| if steps == 0 { "./".to_owned() } else { "../".repeat(steps) };
+    push(out, format_args!("<a href=\"{}\" title=\"The first folder\">/</a>", up(segments.len())));
+    for (place, segment) in segments.iter().enumerate() {
+        let steps = segments.len() - place - 1;
+        let current = if steps == 0 { " aria-current=\"page\"" } else { "" };
+        push(out, format_args!("<a href=\"{}\"{current}><bdi>", up(steps)));
+        html_name(segment, out);
+        out.push_str("</bdi></a>/");
+    }
+    out.push_str("</h1></nav>\n");
+}
+
+fn table(name: &[u8], rows: &Rows, order: Order, out: &mut String) {
+    out.push_str("<table>\n<thead><tr>");
+    for sort in Sort::ALL {
+        heading(sort, order, out);
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    if !name.is_empty() {
+        out.push_str("<tr><td class=\"up\"><a href=\"../\">One folder up</a></td><td></td><td></td></tr>\n");
+    }
+    for row in &rows.rows {
+        push_row(row, out);
+    }
+    out.push_str("</tbody>\n</table>\n");
+}
+
+fn heading(sort: Sort, order: Order, out: &mut String) {
+    let text = match sort {
+        Sort::Name => "Name",
+        Sort::Size => "Size",
+        Sort::Time => "Modified",
+    };
+    let (state, arrow) = match (order.sort == sort, order.is_descending) {
+        (false, _) => ("", ""),
+        (true, false) => (" aria-sort=\"ascending\"", " ↑"),
+        (true, true) => (" aria-sort=\"descending\"", " ↓"),
+    };
+    let next = order.behind(sort);
+    let query = format_args!("?sort={}&amp;order={}", sort.name(), next.direction()).to_string();
+    push(out, format_args!("<th scope=\"col\"{state}><a href=\"{query}\">{text}{arrow}</a></th>"));
+}
+
+fn push_row(row: &Row, out: &mut String) {
+    let class = if row.is_folder { "folder" } else { "file" };
+    let link = href(&row.name, row.is_folder).replace('&', "&amp;");
+    push(out, format_args!("<tr><td class=\"{class}\"><a href=\"{link}\"><bdi>"));
+    html_name(&row.name, out);
+    out.push_str("</bdi></a></td><td>");
+    if let Some(size) = row.size() {
+        push(out, format_args!("<span title=\"{} bytes\">{}</span>", grouped(size), human_size(size)));
+    }
+    let time = utc(row.modified_seconds);
+    let (date, minute, second) = (time.date, time.minute, time.second);
+    push(
+        out,
+        format_args!(
+            "</td><td><time datetime=\"{date}T{minute}:{second}Z\" title=\"{date} {minute}:{second} UTC\">{date} {minute}</time></td></tr>\n"
+        ),
+    );
+}
+
+fn summary(rows: &Rows, out: &mut String) {
+    let files: Vec<u64> = rows.rows.iter().filter_map(Row::size).collect();
+    let folders = rows.rows.len() - files.len();
+    let count = |number: usize, one: &str| match number {
+        1 => format!("1 {one}"),
+        _ => format!("{} {one}s", grouped(number as u64)),
+    };
+    let total = files.iter().fold(0_u64, |sum, &len| sum.saturating_add(len));
+    match rows.rows.len() {
+        0 => out.push_str("<p>Nothing is here to be shown.</p>\n"),
+        _ => push(
+            out,
+            format_args!(
+                "<p>{}, {} of <span title=\"{} bytes\">{}</span>. Times are UTC.</p>\n",
+                count(folders, "folder"),
+                count(files.len(), "file"),
+                grouped(total),
+                human_size(total)
+            ),
+        ),
+    }
+    if !rows.is_whole {
+        let shown = grouped(rows.rows.len() as u64);
+        push(
+            out,
+            format_args!(
+                "<p class=\"more\">There is more in this folder: {shown} entries of it are shown.</p>\n"
+            ),
+        );
+    }
+}
