@@ -1,5 +1,6 @@
 //! Finds what a target names, in memory or beneath the root, and answers with it.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use shearwater::{Request, Response};
@@ -7,9 +8,10 @@ use shearwater_io::fs::{OpenError, Opened, Root};
 
 use crate::candidate::PAGE;
 use crate::content::Content;
+use crate::held::Held;
 use crate::limits::CacheLimits;
 use crate::listing::{self, Listings};
-use crate::lookups::{Lookups, Remembered};
+use crate::lookups::Lookups;
 use crate::navigation::Navigation;
 use crate::now::Now;
 use crate::options::Hidden;
@@ -55,7 +57,15 @@ impl Finder {
         if resolved.is_hidden && self.plan.hidden == Hidden::Deny {
             return refuse::open(&OpenError::NotFound, response);
         }
-        match self.remembered(resolved.shape, request) {
+        // Most requests end here: the file was found a moment ago, lies in memory and is sent as it is.
+        if let Some(held) = self.lookups.held(&self.names.asked, Now::of(request)) {
+            match held.siblings().is_empty() {
+                true => held.reply(request, response),
+                false => self.form_of(held, request).reply(request, response),
+            }
+            return;
+        }
+        match self.elsewhere(resolved.shape, request) {
             Some(content) => content.reply(request, response),
             None => self.respond_anew(resolved.shape, request, response),
         }
@@ -76,30 +86,25 @@ impl Finder {
         found.map(|found| found.content.reply_page(status, response)).is_ok()
     }
 
-    /// What the name that is asked for has come to a moment ago, or earlier in this turn.
-    fn remembered(&mut self, shape: Shape, request: &Request<'_>) -> Option<Content> {
+    /// The form of a file in memory that the client likes best.
+    fn form_of(&mut self, held: Rc<Held>, request: &Request<'_>) -> Content {
+        let file = &mut self.names.file;
+        file.clear();
+        file.extend_from_slice(held.name());
+        let form = self.store.form_of_held(&held, file, request);
+        form.unwrap_or(Content::Held(held))
+    }
+
+    /// A file that isn't in memory, but known: by another name from a moment ago, or from this turn.
+    fn elsewhere(&mut self, shape: Shape, request: &Request<'_>) -> Option<Content> {
         let Self { plan, names, lookups, store, .. } = self;
-        match lookups.get(&names.asked, Now::of(request)) {
-            Some(Remembered::Held(held)) => {
-                held.mark_used();
-                if held.siblings().is_empty() {
-                    return Some(Content::Held(held));
-                }
-                names.file.clear();
-                names.file.extend_from_slice(held.name());
-                let form = store.form_of_held(&held, &mut names.file, request);
-                Some(form.unwrap_or(Content::Held(held)))
-            }
-            Some(Remembered::Elsewhere(file)) => {
-                names.file.clear();
-                names.file.extend_from_slice(file);
-                store.file(&mut names.file, request).ok().map(|found| found.content)
-            }
-            None if shape == Shape::File && is_own_path(plan, &names.asked) => {
-                store.known_file(&mut names.asked, request)
-            }
-            None => None,
+        if let Some(file) = lookups.elsewhere(&names.asked, Now::of(request)) {
+            names.file.clear();
+            names.file.extend_from_slice(file);
+            return store.file(&mut names.file, request).ok().map(|found| found.content);
         }
+        let is_own = shape == Shape::File && is_own_path(plan, &names.asked);
+        if is_own { store.known_file(&mut names.asked, request) } else { None }
     }
 
     /// Looks for what the name comes to, and answers with it.

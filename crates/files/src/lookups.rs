@@ -29,27 +29,35 @@ enum Place {
     Elsewhere(Box<[u8]>),
 }
 
-/// What is remembered of a name.
-pub(crate) enum Remembered<'a> {
-    /// It is this file.
-    Held(Rc<Held>),
-    /// It is the file of this name.
-    Elsewhere(&'a [u8]),
-}
-
 impl Lookups {
     pub(crate) fn new(limits: CacheLimits) -> Self {
         let lookups_max = limits.cached_files_max.saturating_mul(LOOKUPS_PER_CACHED_FILE);
         Self { found: Clock::new(lookups_max, u64::MAX) }
     }
 
-    /// What this name came to a moment ago.
-    pub(crate) fn get(&self, name: &[u8], now: Now) -> Option<Remembered<'_>> {
-        let lookup = self.found.get(name).filter(|lookup| now.is_just_after(lookup.seen_ms.get()))?;
-        match &lookup.place {
-            Place::Held(held) => held.upgrade().map(Remembered::Held),
-            Place::Elsewhere(name) => Some(Remembered::Elsewhere(name)),
+    /// The file in memory that this name came to a moment ago. It is used.
+    pub(crate) fn held(&self, name: &[u8], now: Now) -> Option<Rc<Held>> {
+        match self.place(name, now)? {
+            Place::Held(held) => {
+                let held = held.upgrade()?;
+                held.mark_used();
+                Some(held)
+            }
+            Place::Elsewhere(_) => None,
         }
+    }
+
+    /// The name of the file that this name came to a moment ago, if that isn't in memory.
+    pub(crate) fn elsewhere(&self, name: &[u8], now: Now) -> Option<&[u8]> {
+        match self.place(name, now)? {
+            Place::Held(_) => None,
+            Place::Elsewhere(name) => Some(name),
+        }
+    }
+
+    fn place(&self, name: &[u8], now: Now) -> Option<&Place> {
+        let lookup = self.found.get(name)?;
+        now.is_just_after(lookup.seen_ms.get()).then_some(&lookup.place)
     }
 
     /// Notes that a name has come to a file in memory just now.
@@ -96,7 +104,7 @@ impl Kept for Lookup {
 
 #[cfg(test)]
 mod tests {
-    use super::{LOOKUP_NAME_BYTES_MAX, LOOKUPS_PER_CACHED_FILE, Lookups, Now, Remembered};
+    use super::{LOOKUP_NAME_BYTES_MAX, LOOKUPS_PER_CACHED_FILE, Lookups, Now};
     use crate::held::held_for_test;
     use crate::limits::CacheLimits;
 
@@ -105,7 +113,7 @@ mod tests {
     }
 
     fn is_held(lookups: &Lookups, name: &[u8], ms: u64) -> bool {
-        matches!(lookups.get(name, at(ms)), Some(Remembered::Held(_)))
+        lookups.held(name, at(ms)).is_some()
     }
 
     #[test]
@@ -123,9 +131,10 @@ mod tests {
         drop(other);
         assert!(!is_held(&lookups, b"a", 1_600));
         lookups.note_elsewhere(b"a", b"b", at(1_600));
-        assert!(matches!(lookups.get(b"a", at(1_600)), Some(Remembered::Elsewhere(b"b"))));
+        assert_eq!(lookups.elsewhere(b"a", at(1_600)), Some(&b"b"[..]));
+        assert!(!is_held(&lookups, b"a", 1_600) && lookups.elsewhere(b"a", at(2_100)).is_none());
         lookups.remove(b"a");
-        assert!(lookups.get(b"a", at(1_600)).is_none());
+        assert!(lookups.elsewhere(b"a", at(1_600)).is_none());
     }
 
     #[test]
