@@ -127,14 +127,14 @@ fn parse_status(digits: &str) -> Option<u16> {
 impl Pattern {
     fn around_path(text: &str, before: &str, after: &str, index: &[String]) -> Result<Self, BadOption> {
         // With a path of one name it is a file's path, or it never is one.
-        file_name("try_files", &format!("{before}/x{after}"))?;
+        // The path has its slash in front, and some write one more.
+        let before = before.strip_suffix('/').unwrap_or(before);
+        let with_a_name = file_name("try_files", &format!("{before}/x{after}"));
+        with_a_name.map_err(|bad| BadOption::new("try_files", text, bad.why))?;
         let folders = before.trim_matches('/');
         let before = if folders.is_empty() { String::new() } else { format!("{folders}/") };
         let is_index = after.strip_prefix('/').is_some_and(|name| index.iter().any(|index| index == name));
         let is_index = is_index && before.is_empty();
-        if text.matches(PATH).count() > 1 {
-            return Err(BadOption::new("try_files", text, "the path can be put in once"));
-        }
         Ok(Self { before: before.into_bytes(), after: Some(after.as_bytes().to_vec()), is_index })
     }
 

@@ -177,9 +177,9 @@ impl Finder {
         };
         other.clear();
         other.extend_from_slice(page);
-        let found = Search { root: store.root(), plan }.find(other, Shape::File, file)?;
-        let is_page = file.strip_suffix(PAGE) == Some(page);
-        Ok(matches!(found, Found::File { .. }) && is_page)
+        let search = Search { root: store.root(), plan };
+        let found = search.find(other, Shape::File, file)?;
+        Ok(matches!(found, Found::File { .. }) && search.is_page(page, file))
     }
 
     /// Answers with the page for what isn't there, if there is one and somebody navigates.

@@ -65,9 +65,7 @@ pub(crate) fn bad_segment(segment: &str) -> Option<&'static str> {
         "" => Some("a name in it is empty: it names a file, with one slash between names"),
         "." | ".." => Some("it has . or .. in it"),
         _ if segment.contains('\0') => Some("no name has a NUL"),
-        _ if segment.contains(['{', '}']) => {
-            Some("{path} is the only thing that can be put in, and only in try_files")
-        }
+        _ if segment.contains(['{', '}']) => Some("{path} alone can be put in, once, and only in try_files"),
         _ => None,
     }
 }

@@ -70,6 +70,11 @@ impl Search<'_> {
         Ok((matches!(found, Found::File { .. }) && other == file).then_some(canonical))
     }
 
+    /// Whether a file is the page of this name, which has no extension, and has no other path.
+    pub(crate) fn is_page(self, name: &[u8], file: &[u8]) -> bool {
+        file != name && canonical(file, &self.plan.candidates.index) == name
+    }
+
     fn itself(
         self,
         name: &[u8],

@@ -56,20 +56,31 @@ impl Site {
         Self::of(folder, FolderOptions::default(), cache)
     }
 
-    fn of(folder: &str, options: FolderOptions, cache: CacheLimits) -> Self {
-        Self::start(DriverChoice::Auto, folder, &options, cache).expect("there is a driver")
+    /// Serves a folder as these options say, with so much kept in memory.
+    pub(crate) fn of(folder: &str, options: FolderOptions, cache: CacheLimits) -> Self {
+        Self::start(DriverChoice::Auto, folder, &options, cache, Served).expect("there is a driver")
     }
 
-    /// Serves a folder by a given driver; `None` where that can't be had.
+    /// Serves by a given driver; `None` where that can't be had.
     pub(crate) fn driven(driver: DriverChoice, folder: &str, cache: CacheLimits) -> Option<Self> {
-        Self::start(driver, folder, &FolderOptions::default(), cache)
+        Self::start(driver, folder, &FolderOptions::default(), cache, Served)
     }
 
-    fn start(
+    /// A site whose answers something else makes of the files.
+    pub(crate) fn answering<S: Service + 'static>(
+        options: &FolderOptions,
+        cache: CacheLimits,
+        make: impl Fn(Files) -> S + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(DriverChoice::Auto, "served", options, cache, make).expect("there is a driver")
+    }
+
+    fn start<S: Service + 'static>(
         driver: DriverChoice,
         folder: &str,
         options: &FolderOptions,
         cache: CacheLimits,
+        make: impl Fn(Files) -> S + Send + Sync + 'static,
     ) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -79,7 +90,7 @@ impl Site {
         fs::write(path.join("outside/canary"), CANARY).expect("a file");
         let folder = Folder::open_with(&path.join(folder), options).expect("a folder");
         let server = Server::new("127.0.0.1:0").workers(1).driver(driver);
-        match server.start(move |_| Served(folder.files_with(cache))) {
+        match server.start(move |_| make(folder.files_with(cache))) {
             Ok(running) => Some(Self { path, address: running.address(), running: Some(running) }),
             Err(Error::Start(StartError::Driver { .. })) => {
                 fs::remove_dir_all(&path).expect("it was made here");

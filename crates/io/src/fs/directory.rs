@@ -59,11 +59,10 @@ impl Opened {
     pub fn entries(&self, max: EntriesMax, is_wanted: impl Fn(&[u8]) -> bool) -> io::Result<Entries> {
         let mut found = Entries { entries: Vec::new(), is_whole: false };
         let mut directory = Dir::read_from(&self.file)?;
-        // One round more than there may be names, for the end; `.` and `..` are two of the names.
-        for _ in 0..max.names.saturating_add(3) {
+        // `.` and `..` don't count.
+        for _ in 0..max.names.saturating_add(2) {
             let Some(read) = directory.read() else {
-                found.is_whole = true;
-                break;
+                return Ok(Entries { is_whole: true, ..found });
             };
             let read = read?;
             let name = read.file_name();
@@ -71,7 +70,7 @@ impl Opened {
                 continue;
             }
             if found.entries.len() == max.entries {
-                break;
+                return Ok(found);
             }
             match statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => found.entries.push(Entry::new(name.to_bytes(), &stat)),
@@ -79,6 +78,7 @@ impl Opened {
                 Err(errno) => return Err(errno.into()),
             }
         }
+        found.is_whole = directory.read().is_none();
         Ok(found)
     }
 }
