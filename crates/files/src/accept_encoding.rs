@@ -9,7 +9,8 @@ use crate::weight::thousandths;
 /// A coding that is liked as much as the file as it is comes first: that is what it was made for. Without a field nothing is coded. Who
 /// refuses the file as it is, and every coding there is, gets it as it is: a server may disregard a wish that it can't fulfil (RFC
 /// 9110 section 12.1), and that serves more clients than a `406` would.
-pub(crate) fn choose<'a>(
+#[must_use]
+pub fn choose<'a>(
     values: impl Iterator<Item = &'a [u8]>,
     available: Codings,
     preferred: &[Coding],

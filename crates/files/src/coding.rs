@@ -45,20 +45,24 @@ impl Coding {
 
 /// A set of codings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Codings(u8);
+pub struct Codings(u8);
 
 impl Codings {
-    pub(crate) const NONE: Self = Self(0);
+    /// None.
+    pub const NONE: Self = Self(0);
 
     pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    pub(crate) const fn has(self, coding: Coding) -> bool {
+    /// Whether it has this one.
+    #[must_use]
+    pub const fn has(self, coding: Coding) -> bool {
         self.0 & (1 << coding as u8) != 0
     }
 
-    pub(crate) fn add(&mut self, coding: Coding) {
+    /// Adds one.
+    pub fn add(&mut self, coding: Coding) {
         self.0 |= 1 << coding as u8;
     }
 }

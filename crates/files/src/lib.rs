@@ -1,20 +1,24 @@
 //! Static files of one folder.
 //!
-//! [`Files::respond`] is the whole way: method → `resolve` (target to name) → `finder`: open beneath the root, which nothing
-//! leaves, or the cache → `siblings` and `accept_encoding` (in which coding?) → `conditional` (does the client have it?) → `range` (which part of it?) → reply.
+//! [`Files::respond`] is the whole way: method → `resolve` (target to name) → `finder`: what the name came to a moment ago (`lookups`), or `search`: its
+//! candidates, opened beneath the root, which nothing leaves → `store`: the file in memory or open, or `listing`, the list of a folder → `siblings` and `accept_encoding` (in which coding?) → `conditional` (does the client have it?) → `range` (which part of it?) → reply.
 
 #![forbid(unsafe_code)]
 
 mod accept;
-mod accept_encoding;
+#[doc(hidden)]
+pub mod accept_encoding;
 mod boundary;
 mod cache;
 mod cache_control;
 mod candidate;
 mod clock;
-mod coding;
+#[doc(hidden)]
+pub mod coding;
 mod conditional;
 mod content;
+#[doc(hidden)]
+pub mod entity_tag;
 mod files;
 mod finder;
 mod held;
