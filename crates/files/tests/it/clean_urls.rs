@@ -93,7 +93,7 @@ fn each_page_has_one_path() {
 /// Follows every redirect of the table: it ends at once, on this host, with a page.
 #[test]
 fn no_redirect_leads_to_another() {
-    let site = Site::with(options(&["index.html"], &[]));
+    let site = Site::with(&options(&["index.html"], &[]));
     files(&site);
     let mut client = site.connect();
     let mut followed = 0;

@@ -22,7 +22,7 @@ fn options(index: &[&str], try_files: &[&str]) -> FolderOptions {
 
 /// The same site twice: looking at its files for each answer, and keeping them.
 pub(crate) fn both(options: &FolderOptions) -> [Site; 2] {
-    [Site::with(options.clone()), Site::cached_with(options.clone())]
+    [Site::with(options), Site::cached_with(options)]
 }
 
 /// Status, `Location` and body, as one text.
@@ -172,7 +172,7 @@ fn until(client: &mut Client, target: &str, was: &str, wanted: &str) {
 fn what_comes_and_goes_shows_although_it_is_remembered() {
     let fill = |text: &str, len: usize| text.repeat(len);
     for len in [1, 100_000] {
-        let site = Site::cached_with(options(&["index.html"], &["{path}", "{path}.html", "/f"]));
+        let site = Site::cached_with(&options(&["index.html"], &["{path}", "{path}.html", "/f"]));
         let (f, page, own) = (fill("f", len), fill("page", len), fill("own", len));
         site.file("f", &f);
         let mut client = site.connect();
@@ -200,7 +200,7 @@ fn what_comes_and_goes_shows_although_it_is_remembered() {
 #[test]
 fn answers_are_right_where_little_is_kept() {
     let limits = CacheLimits { cached_files_max: 2, ..CacheLimits::default() };
-    let site = Site::of("served", options(&["index.html"], &["{path}", "{path}.html", "/f"]), limits);
+    let site = Site::of("served", &options(&["index.html"], &["{path}", "{path}.html", "/f"]), limits);
     site.file("f", "f");
     for number in 0..5 {
         site.file(format!("{number}.html"), format!("page {number}"));

@@ -90,7 +90,7 @@ fn what_may_not_be_read_is_forbidden() {
 
 #[test]
 fn no_link_is_followed_where_none_may_be() {
-    let site = Site::with(FolderOptions { symlinks: Links::Deny, ..FolderOptions::default() });
+    let site = Site::with(&FolderOptions { symlinks: Links::Deny, ..FolderOptions::default() });
     site.file("a/f.txt", "file")
         .file("a/index.html", "index")
         .file("f.css", "plain")

@@ -84,7 +84,7 @@ fn what_cannot_be_asked_for_is_not_shown() {
         ),
         (FolderOptions { symlinks: Links::Deny, ..listing() }, "./.well-known/ ./dir/", "./f"),
     ] {
-        let site = Site::with(options);
+        let site = Site::with(&options);
         fill(&site);
         let _socket = UnixListener::bind(site.at("socket")).expect("a socket");
         let mut client = site.connect();
@@ -95,7 +95,7 @@ fn what_cannot_be_asked_for_is_not_shown() {
 
 #[test]
 fn names_are_escaped_and_lead_to_their_files() {
-    let site = Site::with(listing());
+    let site = Site::with(&listing());
     let names: [&[u8]; 8] = [
         b"<script>alert(1)<script>",
         b"a&b \"c\" 'd'",
@@ -129,7 +129,7 @@ fn names_are_escaped_and_lead_to_their_files() {
 
 #[test]
 fn a_list_is_sorted_as_it_is_asked_for() {
-    let site = Site::with(listing());
+    let site = Site::with(&listing());
     for (name, len, seconds) in [("b", 30, 1), ("C", 10, 3), ("a", 20, 2)] {
         site.file(name, vec![b'x'; len]).modified(name, UNIX_EPOCH + Duration::from_secs(seconds));
     }
@@ -228,7 +228,7 @@ fn a_list_has_its_tag_and_its_policy() {
 
 #[test]
 fn a_change_shows_although_lists_are_kept() {
-    let site = Site::cached_with(listing());
+    let site = Site::cached_with(&listing());
     site.file("one", "1");
     let mut client = site.connect();
     let (start, mut seen) = (Instant::now(), vec!["./one".to_owned()]);
@@ -247,7 +247,7 @@ fn a_change_shows_although_lists_are_kept() {
 
 #[test]
 fn a_list_has_so_many_entries_at_most() {
-    let site = Site::with(listing());
+    let site = Site::with(&listing());
     let more = "There is more in this folder";
     let mut client = site.connect();
     for (count, shown, is_whole) in [
@@ -272,7 +272,7 @@ fn a_list_has_so_many_entries_at_most() {
 
 #[test]
 fn an_empty_folder_says_so() {
-    let site = Site::with(listing());
+    let site = Site::with(&listing());
     fs::create_dir(site.at("empty")).expect("a folder");
     let page = text(&mut site.connect(), "/empty/", &[]);
     assert!(page.contains("Nothing is here to be shown.") && !page.contains("There is more"), "{page}");

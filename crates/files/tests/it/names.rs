@@ -76,7 +76,7 @@ fn a_query_changes_nothing() {
 #[test]
 fn names_that_begin_with_a_dot_are_served_where_they_may_be() {
     for (hidden, status) in [(Hidden::Deny, 404), (Hidden::Serve, 200)] {
-        let site = Site::with(FolderOptions { hidden, ..FolderOptions::default() });
+        let site = Site::with(&FolderOptions { hidden, ..FolderOptions::default() });
         site.file(".well-known/security.txt", "contact").file(".well-known/.x", "x").file("a/.b", "hidden");
         site.file("...", "dots").file(".git/config", "config").file(".d/index.html", "index");
         assert_eq!(site.get("/.well-known/security.txt"), (200, b"contact".to_vec()));

@@ -37,12 +37,12 @@ impl Site {
     }
 
     /// A site of a folder with these options, which looks at its files for each answer.
-    pub(crate) fn with(options: FolderOptions) -> Self {
+    pub(crate) fn with(options: &FolderOptions) -> Self {
         Self::of("served", options, CacheLimits::none())
     }
 
     /// The same, which keeps small files in memory.
-    pub(crate) fn cached_with(options: FolderOptions) -> Self {
+    pub(crate) fn cached_with(options: &FolderOptions) -> Self {
         Self::of("served", options, CacheLimits::default())
     }
 
@@ -53,12 +53,12 @@ impl Site {
 
     /// Serves another folder than `served`, with so much kept in memory.
     pub(crate) fn serving(folder: &str, cache: CacheLimits) -> Self {
-        Self::of(folder, FolderOptions::default(), cache)
+        Self::of(folder, &FolderOptions::default(), cache)
     }
 
     /// Serves a folder as these options say, with so much kept in memory.
-    pub(crate) fn of(folder: &str, options: FolderOptions, cache: CacheLimits) -> Self {
-        Self::start(DriverChoice::Auto, folder, &options, cache, Served).expect("there is a driver")
+    pub(crate) fn of(folder: &str, options: &FolderOptions, cache: CacheLimits) -> Self {
+        Self::start(DriverChoice::Auto, folder, options, cache, Served).expect("there is a driver")
     }
 
     /// Serves by a given driver; `None` where that can't be had.
