@@ -1,20 +1,28 @@
 //! The `Accept-Encoding` field: which coding a client likes best (RFC 9110 section 12.5.3). A pure function.
 
 use crate::coding::{Coding, Codings};
+use crate::weight::thousandths;
 
-/// The coding to send, of those that are to be had; `None` for the file as it is.
+/// The coding to send, of those that are to be had; `None` for the file as it is. Of two that are liked as much the one is sent that
+/// stands first in `preferred`.
 ///
 /// A coding that is liked as much as the file as it is comes first: that is what it was made for. Without a field nothing is coded. Who
 /// refuses the file as it is, and every coding there is, gets it as it is: a server may disregard a wish that it can't fulfil (RFC
 /// 9110 section 12.1), and that serves more clients than a `406` would.
-pub(crate) fn choose<'a>(values: impl Iterator<Item = &'a [u8]>, available: Codings) -> Option<Coding> {
+#[must_use]
+pub fn choose<'a>(
+    values: impl Iterator<Item = &'a [u8]>,
+    available: Codings,
+    preferred: &[Coding],
+) -> Option<Coding> {
     let mut weights = Weights::default();
     for element in values.flat_map(|value| value.split(|&byte| byte == b',')) {
         weights.note(element.trim_ascii());
     }
-    let best = available.each().map(|coding| weights.of(coding)).max()?;
+    let each = || preferred.iter().copied().filter(|&coding| available.has(coding));
+    let best = each().map(|coding| weights.of(coding)).max()?;
     let is_liked = best > 0 && best >= weights.of_identity();
-    available.each().find(|&coding| is_liked && weights.of(coding) == best)
+    each().find(|&coding| is_liked && weights.of(coding) == best)
 }
 
 /// How much each coding is liked, in thousandths; `None` for what isn't named.
@@ -59,32 +67,21 @@ fn parse(element: &[u8]) -> Option<(&[u8], u16)> {
     weight.map(|weight| (element[..end].trim_ascii_end(), weight))
 }
 
-/// A weight in thousandths (RFC 9110 section 12.4.2): `0` or `1`, with up to three decimals.
-fn thousandths(value: &[u8]) -> Option<u16> {
-    let (whole, decimals) = match value {
-        [whole @ b'0'..=b'1'] => (whole, &[][..]),
-        [whole @ b'0'..=b'1', b'.', decimals @ ..] => (whole, decimals),
-        _ => return None,
-    };
-    if decimals.len() > 3 || !decimals.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let digit = |place: usize| u16::from(decimals.get(place).map_or(0, |digit| digit - b'0'));
-    let weight = u16::from(whole - b'0') * 1000 + digit(0) * 100 + digit(1) * 10 + digit(2);
-    (weight <= 1000).then_some(weight)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{choose, thousandths};
+    use super::choose;
     use crate::coding::{Coding, Codings};
 
     /// What is sent to a client that says so, where these are to be had.
     fn chosen(fields: &[&str], available: &[Coding]) -> &'static str {
+        preferred(fields, available, &Coding::ALL)
+    }
+
+    fn preferred(fields: &[&str], available: &[Coding], preferred: &[Coding]) -> &'static str {
         let mut codings = Codings::NONE;
         available.iter().for_each(|&coding| codings.add(coding));
         let values = fields.iter().map(|field| field.as_bytes());
-        choose(values, codings).map_or("identity", Coding::name)
+        choose(values, codings, preferred).map_or("identity", Coding::name)
     }
 
     #[test]
@@ -144,25 +141,17 @@ mod tests {
     }
 
     #[test]
-    fn weights_have_three_decimals() {
-        for (value, weight) in [
-            ("0", Some(0)),
-            ("0.", Some(0)),
-            ("0.5", Some(500)),
-            ("0.05", Some(50)),
-            ("0.999", Some(999)),
-            ("1", Some(1000)),
-            ("1.000", Some(1000)),
-            ("1.001", None),
-            ("2", None),
-            ("", None),
-            (".5", None),
-            ("0.0000", None),
-            ("0,5", None),
-            ("0.5x", None),
-            ("00.5", None),
+    fn of_two_liked_as_much_the_preferred_one_is_sent() {
+        use Coding::{Br, Gzip, Zstd};
+        for (order, field, wanted) in [
+            (&[Gzip, Br][..], "br, gzip", "gzip"),
+            (&[Gzip, Br], "br, gzip;q=0.9", "br"),
+            (&[Zstd, Gzip, Br], "*", "zstd"),
+            (&[Zstd], "br, gzip", "identity"),
+            (&[Zstd], "*;q=0.1, br", "zstd"),
+            (&[], "br, gzip", "identity"),
         ] {
-            assert_eq!(thousandths(value.as_bytes()), weight, "{value}");
+            assert_eq!(preferred(&[field], &Coding::ALL, order), wanted, "{order:?} {field}");
         }
     }
 }

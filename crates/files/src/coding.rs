@@ -1,18 +1,23 @@
 //! Content codings that a file may lie ready in (RFC 9110 section 8.4.1).
 
-/// A coding: the earlier of two is taken where a client likes both as much. Brotli packs web pages tightest, then Zstandard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Coding {
+/// A content coding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Coding {
+    /// Brotli (RFC 7932): `NAME.br`.
     Br,
+    /// Zstandard (RFC 8878): `NAME.zst`.
     Zstd,
+    /// The format of gzip (RFC 1952): `NAME.gz`.
     Gzip,
 }
 
 impl Coding {
-    pub(crate) const ALL: [Self; 3] = [Self::Br, Self::Zstd, Self::Gzip];
+    /// All of them, in the usual order of preference: Brotli packs web pages tightest, then Zstandard.
+    pub const ALL: [Self; 3] = [Self::Br, Self::Zstd, Self::Gzip];
 
     /// As the registry has it.
-    pub(crate) const fn name(self) -> &'static str {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Br => "br",
             Self::Zstd => "zstd",
@@ -21,7 +26,8 @@ impl Coding {
     }
 
     /// What the name of a file in this coding ends with.
-    pub(crate) const fn extension(self) -> &'static str {
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
         match self {
             Self::Br => ".br",
             Self::Zstd => ".zst",
@@ -39,25 +45,24 @@ impl Coding {
 
 /// A set of codings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Codings(u8);
+pub struct Codings(u8);
 
 impl Codings {
-    pub(crate) const NONE: Self = Self(0);
+    /// None.
+    pub const NONE: Self = Self(0);
 
     pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    pub(crate) const fn has(self, coding: Coding) -> bool {
+    /// Whether it has this one.
+    #[must_use]
+    pub const fn has(self, coding: Coding) -> bool {
         self.0 & (1 << coding as u8) != 0
     }
 
-    pub(crate) fn add(&mut self, coding: Coding) {
+    /// Adds one.
+    pub fn add(&mut self, coding: Coding) {
         self.0 |= 1 << coding as u8;
-    }
-
-    /// Those of the set, the one to be preferred first.
-    pub(crate) fn each(self) -> impl Iterator<Item = Coding> {
-        Coding::ALL.into_iter().filter(move |&coding| self.has(coding))
     }
 }

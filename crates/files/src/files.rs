@@ -3,13 +3,15 @@
 use std::cell::RefCell;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use shearwater::{Method, Request, Response};
 use shearwater_io::fs::Root;
 
 use crate::finder::Finder;
 use crate::limits::CacheLimits;
-use crate::now::Now;
+use crate::options::{FolderError, FolderOptions};
+use crate::plan::Plan;
 
 /// The methods that files have (RFC 9110 section 10.2.1).
 const ALLOW: &str = "GET, HEAD, OPTIONS";
@@ -17,22 +19,39 @@ const ALLOW: &str = "GET, HEAD, OPTIONS";
 /// An open folder, to be shared by the workers.
 ///
 /// Nothing outside of it is ever sent: names are resolved by the kernel beneath it, symbolic links that lead out are
-/// refused, and so are devices, pipes and sockets.
+/// refused, and so are devices, pipes and sockets. What its options name (an index, a fallback, a page for errors) lies in it too.
 #[derive(Debug, Clone)]
 pub struct Folder {
     root: Root,
+    plan: Arc<Plan>,
 }
 
 impl Folder {
-    /// Opens the folder. It stays this folder even if it is renamed later.
+    /// Opens the folder, to be served as usual. It stays this folder even if it is renamed later.
     ///
     /// # Errors
     /// Where there is no folder, or it may not be read.
+    ///
+    /// # Panics
+    /// Never: the usual options mean something.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let root = Root::open(path)?;
+        match Self::open_with(path, &FolderOptions::default()) {
+            Ok(folder) => Ok(folder),
+            Err(FolderError::Open(error)) => Err(error),
+            Err(FolderError::Option(bad)) => unreachable!("a usual option is refused: {bad}"),
+        }
+    }
+
+    /// Opens the folder, to be served with these options.
+    ///
+    /// # Errors
+    /// Where an option means nothing, there is no folder, or it may not be read.
+    pub fn open_with(path: &Path, options: &FolderOptions) -> Result<Self, FolderError> {
+        let plan = Plan::new(options).map_err(FolderError::Option)?;
+        let root = Root::open(path).map_err(FolderError::Open)?.with_links(options.symlinks);
         // A folder that may not be searched can be opened, but nothing in it.
-        std::fs::metadata(path.join("."))?;
-        Ok(Self { root })
+        std::fs::metadata(path.join(".")).map_err(FolderError::Open)?;
+        Ok(Self { root, plan: Arc::new(plan) })
     }
 
     /// The folder's files, for one worker, small ones kept in memory.
@@ -44,7 +63,7 @@ impl Folder {
     /// The folder's files, for one worker, with so much kept in memory.
     #[must_use]
     pub fn files_with(&self, cache: CacheLimits) -> Files {
-        Files { finder: RefCell::new(Finder::new(self.root.clone(), cache)) }
+        Files { finder: RefCell::new(Finder::new(self.root.clone(), Arc::clone(&self.plan), cache)) }
     }
 }
 
@@ -74,11 +93,15 @@ impl Files {
         }
     }
 
-    /// Answers with the content of the file at `path`, such as `/404.html` (nothing in it is decoded), under this status and whatever
-    /// the method: the page of an error. `false`, and `response` is as before, where there is no such file or it can't be read.
+    /// Answers with the file at `path`, such as `/404.html`, as the page of this status: whatever was asked for, whole, in the coding that the
+    /// client likes best, and without what is said of a file that was asked for (validators, ranges, `Cache-Control`). Options that are about paths
+    /// don't count: the file may be a hidden one, and it is sent even where its own path would be redirected.
+    ///
+    /// False where it can't be sent, since it isn't there or may not be read; then nothing was said. What the response was given
+    /// before stays: hand in one that is as it began.
     ///
     /// # Panics
-    /// If the status isn't a final one, 200 to 599.
+    /// If it isn't a final status, 200 to 599.
     pub fn respond_page(
         &self,
         path: &str,
@@ -87,6 +110,6 @@ impl Files {
         response: &mut Response<'_>,
     ) -> bool {
         let name = path.strip_prefix('/').unwrap_or(path).as_bytes();
-        self.finder.borrow_mut().respond_page(name, status, Now::of(request), response)
+        self.finder.borrow_mut().respond_page(name, status, request, response)
     }
 }

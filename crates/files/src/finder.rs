@@ -1,239 +1,209 @@
 //! Finds what a target names, in memory or beneath the root, and answers with it.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use shearwater::{Known, Request, Response};
-use shearwater_io::fs::{Kind, OpenError, Opened, Root};
+use shearwater::{Request, Response};
+use shearwater_io::fs::{OpenError, Opened, Root};
 
-use crate::accept_encoding;
-use crate::cache::Cache;
+use crate::candidate::PAGE;
+use crate::content::Content;
 use crate::held::Held;
 use crate::limits::CacheLimits;
+use crate::listing::{self, Listings};
+use crate::lookups::Lookups;
+use crate::navigation::Navigation;
 use crate::now::Now;
-use crate::open_files::OpenFiles;
+use crate::options::Hidden;
+use crate::plan::Plan;
 use crate::resolve::{self, Shape};
-use crate::seen::Seen;
-use crate::siblings::Siblings;
-use crate::variant::Entry;
+use crate::search::{Found, Search};
+use crate::store::{FoundFile, Store};
 use crate::{redirect, refuse};
-
-/// What a directory is answered with.
-const INDEX: &[u8] = b"index.html";
 
 /// One worker's way to the files of a folder.
 pub(crate) struct Finder {
-    /// The name at hand; kept for its memory.
-    name: Vec<u8>,
+    plan: Arc<Plan>,
+    names: Names,
+    lookups: Lookups,
     store: Store,
+    listings: Listings,
 }
 
-/// The folder, and what is kept of it.
-struct Store {
-    root: Root,
-    cache: Cache,
-    open_files: OpenFiles,
-    seen: Seen,
+/// Names at hand; kept for their memory.
+#[derive(Default)]
+struct Names {
+    /// What the path names.
+    asked: Vec<u8>,
+    /// The file that is looked at.
+    file: Vec<u8>,
+    /// Another one, to be held against it.
+    other: Vec<u8>,
 }
 
 impl Finder {
-    pub(crate) fn new(root: Root, limits: CacheLimits) -> Self {
-        let (cache, seen) = (Cache::new(limits), Seen::new(limits));
-        Self { name: Vec::new(), store: Store { root, cache, open_files: OpenFiles::default(), seen } }
+    pub(crate) fn new(root: Root, plan: Arc<Plan>, limits: CacheLimits) -> Self {
+        let store = Store::new(root, Arc::clone(&plan), limits);
+        let (lookups, listings) = (Lookups::new(limits), Listings::new(limits));
+        Self { plan, names: Names::default(), lookups, store, listings }
     }
 
     /// Answers `GET` and `HEAD`.
     pub(crate) fn respond(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        let Self { name, store } = self;
-        let shape = match resolve::resolve(request.path(), name) {
-            Ok(shape) => shape,
+        let resolved = match resolve::resolve(request.path(), &mut self.names.asked) {
+            Ok(resolved) => resolved,
             Err(bad) => return refuse::path(bad, response),
         };
-        if shape == Shape::Directory {
-            name.extend_from_slice(INDEX);
+        if resolved.is_hidden && self.plan.hidden == Hidden::Deny {
+            return refuse::open(&OpenError::NotFound, response);
         }
-        let now = Now::of(request);
-        let kept = store.cache.get(name);
-        if let Some(held) = kept.as_ref().filter(|held| held.is_fresh(now)) {
-            if !store.reply_sibling(held.siblings(), name, request, response) {
-                held.reply(request, response);
+        // Most requests end here: the file was found a moment ago, lies in memory and is sent as it is.
+        if let Some(held) = self.lookups.held(&self.names.asked, Now::of(request)) {
+            match held.siblings().is_empty() {
+                true => held.reply(request, response),
+                false => self.form_of(held, request).reply(request, response),
             }
             return;
         }
-        if kept.is_none() && store.reply_known(name, request, response) {
-            return;
-        }
-        match store.root.open_beneath(name) {
-            // The index itself is a directory: that is no page, and the target has its slash already.
-            Ok(Opened { kind: Kind::Directory, .. }) if shape == Shape::Directory => {
-                refuse::open(&OpenError::NotFound, response);
-            }
-            Ok(Opened { kind: Kind::Directory, .. }) => redirect::to_directory(request, response),
-            Ok(opened) => store.reply_opened(kept, opened, name, request, response),
-            Err(error) => {
-                store.cache.remove(name);
-                refuse::open(&error, response);
-            }
+        match self.elsewhere(resolved.shape, request) {
+            Some(content) => content.reply(request, response),
+            None => self.respond_anew(resolved.shape, request, response),
         }
     }
 
-    /// Answers with the file of this name under another answer's status; `false`, and nothing is answered, where there is none.
+    /// Answers with a certain file as the page of a status; false, and nothing is said, where that can't be sent.
     pub(crate) fn respond_page(
         &mut self,
-        file: &[u8],
+        name: &[u8],
         status: u16,
-        now: Now,
+        request: &Request<'_>,
         response: &mut Response<'_>,
     ) -> bool {
-        let Self { name, store } = self;
-        name.clear();
-        name.extend_from_slice(file);
-        let kept = store.cache.get(name);
-        if let Some(held) = kept.as_ref().filter(|held| held.is_fresh(now)) {
-            held.reply_page(status, response);
-            return true;
+        let file = &mut self.names.file;
+        file.clear();
+        file.extend_from_slice(name);
+        let found = self.store.file(file, request);
+        found.map(|found| found.content.reply_page(status, response)).is_ok()
+    }
+
+    /// The form of a file in memory that the client likes best.
+    fn form_of(&mut self, held: Rc<Held>, request: &Request<'_>) -> Content {
+        let file = &mut self.names.file;
+        file.clear();
+        file.extend_from_slice(held.name());
+        let form = self.store.form_of_held(&held, file, request);
+        form.unwrap_or(Content::Held(held))
+    }
+
+    /// A file that isn't in memory, but known: by another name from a moment ago, or from this turn.
+    fn elsewhere(&mut self, shape: Shape, request: &Request<'_>) -> Option<Content> {
+        let Self { plan, names, lookups, store, .. } = self;
+        if let Some(file) = lookups.elsewhere(&names.asked, Now::of(request)) {
+            names.file.clear();
+            names.file.extend_from_slice(file);
+            return store.file(&mut names.file, request).ok().map(|found| found.content);
         }
-        let Ok(opened) = store.root.open_beneath(name) else { return false };
-        if opened.kind != Kind::File {
-            return false;
+        let is_own = shape == Shape::File && is_own_path(plan, &names.asked);
+        if is_own { store.known_file(&mut names.asked, request) } else { None }
+    }
+
+    /// Looks for what the name comes to, and answers with it.
+    fn respond_anew(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>) {
+        let search = Search { root: self.store.root(), plan: &self.plan };
+        let found = search.find(&self.names.asked, shape, &mut self.names.file);
+        if !matches!(found, Ok(Found::File { .. })) || self.names.file != self.names.asked {
+            self.store.forget(&self.names.asked);
         }
-        let siblings = store.siblings(&opened, name, now);
-        let entry = Entry::plain(name, siblings);
-        match store.hold(kept, &opened, entry, now) {
-            Some(held) => held.reply_page(status, response),
-            None => OpenFiles::reply_page(opened, entry, status, now, response),
+        match found {
+            Ok(Found::File { opened, is_of_path }) => match self.canonical(is_of_path) {
+                Ok(None) => self.respond_file(opened, request, response),
+                Ok(Some(name)) => redirect::to_name(name, request, response),
+                Err(error) => refuse::open(&error, response),
+            },
+            Ok(Found::Folder) => redirect::to_directory(request, response),
+            Ok(Found::List(folder)) => self.respond_list(&folder, request, response),
+            Ok(Found::Status(status)) => refuse::status(status, response),
+            Ok(Found::Nothing) => self.respond_missing(shape, request, response),
+            Err(error) => refuse::open(&error, response),
         }
-        true
+    }
+
+    /// The path that the file which was found should have been asked for by.
+    fn canonical(&mut self, is_of_path: bool) -> Result<Option<&[u8]>, OpenError> {
+        let Self { plan, names, store, .. } = self;
+        if !plan.clean_urls || !is_of_path {
+            return Ok(None);
+        }
+        Search { root: store.root(), plan }.canonical(&names.asked, &names.file, &mut names.other)
+    }
+
+    fn respond_file(&mut self, opened: Opened, request: &Request<'_>, response: &mut Response<'_>) {
+        let found = self.store.opened_file(opened, &mut self.names.file, request);
+        self.note(&found, Now::of(request));
+        found.content.reply(request, response);
+    }
+
+    fn respond_list(&mut self, opened: &Opened, request: &Request<'_>, response: &mut Response<'_>) {
+        let (root, name, hidden) = (self.store.root(), &self.names.asked[..], self.plan.hidden);
+        self.listings.respond(opened, &listing::Folder { root, name, hidden }, request, response);
+    }
+
+    /// Remembers the file in the buffer for the name that is asked for.
+    fn note(&mut self, found: &FoundFile, now: Now) {
+        let Names { asked, file, .. } = &self.names;
+        match &found.held {
+            Some(held) => self.lookups.note_held(asked, held, now),
+            // The file of this very name is found as fast.
+            None if asked == file => self.lookups.remove(asked),
+            None => self.lookups.note_elsewhere(asked, file, now),
+        }
+    }
+
+    /// Answers where no candidate is there.
+    fn respond_missing(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>) {
+        match self.page_behind_slash(shape) {
+            Ok(false) => self.respond_spa(request, response),
+            Ok(true) => redirect::to_name(&self.names.other, request, response),
+            Err(error) => refuse::open(&error, response),
+        }
+    }
+
+    /// Whether a page has the name that was asked for with a slash at its end; writes it without.
+    fn page_behind_slash(&mut self, shape: Shape) -> Result<bool, OpenError> {
+        let Self { plan, names: Names { asked, file, other }, store, .. } = self;
+        let Some(page) = asked.strip_suffix(b"/").filter(|_| plan.clean_urls && shape == Shape::Directory)
+        else {
+            return Ok(false);
+        };
+        other.clear();
+        other.extend_from_slice(page);
+        let search = Search { root: store.root(), plan };
+        let found = search.find(other, Shape::File, file)?;
+        Ok(matches!(found, Found::File { .. }) && search.is_page(page, file))
+    }
+
+    /// Answers with the page for what isn't there, if there is one and somebody navigates.
+    fn respond_spa(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
+        let Some(spa) = &self.plan.spa else { return refuse::open(&OpenError::NotFound, response) };
+        let navigation = Navigation::of(&self.names.asked, &request.head());
+        self.names.file.clone_from(spa);
+        match self.store.file(&mut self.names.file, request) {
+            Ok(found) if navigation != Navigation::No => {
+                if navigation == Navigation::Surely {
+                    self.note(&found, Now::of(request));
+                }
+                found.content.reply(request, response);
+            }
+            Ok(_) => refuse::open(&OpenError::NotFound, response),
+            Err(error) => refuse::open(&error, response),
+        }
+        if navigation != Navigation::Surely {
+            response.field("Vary", "Accept");
+        }
     }
 }
 
-impl Store {
-    /// Answers with a file that isn't in memory, if this turn has opened it, or with a sibling of it that was seen a moment ago.
-    fn reply_known(
-        &mut self,
-        name: &mut Vec<u8>,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-    ) -> bool {
-        let open = self.open_files.siblings(name);
-        let known = open.or_else(|| self.seen.get(name, Now::of(request)));
-        known.is_some_and(|siblings| self.reply_sibling(siblings, name, request, response))
-            || self.open_files.reply(name, request, response)
-    }
-
-    /// Answers with a file that was opened just now, or with a sibling of it.
-    fn reply_opened(
-        &mut self,
-        kept: Option<Rc<Held>>,
-        opened: Opened,
-        name: &mut Vec<u8>,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-    ) {
-        let now = Now::of(request);
-        let siblings = self.siblings(&opened, name, now);
-        let held = self.hold(kept, &opened, Entry::plain(name, siblings), now);
-        if self.reply_sibling(siblings, name, request, response) {
-            return;
-        }
-        match held {
-            Some(held) => held.reply(request, response),
-            None => {
-                let entry = Entry::plain(name, siblings);
-                self.open_files.reply_opened(opened, entry, request, response);
-            }
-        }
-    }
-
-    /// The siblings of a file that was opened: looked for, or remembered where the file itself isn't.
-    fn siblings(&mut self, opened: &Opened, name: &mut Vec<u8>, now: Now) -> Siblings {
-        let is_held = self.cache.takes(opened.meta.len);
-        if let Some(siblings) = self.seen.get(name, now).filter(|_| !is_held) {
-            return siblings;
-        }
-        let siblings = Siblings::look(&self.root, name, &opened.meta);
-        if !is_held {
-            self.seen.note(name, now, siblings);
-        }
-        siblings
-    }
-
-    /// Answers with the sibling that the client likes best, if there is one. `name` is as before afterwards.
-    fn reply_sibling(
-        &mut self,
-        siblings: Siblings,
-        name: &mut Vec<u8>,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-    ) -> bool {
-        if siblings.is_empty() {
-            return false;
-        }
-        let accepted = request.head().all(Known::AcceptEncoding);
-        let Some(coding) = accept_encoding::choose(accepted, siblings.codings()) else { return false };
-        let len = name.len();
-        name.extend_from_slice(coding.extension().as_bytes());
-        name.push(0);
-        let entry = Entry::coded(name, len, coding);
-        let is_replied = self.reply_coded(entry, siblings, request, response);
-        name.truncate(len);
-        is_replied
-    }
-
-    /// Answers with a sibling, unless it is gone or has become older than the file.
-    fn reply_coded(
-        &mut self,
-        entry: Entry<'_>,
-        siblings: Siblings,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-    ) -> bool {
-        let now = Now::of(request);
-        let kept = self.cache.get(entry.key);
-        let is_present = |held: &&Rc<Held>| held.is_fresh(now) && siblings.are_not_newer_than(held.meta());
-        if let Some(held) = kept.as_ref().filter(is_present) {
-            held.reply(request, response);
-            return true;
-        }
-        if kept.is_none() && self.open_files.reply(entry.key, request, response) {
-            return true;
-        }
-        match self.root.open_beneath(entry.path()) {
-            Ok(opened) if siblings.admit(&opened) => {
-                match self.hold(kept, &opened, entry, now) {
-                    Some(held) => held.reply(request, response),
-                    None => self.open_files.reply_opened(opened, entry, request, response),
-                }
-                true
-            }
-            _ => {
-                self.cache.remove(entry.key);
-                false
-            }
-        }
-    }
-
-    /// The present version of a file that may be kept in memory: the one that is, or read anew. `None` if it is to be sent
-    /// from its file.
-    fn hold(
-        &mut self,
-        kept: Option<Rc<Held>>,
-        opened: &Opened,
-        entry: Entry<'_>,
-        now: Now,
-    ) -> Option<Rc<Held>> {
-        if let Some(held) = kept.filter(|held| held.is_of(opened, entry.variant, now)) {
-            return Some(held);
-        }
-        let held = if self.cache.takes(opened.meta.len) {
-            // One that can't be read now may be sent all the same, or fail there.
-            Held::read(opened, entry, now).ok().flatten()
-        } else {
-            None
-        };
-        match &held {
-            Some(held) => self.cache.insert(entry.key, Rc::clone(held)),
-            None => self.cache.remove(entry.key),
-        }
-        held
-    }
+/// Whether a file of this name is sent for it and for no other path.
+fn is_own_path(plan: &Plan, name: &[u8]) -> bool {
+    plan.candidates.begins_with_itself() && !(plan.clean_urls && name.ends_with(PAGE))
 }

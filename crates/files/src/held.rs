@@ -8,13 +8,17 @@ use std::rc::Rc;
 use shearwater::{Item, Prebuilt, Request, Response, Shared};
 use shearwater_io::fs::{Meta, Opened};
 
+use crate::clock::Kept;
 use crate::now::Now;
+use crate::plan::Plan;
 use crate::siblings::Siblings;
 use crate::variant::{Entry, Variant};
 use crate::version::Version;
 
 /// One version of a file.
 pub(crate) struct Held {
+    /// Its name beneath the root; for a sibling that of the file that it is in the place of.
+    name: Box<[u8]>,
     meta: Meta,
     variant: Variant,
     version: Version,
@@ -24,6 +28,7 @@ pub(crate) struct Held {
     /// The file had not been changed for a while when it was read. Otherwise it may have been changed again within the
     /// resolution of its times, and equal metadata proves nothing.
     is_settled: bool,
+    was_used: Cell<bool>,
 }
 
 impl Held {
@@ -31,20 +36,27 @@ impl Held {
     ///
     /// # Errors
     /// Where it can't be read.
-    pub(crate) fn read(opened: &Opened, entry: Entry<'_>, now: Now) -> io::Result<Option<Rc<Self>>> {
+    pub(crate) fn read(
+        opened: &Opened,
+        entry: Entry<'_>,
+        plan: &Plan,
+        now: Now,
+    ) -> io::Result<Option<Rc<Self>>> {
         let bytes = read_whole(&opened.file, opened.meta.len)?;
         if bytes.len() as u64 != opened.meta.len || Meta::of(&opened.file)? != opened.meta {
             return Ok(None);
         }
         let block = Item::Shared(Shared::Block(Rc::new(bytes.into())));
-        let (version, content) = Version::new(&opened.meta, entry, now.unix_seconds, block);
+        let (version, content) = Version::new(&opened.meta, entry, plan, now.unix_seconds, block);
         Ok(Some(Rc::new(Self {
+            name: entry.name.into(),
             meta: opened.meta,
             variant: entry.variant,
             version,
             content: Rc::new(content),
             checked_ms: Cell::new(now.ms),
             is_settled: opened.meta.is_older_than(now.unix_seconds.saturating_sub(1)),
+            was_used: Cell::new(false),
         })))
     }
 
@@ -67,9 +79,19 @@ impl Held {
         self.version.reply(&self.content, request, response);
     }
 
-    /// Sends it as the page of an error.
+    /// Sends it as the page of another status.
     pub(crate) fn reply_page(&self, status: u16, response: &mut Response<'_>) {
         self.version.reply_page(&self.content, status, response);
+    }
+
+    /// Notes that it was sent, without a look into the table that it is kept in.
+    pub(crate) fn mark_used(&self) {
+        self.was_used.set(true);
+    }
+
+    /// Of which name it is.
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.name
     }
 
     /// What else it could be sent as.
@@ -81,10 +103,15 @@ impl Held {
     pub(crate) fn meta(&self) -> &Meta {
         &self.meta
     }
+}
 
-    /// Bytes that it takes.
-    pub(crate) fn len(&self) -> u64 {
+impl Kept for Rc<Held> {
+    fn bytes(&self) -> u64 {
         self.meta.len
+    }
+
+    fn was_used(&self) -> &Cell<bool> {
+        &self.was_used
     }
 }
 
@@ -103,9 +130,19 @@ pub(crate) fn held_for_test(len: usize) -> Rc<Held> {
     let meta = Meta { len: len as u64, mtime: time, ctime: time, ino: 1, dev: 1 };
     let block = Item::Shared(Shared::Block(Rc::new(vec![0; len].into())));
     let entry = Entry::plain(b"", Siblings::NONE);
-    let (version, content) = Version::new(&meta, entry, 2, block);
+    let (version, content) = Version::new(&meta, entry, &Plan::usual(), 2, block);
     let (content, variant) = (Rc::new(content), entry.variant);
-    Rc::new(Held { meta, variant, version, content, checked_ms: Cell::new(2), is_settled: true })
+    let (name, was_used) = (entry.name.into(), Cell::new(false));
+    Rc::new(Held {
+        name,
+        meta,
+        variant,
+        version,
+        content,
+        checked_ms: Cell::new(2),
+        is_settled: true,
+        was_used,
+    })
 }
 
 #[cfg(test)]
@@ -115,7 +152,7 @@ mod tests {
 
     use shearwater_io::fs::{Kind, Meta, Opened};
 
-    use super::{Entry, Held, Now, Siblings};
+    use super::{Entry, Held, Now, Plan, Siblings};
 
     /// A file that is removed when the test is over.
     struct Temporary(PathBuf);
@@ -152,7 +189,9 @@ mod tests {
             let opened = file.open();
             let now = after(&opened, seconds);
             let entry = Entry::plain(b"f", Siblings::NONE);
-            let held = Held::read(&opened, entry, now).expect("it can be read").expect("it stays as it is");
+            let held = Held::read(&opened, entry, &Plan::usual(), now)
+                .expect("it can be read")
+                .expect("it stays as it is");
             assert_eq!(held.is_of(&file.open(), entry.variant, now), is_settled, "{seconds} s");
         }
     }
@@ -165,7 +204,8 @@ mod tests {
         fs::write(&file.0, "other").expect("written");
         let later = early + std::time::Duration::from_secs(7);
         File::options().write(true).open(&file.0).and_then(|file| file.set_modified(later)).expect("a time");
-        let read = Held::read(&opened, Entry::plain(b"f", Siblings::NONE), after(&opened, 3));
+        let entry = Entry::plain(b"f", Siblings::NONE);
+        let read = Held::read(&opened, entry, &Plan::usual(), after(&opened, 3));
         assert!(read.expect("it can be read").is_none());
     }
 }

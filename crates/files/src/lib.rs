@@ -1,35 +1,57 @@
 //! Static files of one folder.
 //!
-//! [`Files::respond`] is the whole way: method → `resolve` (target to name) → `finder`: open beneath the root, which nothing
-//! leaves, or the cache → `siblings` and `accept_encoding` (in which coding?) → `conditional` (does the client have it?) → `range` (which part of it?) → reply.
+//! [`Files::respond`] is the whole way: method → `resolve` (target to name) → `finder`: what the name came to a moment ago (`lookups`), or `search`: its
+//! candidates, opened beneath the root, which nothing leaves → `store`: the file in memory or open, or `listing`, the list of a folder → `siblings` and `accept_encoding` (in which coding?) → `conditional` (does the client have it?) → `range` (which part of it?) → reply.
 
 #![forbid(unsafe_code)]
 
-mod accept_encoding;
+mod accept;
+#[doc(hidden)]
+pub mod accept_encoding;
 mod boundary;
 mod cache;
-mod coding;
+mod cache_control;
+mod candidate;
+mod clock;
+#[doc(hidden)]
+pub mod coding;
 mod conditional;
+mod content;
+#[doc(hidden)]
+pub mod entity_tag;
 mod files;
 mod finder;
 mod held;
 pub mod limits;
+mod listing;
+mod lookups;
 mod media_type;
+mod media_types;
+mod navigation;
 mod now;
 mod open_files;
-mod page;
+mod options;
 mod partial;
+mod plan;
 pub mod range;
 mod redirect;
 mod refuse;
 #[doc(hidden)]
 pub mod resolve;
+mod search;
 mod seen;
 mod siblings;
+mod store;
 mod validators;
 mod variant;
 mod version;
+mod weight;
 
+pub use cache_control::{CacheRule, FileMatch};
+pub use coding::Coding;
 pub use files::{Files, Folder};
 pub use limits::CacheLimits;
 pub use media_type::media_type;
+pub use options::{BadOption, FindOptions, FolderError, FolderOptions, Hidden, MediaTypeOptions};
+/// What is done about symbolic links.
+pub use shearwater_io::fs::Links;

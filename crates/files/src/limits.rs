@@ -10,6 +10,36 @@ pub const RANGES_MAX: usize = 64;
 /// Names of larger files whose siblings a worker remembers; beside others it looks for each request.
 pub const SEEN_FILES_MAX: usize = 256;
 
+/// Names of paths that a worker remembers the files of, for each file that it may keep in memory; others are looked for anew.
+pub const LOOKUPS_PER_CACHED_FILE: usize = 2;
+
+/// Longest name of a path that is remembered so, in bytes.
+pub const LOOKUP_NAME_BYTES_MAX: usize = 512;
+
+/// Candidates of `try_files`: so many files are opened for a request at most, with `INDEX_NAMES_MAX` more for a folder.
+pub const TRY_FILES_MAX: usize = 16;
+
+/// Names of a folder's index.
+pub const INDEX_NAMES_MAX: usize = 16;
+
+/// Media types that are set for a folder.
+pub const MEDIA_TYPES_MAX: usize = 1024;
+
+/// Rules for `Cache-Control`; each is looked at when a file is opened, and not for a request.
+pub const CACHE_RULES_MAX: usize = 256;
+
+/// Entries of a folder that its list has at most, in bytes of HTML about 300 each; below the list stands that there are more.
+pub const LISTING_ENTRIES_MAX: usize = 2_000;
+
+/// Names that are read of a folder for its list, hidden ones among them.
+pub const LISTING_NAMES_MAX: usize = 10_000;
+
+/// Lists of folders that a worker keeps for a moment; others are made for each request.
+pub const LISTINGS_KEPT_MAX: usize = 16;
+
+/// Bytes of all lists that are kept; a larger one is made for each request.
+pub const LISTINGS_KEPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
 /// What one worker keeps of files in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheLimits {

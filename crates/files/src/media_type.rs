@@ -1,7 +1,7 @@
 //! Media types by file name extension (RFC 9110 section 8.3; names from the IANA registry).
 
 /// What a file of unknown extension is.
-const UNKNOWN: &str = "application/octet-stream";
+pub(crate) const UNKNOWN: &str = "application/octet-stream";
 
 /// Extensions in lower case, sorted.
 const TYPES: &[(&str, &str)] = &[
@@ -85,17 +85,22 @@ const EXTENSION_BYTES_MAX: usize = 11;
 /// ```
 #[must_use]
 pub fn media_type(name: &[u8]) -> &'static str {
+    known_type(name).unwrap_or(UNKNOWN)
+}
+
+/// The media type for a file name of a known extension.
+pub(crate) fn known_type(name: &[u8]) -> Option<&'static str> {
     let mut lower = [0; EXTENSION_BYTES_MAX];
-    let Some(extension) = extension(name) else { return UNKNOWN };
-    let Some(lower) = lower.get_mut(..extension.len()) else { return UNKNOWN };
+    let extension = extension(name)?;
+    let lower = lower.get_mut(..extension.len())?;
     lower.copy_from_slice(extension);
     lower.make_ascii_lowercase();
     let found = TYPES.binary_search_by(|(known, _)| known.as_bytes().cmp(lower));
-    found.map_or(UNKNOWN, |index| TYPES[index].1)
+    found.ok().map(|index| TYPES[index].1)
 }
 
 /// What follows the last dot of the last segment, unless the name begins there (`.profile` has none).
-fn extension(name: &[u8]) -> Option<&[u8]> {
+pub(crate) fn extension(name: &[u8]) -> Option<&[u8]> {
     let file = name.rsplit(|&byte| byte == b'/').next()?;
     let dot = file.iter().rposition(|&byte| byte == b'.')?;
     (dot > 0).then(|| &file[dot + 1..])

@@ -2,11 +2,12 @@
 
 use std::rc::{Rc, Weak};
 
-use shearwater::{FileSlice, Item, Prebuilt, Request, Response, SharedFile};
+use shearwater::{FileSlice, Item, Prebuilt, SharedFile};
 use shearwater_io::fs::Opened;
 
+use crate::content::Content;
 use crate::limits::OPEN_FILES_MAX;
-use crate::now::Now;
+use crate::plan::Plan;
 use crate::siblings::Siblings;
 use crate::variant::Entry;
 use crate::version::Version;
@@ -21,7 +22,7 @@ pub(crate) struct OpenFiles {
 struct OpenFile {
     key: Vec<u8>,
     siblings: Siblings,
-    version: Version,
+    version: Rc<Version>,
     content: Weak<Prebuilt>,
 }
 
@@ -32,50 +33,35 @@ impl OpenFiles {
         self.files.iter().find(is_open).map(|file| file.siblings)
     }
 
-    /// Answers with the file of this key, if this turn has opened it.
-    pub(crate) fn reply(&self, key: &[u8], request: &Request<'_>, response: &mut Response<'_>) -> bool {
-        let Some(file) = self.files.iter().find(|file| file.key == key) else { return false };
-        let Some(content) = file.content.upgrade() else { return false };
-        file.version.reply(&content, request, response);
-        true
+    /// The file of this key, if this turn has opened it.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Content> {
+        let file = self.files.iter().find(|file| file.key == key)?;
+        let content = file.content.upgrade()?;
+        Some(Content::Open(Rc::clone(&file.version), content))
     }
 
-    /// Answers with a file that was opened just now.
-    pub(crate) fn reply_opened(
+    /// A file that was opened just now.
+    pub(crate) fn take(
         &mut self,
         opened: Opened,
         entry: Entry<'_>,
-        request: &Request<'_>,
-        response: &mut Response<'_>,
-    ) {
+        plan: &Plan,
+        unix_seconds: u64,
+    ) -> Content {
         let slice =
             FileSlice { file: Rc::new(SharedFile::new(opened.file)), offset: 0, len: opened.meta.len };
-        let (version, content) = Version::new(&opened.meta, entry, request.unix_seconds(), Item::File(slice));
-        let content = Rc::new(content);
-        version.reply(&content, request, response);
+        let (version, content) = Version::new(&opened.meta, entry, plan, unix_seconds, Item::File(slice));
+        let (version, content) = (Rc::new(version), Rc::new(content));
         let (key, siblings) = (entry.key.to_vec(), entry.variant.siblings());
-        self.keep(OpenFile { key, siblings, version, content: Rc::downgrade(&content) });
+        self.keep(OpenFile { key, siblings, version: Rc::clone(&version), content: Rc::downgrade(&content) });
+        Content::Open(version, content)
     }
 
-    /// Answers with a file that was opened just now, as the page of an error.
-    pub(crate) fn reply_page(
-        opened: Opened,
-        entry: Entry<'_>,
-        status: u16,
-        now: Now,
-        response: &mut Response<'_>,
-    ) {
-        let slice =
-            FileSlice { file: Rc::new(SharedFile::new(opened.file)), offset: 0, len: opened.meta.len };
-        let (version, content) = Version::new(&opened.meta, entry, now.unix_seconds, Item::File(slice));
-        version.reply_page(&Rc::new(content), status, response);
-    }
-
-    /// Keeps a file that somebody else holds; not one whose conditions came to an answer without it.
+    /// Keeps a file, in the place of those that nobody holds any more: whose turn is over, or whose conditions came to an answer without
+    /// them.
     fn keep(&mut self, opened: OpenFile) {
         self.files.retain(|file| file.content.strong_count() > 0 && file.key != opened.key);
-        // The caller holds it too, and only for a moment.
-        if self.files.len() < OPEN_FILES_MAX && opened.content.strong_count() > 1 {
+        if self.files.len() < OPEN_FILES_MAX {
             self.files.push(opened);
         }
     }
@@ -88,15 +74,16 @@ mod tests {
     use shearwater::{Item, Shared};
     use shearwater_io::fs::{Meta, Timestamp};
 
-    use super::{Entry, OPEN_FILES_MAX, OpenFile, OpenFiles, Prebuilt, Siblings, Version};
+    use super::{Entry, OPEN_FILES_MAX, OpenFile, OpenFiles, Plan, Prebuilt, Siblings, Version};
 
     fn opened(name: usize) -> (OpenFile, Rc<Prebuilt>) {
         let time = Timestamp { seconds: 1, nanoseconds: 0 };
         let meta = Meta { len: 1, mtime: time, ctime: time, ino: 1, dev: 1 };
         let (key, siblings) = (name.to_string().into(), Siblings::NONE);
         let entry = Entry::plain(b"", siblings);
-        let (version, content) = Version::new(&meta, entry, 2, Item::Shared(Shared::Static(b"x")));
-        let content = Rc::new(content);
+        let (version, content) =
+            Version::new(&meta, entry, &Plan::usual(), 2, Item::Shared(Shared::Static(b"x")));
+        let (version, content) = (Rc::new(version), Rc::new(content));
         (OpenFile { key, siblings, version, content: Rc::downgrade(&content) }, content)
     }
 
@@ -113,7 +100,9 @@ mod tests {
         turn.clear();
         let (file, content) = opened(0);
         files.keep(file);
-        assert!(files.files.is_empty(), "those of the turn before are gone, and nobody holds the new one");
+        assert_eq!(files.files.len(), 1, "those of the turn before are gone");
+        assert!(files.get(b"0").is_some());
         drop(content);
+        assert!(files.get(b"0").is_none() && files.siblings(b"0").is_none());
     }
 }

@@ -1,11 +1,21 @@
-//! The redirect from a folder without its slash to the folder, so that relative links in its index hold.
+//! Redirects to the one path for something: a folder's with its slash, a page's without its extension.
 
 use shearwater::{Request, Response};
 
-/// `301` to the same target with a slash at the end of the path (RFC 9110 section 15.4.2).
+/// `301` to the same target with a slash at the end of the path (RFC 9110 section 15.4.2), so that relative links in a folder's index hold.
 pub(crate) fn to_directory(request: &Request<'_>, response: &mut Response<'_>) {
     let location = with_slash(request.path(), request.query());
     response.status(301).field("Location", &location).text("The folder's name ends with a slash.\n");
+}
+
+/// `308` to the path of this name (RFC 9110 section 15.4.9).
+pub(crate) fn to_name(name: &[u8], request: &Request<'_>, response: &mut Response<'_>) {
+    let mut location = encoded(name);
+    if let Some(query) = request.query() {
+        location.push('?');
+        location.push_str(query);
+    }
+    response.status(308).field("Location", &location).text("This page has another path.\n");
 }
 
 /// A reference to the folder on this very host. Two slashes at the start, or a slash and a backslash as browsers read
@@ -18,9 +28,26 @@ fn with_slash(path: &str, query: Option<&str>) -> String {
     }
 }
 
+/// The path of a name: all but letters, digits and a few marks encoded, so that no reader takes it for anything but a path on this host.
+pub(crate) fn encoded(name: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut path = String::with_capacity(name.len() + 1);
+    path.push('/');
+    for &byte in name {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&()*+,;=:@".contains(&byte) {
+            path.push(char::from(byte));
+        } else {
+            path.push('%');
+            path.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            path.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+    }
+    path
+}
+
 #[cfg(test)]
 mod tests {
-    use super::with_slash;
+    use super::{encoded, with_slash};
 
     #[test]
     fn stays_on_the_host() {
@@ -28,5 +55,19 @@ mod tests {
         assert_eq!(with_slash("/a", Some("x=1&y")), "/a/?x=1&y");
         assert_eq!(with_slash("//example.org/a", None), "/example.org/a/");
         assert_eq!(with_slash("/\\example.org", None), "/%5Cexample.org/");
+    }
+
+    #[test]
+    fn a_name_is_encoded_once() {
+        for (name, path) in [
+            (&b""[..], "/"),
+            (b"a/b c.d", "/a/b%20c.d"),
+            (b"%41?#[]\\\"<>'", "/%2541%3F%23%5B%5D%5C%22%3C%3E%27"),
+            ("ü".as_bytes(), "/%C3%BC"),
+            (b"\xff\0\r\n", "/%FF%00%0D%0A"),
+            (b"a:b@c;d=e", "/a:b@c;d=e"),
+        ] {
+            assert_eq!(encoded(name), path);
+        }
     }
 }

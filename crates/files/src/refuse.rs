@@ -22,7 +22,7 @@ pub(crate) fn open(error: &OpenError, response: &mut Response<'_>) {
         OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks => {
             response.status(404).text("Not Found\n")
         }
-        OpenError::Forbidden | OpenError::Escapes | OpenError::NotPlain => {
+        OpenError::Forbidden | OpenError::Escapes | OpenError::Link | OpenError::NotPlain => {
             response.status(403).text("Forbidden\n")
         }
         OpenError::Descriptors => {
@@ -30,4 +30,15 @@ pub(crate) fn open(error: &OpenError, response: &mut Response<'_>) {
         }
         OpenError::Other(_) => response.status(500).text("The file can't be read.\n"),
     };
+}
+
+/// The list of what is tried ends with this status.
+pub(crate) fn status(status: u16, response: &mut Response<'_>) {
+    let text = match status {
+        403 => "Forbidden\n",
+        404 => "Not Found\n",
+        410 => "Gone\n",
+        _ => "Nothing is served here.\n",
+    };
+    response.status(status).text(text);
 }

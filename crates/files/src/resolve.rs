@@ -9,6 +9,15 @@ pub enum Shape {
     Directory,
 }
 
+/// What a path comes to, beside the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resolved {
+    /// With or without a slash at its end.
+    pub shape: Shape,
+    /// A segment of the name begins with a dot, other than a `.well-known` in the first place (RFC 8615).
+    pub is_hidden: bool,
+}
+
 /// Why a path names no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadPath {
@@ -24,14 +33,16 @@ pub enum BadPath {
 ///
 /// # Errors
 /// Why the path names no file; `name` holds a part of it then.
-pub fn resolve(path: &str, name: &mut Vec<u8>) -> Result<Shape, BadPath> {
+pub fn resolve(path: &str, name: &mut Vec<u8>) -> Result<Resolved, BadPath> {
     name.clear();
     let Some(path) = path.as_bytes().strip_prefix(b"/") else { return Err(BadPath::NoName) };
     if is_plain(path) {
         name.extend_from_slice(path);
-        return Ok(if matches!(path, [] | [.., b'/']) { Shape::Directory } else { Shape::File });
+        let shape = if matches!(path, [] | [.., b'/']) { Shape::Directory } else { Shape::File };
+        return Ok(Resolved { shape, is_hidden: false });
     }
-    resolve_segments(path, name)
+    let shape = resolve_segments(path, name)?;
+    Ok(Resolved { shape, is_hidden: is_hidden(name) })
 }
 
 /// Whether a path is its own name: nothing encoded, no segment that is empty or begins with a dot. Most are; looks at every
@@ -44,6 +55,13 @@ fn is_plain(path: &[u8]) -> bool {
     let bad =
         pairs.fold(begins_badly(first), |any, (&left, &right)| any | ((left == b'/') & begins_badly(right)));
     !special & !bad
+}
+
+/// Whether a segment of a name begins with a dot, and is not the one that is for everybody.
+fn is_hidden(name: &[u8]) -> bool {
+    let mut segments = name.split(|&byte| byte == b'/').enumerate();
+    segments
+        .any(|(place, segment)| segment.first() == Some(&b'.') && !(place == 0 && segment == b".well-known"))
 }
 
 /// Any path, segment by segment.
@@ -90,11 +108,11 @@ fn digit(byte: Option<&u8>) -> Result<u8, BadPath> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadPath, Shape, is_plain, resolve, resolve_segments};
+    use super::{BadPath, Resolved, Shape, is_hidden, is_plain, resolve, resolve_segments};
 
     fn resolved(path: &str) -> Result<(Shape, Vec<u8>), BadPath> {
         let mut name = b"left over".to_vec();
-        resolve(path, &mut name).map(|shape| (shape, name))
+        resolve(path, &mut name).map(|resolved| (resolved.shape, name))
     }
 
     #[test]
@@ -115,6 +133,32 @@ mod tests {
             ("/%ff%c0%ae", Shape::File, b"\xff\xc0\xae"),
         ] {
             assert_eq!(resolved(path), Ok((shape, name.to_vec())), "{path}");
+        }
+    }
+
+    #[test]
+    fn names_with_a_dot_in_front_are_hidden() {
+        for (path, is_hidden) in [
+            ("/", false),
+            ("/a.b/c.d", false),
+            ("/.a", true),
+            ("/a/.b", true),
+            ("/a/.b/c", true),
+            ("/%2eenv", true),
+            ("//.a/", true),
+            ("/...", true),
+            ("/a%20/.b", true),
+            ("/a%20/b", false),
+            ("/.well-known", false),
+            ("/.well-known/acme-challenge/x", false),
+            ("/%2ewell-known/x", false),
+            ("/.well-known/.git", true),
+            ("/a/.well-known/x", true),
+            ("/.well-known2", true),
+            ("/.Well-known", true),
+        ] {
+            let resolved = resolve(path, &mut Vec::new()).expect("a name");
+            assert_eq!(resolved.is_hidden, is_hidden, "{path}");
         }
     }
 
@@ -159,9 +203,11 @@ mod tests {
                     assert_eq!(name, path, "{path:?}");
                     let text = format!("/{}", String::from_utf8_lossy(&path));
                     assert_eq!(
-                        (shape, name),
-                        resolved(&text).map(|(shape, name)| (Ok(shape), name)).expect("plain")
+                        (shape, &name),
+                        resolved(&text).as_ref().map(|(shape, name)| (Ok(*shape), name)).expect("plain")
                     );
+                    let whole = resolve(&text, &mut Vec::new()).map(|Resolved { is_hidden, .. }| is_hidden);
+                    assert_eq!(whole, Ok(is_hidden(&name)), "{text}");
                 }
             }
         }

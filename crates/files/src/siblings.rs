@@ -20,13 +20,13 @@ impl Siblings {
     pub(crate) const NONE: Self =
         Self { codings: Codings::NONE, mtime: Timestamp { seconds: 0, nanoseconds: 0 } };
 
-    /// Looks for those of the file of this name. `name` is as before afterwards.
-    pub(crate) fn look(root: &Root, name: &mut Vec<u8>, meta: &Meta) -> Self {
+    /// Looks for those of the file of this name, in these codings. `name` is as before afterwards.
+    pub(crate) fn look(root: &Root, codings: &[Coding], name: &mut Vec<u8>, meta: &Meta) -> Self {
         let mut siblings = Self { mtime: meta.mtime, ..Self::NONE };
         let len = name.len();
         // What is packed already has none.
         let is_packed = Coding::ALL.iter().any(|coding| name.ends_with(coding.extension().as_bytes()));
-        for coding in Coding::ALL.into_iter().filter(|_| !is_packed) {
+        for &coding in codings.iter().filter(|_| !is_packed) {
             name.extend_from_slice(coding.extension().as_bytes());
             if root.open_beneath(name).is_ok_and(|opened| siblings.admit(&opened)) {
                 siblings.codings.add(coding);

@@ -10,7 +10,7 @@ use crate::coding::Coding;
 #[derive(Debug, Clone)]
 pub(crate) struct Validators {
     etag: String,
-    modified: SystemTime,
+    modified: Option<SystemTime>,
     is_date_strong: bool,
 }
 
@@ -26,7 +26,12 @@ impl Validators {
         // Where the system itself has set the time it is that of the last change, and no other version is of that second once it is over. A
         // build that sets all times to the same moment, or a move to another place, shows in the other one.
         let is_date_strong = meta.mtime.seconds == meta.ctime.seconds && seconds < unix_seconds;
-        Self { etag, modified: UNIX_EPOCH + Duration::from_secs(seconds), is_date_strong }
+        Self { etag, modified: Some(UNIX_EPOCH + Duration::from_secs(seconds)), is_date_strong }
+    }
+
+    /// Those of something that has a tag alone, in its quotes.
+    pub(crate) const fn of_tag(etag: String) -> Self {
+        Self { etag, modified: None, is_date_strong: false }
     }
 
     /// The strong entity tag, in quotes.
@@ -34,8 +39,8 @@ impl Validators {
         &self.etag
     }
 
-    /// When it was modified, to the second.
-    pub(crate) fn modified(&self) -> SystemTime {
+    /// When it was modified, to the second, if that can be told.
+    pub(crate) fn modified(&self) -> Option<SystemTime> {
         self.modified
     }
 
@@ -46,8 +51,8 @@ impl Validators {
     }
 
     /// The same, as a field value.
-    pub(crate) fn last_modified(&self) -> String {
-        httpdate::fmt_http_date(self.modified)
+    pub(crate) fn last_modified(&self) -> Option<String> {
+        self.modified.map(httpdate::fmt_http_date)
     }
 }
 

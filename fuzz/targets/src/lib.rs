@@ -9,6 +9,7 @@
 pub mod chunked;
 pub mod engine;
 pub mod input;
+pub mod negotiation;
 pub mod parser;
 mod plain_chunks;
 mod plain_head;
@@ -43,5 +44,6 @@ pub const TARGETS: &[Target] = &[
     Target { name: "chunked", run: chunked::run, input_bytes_max: 512 },
     Target { name: "target", run: target::run, input_bytes_max: 256 },
     Target { name: "ranges", run: ranges::run, input_bytes_max: 512 },
+    Target { name: "negotiation", run: negotiation::run, input_bytes_max: 256 },
     Target { name: "engine", run: engine::run, input_bytes_max: 1024 },
 ];

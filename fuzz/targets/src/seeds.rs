@@ -31,6 +31,9 @@ pub fn of(name: &str) -> Vec<Seed> {
         "chunked" => chunked(&corpus()),
         "target" => target(),
         "ranges" => numbered(RANGES.iter().map(|(len, value)| [&[*len], value.as_bytes()].concat())),
+        "negotiation" => {
+            numbered(SAID_OF_FORMS.iter().map(|(choice, text)| [&[*choice], text.as_bytes()].concat()))
+        }
         "engine" => engine(&corpus()),
         _ => Vec::new(),
     }
@@ -155,6 +158,23 @@ const RANGES: &[(u8, &str)] = &[
     (0xFF, "bytes=18446744073709551614-18446744073709551615"),
     (0xFF, "bytes=-99999999999999999999999"),
     (0xFD, "BYTES=0-9223372036854775807"),
+];
+
+/// Which codings there are and in which order, and what is said of codings or tags; a line end stands between two fields.
+const SAID_OF_FORMS: &[(u8, &str)] = &[
+    (0x07, "gzip, deflate, br, zstd"),
+    (0x07, "br;q=0.5,gzip;q=0.8, zstd;q=0.801"),
+    (0x05, "*;q=0.1, identity;q=0.5"),
+    (0x1f, "gzip;q=0, *"),
+    (0x2f, "x-gzip;Q=1.000\nbr"),
+    (0x06, "br;q=2, gzip;q=0.1234, zstd;q=, identity;q=0"),
+    (0x3c, ",, ,gzip ;\tq=0.001,"),
+    (0x00, "\"tag\""),
+    (0x00, "*"),
+    (0x00, " \"x\", W/\"tag\" ,\t\"tag\""),
+    (0x00, "W/\"a,b\",,\"\""),
+    (0x00, "\"tag\" x \"tag\"\nw/\"tag\""),
+    (0x00, "\"tag"),
 ];
 
 /// What a client may say to the engine's test app so that each of its routes is asked in some way.

@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path};
 
-use shearwater_files::resolve::{self, Shape};
+use shearwater_files::resolve::{self, Resolved, Shape};
 use shearwater_http1::{HeadLimits, HeadParser, Method, Parsed, Target};
 
 /// The methods that a first byte chooses from.
@@ -64,17 +64,25 @@ fn check_parts(method: Method, target: Target<'_>, whole: &str) {
 /// The name that `path` resolves to stays inside and is the path decoded once; or there is none.
 fn check_path(path: &str) {
     let mut name = b"left over".to_vec();
-    let shape = resolve::resolve(path, &mut name);
+    let resolved = resolve::resolve(path, &mut name);
     let plain = plain_name(path);
-    match shape {
+    match resolved {
         Err(_) => assert_eq!(plain, None, "{path:?} is refused"),
-        Ok(shape) => {
+        Ok(Resolved { shape, is_hidden }) => {
             assert_inside(&name);
             let is_directory = name.is_empty() || name.ends_with(b"/");
             assert_eq!(shape == Shape::Directory, is_directory, "{path:?}");
             assert_eq!(plain.as_deref(), Some(&name[..]), "the name of {path:?}");
+            assert_eq!(is_hidden, has_hidden_segment(&name), "{path:?}");
         }
     }
+}
+
+/// A segment begins with a dot; `.well-known` in the first place doesn't count.
+fn has_hidden_segment(name: &[u8]) -> bool {
+    let open = name == b".well-known" || name.starts_with(b".well-known/");
+    let rest = if open { &name[1..] } else { name };
+    rest.starts_with(b".") || rest.windows(2).any(|pair| pair == b"/.")
 }
 
 /// No way out of the folder, for any reader of names.

@@ -143,6 +143,80 @@ fn each_condition_is_answered_as_the_rfc_says() {
     }
 }
 
+/// Of a file of ten bytes that was modified at that time; the status for `GET`, and for `HEAD`. `TAG` and `NOW` stand for its validators, each
+/// step of RFC 9110 section 13.2.2 comes before those below it.
+const ORDER: &[(&[&str], u16, u16)] = &[
+    // 1. If-Match, whatever comes behind it.
+    (&["If-Match: \"x\"", "If-None-Match: TAG", "Range: bytes=2-3", "If-Range: TAG"], 412, 412),
+    (&["If-Match: \"x\"", "If-None-Match: *"], 412, 412),
+    (&["If-Match: \"x\"", "If-Unmodified-Since: NOW"], 412, 412),
+    (&["If-Match: \"x\"", "If-Modified-Since: NOW"], 412, 412),
+    (&["If-Match: W/TAG, \"x\"", "Range: bytes=2-3"], 412, 412),
+    (&["If-Match: W/TAG, TAG", "Range: bytes=2-3"], 206, 200),
+    (&["If-Match: \"x\", *", "Range: bytes=2-3"], 412, 412),
+    (&["If-Match: \"x\"", "If-Match: *", "Range: bytes=2-3"], 206, 200),
+    // 2. If-Unmodified-Since, where there is no If-Match.
+    (&["If-Unmodified-Since: BEFORE", "If-None-Match: TAG", "Range: bytes=2-3"], 412, 412),
+    (&["If-Unmodified-Since: BEFORE", "If-Modified-Since: NOW"], 412, 412),
+    (&["If-Unmodified-Since: BEFORE", "If-Match: TAG", "Range: bytes=2-3"], 206, 200),
+    (&["If-Unmodified-Since: NOW", "Range: bytes=2-3"], 206, 200),
+    (&["If-Unmodified-Since: no date", "Range: bytes=2-3"], 206, 200),
+    // 3. If-None-Match.
+    (&["If-Match: *", "If-None-Match: W/TAG", "Range: bytes=2-3"], 304, 304),
+    (&["If-Unmodified-Since: NOW", "If-None-Match: *", "Range: bytes=99-"], 304, 304),
+    (&["If-None-Match: TAG", "If-Range: \"x\"", "Range: bytes=2-3"], 304, 304),
+    (&["If-None-Match: \"x\"", "If-None-Match: \"y\", W/TAG"], 304, 304),
+    // 4. If-Modified-Since, where there is no If-None-Match.
+    (&["If-None-Match: \"x\"", "If-Modified-Since: NOW", "Range: bytes=2-3"], 206, 200),
+    (&["If-Modified-Since: NOW", "Range: bytes=2-3"], 304, 304),
+    (&["If-Modified-Since: BEFORE", "Range: bytes=2-3"], 206, 200),
+    (&["If-Modified-Since: no date", "Range: bytes=2-3"], 206, 200),
+    (&["If-Match: TAG", "If-Modified-Since: NOW"], 304, 304),
+    // 5. Range, with If-Range.
+    (&["If-Match: TAG", "If-None-Match: \"x\"", "If-Range: TAG", "Range: bytes=2-3"], 206, 200),
+    (&["If-Match: TAG", "If-Range: \"x\"", "Range: bytes=2-3"], 200, 200),
+    (&["If-None-Match: \"x\"", "If-Range: W/TAG", "Range: bytes=2-3"], 200, 200),
+    (&["If-Modified-Since: BEFORE", "If-Range: BEFORE", "Range: bytes=2-3"], 200, 200),
+    (&["If-Match: TAG", "Range: bytes=99-"], 416, 200),
+    (&["If-Match: TAG", "If-Range: TAG", "Range: bytes=99-"], 416, 200),
+    (&["If-Match: TAG", "If-Range: \"x\"", "Range: bytes=99-"], 200, 200),
+    (&["If-Range: TAG"], 200, 200),
+];
+
+/// For a file, and for its sibling: each form has validators of its own. In memory, and from the disk.
+#[test]
+fn conditions_are_evaluated_in_their_order_for_each_form() {
+    for site in [Site::new(), Site::cached()] {
+        for name in ["f.txt", "f.txt.gz"] {
+            site.file(name, "0123456789").modified(name, modified());
+        }
+        let mut client = site.connect();
+        for accepted in ["Accept-Encoding: gzip", "Accept-Encoding: identity"] {
+            let other =
+                if accepted.ends_with("gzip") { "Accept-Encoding: br" } else { "Accept-Encoding: gzip" };
+            let [tag, other] =
+                [accepted, other].map(|field| etag(&client.request("GET", "/f.txt", &[field])));
+            for (fields, get, head) in ORDER {
+                for (method, status) in [("GET", get), ("HEAD", head)] {
+                    let mut lines = vec![accepted.to_owned()];
+                    lines.extend(fields.iter().map(|field| {
+                        let field = field.replace("TAG", &tag).replace("\"x\"", &other);
+                        let field = field.replace("NOW", "Sun, 06 Nov 1994 08:49:37 GMT");
+                        field.replace("BEFORE", "Sun, 06 Nov 1994 08:49:36 GMT")
+                    }));
+                    let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+                    let answer = client.request(method, "/f.txt", &lines);
+                    assert_eq!(answer.status, *status, "{method} {lines:?}");
+                    assert_eq!(etag(&answer), tag, "{method} {lines:?}");
+                    if method == "GET" && *status == 206 {
+                        assert_eq!(answer.text(), "23");
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn conditions_do_not_count_where_there_is_no_file() {
     let (site, mut client) = site();

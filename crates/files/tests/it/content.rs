@@ -113,7 +113,6 @@ fn the_media_type_is_told_by_the_name() {
         ("a.unknown", "application/octet-stream"),
         ("a", "application/octet-stream"),
         ("a.", "application/octet-stream"),
-        (".html", "application/octet-stream"),
         ("d.html/a", "application/octet-stream"),
     ] {
         site.file(name, "content");

@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
+use shearwater_files::{FolderOptions, Links};
+
 use crate::site::Site;
 
 #[test]
@@ -84,4 +86,21 @@ fn what_may_not_be_read_is_forbidden() {
     assert_eq!([site.status("/locked.txt"), site.status("/shut/f.txt")], [expected; 2]);
     assert_eq!(site.status("/"), 200);
     set("shut", 0o700);
+}
+
+#[test]
+fn no_link_is_followed_where_none_may_be() {
+    let site = Site::with(&FolderOptions { symlinks: Links::Deny, ..FolderOptions::default() });
+    site.file("a/f.txt", "file")
+        .file("a/index.html", "index")
+        .file("f.css", "plain")
+        .file("packed", "packed");
+    site.link("to_file", "a/f.txt").link("to_dir", "a").link("out", "../outside/canary").link("gone", "none");
+    site.link("f.css.gz", "packed");
+    for target in ["/to_file", "/to_dir", "/to_dir/", "/to_dir/f.txt", "/out", "/gone"] {
+        assert_eq!(site.get(target), (403, b"Forbidden\n".to_vec()), "{target}");
+    }
+    assert_eq!([site.status("/a/f.txt"), site.status("/a/"), site.status("/none")], [200, 200, 404]);
+    let answer = site.connect().request("GET", "/f.css", &["Accept-Encoding: gzip"]);
+    assert_eq!((answer.text(), answer.field("Vary")), ("plain", None), "a link is no sibling either");
 }

@@ -1,16 +1,23 @@
 //! Files over real sockets: what each request for a file, a folder or nothing at all is answered with.
 
 mod caching;
+mod clean_urls;
 #[path = "../../../shearwater/tests/it/client.rs"]
 mod client;
 mod conditional;
 mod content;
+mod finding;
 mod folders;
 mod hostile;
 mod kinds;
+mod listing;
 mod methods;
 mod names;
+mod options;
+mod pages;
 mod range_properties;
 mod ranges;
+mod said;
 mod siblings;
 mod site;
+mod spa;

@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use shearwater_files::{FolderOptions, Hidden};
+
 use crate::site::Site;
 
 #[test]
@@ -19,7 +21,6 @@ fn names_are_decoded_once() {
         "back\\slash",
         "a;b=c",
         "~",
-        "...",
     ] {
         site.file(name, name);
     }
@@ -36,7 +37,6 @@ fn names_are_decoded_once() {
         ("/back%5Cslash", "back\\slash"),
         ("/a;b=c", "a;b=c"),
         ("/%7e", "~"),
-        ("/...", "..."),
         ("/%FF%c0%AE", "no text"),
         ("/A.txt?a%zz", "A.txt"),
     ] {
@@ -74,11 +74,20 @@ fn a_query_changes_nothing() {
 }
 
 #[test]
-fn names_may_begin_with_a_dot() {
-    let site = Site::new();
-    site.file(".well-known/security.txt", "contact").file("a/.b", "hidden");
-    assert_eq!(site.get("/.well-known/security.txt"), (200, b"contact".to_vec()));
-    assert_eq!(site.get("/a/.b"), (200, b"hidden".to_vec()));
+fn names_that_begin_with_a_dot_are_served_where_they_may_be() {
+    for (hidden, status) in [(Hidden::Deny, 404), (Hidden::Serve, 200)] {
+        let site = Site::with(&FolderOptions { hidden, ..FolderOptions::default() });
+        site.file(".well-known/security.txt", "contact").file(".well-known/.x", "x").file("a/.b", "hidden");
+        site.file("...", "dots").file(".git/config", "config").file(".d/index.html", "index");
+        assert_eq!(site.get("/.well-known/security.txt"), (200, b"contact".to_vec()));
+        for target in
+            ["/a/.b", "/...", "/.git/config", "/%2egit/config", "/.well-known/.x", "/.d/", "/a/%2Eb"]
+        {
+            assert_eq!(site.status(target), status, "{target} {hidden:?}");
+        }
+        assert_eq!(site.status("/.d"), if status == 200 { 301 } else { 404 });
+        assert_eq!([site.status("/.none"), site.status("/a/../.b")], [404, 400]);
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
 use shearwater::{DriverChoice, Error, Request, Response, Running, Server, Service, StartError};
-use shearwater_files::{CacheLimits, Files, Folder};
+use shearwater_files::{CacheLimits, Files, Folder, FolderOptions};
 
 use crate::client::Client;
 
@@ -36,6 +36,16 @@ impl Site {
         Self::serving("served", CacheLimits::none())
     }
 
+    /// A site of a folder with these options, which looks at its files for each answer.
+    pub(crate) fn with(options: &FolderOptions) -> Self {
+        Self::of("served", options, CacheLimits::none())
+    }
+
+    /// The same, which keeps small files in memory.
+    pub(crate) fn cached_with(options: &FolderOptions) -> Self {
+        Self::of("served", options, CacheLimits::default())
+    }
+
     /// A site that keeps small files in memory.
     pub(crate) fn cached() -> Self {
         Self::serving("served", CacheLimits::default())
@@ -43,20 +53,44 @@ impl Site {
 
     /// Serves another folder than `served`, with so much kept in memory.
     pub(crate) fn serving(folder: &str, cache: CacheLimits) -> Self {
-        Self::driven(DriverChoice::Auto, folder, cache).expect("there is a driver")
+        Self::of(folder, &FolderOptions::default(), cache)
     }
 
-    /// Serves a folder by a given driver; `None` where that can't be had.
+    /// Serves a folder as these options say, with so much kept in memory.
+    pub(crate) fn of(folder: &str, options: &FolderOptions, cache: CacheLimits) -> Self {
+        Self::start(DriverChoice::Auto, folder, options, cache, Served).expect("there is a driver")
+    }
+
+    /// Serves by a given driver; `None` where that can't be had.
     pub(crate) fn driven(driver: DriverChoice, folder: &str, cache: CacheLimits) -> Option<Self> {
+        Self::start(driver, folder, &FolderOptions::default(), cache, Served)
+    }
+
+    /// A site whose answers something else makes of the files.
+    pub(crate) fn answering<S: Service + 'static>(
+        options: &FolderOptions,
+        cache: CacheLimits,
+        make: impl Fn(Files) -> S + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(DriverChoice::Auto, "served", options, cache, make).expect("there is a driver")
+    }
+
+    fn start<S: Service + 'static>(
+        driver: DriverChoice,
+        folder: &str,
+        options: &FolderOptions,
+        cache: CacheLimits,
+        make: impl Fn(Files) -> S + Send + Sync + 'static,
+    ) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("shearwater-files-{}-{number}", std::process::id()));
         fs::create_dir_all(path.join("served")).expect("a temporary folder");
         fs::create_dir_all(path.join("outside")).expect("a temporary folder");
         fs::write(path.join("outside/canary"), CANARY).expect("a file");
-        let folder = Folder::open(&path.join(folder)).expect("a folder");
+        let folder = Folder::open_with(&path.join(folder), options).expect("a folder");
         let server = Server::new("127.0.0.1:0").workers(1).driver(driver);
-        match server.start(move |_| Served(folder.files_with(cache))) {
+        match server.start(move |_| make(folder.files_with(cache))) {
             Ok(running) => Some(Self { path, address: running.address(), running: Some(running) }),
             Err(Error::Start(StartError::Driver { .. })) => {
                 fs::remove_dir_all(&path).expect("it was made here");

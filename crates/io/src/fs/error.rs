@@ -14,6 +14,8 @@ pub enum OpenError {
     Forbidden,
     /// The path, or a link on the way, leads out of the root or tries to.
     Escapes,
+    /// It is a symbolic link, or one lies on the way, and none are followed.
+    Link,
     /// It is neither a file nor a directory: a FIFO, a socket, a device.
     NotPlain,
     /// More symbolic links than can be meant (40), or links in a circle.
@@ -49,6 +51,7 @@ impl fmt::Display for OpenError {
             Self::NotFound => f.write_str("not found"),
             Self::Forbidden => f.write_str("permission denied"),
             Self::Escapes => f.write_str("leads out of the root"),
+            Self::Link => f.write_str("a symbolic link, and none are followed"),
             Self::NotPlain => f.write_str("neither a file nor a directory"),
             Self::TooManyLinks => f.write_str("too many symbolic links"),
             Self::NameTooLong => f.write_str("name too long"),

@@ -5,30 +5,39 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::{Errno, Result};
 
-use super::OpenError;
 use super::limits::TRIES_MAX;
 use super::walk::READ;
+use super::{Links, OpenError};
 
-fn resolve(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
+fn resolve(root: BorrowedFd<'_>, path: &[u8], flags: OFlags, links: Links) -> Result<OwnedFd> {
     let path = if path.is_empty() { b"." } else { path };
-    openat2(root, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
+    let which = match links {
+        Links::Beneath => ResolveFlags::NO_MAGICLINKS,
+        Links::Deny => ResolveFlags::NO_SYMLINKS,
+    };
+    openat2(root, path, flags, Mode::empty(), ResolveFlags::BENEATH | which)
 }
 
 /// Whether the kernel knows the call and lets us use it. That a folder may not be searched says nothing of the call.
 pub(super) fn resolves(root: BorrowedFd<'_>) -> bool {
-    let tried = resolve(root, b"", OFlags::PATH | OFlags::CLOEXEC);
+    let tried = resolve(root, b"", OFlags::PATH | OFlags::CLOEXEC, Links::Beneath);
     !matches!(tried, Err(Errno::NOSYS | Errno::PERM | Errno::INVAL))
 }
 
 /// Opens `path` beneath `root`; `None` where the kernel can't tell, and the walk should.
-pub(super) fn open(root: BorrowedFd<'_>, path: &[u8]) -> std::result::Result<Option<OwnedFd>, OpenError> {
+pub(super) fn open(
+    root: BorrowedFd<'_>,
+    path: &[u8],
+    links: Links,
+) -> std::result::Result<Option<OwnedFd>, OpenError> {
     for _ in 0..TRIES_MAX {
-        match resolve(root, path, READ) {
+        match resolve(root, path, READ, links) {
             Ok(descriptor) => return Ok(Some(descriptor)),
             // AGAIN: something was renamed while the kernel went up by `..`.
             Err(Errno::AGAIN | Errno::INTR) => {}
             // A sandbox that was closed after the root was opened.
             Err(Errno::NOSYS) => return Ok(None),
+            Err(Errno::LOOP) if links == Links::Deny => return Err(OpenError::Link),
             Err(errno) => return Err(errno.into()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use super::OpenError;
+use super::{Links, OpenError};
 
 /// Whether the kernel resolves.
 pub(super) const fn resolves(_root: BorrowedFd<'_>) -> bool {
@@ -10,6 +10,10 @@ pub(super) const fn resolves(_root: BorrowedFd<'_>) -> bool {
 }
 
 /// The kernel can't tell.
-pub(super) const fn open(_root: BorrowedFd<'_>, _path: &[u8]) -> Result<Option<OwnedFd>, OpenError> {
+pub(super) const fn open(
+    _root: BorrowedFd<'_>,
+    _path: &[u8],
+    _links: Links,
+) -> Result<Option<OwnedFd>, OpenError> {
     Ok(None)
 }

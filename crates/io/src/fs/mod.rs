@@ -3,9 +3,10 @@
 //!
 //! On Linux the kernel itself keeps the walk inside ([`Resolver::Kernel`]: `openat2` with `RESOLVE_BENEATH`). Where
 //! it can't, [`Resolver::Walk`] goes step by step and never follows a link that it hasn't read. Both give the same
-//! answers; one table of tests holds them to it. Symbolic links that stay inside are followed; absolute ones and those
-//! that lead out are refused, wherever they end.
+//! answers; one table of tests holds them to it. Symbolic links that stay inside are followed, or none are
+//! ([`Links`]); absolute ones and those that lead out are refused, wherever they end.
 
+mod directory;
 mod error;
 #[cfg(target_os = "linux")]
 mod kernel;
@@ -13,11 +14,14 @@ mod kernel;
 #[path = "kernel_none.rs"]
 mod kernel;
 mod limits;
+mod links;
 mod opened;
 mod path;
 mod root;
 mod walk;
 
+pub use directory::{Entries, EntriesMax, Entry, EntryKind};
 pub use error::OpenError;
+pub use links::Links;
 pub use opened::{Kind, Meta, Opened, Timestamp};
 pub use root::{Resolver, Root};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::{OpenError, Opened, kernel, path, walk};
+use super::{Links, OpenError, Opened, kernel, path, walk};
 
 /// What keeps the way of a path inside the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,6 +23,7 @@ pub enum Resolver {
 pub struct Root {
     directory: Arc<OwnedFd>,
     resolver: Resolver,
+    links: Links,
 }
 
 impl Root {
@@ -49,7 +50,13 @@ impl Root {
         if resolver == Resolver::Kernel && !kernel::resolves(directory.as_fd()) {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "this kernel or sandbox has no openat2"));
         }
-        Ok(Self { directory: Arc::new(directory), resolver })
+        Ok(Self { directory: Arc::new(directory), resolver, links: Links::default() })
+    }
+
+    /// The same root with another policy about symbolic links.
+    #[must_use]
+    pub fn with_links(self, links: Links) -> Self {
+        Self { links, ..self }
     }
 
     /// What keeps paths inside this root.
@@ -67,10 +74,10 @@ impl Root {
         path::check(relative)?;
         let root = self.directory.as_fd();
         let by_kernel = match self.resolver {
-            Resolver::Kernel => kernel::open(root, relative)?,
+            Resolver::Kernel => kernel::open(root, relative, self.links)?,
             Resolver::Walk => None,
         };
         // The kernel gives up where things are moved again and again: the walk doesn't mind.
-        Opened::new(by_kernel.map_or_else(|| walk::open(root, relative), Ok)?)
+        Opened::new(by_kernel.map_or_else(|| walk::open(root, relative, self.links), Ok)?)
     }
 }

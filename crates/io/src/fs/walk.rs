@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::OpenError;
 use super::limits::{DEPTH_MAX, LINKS_MAX, TRIES_MAX};
+use super::{Links, OpenError};
 
 /// How a directory is opened that is only passed through. `O_PATH` asks for no read permission.
 #[cfg(target_os = "linux")]
@@ -29,13 +29,14 @@ struct Walk<'a> {
     entered: Vec<OwnedFd>,
     /// The names still to go, the next one last.
     ahead: Vec<Vec<u8>>,
+    policy: Links,
     links: usize,
     tries: usize,
 }
 
 /// Opens `path` beneath `root`.
-pub(super) fn open(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, OpenError> {
-    let mut walk = Walk { root, entered: Vec::new(), ahead: Vec::new(), links: 0, tries: 0 };
+pub(super) fn open(root: BorrowedFd<'_>, path: &[u8], policy: Links) -> Result<OwnedFd, OpenError> {
+    let mut walk = Walk { root, entered: Vec::new(), ahead: Vec::new(), policy, links: 0, tries: 0 };
     walk.put_ahead(path);
     // Bounded: each round goes one name on, but for at most LINKS_MAX links that put up to PATH_MAX bytes of names
     // ahead, and at most TRIES_MAX tries.
@@ -121,6 +122,7 @@ impl Walk<'_> {
     fn turn(&mut self, target: &[u8]) -> Result<(), OpenError> {
         self.links += 1;
         match target {
+            _ if self.policy == Links::Deny => Err(OpenError::Link),
             _ if self.links > LINKS_MAX => Err(OpenError::TooManyLinks),
             [] => Err(OpenError::NotFound),
             [b'/', ..] => Err(OpenError::Escapes),

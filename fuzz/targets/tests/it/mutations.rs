@@ -38,6 +38,11 @@ const PIECES: &[&str] = &[
     "bytes=",
     "0-",
     "-1",
+    "\"tag\"",
+    "W/",
+    ";q=0.5",
+    "identity",
+    "gzip",
     "18446744073709551615",
     "ffffffffffffffff",
 ];

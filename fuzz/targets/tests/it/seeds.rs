@@ -64,6 +64,11 @@ fn ranges_of_files() {
 }
 
 #[test]
+fn codings_and_entity_tags() {
+    check_target("negotiation");
+}
+
+#[test]
 fn conversations_with_the_engine() {
     check_target("engine");
 }

@@ -1,0 +1,93 @@
+//! The `Accept` field: which media types a client likes (RFC 9110 section 12.5.1). Pure functions.
+
+use crate::weight::thousandths;
+
+/// How much a media type is liked, in thousandths: the range that says most of it counts. Without a field everything is liked.
+pub(crate) fn weight<'a>(values: impl Iterator<Item = &'a [u8]>, media_type: &[u8]) -> u16 {
+    let mut elements = elements(values).peekable();
+    if elements.peek().is_none() {
+        return 1000;
+    }
+    let fitting = elements.filter_map(|(range, weight)| Some((precision(range, media_type)?, weight)));
+    // Of two that say as much the first counts.
+    let best = fitting.reduce(|best, other| if other.0 > best.0 { other } else { best });
+    best.map_or(0, |(_, weight)| weight)
+}
+
+/// Whether a media type is named, by itself and not among others, and liked.
+pub(crate) fn names<'a>(values: impl Iterator<Item = &'a [u8]>, media_type: &[u8]) -> bool {
+    elements(values).any(|(range, weight)| weight > 0 && range.eq_ignore_ascii_case(media_type))
+}
+
+/// Ranges without their parameters, and their weights. One whose weight can't be read counts as not there.
+fn elements<'a>(values: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (&'a [u8], u16)> {
+    values.flat_map(|value| value.split(|&byte| byte == b',')).filter_map(|element| {
+        let mut parts = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+        let range = parts.next().filter(|range| !range.is_empty())?;
+        let weight = parts.find_map(|part| part.strip_prefix(b"q=").or_else(|| part.strip_prefix(b"Q=")));
+        Some((range, weight.map_or(Some(1000), thousandths)?))
+    })
+}
+
+/// How much a range says of a media type: all, its kind, nothing; `None` where it isn't of it.
+fn precision(range: &[u8], media_type: &[u8]) -> Option<u8> {
+    if range.eq_ignore_ascii_case(media_type) {
+        return Some(2);
+    }
+    match range.strip_suffix(b"/*")? {
+        b"*" => Some(0),
+        kind => {
+            let own = media_type.split(|&byte| byte == b'/').next().unwrap_or(media_type);
+            kind.eq_ignore_ascii_case(own).then_some(1)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{names, weight};
+
+    const HTML: &[u8] = b"text/html";
+
+    fn weight_of(fields: &[&str], media_type: &str) -> u16 {
+        weight(fields.iter().map(|field| field.as_bytes()), media_type.as_bytes())
+    }
+
+    #[test]
+    fn the_range_that_says_most_counts() {
+        for (field, html, json) in [
+            ("", 1000, 1000),
+            ("*/*", 1000, 1000),
+            ("application/json", 0, 1000),
+            ("application/json, text/html;q=0.5", 500, 1000),
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", 1000, 800),
+            ("text/*;q=0.3, text/html;q=0.7, */*;q=0.5", 700, 500),
+            ("*/*;q=0.5, text/html;q=0.7, text/*;q=0.3", 700, 500),
+            ("APPLICATION/*, Text/HTML;Q=0.1", 100, 1000),
+            ("text/html;level=1;q=0.4", 400, 0),
+            ("text/html;q=0, */*", 0, 1000),
+            ("text/html;q=2, */*;q=0.1", 100, 100),
+            ("text/htm, json, */json, ;q=1", 0, 0),
+            ("text/html;q=0.1, text/html;q=0.9", 100, 0),
+        ] {
+            let weights = [weight_of(&[field], "text/html"), weight_of(&[field], "application/json")];
+            assert_eq!(weights, [html, json], "{field}");
+        }
+        assert_eq!(weight_of(&[], "text/html"), 1000);
+        assert_eq!(weight_of(&["image/*", "text/*;q=0.2"], "text/html"), 200);
+    }
+
+    #[test]
+    fn a_type_is_named_by_itself() {
+        for (field, is_named) in [
+            ("text/html", true),
+            ("image/png, TEXT/HTML;q=0.1", true),
+            ("text/html;q=0", false),
+            ("text/*, */*", false),
+            ("text/htmlx", false),
+            ("", false),
+        ] {
+            assert_eq!(names([field.as_bytes()].into_iter(), HTML), is_named, "{field}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What a worker keeps by name: bounded in number and bytes, the unused going first.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+/// Something kept, which knows its size and whether it was used.
+pub(crate) trait Kept {
+    /// Bytes that count for the bound.
+    fn bytes(&self) -> u64;
+    /// The mark of having been used.
+    fn was_used(&self) -> &Cell<bool>;
+}
+
+/// A bounded table. What goes when there is no room is found by a hand that goes round and spares once what was used since
+/// it came by last (the clock algorithm).
+pub(crate) struct Clock<V> {
+    entries_max: usize,
+    bytes_max: u64,
+    index: HashMap<Box<[u8]>, usize, RandomState>,
+    slots: Vec<Slot<V>>,
+    hand: usize,
+    bytes: u64,
+}
+
+struct Slot<V> {
+    name: Box<[u8]>,
+    value: V,
+}
+
+impl<V: Kept> Clock<V> {
+    /// A table of so many entries, which together have so many bytes.
+    pub(crate) fn new(entries_max: usize, bytes_max: u64) -> Self {
+        Self { entries_max, bytes_max, index: HashMap::default(), slots: Vec::new(), hand: 0, bytes: 0 }
+    }
+
+    /// What has this name. It was used.
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&V> {
+        let value = &self.slots[*self.index.get(name)?].value;
+        value.was_used().set(true);
+        Some(value)
+    }
+
+    /// Keeps something in the place of what had its name, unless it could never have room.
+    pub(crate) fn insert(&mut self, name: &[u8], value: V) {
+        self.remove(name);
+        if self.entries_max == 0 || value.bytes() > self.bytes_max {
+            return;
+        }
+        while self.slots.len() >= self.entries_max || self.bytes + value.bytes() > self.bytes_max {
+            self.evict();
+        }
+        self.bytes += value.bytes();
+        self.index.insert(name.into(), self.slots.len());
+        self.slots.push(Slot { name: name.into(), value });
+    }
+
+    /// Forgets a name.
+    pub(crate) fn remove(&mut self, name: &[u8]) {
+        if let Some(&at) = self.index.get(name) {
+            self.remove_at(at);
+        }
+    }
+
+    /// Lets go of the first that was not used since the hand came by. It ends: each is spared once at most.
+    fn evict(&mut self) {
+        loop {
+            self.hand %= self.slots.len();
+            if !self.slots[self.hand].value.was_used().take() {
+                return self.remove_at(self.hand);
+            }
+            self.hand += 1;
+        }
+    }
+
+    fn remove_at(&mut self, at: usize) {
+        let slot = self.slots.swap_remove(at);
+        self.bytes -= slot.value.bytes();
+        self.index.remove(&slot.name);
+        if let Some(moved) = self.slots.get(at) {
+            self.index.insert(moved.name.clone(), at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::{Clock, Kept};
+
+    struct Piece(u64, Cell<bool>);
+
+    impl Kept for Piece {
+        fn bytes(&self) -> u64 {
+            self.0
+        }
+
+        fn was_used(&self) -> &Cell<bool> {
+            &self.1
+        }
+    }
+
+    fn piece(bytes: u64) -> Piece {
+        Piece(bytes, Cell::new(false))
+    }
+
+    fn names(clock: &Clock<Piece>) -> String {
+        "abcdefgh".chars().filter(|name| clock.index.contains_key(name.to_string().as_bytes())).collect()
+    }
+
+    fn assert_sound(clock: &Clock<Piece>) {
+        assert_eq!(clock.index.len(), clock.slots.len());
+        assert_eq!(clock.bytes, clock.slots.iter().map(|slot| slot.value.0).sum::<u64>());
+        for (at, slot) in clock.slots.iter().enumerate() {
+            assert_eq!(clock.index.get(&slot.name), Some(&at));
+        }
+    }
+
+    #[test]
+    fn the_number_of_entries_is_bounded_and_what_is_used_stays() {
+        let mut clock = Clock::new(3, 1_000);
+        for name in ["a", "b", "c"] {
+            clock.insert(name.as_bytes(), piece(10));
+        }
+        assert!(clock.get(b"a").is_some());
+        clock.insert(b"d", piece(10));
+        assert_eq!(names(&clock), "acd");
+        clock.insert(b"e", piece(10));
+        assert_sound(&clock);
+        assert_eq!(clock.slots.len(), 3);
+        assert!(clock.get(b"e").is_some());
+    }
+
+    #[test]
+    fn their_bytes_are_bounded() {
+        let mut clock = Clock::new(10, 100);
+        clock.insert(b"a", piece(60));
+        clock.insert(b"b", piece(40));
+        assert_eq!(names(&clock), "ab");
+        clock.insert(b"c", piece(50));
+        assert_sound(&clock);
+        assert!(clock.bytes <= 100);
+        clock.insert(b"c", piece(1));
+        clock.remove(b"c");
+        clock.remove(b"c");
+        assert_sound(&clock);
+        assert!(clock.get(b"c").is_none());
+        clock.insert(b"d", piece(101));
+        assert!(clock.get(b"d").is_none());
+        assert_sound(&clock);
+    }
+
+    #[test]
+    fn a_table_of_nothing_keeps_nothing() {
+        let mut clock = Clock::new(0, 100);
+        clock.insert(b"a", piece(0));
+        assert!(clock.get(b"a").is_none());
+    }
+}

@@ -1,0 +1,79 @@
+//! Lists of entity tags: whether one of them is a certain one (RFC 9110 section 8.8.3). A pure function.
+
+/// Whether a weak entity tag matches the strong one that has the same text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weak {
+    /// RFC 9110 section 8.8.3.2: weak comparison.
+    Matches,
+    /// Strong comparison.
+    Differs,
+}
+
+/// Whether a list of entity tags has this one (RFC 9110 section 8.8.3.2). What can't be read ends the list.
+#[must_use]
+pub fn matches_any(list: &[u8], etag: &str, weak: Weak) -> bool {
+    let mut rest = list.trim_ascii();
+    if rest == b"*" {
+        return true;
+    }
+    while let Some(tag) = next_tag(rest) {
+        if tag.opaque == etag.as_bytes() && (weak == Weak::Matches || !tag.is_weak) {
+            return true;
+        }
+        rest = tag.behind;
+    }
+    false
+}
+
+/// One entity tag of a list.
+struct Tag<'a> {
+    is_weak: bool,
+    /// In its quotes and without `W/`.
+    opaque: &'a [u8],
+    /// What follows it.
+    behind: &'a [u8],
+}
+
+fn next_tag(list: &[u8]) -> Option<Tag<'_>> {
+    let skipped = list.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b',')).count();
+    let list = &list[skipped..];
+    let (is_weak, list) = list.strip_prefix(b"W/").map_or((false, list), |list| (true, list));
+    let inner = list.strip_prefix(b"\"")?;
+    let len = inner.iter().position(|&byte| byte == b'"')?;
+    let (opaque, behind) = list.split_at(len + 2);
+    Some(Tag { is_weak, opaque, behind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Weak, matches_any};
+
+    const ETAG: &str = "\"a-1\"";
+
+    #[test]
+    fn finds_a_tag_in_a_list() {
+        for list in [
+            "\"a-1\"",
+            "*",
+            " * ",
+            "\"x\", \"a-1\"",
+            "\"x\",W/\"y,z\" ,\t\"a-1\"",
+            ",,\"a-1\"",
+            "W/\"a-1\",\"a-1\"",
+        ] {
+            assert!(matches_any(list.as_bytes(), ETAG, Weak::Matches), "{list}");
+            assert!(matches_any(list.as_bytes(), ETAG, Weak::Differs), "{list}");
+        }
+        for list in ["", "a-1", "\"a-1", "\"A-1\"", "w/\"a-1\"", "\"x\" y \"a-1\"", "**", "\"x\", *"] {
+            assert!(!matches_any(list.as_bytes(), ETAG, Weak::Matches), "{list}");
+        }
+    }
+
+    #[test]
+    fn weak_tags_match_weakly_only() {
+        for list in ["W/\"a-1\"", "\"x\", W/\"a-1\""] {
+            assert!(matches_any(list.as_bytes(), ETAG, Weak::Matches), "{list}");
+            assert!(!matches_any(list.as_bytes(), ETAG, Weak::Differs), "{list}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Lists of folders: what is in one, as HTML for people or JSON for programs.
+//!
+//! To read a folder is to wait for the disk, and no other request is answered meanwhile: so a list has a bounded number of entries, and is
+//! kept for a moment.
+
+mod html;
+mod json;
+mod order;
+mod rows;
+mod text;
+
+use std::cell::Cell;
+use std::hash::BuildHasher;
+use std::rc::Rc;
+
+use foldhash::quality::FixedState;
+use shearwater::{FieldLines, Known, Request, Response, Shared};
+use shearwater_io::fs::{OpenError, Opened, Root};
+
+use crate::accept;
+use crate::clock::{Clock, Kept};
+use crate::conditional::{self, Outcome};
+use crate::limits::{CacheLimits, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX};
+use crate::listing::order::Order;
+use crate::now::Now;
+use crate::options::Hidden;
+use crate::refuse;
+use crate::validators::Validators;
+
+/// One worker's lists of folders.
+pub(crate) struct Listings {
+    made: Clock<Rc<Listing>>,
+    /// The key at hand; kept for its memory.
+    key: Vec<u8>,
+}
+
+/// A folder that is to be listed.
+pub(crate) struct Folder<'a> {
+    pub(crate) root: &'a Root,
+    /// Its name beneath the root: empty, or with a slash at its end.
+    pub(crate) name: &'a [u8],
+    pub(crate) hidden: Hidden,
+}
+
+/// As what a list is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Html,
+    Json,
+}
+
+/// A list, ready to be sent.
+struct Listing {
+    media_type: &'static str,
+    validators: Validators,
+    /// What is said of it in every answer.
+    about: FieldLines,
+    body: Shared,
+    made_ms: u64,
+    was_used: Cell<bool>,
+}
+
+impl Listings {
+    pub(crate) fn new(limits: CacheLimits) -> Self {
+        // Where nothing is kept of files nothing is kept of folders either.
+        let kept_max = if limits.cached_files_max > 0 { LISTINGS_KEPT_MAX } else { 0 };
+        Self { made: Clock::new(kept_max, LISTINGS_KEPT_BYTES_MAX), key: Vec::new() }
+    }
+
+    /// Answers with the list of a folder that was opened.
+    pub(crate) fn respond(
+        &mut self,
+        opened: &Opened,
+        folder: &Folder<'_>,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) {
+        let format = Format::of(request);
+        let order = Order::of(request.query());
+        let now = Now::of(request);
+        self.write_key(folder.name, format, order);
+        let made = self.made.get(&self.key).filter(|listing| now.is_just_after(listing.made_ms)).cloned();
+        let listing = match made {
+            Some(listing) => listing,
+            None => match rows::read(opened, folder, order) {
+                Ok(rows) => {
+                    let listing = Rc::new(Listing::new(format, folder.name, &rows, order, now));
+                    self.made.insert(&self.key, Rc::clone(&listing));
+                    listing
+                }
+                Err(error) => return refuse::open(&OpenError::Other(error), response),
+            },
+        };
+        listing.reply(request, response);
+    }
+
+    /// No name has a NUL: behind it stands as what the list is made.
+    fn write_key(&mut self, name: &[u8], format: Format, order: Order) {
+        self.key.clear();
+        self.key.extend_from_slice(name);
+        self.key.extend_from_slice(&[0, format as u8, order.key()]);
+    }
+}
+
+impl Format {
+    /// HTML unless JSON is liked better.
+    fn of(request: &Request<'_>) -> Self {
+        let head = request.head();
+        let weight = |media_type| accept::weight(head.all(Known::Accept), media_type);
+        match weight(b"application/json") > weight(b"text/html") {
+            true => Self::Json,
+            false => Self::Html,
+        }
+    }
+}
+
+impl Listing {
+    fn new(format: Format, name: &[u8], rows: &rows::Rows, order: Order, now: Now) -> Self {
+        let (media_type, body) = match format {
+            Format::Html => ("text/html; charset=utf-8", html::page(name, rows, order)),
+            Format::Json => ("application/json", json::document(name, rows)),
+        };
+        // There is no date: that of a folder says nothing of the lengths and times of what is in it.
+        let validators = Validators::of_tag(tag(body.as_bytes()));
+        let about = about(validators.etag()).expect("words and digits can be sent");
+        let body = Shared::Block(Rc::new(body.into_bytes().into()));
+        Self { media_type, validators, about, body, made_ms: now.ms, was_used: Cell::new(false) }
+    }
+
+    fn reply(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        response.lines(&self.about);
+        match conditional::evaluate(&request.head(), &self.validators) {
+            Outcome::Send => {
+                response.field(POLICY.0, POLICY.1).field("X-Content-Type-Options", "nosniff");
+                response.content_type(self.media_type).body_shared(self.body.clone());
+            }
+            Outcome::NotModified => {
+                response.status(304);
+            }
+            Outcome::Failed => {
+                response.status(412).text("The list is another one than the one asked for.\n");
+            }
+        }
+    }
+}
+
+impl Kept for Rc<Listing> {
+    fn bytes(&self) -> u64 {
+        self.body.len() as u64
+    }
+
+    fn was_used(&self) -> &Cell<bool> {
+        &self.was_used
+    }
+}
+
+/// Nothing is fetched or run but the style that is part of the page, whatever a file's name has in it.
+const POLICY: (&str, &str) = ("Content-Security-Policy", html::POLICY);
+
+/// The same list has the same tag on every worker, and machine.
+fn tag(body: &[u8]) -> String {
+    let hash = |seed| FixedState::with_seed(seed).hash_one(body);
+    format!("\"list-{:016x}{:016x}\"", hash(1), hash(2))
+}
+
+fn about(etag: &str) -> Result<FieldLines, String> {
+    let mut lines = FieldLines::new();
+    lines.push("ETag", etag)?.push("Cache-Control", "no-cache")?.push("Vary", "Accept")?;
+    Ok(lines)
+}

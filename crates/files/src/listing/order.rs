@@ -1,0 +1,144 @@
+//! The order of a list: `?sort=name|size|time&order=asc|desc`. Folders come first in any.
+
+use std::cmp::Ordering;
+
+use super::rows::Row;
+
+/// By what entries are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sort {
+    Name,
+    Size,
+    Time,
+}
+
+impl Sort {
+    pub(super) const ALL: [Self; 3] = [Self::Name, Self::Size, Self::Time];
+
+    /// As it stands in a query.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Size => "size",
+            Self::Time => "time",
+        }
+    }
+
+    /// What somebody wants to see first: the beginning of the alphabet, the largest, the latest.
+    const fn begins_descending(self) -> bool {
+        !matches!(self, Self::Name)
+    }
+}
+
+/// The order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) sort: Sort,
+    pub(super) is_descending: bool,
+}
+
+impl Order {
+    /// What a query asks for; by name where that isn't to be had.
+    pub(super) fn of(query: Option<&str>) -> Self {
+        let value = |name: &str| {
+            let mut pairs = query.unwrap_or("").split('&').filter_map(|pair| pair.split_once('='));
+            pairs.find(|(given, _)| *given == name).map(|(_, value)| value)
+        };
+        let asked = value("sort");
+        let sort = Sort::ALL.into_iter().find(|sort| asked == Some(sort.name())).unwrap_or(Sort::Name);
+        let is_descending = match value("order") {
+            Some("asc") => false,
+            Some("desc") => true,
+            _ => sort.begins_descending(),
+        };
+        Self { sort, is_descending }
+    }
+
+    /// The order that the heading of a column leads to: the other way round where the list has that order already.
+    pub(super) fn behind(self, sort: Sort) -> Self {
+        let is_descending = if self.sort == sort { !self.is_descending } else { sort.begins_descending() };
+        Self { sort, is_descending }
+    }
+
+    /// As it stands in a query.
+    pub(super) const fn direction(self) -> &'static str {
+        if self.is_descending { "desc" } else { "asc" }
+    }
+
+    /// A number that no other order has.
+    pub(super) const fn key(self) -> u8 {
+        self.sort as u8 * 2 + self.is_descending as u8
+    }
+
+    /// Which of two entries comes first. Names settle what is left open, so that a list has one order.
+    pub(super) fn compare(self, a: &Row, b: &Row) -> Ordering {
+        let by_name = || compare_names(&a.name, &b.name);
+        let own = match self.sort {
+            Sort::Name => by_name(),
+            Sort::Size => a.size().cmp(&b.size()),
+            Sort::Time => a.modified_seconds.cmp(&b.modified_seconds),
+        };
+        let own = if self.is_descending { own.reverse() } else { own };
+        b.is_folder.cmp(&a.is_folder).then(own).then_with(by_name)
+    }
+}
+
+/// Capitals are among their small letters.
+fn compare_names(a: &[u8], b: &[u8]) -> Ordering {
+    let lower = |name: &[u8]| name.iter().map(u8::to_ascii_lowercase).collect::<Vec<_>>();
+    lower(a).cmp(&lower(b)).then_with(|| a.cmp(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Order, Row, Sort};
+
+    fn sorted(query: &str) -> String {
+        let row = |name: &str, is_folder, len, modified_seconds| Row {
+            name: name.into(),
+            is_folder,
+            len,
+            modified_seconds,
+        };
+        let mut rows = [
+            row("b", false, 30, 1),
+            row("C", false, 10, 3),
+            row("a", false, 20, 2),
+            row("A", false, 20, 2),
+            row("z", true, 99, 5),
+            row("y", true, 1, 6),
+        ];
+        let order = Order::of(Some(query));
+        rows.sort_by(|a, b| order.compare(a, b));
+        rows.iter().map(|row| String::from_utf8_lossy(&row.name).into_owned()).collect()
+    }
+
+    #[test]
+    fn folders_come_first_and_names_settle_the_rest() {
+        for (query, names) in [
+            ("", "yzAabC"),
+            ("sort=name&order=desc", "zyCbaA"),
+            ("sort=size", "yzbAaC"),
+            ("sort=size&order=asc", "yzCAab"),
+            ("x=1&order=asc&sort=time", "zybAaC"),
+            ("sort=time", "yzCAab"),
+            ("sort=owner&order=up", "yzAabC"),
+            ("sort=size&sort=name", "yzbAaC"),
+        ] {
+            assert_eq!(sorted(query), names, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_heading_turns_its_own_order_round() {
+        let order = Order::of(None);
+        assert_eq!(order.behind(Sort::Name).direction(), "desc");
+        assert_eq!(order.behind(Sort::Name).behind(Sort::Name), order);
+        assert_eq!(order.behind(Sort::Size).direction(), "desc");
+        let keys: std::collections::HashSet<_> = Sort::ALL
+            .into_iter()
+            .flat_map(|sort| [false, true].map(|is_descending| Order { sort, is_descending }.key()))
+            .collect();
+        assert_eq!(keys.len(), 6);
+    }
+}

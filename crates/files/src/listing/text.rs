@@ -1,0 +1,201 @@
+//! Names, lengths and times as text: for HTML, for JSON, and for eyes.
+
+use std::fmt::Write;
+
+use crate::redirect::encoded;
+
+/// A name in HTML: marks escaped, and what would hide or turn round what stands beside it shown by its number.
+pub(super) fn html_name(name: &[u8], out: &mut String) {
+    for chunk in name.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '&' => out.push_str("&amp;"),
+                '<' => out.push_str("&lt;"),
+                '>' => out.push_str("&gt;"),
+                '"' => out.push_str("&quot;"),
+                '\'' => out.push_str("&#39;"),
+                _ if is_unseen(character) => show(out, format_args!("U+{:04X}", u32::from(character))),
+                _ => out.push(character),
+            }
+        }
+        for byte in chunk.invalid() {
+            show(out, format_args!("{byte:02X}"));
+        }
+    }
+}
+
+fn show(out: &mut String, what: std::fmt::Arguments<'_>) {
+    // Writing to a string doesn't fail.
+    let _ = write!(out, "<i>{what}</i>");
+}
+
+/// Controls, separators of lines, and those marks of Unicode that have no width or turn the direction of what follows.
+fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// A name as a string of JSON (RFC 8259 section 7); bytes that are no UTF-8 are `U+FFFD`.
+pub(super) fn json_string(name: &[u8], out: &mut String) {
+    out.push('"');
+    for character in String::from_utf8_lossy(name).chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            _ if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}' | '<') => {
+                let _ = write!(out, "\\u{:04x}", u32::from(character));
+            }
+            _ => out.push(character),
+        }
+    }
+    out.push('"');
+}
+
+/// A reference to an entry of the folder, exact whatever bytes its name has. The dot keeps a name with a colon from being read as a scheme.
+pub(super) fn href(name: &[u8], is_folder: bool) -> String {
+    let mut path = encoded(name);
+    path.insert(0, '.');
+    if is_folder {
+        path.push('/');
+    }
+    path
+}
+
+/// A length for eyes: three digits at most, decimal units.
+pub(super) fn human_size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    // 999.5 would be shown as 1000.
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let decimals = usize::from(value < 9.95);
+    format!("{value:.decimals$} {}", UNITS[unit])
+}
+
+/// A number with commas between its thousands.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.char_indices() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A time as the first 16 characters of what `datetime` takes, and the seconds.
+pub(super) struct Utc {
+    /// `2026-11-21`.
+    pub(super) date: String,
+    /// `07:44`.
+    pub(super) minute: String,
+    /// `06`.
+    pub(super) second: String,
+}
+
+/// Seconds since 1970 as a date of the Gregorian calendar. What lies outside of the years 0 to 9999 is brought to their ends.
+pub(super) fn utc(seconds: i64) -> Utc {
+    let seconds = seconds.clamp(-62_167_219_200, 253_402_300_799);
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Years are counted from March, so that the leap day is their last; eras have 400 of them.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    Utc {
+        date: format!("{year:04}-{month:02}-{day:02}"),
+        minute: format!("{:02}:{:02}", rest / 3_600, rest / 60 % 60),
+        second: format!("{:02}", rest % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{grouped, href, html_name, human_size, json_string, utc};
+
+    fn written(write: impl Fn(&mut String)) -> String {
+        let mut out = String::new();
+        write(&mut out);
+        out
+    }
+
+    #[test]
+    fn names_are_escaped_and_nothing_is_hidden() {
+        for (name, html) in [
+            (&b"plain name.txt"[..], "plain name.txt"),
+            (b"<script>&\"'", "&lt;script&gt;&amp;&quot;&#39;"),
+            ("ü你".as_bytes(), "ü你"),
+            ("a\u{202e}txt.exe".as_bytes(), "a<i>U+202E</i>txt.exe"),
+            ("\u{200b}\u{2066}\u{feff}".as_bytes(), "<i>U+200B</i><i>U+2066</i><i>U+FEFF</i>"),
+            (b"a\nb\x7f", "a<i>U+000A</i>b<i>U+007F</i>"),
+            (b"\xff\xc0\xaea", "<i>FF</i><i>C0</i><i>AE</i>a"),
+        ] {
+            assert_eq!(written(|out| html_name(name, out)), html);
+        }
+        assert_eq!(written(|out| json_string(b"a\"\\\n\xff<", out)), "\"a\\\"\\\\\\u000a\u{fffd}\\u003c\"");
+        assert_eq!(href(b"a:b c", false), "./a:b%20c");
+        assert_eq!(href(b"\xff", true), "./%FF/");
+    }
+
+    #[test]
+    fn lengths_have_three_digits_at_most() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1.0 kB"),
+            (9_949, "9.9 kB"),
+            (9_950, "10 kB"),
+            (999_499, "999 kB"),
+            (999_500, "1.0 MB"),
+            (1_234_567_890, "1.2 GB"),
+            (u64::MAX, "18 EB"),
+        ] {
+            assert_eq!(human_size(bytes), text);
+        }
+        assert_eq!(
+            [grouped(0), grouped(999), grouped(1_000), grouped(1_234_567)],
+            ["0", "999", "1,000", "1,234,567"]
+        );
+    }
+
+    #[test]
+    fn times_are_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00 00"),
+            (-1, "1969-12-31 23:59 59"),
+            (951_782_400, "2000-02-29 00:00 00"),
+            (1_078_012_799, "2004-02-28 23:59 59"),
+            (1_795_247_046, "2026-11-21 07:44 06"),
+            (4_107_542_400, "2100-03-01 00:00 00"),
+            (-62_167_219_200, "0000-01-01 00:00 00"),
+            (i64::MIN, "0000-01-01 00:00 00"),
+            (i64::MAX, "9999-12-31 23:59 59"),
+        ] {
+            let utc = utc(seconds);
+            assert_eq!(format!("{} {} {}", utc.date, utc.minute, utc.second), text);
+        }
+    }
+}

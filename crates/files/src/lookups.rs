@@ -1,0 +1,158 @@
+//! What the names that were asked for have come to, remembered for a moment: an index, a page without its extension, a fallback. So
+//! what is asked for again and again costs one look here, however many files were tried for it.
+
+use std::cell::Cell;
+use std::rc::{Rc, Weak};
+
+use crate::clock::{Clock, Kept};
+use crate::held::Held;
+use crate::limits::{CacheLimits, LOOKUP_NAME_BYTES_MAX, LOOKUPS_PER_CACHED_FILE};
+use crate::now::Now;
+
+/// One worker's lookups, by the names of the paths; at most `LOOKUPS_PER_CACHED_FILE` for each file that may be kept, of names of at most
+/// `LOOKUP_NAME_BYTES_MAX`.
+pub(crate) struct Lookups {
+    found: Clock<Lookup>,
+}
+
+struct Lookup {
+    place: Place,
+    seen_ms: Cell<u64>,
+    was_used: Cell<bool>,
+}
+
+/// Where the file is.
+enum Place {
+    /// In memory, unless the cache has let it go.
+    Held(Weak<Held>),
+    /// Under another name, which is opened when it is asked for.
+    Elsewhere(Box<[u8]>),
+}
+
+impl Lookups {
+    pub(crate) fn new(limits: CacheLimits) -> Self {
+        let lookups_max = limits.cached_files_max.saturating_mul(LOOKUPS_PER_CACHED_FILE);
+        Self { found: Clock::new(lookups_max, u64::MAX) }
+    }
+
+    /// The file in memory that this name came to a moment ago. It is used.
+    pub(crate) fn held(&self, name: &[u8], now: Now) -> Option<Rc<Held>> {
+        match self.place(name, now)? {
+            Place::Held(held) => {
+                let held = held.upgrade()?;
+                held.mark_used();
+                Some(held)
+            }
+            Place::Elsewhere(_) => None,
+        }
+    }
+
+    /// The name of the file that this name came to a moment ago, if that isn't in memory.
+    pub(crate) fn elsewhere(&self, name: &[u8], now: Now) -> Option<&[u8]> {
+        match self.place(name, now)? {
+            Place::Held(_) => None,
+            Place::Elsewhere(name) => Some(name),
+        }
+    }
+
+    fn place(&self, name: &[u8], now: Now) -> Option<&Place> {
+        let lookup = self.found.get(name)?;
+        now.is_just_after(lookup.seen_ms.get()).then_some(&lookup.place)
+    }
+
+    /// Notes that a name has come to a file in memory just now.
+    pub(crate) fn note_held(&mut self, name: &[u8], held: &Rc<Held>, now: Now) {
+        let is_same =
+            |place: &Place| matches!(place, Place::Held(known) if known.as_ptr() == Rc::as_ptr(held));
+        self.note(name, now, is_same, || Place::Held(Rc::downgrade(held)));
+    }
+
+    /// Notes that a name has come to the file of another name.
+    pub(crate) fn note_elsewhere(&mut self, name: &[u8], file: &[u8], now: Now) {
+        let is_same = |place: &Place| matches!(place, Place::Elsewhere(known) if known[..] == *file);
+        self.note(name, now, is_same, || Place::Elsewhere(file.into()));
+    }
+
+    /// Forgets a name.
+    pub(crate) fn remove(&mut self, name: &[u8]) {
+        self.found.remove(name);
+    }
+
+    /// What is looked at again is as it was nearly always: then it is only newer.
+    fn note(&mut self, name: &[u8], now: Now, is_same: impl Fn(&Place) -> bool, place: impl Fn() -> Place) {
+        match self.found.get(name).filter(|lookup| is_same(&lookup.place)) {
+            Some(lookup) => lookup.seen_ms.set(now.ms),
+            None if name.len() > LOOKUP_NAME_BYTES_MAX => {}
+            None => {
+                let lookup =
+                    Lookup { place: place(), seen_ms: Cell::new(now.ms), was_used: Cell::new(false) };
+                self.found.insert(name, lookup);
+            }
+        }
+    }
+}
+
+impl Kept for Lookup {
+    fn bytes(&self) -> u64 {
+        0
+    }
+
+    fn was_used(&self) -> &Cell<bool> {
+        &self.was_used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LOOKUP_NAME_BYTES_MAX, LOOKUPS_PER_CACHED_FILE, Lookups, Now};
+    use crate::held::held_for_test;
+    use crate::limits::CacheLimits;
+
+    fn at(ms: u64) -> Now {
+        Now { ms, unix_seconds: 0 }
+    }
+
+    fn is_held(lookups: &Lookups, name: &[u8], ms: u64) -> bool {
+        lookups.held(name, at(ms)).is_some()
+    }
+
+    #[test]
+    fn what_was_found_counts_for_a_moment_and_while_it_is_kept() {
+        let mut lookups = Lookups::new(CacheLimits::default());
+        let (held, other) = (held_for_test(1), held_for_test(1));
+        lookups.note_held(b"a", &held, at(1_000));
+        assert!(is_held(&lookups, b"a", 1_499));
+        assert!(!is_held(&lookups, b"a", 1_500) && !is_held(&lookups, b"b", 1_000));
+        lookups.note_held(b"a", &held, at(1_500));
+        assert!(is_held(&lookups, b"a", 1_999));
+        lookups.note_held(b"a", &other, at(1_600));
+        drop(held);
+        assert!(is_held(&lookups, b"a", 1_600));
+        drop(other);
+        assert!(!is_held(&lookups, b"a", 1_600));
+        lookups.note_elsewhere(b"a", b"b", at(1_600));
+        assert_eq!(lookups.elsewhere(b"a", at(1_600)), Some(&b"b"[..]));
+        assert!(!is_held(&lookups, b"a", 1_600) && lookups.elsewhere(b"a", at(2_100)).is_none());
+        lookups.remove(b"a");
+        assert!(lookups.elsewhere(b"a", at(1_600)).is_none());
+    }
+
+    #[test]
+    fn a_bounded_number_of_names_is_remembered_and_no_long_one() {
+        let limits = CacheLimits { cached_files_max: 4, ..CacheLimits::default() };
+        let mut lookups = Lookups::new(limits);
+        let held = held_for_test(1);
+        for number in 0..100_u32 {
+            lookups.note_held(&number.to_be_bytes(), &held, at(1_000));
+        }
+        let kept = (0..100_u32).filter(|number| is_held(&lookups, &number.to_be_bytes(), 1_000)).count();
+        assert_eq!(kept, 4 * LOOKUPS_PER_CACHED_FILE);
+        for (len, is_kept) in [(LOOKUP_NAME_BYTES_MAX, true), (LOOKUP_NAME_BYTES_MAX + 1, false)] {
+            lookups.note_held(&vec![b'x'; len], &held, at(1_000));
+            assert_eq!(is_held(&lookups, &vec![b'x'; len], 1_000), is_kept);
+        }
+        let mut off = Lookups::new(CacheLimits::none());
+        off.note_held(b"a", &held, at(1_000));
+        assert!(!is_held(&off, b"a", 1_000));
+    }
+}

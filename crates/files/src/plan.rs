@@ -1,0 +1,80 @@
+//! A folder's options as a worker uses them: checked and taken apart once.
+
+use crate::cache_control::CacheRules;
+use crate::candidate::Candidates;
+use crate::coding::Coding;
+use crate::media_types::MediaTypes;
+use crate::options::{BadOption, FolderOptions, Hidden};
+
+/// What all workers go by.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) candidates: Candidates,
+    /// The page for what isn't there.
+    pub(crate) spa: Option<Vec<u8>>,
+    /// Whether each page has one path, without its extension.
+    pub(crate) clean_urls: bool,
+    pub(crate) hidden: Hidden,
+    pub(crate) listing: bool,
+    /// The one to be preferred first.
+    pub(crate) codings: Vec<Coding>,
+    pub(crate) media_types: MediaTypes,
+    pub(crate) cache_rules: CacheRules,
+}
+
+impl Plan {
+    /// # Errors
+    /// The first value that means nothing.
+    pub(crate) fn new(options: &FolderOptions) -> Result<Self, BadOption> {
+        let find = &options.find;
+        Ok(Self {
+            candidates: Candidates::new(find)?,
+            spa: find.spa.as_deref().map(|path| file_name("spa", path)).transpose()?,
+            clean_urls: find.clean_urls,
+            hidden: options.hidden,
+            listing: options.listing,
+            codings: codings(&options.precompressed)?,
+            media_types: MediaTypes::new(&options.media_types)?,
+            cache_rules: CacheRules::new(&options.cache_control)?,
+        })
+    }
+}
+
+#[cfg(test)]
+impl Plan {
+    /// That of a folder of which nothing is set.
+    pub(crate) fn usual() -> Self {
+        Self::new(&FolderOptions::default()).expect("the default is good")
+    }
+}
+
+/// The name of a certain file, from its path in an option.
+pub(crate) fn file_name(option: &'static str, path: &str) -> Result<Vec<u8>, BadOption> {
+    let bad = |why| BadOption::new(option, path, why);
+    let name =
+        path.strip_prefix('/').ok_or_else(|| bad("it is a path from the folder, and begins with a slash"))?;
+    match name.split('/').find_map(bad_segment) {
+        Some(why) => Err(bad(why)),
+        None => Ok(name.as_bytes().to_vec()),
+    }
+}
+
+/// What is wrong with one segment of a file's path.
+pub(crate) fn bad_segment(segment: &str) -> Option<&'static str> {
+    match segment {
+        "" => Some("a name in it is empty: it names a file, with one slash between names"),
+        "." | ".." => Some("it has . or .. in it"),
+        _ if segment.contains('\0') => Some("no name has a NUL"),
+        _ if segment.contains(['{', '}']) => Some("{path} alone can be put in, once, and only in try_files"),
+        _ => None,
+    }
+}
+
+fn codings(preferred: &[Coding]) -> Result<Vec<Coding>, BadOption> {
+    for (place, coding) in preferred.iter().enumerate() {
+        if preferred[..place].contains(coding) {
+            return Err(BadOption::new("precompressed", coding.name(), "it is there twice"));
+        }
+    }
+    Ok(preferred.to_vec())
+}

@@ -1,0 +1,195 @@
+//! The files of a folder by their names: in memory, open in this turn, or to be opened; each in the form that the client likes best.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use shearwater::{Known, Request};
+use shearwater_io::fs::{Kind, OpenError, Opened, Root};
+
+use crate::accept_encoding;
+use crate::cache::Cache;
+use crate::content::Content;
+use crate::held::Held;
+use crate::limits::CacheLimits;
+use crate::now::Now;
+use crate::open_files::OpenFiles;
+use crate::plan::Plan;
+use crate::seen::Seen;
+use crate::siblings::Siblings;
+use crate::variant::Entry;
+
+/// The folder, and what one worker keeps of it.
+pub(crate) struct Store {
+    root: Root,
+    plan: Arc<Plan>,
+    cache: Cache,
+    open_files: OpenFiles,
+    seen: Seen,
+}
+
+/// A file that was found.
+pub(crate) struct FoundFile {
+    /// What is to be sent.
+    pub(crate) content: Content,
+    /// The file itself, where it is in memory: whatever form of it is sent.
+    pub(crate) held: Option<Rc<Held>>,
+}
+
+impl Store {
+    pub(crate) fn new(root: Root, plan: Arc<Plan>, limits: CacheLimits) -> Self {
+        let (cache, seen) = (Cache::new(limits), Seen::new(limits));
+        Self { root, plan, cache, open_files: OpenFiles::default(), seen }
+    }
+
+    /// The folder itself.
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// Forgets a file that is no more.
+    pub(crate) fn forget(&mut self, name: &[u8]) {
+        self.cache.remove(name);
+    }
+
+    /// The file of this name, wherever it is. `name` is as before afterwards, as it is with all of these.
+    ///
+    /// # Errors
+    /// Where it can't be opened; a folder counts as not there.
+    pub(crate) fn file(&mut self, name: &mut Vec<u8>, request: &Request<'_>) -> Result<FoundFile, OpenError> {
+        let kept = self.cache.get(name);
+        if let Some(held) = kept.as_ref().filter(|held| held.is_fresh(Now::of(request))) {
+            let content =
+                self.form_of_held(held, name, request).unwrap_or_else(|| Content::Held(Rc::clone(held)));
+            return Ok(FoundFile { content, held: kept });
+        }
+        if kept.is_none()
+            && let Some(content) = self.known_file(name, request)
+        {
+            return Ok(FoundFile { content, held: None });
+        }
+        match self.root.open_beneath(name) {
+            Ok(opened) if opened.kind == Kind::File => Ok(self.opened_file(opened, name, request)),
+            Ok(_) => Err(OpenError::NotFound),
+            Err(error) => {
+                self.forget(name);
+                Err(error)
+            }
+        }
+    }
+
+    /// The form of a file in memory that the client likes best, if that isn't the file itself.
+    pub(crate) fn form_of_held(
+        &mut self,
+        held: &Held,
+        name: &mut Vec<u8>,
+        request: &Request<'_>,
+    ) -> Option<Content> {
+        self.sibling(held.siblings(), name, request)
+    }
+
+    /// A file that isn't in memory, if this turn has opened it, or a sibling of it that was seen a moment ago.
+    pub(crate) fn known_file(&mut self, name: &mut Vec<u8>, request: &Request<'_>) -> Option<Content> {
+        let open = self.open_files.siblings(name);
+        let known = open.or_else(|| self.seen.get(name, Now::of(request)));
+        let sibling = known.and_then(|siblings| self.sibling(siblings, name, request));
+        sibling.or_else(|| self.open_files.get(name))
+    }
+
+    /// A file that was opened just now, or a sibling of it.
+    pub(crate) fn opened_file(
+        &mut self,
+        opened: Opened,
+        name: &mut Vec<u8>,
+        request: &Request<'_>,
+    ) -> FoundFile {
+        let now = Now::of(request);
+        let kept = self.cache.get(name);
+        let siblings = self.siblings(&opened, name, now);
+        let held = self.hold(kept, &opened, Entry::plain(name, siblings), now);
+        let content = match (self.sibling(siblings, name, request), &held) {
+            (Some(sibling), _) => sibling,
+            (None, Some(held)) => Content::Held(Rc::clone(held)),
+            (None, None) => {
+                let entry = Entry::plain(name, siblings);
+                self.open_files.take(opened, entry, &self.plan, now.unix_seconds)
+            }
+        };
+        FoundFile { content, held }
+    }
+
+    /// The siblings of a file that was opened: looked for, or remembered where the file itself isn't.
+    fn siblings(&mut self, opened: &Opened, name: &mut Vec<u8>, now: Now) -> Siblings {
+        let is_held = self.cache.takes(opened.meta.len);
+        if let Some(siblings) = self.seen.get(name, now).filter(|_| !is_held) {
+            return siblings;
+        }
+        let siblings = Siblings::look(&self.root, &self.plan.codings, name, &opened.meta);
+        if !is_held {
+            self.seen.note(name, now, siblings);
+        }
+        siblings
+    }
+
+    /// The sibling that the client likes best, if there is one.
+    fn sibling(&mut self, siblings: Siblings, name: &mut Vec<u8>, request: &Request<'_>) -> Option<Content> {
+        if siblings.is_empty() {
+            return None;
+        }
+        let accepted = request.head().all(Known::AcceptEncoding);
+        let coding = accept_encoding::choose(accepted, siblings.codings(), &self.plan.codings)?;
+        let len = name.len();
+        name.extend_from_slice(coding.extension().as_bytes());
+        name.push(0);
+        let content = self.coded(Entry::coded(name, len, coding), siblings, Now::of(request));
+        name.truncate(len);
+        content
+    }
+
+    /// A sibling, unless it is gone or has become older than the file.
+    fn coded(&mut self, entry: Entry<'_>, siblings: Siblings, now: Now) -> Option<Content> {
+        let kept = self.cache.get(entry.key);
+        let is_present = |held: &&Rc<Held>| held.is_fresh(now) && siblings.are_not_newer_than(held.meta());
+        if let Some(held) = kept.as_ref().filter(is_present) {
+            return Some(Content::Held(Rc::clone(held)));
+        }
+        if kept.is_none()
+            && let Some(content) = self.open_files.get(entry.key)
+        {
+            return Some(content);
+        }
+        let Some(opened) = self.root.open_beneath(entry.path()).ok().filter(|opened| siblings.admit(opened))
+        else {
+            self.cache.remove(entry.key);
+            return None;
+        };
+        Some(match self.hold(kept, &opened, entry, now) {
+            Some(held) => Content::Held(held),
+            None => self.open_files.take(opened, entry, &self.plan, now.unix_seconds),
+        })
+    }
+
+    /// The present version of a file that may be kept in memory: the one that is, or read anew. `None` if it is to be sent
+    /// from its file.
+    fn hold(
+        &mut self,
+        kept: Option<Rc<Held>>,
+        opened: &Opened,
+        entry: Entry<'_>,
+        now: Now,
+    ) -> Option<Rc<Held>> {
+        if let Some(held) = kept.filter(|held| held.is_of(opened, entry.variant, now)) {
+            return Some(held);
+        }
+        let held = if self.cache.takes(opened.meta.len) {
+            // One that can't be read now may be sent all the same, or fail there.
+            Held::read(opened, entry, &self.plan, now).ok().flatten()
+        } else {
+            None
+        };
+        match &held {
+            Some(held) => self.cache.insert(entry.key, Rc::clone(held)),
+            None => self.cache.remove(entry.key),
+        }
+        held
+    }
+}

@@ -1,0 +1,213 @@
+//! Which file a path is answered with: indexes and `try_files`.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use shearwater_files::{CacheLimits, FindOptions, FolderOptions};
+
+use crate::client::Client;
+use crate::site::Site;
+
+/// A change has to show within a second; so long is waited for it before the test gives up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+fn options(index: &[&str], try_files: &[&str]) -> FolderOptions {
+    let find = FindOptions { index: strings(index), try_files: strings(try_files), ..FindOptions::default() };
+    FolderOptions { find, ..FolderOptions::default() }
+}
+
+/// The same site twice: looking at its files for each answer, and keeping them.
+pub(crate) fn both(options: &FolderOptions) -> [Site; 2] {
+    [Site::with(options), Site::cached_with(options)]
+}
+
+/// Status, `Location` and body, as one text.
+pub(crate) fn outcome(client: &mut Client, target: &str, fields: &[&str]) -> String {
+    let answer = client.request("GET", target, fields);
+    match answer.field("Location") {
+        Some(location) => format!("{} {location}", answer.status),
+        None if answer.status == 200 => answer.text().to_owned(),
+        None => answer.status.to_string(),
+    }
+}
+
+/// Asks for each thrice: found, kept, kept.
+pub(crate) fn check(site: &Site, table: &[(&str, &str)]) {
+    let mut client = site.connect();
+    for round in 0..3 {
+        for (target, expected) in table {
+            assert_eq!(outcome(&mut client, target, &[]), *expected, "{target} in round {round}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_is_answered_with_the_first_index_that_it_has() {
+    for site in both(&options(&["index.html", "index.htm", "Home page"], &[])) {
+        site.file("a/index.htm", "a").file("a/Home page", "not a").file("b/Home page", "b");
+        site.file("c/index.html/x", "a folder").file("c/index.htm", "c").file("d/x", "none");
+        check(
+            &site,
+            &[
+                ("/a/", "a"),
+                ("/b/", "b"),
+                ("/b", "301 /b/"),
+                ("/c/", "c"),
+                ("/d/", "404"),
+                ("/d", "301 /d/"),
+                ("/", "404"),
+                ("/b/Home%20page", "b"),
+                ("/a//?q", "a"),
+            ],
+        );
+    }
+    for site in both(&options(&[], &[])) {
+        site.file("a/index.html", "a");
+        check(&site, &[("/a/", "404"), ("/a", "301 /a/"), ("/a/index.html", "a")]);
+    }
+}
+
+#[test]
+fn candidates_are_tried_in_their_order() {
+    let tried = ["{path}", "{path}.html", "{path}/index.html", "/pages{path}.txt", "/fallback.html"];
+    for site in both(&options(&["index.html"], &tried)) {
+        site.file("f.txt", "file")
+            .file("both", "both")
+            .file("both.html", "not both")
+            .file("page.html", "page");
+        site.file("dir/index.html", "dir").file("pages/deep/p.txt", "p").file("fallback.html", "fallback");
+        site.file("index.html", "top").file(".html", "hidden").file("dir/.html", "hidden");
+        check(
+            &site,
+            &[
+                ("/f.txt", "file"),
+                ("/both", "both"),
+                ("/page", "page"),
+                ("/page.html", "page"),
+                // Relative links in an index need the slash.
+                ("/dir", "301 /dir/"),
+                ("/dir?x=1", "301 /dir/?x=1"),
+                ("/dir/", "dir"),
+                ("/deep/p", "p"),
+                ("/", "top"),
+                ("/page/", "fallback"),
+                ("/none/", "fallback"),
+                ("/none.js", "fallback"),
+                ("/dir/none", "fallback"),
+                ("/%6eone?x", "fallback"),
+                ("/fallback.html", "fallback"),
+                ("/.html", "404"),
+                ("/..", "400"),
+                ("/%zz", "400"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_list_ends_with_what_it_says() {
+    for (tried, table) in [
+        (&["{path}", "=404"][..], &[("/f", "f"), ("/a", "404"), ("/a/", "404"), ("/", "404"), ("/g", "404")]),
+        (
+            &["{path}", "{path}/", "=410"],
+            &[("/f", "f"), ("/a", "301 /a/"), ("/a/", "a"), ("/g/", "410"), ("/g", "410")],
+        ),
+        (&["/f"], &[("/f", "f"), ("/a", "f"), ("/a/", "f"), ("/", "f"), ("/g", "f")]),
+        (
+            &["{path}/", "{path}"],
+            &[("/f", "f"), ("/a", "301 /a/"), ("/a/", "a"), ("/g/", "404"), ("/g", "404")],
+        ),
+        (
+            &["/b{path}", "/none", "=403"],
+            &[("/f", "403"), ("/x", "x"), ("/a/", "403"), ("/", "403"), ("/b/x", "403")],
+        ),
+        (&["/b/{path}/index.html"], &[("/c", "c"), ("/c/", "c"), ("/", "b"), ("/a/", "404"), ("/x", "404")]),
+    ] {
+        for site in both(&options(&["index.html"], tried)) {
+            site.file("f", "f").file("a/index.html", "a").file("b/x", "x").file("b/c/index.html", "c");
+            site.file("b/index.html", "b");
+            check(&site, table);
+        }
+    }
+}
+
+/// What is there but can't be sent isn't passed over: the rest is for what isn't there.
+#[test]
+fn what_leads_out_ends_the_list() {
+    for site in both(&options(&["index.html"], &["{path}", "{path}.html", "/f"])) {
+        site.file("f", "f").link("out", site.outside("canary")).link("p.html", site.outside("canary"));
+        site.link("gone", "none");
+        check(&site, &[("/out", "403"), ("/p", "403"), ("/p.html", "403"), ("/gone", "f")]);
+    }
+}
+
+#[test]
+fn names_of_any_length_and_depth_are_tried() {
+    let (long, deep) = (format!("/{}", "n".repeat(255)), format!("/{}", "d/".repeat(2_500)));
+    for site in both(&options(&["index.html"], &["{path}", "{path}.html", "{path}/index.html", "/f"])) {
+        site.file("f", "f");
+        check(&site, &[(&long, "f"), (&deep, "f")]);
+    }
+}
+
+/// Asks until the answer is as wanted; all before it has to be as it was.
+fn until(client: &mut Client, target: &str, was: &str, wanted: &str) {
+    let start = Instant::now();
+    loop {
+        let found = outcome(client, target, &[]);
+        if found == wanted {
+            return;
+        }
+        assert!(found == was, "{found:?} while waiting for {wanted:?}");
+        assert!(start.elapsed() < PATIENCE, "{wanted:?} does not show");
+    }
+}
+
+/// For files in memory, and for those that are sent from the disk.
+#[test]
+fn what_comes_and_goes_shows_although_it_is_remembered() {
+    let fill = |text: &str, len: usize| text.repeat(len);
+    for len in [1, 100_000] {
+        let site = Site::cached_with(&options(&["index.html"], &["{path}", "{path}.html", "/f"]));
+        let (f, page, own) = (fill("f", len), fill("page", len), fill("own", len));
+        site.file("f", &f);
+        let mut client = site.connect();
+        until(&mut client, "/x", "", &f);
+        until(&mut client, "/y", "", &f);
+        site.file("x.html", &page);
+        until(&mut client, "/x", &f, &page);
+        site.file("x", &own);
+        until(&mut client, "/x", &page, &own);
+        fs::remove_file(site.at("x")).expect("removed");
+        until(&mut client, "/x", &own, &page);
+        fs::remove_file(site.at("x.html")).expect("removed");
+        until(&mut client, "/x", &page, &f);
+        let again = fill("again", len);
+        site.file("new", &again);
+        fs::rename(site.at("new"), site.at("f")).expect("renamed");
+        until(&mut client, "/x", &f, &again);
+        until(&mut client, "/y", &f, &again);
+        fs::remove_file(site.at("f")).expect("removed");
+        until(&mut client, "/y", &again, "404");
+    }
+}
+
+/// More names than are remembered, and more files than are kept.
+#[test]
+fn answers_are_right_where_little_is_kept() {
+    let limits = CacheLimits { cached_files_max: 2, ..CacheLimits::default() };
+    let site = Site::of("served", &options(&["index.html"], &["{path}", "{path}.html", "/f"]), limits);
+    site.file("f", "f");
+    for number in 0..5 {
+        site.file(format!("{number}.html"), format!("page {number}"));
+    }
+    let mut client = site.connect();
+    for number in (0..8).cycle().take(200) {
+        let expected = if number < 5 { format!("page {number}") } else { "f".to_owned() };
+        assert_eq!(outcome(&mut client, &format!("/{number}"), &[]), expected);
+    }
+}

@@ -1,0 +1,279 @@
+//! Lists of folders: what is in them, in which order and as what.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use shearwater_files::limits::{LISTING_ENTRIES_MAX, LISTING_NAMES_MAX};
+use shearwater_files::{FolderOptions, Hidden, Links};
+
+use crate::client::Client;
+use crate::finding::{both, check, strings};
+use crate::site::Site;
+
+/// A change has to show within a second; so long is waited for it before the test gives up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const JSON: &str = "Accept: application/json";
+
+fn listing() -> FolderOptions {
+    FolderOptions { listing: true, ..FolderOptions::default() }
+}
+
+fn text(client: &mut Client, target: &str, fields: &[&str]) -> String {
+    let answer = client.request("GET", target, fields);
+    assert_eq!(answer.status, 200, "{target}");
+    answer.text().to_owned()
+}
+
+/// What stands between these two in a text, each time.
+fn between<'a>(text: &'a str, start: &str, end: &str) -> Vec<&'a str> {
+    text.split(start).skip(1).map(|rest| rest.split(end).next().expect("there is one")).collect()
+}
+
+/// The references of the list's entries.
+fn entries(page: &str) -> Vec<&str> {
+    let hrefs = between(page, "<td class=\"", "</td>");
+    hrefs
+        .into_iter()
+        .filter(|cell| !cell.starts_with("up"))
+        .flat_map(|cell| between(cell, "href=\"", "\""))
+        .collect()
+}
+
+#[test]
+fn folders_without_an_index_are_listed() {
+    for site in both(&listing()) {
+        site.file("a/index.html", "index").file("b/f.txt", "file").file("b/sub/x", "x").file("f.txt", "file");
+        check(&site, &[("/a/", "index"), ("/b", "301 /b/"), ("/none/", "404"), ("/f.txt/", "404")]);
+        let mut client = site.connect();
+        for (target, expected) in [
+            ("/", &["./a/", "./b/", "./f.txt"][..]),
+            ("/b/", &["./sub/", "./f.txt"]),
+            ("/b//sub/?x", &["./x"]),
+        ] {
+            let page = text(&mut client, target, &[]);
+            assert_eq!(entries(&page), expected, "{target}");
+            assert_eq!(page.contains("class=\"up\""), target != "/", "{target}");
+            assert!(!page.contains("<script"));
+        }
+    }
+    let site = Site::new();
+    site.file("b/f.txt", "file");
+    assert_eq!(site.status("/b/"), 404, "only where it is set");
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_not_shown() {
+    let fill = |site: &Site| {
+        site.file(".env", "secret").file(".well-known/x", "x").file("dir/.x", "x").file("dir/f", "f");
+        site.file("dir/.well-known/x", "x")
+            .link("to_f", "dir/f")
+            .link("to_dir", "dir")
+            .link("out", "../outside");
+        site.link("dir/up", "../dir").link("gone", "none");
+    };
+    for (options, top, dir) in [
+        (listing(), "./.well-known/ ./dir/ ./to_dir/ ./to_f", "./up/ ./f"),
+        (
+            FolderOptions { hidden: Hidden::Serve, ..listing() },
+            "./.well-known/ ./dir/ ./to_dir/ ./.env ./to_f",
+            "./.well-known/ ./up/ ./.x ./f",
+        ),
+        (FolderOptions { symlinks: Links::Deny, ..listing() }, "./.well-known/ ./dir/", "./f"),
+    ] {
+        let site = Site::with(&options);
+        fill(&site);
+        let _socket = UnixListener::bind(site.at("socket")).expect("a socket");
+        let mut client = site.connect();
+        assert_eq!(entries(&text(&mut client, "/", &[])).join(" "), top);
+        assert_eq!(entries(&text(&mut client, "/dir/", &[])).join(" "), dir);
+    }
+}
+
+#[test]
+fn names_are_escaped_and_lead_to_their_files() {
+    let site = Site::with(&listing());
+    let names: [&[u8]; 8] = [
+        b"<script>alert(1)<script>",
+        b"a&b \"c\" 'd'",
+        b"a:b?c#d%41",
+        "\u{202e}gpj.exe".as_bytes(),
+        "ü 你.txt".as_bytes(),
+        b"\xff\xfe",
+        b"back\\slash",
+        b"new\nline",
+    ];
+    for name in names {
+        site.file(OsStr::from_bytes(name), name);
+    }
+    let mut client = site.connect();
+    let page = text(&mut client, "/", &[]);
+    assert!(!page.contains("<script") && !page.contains('\u{202e}') && !page.contains("new\nline"), "{page}");
+    assert!(page.contains("<i>U+202E</i>gpj.exe") && page.contains("<i>FF</i><i>FE</i>"), "{page}");
+    let list = text(&mut client, "/", &[JSON]);
+    for hrefs in [
+        entries(&page).iter().map(|href| href.replace("&amp;", "&")).collect::<Vec<_>>(),
+        strings(&between(&list, "\"href\":\"", "\"")),
+    ] {
+        let contents: Vec<_> = hrefs
+            .iter()
+            .map(|href| client.request("GET", href.strip_prefix('.').expect("relative"), &[]).body)
+            .collect();
+        assert_eq!(contents.len(), names.len());
+        assert!(names.iter().all(|name| contents.iter().any(|content| content == name)), "{contents:?}");
+    }
+}
+
+#[test]
+fn a_list_is_sorted_as_it_is_asked_for() {
+    let site = Site::with(&listing());
+    for (name, len, seconds) in [("b", 30, 1), ("C", 10, 3), ("a", 20, 2)] {
+        site.file(name, vec![b'x'; len]).modified(name, UNIX_EPOCH + Duration::from_secs(seconds));
+    }
+    site.file("dir/x", "x");
+    let mut client = site.connect();
+    for (query, expected) in [
+        ("", "./dir/ ./a ./b ./C"),
+        ("?sort=name&order=desc", "./dir/ ./C ./b ./a"),
+        ("?sort=size", "./dir/ ./b ./a ./C"),
+        ("?sort=size&order=asc", "./dir/ ./C ./a ./b"),
+        ("?order=asc&sort=time", "./dir/ ./b ./a ./C"),
+        ("?sort=%00&order=<", "./dir/ ./a ./b ./C"),
+    ] {
+        let page = text(&mut client, &format!("/{query}"), &[]);
+        assert_eq!(entries(&page).join(" "), expected, "{query}");
+        // Each heading leads to a list, and the sorted one says so.
+        assert_eq!(page.matches("aria-sort=").count(), 1);
+        for link in between(&page, "<a href=\"?", "\"") {
+            assert_eq!(client.request("GET", &format!("/?{}", link.replace("&amp;", "&")), &[]).status, 200);
+        }
+    }
+    let page = text(&mut client, "/", &[]);
+    assert!(
+        page.contains("title=\"1970-01-01 00:00:03 UTC\"") && page.contains("title=\"20 bytes\">20 B<"),
+        "{page}"
+    );
+}
+
+#[test]
+fn json_is_sent_to_who_likes_it_better() {
+    for site in both(&listing()) {
+        site.file("f\".txt", "content").modified("f\".txt", UNIX_EPOCH + Duration::from_secs(1_795_247_046));
+        site.file("dir/x", "x");
+        let mut client = site.connect();
+        for (accept, is_json) in [
+            ("Accept: application/json", true),
+            ("Accept: text/html;q=0.5, application/json", true),
+            ("Accept: application/*;q=0.9, text/*;q=0.8", true),
+            ("Accept: */*", false),
+            ("Accept: text/html,application/xhtml+xml,*/*;q=0.8", false),
+            ("Accept: image/png", false),
+            ("X-None: x", false),
+        ] {
+            let answer = client.request("GET", "/", &[accept]);
+            let media_type = if is_json { "application/json" } else { "text/html; charset=utf-8" };
+            assert_eq!(answer.field("Content-Type"), Some(media_type), "{accept}");
+            assert_eq!(answer.field("Vary"), Some("Accept"));
+        }
+        let list = text(&mut client, "/", &[JSON]);
+        let dir = list.lines().find(|line| line.contains("\"dir\"")).expect("the folder");
+        assert!(dir.starts_with("{\"name\":\"dir\",\"type\":\"folder\",\"modified\":\""), "{dir}");
+        assert_eq!(
+            list.lines().find(|line| line.contains("txt")),
+            Some(
+                "{\"name\":\"f\\\".txt\",\"type\":\"file\",\"size\":7,\"modified\":\"2026-11-21T07:44:06Z\",\"href\":\"./f%22.txt\"}"
+            )
+        );
+        assert!(
+            list.starts_with("{\"path\":\"/\",\"is_whole\":true,\"entries\":[\n") && list.ends_with("\n]}\n")
+        );
+    }
+}
+
+#[test]
+fn a_list_has_its_tag_and_its_policy() {
+    for site in both(&listing()) {
+        site.file("dir/f", "f");
+        let mut client = site.connect();
+        let page = client.request("GET", "/dir/", &[]);
+        let list = client.request("GET", "/dir/", &[JSON]);
+        let tag = page.field("ETag").expect("a tag").to_owned();
+        assert_ne!(list.field("ETag"), Some(tag.as_str()));
+        let policy = page.field("Content-Security-Policy").expect("a policy");
+        assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+        assert_eq!(page.field("X-Content-Type-Options"), Some("nosniff"));
+        assert_eq!((page.field("Cache-Control"), page.field("Last-Modified")), (Some("no-cache"), None));
+        for (fields, status) in [
+            (&[&*format!("If-None-Match: {tag}")][..], 304),
+            (&[&format!("If-None-Match: {tag}"), JSON], 200),
+            (&["If-Match: \"x\""], 412),
+            (&[&format!("If-Match: {tag}")], 200),
+            (&["If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT"], 200),
+            (&["If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT"], 200),
+            (&["Range: bytes=0-1"], 200),
+        ] {
+            assert_eq!(client.request("GET", "/dir/", fields).status, status, "{fields:?}");
+        }
+        let mut head = client.request("HEAD", "/dir/", &[]);
+        head.body.clone_from(&page.body);
+        head.fields.retain(|(name, _)| name != "Date");
+        assert!(page.fields.iter().filter(|(name, _)| name != "Date").eq(&head.fields), "{head:?}");
+        let not_modified = client.request("GET", "/dir/", &[&format!("If-None-Match: {tag}")]);
+        assert_eq!(not_modified.field("Vary"), Some("Accept"));
+    }
+}
+
+#[test]
+fn a_change_shows_although_lists_are_kept() {
+    let site = Site::cached_with(&listing());
+    site.file("one", "1");
+    let mut client = site.connect();
+    let (start, mut seen) = (Instant::now(), vec!["./one".to_owned()]);
+    assert_eq!(strings(&entries(&text(&mut client, "/", &[]))), seen);
+    site.file("two", "2");
+    while seen != ["./one", "./two"] {
+        assert!(start.elapsed() < PATIENCE && seen == ["./one"], "{seen:?}");
+        seen = strings(&entries(&text(&mut client, "/", &[])));
+    }
+    fs::remove_file(site.at("one")).expect("removed");
+    while seen != ["./two"] {
+        assert!(start.elapsed() < 2 * PATIENCE && seen == ["./one", "./two"], "{seen:?}");
+        seen = strings(&entries(&text(&mut client, "/", &[])));
+    }
+}
+
+#[test]
+fn a_list_has_so_many_entries_at_most() {
+    let site = Site::with(&listing());
+    let more = "There is more in this folder";
+    let mut client = site.connect();
+    for (count, shown, is_whole) in [
+        (LISTING_ENTRIES_MAX, LISTING_ENTRIES_MAX, true),
+        (LISTING_ENTRIES_MAX + 1, LISTING_ENTRIES_MAX, false),
+    ] {
+        for number in 0..count {
+            site.file(format!("many/{number}"), "");
+        }
+        let page = text(&mut client, "/many/", &[]);
+        assert_eq!((entries(&page).len(), page.contains(more)), (shown, !is_whole));
+        let list = text(&mut client, "/many/", &[JSON]);
+        assert_eq!(list.matches("\"href\"").count(), shown);
+        assert!(list.contains(&format!("\"is_whole\":{is_whole}")));
+    }
+    for number in 0..=LISTING_NAMES_MAX {
+        site.file(format!("hidden/.{number}"), "");
+    }
+    let page = text(&mut client, "/hidden/", &[]);
+    assert!(entries(&page).is_empty() && page.contains(more) && page.contains("Nothing is here"), "{page}");
+}
+
+#[test]
+fn an_empty_folder_says_so() {
+    let site = Site::with(&listing());
+    fs::create_dir(site.at("empty")).expect("a folder");
+    let page = text(&mut site.connect(), "/empty/", &[]);
+    assert!(page.contains("Nothing is here to be shown.") && !page.contains("There is more"), "{page}");
+}
