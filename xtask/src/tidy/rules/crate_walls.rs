@@ -31,7 +31,11 @@ const ROOMS: &[Room] = &[
         may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "foldhash", "signal-hook"],
     },
     Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate"] },
-    Room { folder: "cli", may_use: &["shearwater", "shearwater-files", "clap", "mimalloc"] },
+    Room { folder: "config", may_use: &["strsim", "toml"] },
+    Room {
+        folder: "cli",
+        may_use: &["shearwater", "shearwater-config", "shearwater-files", "clap", "mimalloc"],
+    },
 ];
 
 /// Other people's frameworks: one crate alone may know them, so that the engine stays free of their types.
