@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use crate::conflicts;
 use crate::errors::{Errors, Found};
 use crate::fields::{Fields, Visit};
-use crate::limits::{CONFIG_BYTES_MAX, PROBLEMS_MAX};
+use crate::limits::{CONFIG_BYTES_MAX, PROBLEMS_MAX, RECOVERED_BYTES_MAX};
 use crate::locate::locate;
 use crate::reader::read_table;
 use crate::reading::{Reading, Written};
@@ -188,15 +188,24 @@ fn tables<'a>(file: &Path, text: &'a str) -> Result<toml::Spanned<DeTable<'a>>, 
         let what = format!("a configuration may have {CONFIG_BYTES_MAX} bytes");
         return Err(Errors::new(file, "", vec![Found { span: 0..0, key: String::new(), what }], 0));
     }
-    let (table, errors) = DeTable::parse_recoverable(text);
-    if errors.is_empty() {
-        return Ok(table);
+    match DeTable::parse(text) {
+        Ok(table) => Ok(table),
+        Err(first) => Err(faults(file, text, first)),
     }
+}
+
+/// What is wrong with a text that is no TOML.
+fn faults(file: &Path, text: &str, first: toml::de::Error) -> Errors {
+    let mut errors = vec![first];
+    if text.len() <= RECOVERED_BYTES_MAX {
+        errors = DeTable::parse_recoverable(text).1;
+    }
+    errors.dedup();
     let left_out = errors.len().saturating_sub(PROBLEMS_MAX);
     let placed = |error: &toml::de::Error| Found {
         span: error.span().unwrap_or(text.len()..text.len()),
         key: String::new(),
-        what: format!("this is no TOML: {}", error.message()),
+        what: format!("not valid TOML: {}", error.message()),
     };
-    Err(Errors::new(file, text, errors.iter().take(PROBLEMS_MAX).map(placed).collect(), left_out))
+    Errors::new(file, text, errors.iter().take(PROBLEMS_MAX).map(placed).collect(), left_out)
 }

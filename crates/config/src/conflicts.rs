@@ -28,8 +28,8 @@ struct Conflicts<'a, 'r, 'e> {
 }
 
 impl Conflicts<'_, '_, '_> {
-    fn problem(&mut self, key: String, what: String) {
-        let span = locate(self.table, &key);
+    fn problem(&mut self, key: &str, what: String) {
+        let span = locate(self.table, key);
         self.reading.problem_of(key, &span, what);
     }
 
@@ -44,7 +44,7 @@ impl Conflicts<'_, '_, '_> {
             {
                 let what =
                     format!("server.http_port = {port} listens on all addresses already: keep one of both");
-                self.problem(key, what);
+                self.problem(&key, what);
                 continue;
             }
             let mut earlier = config.listen[..index].iter().enumerate();
@@ -52,7 +52,7 @@ impl Conflicts<'_, '_, '_> {
             {
                 let taken =
                     format!("listen[{other}] listens there already ({})", config.listen[other].address);
-                self.problem(key, taken);
+                self.problem(&key, taken);
             }
         }
     }
@@ -71,7 +71,7 @@ impl Conflicts<'_, '_, '_> {
                         let what = format!(
                             "site[{first}] has no `hosts` either: only one site is for all other names"
                         );
-                        self.problem(format!("site[{index}]"), what);
+                        self.problem(&format!("site[{index}]"), what);
                     }
                 }
             }
@@ -80,7 +80,7 @@ impl Conflicts<'_, '_, '_> {
                     Entry::Vacant(free) => drop(free.insert(index)),
                     Entry::Occupied(first) => {
                         let what = format!("site[{}] is for {host} already", first.get());
-                        self.problem(format!("site[{index}].hosts[{number}]"), what);
+                        self.problem(&format!("site[{index}].hosts[{number}]"), what);
                     }
                 }
             }
@@ -92,12 +92,13 @@ impl Conflicts<'_, '_, '_> {
         self.once(site_key, "route", "path", routes);
         let redirects = site.redirects.iter().map(|redirect| &redirect.from);
         self.once(site_key, "redirect", "from", redirects);
+        let has_sound_root = self.reading.is_sound(&format!("{site_key}.root"));
         for (index, route) in site.routes.iter().enumerate() {
             let key = format!("{site_key}.route[{index}]");
             let answers = route.respond.is_some() || route.serving.root.is_some();
-            if !answers && self.reading.is_sound(&key) {
+            if !answers && has_sound_root && self.reading.is_sound(&key) {
                 let what = "neither it nor its site has a `root`, and it has no `respond`".to_owned();
-                self.problem(key, what);
+                self.problem(&key, what);
             }
         }
     }
@@ -120,7 +121,7 @@ impl Conflicts<'_, '_, '_> {
                 Entry::Vacant(free) => drop(free.insert(index)),
                 Entry::Occupied(first) => {
                     let what = format!("{site_key}.{list}[{}] has {path} already", first.get());
-                    self.problem(format!("{key}.{name}"), what);
+                    self.problem(&format!("{key}.{name}"), what);
                 }
             }
         }

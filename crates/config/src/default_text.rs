@@ -40,7 +40,7 @@ pub fn print_default() -> String {
 
 /// One key: what it means, what may stand there, and the key itself.
 fn line(text: &mut String, section: &Section, key: &Key) {
-    let Key { name, means, allowed, default, example } = key;
+    let Key { name, means, allowed, is_required, default, example } = key;
     text.push('\n');
     comment(text, means);
     match (section.kind, default, example) {
@@ -49,8 +49,11 @@ fn line(text: &mut String, section: &Section, key: &Key) {
             text.push_str(&format!("{name} = {default}\n"));
         }
         (_, default, example) => {
-            let default = default.as_ref().filter(|default| *default != "\"\"");
-            let default = default.map_or(String::new(), |default| format!(" Default: {default}."));
+            let default = match default {
+                Some(default) => format!(" Default: {default}."),
+                None if *is_required => " It has to be there.".to_owned(),
+                None => String::new(),
+            };
             comment(text, &format!("Allowed: {allowed}.{default}"));
             if let Some(example) = example {
                 text.push_str(&format!("#{name} = {example}\n"));

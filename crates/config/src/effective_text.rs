@@ -54,7 +54,7 @@ fn site(text: &mut String, path: &str, site: &Site, written: &Written) {
     }
 }
 
-fn each<T: Fields + Clone>(text: &mut String, heading: &str, path: &str, list: &[T], written: &Written) {
+fn each<T: Fields>(text: &mut String, heading: &str, path: &str, list: &[T], written: &Written) {
     for (index, element) in list.iter().enumerate() {
         section(text, &format!("[[{heading}]]"), &rows(element, &format!("{path}[{index}]"), written));
     }

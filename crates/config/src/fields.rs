@@ -8,12 +8,16 @@ use crate::reading::Reading;
 use crate::rules::Rule;
 
 /// A section, or a table inside of one.
-pub(crate) trait Fields: Default {
+pub(crate) trait Fields: Default + Clone {
+    /// Keys that have to be there.
+    const REQUIRED: &'static [&'static str] = &[];
+
     /// Shows every key: its name, what it means, what may stand there, and its place in this value.
     fn fields(&mut self, visit: &mut impl Visit);
 
-    /// What is to be said of the table as a whole once its keys have been read: keys that are missing or contradict each other.
-    fn check(&self, table: &Present<'_>, reading: &mut Reading<'_>) {
+    /// What is to be done with the table as a whole once its keys have been read: to say which contradict each other, and to settle
+    /// what one says of another.
+    fn check(&mut self, table: &Present<'_>, reading: &mut Reading<'_>) {
         let _ = (table, reading);
     }
 
@@ -43,12 +47,5 @@ impl Present<'_> {
     /// Where a key was written; the table's own place where it was not.
     pub(crate) fn span_of(&self, name: &str) -> Range<usize> {
         self.table.get_key_value(name).map_or(self.span.clone(), |(key, _)| key.span())
-    }
-
-    /// Says that a key has to be there, if it isn't.
-    pub(crate) fn require(&self, name: &str, example: &str, reading: &mut Reading<'_>) {
-        if !self.has(name) {
-            reading.problem(&self.span, format!("`{name}` is missing, such as {name} = {example}"));
-        }
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) means: &'static str,
     pub(crate) allowed: String,
+    pub(crate) is_required: bool,
+    /// What it says by itself; nothing, where it has to be there.
     pub(crate) default: Option<String>,
     pub(crate) example: Option<String>,
 }
@@ -68,14 +70,15 @@ pub(crate) fn sections() -> Vec<Section> {
 }
 
 /// A section's keys: what its default says beside what its example says. Tables with a heading of their own are left out.
-fn keys<T: Fields + Clone>(default: &T) -> Vec<Key> {
+fn keys<T: Fields>(default: &T) -> Vec<Key> {
     let written = Written::new();
     let pairs = rows(default, "", &written).into_iter().zip(rows(&T::example(), "", &written));
     let key = |(default, example): (Row, Row)| Key {
         name: default.name,
         means: default.means,
         allowed: default.allowed,
-        default: default.value,
+        is_required: T::REQUIRED.contains(&default.name),
+        default: default.value.filter(|_| !T::REQUIRED.contains(&default.name)),
         example: example.value,
     };
     pairs.map(key).filter(|key| !key.means.starts_with("See [[")).collect()

@@ -29,8 +29,9 @@ fn heading(section: &Section) -> String {
 fn row(key: &Key) -> String {
     let cell = |text: &str| text.replace('|', "\\|");
     let default = match &key.default {
-        Some(default) if default != "\"\"" => format!("`{}`", cell(default)),
-        _ => "none".to_owned(),
+        Some(default) => format!("`{}`", cell(default)),
+        None if key.is_required => "has to be there".to_owned(),
+        None => "none".to_owned(),
     };
     format!("| `{}` | {default} | {} | {} |\n", key.name, cell(&key.allowed), cell(key.means))
 }

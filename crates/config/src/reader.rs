@@ -6,7 +6,8 @@ use toml::de::DeTable;
 
 use crate::fields::{Fields, Present, Visit};
 use crate::names::{nearest, or_list, shown};
-use crate::reading::Reading;
+use crate::reading::{Reading, Written};
+use crate::rows::rows;
 use crate::rules::Rule;
 use crate::sections;
 
@@ -21,6 +22,7 @@ pub(crate) fn read_table<T: Fields>(
     place.fields(&mut reader);
     let known = reader.known;
     unknown_keys(table, &known, reading);
+    missing_keys::<T>(table, &span, reading);
     place.check(&Present { table, span }, reading);
 }
 
@@ -45,6 +47,15 @@ pub(crate) fn unknown_keys(table: &DeTable<'_>, known: &[&'static str], reading:
         let name = shown(key.get_ref());
         let meant = meant(key.get_ref(), known);
         reading.within(&name, |reading| reading.problem(&key.span(), format!("unknown key; {meant}")));
+    }
+}
+
+/// Says of each key that has to be there and isn't what may stand there.
+fn missing_keys<T: Fields>(table: &DeTable<'_>, span: &Range<usize>, reading: &mut Reading<'_>) {
+    for name in T::REQUIRED.iter().filter(|name| !table.contains_key(**name)) {
+        let example = rows(&T::example(), "", &Written::new()).into_iter().find(|row| row.name == *name);
+        let example = example.and_then(|row| row.value).unwrap_or_default();
+        reading.problem(span, format!("`{name}` is missing, such as {name} = {example}"));
     }
 }
 

@@ -8,7 +8,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::errors::Found;
-use crate::limits::{PROBLEMS_MAX, VALUE_BYTES_MAX};
+use crate::limits::{KEY_CHARS_MAX, PROBLEMS_MAX, VALUE_BYTES_MAX};
+use crate::source::printable;
 use crate::substitute::substitute;
 
 /// What goes with the reader through the whole file.
@@ -71,12 +72,13 @@ impl<'a> Reading<'a> {
     /// Something is wrong with the present key.
     pub(crate) fn problem(&mut self, span: &Range<usize>, what: impl Into<String>) {
         let key = self.path.clone();
-        self.problem_of(key, span, what);
+        self.problem_of(&key, span, what);
     }
 
     /// Something is wrong with a key.
-    pub(crate) fn problem_of(&mut self, key: String, span: &Range<usize>, what: impl Into<String>) {
+    pub(crate) fn problem_of(&mut self, key: &str, span: &Range<usize>, what: impl Into<String>) {
         if self.found.len() < PROBLEMS_MAX {
+            let key = key.chars().take(KEY_CHARS_MAX).map(printable).collect();
             self.found.push(Found { span: span.clone(), key, what: what.into() });
         } else {
             self.left_out += 1;
@@ -99,6 +101,11 @@ impl<'a> Reading<'a> {
         if let Some((_, whole)) = self.written.get_mut(&self.path) {
             value.clone_into(whole);
         }
+    }
+
+    /// Whether nothing was found wrong with the present key or what is in it.
+    pub(crate) fn is_sound_here(&self) -> bool {
+        self.is_sound(&self.path)
     }
 
     /// A text, with its variables put in.

@@ -19,10 +19,7 @@ pub(crate) struct Row {
 }
 
 /// The rows of a section. `path` is the section's key.
-pub(crate) fn rows<T: Fields>(section: &T, path: &str, written: &Written) -> Vec<Row>
-where
-    T: Clone,
-{
+pub(crate) fn rows<T: Fields>(section: &T, path: &str, written: &Written) -> Vec<Row> {
     let mut lister = Lister { path, written, rows: Vec::new() };
     // The list of keys is one for reading and writing, so it asks for a value that may change.
     section.clone().fields(&mut lister);

@@ -46,6 +46,6 @@ impl<T: Default + PartialEq, R: Rule<T>> Rule<Vec<T>> for List<R> {
     }
 
     fn allowed(&self) -> String {
-        format!("a list of {}", self.0.allowed())
+        format!("a list, each {}", self.0.allowed())
     }
 }

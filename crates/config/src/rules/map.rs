@@ -21,7 +21,7 @@ impl<K: Ord + Display, V: Default, R: Rule<V>> Rule<BTreeMap<K, V>> for Map<K, R
         };
         let mut own = BTreeMap::new();
         for (name, value) in table {
-            reading.within(&shown(name.get_ref()), |reading| {
+            reading.within(name.get_ref(), |reading| {
                 let mut read = V::default();
                 self.2.read(value, reading, &mut read);
                 match self.1(name.get_ref()) {

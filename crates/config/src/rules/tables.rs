@@ -12,7 +12,7 @@ use crate::reading::Reading;
 /// One table, written in one line; the name is what it is called.
 pub(crate) struct Inline(pub(crate) &'static str);
 
-impl<T: Fields + Clone> Rule<T> for Inline {
+impl<T: Fields> Rule<T> for Inline {
     fn read(&self, value: &Spanned<DeValue<'_>>, reading: &mut Reading<'_>, place: &mut T) {
         match value.get_ref() {
             DeValue::Table(table) => read_table(table, value.span(), place, reading),
@@ -56,7 +56,7 @@ impl Visit for InlineWriter<'_, '_> {
 /// A list of tables, each begun from a copy of the value given: `[[name]]`.
 pub(crate) struct Tables<T>(pub(crate) T);
 
-impl<T: Fields + Clone> Rule<Vec<T>> for Tables<T> {
+impl<T: Fields> Rule<Vec<T>> for Tables<T> {
     fn read(&self, value: &Spanned<DeValue<'_>>, reading: &mut Reading<'_>, place: &mut Vec<T>) {
         let DeValue::Array(elements) = value.get_ref() else {
             return reading.mismatch(value, &self.allowed());

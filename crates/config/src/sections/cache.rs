@@ -51,7 +51,7 @@ impl Fields for Cache {
         );
     }
 
-    fn check(&self, table: &Present<'_>, reading: &mut Reading<'_>) {
+    fn check(&mut self, table: &Present<'_>, reading: &mut Reading<'_>) {
         if self.file_bytes_max > self.bytes_max {
             let name = if table.has("file_bytes_max") { "file_bytes_max" } else { "bytes_max" };
             let what = format!(

@@ -47,6 +47,8 @@ impl fmt::Display for Applies<'_> {
 }
 
 impl Fields for CacheControl {
+    const REQUIRED: &'static [&'static str] = &["value"];
+
     fn fields(&mut self, visit: &mut impl Visit) {
         visit.field(
             "type",
@@ -63,10 +65,12 @@ impl Fields for CacheControl {
         );
     }
 
-    fn check(&self, table: &Present<'_>, reading: &mut Reading<'_>) {
-        table.require("value", "\"no-cache\"", reading);
+    fn check(&mut self, table: &Present<'_>, reading: &mut Reading<'_>) {
         match (table.has("type"), table.has("path")) {
-            (true, true) => reading.problem(&table.span_of("path"), "either `type` or `path`, not both"),
+            (true, true) => {
+                let what = "either `type` or `path`, not both";
+                reading.within("path", |reading| reading.problem(&table.span_of("path"), what));
+            }
             (false, false) => {
                 let what = "to what does it apply? Say `type` or `path`; path = \"/*\" is everything";
                 reading.problem(&table.span, what);

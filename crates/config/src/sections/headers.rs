@@ -39,7 +39,7 @@ impl Fields for Headers {
         );
     }
 
-    fn check(&self, table: &Present<'_>, reading: &mut Reading<'_>) {
+    fn check(&mut self, table: &Present<'_>, reading: &mut Reading<'_>) {
         let mut names: Vec<String> = self.set.keys().map(|name| name.to_ascii_lowercase()).collect();
         names.sort_unstable();
         for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {

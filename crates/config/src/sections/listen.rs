@@ -43,6 +43,8 @@ impl fmt::Display for Address {
 }
 
 impl Fields for Listen {
+    const REQUIRED: &'static [&'static str] = &["address"];
+
     fn fields(&mut self, visit: &mut impl Visit) {
         visit.field(
             "address",
@@ -58,9 +60,8 @@ impl Fields for Listen {
         );
     }
 
-    fn check(&self, table: &Present<'_>, reading: &mut Reading<'_>) {
-        table.require("address", "\"127.0.0.1:8080\"", reading);
-        if table.has("mode") && table.has("address") && matches!(self.address, Address::Tcp(_)) {
+    fn check(&mut self, table: &Present<'_>, reading: &mut Reading<'_>) {
+        if table.has("mode") && reading.is_sound_here() && matches!(self.address, Address::Tcp(_)) {
             let what = "only a unix: socket has a mode";
             reading.within("mode", |reading| reading.problem(&table.span_of("mode"), what));
         }

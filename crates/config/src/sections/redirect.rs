@@ -24,6 +24,8 @@ impl Default for Redirect {
 }
 
 impl Fields for Redirect {
+    const REQUIRED: &'static [&'static str] = &["from", "to"];
+
     fn fields(&mut self, visit: &mut impl Visit) {
         visit.field("from", "The path, or all beneath it (/old/*).", PathPattern, &mut self.from);
         visit.field(
@@ -44,9 +46,7 @@ impl Fields for Redirect {
         );
     }
 
-    fn check(&self, table: &Present<'_>, reading: &mut Reading<'_>) {
-        table.require("from", "\"/old\"", reading);
-        table.require("to", "\"/new\"", reading);
+    fn check(&mut self, table: &Present<'_>, reading: &mut Reading<'_>) {
         if table.has("from") && self.to.contains(REST) && !self.from.is_prefix() {
             let what = format!("{REST} is what a * stands for, and `from` has none");
             reading.within("to", |reading| reading.problem(&table.span_of("to"), what));

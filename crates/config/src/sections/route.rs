@@ -63,6 +63,8 @@ impl Route {
 }
 
 impl Fields for Route {
+    const REQUIRED: &'static [&'static str] = &["path"];
+
     fn fields(&mut self, visit: &mut impl Visit) {
         visit.field("path", "The path, or all beneath it (/assets/*).", PathPattern, &mut self.path);
         visit.field(
@@ -80,9 +82,9 @@ impl Fields for Route {
         self.serving.fields(visit);
     }
 
-    fn check(&self, table: &Present<'_>, reading: &mut Reading<'_>) {
-        table.require("path", "\"/assets/*\"", reading);
+    fn check(&mut self, table: &Present<'_>, reading: &mut Reading<'_>) {
         self.serving.check(table, reading);
+        self.replace_fallback(table);
         if !table.has("respond") {
             return;
         }
@@ -100,6 +102,18 @@ impl Fields for Route {
             respond: Some(Respond::example()),
             headers: Headers::example(),
             serving: Serving::default(),
+        }
+    }
+}
+
+impl Route {
+    /// `spa` and `try_files` say one thing: what the route says replaces both of its site's.
+    fn replace_fallback(&mut self, table: &Present<'_>) {
+        if table.has("try_files") && !table.has("spa") {
+            self.serving.spa = None;
+        }
+        if self.serving.spa.is_some() && table.has("spa") {
+            self.serving.try_files.clear();
         }
     }
 }

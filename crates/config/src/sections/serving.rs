@@ -113,7 +113,7 @@ impl Fields for Serving {
         self.reply_fields(visit);
     }
 
-    fn check(&self, table: &Present<'_>, reading: &mut Reading<'_>) {
+    fn check(&mut self, table: &Present<'_>, reading: &mut Reading<'_>) {
         if table.has("spa") && self.spa.is_some() && table.has("try_files") && !self.try_files.is_empty() {
             let what = "`spa` and `try_files` both say what becomes of a path that isn't there: \
                         keep one; try_files = [\"{path}\", \"/index.html\"] has its last as a fallback";

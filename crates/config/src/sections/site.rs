@@ -44,9 +44,9 @@ impl Fields for Site {
         visit.field("route", "See [[site.route]].", Tables(Route::within(&self.serving)), &mut self.routes);
     }
 
-    fn check(&self, table: &Present<'_>, reading: &mut Reading<'_>) {
+    fn check(&mut self, table: &Present<'_>, reading: &mut Reading<'_>) {
         self.serving.check(table, reading);
-        if self.serving.root.is_none() && self.redirects.is_empty() && self.routes.is_empty() {
+        if !table.has("root") && self.redirects.is_empty() && self.routes.is_empty() {
             let what =
                 "it answers nothing: give it a `root`, such as root = \"./public\", a route or a redirect";
             reading.problem(&table.span, what);
