@@ -9,24 +9,35 @@ use shearwater::StartReport;
 use crate::site::Site;
 
 /// The whole block, ending with a blank line.
-pub(crate) fn start(site: &Site, start_report: &StartReport) -> String {
+///
+/// `connections_asked` is how many connections the configuration asks for, 0 where it doesn't; `replaced` says what flags have replaced in it.
+pub(crate) fn start(
+    site: &Site,
+    start_report: &StartReport,
+    connections_asked: u64,
+    replaced: &[String],
+) -> String {
     let style = Style::of_stdout();
     let mut block = format!("{}Shearwater {}{}\n", style.bold, env!("CARGO_PKG_VERSION"), style.plain);
     for address in &start_report.addresses {
         line(&mut block, "URL", &format!("{}{}{}", style.link, url(*address), style.plain));
     }
-    line(&mut block, "serves", &served(site));
+    line(&mut block, "serves", &site.to_string());
     line(&mut block, "driver", &format!("{} ({})", start_report.driver, start_report.driver_reason));
     line(&mut block, "workers", &start_report.workers.to_string());
     line(&mut block, "descriptors", &descriptors(start_report));
-    for held_back in held_back(start_report) {
+    for replaced in replaced {
+        line(&mut block, "flag", replaced);
+    }
+    for held_back in held_back(start_report, connections_asked) {
         line(&mut block, "held back", &held_back);
     }
     block.push_str("  Ctrl-C ends it when every request is answered; twice: at once.\n\n");
     block
 }
 
-fn line(block: &mut String, name: &str, value: &str) {
+/// Adds a line.
+pub(crate) fn line(block: &mut String, name: &str, value: &str) {
     // Writing to a string can't fail.
     let _ = writeln!(block, "  {name:<12} {value}");
 }
@@ -46,13 +57,6 @@ fn url(address: SocketAddr) -> String {
     }
 }
 
-fn served(site: &Site) -> String {
-    match site {
-        Site::Folder { path, .. } => path.display().to_string(),
-        Site::Welcome => "a welcome page: name a folder, or make one called public here".to_owned(),
-    }
-}
-
 fn descriptors(start_report: &StartReport) -> String {
     let limit = start_report.descriptors;
     let found = if limit.soft_now > limit.soft_before {
@@ -64,13 +68,21 @@ fn descriptors(start_report: &StartReport) -> String {
 }
 
 /// What the kernel would hold back at the load that was configured.
-fn held_back(start_report: &StartReport) -> Vec<String> {
+fn held_back(start_report: &StartReport, connections_asked: u64) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(max) = start_report.backlog_max.filter(|&max| max < start_report.backlog) {
         let (asked, max) = (grouped(u64::from(start_report.backlog)), grouped(u64::from(max)));
         lines.push(format!("accept queue: {asked} asked, {max} given (sysctl net.core.somaxconn)"));
     }
-    if start_report.descriptors.hard < COMFORTABLE_DESCRIPTORS {
+    let given = start_report.connections_max as u64;
+    // What doesn't divide evenly among workers is nobody's fault.
+    if given + (start_report.workers as u64) <= connections_asked {
+        let (asked, given) = (grouped(connections_asked), grouped(given));
+        let hard = grouped(start_report.descriptors.hard);
+        lines.push(format!(
+            "connections: {asked} asked, {given} given: the hard limit of descriptors is {hard} (ulimit -Hn, or LimitNOFILE=)"
+        ));
+    } else if start_report.descriptors.hard < COMFORTABLE_DESCRIPTORS {
         let hard = grouped(start_report.descriptors.hard);
         lines.push(format!(
             "connections: the hard limit of descriptors is {hard} (ulimit -Hn, or LimitNOFILE=)"

@@ -12,6 +12,9 @@ fn help_names_everything() {
         for named in [
             "Usage: shearwater",
             "[DIR]",
+            "--config",
+            "check",
+            "config --print-default",
             "--listen",
             "--workers",
             "--driver",

@@ -1,8 +1,11 @@
 //! The built program as its user meets it: arguments in, output, signals and exit codes out.
 
 mod banner;
+mod check;
 #[path = "../../../shearwater/tests/it/client.rs"]
 mod client;
+mod config_text;
+mod configured;
 mod folder;
 mod help;
 mod output;

@@ -333,10 +333,10 @@ fn what_is_no_toml() {
         assert_eq!((first.line, first.column, first.key.as_str()), (line, column, ""), "{text:?}: {errors}");
         assert!(first.what.starts_with(what), "{text:?}: {errors}");
     }
-    let several = parse("a = \n[b\nc = 1\nc = 2").expect_err("three faults");
+    let several = parse("a = \nc = 1\nc = 2\n[b").expect_err("three faults");
     assert_eq!(
         several.problems.iter().map(|problem| problem.line).collect::<Vec<_>>(),
-        [1, 2, 4],
+        [1, 3, 4],
         "{several}"
     );
 }
