@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use shearwater::DriverChoice;
+use shearwater_precompress::Format;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,6 +15,7 @@ Examples:
   shearwater config --print-default > site.toml
   shearwater check site.toml            say what is wrong with it, or what it comes to
   shearwater --config site.toml         serve by it
+  shearwater precompress ./site         make NAME.br, NAME.zst and NAME.gz beside its files
 
 A folder is answered with its index.html. Nothing outside of the folder is ever served. A folder that
 has a command's name is written ./check.
@@ -45,6 +47,7 @@ pub(crate) struct CommandLine {
 pub(crate) enum Command {
     Check(Check),
     Config(ConfigText),
+    Precompress(Precompress),
 }
 
 /// Serving, and what it may be told.
@@ -110,6 +113,76 @@ pub(crate) struct ConfigText {
     /// All that is in effect with this file, defaults filled in; variables of the environment as written
     #[arg(long, value_name = "FILE")]
     pub(crate) print_effective: Option<PathBuf>,
+}
+
+/// Makes compressed siblings (NAME.br, NAME.zst, NAME.gz) of a folder's files, which are then served ready.
+///
+/// Left out are siblings that are up to date, files that would not get 5 % smaller or are of a kind that is compressed already, symbolic
+/// links, and names that begin with a dot. A sibling takes its place at once or not at all. Exit codes: 0 all went well, 1 something
+/// failed, 2 could not start.
+#[derive(Debug, Args)]
+pub(crate) struct Precompress {
+    /// The folder
+    pub(crate) dir: PathBuf,
+
+    /// The formats
+    #[arg(long, value_name = "LIST", value_enum, value_delimiter = ',', default_value = "br,zstd,gzip")]
+    pub(crate) formats: Vec<FormatName>,
+
+    /// Levels by format, such as br=9,zstd=12 [default: the highest: br=11,zstd=19,gzip=9]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = level)]
+    pub(crate) level: Vec<(String, u32)>,
+
+    /// Leave out files that are smaller
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    pub(crate) min_bytes: u64,
+
+    /// Threads; 0 is one per core
+    #[arg(long, short, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=256))]
+    pub(crate) jobs: u16,
+
+    /// Only tell what would be made
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Make anew what is there
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Tell what it has come to as JSON, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The names of formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatName {
+    /// Brotli, NAME.br
+    Br,
+    /// Zstandard, NAME.zst
+    Zstd,
+    /// gzip, NAME.gz
+    Gzip,
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Self {
+        match name {
+            FormatName::Br => Self::Br,
+            FormatName::Zstd => Self::Zstd,
+            FormatName::Gzip => Self::Gzip,
+        }
+    }
+}
+
+/// `br=9` as a format's name and a level.
+fn level(text: &str) -> Result<(String, u32), String> {
+    let (name, level) = text.split_once('=').ok_or("it is written FORMAT=N, such as br=9")?;
+    if Format::ALL.iter().all(|format| format.name() != name) {
+        return Err(format!("{name} is none of br, zstd and gzip"));
+    }
+    let level = level.parse().map_err(|_| format!("{level} is no level"))?;
+    Ok((name.to_owned(), level))
 }
 
 /// The names of drivers.

@@ -9,6 +9,7 @@ mod config_text;
 mod configured;
 mod failure;
 mod json;
+mod precompress;
 mod run;
 mod site;
 
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         None => run::run(&command_line.serve),
         Some(Command::Check(check)) => check::check(check),
         Some(Command::Config(config_text)) => config_text::print(config_text),
+        Some(Command::Precompress(precompress)) => precompress::make(precompress),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

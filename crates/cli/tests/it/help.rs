@@ -14,6 +14,7 @@ fn help_names_everything() {
             "[DIR]",
             "--config",
             "check",
+            "precompress",
             "config --print-default",
             "--listen",
             "--workers",

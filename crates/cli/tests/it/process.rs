@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
 
 /// What it does beside serving, without a driver.
-const COMMANDS: &[&str] = &["check", "config"];
+const COMMANDS: &[&str] = &["check", "config", "precompress"];
 
 /// The program, to be started in `folder`.
 pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {

@@ -32,9 +32,17 @@ const ROOMS: &[Room] = &[
     },
     Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate"] },
     Room { folder: "config", may_use: &["strsim", "toml"] },
+    Room { folder: "precompress", may_use: &["brotli", "flate2", "zstd"] },
     Room {
         folder: "cli",
-        may_use: &["shearwater", "shearwater-config", "shearwater-files", "clap", "mimalloc"],
+        may_use: &[
+            "shearwater",
+            "shearwater-config",
+            "shearwater-files",
+            "shearwater-precompress",
+            "clap",
+            "mimalloc",
+        ],
     },
 ];
 
