@@ -17,8 +17,8 @@ Examples:
   shearwater --config site.toml         serve by it
   shearwater precompress ./site         make NAME.br, NAME.zst and NAME.gz beside its files
 
-A folder is answered with its index.html. Nothing outside of the folder is ever served. A folder that
-has a command's name is written ./check.
+A folder is answered with its index.html. Nothing outside of the folder is ever served.
+A folder that has the name of a command is written ./check.
 Flags win over the configuration file, and what they replace is told at the start.
 Ctrl-C (SIGINT) or SIGTERM: no new connections, every request received is answered, then it ends;
 a second one ends at once. SIGUSR1: a line on what it has done so far and which limits were

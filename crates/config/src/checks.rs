@@ -120,16 +120,50 @@ pub(crate) fn url_path(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A path, or `/…/*` for all beneath one.
+/// The path of a file.
+pub(crate) fn file_path(text: &str) -> Result<String, String> {
+    let path = url_path(text)?;
+    if path.ends_with('/') || path.contains(['{', '}']) {
+        return Err("is the path of no certain file".to_owned());
+    }
+    Ok(path)
+}
+
+/// Files by their path, with one `*` at most.
+pub(crate) fn file_glob(text: &str) -> Result<String, String> {
+    if !text.starts_with(['/', '*']) || text.matches('*').count() > 1 {
+        return Err("is none of /file, /folder/*, *.extension: it begins with / or *, and has one * at most"
+            .to_owned());
+    }
+    url_path(&format!("/{}", text.trim_start_matches('/'))).map(|_| text.to_owned())
+}
+
+/// What `Cache-Control` says.
+pub(crate) fn cache_value(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("says nothing: leave the rule out, or let it say no-cache".to_owned());
+    }
+    field_value(text)
+}
+
+/// A path, or `/…/*` for one with all beneath it. It is read as that of a request.
 pub(crate) fn pattern(text: &str) -> Result<Pattern, String> {
     let (path, is_prefix) = match text.strip_suffix('*') {
         Some(path) => (path, true),
         None => (text, false),
     };
     if path.contains('*') || is_prefix && !path.ends_with('/') {
-        return Err("has a * where none may be; it stands for all beneath a path: /assets/*".to_owned());
+        return Err(
+            "has a * where none may be; it stands for all beneath a path: /assets/* (a star itself is %2A)"
+                .to_owned(),
+        );
     }
     let path = url_path(path)?;
+    let mut escapes = path.split('%').skip(1);
+    let is_escape = |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
+    if !escapes.all(is_escape) {
+        return Err("has a % without two hexadecimal digits; a percent sign is written %25".to_owned());
+    }
     Ok(if is_prefix { Pattern::Prefix(path) } else { Pattern::Exact(path) })
 }
 
@@ -143,11 +177,12 @@ pub(crate) fn redirect_target(text: &str) -> Result<String, String> {
     if text.replace(REST, "").contains(['{', '}']) {
         return Err(format!("has braces in it; the only thing that may stand in them is {REST}"));
     }
+    rest_stands_in_path(text)?;
     let authority = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     match authority {
         Some(rest) => {
             let host = rest.split(['/', '?', '#']).next().unwrap_or("");
-            if host.is_empty() || host.contains(REST) || host.contains(['\\', '@']) {
+            if host.is_empty() || host.contains(['\\', '@']) {
                 return Err("has no host of its own".to_owned());
             }
         }
@@ -160,6 +195,16 @@ pub(crate) fn redirect_target(text: &str) -> Result<String, String> {
         None => {}
     }
     Ok(text.to_owned())
+}
+
+/// `{rest}` stands once, and where it can't become a host, a query or a fragment.
+fn rest_stands_in_path(text: &str) -> Result<(), String> {
+    let Some((before, after)) = text.split_once(REST) else { return Ok(()) };
+    let path = before.find("://").map_or(before, |at| &before[at + 3..]);
+    if !path.contains('/') || !before.ends_with('/') || before.contains(['?', '#']) || after.contains(REST) {
+        return Err(format!("may have {REST} once, right behind a / of its path"));
+    }
+    Ok(())
 }
 
 /// A file's name, in no other folder.
@@ -192,9 +237,9 @@ pub(crate) fn try_file(text: &str) -> Result<String, String> {
     if let Some(status) = text.strip_prefix('=') {
         return error_status(status.trim_start()).map(|status| format!("={status}"));
     }
-    let without = text.replace(PATH, "/path");
+    let without = text.replacen(PATH, "/path", 1);
     if without.contains(['{', '}']) {
-        return Err(format!("has braces in it; the only thing that may stand in them is {PATH}"));
+        return Err(format!("has braces in it; the only thing that may stand in them is {PATH}, once"));
     }
     if !text.starts_with(PATH) && !text.starts_with('/') {
         return Err(format!("begins with neither {PATH} nor /"));
@@ -274,6 +319,11 @@ mod tests {
             &[
                 "",
                 "new",
+                "/a{rest}",
+                "/{rest}/{rest}",
+                "/a?b={rest}",
+                "/#{rest}",
+                "https://a{rest}",
                 "//evil",
                 "/\\evil",
                 "https://",
@@ -288,6 +338,13 @@ mod tests {
             ],
         );
         all(index_name, &["index.html", "a b"], &["", "a/b", ".", "..", "a\0"]);
+        all(file_path, &["/index.html", "/a/b"], &["/", "/a/", "a", "/{path}"]);
+        all(
+            file_glob,
+            &["/sw.js", "/assets/*", "*.map", "/a/*.css", "*"],
+            &["", "a", "/a/*/*", "/../*", "/a?*"],
+        );
+        all(cache_value, &["no-cache"], &["", " ", "é"]);
         all(extension, &["foo", ".Foo", "br"], &["", ".", "a.b", "a/b"]);
         all(error_status, &["404", "500", "599"], &["399", "600", "", "4o4", "-1"]);
         all(

@@ -89,11 +89,11 @@ fn means_of_section(heading: &str) -> &'static str {
     let row = config.iter().find(|row| row.name == heading);
     match heading {
         "site.redirect" => {
-            "From one path of the site above, or all beneath it, to another place. It comes before a route of the same path."
+            "From one path of the site above, or one with all beneath it, to another place. It comes before a route of the same path."
         }
         "site.route" => {
-            "What is different for one path of the site above, or all beneath it. The most specific counts, wherever it stands: an \
-             exact path before all beneath one, the longer of two that end with * before the shorter. Every key of [[site]] from \
+            "What is different for one path of the site above, or one with all beneath it. The most specific counts, wherever it stands: an \
+             exact path before one with all beneath it, the longer of two that end with * before the shorter. Every key of [[site]] from \
              `root` to `cache_control` may stand here too, in place of the site's."
         }
         "headers" => {

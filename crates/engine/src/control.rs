@@ -61,7 +61,7 @@ impl fmt::Display for Notice {
             Self::AcceptPaused { worker, error } => {
                 let why = match error {
                     AcceptError::ProcessDescriptors => {
-                        "its share of connections is used up (the setting, or the limit of descriptors: ulimit -n)"
+                        "its share of descriptors is used up (raise the limit: ulimit -n)"
                     }
                     AcceptError::SystemFiles => "the system has no file left (fs.file-max)",
                     AcceptError::Memory => "the system has no memory left for sockets",

@@ -1,4 +1,4 @@
-//! Paths of a site: exact, or all that begin with one.
+//! Paths of a site: exact, or one with all beneath it.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -31,6 +31,6 @@ impl Rule<Pattern> for PathPattern {
     }
 
     fn allowed(&self) -> String {
-        "a path, such as \"/about\", or all beneath one, such as \"/assets/*\"".to_owned()
+        "a path, such as \"/about\", or one with all beneath it, such as \"/assets/*\"".to_owned()
     }
 }

@@ -2,19 +2,18 @@
 
 use std::fmt;
 
-use crate::checks::{field_value, media_range};
+use crate::checks::{cache_value, file_glob, media_range};
 use crate::fields::{Fields, Present, Visit};
 use crate::reading::Reading;
-use crate::rules::{Optional, PathPattern, Text};
-use crate::sections::route::Pattern;
+use crate::rules::{Optional, Text};
 
 /// One rule on how long answers may be kept by others; the first that applies counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CacheControl {
     /// The media type that it applies to, such as `text/html` or `image/*`.
     pub media_type: Option<String>,
-    /// The paths that it applies to.
-    pub path: Option<Pattern>,
+    /// The files that it applies to, by their path in the folder: `/sw.js`, `/assets/*`, `*.map`, `/a/*.css`.
+    pub path: Option<String>,
     /// The field's value.
     pub value: String,
 }
@@ -24,8 +23,8 @@ pub struct CacheControl {
 pub enum Applies<'a> {
     /// A media type, such as `text/html` or `image/*`.
     MediaType(&'a str),
-    /// Paths.
-    Path(&'a Pattern),
+    /// Files by their path in the folder: `/sw.js`, `/assets/*`, `*.map`, `/a/*.css`.
+    Path(&'a str),
 }
 
 impl CacheControl {
@@ -33,15 +32,14 @@ impl CacheControl {
     #[must_use]
     pub fn applies(&self) -> Option<Applies<'_>> {
         let media_type = self.media_type.as_deref().map(Applies::MediaType);
-        media_type.or_else(|| self.path.as_ref().map(Applies::Path))
+        media_type.or_else(|| self.path.as_deref().map(Applies::Path))
     }
 }
 
 impl fmt::Display for Applies<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::MediaType(media_type) => f.write_str(media_type),
-            Self::Path(path) => path.fmt(f),
+            Self::MediaType(text) | Self::Path(text) => f.write_str(text),
         }
     }
 }
@@ -56,11 +54,16 @@ impl Fields for CacheControl {
             Optional(Text("a media type, such as \"text/html\" or \"image/*\"", media_range)),
             &mut self.media_type,
         );
-        visit.field("path", "The paths that it applies to.", Optional(PathPattern), &mut self.path);
+        visit.field(
+            "path",
+            "The files that it applies to, by the path of what is sent (of / that may be /index.html); a * stands for anything.",
+            Optional(Text("a path, such as \"/sw.js\", \"/assets/*\" or \"*.map\"", file_glob)),
+            &mut self.path,
+        );
         visit.field(
             "value",
             "What Cache-Control says.",
-            Text("a text, such as \"public, max-age=3600\"", field_value),
+            Text("a text, such as \"public, max-age=3600\"", cache_value),
             &mut self.value,
         );
     }

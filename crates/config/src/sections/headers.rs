@@ -16,8 +16,19 @@ pub struct Headers {
     pub remove: Vec<String>,
 }
 
-/// Fields that say how a message is framed or when it was made: they are the server's own.
-const OWN: &[&str] = &["connection", "content-length", "date", "keep-alive", "transfer-encoding", "upgrade"];
+/// Fields that nobody else may change, each with the end of a sentence that says why.
+const OWN: &[(&[&str], &str)] = &[
+    (
+        &["connection", "content-length", "keep-alive", "trailer", "transfer-encoding", "upgrade"],
+        "is the server's own: it says how the message is framed",
+    ),
+    (&["date"], "is the server's own: it is its clock"),
+    (
+        &["content-type"],
+        "belongs to the content: `mime` says that of files, `respond.type` that of an answer",
+    ),
+    (&["allow", "content-range", "location"], "is the answer itself"),
+];
 
 impl Fields for Headers {
     fn fields(&mut self, visit: &mut impl Visit) {
@@ -61,8 +72,9 @@ impl Fields for Headers {
 
 /// A field's name that isn't the server's own.
 fn own_name(name: &str) -> Result<String, String> {
-    if OWN.contains(&name.to_ascii_lowercase().as_str()) {
-        return Err("is the server's own: it says how the message is framed".to_owned());
+    let plain = name.to_ascii_lowercase();
+    if let Some((_, why)) = OWN.iter().find(|(names, _)| names.contains(&plain.as_str())) {
+        return Err((*why).to_owned());
     }
     field_name(name)
 }

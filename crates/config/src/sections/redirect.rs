@@ -27,7 +27,7 @@ impl Fields for Redirect {
     const REQUIRED: &'static [&'static str] = &["from", "to"];
 
     fn fields(&mut self, visit: &mut impl Visit) {
-        visit.field("from", "The path, or all beneath it (/old/*).", PathPattern, &mut self.from);
+        visit.field("from", "The path, or one with all beneath it (/old/*).", PathPattern, &mut self.from);
         visit.field(
             "to",
             "Where to: a path of this site, or a whole URL. {rest} is what the * of `from` stands for. \

@@ -9,7 +9,7 @@ use crate::sections::headers::Headers;
 use crate::sections::respond::Respond;
 use crate::sections::serving::Serving;
 
-/// What is different for one path, or all beneath it.
+/// What is different for one path, or one with all beneath it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Route {
     /// The paths.
@@ -22,12 +22,12 @@ pub struct Route {
     pub headers: Headers,
 }
 
-/// One path, or all that begin with one. The order is the one in which they are tried: exact ones, then the longer prefix first.
+/// One path, or one with all beneath it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Pattern {
     /// This path alone.
     Exact(String),
-    /// All that begin with this, which ends with `/`.
+    /// All that is beneath this, which ends with `/`, and this without it.
     Prefix(String),
 }
 
@@ -66,7 +66,7 @@ impl Fields for Route {
     const REQUIRED: &'static [&'static str] = &["path"];
 
     fn fields(&mut self, visit: &mut impl Visit) {
-        visit.field("path", "The path, or all beneath it (/assets/*).", PathPattern, &mut self.path);
+        visit.field("path", "The path, or one with all beneath it (/assets/*). As in a URL, a percent sign is %25 and a star %2A.", PathPattern, &mut self.path);
         visit.field(
             "respond",
             "An answer that needs no file. Beside it stand `path` and `headers` alone.",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::checks::{error_status, extension, index_name, media_type, try_file, url_path};
+use crate::checks::{error_status, extension, file_path, index_name, media_type, try_file, url_path};
 use crate::fields::{Fields, Present, Visit};
 use crate::reading::Reading;
 use crate::rules::{Choice, Choices, Flag, Folder, Inline, List, Map, Optional, OrOff, Text};
@@ -158,7 +158,7 @@ impl Serving {
             "spa",
             "For programs of one page: what a path that isn't there is answered with, with status 200, where a browser goes to it \
              (GET or HEAD; its last part has no dot, or text/html is accepted). Not beside try_files.",
-            OrOff(Text("a path of the site, such as \"/index.html\"", url_path)),
+            OrOff(Text("a path of the site, such as \"/index.html\"", file_path)),
             &mut self.spa,
         );
         visit.field(

@@ -69,7 +69,7 @@ const SERVING: Rows = &[
     &["mime = { foo = \"a/b\", \"é x\" = \"c/d; e=\\\"f\\\"\" }", "mime = { bar = \"${DIR}/x\" }"],
     &["error_pages = { 404 = \"/4.html\" }", "error_pages = { 500 = \"/${SECRET}\", 404 = \"/5.html\" }"],
     &[
-        "cache_control = [{ type = \"image/*\", value = \"${SECRET}\" }, { path = \"/*\", value = \"\" }]",
+        "cache_control = [{ type = \"image/*\", value = \"${SECRET}\" }, { path = \"*.x\", value = \"a\" }]",
         "cache_control = []",
     ],
     &[

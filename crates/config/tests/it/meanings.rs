@@ -64,10 +64,8 @@ fn addresses_and_folders_begin_in_the_folder_of_the_file() {
     assert_eq!(config.sites[0].serving.root, Some(here));
 }
 
-#[test]
-fn every_key_of_a_site_and_its_route() {
-    let config = right(
-        r#"
+/// A site with every key, and routes that say other things.
+const SITE: &str = r#"
         [[site]]
         root = "public"
         index = ["index.html", "index.htm"]
@@ -97,8 +95,11 @@ fn every_key_of_a_site_and_its_route() {
         path = "/plain"
         spa = false
         root = "other"
-        "#,
-    );
+"#;
+
+#[test]
+fn every_key_of_a_site() {
+    let config = right(SITE);
     let site = &config.sites[0];
     let serving = &site.serving;
     assert_eq!(
@@ -109,13 +110,16 @@ fn every_key_of_a_site_and_its_route() {
     assert_eq!(serving.precompressed, [Coding::Gzip]);
     assert_eq!(serving.mime["foo"], "text/x-foo");
     assert_eq!(serving.cache_control[0].applies(), Some(Applies::MediaType("text/html")));
-    assert_eq!(
-        serving.cache_control[1].applies(),
-        Some(Applies::Path(&Pattern::Prefix("/assets/".to_owned())))
-    );
+    assert_eq!(serving.cache_control[1].applies(), Some(Applies::Path("/assets/*")));
     assert_eq!((site.headers.set["X-Site"].as_str(), site.headers.remove[0].as_str()), ("hunter2", "Server"));
     assert_eq!((site.redirects[0].to.as_str(), site.redirects[0].status), ("/new/{rest}", 308));
+}
 
+#[test]
+fn a_route_has_what_its_site_says_unless_it_says_otherwise() {
+    let config = right(SITE);
+    let site = &config.sites[0];
+    let serving = &site.serving;
     let [assets, health, plain] = &site.routes[..] else { panic!("three routes") };
     assert_eq!(assets.path, Pattern::Prefix("/assets/".to_owned()));
     assert_eq!(

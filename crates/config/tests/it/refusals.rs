@@ -136,7 +136,7 @@ fn texts_that_are_not_what_they_should_be() {
         ("spa = \"index.html\"", "3:7: site[0].spa: \"index.html\" is no path of the site: it begins with /"),
         (
             "try_files = [\"{uri}\"]",
-            "3:14: site[0].try_files[0]: \"{uri}\" has braces in it; the only thing that may stand in them is {path}",
+            "3:14: site[0].try_files[0]: \"{uri}\" has braces in it; the only thing that may stand in them is {path}, once",
         ),
         (
             "error_pages = { 200 = \"/x\" }",
@@ -159,8 +159,8 @@ fn texts_that_are_not_what_they_should_be() {
             "3:23: site[0].headers.remove[0]: \"Content-Length\" is the server's own: it says how the message is framed",
         ),
         (
-            "cache_control = [ { path = \"/a*\", value = \"no-cache\" } ]",
-            "3:28: site[0].cache_control[0].path: \"/a*\" has a * where none may be; it stands for all beneath a path: /assets/*",
+            "cache_control = [ { path = \"/a/*/*\", value = \"no-cache\" } ]",
+            "3:28: site[0].cache_control[0].path: \"/a/*/*\" is none of /file, /folder/*, *.extension: it begins with / or *, and has one * at most",
         ),
     ] {
         assert_eq!(said(&in_site(line)), [expected], "{line}");
@@ -215,7 +215,7 @@ fn keys_that_are_missing() {
 }
 
 #[test]
-fn keys_that_contradict_each_other() {
+fn addresses_and_hosts_that_are_taken_twice() {
     all(&[
         (
             "[server]\nhttp_port = 80\n[[listen]]\naddress = \"127.0.0.1:80\"",
@@ -249,6 +249,12 @@ fn keys_that_contradict_each_other() {
             "[[site]]\nroot = \".\"\n[[site]]\nroot = \"x\"",
             "3:1: site[1]: site[0] has no `hosts` either: only one site is for all other names",
         ),
+    ]);
+}
+
+#[test]
+fn keys_of_a_site_that_contradict_each_other() {
+    all(&[
         (
             "[[site]]\nroot = \".\"\n[[site.route]]\npath = \"/a/*\"\n[[site.route]]\npath = \"/a/*\"",
             "6:8: site[0].route[1].path: site[0].route[0] has /a/* already",
@@ -286,6 +292,10 @@ fn keys_that_contradict_each_other() {
             "2:1: cache.bytes_max: one file may have 65536 bytes, but all together 10: raise bytes_max or lower file_bytes_max",
         ),
     ]);
+    all(&[(
+        "[[site]]\nroot = \".\"\n[[site.route]]\npath = \"/a\"\nrespond = { body = \"x\", status = 204 }",
+        "5:25: site[0].route[0].respond.status: an answer of this status has no body",
+    )]);
     let both = said("[[site]]\nroot = \".\"\nspa = \"/i.html\"\ntry_files = [\"{path}\"]");
     assert!(both[0].starts_with("3:1: site[0].spa: `spa` and `try_files` both say"), "{both:?}");
 }
