@@ -9,7 +9,13 @@ use shearwater::StartReport;
 use crate::site::Site;
 
 /// The whole block, ending with a blank line.
-pub(crate) fn start(site: &Site, start_report: &StartReport) -> String {
+///
+/// `replaced` says what flags have replaced in it.
+pub(crate) fn start(
+    site: &Site,
+    start_report: &StartReport,
+    replaced: &[String],
+) -> String {
     let style = Style::of_stdout();
     let mut block = format!("{}Shearwater {}{}\n", style.bold, env!("CARGO_PKG_VERSION"), style.plain);
     for address in &start_report.addresses {
@@ -18,11 +24,14 @@ pub(crate) fn start(site: &Site, start_report: &StartReport) -> String {
     for path in &start_report.unix_sockets {
         line(&mut block, "socket", &format!("{}{}{}", style.link, path.display(), style.plain));
     }
-    line(&mut block, "serves", &served(site));
+    line(&mut block, "serves", &site.to_string());
     line(&mut block, "driver", &format!("{} ({})", start_report.driver, start_report.driver_reason));
     line(&mut block, "workers", &start_report.workers.to_string());
     line(&mut block, "accept", &start_report.accept.to_string());
     line(&mut block, "descriptors", &descriptors(start_report));
+    for replaced in replaced {
+        line(&mut block, "flag", replaced);
+    }
     for shortfall in &start_report.shortfalls {
         line(&mut block, "held back", &shortfall.to_string());
     }
@@ -30,7 +39,8 @@ pub(crate) fn start(site: &Site, start_report: &StartReport) -> String {
     block
 }
 
-fn line(block: &mut String, name: &str, value: &str) {
+/// Adds a line.
+pub(crate) fn line(block: &mut String, name: &str, value: &str) {
     // Writing to a string can't fail.
     let _ = writeln!(block, "  {name:<12} {value}");
 }
@@ -47,13 +57,6 @@ fn url(address: SocketAddr) -> String {
     match address.port() {
         80 => format!("http://{host}/{everyone}"),
         port => format!("http://{host}:{port}/{everyone}"),
-    }
-}
-
-fn served(site: &Site) -> String {
-    match site {
-        Site::Folder { path, .. } => path.display().to_string(),
-        Site::Welcome => "a welcome page: name a folder, or make one called public here".to_owned(),
     }
 }
 

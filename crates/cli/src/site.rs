@@ -1,10 +1,12 @@
 //! What is served: a folder, or the welcome page.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use shearwater::{Method, Request, Response, Service};
-use shearwater_files::{Files, Folder};
+use shearwater_files::{CacheLimits, Files, Folder};
+use shearwater_site::Sites;
 
 use crate::failure::Failure;
 
@@ -23,38 +25,58 @@ pub(crate) enum Site {
         /// The folder itself.
         folder: Folder,
     },
+    /// The sites of a configuration.
+    Sites {
+        /// Checked, with their folders open.
+        sites: Sites,
+        /// As the operator knows them.
+        described: String,
+    },
     /// The page that is part of the program.
     Welcome,
 }
 
 impl Site {
-    /// Opens the folder that was asked for, or settles what is served without one.
-    pub(crate) fn open(asked: Option<&Path>) -> Result<Self, Failure> {
-        match asked {
-            Some(path) => Self::folder(path),
-            None if Path::new(DEFAULT_FOLDER).is_dir() => Self::folder(Path::new(DEFAULT_FOLDER)),
-            None => Ok(Self::Welcome),
-        }
+    /// Opens the folder that was asked for, or settles what is served without one: a folder of a certain name in `base`, where it is there.
+    pub(crate) fn open(asked: Option<&Path>, base: &Path) -> Result<Self, Failure> {
+        let default = base.join(DEFAULT_FOLDER);
+        let path = match asked {
+            Some(path) => path,
+            None if default.is_dir() => &default,
+            None => return Ok(Self::Welcome),
+        };
+        Self::folder(path).map_err(|error| Failure::start(refusal(path, &error)))
     }
 
-    fn folder(path: &Path) -> Result<Self, Failure> {
-        let refused = |error: io::Error| Failure::start(refusal(path, &error));
-        let folder = Folder::open(path).map_err(refused)?;
-        let path = path.canonicalize().map_err(refused)?;
-        Ok(Self::Folder { path, folder })
+    /// Opens a folder.
+    pub(crate) fn folder(path: &Path) -> io::Result<Self> {
+        let folder = Folder::open(path)?;
+        Ok(Self::Folder { path: path.canonicalize()?, folder })
     }
 
-    /// The site as one worker serves it.
-    pub(crate) fn service(&self) -> SiteService {
+    /// The site as one worker serves it, which keeps so much in memory.
+    pub(crate) fn service(&self, cache: CacheLimits) -> SiteService {
         match self {
-            Self::Folder { folder, .. } => SiteService::Files(folder.files()),
+            Self::Folder { folder, .. } => SiteService::Files(folder.files_with(cache)),
+            Self::Sites { sites, .. } => SiteService::Sites(sites.service()),
             Self::Welcome => SiteService::Welcome,
         }
     }
 }
 
+/// What is served, in a few words.
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder { path, .. } => path.display().fmt(f),
+            Self::Sites { described, .. } => f.write_str(described),
+            Self::Welcome => f.write_str("a welcome page: name a folder, or make one called public here"),
+        }
+    }
+}
+
 /// Why a folder can't be served, and what to do.
-fn refusal(path: &Path, error: &io::Error) -> String {
+pub(crate) fn refusal(path: &Path, error: &io::Error) -> String {
     let path = path.display();
     match error.kind() {
         io::ErrorKind::NotFound => format!("there is no folder {path}: name one that exists"),
@@ -71,6 +93,7 @@ fn refusal(path: &Path, error: &io::Error) -> String {
 )]
 pub(crate) enum SiteService {
     Files(Files),
+    Sites(shearwater_site::SiteService),
     Welcome,
 }
 
@@ -78,6 +101,7 @@ impl Service for SiteService {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match self {
             Self::Files(files) => files.respond(request, response),
+            Self::Sites(sites) => sites.respond(request, response),
             Self::Welcome => welcome(request, response),
         }
     }

@@ -48,6 +48,11 @@ impl Bound {
         Ok(bound)
     }
 
+    /// One of the listeners.
+    pub(crate) fn any_listener(&self) -> Option<&Listener> {
+        self.of_workers.iter().flatten().chain(&self.of_acceptor).next()
+    }
+
     /// By `reuseport` a listener for each worker, over which the kernel spreads connections.
     fn tcp(&mut self, wanted: SocketAddr, id: ListenerId, options: &Options) -> std::io::Result<()> {
         let only_v6 = wanted.is_ipv6()

@@ -62,7 +62,7 @@ impl Server {
         let share = share(&options.limits, descriptors, workers, !bound.of_acceptor.is_empty());
         let connections_max = share.connections_max.saturating_mul(workers);
         let found = Found::here(descriptors, connections_max);
-        if let Some(any) = bound.any() {
+        if let Some(any) = bound.any_listener() {
             // Without it the first thousands of connections are accepted with pauses.
             drop(os::widen_descriptor_table(any, descriptors.soft_now.min(DESCRIPTOR_TABLE_ENTRIES)));
         }

@@ -26,6 +26,7 @@ mod signals;
 
 pub use app::App;
 pub use error::Error;
+pub use report::Verbosity;
 pub use route::Route;
 pub use server::{Running, Server};
 

@@ -10,9 +10,10 @@ use shearwater_engine::{
     Response, StartReport, Summary, TcpOptions, Timeouts,
 };
 use shearwater_http1::Head;
+use shearwater_io::os;
 
 use crate::signals::{Caught, Watch};
-use crate::{App, Error, Service, report};
+use crate::{App, Error, Service, Verbosity};
 
 /// How long the operator's thread sleeps at most while nothing is reported.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
@@ -31,14 +32,32 @@ pub struct Server {
     options: Options,
     drain_ms: u64,
     handle_signals: bool,
+    verbosity: Verbosity,
+    connections_max: Option<u64>,
 }
 
 impl Server {
     /// A server that will listen on `address`, such as `127.0.0.1:8080`, `[::]:80` (IPv4 too), `localhost:0` (port 0 takes a
     /// free one) or `unix:/run/site.sock` (see [`ListenAddress`]).
     pub fn new(address: impl Into<String>) -> Self {
-        let options = Options { listen: Vec::new(), ..Options::default() };
-        Self { addresses: vec![address.into()], options, drain_ms: DRAIN_MS, handle_signals: false }
+        Self::of(vec![address.into()], Vec::new())
+    }
+
+    /// A server that will listen at a place that needs no look-up: a Unix-domain socket with a mode of its own, for example.
+    #[must_use]
+    pub fn at(address: ListenAddress) -> Self {
+        Self::of(Vec::new(), vec![address])
+    }
+
+    fn of(addresses: Vec<String>, listen: Vec<ListenAddress>) -> Self {
+        Self {
+            addresses,
+            options: Options { listen, ..Options::default() },
+            drain_ms: DRAIN_MS,
+            handle_signals: false,
+            verbosity: Verbosity::default(),
+            connections_max: None,
+        }
     }
 
     /// Listens on a further address.
@@ -48,7 +67,7 @@ impl Server {
         self
     }
 
-    /// Listens at a further place that needs no look-up: a Unix-domain socket with a mode of its own, for example.
+    /// Listens at a further place that needs no look-up, as [`at`](Self::at).
     #[must_use]
     pub fn listen_at(mut self, address: ListenAddress) -> Self {
         self.options.listen.push(address);
@@ -111,6 +130,22 @@ impl Server {
         self
     }
 
+    /// Connections held at once, all workers together: each worker holds an even part, and at least one. Default: each as many as
+    /// [`Limits::connections_max`], in whose place this comes. Fewer, where there are fewer descriptors; see
+    /// [`StartReport::connections_max`].
+    #[must_use]
+    pub fn connections_max(mut self, connections_max: u64) -> Self {
+        self.connections_max = Some(connections_max);
+        self
+    }
+
+    /// What is printed to standard error while it serves. Default: what it does, and what is graver.
+    #[must_use]
+    pub fn verbosity(mut self, verbosity: Verbosity) -> Self {
+        self.verbosity = verbosity;
+        self
+    }
+
     /// Milliseconds that a drain may take before the rest is closed. Default 30,000.
     #[must_use]
     pub fn drain_ms(mut self, drain_ms: u64) -> Self {
@@ -167,14 +202,17 @@ impl Server {
         // In the order in which they were given; those of `listen_at` come last.
         let resolved: Result<Vec<_>, _> = self.addresses.iter().map(|given| resolve(given)).collect();
         self.options.listen.splice(0..0, resolved?);
-        let drain_ms = self.drain_ms;
+        if let Some(connections_max) = self.connections_max {
+            self.options.limits.connections_max = part(connections_max, self.options.workers);
+        }
+        let (drain_ms, verbosity) = (self.drain_ms, self.verbosity);
         let handle_signals = self.handle_signals;
         let server = shearwater_engine::Server::bind(self.options)?;
         let caught = handle_signals.then(Caught::new).transpose().map_err(Error::Signals)?;
         let running = server.start(make)?;
-        let watch = caught.map(|caught| caught.watch(running.control(), drain_ms));
+        let watch = caught.map(|caught| caught.watch(running.control(), drain_ms, verbosity));
         let watch = watch.transpose().map_err(Error::Signals)?;
-        Ok(Running { running, drain_ms, watch })
+        Ok(Running { running, drain_ms, verbosity, watch })
     }
 }
 
@@ -182,6 +220,7 @@ impl Server {
 pub struct Running {
     running: shearwater_engine::Running,
     drain_ms: u64,
+    verbosity: Verbosity,
     watch: Option<Watch>,
 }
 
@@ -217,12 +256,12 @@ impl Running {
         let _watch = match self.watch.take() {
             Some(watch) => watch,
             None => Caught::new()
-                .and_then(|caught| caught.watch(self.control(), self.drain_ms))
+                .and_then(|caught| caught.watch(self.control(), self.drain_ms, self.verbosity))
                 .map_err(Error::Signals)?,
         };
-        let control = self.control();
+        let (control, verbosity) = (self.control(), self.verbosity);
         let end = self.report_until_the_end();
-        report::in_all(&control.totals());
+        verbosity.in_all(&control.totals());
         end
     }
 
@@ -236,7 +275,7 @@ impl Running {
                 return Err(self.stuck());
             }
             let Some(notice) = self.running.notice(left.min(REPORT_PATIENCE)) else { continue };
-            report::print(&notice);
+            self.verbosity.print(&notice);
             match notice {
                 Notice::WorkerEnded { error, .. } => {
                     ended += 1;
@@ -252,7 +291,7 @@ impl Running {
         }
         // What they said while they ended: no more than their queue holds, and nobody adds to it.
         while let Some(notice) = self.running.notice(Duration::ZERO) {
-            report::print(&notice);
+            self.verbosity.print(&notice);
         }
         Ok(self.running.wait()?)
     }
@@ -284,6 +323,12 @@ impl Service for Routed {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         self.0.respond(request, response);
     }
+}
+
+/// A worker's part of all connections.
+fn part(connections_max: u64, workers: usize) -> usize {
+    let workers = if workers == 0 { os::cores().len() } else { workers };
+    usize::try_from(connections_max).unwrap_or(usize::MAX).checked_div(workers).unwrap_or(1).max(1)
 }
 
 fn resolve(given: &str) -> Result<ListenAddress, Error> {

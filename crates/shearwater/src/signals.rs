@@ -8,7 +8,7 @@ use shearwater_engine::Control;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::{Handle, Signals};
 
-use crate::report;
+use crate::Verbosity;
 
 /// Signals that are caught, but nobody acts on them yet: none is lost, and none ends the process.
 pub(crate) struct Caught(Signals);
@@ -19,14 +19,19 @@ impl Caught {
     }
 
     /// Acts on them, also on those that have come already.
-    pub(crate) fn watch(self, control: Arc<Control>, drain_ms: u64) -> io::Result<Watch> {
+    pub(crate) fn watch(
+        self,
+        control: Arc<Control>,
+        drain_ms: u64,
+        verbosity: Verbosity,
+    ) -> io::Result<Watch> {
         let Self(mut signals) = self;
         let handle = signals.handle();
         let thread = thread::Builder::new().name("signals".to_owned()).spawn(move || {
             let mut is_draining = false;
             for signal in signals.forever() {
                 match signal {
-                    SIGUSR1 => report::so_far(&control.totals()),
+                    SIGUSR1 => verbosity.so_far(&control.totals()),
                     _ if is_draining => control.stop(),
                     _ => {
                         is_draining = true;

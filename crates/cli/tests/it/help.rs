@@ -12,6 +12,10 @@ fn help_names_everything() {
         for named in [
             "Usage: shearwater",
             "[DIR]",
+            "--config",
+            "check",
+            "precompress",
+            "config --print-default",
             "--listen",
             "--workers",
             "--driver",

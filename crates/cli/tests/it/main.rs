@@ -1,11 +1,15 @@
 //! The built program as its user meets it: arguments in, output, signals and exit codes out.
 
 mod banner;
+mod check;
 #[path = "../../../shearwater/tests/it/client.rs"]
 mod client;
+mod config_text;
+mod configured;
 mod folder;
 mod help;
 mod output;
+mod precompress;
 mod process;
 mod refusals;
 mod signals;

@@ -19,6 +19,9 @@ const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
 /// Names the accept mode that it is to run in.
 const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
 
+/// What it does beside serving, without a driver.
+const COMMANDS: &[&str] = &["check", "config", "precompress"];
+
 /// The program, to be started in `folder`.
 pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shearwater"));
@@ -29,12 +32,15 @@ pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command.env_remove("NO_COLOR");
+    let serves = !arguments.first().is_some_and(|first| COMMANDS.contains(first));
     if let Some(driver) = std::env::var_os(DRIVER)
+        && serves
         && !arguments.contains(&"--driver")
     {
         command.arg("--driver").arg(driver);
     }
     if let Some(accept) = std::env::var_os(ACCEPT)
+        && serves
         && !arguments.contains(&"--accept")
     {
         command.arg("--accept").arg(accept);
@@ -84,6 +90,11 @@ impl Serving {
 
     /// Starts it just so.
     pub(crate) fn of(command: &mut Command) -> Self {
+        Self::try_start(command).unwrap_or_else(|ended| panic!("it ended at its start: {ended:?}"))
+    }
+
+    /// Starts it; where it ends at its start: exit code, and what it said.
+    pub(crate) fn try_start(command: &mut Command) -> Result<Self, (Option<i32>, String)> {
         let mut child = command.spawn().expect("it starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut serving = Self { child: Some(child), stdout: None, stderr: None, banner: String::new() };
@@ -91,11 +102,12 @@ impl Serving {
             let count = stdout.read_line(&mut serving.banner).expect("UTF-8");
             if count == 0 {
                 let output = wait(serving.child.take().expect("it was started"));
-                panic!("it ended at its start: {} {output:?}", serving.banner);
+                let said = serving.banner.clone() + &String::from_utf8_lossy(&output.stderr);
+                return Err((output.status.code(), said));
             }
         }
         serving.stdout = Some(stdout);
-        serving
+        Ok(serving)
     }
 
     /// Waits until one that can't say so listens at `address`.

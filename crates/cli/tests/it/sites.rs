@@ -1,110 +1,249 @@
-//! What is served: a folder, `./public`, or the welcome page.
+//! Sites of a configuration, as the program serves them: for each key of `[[site]]`, `[[site.route]]` and `[[site.redirect]]` a request that
+//! shows its effect, on each driver.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
-
+use crate::client::Answer;
 use crate::folder::Temporary;
-use crate::process::{Serving, program};
+use crate::process::{Serving, program, run};
+
+/// A request and what its answer has to be. Fields of the request are whole lines; of the answer: name and value, none where the value is empty.
+struct Case {
+    about: &'static str,
+    config: &'static str,
+    asks: &'static [Ask],
+}
+
+struct Ask {
+    target: &'static str,
+    fields: &'static [&'static str],
+    status: u16,
+    has: &'static [(&'static str, &'static str)],
+    body: &'static str,
+}
+
+const fn ask(target: &'static str, status: u16, body: &'static str) -> Ask {
+    Ask { target, fields: &[], status, has: &[], body }
+}
+
+const fn ask_with(
+    target: &'static str,
+    fields: &'static [&'static str],
+    status: u16,
+    has: &'static [(&'static str, &'static str)],
+    body: &'static str,
+) -> Ask {
+    Ask { target, fields, status, has, body }
+}
+
+const CASES: &[Case] = &[
+    Case {
+        about: "hosts: exact, with a star, and the one without",
+        config: "[[site]]\nroot = \"www\"\n[[site]]\nhosts = [\"a.test\", \"*.b.test\"]\nroot = \"other\"\n",
+        asks: &[
+            ask("/", 200, "index"),
+            ask("http://a.test/", 200, "other"),
+            ask("http://x.y.B.test:80/", 200, "other"),
+            ask("http://b.test/", 200, "index"),
+        ],
+    },
+    Case {
+        about: "index",
+        config: "[[site]]\nroot = \"www\"\nindex = [\"none.html\", \"home.html\"]\n",
+        asks: &[ask("/", 200, "home"), ask("/about/", 404, "Not Found\n")],
+    },
+    Case {
+        about: "try_files",
+        config: "[[site]]\nroot = \"www\"\ntry_files = [\"{path}\", \"{path}.html\", \"/home.html\"]\n",
+        asks: &[ask("/f.txt", 200, "content"), ask("/about", 200, "about"), ask("/none", 200, "home")],
+    },
+    Case {
+        about: "spa",
+        config: "[[site]]\nroot = \"www\"\nspa = \"/index.html\"\n",
+        asks: &[ask("/some/page", 200, "index"), ask("/none.js", 404, "Not Found\n")],
+    },
+    Case {
+        about: "clean_urls",
+        config: "[[site]]\nroot = \"www\"\nclean_urls = true\n",
+        asks: &[
+            ask("/about", 200, "about"),
+            ask_with("/about.html?q", &[], 308, &[("Location", "/about?q")], ""),
+        ],
+    },
+    Case {
+        about: "hidden",
+        config: "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/open/*\"\nhidden = \"serve\"\n",
+        asks: &[
+            ask("/.secret", 404, "Not Found\n"),
+            ask("/.well-known/x", 200, "known"),
+            ask("/open/.secret", 200, "open secret"),
+        ],
+    },
+    Case {
+        about: "symlinks",
+        config: "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/link.txt\"\nsymlinks = \"deny\"\n",
+        asks: &[ask("/same.txt", 200, "content"), ask("/link.txt", 404, "Not Found\n")],
+    },
+    Case {
+        about: "listing",
+        config: "[[site]]\nroot = \"www\"\nlisting = true\n",
+        asks: &[ask_with(
+            "/open/",
+            &["Accept: application/json"],
+            200,
+            &[("Content-Type", "application/json")],
+            "",
+        )],
+    },
+    Case {
+        about: "precompressed",
+        config: "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/packed.txt\"\nprecompressed = []\n",
+        asks: &[
+            ask_with(
+                "/also.txt",
+                &["Accept-Encoding: gzip"],
+                200,
+                &[("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")],
+                "packed",
+            ),
+            ask_with(
+                "/packed.txt",
+                &["Accept-Encoding: gzip"],
+                200,
+                &[("Content-Encoding", ""), ("Vary", "")],
+                "plain",
+            ),
+        ],
+    },
+    Case {
+        about: "mime and cache_control",
+        config: "[[site]]\nroot = \"www\"\nmime = { txt = \"text/x-note\" }\ncache_control = [{ path = \"/f.txt\", value = \"no-store\" }, { type = \"text/*\", value = \"max-age=60\" }]\n",
+        asks: &[
+            ask_with(
+                "/f.txt",
+                &[],
+                200,
+                &[("Content-Type", "text/x-note; charset=utf-8"), ("Cache-Control", "no-store")],
+                "content",
+            ),
+            ask_with("/about.html", &[], 200, &[("Cache-Control", "max-age=60")], "about"),
+        ],
+    },
+    Case {
+        about: "error pages and headers, of a site and of a route",
+        config: "[[site]]\nroot = \"www\"\nerror_pages = { 404 = \"/home.html\" }\nheaders = { set = { X-Frame-Options = \"DENY\" } }\n[[site.route]]\npath = \"/open/*\"\nheaders = { set = { X-Open = \"yes\" }, remove = [\"X-Frame-Options\"] }\nerror_pages = { 404 = \"/about.html\" }\n",
+        asks: &[
+            ask_with("/none", &[], 404, &[("X-Frame-Options", "DENY"), ("X-Open", "")], "home"),
+            ask_with("/open/none", &[], 404, &[("X-Frame-Options", ""), ("X-Open", "yes")], "about"),
+        ],
+    },
+    Case {
+        about: "redirects go before routes, the longer path before the shorter",
+        config: "[[site]]\nroot = \"www\"\n[[site.redirect]]\nfrom = \"/old/*\"\nto = \"/new/{rest}\"\n[[site.redirect]]\nfrom = \"/gone\"\nto = \"https://b.test/\"\nstatus = 302\n[[site.route]]\npath = \"/old/but/*\"\nrespond = { status = 200, type = \"text/plain\", body = \"kept\" }\n",
+        asks: &[
+            ask_with("/old/a/b?c=d", &[], 308, &[("Location", "/new/a/b?c=d")], ""),
+            ask_with("/gone", &[], 302, &[("Location", "https://b.test/")], ""),
+            ask("/old/but/this", 200, "kept"),
+        ],
+    },
+    Case {
+        about: "a route answers by itself",
+        config: "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/health\"\nrespond = { status = 200, type = \"text/plain\", body = \"fine\\n\" }\n",
+        asks: &[
+            ask_with("/health", &[], 200, &[("Content-Type", "text/plain")], "fine\n"),
+            ask("/health/x", 404, "Not Found\n"),
+        ],
+    },
+];
+
+fn folder(config: &str) -> Temporary {
+    let folder = Temporary::new();
+    folder
+        .file("www/index.html", "index")
+        .file("www/home.html", "home")
+        .file("www/about.html", "about")
+        .file("www/f.txt", "content")
+        .file("www/.secret", "secret")
+        .file("www/.well-known/x", "known")
+        .file("www/open/.secret", "open secret")
+        .file("www/packed.txt", "plain")
+        .file("www/packed.txt.gz", "packed")
+        .file("www/also.txt", "plain")
+        .file("www/also.txt.gz", "packed")
+        .file("other/index.html", "other")
+        .file("site.toml", config);
+    for link in ["same.txt", "link.txt"] {
+        std::os::unix::fs::symlink("f.txt", folder.path().join("www").join(link)).expect("a link");
+    }
+    folder
+}
+
+fn check(about: &str, ask: &Ask, answer: &Answer) {
+    let shown = format!("{about}: {} {:?}: {answer:?}", ask.target, ask.fields);
+    assert_eq!(answer.status, ask.status, "{shown}");
+    for (name, value) in ask.has {
+        assert_eq!(answer.field(name).unwrap_or_default(), *value, "{name}: {shown}");
+    }
+    if !ask.body.is_empty() {
+        assert_eq!(answer.text(), ask.body, "{shown}");
+    }
+}
 
 #[test]
-fn without_a_folder_there_is_a_welcome_page() {
-    let folder = Temporary::new();
-    folder.file("secret.txt", "not served");
-    let serving = Serving::start(folder.path(), &[]);
-    assert!(serving.line("serves").expect("a line").starts_with("a welcome page"));
-    let mut client = serving.connect();
-    let page = client.request("GET", "/", &[]);
-    assert_eq!((page.status, page.field("Content-Type")), (200, Some("text/html; charset=utf-8")));
-    assert!(page.text().starts_with("<!doctype html>") && page.text().contains("Shearwater is serving"));
-    let len = page.body.len().to_string();
-    assert_eq!(client.request("HEAD", "/", &[]).field("Content-Length"), Some(len.as_str()));
-    for (method, target, status) in [
-        ("GET", "/?query", 200),
-        ("GET", "/secret.txt", 404),
-        ("GET", "/index.html", 404),
-        ("OPTIONS", "/", 204),
-        ("POST", "/", 405),
-        ("POST", "/none", 405),
+fn each_key_has_its_effect() {
+    for case in CASES {
+        let folder = folder(case.config);
+        for driver in ["epoll", "kqueue", "uring"] {
+            let arguments = ["--config", "site.toml", "--driver", driver, "--workers", "1"];
+            let started =
+                Serving::try_start(program(folder.path(), &arguments).args(["--listen", "127.0.0.1:0"]));
+            let serving = match started {
+                Ok(serving) => serving,
+                Err((_, said)) if said.contains("isn't there") => continue,
+                Err(ended) => panic!("{}: {driver}: {ended:?}", case.about),
+            };
+            let mut client = serving.connect();
+            // Twice: found, and known.
+            for ask in case.asks.iter().chain(case.asks) {
+                check(case.about, ask, &client.request("GET", ask.target, ask.fields));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_sites_can_not_mean_is_told_with_its_place() {
+    for (config, told) in [
+        ("[[site]]\nroot = \"none\"\n", "site.toml:2:8: site[0].root: there is no folder "),
+        (
+            "[[site]]\nroot = \"www\"\n[[site.redirect]]\nfrom = \"/a\"\nto = \"/a\"\n",
+            "site.toml:",
+        ),
+        ("[[site]]\nroot = \"www\"\nerror_pages = { 404 = \"/a/\" }\n", "site.toml:3:"),
     ] {
-        let answer = client.request(method, target, &["Content-Length: 0"]);
-        assert_eq!(answer.status, status, "{method} {target}");
-        let allow = matches!(status, 204 | 405).then_some("GET, HEAD, OPTIONS");
-        assert_eq!(answer.field("Allow"), allow, "{method} {target}");
+        let folder = folder(config);
+        let (code, stdout, stderr) = run(folder.path(), &["check", "site.toml"]);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{config}");
+        assert!(stderr.starts_with(told), "{stderr}");
     }
 }
 
 #[test]
-fn a_folder_called_public_is_picked_up() {
-    let folder = Temporary::new();
-    folder.file("public/index.html", "public index").file("index.html", "not this one");
-    let serving = Serving::start(folder.path(), &[]);
-    assert_eq!(serving.line("serves"), folder.path().join("public").to_str());
-    assert_eq!(serving.connect().request("GET", "/", &[]).text(), "public index");
-}
-
-#[test]
-fn a_file_called_public_is_none() {
-    let folder = Temporary::new();
-    folder.file("public", "a file");
-    let serving = Serving::start(folder.path(), &[]);
-    assert!(serving.line("serves").expect("a line").starts_with("a welcome page"));
-}
-
-#[test]
-fn a_folder_that_was_named_comes_before_public() {
-    let folder = Temporary::new();
-    folder.file("public/index.html", "public").file("a site/index.html", "named");
-    for named in ["a site", "./a site/", "public/../a site"] {
-        let serving = Serving::start(folder.path(), &[named]);
-        assert_eq!(serving.line("serves"), folder.path().join("a site").to_str());
-        assert_eq!(serving.connect().request("GET", "/", &[]).text(), "named");
-    }
-}
-
-#[test]
-fn every_worker_serves_the_same() {
-    let folder = Temporary::new();
-    folder.file("public/f.txt", "content");
-    let serving = Serving::start(folder.path(), &["--workers", "4", "--pin"]);
-    for _ in 0..40 {
-        assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "content");
-    }
-}
-
-/// As the user `nobody` where this is the superuser, who may read everything.
-#[test]
-fn what_its_user_may_not_read_is_forbidden() {
-    const NOBODY: u32 = 65_534;
-    let folder = Temporary::new();
-    folder.file("site/locked.txt", "locked").file("site/open.txt", "open").file("site/shut/f.txt", "shut");
-    let set = |name: &str, mode| {
-        fs::set_permissions(folder.path().join(name), Permissions::from_mode(mode)).expect("a mode");
-    };
-    let is_superuser = rustix::process::geteuid().is_root();
-    for (name, mode) in
-        [("site/locked.txt", 0), ("site/shut", 0), ("site/open.txt", 0o644), ("site", 0o755), ("", 0o755)]
-    {
-        set(name, mode);
-    }
-    // The folder that the program was built in may be shut to others: a copy can be run by all.
-    fs::copy(env!("CARGO_BIN_EXE_shearwater"), folder.path().join("program")).expect("a copy");
-    set("program", 0o755);
-    let mut command = Command::new(folder.path().join("program"));
-    let ordinary = program(folder.path(), &["site", "--listen", "127.0.0.1:0"]);
-    command.args(ordinary.get_args()).current_dir(folder.path()).stdout(std::process::Stdio::piped());
-    if is_superuser {
-        command.uid(NOBODY).gid(NOBODY);
-    }
-    let serving = Serving::of(&mut command);
-    let mut client = serving.connect();
-    for (target, status, body) in
-        [("/locked.txt", 403, "Forbidden\n"), ("/shut/f.txt", 403, "Forbidden\n"), ("/open.txt", 200, "open")]
-    {
-        let answer = client.request("GET", target, &[]);
-        assert_eq!((answer.status, answer.text()), (status, body), "{target}");
-    }
-    set("site/shut", 0o755);
-    assert_eq!(client.request("GET", "/shut/f.txt", &[]).text(), "shut");
+#[cfg(target_os = "linux")]
+fn a_socket_of_the_file_system_and_handing_out_are_as_the_file_says() {
+    let folder = folder(
+        "[server]\naccept = \"dispatch\"\nworkers = 2\n[[listen]]\naddress = \"unix:PLACE\"\nmode = \"0600\"\n[[site]]\nroot = \"www\"\n",
+    );
+    let socket = folder.path().join("here.sock");
+    let text = std::fs::read_to_string(folder.path().join("site.toml")).expect("it was written");
+    folder.file("site.toml", text.replace("PLACE", &socket.display().to_string()));
+    let serving = Serving::of(&mut program(folder.path(), &["--config", "site.toml"]));
+    assert_eq!(serving.line("accept"), Some("dispatch"));
+    assert_eq!(serving.line("socket"), Some(socket.display().to_string().as_str()));
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&socket).expect("it is there").permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let mut stream = std::os::unix::net::UnixStream::connect(&socket).expect("connects");
+    std::io::Write::write_all(&mut stream, b"GET /f.txt HTTP/1.0\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut answer).expect("answered");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\ncontent"), "{answer}");
+    drop(serving);
 }

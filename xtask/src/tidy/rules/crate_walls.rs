@@ -32,7 +32,20 @@ const ROOMS: &[Room] = &[
     },
     Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate"] },
     Room { folder: "site", may_use: &["shearwater", "shearwater-files"] },
-    Room { folder: "cli", may_use: &["shearwater", "shearwater-files", "clap", "mimalloc"] },
+    Room { folder: "config", may_use: &["strsim", "toml"] },
+    Room { folder: "precompress", may_use: &["brotli", "flate2", "zstd"] },
+    Room {
+        folder: "cli",
+        may_use: &[
+            "shearwater",
+            "shearwater-config",
+            "shearwater-files",
+            "shearwater-precompress",
+            "shearwater-site",
+            "clap",
+            "mimalloc",
+        ],
+    },
 ];
 
 /// Other people's frameworks: one crate alone may know them, so that the engine stays free of their types.

@@ -1,0 +1,72 @@
+//! `shearwater check`: what is wrong with a configuration, or what it comes to.
+
+use shearwater_config::Problem;
+
+use crate::args::{Check, Serve};
+use crate::banner;
+use crate::configured::{self, Plan};
+use crate::failure::Failure;
+use crate::json::Json;
+use crate::say;
+
+/// Checks a file as far as it can be without binding anything.
+pub(crate) fn check(check: &Check) -> Result<(), Failure> {
+    let plan = configured::plan(&Serve::by(&check.file));
+    match (plan, check.json) {
+        (Ok(plan), true) => say(&format!("{}\n", right(check, &plan))),
+        (Ok(plan), false) => say(&described(check, &plan)),
+        (Err(failure), true) => {
+            say(&format!("{}\n", wrong(check, &failure)));
+            return Err(Failure::said(failure.code));
+        }
+        (Err(failure), false) => return Err(failure),
+    }
+    Ok(())
+}
+
+fn described(check: &Check, plan: &Plan) -> String {
+    let mut text = format!("{} is right. It would\n", check.file.display());
+    for address in &plan.addresses {
+        banner::line(&mut text, "listen on", address);
+    }
+    banner::line(&mut text, "serve", &plan.site.to_string());
+    let workers = if plan.workers == 0 { "one per core".to_owned() } else { plan.workers.to_string() };
+    banner::line(&mut text, "have workers", &workers);
+    text
+}
+
+fn right(check: &Check, plan: &Plan) -> Json {
+    Json::Object(vec![
+        ("file", Json::text(check.file.display())),
+        ("right", Json::Flag(true)),
+        ("listen", Json::List(plan.addresses.iter().map(Json::text).collect())),
+        ("serve", Json::text(&plan.site)),
+        ("workers", Json::Number(u64::from(plan.workers))),
+        ("problems", Json::List(Vec::new())),
+    ])
+}
+
+fn wrong(check: &Check, failure: &Failure) -> Json {
+    let problem = |problem: &Problem| {
+        Json::Object(vec![
+            ("line", Json::Number(problem.line as u64)),
+            ("column", Json::Number(problem.column as u64)),
+            ("key", Json::text(&problem.key)),
+            ("what", Json::text(&problem.what)),
+        ])
+    };
+    let (problems, left_out) = match failure.problems() {
+        Some(errors) => (errors.problems.iter().map(problem).collect(), errors.left_out),
+        None => {
+            let what = failure.to_string();
+            let what = what.trim_start_matches("shearwater: ").trim_end();
+            (vec![Json::Object(vec![("what", Json::text(what))])], 0)
+        }
+    };
+    Json::Object(vec![
+        ("file", Json::text(check.file.display())),
+        ("right", Json::Flag(false)),
+        ("problems", Json::List(problems)),
+        ("problems_left_out", Json::Number(left_out as u64)),
+    ])
+}

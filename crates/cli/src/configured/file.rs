@@ -1,0 +1,37 @@
+//! The configuration file: read, within its bound, and understood.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use shearwater_config::Config;
+use shearwater_config::limits::CONFIG_BYTES_MAX;
+
+use crate::failure::Failure;
+
+/// Reads a configuration file, with the variables of this process's environment.
+pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
+    let mut bytes = Vec::new();
+    let read =
+        File::open(path).and_then(|file| file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
+    read.map_err(|error| Failure::start(refusal(path, &error)))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let line =
+            1 + error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&byte| byte == b'\n').count() - 1;
+        Failure::start(format!("{}:{line}: this is no text in UTF-8", path.display()))
+    })?;
+    Ok(Config::parse(path, &text, |name| std::env::var(name).ok())?)
+}
+
+/// Why a file can't be read, and what to do.
+fn refusal(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("there is no file {path}: `shearwater config --print-default` prints one to begin with")
+        }
+        io::ErrorKind::IsADirectory => format!("{path} is a folder: name the configuration file in it"),
+        io::ErrorKind::PermissionDenied => format!("{path} may not be read by this user"),
+        _ => format!("{path} can't be read: {error}"),
+    }
+}

@@ -1,0 +1,58 @@
+//! The keys of `[[site]]` and `[[site.route]]` that say how a folder is served.
+
+use shearwater_config as config;
+use shearwater_files::{
+    CacheRule, Coding, FileMatch, FindOptions, FolderOptions, Hidden, Links, MediaTypeOptions,
+};
+
+/// How the folder is served.
+pub(super) fn options(serving: &config::Serving) -> FolderOptions {
+    FolderOptions {
+        find: FindOptions {
+            index: serving.index.clone(),
+            try_files: serving.try_files.clone(),
+            spa: serving.spa.clone(),
+            clean_urls: serving.clean_urls,
+        },
+        hidden: match serving.hidden {
+            config::Hidden::Deny => Hidden::Deny,
+            config::Hidden::Serve => Hidden::Serve,
+        },
+        symlinks: match serving.symlinks {
+            config::Symlinks::Beneath => Links::Beneath,
+            config::Symlinks::Deny => Links::Deny,
+        },
+        listing: serving.listing,
+        precompressed: serving.precompressed.iter().copied().map(coding).collect(),
+        media_types: MediaTypeOptions {
+            by_extension: serving.mime.iter().map(|(name, kind)| (name.clone(), kind.clone())).collect(),
+            otherwise: None,
+        },
+        cache_control: serving.cache_control.iter().filter_map(rule).collect(),
+    }
+}
+
+/// The key that sets an option.
+pub(super) fn key(option: &str) -> &str {
+    match option {
+        "by_extension" | "otherwise" => "mime",
+        same => same,
+    }
+}
+
+fn coding(coding: config::Coding) -> Coding {
+    match coding {
+        config::Coding::Br => Coding::Br,
+        config::Coding::Zstd => Coding::Zstd,
+        config::Coding::Gzip => Coding::Gzip,
+    }
+}
+
+/// A rule that was read says what it applies to.
+fn rule(rule: &config::CacheControl) -> Option<CacheRule> {
+    let files = match rule.applies()? {
+        config::Applies::MediaType(kind) => FileMatch::Type(kind.to_owned()),
+        config::Applies::Path(path) => FileMatch::Path(path.to_owned()),
+    };
+    Some(CacheRule { files, value: rule.value.clone() })
+}

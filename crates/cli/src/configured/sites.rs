@@ -1,0 +1,161 @@
+//! `[[site]]`: what is served to whom.
+
+use std::path::{Path, PathBuf};
+
+use shearwater_config::{self as config, Config};
+use shearwater_files::{CacheLimits, Folder, FolderError, FolderOptions};
+use shearwater_site::{self as site, Content, Mistake, Place, Sites};
+
+use super::folder;
+use crate::args::Serve;
+use crate::failure::Failure;
+use crate::site::{Site, refusal};
+
+/// Opens what is to be served: the sites of the file, the folder of the command line, or what there is without both.
+pub(crate) fn open(serve: &Serve, config: &Config, cache: CacheLimits) -> Result<Site, Failure> {
+    if config.sites.is_empty() {
+        let base = serve.config.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        return Site::open(serve.dir.as_deref(), base);
+    }
+    if let Some(dir) = &serve.dir {
+        let (dir, file) = (dir.display(), config.file().display());
+        return Err(Failure::start(format!(
+            "the folder {dir} and the sites of {file} contradict each other: name one of both"
+        )));
+    }
+    let mut folders = Folders::default();
+    let sites: Vec<site::Site> =
+        config.sites.iter().enumerate().map(|(index, site)| of_site(index, site, &mut folders)).collect();
+    if !folders.problems.is_empty() {
+        return Err(config.refuse_all(folders.problems).into());
+    }
+    let described = described(config);
+    let options = site::Options { folders: folders.open, cache, sites };
+    let sites = Sites::new(options).map_err(|mistakes| {
+        let problems = mistakes.told.into_iter().map(|mistake| (key(config, &mistake), mistake.why));
+        Failure::from(config.refuse_all(problems))
+    })?;
+    Ok(Site::Sites { sites, described })
+}
+
+/// The sites' names, in a few words.
+fn described(config: &Config) -> String {
+    let first = &config.sites[0];
+    let name = match (first.hosts.first(), &first.serving.root) {
+        (Some(host), _) => host.clone(),
+        (None, Some(root)) => root.display().to_string(),
+        (None, None) => "a site without files".to_owned(),
+    };
+    match config.sites.len() {
+        1 => name,
+        count => format!("{count} sites: {name} and others"),
+    }
+}
+
+/// The folders that are served: each once, however many routes lead there.
+#[derive(Default)]
+struct Folders {
+    known: Vec<(PathBuf, FolderOptions)>,
+    open: Vec<Folder>,
+    /// What is wrong, by keys.
+    problems: Vec<(String, String)>,
+}
+
+impl Folders {
+    /// What is answered by files that are served so; `of` is the key of the table that says it.
+    fn content(&mut self, of: &str, serving: &config::Serving) -> Content {
+        let Some(root) = &serving.root else { return Content::Nothing };
+        let options = folder::options(serving);
+        let asked = (root.clone(), options);
+        if let Some(place) = self.known.iter().position(|known| *known == asked) {
+            return Content::Files(place);
+        }
+        match Folder::open_with(root, &asked.1) {
+            Ok(folder) => {
+                self.known.push(asked);
+                self.open.push(folder);
+                return Content::Files(self.open.len() - 1);
+            }
+            Err(FolderError::Open(error)) => {
+                self.problems.push((format!("{of}.root"), refusal(root, &error)));
+            }
+            Err(FolderError::Option(bad)) => {
+                let (key, what) = (folder::key(bad.option), format!("{:?}: {}", bad.value, bad.why));
+                self.problems.push((format!("{of}.{key}"), what));
+            }
+        }
+        Content::Nothing
+    }
+}
+
+fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Site {
+    let of = format!("site[{index}]");
+    site::Site {
+        hosts: site.hosts.clone(),
+        content: folders.content(&of, &site.serving),
+        headers: of_headers(&site.headers),
+        error_pages: of_pages(&site.serving),
+        redirects: site.redirects.iter().map(of_redirect).collect(),
+        routes: site
+            .routes
+            .iter()
+            .enumerate()
+            .map(|(route, said)| of_route(&format!("{of}.route[{route}]"), said, folders))
+            .collect(),
+    }
+}
+
+fn of_route(of: &str, route: &config::Route, folders: &mut Folders) -> site::Route {
+    let content = match &route.respond {
+        Some(respond) => Content::Fixed(site::Fixed {
+            status: respond.status,
+            media_type: respond.media_type.clone(),
+            body: respond.body.clone().into_bytes(),
+        }),
+        None => folders.content(of, &route.serving),
+    };
+    site::Route {
+        path: route.path.to_string(),
+        content: Some(content),
+        headers: of_headers(&route.headers),
+        error_pages: of_pages(&route.serving),
+    }
+}
+
+fn of_redirect(redirect: &config::Redirect) -> site::Redirect {
+    site::Redirect { from: redirect.from.to_string(), to: redirect.to.clone(), status: redirect.status }
+}
+
+fn of_headers(headers: &config::Headers) -> site::Headers {
+    let set = headers.set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    site::Headers { set, remove: headers.remove.clone() }
+}
+
+fn of_pages(serving: &config::Serving) -> Vec<site::ErrorPage> {
+    let pages = serving.error_pages.iter();
+    pages.map(|(&status, path)| site::ErrorPage { status, path: path.clone() }).collect()
+}
+
+/// The key that a mistake is about.
+fn key(config: &Config, mistake: &Mistake) -> String {
+    let of = |site: usize, route: Option<usize>| match route {
+        Some(route) => format!("site[{site}].route[{route}]"),
+        None => format!("site[{site}]"),
+    };
+    match &mistake.place {
+        Place::Sites => "site[0]".to_owned(),
+        Place::Site(site) => of(*site, None),
+        Place::Host { site, host } => format!("site[{site}].hosts[{host}]"),
+        Place::Redirect { site, redirect } => format!("site[{site}].redirect[{redirect}]"),
+        Place::Route { site, route } => of(*site, Some(*route)),
+        Place::Header { site, route, name } => {
+            let of_site = &config.sites[*site];
+            let headers = route.map_or(&of_site.headers, |route| &of_site.routes[route].headers);
+            let list = if headers.set.contains_key(name) { "set" } else { "remove" };
+            format!("{}.headers.{list}", of(*site, *route))
+        }
+        Place::ErrorPage { site, route, status } => {
+            format!("{}.error_pages.{status}", of(*site, *route))
+        }
+    }
+}

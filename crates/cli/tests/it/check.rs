@@ -1,0 +1,82 @@
+//! `shearwater check`: what is wrong with a configuration, or what it comes to.
+
+use crate::folder::Temporary;
+use crate::process::run;
+
+#[test]
+fn what_is_right_is_told_with_what_it_comes_to() {
+    let folder = Temporary::new();
+    folder.file("conf/www/index.html", "x").file(
+        "conf/site.toml",
+        "[server]\nworkers = 3\n[[listen]]\naddress = \"127.0.0.1:81\"\n[[site]]\nroot = \"www\"\n",
+    );
+    let root = folder.path().join("conf/www");
+    let (code, stdout, stderr) = run(folder.path(), &["check", "conf/site.toml"]);
+    let expected = format!(
+        "conf/site.toml is right. It would\n  listen on    127.0.0.1:81\n  serve        {}\n  have workers 3\n",
+        root.display()
+    );
+    assert_eq!((code, stdout, stderr), (0, expected, String::new()));
+    let (code, stdout, stderr) = run(folder.path(), &["check", "--json", "conf/site.toml"]);
+    let expected = format!(
+        "{{\"file\":\"conf/site.toml\",\"right\":true,\"listen\":[\"127.0.0.1:81\"],\"serve\":\"{}\",\"workers\":3,\"problems\":[]}}\n",
+        root.display()
+    );
+    assert_eq!((code, stdout, stderr), (0, expected, String::new()));
+}
+
+#[test]
+fn what_is_wrong_is_told_all_at_once() {
+    let folder = Temporary::new();
+    folder.file("site.toml", "[server]\nwokers = 3\ndriver = \"epol\"\n");
+    let (code, stdout, stderr) = run(folder.path(), &["check", "site.toml"]);
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    assert!(
+        stderr.starts_with(
+            "site.toml:2:1: server.wokers: unknown key; the nearest is `workers`\n  |\n2 | wokers = 3\n"
+        ),
+        "{stderr}"
+    );
+    assert!(stderr.contains("\nsite.toml:3:10: server.driver: \"epol\" is none of "), "{stderr}");
+    assert!(stderr.ends_with("\nshearwater: site.toml has 2 problems; nothing was started\n"), "{stderr}");
+    let (code, stdout, stderr) = run(folder.path(), &["check", "site.toml", "--json"]);
+    assert_eq!((code, stderr.as_str()), (2, ""));
+    let first = "{\"file\":\"site.toml\",\"right\":false,\"problems\":[{\"line\":2,\"column\":1,\"key\":\"server.wokers\",\
+                 \"what\":\"unknown key; the nearest is `workers`\"},{\"line\":3,";
+    assert!(stdout.starts_with(first) && stdout.ends_with("],\"problems_left_out\":0}\n"), "{stdout}");
+}
+
+#[test]
+fn a_folder_that_can_not_be_served_has_its_place() {
+    let folder = Temporary::new();
+    folder.file("site.toml", "[[site]]\n\nroot = \"none\"\n");
+    let (code, stdout, stderr) = run(folder.path(), &["check", "site.toml"]);
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    let sentence = format!(
+        "site.toml:3:8: site[0].root: there is no folder {}: name one that exists\n",
+        folder.path().join("none").display()
+    );
+    assert!(stderr.starts_with(&sentence), "{stderr}");
+}
+
+#[test]
+fn files_that_can_not_be_read() {
+    let folder = Temporary::new();
+    folder.file("latin1.toml", b"# x\n# \xe9\n").file("folder/x", "");
+    for (file, told) in [
+        (
+            "none.toml",
+            "there is no file none.toml: `shearwater config --print-default` prints one to begin with",
+        ),
+        ("folder", "folder is a folder: name the configuration file in it"),
+        ("latin1.toml", "latin1.toml:2: this is no text in UTF-8"),
+    ] {
+        let expected = (2, String::new(), format!("shearwater: {told}\n"));
+        assert_eq!(run(folder.path(), &["check", file]), expected);
+        assert_eq!(run(folder.path(), &["config", "--print-effective", file]), expected);
+        assert_eq!(run(folder.path(), &["--config", file]), expected);
+        let (code, stdout, _) = run(folder.path(), &["check", "--json", file]);
+        assert_eq!(code, 2);
+        assert!(stdout.contains("\"right\":false,\"problems\":[{\"what\":\""), "{stdout}");
+    }
+}

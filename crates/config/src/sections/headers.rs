@@ -1,0 +1,80 @@
+//! `headers`: fields of answers that are set or removed.
+
+use std::collections::BTreeMap;
+
+use crate::checks::{field_name, field_value};
+use crate::fields::{Fields, Present, Visit};
+use crate::reading::Reading;
+use crate::rules::{List, Map, Text};
+
+/// Fields of answers that are set or removed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Headers {
+    /// By name: what the field is set to.
+    pub set: BTreeMap<String, String>,
+    /// Names of fields that are left out.
+    pub remove: Vec<String>,
+}
+
+/// Fields that nobody else may change, each with the end of a sentence that says why.
+const OWN: &[(&[&str], &str)] = &[
+    (
+        &["connection", "content-length", "keep-alive", "trailer", "transfer-encoding", "upgrade"],
+        "is the server's own: it says how the message is framed",
+    ),
+    (&["date"], "is the server's own: it is its clock"),
+    (
+        &["content-type"],
+        "belongs to the content: `mime` says that of files, `respond.type` that of an answer",
+    ),
+    (&["allow", "content-range", "location"], "is the answer itself"),
+];
+
+impl Fields for Headers {
+    fn fields(&mut self, visit: &mut impl Visit) {
+        visit.field(
+            "set",
+            "Fields that every answer has, in place of its own of that name.",
+            Map(
+                "a table of fields, such as { X-Frame-Options = \"DENY\" }",
+                own_name,
+                Text("a field's value", field_value),
+            ),
+            &mut self.set,
+        );
+        visit.field(
+            "remove",
+            "Fields that no answer has, such as Server.",
+            List(Text("a field's name", own_name)),
+            &mut self.remove,
+        );
+    }
+
+    fn check(&mut self, table: &Present<'_>, reading: &mut Reading<'_>) {
+        let mut names: Vec<String> = self.set.keys().map(|name| name.to_ascii_lowercase()).collect();
+        names.sort_unstable();
+        for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
+            let what = format!("{} is set twice: case makes no difference in a field's name", pair[0]);
+            reading.within("set", |reading| reading.problem(&table.span_of("set"), what));
+        }
+        for name in self.remove.iter().filter(|name| names.contains(&name.to_ascii_lowercase())) {
+            let what =
+                format!("{name} is both set and removed: what is set replaces the answer's own anyway");
+            reading.within("remove", |reading| reading.problem(&table.span_of("remove"), what));
+        }
+    }
+
+    fn example() -> Self {
+        let set = [("X-Frame-Options".to_owned(), "DENY".to_owned())];
+        Self { set: BTreeMap::from(set), remove: vec!["Server".to_owned()] }
+    }
+}
+
+/// A field's name that isn't the server's own.
+fn own_name(name: &str) -> Result<String, String> {
+    let plain = name.to_ascii_lowercase();
+    if let Some((_, why)) = OWN.iter().find(|(names, _)| names.contains(&plain.as_str())) {
+        return Err((*why).to_owned());
+    }
+    field_name(name)
+}

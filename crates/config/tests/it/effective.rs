@@ -1,0 +1,167 @@
+//! What is printed as effective reads back as the same configuration.
+
+use shearwater_config::{Config, print_effective};
+
+use crate::{parse, right};
+
+/// Numbers without end, from a seed (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, count: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 16).unwrap_or(0) % count
+    }
+
+    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len())]
+    }
+}
+
+/// Lines of which any may stand in a section, one of each row at most.
+type Rows = &'static [&'static [&'static str]];
+
+const ONCE: &[(&str, Rows)] = &[
+    (
+        "server",
+        &[
+            &["workers = 0", "workers = 7"],
+            &["http_port = 0", "http_port = 81"],
+            &["tcp_nodelay = false"],
+            &["tcp_keepalive = true"],
+            &["backlog = 1"],
+            &["driver = \"epoll\"", "driver = \"${EMPTY:-uring}\""],
+            &["accept = \"dispatch\""],
+            &["pin = true"],
+            &["drain_s = 0"],
+        ],
+    ),
+    (
+        "performance",
+        &[
+            &["max_connections = 1", "max_connections = 2000000"],
+            &["connection_timeout = 1"],
+            &["request_buffer_size = 8192"],
+            &["response_buffer_size = 1024"],
+        ],
+    ),
+    ("limits", &[&["head_bytes_max = 64"], &["body_bytes_max = 0"], &["fields_max = 3"]]),
+    ("timeouts", &[&["head_ms = 1"], &["drain_idle_ms = 0"]]),
+    ("cache", &[&["enabled = false"], &["bytes_max = 70000"], &["entries_max = 1"]]),
+    ("logging", &[&["level = \"off\"", "level = \"${EMPTY:-debug}\""]]),
+];
+
+const SERVING: Rows = &[
+    &["index = []", "index = [\"a.html\", \"${DIR}.html\"]"],
+    &[
+        "spa = \"/i.html\"",
+        "spa = false",
+        "try_files = []",
+        "try_files = [\"{path}\", \"/${DIR}\", \"= 404\"]",
+    ],
+    &["clean_urls = true", "clean_urls = false"],
+    &["hidden = \"serve\"", "hidden = \"deny\""],
+    &["symlinks = \"deny\""],
+    &["listing = true", "listing = false"],
+    &["precompressed = []", "precompressed = [\"gzip\", \"br\"]"],
+    &["mime = { foo = \"a/b\", \"é x\" = \"c/d; e=\\\"f\\\"\" }", "mime = { bar = \"${DIR}/x\" }"],
+    &["error_pages = { 404 = \"/4.html\" }", "error_pages = { 500 = \"/${SECRET}\", 404 = \"/5.html\" }"],
+    &[
+        "cache_control = [{ type = \"image/*\", value = \"${SECRET}\" }, { path = \"*.x\", value = \"a\" }]",
+        "cache_control = []",
+    ],
+    &[
+        "headers = { set = { A-B = \"${SECRET}\", c = \"x $${y} \\\\ \\\"\" }, remove = [\"Server\"] }",
+        "headers.remove = [\"Via\"]",
+    ],
+];
+
+fn some(dice: &mut Dice, rows: Rows, text: &mut String) {
+    for row in rows {
+        if dice.below(2) == 0 {
+            text.push_str(dice.one(row));
+            text.push('\n');
+        }
+    }
+}
+
+fn random(dice: &mut Dice) -> String {
+    let mut text = String::new();
+    for (name, rows) in ONCE {
+        text.push_str(&format!("[{name}]\n"));
+        some(dice, rows, &mut text);
+    }
+    for listener in 0..dice.below(3) {
+        let address = match dice.below(3) {
+            0 => format!("127.0.0.1:{}", 1000 + listener),
+            1 => format!("unix:${{DIR}}/{listener}.sock"),
+            _ => format!("[::]:{}", 2000 + listener),
+        };
+        text.push_str(&format!("[[listen]]\naddress = \"{address}\"\n"));
+        if address.starts_with("unix") {
+            text.push_str(dice.one(&["", "mode = \"0600\"\n"]));
+        }
+    }
+    for site in 0..dice.below(4) {
+        let root = dice.one(&["root = \"${DIR}\"", "root = \"/srv/x\"", "root = \"../y\""]);
+        text.push_str(&format!("[[site]]\nhosts = [\"*.s{site}.org\", \"${{DIR}}{site}.org\"]\n{root}\n"));
+        some(dice, SERVING, &mut text);
+        for redirect in 0..dice.below(3) {
+            let to = dice.one(&["/new", "/new/{rest}", "https://${DIR}.org/"]);
+            let status = dice.one(&["", "status = 301\n", "status = 308\n"]);
+            text.push_str(&format!("[[site.redirect]]\nfrom = \"/r{redirect}/*\"\nto = \"{to}\"\n{status}"));
+        }
+        for route in 0..dice.below(4) {
+            text.push_str(&format!("[[site.route]]\npath = \"/${{DIR}}/{route}/*\"\n"));
+            if dice.below(4) == 0 {
+                text.push_str("respond = { status = 404, body = \"a\\nb ${SECRET}\" }\n");
+            } else {
+                some(dice, SERVING, &mut text);
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn what_is_printed_reads_back_as_the_same() {
+    let mut lines = 0;
+    for seed in 1..=500 {
+        let text = random(&mut Dice(seed * 0x9e37_79b9));
+        let config = right(&text);
+        let printed = print_effective(&config);
+        let again = right(&printed);
+        assert_eq!(again, config, "seed {seed}:\n{text}\n---\n{printed}");
+        assert_eq!(print_effective(&again), printed, "seed {seed}:\n{text}");
+        assert!(!printed.contains("hunter2"), "seed {seed}:\n{printed}");
+        lines += printed.lines().count();
+    }
+    assert!(lines > 500 * 50, "{lines}");
+}
+
+#[test]
+fn defaults_are_filled_in_and_a_route_has_what_is_its_own() {
+    let printed = print_effective(&right(
+        "[[site]]\nroot = \"www\"\nmime = { a = \"b/c\" }\n[[site.route]]\npath = \"/x\"\nlisting = true\nmime = { a = \"b/c\" }\n",
+    ));
+    assert!(
+        printed.contains("workers = 0\n") && printed.contains("root = \"/etc/shearwater/www\"\n"),
+        "{printed}"
+    );
+    assert!(printed.ends_with("\n[[site.route]]\npath = \"/x\"\nlisting = true\n"), "{printed}");
+    assert_eq!(right(&print_effective(&Config::default())), Config::default());
+}
+
+#[test]
+fn a_variable_stays_one_and_what_looks_like_one_does_not_become_one() {
+    let config =
+        right("[[site]]\nroot = \"${DIR}\"\nheaders = { set = { A = \"$${SECRET}\", B = \"${SECRET}\" } }\n");
+    assert_eq!(config.sites[0].headers.set["A"], "${SECRET}");
+    let printed = print_effective(&config);
+    assert!(printed.contains("A = \"$${SECRET}\", B = \"${SECRET}\""), "{printed}");
+    assert!(printed.contains("root = \"${DIR}\""), "{printed}");
+    assert!(!format!("{config:?}").contains("[[site]]"), "the text is not part of what is debugged");
+    assert!(parse(&printed).is_ok());
+}

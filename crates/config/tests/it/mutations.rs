@@ -1,0 +1,140 @@
+//! Whatever stands in a file: no panic, and every problem has a place inside of it.
+
+use shearwater_config::limits::PROBLEMS_MAX;
+use shearwater_config::print_default;
+
+use crate::parse;
+
+/// Pieces that mean something to the reader.
+const PIECES: &[&str] = &[
+    "[",
+    "]",
+    "[[",
+    "]]",
+    "{",
+    "}",
+    "\"",
+    "'",
+    "\"\"\"",
+    "=",
+    ",",
+    ".",
+    "#",
+    "\n",
+    "\r\n",
+    "\t",
+    "\\",
+    "${",
+    "}",
+    "$${SECRET}",
+    "${SECRET}",
+    "${NONE:-x}",
+    "*",
+    "/",
+    "..",
+    "0",
+    "-1",
+    "1e9",
+    "0x",
+    "99999999999999999999",
+    "true",
+    "site",
+    "route",
+    "é",
+    "🦀",
+    "\u{0}",
+    "\u{feff}",
+    "\u{7f}",
+    "1979-05-27",
+];
+
+const VALID: &str = r#"[server]
+workers = 4
+driver = "epoll"
+[[listen]]
+address = "127.0.0.1:8080"
+[[site]]
+hosts = ["example.org", "*.example.org"]
+root = "${DIR}"
+mime = { foo = "text/x-foo" }
+error_pages = { 404 = "/404.html" }
+cache_control = [ { type = "text/html", value = "no-cache" }, { path = "/a/*", value = "max-age=1" } ]
+headers = { set = { X-A = "é" }, remove = ["Server"] }
+[[site.redirect]]
+from = "/old/*"
+to = "/new/{rest}"
+[[site.route]]
+path = "/health"
+respond = { status = 200, body = "ok" }
+"#;
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, count: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 16).unwrap_or(0) % count.max(1)
+    }
+}
+
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+/// One change: something put in, taken out, moved or doubled.
+fn mutate(text: &mut String, dice: &mut Dice) {
+    let at = boundary(text, dice.below(text.len() + 1));
+    let to = boundary(text, at + dice.below(24)).max(at);
+    match dice.below(4) {
+        0 => text.insert_str(at, PIECES[dice.below(PIECES.len())]),
+        1 => text.replace_range(at..to, ""),
+        2 => text.replace_range(at..to, PIECES[dice.below(PIECES.len())]),
+        _ => {
+            let piece = text[at..to].to_owned();
+            let there = boundary(text, dice.below(text.len() + 1));
+            text.insert_str(there, &piece);
+        }
+    }
+}
+
+#[track_caller]
+fn has_places(text: &str, seed: u64) -> bool {
+    let Err(errors) = parse(text) else { return false };
+    let lines: Vec<&str> = text.split('\n').collect();
+    assert!((1..=PROBLEMS_MAX).contains(&errors.problems.len()), "seed {seed}: {text:?}");
+    for problem in &errors.problems {
+        let line = lines.get(problem.line - 1).unwrap_or_else(|| panic!("seed {seed}: {problem} {text:?}"));
+        assert!((1..=line.chars().count() + 1).contains(&problem.column), "seed {seed}: {problem} {text:?}");
+        assert!(!problem.what.is_empty() && !problem.to_string().contains('\u{0}'), "seed {seed}: {text:?}");
+    }
+    let shown = errors.to_string();
+    assert!(!shown.contains("hunter2") && !shown.contains('\u{1b}'), "seed {seed}: {shown}");
+    true
+}
+
+#[test]
+fn changed_files_never_panic_and_problems_have_places() {
+    let default = print_default();
+    let mut refused = 0;
+    for seed in 1..=4000_u64 {
+        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut text = if seed % 8 == 0 { default.clone() } else { VALID.to_owned() };
+        for _ in 0..=dice.below(4) {
+            mutate(&mut text, &mut dice);
+        }
+        refused += usize::from(has_places(&text, seed));
+    }
+    assert!((1000..4000).contains(&refused), "{refused} of 4000 were refused");
+}
+
+#[test]
+fn files_cut_anywhere_never_panic() {
+    assert!(parse(VALID).is_err(), "é may not stand in a field");
+    let valid = VALID.replace('é', "e");
+    assert!(parse(&valid).is_ok());
+    for end in 0..valid.len() {
+        has_places(&valid[..end], end as u64);
+    }
+}

@@ -1,0 +1,130 @@
+//! The codings: names, levels, and the coding itself.
+
+use std::io::{self, Read, Write};
+
+use brotli::enc::BrotliEncoderParams;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// A coding that siblings are made in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// Brotli (RFC 7932): `NAME.br`.
+    Br,
+    /// Zstandard (RFC 8878): `NAME.zst`.
+    Zstd,
+    /// gzip (RFC 1952): `NAME.gz`.
+    Gzip,
+}
+
+/// The largest window that a client has to accept of Zstandard: 8 MiB (RFC 9659).
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// Brotli's window for files up to its size, and for larger ones.
+const BR_WINDOW_LOG: i32 = 22;
+const BR_WINDOW_LOG_LARGE: i32 = 24;
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Br, Self::Zstd, Self::Gzip];
+
+    /// Its name as a content coding.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Br => "br",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// What the name of a sibling ends with.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Br => ".br",
+            Self::Zstd => ".zst",
+            Self::Gzip => ".gz",
+        }
+    }
+
+    /// Its highest level, which is the default: a sibling is made once and sent often. Zstandard has higher ones, with windows that
+    /// clients don't have to accept.
+    #[must_use]
+    pub const fn level_max(self) -> u32 {
+        match self {
+            Self::Br => 11,
+            Self::Zstd => 19,
+            Self::Gzip => 9,
+        }
+    }
+
+    /// Writes the content of `source`, which has `len` bytes, in this coding.
+    pub(crate) fn encode(
+        self,
+        level: u32,
+        source: &mut dyn Read,
+        len: u64,
+        sink: &mut dyn Write,
+    ) -> io::Result<()> {
+        match self {
+            Self::Br => encode_br(level, source, len, sink),
+            Self::Zstd => {
+                let mut encoder = zstd::Encoder::new(sink, i32::try_from(level).unwrap_or(0))?;
+                encoder.window_log(ZSTD_WINDOW_LOG)?;
+                encoder.set_pledged_src_size(Some(len))?;
+                io::copy(source, &mut encoder)?;
+                encoder.finish().map(drop)
+            }
+            Self::Gzip => {
+                let mut encoder = GzEncoder::new(sink, Compression::new(level));
+                io::copy(source, &mut encoder)?;
+                encoder.finish().map(drop)
+            }
+        }
+    }
+}
+
+fn encode_br(level: u32, mut source: &mut dyn Read, len: u64, mut sink: &mut dyn Write) -> io::Result<()> {
+    let is_large = len > 1 << BR_WINDOW_LOG;
+    let params = BrotliEncoderParams {
+        quality: i32::try_from(level).unwrap_or(0),
+        lgwin: if is_large { BR_WINDOW_LOG_LARGE } else { BR_WINDOW_LOG },
+        size_hint: usize::try_from(len).unwrap_or(usize::MAX),
+        ..BrotliEncoderParams::default()
+    };
+    brotli::BrotliCompress(&mut source, &mut sink, &params).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::Format;
+
+    fn decoded(format: Format, bytes: &[u8]) -> Vec<u8> {
+        let mut plain = Vec::new();
+        match format {
+            Format::Br => brotli::Decompressor::new(bytes, 4096).read_to_end(&mut plain),
+            Format::Zstd => zstd::Decoder::new(bytes).expect("a decoder").read_to_end(&mut plain),
+            Format::Gzip => flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain),
+        }
+        .expect("it can be decoded");
+        plain
+    }
+
+    #[test]
+    fn what_was_coded_is_decoded() {
+        let text: Vec<u8> = (0..200_000u32).flat_map(|number| (number % 977).to_le_bytes()).collect();
+        for format in Format::ALL {
+            for level in [0, 1, format.level_max()] {
+                for len in [0, 1, 5000, text.len()] {
+                    let mut coded = Vec::new();
+                    let plain = &text[..len];
+                    format.encode(level, &mut &plain[..], len as u64, &mut coded).expect("it can be coded");
+                    assert!(decoded(format, &coded) == plain, "{format:?} {level} {len}");
+                }
+            }
+        }
+    }
+}

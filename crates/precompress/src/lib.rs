@@ -1,0 +1,18 @@
+//! Makes the compressed siblings of a folder's files: `NAME.br`, `NAME.zst` and `NAME.gz`, for a server that sends them ready.
+//!
+//! [`precompress`] is the whole way: `walk` (which files) → `work` (over the threads) → `sibling` (is it there already? a new one takes its
+//! place at once or not at all) → `format` (the coding).
+
+#![forbid(unsafe_code)]
+
+mod format;
+pub mod limits;
+mod packed;
+mod sibling;
+mod summary;
+mod walk;
+mod work;
+
+pub use format::Format;
+pub use summary::{Failed, PerFormat, Summary};
+pub use work::{Options, precompress};

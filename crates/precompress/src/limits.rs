@@ -1,0 +1,16 @@
+//! Bounds of making siblings. Each has a line in `docs/limits.md`.
+
+/// Files of one run.
+pub const FILES_MAX: usize = 4_000_000;
+
+/// Folders in folders that are gone into.
+pub const FOLDERS_DEEP_MAX: usize = 256;
+
+/// Threads of one run.
+pub const JOBS_MAX: usize = 256;
+
+/// Failures of one run that are told; further ones are counted.
+pub const FAILURES_MAX: usize = 1000;
+
+/// Parts of a hundred that a sibling has to be smaller by to be worth its place.
+pub const SAVED_PERCENT_MIN: u64 = 5;

@@ -1,0 +1,68 @@
+//! The files of a folder: all that a server would serve. Symbolic links and names that begin with a dot are left out, but for `.well-known`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::format::Format;
+use crate::limits::{FILES_MAX, FOLDERS_DEEP_MAX};
+use crate::summary::Summary;
+
+/// What is served though it begins with a dot (RFC 8615).
+const WELL_KNOWN: &str = ".well-known";
+
+/// Collects the files of a folder, by name, those left out that are siblings of others, with what can't be read in the summary.
+///
+/// # Errors
+/// Where the folder itself can't be read, or has more files than a run may have.
+pub(crate) fn files(folder: &Path, summary: &mut Summary) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![(folder.to_owned(), 0)];
+    while let Some((within, depth)) = folders.pop() {
+        let entries = match fs::read_dir(&within) {
+            Ok(entries) => entries,
+            Err(error) if depth == 0 => return Err(error),
+            Err(error) => {
+                summary.failed(&within, &error);
+                continue;
+            }
+        };
+        for entry in entries {
+            match entry.and_then(|entry| Ok((entry.file_type()?, entry))) {
+                Ok((_, entry)) if is_hidden(&entry) => {}
+                Ok((kind, entry)) if kind.is_dir() && depth < FOLDERS_DEEP_MAX => {
+                    folders.push((entry.path(), depth + 1));
+                }
+                Ok((kind, entry)) if kind.is_file() => files.push(entry.path()),
+                Ok((kind, entry)) if kind.is_dir() => {
+                    let error =
+                        io::Error::other(format!("folders in folders are gone into {FOLDERS_DEEP_MAX} deep"));
+                    summary.failed(&entry.path(), &error);
+                }
+                Ok(_) => {}
+                Err(error) => summary.failed(&within, &error),
+            }
+        }
+        if files.len() > FILES_MAX {
+            return Err(io::Error::other(format!("it has more than {FILES_MAX} files")));
+        }
+    }
+    files.sort_unstable_by(|one, other| bytes(one).cmp(bytes(other)));
+    Ok(files.iter().filter(|file| !is_sibling(file, &files)).cloned().collect())
+}
+
+/// Whether a file is the sibling of another one.
+fn is_sibling(file: &Path, files: &[PathBuf]) -> bool {
+    let name = bytes(file);
+    let bases = Format::ALL.into_iter().filter_map(|format| name.strip_suffix(format.extension().as_bytes()));
+    bases.into_iter().any(|base| files.binary_search_by(|other| bytes(other).cmp(base)).is_ok())
+}
+
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}
+
+fn is_hidden(entry: &fs::DirEntry) -> bool {
+    let name = entry.file_name();
+    name != WELL_KNOWN && name.as_encoded_bytes().first() == Some(&b'.')
+}

@@ -1,0 +1,186 @@
+//! Runs over folders: what is made, what is left alone, what fails.
+
+use std::fs::{self, Permissions};
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::Mutex;
+
+use shearwater_precompress::limits::{FAILURES_MAX, FOLDERS_DEEP_MAX};
+use shearwater_precompress::{Format, Options, Summary, precompress};
+
+use crate::folder::Temporary;
+
+/// Options that are quick.
+fn quick() -> Options {
+    Options { formats: Format::ALL.map(|format| (format, 1)).to_vec(), ..Options::default() }
+}
+
+fn run(folder: &Temporary, options: &Options) -> Summary {
+    precompress(folder.path(), options, &|_, _| {}).expect("the folder can be read")
+}
+
+/// Made, there already, not smaller; over all formats.
+fn counts(summary: &Summary) -> (u64, u64, u64) {
+    let sum = |of: fn(&shearwater_precompress::PerFormat) -> u64| summary.formats.iter().map(of).sum();
+    (sum(|format| format.made), sum(|format| format.up_to_date), sum(|format| format.not_smaller))
+}
+
+fn text(len: usize) -> Vec<u8> {
+    b"a line of text that repeats\n".iter().copied().cycle().take(len).collect()
+}
+
+/// Bytes that no coding makes smaller.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+fn decoded(path: &Path) -> Vec<u8> {
+    let coded = fs::read(path).expect("a sibling");
+    let mut plain = Vec::new();
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("br") => brotli::Decompressor::new(&coded[..], 4096).read_to_end(&mut plain),
+        Some("zst") => zstd::Decoder::new(&coded[..]).expect("a decoder").read_to_end(&mut plain),
+        _ => flate2::read::GzDecoder::new(&coded[..]).read_to_end(&mut plain),
+    }
+    .expect("it can be decoded");
+    plain
+}
+
+#[test]
+fn each_file_gets_its_siblings_with_its_time_and_its_permissions() {
+    let folder = Temporary::new();
+    folder.file("a.css", text(5000)).file("deep/er/b.js", text(70_000)).file(".well-known/c.txt", text(2000));
+    folder.time("a.css", 1000, 123_456_789);
+    fs::set_permissions(folder.path().join("a.css"), Permissions::from_mode(0o640)).expect("a mode");
+    let summary = run(&folder, &quick());
+    assert_eq!((summary.files, summary.files_done, counts(&summary)), (3, 3, (9, 0, 0)));
+    assert_eq!((summary.formats[0].bytes_before, summary.failures_count()), (77_000, 0));
+    assert!(summary.formats.iter().all(|format| (1..7000).contains(&format.bytes_after)), "{summary:?}");
+    for (name, len) in [("a.css", 5000), ("deep/er/b.js", 70_000), (".well-known/c.txt", 2000)] {
+        for format in Format::ALL {
+            let sibling = format!("{name}{}", format.extension());
+            assert!(decoded(&folder.path().join(&sibling)) == text(len), "{sibling}");
+            assert_eq!(folder.modified(&sibling), folder.modified(name), "{sibling}");
+        }
+    }
+    let mode = fs::metadata(folder.path().join("a.css.br")).expect("a sibling").permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    assert_eq!(folder.names().len(), 12, "nothing else is left: {:?}", folder.names());
+}
+
+#[test]
+fn what_is_up_to_date_is_left_alone_unless_it_is_forced() {
+    let folder = Temporary::new();
+    folder.file("a.css", text(5000)).time("a.css", 1000, 500);
+    assert_eq!(counts(&run(&folder, &quick())), (3, 0, 0));
+    assert_eq!(counts(&run(&folder, &quick())), (0, 3, 0));
+    // Made by another program: newer, or without the fraction of its second. And one that is older.
+    folder.file("a.css.br", "other").time("a.css.br", 2000, 0);
+    folder.file("a.css.gz", "other").time("a.css.gz", 1000, 0);
+    folder.file("a.css.zst", "old").time("a.css.zst", 1000, 499);
+    let summary = run(&folder, &quick());
+    assert_eq!((counts(&summary), summary.formats[1].made), ((1, 2, 0), 1));
+    assert!(decoded(&folder.path().join("a.css.zst")) == text(5000));
+    assert_eq!(fs::read(folder.path().join("a.css.br")).expect("it is there"), b"other");
+    // A change of the file makes all of them old.
+    folder.file("a.css", text(6000));
+    assert_eq!(counts(&run(&folder, &quick())), (3, 0, 0));
+    assert_eq!(counts(&run(&folder, &Options { force: true, ..quick() })), (3, 0, 0));
+}
+
+#[test]
+fn what_is_not_worth_it_is_left_out() {
+    let folder = Temporary::new();
+    folder
+        .file("small.css", text(1023))
+        .file("photo.JPG", text(5000))
+        .file("noise.bin", noise(5000))
+        .file(".hidden/a.css", text(5000))
+        .file(".env", text(5000));
+    symlink("/etc/passwd", folder.path().join("link.txt")).expect("a link");
+    symlink("..", folder.path().join("loop")).expect("a link");
+    let before = folder.names();
+    let summary = run(&folder, &quick());
+    assert_eq!((summary.files, summary.too_small, summary.packed, counts(&summary)), (3, 1, 1, (0, 0, 3)));
+    assert_eq!(folder.names(), before);
+    assert_eq!(counts(&run(&folder, &Options { min_bytes: 1023, ..quick() })).0, 3);
+}
+
+#[test]
+fn a_dry_run_makes_nothing() {
+    let folder = Temporary::new();
+    folder.file("a.css", text(5000));
+    let summary = run(&folder, &Options { dry_run: true, ..quick() });
+    assert_eq!((counts(&summary), folder.names().len()), ((3, 0, 0), 1));
+}
+
+#[test]
+fn what_fails_is_told_and_the_others_go_on() {
+    let folder = Temporary::new();
+    folder.file("a.css", text(5000)).file("b.css", text(5000));
+    // A folder stands where the sibling should.
+    folder.file("a.css.br/x", "");
+    let summary = run(&folder, &quick());
+    assert_eq!((counts(&summary).0, summary.failures.len()), (5, 1));
+    assert_eq!(summary.failures[0].path, folder.path().join("a.css.br"));
+    assert!(!folder.names().iter().any(|name| name.ends_with(".tmp")), "{:?}", folder.names());
+    assert!(precompress(&folder.path().join("none"), &quick(), &|_, _| {}).is_err());
+    assert!(precompress(&folder.path().join("a.css"), &quick(), &|_, _| {}).is_err());
+}
+
+#[test]
+fn so_many_failures_are_told_and_the_rest_counted() {
+    let folder = Temporary::new();
+    for number in 0..FAILURES_MAX + 3 {
+        folder.file(&format!("{number}.css"), text(1024));
+        fs::create_dir(folder.path().join(format!("{number}.css.gz"))).expect("a folder");
+        folder.file(&format!("{number}.css.gz/x"), "");
+    }
+    let summary = run(&folder, &Options { formats: vec![(Format::Gzip, 1)], ..quick() });
+    assert_eq!((summary.failures.len(), summary.failures_left_out), (FAILURES_MAX, 3));
+}
+
+#[test]
+fn folders_in_folders_are_gone_into_so_deep() {
+    let folder = Temporary::new();
+    let deep = "d/".repeat(FOLDERS_DEEP_MAX);
+    folder.file(&format!("{deep}a.css"), text(2000)).file(&format!("{deep}d/b.css"), text(2000));
+    let summary = run(&folder, &quick());
+    assert_eq!((counts(&summary).0, summary.failures.len()), (3, 1));
+    assert!(summary.failures[0].why.contains(&FOLDERS_DEEP_MAX.to_string()), "{summary:?}");
+}
+
+#[test]
+fn progress_is_told_after_each_file_whatever_the_number_of_threads() {
+    let folder = Temporary::new();
+    for number in 0..50 {
+        folder.file(&format!("{number}.css"), text(2000));
+    }
+    for jobs in [1, 2, 7, 100_000] {
+        let done = Mutex::new(Vec::new());
+        let options = Options { jobs, force: true, ..quick() };
+        let summary = precompress(folder.path(), &options, &|summary, file| {
+            assert!(file.starts_with(folder.path()));
+            done.lock().expect("nobody panics").push(summary.files_done);
+        });
+        assert_eq!(counts(&summary.expect("it can be read")).0, 150, "{jobs} jobs");
+        assert_eq!(done.into_inner().expect("nobody panics"), (1..=50).collect::<Vec<_>>(), "{jobs} jobs");
+    }
+}
+
+#[test]
+fn levels_beyond_the_highest_are_the_highest() {
+    let folder = Temporary::new();
+    folder.file("a.css", text(5000));
+    let options = Options { formats: Format::ALL.map(|format| (format, u32::MAX)).to_vec(), ..quick() };
+    assert_eq!(counts(&run(&folder, &options)), (3, 0, 0));
+    assert!(decoded(&folder.path().join("a.css.zst")) == text(5000));
+}
