@@ -9,7 +9,7 @@ const HEAD: &str = include_str!("page_head.md");
 pub fn page() -> String {
     let mut text = HEAD.to_owned();
     for section in sections() {
-        text.push_str(&format!("\n## {}\n\n{}\n\n", heading(&section), section.means));
+        text.push_str(&format!("\n## {}\n\n{}\n\n", heading(&section), plain(section.means)));
         text.push_str("| key | default | allowed | what it means |\n|---|---|---|---|\n");
         for key in &section.keys {
             text.push_str(&row(key));
@@ -27,11 +27,15 @@ fn heading(section: &Section) -> String {
 }
 
 fn row(key: &Key) -> String {
-    let cell = |text: &str| text.replace('|', "\\|");
     let default = match &key.default {
-        Some(default) => format!("`{}`", cell(default)),
+        Some(default) => format!("`{}`", default.replace('|', "\\|")),
         None if key.is_required => "has to be there".to_owned(),
         None => "none".to_owned(),
     };
-    format!("| `{}` | {default} | {} | {} |\n", key.name, cell(&key.allowed), cell(key.means))
+    format!("| `{}` | {default} | {} | {} |\n", key.name, plain(&key.allowed), plain(key.means))
+}
+
+/// Text for a cell or a paragraph: bars and stars, which no code in it has, are themselves.
+fn plain(text: &str) -> String {
+    text.replace('|', "\\|").replace('*', "\\*")
 }

@@ -340,3 +340,16 @@ fn resolve(given: &str) -> Result<ListenAddress, Error> {
     let first = found.next().ok_or_else(|| failed(io::Error::other("the name has no address")))?;
     Ok(first.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+
+    #[test]
+    fn each_worker_has_an_even_part_of_the_connections_and_at_least_one() {
+        for (connections_max, workers, each) in [(2_000_000, 32, 62_500), (10, 3, 3), (2, 3, 1), (0, 1, 1)] {
+            assert_eq!(part(connections_max, workers), each, "{connections_max} over {workers}");
+        }
+        assert!(part(1000, 0) >= 1);
+    }
+}
