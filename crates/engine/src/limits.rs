@@ -12,7 +12,7 @@ pub const TURNS_BEHIND_MAX: u32 = 16;
 pub const EXPIRIES_PER_TURN_MAX: usize = 4;
 
 /// Connections whose client is gone that are let go of in one turn, before events get their turn again: likewise.
-pub const ENDS_PER_TURN_MAX: usize = 8;
+pub const ENDS_PER_TURN_MAX: usize = 4;
 
 /// Places for such connections that are kept when none is left; those of a busier moment are freed.
 pub const ENDS_KEPT_MAX: usize = 64;
@@ -46,7 +46,7 @@ pub const SPARE_BUFFER_BYTES_MAX: usize = 16 * 1024;
 pub const SPARE_PAGES_BYTES_MAX: usize = 1024 * 1024;
 
 /// Memory in such pages that a worker gives back to the system in one turn: the kernel takes about a microsecond for 16 KiB.
-pub const RELEASED_BYTES_PER_TURN_MAX: usize = 256 * 1024;
+pub const RELEASED_BYTES_PER_TURN_MAX: usize = 128 * 1024;
 
 /// How long accepting waits after the descriptors ran out, unless a connection closes first.
 pub const ACCEPT_RETRY_MS: u64 = 1000;

@@ -1,4 +1,5 @@
-//! The attacks, with their figures and bounds. A time is the server's documented limit and what its timers may be late.
+//! The attacks, with their figures and bounds. A time is the server's documented limit and what its timers may be late. What may be left
+//! of memory is what a worker keeps for the next requests (`SPARE_…`: 1 MiB each of blocks, outputs and pages) and what the allocator makes of it.
 
 use super::attack::{Attack, Bounds, Host};
 use super::parts;
@@ -30,7 +31,7 @@ pub(super) const ATTACKS: [Attack; 12] = [
         bounds: Bounds {
             cpu_percent: 60.0,
             peak_mib: 32.0,
-            left_mib: 4.0,
+            left_mib: 6.0,
             ends: &[("200 served", 10.0), ("200 reset", 68.0)],
         },
     },
