@@ -11,11 +11,7 @@ use crate::site::Site;
 /// The whole block, ending with a blank line.
 ///
 /// `replaced` says what flags have replaced in it.
-pub(crate) fn start(
-    site: &Site,
-    start_report: &StartReport,
-    replaced: &[String],
-) -> String {
+pub(crate) fn start(site: &Site, start_report: &StartReport, replaced: &[String]) -> String {
     let style = Style::of_stdout();
     let mut block = format!("{}Shearwater {}{}\n", style.bold, env!("CARGO_PKG_VERSION"), style.plain);
     for address in &start_report.addresses {

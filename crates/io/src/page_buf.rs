@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn pattern(bytes: usize) -> Vec<u8> {
-        (0..bytes).map(|index| (index * 31 >> 3) as u8).collect()
+        (0..bytes).map(|index| ((index * 31) >> 3) as u8).collect()
     }
 
     #[test]

@@ -55,12 +55,5 @@ pub(crate) fn plan(serve: &Serve) -> Result<Plan, Failure> {
     if config.performance.max_connections > 0 {
         server = server.connections_max(config.performance.max_connections);
     }
-    Ok(Plan {
-        server,
-        site,
-        cache,
-        addresses: listening.names(),
-        workers: config.server.workers,
-        replaced,
-    })
+    Ok(Plan { server, site, cache, addresses: listening.names(), workers: config.server.workers, replaced })
 }

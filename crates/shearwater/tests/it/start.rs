@@ -169,10 +169,14 @@ fn a_worker_that_can_not_be_made_ends_the_others_and_is_told() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn the_table_of_descriptors_has_room_from_the_start() {
+    let status_of = || std::fs::read_to_string("/proc/self/status");
+    if status_of().is_err() {
+        println!("skipped: this system doesn't tell the size of the table");
+        return;
+    }
     let table_entries = || -> u64 {
-        let status = std::fs::read_to_string("/proc/self/status").expect("this process has a status");
+        let status = status_of().expect("this process has a status");
         let line =
             status.lines().find_map(|line| line.strip_prefix("FDSize:")).expect("the size of its table");
         line.trim().parse().expect("a number")

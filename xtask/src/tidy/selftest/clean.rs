@@ -60,6 +60,9 @@ const CRATES: &[(&str, &str, &[&str])] = &[
     ("engine", "shearwater-engine", &["shearwater-http1", "shearwater-io", "httpdate"]),
     ("shearwater", "shearwater", &["shearwater-engine"]),
     ("files", "shearwater-files", &["shearwater", "shearwater-io"]),
+    ("site", "shearwater-site", &["shearwater", "shearwater-files"]),
+    ("config", "shearwater-config", &["toml"]),
+    ("precompress", "shearwater-precompress", &["flate2"]),
     ("cli", "shearwater-cli", &["shearwater", "shearwater-files", "clap"]),
 ];
 
@@ -113,6 +116,9 @@ const CODE: &[(&str, &str)] = &[
     ("crates/engine/src/write.rs", "//! Bytes go out.\n"),
     ("crates/shearwater/src/lib.rs", "//! The public crate.\n\n#![forbid(unsafe_code)]\n"),
     ("crates/files/src/lib.rs", "//! Static files, served.\n\n#![forbid(unsafe_code)]\n"),
+    ("crates/site/src/lib.rs", "//! Hosts and routes of sites.\n\n#![forbid(unsafe_code)]\n"),
+    ("crates/config/src/lib.rs", "//! The file of settings.\n\n#![forbid(unsafe_code)]\n"),
+    ("crates/precompress/src/lib.rs", "//! Siblings, made beforehand.\n\n#![forbid(unsafe_code)]\n"),
     ("crates/cli/src/main.rs", "//! The program itself.\n\n#![forbid(unsafe_code)]\n\nfn main() {}\n"),
     (
         "crates/engine/tests/it/main.rs",
