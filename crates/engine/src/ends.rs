@@ -38,7 +38,7 @@ impl Ends {
 
     fn pop(&mut self) -> Option<(Token, End)> {
         let next = self.waiting.pop_front();
-        if next.is_none() {
+        if self.waiting.is_empty() && self.waiting.capacity() > ENDS_KEPT_MAX {
             // The memory of a busier moment.
             self.waiting.shrink_to(ENDS_KEPT_MAX);
         }
@@ -48,7 +48,14 @@ impl Ends {
 
 impl<D: Driver, A: App> Worker<D, A> {
     /// Acts on a turn's share of the ends.
+    #[inline]
     pub(crate) fn end_some(&mut self) {
+        if !self.ends.is_empty() {
+            self.end_share();
+        }
+    }
+
+    fn end_share(&mut self) {
         for _ in 0..ENDS_PER_TURN_MAX {
             let Some((token, end)) = self.ends.pop() else { return };
             let Some(conn) = self.service.table.find(token) else { continue };

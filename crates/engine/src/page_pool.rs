@@ -49,7 +49,14 @@ impl PagePool {
     }
 
     /// Gives back a turn's share. Pages that have been written to cost the kernel time, in proportion.
+    #[inline]
     pub(crate) fn release(&mut self) {
+        if self.is_busy() {
+            self.release_share();
+        }
+    }
+
+    fn release_share(&mut self) {
         let mut share = RELEASED_BYTES_PER_TURN_MAX;
         while share > 0 {
             let Some(buffer) = self.leaving.last_mut() else { return };
