@@ -9,10 +9,10 @@ pub const REQUESTS_PER_TURN_MAX: usize = 64;
 pub const TURNS_BEHIND_MAX: u32 = 16;
 
 /// Deadlines acted on in one turn before events get their turn again. Each may cost a last answer and a close: some 25 µs.
-pub const EXPIRIES_PER_TURN_MAX: usize = 4;
+pub const EXPIRIES_PER_TURN_MAX: usize = 2;
 
 /// Connections whose client is gone that are let go of in one turn, before events get their turn again: likewise.
-pub const ENDS_PER_TURN_MAX: usize = 4;
+pub const ENDS_PER_TURN_MAX: usize = 2;
 
 /// Places for such connections that are kept when none is left; those of a busier moment are freed.
 pub const ENDS_KEPT_MAX: usize = 64;

@@ -5,7 +5,7 @@ use shearwater_io::{Item, Output};
 
 use crate::lasting::Lasting;
 use crate::limits::COPIED_BYTES_MAX;
-use crate::overlay::{Layer, Names};
+use crate::overlay::{Layer, Names, Overlay};
 use crate::panics;
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
@@ -134,22 +134,35 @@ impl Responder {
         }
     }
 
-    /// Head, then body, in the one form that every answer has.
+    /// Appends the answer. Most have nothing laid over them, so the form is compiled for that once more.
     #[inline]
     fn append(&mut self, asked: Asked, after: After) {
+        match self.parts.overlay.take() {
+            None => self.append_under(None, asked, after),
+            Some(overlay) => self.append_overlaid(&overlay, asked, after),
+        }
+    }
+
+    #[inline(never)]
+    fn append_overlaid(&mut self, overlay: &Overlay, asked: Asked, after: After) {
+        self.append_under(Some(overlay), asked, after);
+    }
+
+    /// Head, then body, in the one form that every answer has.
+    #[inline(always)]
+    fn append_under(&mut self, overlay: Option<&Overlay>, asked: Asked, after: After) {
         let Self { out, preamble, parts, .. } = self;
         let status = parts.status;
         let has_length = content_length_allowed(asked.method, status) && status != 304;
         let has_body = response_has_body(asked.method, status);
         let bytes = out.bytes_mut();
-        let overlay = parts.overlay.take();
-        preamble.append(bytes, status, overlay.as_ref().and_then(|overlay| overlay.server()));
+        preamble.append(bytes, status, overlay.and_then(Overlay::server));
         match (after, asked.version) {
             (After::Keep, Version::Http11) => {}
             (After::Keep, Version::Http10) => encode::connection_keep_alive(bytes),
             (After::Close | After::Linger, _) => encode::connection_close(bytes),
         }
-        let layer = overlay.as_ref().map(|overlay| overlay.layer(status));
+        let layer = overlay.map(|overlay| overlay.layer(status));
         let without = layer.map_or(Names::NONE, Layer::without);
         if let Some(layer) = layer {
             bytes.extend_from_slice(layer.lines());
