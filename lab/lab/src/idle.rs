@@ -60,7 +60,7 @@ fn resident_kib(stage: &Stage<'_>) -> Result<u64, String> {
 }
 
 /// As many descriptors as the kernel allows; what is still too few shows as a refused connection.
-fn raise_descriptor_limit() {
+pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

@@ -2,151 +2,32 @@
 
 #![forbid(unsafe_code)]
 
-use std::net::SocketAddr;
+mod arguments;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::Parser;
 
+use arguments::{
+    BarArgs, BesideArgs, Cli, ClientArgs, Command, CompareArgs, CrowdArgs, CrowdClientArgs, RunArgs,
+    SetupArgs, SitesArgs,
+};
 use lab::bar::run::{Agenda, Settings};
 use lab::bar::{self, Verdict, cases, table};
 use lab::binaries::Binaries;
 use lab::client::beside::{self, Request};
 use lab::client::{self, Load};
-use lab::compare::{self, BLOCKS_MAX, Plan};
-use lab::{peers, record, report, scenario, server, setup};
-
-/// Measures Shearwater and its peers in one run
-#[derive(Debug, Parser)]
-#[command(name = "cargo lab", version)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Run servers in turn and compare their CPU time per response
-    Compare(CompareArgs),
-    /// Run what the project's figures need, and print which are held
-    Bar(BarArgs),
-    /// Say what is installed, and how to get what is not
-    Setup(SetupArgs),
-    /// List scenarios and servers
-    List,
-    /// Send the requests of a scenario (the lab calls it)
-    #[command(hide = true)]
-    Client(ClientArgs),
-    /// Ask for a small file while large ones are downloaded (the lab calls it)
-    #[command(hide = true)]
-    Beside(BesideArgs),
-}
-
-#[derive(Debug, Args)]
-struct SetupArgs {
-    /// Build the peers from crates first, which takes minutes
-    #[arg(long)]
-    build_peers: bool,
-}
-
-#[derive(Debug, Args)]
-struct RunArgs {
-    /// Rounds; each server has one block in each
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=i64::from(BLOCKS_MAX)))]
-    blocks: u32,
-
-    /// Length of a block's window in seconds
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=600))]
-    seconds: u32,
-
-    /// For the order of blocks and the intervals
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-
-    /// Profile that our programs are built in
-    #[arg(long, default_value = "dist")]
-    profile: String,
-
-    /// A block is invalid if its server waited for its core longer, in per cent of the window; without it, 1, and 3 where
-    /// connections end
-    #[arg(long)]
-    wait_percent: Option<f64>,
-
-    /// Print the results as JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, Args)]
-struct CompareArgs {
-    /// The load, as `list` names it
-    #[arg(long)]
-    scenario: String,
-
-    /// The servers, as `list` names them, with commas between
-    #[arg(long)]
-    servers: String,
-
-    /// What the others are held against; without it, the first server
-    #[arg(long)]
-    base: Option<String>,
-
-    /// Rounds in which system calls are counted
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=i64::from(BLOCKS_MAX)))]
-    syscall_rounds: u32,
-
-    #[command(flatten)]
-    run: RunArgs,
-}
-
-#[derive(Debug, Args)]
-struct BarArgs {
-    /// Only these rows, with commas between
-    #[arg(long)]
-    only: Option<String>,
-
-    /// Also rows in which nothing is asked of us
-    #[arg(long)]
-    peers: bool,
-
-    /// Name the rows and run nothing
-    #[arg(long)]
-    list: bool,
-
-    #[command(flatten)]
-    run: RunArgs,
-}
-
-#[derive(Debug, Args)]
-struct ClientArgs {
-    #[arg(long)]
-    scenario: String,
-    #[arg(long)]
-    address: SocketAddr,
-    #[arg(long)]
-    millis: u64,
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    bytes: u64,
-    #[arg(long)]
-    connections: u32,
-}
-
-#[derive(Debug, Args)]
-struct BesideArgs {
-    #[arg(long)]
-    address: SocketAddr,
-    #[arg(long)]
-    target: String,
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    bytes: u64,
-    #[arg(long)]
-    millis: u64,
-}
+use lab::compare::{self, Plan};
+use lab::{crowd, idle, peers, record, report, scenario, server, setup, sites};
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Compare(args) => compare(&args),
         Command::Bar(args) => bar(&args),
+        Command::Sites(args) => cost_of_sites(&args),
+        Command::Crowd(args) => face_crowd(&args),
+        Command::CrowdClient(args) => be_crowd(&args),
         Command::Setup(args) => check_setup(&args),
         Command::List => list(),
         Command::Client(args) => send(&args),
@@ -205,6 +86,34 @@ fn bar(args: &BarArgs) -> Result<ExitCode, String> {
         matches!(bar::judge(case, &outcomes, &findings, seed), Verdict::Met(_) | Verdict::Shown(_))
     };
     Ok(if cases.iter().all(met) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn cost_of_sites(args: &SitesArgs) -> Result<ExitCode, String> {
+    let outcome = sites::run(&Binaries::build(&args.profile)?, &say)?;
+    print!("{}", outcome.text());
+    Ok(if outcome.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn face_crowd(args: &CrowdArgs) -> Result<ExitCode, String> {
+    let servers = args.servers.split(',').map(server::find).collect::<Result<_, _>>()?;
+    let plan = crowd::Plan { servers, connections: args.connections, rate: args.rate, seconds: args.seconds };
+    let rows = crowd::run(&plan, &Binaries::build(&args.profile)?, &say)?;
+    print!("{}", crowd::render(&plan, &rows));
+    Ok(if rows.iter().all(crowd::Row::is_met) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn be_crowd(args: &CrowdClientArgs) -> Result<ExitCode, String> {
+    idle::raise_descriptor_limit();
+    let request = client::crowd::Request {
+        address: args.address,
+        target: args.target.clone(),
+        answer_bytes: usize::try_from(args.bytes).map_err(|error| error.to_string())?,
+        connections: args.connections,
+        rate: args.rate,
+        duration: Duration::from_secs(args.seconds),
+    };
+    println!("{}", client::crowd::run(&request).map_err(|error| format!("client: {error}"))?);
+    Ok(ExitCode::SUCCESS)
 }
 
 fn check_setup(args: &SetupArgs) -> Result<ExitCode, String> {

@@ -27,15 +27,23 @@ pub struct Answer {
 /// # Errors
 /// No connection, no answer in time, or none whose end is known.
 pub fn get(address: SocketAddr, target: &str) -> Result<Answer, String> {
-    exchange(address, target).map_err(|error| format!("GET {target}: {error}"))
+    get_from(address, "lab", target)
 }
 
-fn exchange(address: SocketAddr, target: &str) -> Result<Answer, String> {
+/// Asks a host for the target once.
+///
+/// # Errors
+/// As [`get`].
+pub fn get_from(address: SocketAddr, host: &str, target: &str) -> Result<Answer, String> {
+    exchange(address, host, target).map_err(|error| format!("GET {target}: {error}"))
+}
+
+fn exchange(address: SocketAddr, host: &str, target: &str) -> Result<Answer, String> {
     let say = |error: std::io::Error| error.to_string();
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT).map_err(say)?;
     stream.set_read_timeout(Some(TIMEOUT)).map_err(say)?;
     // In one piece: null servers answer whatever they receive.
-    let request = format!("GET {target} HTTP/1.1\r\nHost: lab\r\n\r\n");
+    let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(say)?;
     let mut received = Vec::new();
     let mut buffer = vec![0; 64 * 1024];

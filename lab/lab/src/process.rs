@@ -63,12 +63,25 @@ impl Server {
     /// # Errors
     /// It cannot be started, ends, or does not listen in time; with what it said last.
     pub fn start(launch: &Launch, address: SocketAddr, log: &Path) -> Result<Self, String> {
+        Self::start_within(START, launch, address, log)
+    }
+
+    /// The same for one that may take longer or less long.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_within(
+        patience: Duration,
+        launch: &Launch,
+        address: SocketAddr,
+        log: &Path,
+    ) -> Result<Self, String> {
         let mut command = launch.on_core(SERVER_CORE);
         let errors = fs::File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn();
         let child = spawned.map_err(|error| format!("taskset: {error}"))?;
         let mut server = Self { child, ids: Vec::new() };
-        let end = Instant::now() + START;
+        let end = Instant::now() + patience;
         while TcpStream::connect(address).is_err() {
             if let Ok(Some(status)) = server.child.try_wait() {
                 let said = fs::read_to_string(log).unwrap_or_default();
@@ -76,12 +89,30 @@ impl Server {
                 return Err(format!("did not start ({status}): {last}"));
             }
             if Instant::now() > end {
-                return Err(format!("did not listen within {START:?}: {}", launch.line()));
+                return Err(format!("did not listen within {patience:?}: {}", launch.line()));
             }
             thread::sleep(LOOK_AGAIN);
         }
         server.ids = family(server.child.id());
         Ok(server)
+    }
+
+    /// Tells it to end, and waits so long before it is killed.
+    pub fn end_within(&mut self, patience: Duration) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        signal(self.child.id(), Signal::TERM);
+        let end = Instant::now() + patience;
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if Instant::now() > end {
+                self.ids.iter().for_each(|id| signal(*id, Signal::KILL));
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
     }
 
     /// Its processes.
@@ -92,20 +123,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if !matches!(self.child.try_wait(), Ok(None)) {
-            return;
-        }
-        signal(self.child.id(), Signal::TERM);
-        let end = Instant::now() + END;
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if Instant::now() > end {
-                self.ids.iter().for_each(|id| signal(*id, Signal::KILL));
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            thread::sleep(LOOK_AGAIN);
-        }
+        self.end_within(END);
     }
 }
 

@@ -8,6 +8,7 @@ use crate::peers::{self, h2o, lighttpd, nginx, static_web_server};
 use crate::process::Launch;
 use crate::scenario::{Scenario, Source};
 use crate::site::Site;
+use crate::sites::{self, Sites};
 
 /// What a server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum Kind {
     Null,
     /// Ours: the program for files, the example `plaintext` for handlers.
     Shearwater,
+    /// Our program with a site configured as people have them (`sites::Sites::Real`) over the same folder.
+    ShearwaterSite,
     /// nginx, one worker, tuned.
     Nginx,
     /// lighttpd, one process.
@@ -57,6 +60,7 @@ pub const SERVERS: &[ServerKind] = &[
     ServerKind { name: "null-uring", kind: Kind::Null, driver: "uring" },
     ServerKind { name: "shearwater-epoll", kind: Kind::Shearwater, driver: "epoll" },
     ServerKind { name: "shearwater-uring", kind: Kind::Shearwater, driver: "uring" },
+    ServerKind { name: "shearwater-site", kind: Kind::ShearwaterSite, driver: "epoll" },
     peer("nginx", Kind::Nginx),
     peer("lighttpd", Kind::Lighttpd),
     peer("h2o", Kind::H2o),
@@ -101,9 +105,12 @@ impl ServerKind {
     pub fn serves(&self, scenario: &Scenario) -> bool {
         match self.kind {
             Kind::Null | Kind::Shearwater | Kind::Nginx => true,
-            Kind::Lighttpd | Kind::H2o | Kind::StaticWebServer | Kind::ServeDir | Kind::ServeDirOneThread => {
-                scenario.source == Source::File
-            }
+            Kind::ShearwaterSite
+            | Kind::Lighttpd
+            | Kind::H2o
+            | Kind::StaticWebServer
+            | Kind::ServeDir
+            | Kind::ServeDirOneThread => scenario.source == Source::File,
             Kind::Hyper | Kind::Axum => scenario.source == Source::Plaintext && !scenario.varied,
         }
     }
@@ -126,6 +133,7 @@ impl ServerKind {
             Kind::Null => Ok(self.null(program, scenario, place)),
             Kind::Shearwater if scenario.source == Source::File => Ok(self.program(program, place)),
             Kind::Shearwater => Ok(self.example(program, place)),
+            Kind::ShearwaterSite => sites::launch(Sites::Real, program, place.address, place.site),
             Kind::Nginx => nginx::launch(program, scenario, place),
             Kind::Lighttpd => lighttpd::launch(program, place),
             Kind::H2o => h2o::launch(program, place),
@@ -165,6 +173,7 @@ impl ServerKind {
         match self.kind {
             Kind::Null => binaries.null(),
             Kind::Shearwater if scenario.source == Source::File => binaries.program(),
+            Kind::ShearwaterSite => binaries.program(),
             Kind::Shearwater => binaries.example(),
             Kind::Nginx => "nginx".into(),
             Kind::Lighttpd => "lighttpd".into(),

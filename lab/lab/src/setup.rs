@@ -47,6 +47,13 @@ pub const TOOLS: &[Tool] = &[
         needed: false,
     },
     Tool {
+        program: "valgrind",
+        version_argument: "--version",
+        about: "instructions per request, by `lab sites`",
+        how: "apt-get install valgrind",
+        needed: false,
+    },
+    Tool {
         program: "nginx",
         version_argument: "-v",
         about: "peer `nginx`",

@@ -5,6 +5,7 @@
 
 pub mod beside;
 mod connection;
+pub mod crowd;
 mod request;
 pub(crate) mod source;
 

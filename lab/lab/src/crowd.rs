@@ -1,0 +1,152 @@
+//! Thousands of connections on a page, all servers asked at the same rate: is anything lost, and how slow is the slowest answer?
+
+use std::time::Duration;
+
+use crate::binaries::Binaries;
+use crate::block::{self, Order};
+use crate::client::crowd::Crowd;
+use crate::memory;
+use crate::process::{CLIENT_CORE, Launch, free_address};
+use crate::report::align;
+use crate::scenario;
+use crate::schedstat;
+use crate::server::{Kind, Place, ServerKind};
+use crate::site::Site;
+
+/// The page.
+const SCENARIO: &str = "6.4k";
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// One after the other.
+    pub servers: Vec<&'static ServerKind>,
+    /// Connections held at once.
+    pub connections: u32,
+    /// Requests a second, over all of them.
+    pub rate: u32,
+    /// For how long.
+    pub seconds: u32,
+}
+
+/// What a server has shown.
+#[derive(Debug, Clone)]
+pub struct Row {
+    server: &'static ServerKind,
+    seen: Result<Seen, String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    crowd: Crowd,
+    cpu_us: f64,
+    rss_mib: f64,
+}
+
+impl Row {
+    /// Whether nothing was lost: asked of our own server; peers are shown.
+    pub fn is_met(&self) -> bool {
+        let lost = |seen: &Seen| {
+            let crowd = &seen.crowd;
+            crowd.errors + crowd.timeouts > 0 || crowd.answers != crowd.requests || crowd.answers == 0
+        };
+        self.server.kind != Kind::Shearwater || self.seen.as_ref().is_ok_and(|seen| !lost(seen))
+    }
+}
+
+/// Runs each server for its time.
+///
+/// # Errors
+/// The site cannot be made.
+pub fn run(plan: &Plan, binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Vec<Row>, String> {
+    crate::idle::raise_descriptor_limit();
+    let site = Site::create().map_err(|error| format!("creating the site: {error}"))?;
+    let mut rows = Vec::new();
+    for server in &plan.servers {
+        say(&format!("{}: {} s", server.name, plan.seconds));
+        rows.push(Row { server, seen: measure(plan, server, binaries, &site) });
+    }
+    Ok(rows)
+}
+
+fn measure(plan: &Plan, server: &ServerKind, binaries: &Binaries, site: &Site) -> Result<Seen, String> {
+    let scenario = scenario::find(SCENARIO)?;
+    let place = Place { binaries, site, address: free_address(&mut 0)?, null_bytes: 150, workers: 1 };
+    let order = Order { server, scenario, place, seconds: plan.seconds, wait_percent_max: 100.0 };
+    let (_, running) = block::start(&order)?;
+    let bytes = block::checked_probe(&order)?.bytes;
+    let before = schedstat::of_processes(running.ids())?;
+    let output = client(plan, &order, bytes)?.on_core(CLIENT_CORE).output();
+    let output = output.map_err(|error| format!("taskset: {error}"))?;
+    let crowd = Crowd::parse(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        format!("the client failed: {}", said.lines().last().unwrap_or("it said nothing"))
+    })?;
+    let spent = schedstat::of_processes(running.ids())? - before;
+    let rss_mib = memory::of_processes(running.ids()).now_kib as f64 / 1024.0;
+    Ok(Seen { crowd, cpu_us: spent.cpu_ns as f64 / 1e3 / crowd.answers.max(1) as f64, rss_mib })
+}
+
+fn client(plan: &Plan, order: &Order<'_>, bytes: u64) -> Result<Launch, String> {
+    let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
+    let (address, target) = (order.place.address, order.scenario.target(0));
+    let Plan { connections, rate, seconds, .. } = plan;
+    let arguments = format!(
+        "crowd-client --address {address} --target {target} --bytes {bytes} --connections {connections} --rate {rate} \
+         --seconds {seconds}"
+    );
+    Ok(Launch {
+        program: own,
+        arguments: arguments.split(' ').map(str::to_owned).collect(),
+        environment: Vec::new(),
+    })
+}
+
+/// The table.
+pub fn render(plan: &Plan, rows: &[Row]) -> String {
+    let titles = [
+        "server",
+        "requests",
+        "answers",
+        "timeouts",
+        "errors",
+        "p50 ms",
+        "p99 ms",
+        "slowest ms",
+        "client's own ms",
+        "µs CPU/answer",
+        "RSS MiB",
+    ];
+    let mut table = vec![titles.map(str::to_owned)];
+    let ms = |us: u64| format!("{:.2}", us as f64 / 1e3);
+    for row in rows {
+        table.push(match &row.seen {
+            Ok(Seen { crowd, cpu_us, rss_mib }) => [
+                row.server.name.to_owned(),
+                crowd.requests.to_string(),
+                crowd.answers.to_string(),
+                crowd.timeouts.to_string(),
+                crowd.errors.to_string(),
+                ms(crowd.p50_us),
+                ms(crowd.p99_us),
+                ms(crowd.max_us),
+                ms(crowd.longest_turn_us),
+                format!("{cpu_us:.2}"),
+                format!("{rss_mib:.1}"),
+            ],
+            Err(reason) => std::array::from_fn(|column| match column {
+                0 => row.server.name.to_owned(),
+                1 => format!("NOT MEASURED: {reason}"),
+                _ => String::new(),
+            }),
+        });
+    }
+    let took = Duration::from_secs(plan.seconds.into());
+    format!(
+        "a page of 6.4 KB, {} connections, {} requests a second for {took:?}; a timeout is an answer after 2 s; times count from when a \
+         request was due\n\n{}",
+        plan.connections,
+        plan.rate,
+        align(&table)
+    )
+}

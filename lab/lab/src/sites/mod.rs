@@ -1,0 +1,165 @@
+//! What configured sites cost beside a bare folder: user instructions of a request, how soon many sites answer, and their memory.
+//!
+//! The folder is the same for all, and so are the requests: what differs is only what stands between the two.
+
+mod configurations;
+mod instructions;
+mod rounds;
+mod start;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub use configurations::{Sites, text};
+pub use instructions::parse_total;
+
+use crate::binaries::Binaries;
+use crate::process::Launch;
+use crate::report::align;
+use crate::scenario::file_bytes;
+use crate::site::Site;
+use rounds::Ask;
+
+/// A realistic site may cost so many instructions more than the folder.
+const SITE_COST_MAX: f64 = 400.0;
+/// A request to one of 1,000 sites of 100 routes each may cost so many times one to the only site.
+const MANY_FACTOR_MAX: f64 = 1.1;
+/// So soon they answer.
+const START_S_MAX: f64 = 1.0;
+/// A file of 1 KiB with its siblings, and a page that is shown with a 404.
+const FILE: &str = "page-of-1k.html";
+
+const ONE: Sites = Sites::Many { sites: 1, routes: 1 };
+const MANY_SMALL: Sites = Sites::Many { sites: 1_000, routes: 1 };
+const MANY: Sites = Sites::Many { sites: 1_000, routes: 100 };
+
+/// What is measured, and what came of it.
+pub struct Outcome {
+    rows: Vec<[String; 3]>,
+    failed: bool,
+}
+
+impl Outcome {
+    /// The table.
+    pub fn text(&self) -> String {
+        let mut out = align(&self.rows);
+        out.push_str(
+            "\nUser instructions of one request by callgrind (epoll, one worker, 32 connections): the difference of two runs over their \
+             difference in requests.\nThe start is counted from the process's beginning to its first answer.\n",
+        );
+        out
+    }
+
+    /// Whether every bound held.
+    pub fn is_met(&self) -> bool {
+        !self.failed
+    }
+
+    fn shown(&mut self, what: &str, figure: String) {
+        self.rows.push([what.to_owned(), figure, String::new()]);
+    }
+
+    fn judged(&mut self, what: &str, figure: String, bound: &str, held: bool) {
+        let verdict = if held { "held" } else { "FAILED" };
+        self.rows.push([what.to_owned(), figure, format!("{bound}: {verdict}")]);
+        self.failed |= !held;
+    }
+}
+
+/// What servers are started from.
+struct Stage<'a> {
+    binaries: &'a Binaries,
+    site: Site,
+}
+
+impl Stage<'_> {
+    fn launch(&self, sites: Sites, address: SocketAddr) -> Result<Launch, String> {
+        launch(sites, self.binaries.program(), address, &self.site)
+    }
+
+    fn write_files(&self) -> Result<(), String> {
+        let siblings =
+            [(format!("{FILE}.br"), 512), (format!("{FILE}.gz"), 600), ("404.html".to_owned(), 300)];
+        for (name, length) in std::iter::once((FILE.to_owned(), 1024)).chain(siblings) {
+            let path = self.site.public().join(name);
+            fs::write(&path, file_bytes(length)).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// How our program is started on the site's folder, with one worker on epoll.
+///
+/// # Errors
+/// The configuration cannot be written.
+pub fn launch(sites: Sites, program: PathBuf, address: SocketAddr, site: &Site) -> Result<Launch, String> {
+    let public = site.public();
+    let arguments = match sites {
+        Sites::Bare => {
+            let (public, address) = (public.display().to_string(), address.to_string());
+            [&public, "--listen", &address, "--workers", "1", "--driver", "epoll"].map(str::to_owned).to_vec()
+        }
+        _ => {
+            let file = site.write("sites.toml", &text(sites, address, &public))?;
+            vec!["--config".to_owned(), file.display().to_string()]
+        }
+    };
+    Ok(Launch { program, arguments, environment: Vec::new() })
+}
+
+/// Measures all of it: some minutes, for an instruction that is counted takes as long as fifty.
+///
+/// # Errors
+/// valgrind is missing, a server doesn't start, or an answer isn't what was asked for.
+pub fn run(binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Outcome, String> {
+    let site = Site::create().map_err(|error| format!("creating the site: {error}"))?;
+    let stage = Stage { binaries, site };
+    stage.write_files()?;
+    let count = |sites: Sites, ask: Ask| {
+        say(&format!("instructions: {sites}, {ask}"));
+        instructions::per_request(&stage, sites, ask)
+    };
+    let mut outcome = Outcome { rows: vec![["what", "figure", "bound"].map(str::to_owned)], failed: false };
+    of_a_site(&mut outcome, &count)?;
+    of_many(&mut outcome, &count)?;
+    for sites in [Sites::Bare, Sites::Real, MANY_SMALL, MANY] {
+        say(&format!("start: {sites}"));
+        let started = start::measure(&stage, sites)?;
+        let (seconds, now, peak) = (started.seconds, started.now_mib, started.peak_mib);
+        let figure = format!("{seconds:.3} s; {now:.1} MiB, at most {peak:.1}");
+        outcome.judged(&format!("start, {sites}"), figure, "1 s", seconds <= START_S_MAX);
+    }
+    Ok(outcome)
+}
+
+type Count<'a> = dyn Fn(Sites, Ask) -> Result<f64, String> + 'a;
+
+/// The folder against a site as people have them, for requests that say little and much.
+fn of_a_site(outcome: &mut Outcome, count: &Count<'_>) -> Result<(), String> {
+    for ask in [Ask::Plain, Ask::Full, Ask::FullCoded] {
+        let (bare, real) = (count(Sites::Bare, ask)?, count(Sites::Real, ask)?);
+        outcome.shown(&format!("{}, {ask}", Sites::Bare), format!("{bare:.1}"));
+        let more = real - bare;
+        let figure = format!("{real:.1} (+ {more:.1})");
+        outcome.judged(
+            &format!("{}, {ask}", Sites::Real),
+            figure,
+            "the folder's + 400",
+            more <= SITE_COST_MAX,
+        );
+    }
+    Ok(())
+}
+
+/// One site against a thousand, by ways that are remembered and by more than are.
+fn of_many(outcome: &mut Outcome, count: &Count<'_>) -> Result<(), String> {
+    for ask in [Ask::FewWays, Ask::ManyWays] {
+        let (of_one, of_many) = (count(ONE, ask)?, count(MANY, ask)?);
+        outcome.shown(&format!("{ONE}, {ask}"), format!("{of_one:.1}"));
+        let factor = of_many / of_one;
+        let figure = format!("{of_many:.1} (x {factor:.3})");
+        outcome.judged(&format!("{MANY}, {ask}"), figure, "one site's x 1.1", factor <= MANY_FACTOR_MAX);
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! The requests: so many rounds of one on each of 32 connections, every answer compared. All are sent before the first answer is read, so
+//! that a turn of the server has many.
+
+use std::fmt::{self, Display};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use super::Sites;
+use crate::probe;
+
+/// Connections.
+const CONNECTIONS: usize = 32;
+/// How long an answer may take: under an instruction counter all is slow.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Spellings of the file's path: more than a worker remembers ways.
+const SPELLINGS: u32 = 1024;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// The file, with the fields that any program sends.
+    Plain,
+    /// With a browser's fields and conditions that the file doesn't meet; no coding of it is accepted.
+    Full,
+    /// The same where codings are: its sibling is sent.
+    FullCoded,
+    /// From as many hosts as there are connections.
+    FewWays,
+    /// From all hosts, by paths that are spelt differently each time.
+    ManyWays,
+}
+
+impl Display for Ask {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Plain => "a plain request",
+            Self::Full => "with conditions and codings",
+            Self::FullCoded => "with conditions, a coding sent",
+            Self::FewWays => "32 ways",
+            Self::ManyWays => "1,024 ways",
+        })
+    }
+}
+
+impl Ask {
+    /// The request with this number.
+    fn request(self, sites: Sites, number: u32) -> Vec<u8> {
+        let target = match self {
+            Self::ManyWays => spelling(number % SPELLINGS),
+            _ => format!("/{}", super::FILE),
+        };
+        let host = match self {
+            Self::FewWays => sites.host(number % CONNECTIONS as u32 * 31),
+            _ => sites.host(number),
+        };
+        let codings = if self == Self::FullCoded { "gzip, deflate, br" } else { "deflate;q=0.5" };
+        let more = match self {
+            Self::Full | Self::FullCoded => format!(
+                "Accept-Language: en-GB,en;q=0.7\r\nAccept-Encoding: {codings}\r\nIf-None-Match: \"0-0\", W/\"another\"\r\n\
+                 If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\nCookie: session=0123456789abcdef\r\n"
+            ),
+            _ => String::new(),
+        };
+        format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: lab\r\nAccept: */*\r\n{more}\r\n")
+            .into_bytes()
+    }
+}
+
+/// The file's path, its letters escaped where the number has a bit.
+fn spelling(number: u32) -> String {
+    let escaped = |(at, byte): (usize, u8)| match number >> at & 1 {
+        1 if at < 10 => format!("%{byte:02x}"),
+        _ => char::from(byte).to_string(),
+    };
+    std::iter::once("/".to_owned()).chain(super::FILE.bytes().enumerate().map(escaped)).collect()
+}
+
+/// Sends so many requests, a multiple of 32, and compares each answer's status and length.
+pub(super) fn send(address: SocketAddr, sites: Sites, ask: Ask, requests: u32) -> Result<(), String> {
+    exchange(address, sites, ask, requests).map_err(|error| format!("{sites}, {ask}: {error}"))
+}
+
+fn exchange(address: SocketAddr, sites: Sites, ask: Ask, requests: u32) -> Result<(), String> {
+    let say = |error: std::io::Error| error.to_string();
+    let connect = |_| {
+        let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        Ok(stream)
+    };
+    let mut streams = (0..CONNECTIONS).map(connect).collect::<std::io::Result<Vec<_>>>().map_err(say)?;
+    let mut wanted = None;
+    for round in 0..requests / CONNECTIONS as u32 {
+        for (number, stream) in (round * CONNECTIONS as u32..).zip(&mut streams) {
+            stream.write_all(&ask.request(sites, number)).map_err(say)?;
+        }
+        for stream in &mut streams {
+            let bytes = read(stream, wanted)?;
+            wanted = Some(bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Reads one answer: a 200, as long as the one before.
+fn read(stream: &mut TcpStream, wanted: Option<u64>) -> Result<u64, String> {
+    let mut received = Vec::new();
+    let mut buffer = [0; 4096];
+    let answer = loop {
+        let length = stream.read(&mut buffer).map_err(|error| error.to_string())?;
+        if length == 0 {
+            return Err(format!("closed after {} bytes", received.len()));
+        }
+        received.extend_from_slice(&buffer[..length]);
+        if let Some(answer) = probe::parse(&received)? {
+            break answer;
+        }
+    };
+    if answer.status != 200 || wanted.is_some_and(|wanted| wanted != answer.bytes) {
+        return Err(format!("a {} of {} bytes, expected a 200 of {wanted:?}", answer.status, answer.bytes));
+    }
+    Ok(answer.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::{Ask, SPELLINGS, Sites, spelling};
+
+    #[test]
+    fn each_spelling_is_another() {
+        let all: HashSet<String> = (0..SPELLINGS).map(spelling).collect();
+        assert_eq!(all.len(), SPELLINGS as usize);
+        assert_eq!((spelling(0).as_str(), spelling(1).as_str()), ("/page-of-1k.html", "/%70age-of-1k.html"));
+    }
+
+    #[test]
+    fn many_hosts_are_asked() {
+        let many = Sites::Many { sites: 1_000, routes: 1 };
+        let hosts =
+            |ask: Ask| (0..3_000).map(|number| ask.request(many, number)).collect::<HashSet<_>>().len();
+        assert_eq!(hosts(Ask::FewWays), 32);
+        assert!(hosts(Ask::ManyWays) > 1_024);
+    }
+}
