@@ -154,7 +154,8 @@ impl Responder {
         let Self { out, preamble, parts, .. } = self;
         let status = parts.status;
         let has_length = content_length_allowed(asked.method, status) && status != 304;
-        let has_body = response_has_body(asked.method, status);
+        let has_body = has_length && asked.method != Method::Head;
+        debug_assert_eq!(has_body, response_has_body(asked.method, status));
         let bytes = out.bytes_mut();
         preamble.append(bytes, status, overlay.and_then(Overlay::server));
         match (after, asked.version) {

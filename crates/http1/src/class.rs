@@ -97,3 +97,28 @@ pub(crate) fn trim_blanks(mut bytes: &[u8]) -> &[u8] {
     }
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CLASSES, FIELD_VALUE, REG_NAME, TOKEN, classes};
+
+    /// The table against the grammars as they stand in the RFCs, letter by letter.
+    #[test]
+    fn the_table_is_the_grammar() {
+        let alphanumeric = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        let token = format!("!#$%&'*+-.^_`|~{alphanumeric}");
+        let reg_name = format!("-._~!$&'()*+,;={alphanumeric}");
+        let built = classes();
+        assert_eq!(built, CLASSES);
+        for (byte, classes) in (0..=u8::MAX).zip(built) {
+            let has = |class| classes & class != 0;
+            assert_eq!(has(TOKEN), token.bytes().any(|one| one == byte), "{byte:#x}");
+            assert_eq!(has(REG_NAME), reg_name.bytes().any(|one| one == byte), "{byte:#x}");
+            assert_eq!(
+                has(FIELD_VALUE),
+                byte == 9 || (0x20..0x7f).contains(&byte) || byte >= 0x80,
+                "{byte:#x}"
+            );
+        }
+    }
+}

@@ -101,10 +101,12 @@ pub fn status_has_body(status: u16) -> bool {
 
 /// Whether a response may have `Content-Length` or `Transfer-Encoding`: never with 1xx and 204, nor with a 2xx to CONNECT
 /// (RFC 9110 8.6, RFC 9112 6.1). With HEAD and 304 a `Content-Length` tells what GET would have sent.
+#[inline]
 pub fn content_length_allowed(method: Method, status: u16) -> bool {
     !matches!(status, 100..=199 | 204) && !is_tunnel(method, status)
 }
 
+#[inline]
 fn is_tunnel(method: Method, status: u16) -> bool {
     method == Method::Connect && matches!(status, 200..=299)
 }

@@ -175,6 +175,20 @@ const fn case_bits(word: u64) -> u64 {
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_table_has_each_known_name_once() {
+        assert!(is_perfect());
+        let (slots, patterns) = (slots(), patterns());
+        assert_eq!(slots, TABLE.slots);
+        assert_eq!(slots.iter().flatten().count(), Known::COUNT);
+        for (known, pattern) in Known::all().iter().zip(&patterns) {
+            let (outer, inner) = (words(known.name().as_bytes()), inner(known.name().as_bytes()));
+            assert!(is_like(outer, pattern.outer, pattern.outer_mask), "{known:?}");
+            assert!(is_like(inner, pattern.inner, pattern.inner_mask), "{known:?}");
+            assert_eq!(pattern.len, known.name().len());
+        }
+    }
+
     /// Each known name and each with one byte another, in both cases, at the start and at the end of a head and within.
     #[test]
     fn a_name_is_the_same_wherever_it_stands() {

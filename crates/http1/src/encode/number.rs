@@ -58,3 +58,17 @@ pub fn hexadecimal(out: &mut Vec<u8>, mut number: u64) {
     }
     out.extend_from_slice(&digits[start..]);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{PAIRS, pairs};
+
+    #[test]
+    fn pairs_are_two_digits() {
+        let built = pairs();
+        assert_eq!(built, PAIRS);
+        for (number, pair) in built.iter().enumerate() {
+            assert_eq!(pair.as_slice(), format!("{number:02}").as_bytes());
+        }
+    }
+}

@@ -120,6 +120,7 @@ impl Session {
 /// A head in one line: method, target, version and host, then what differs from the plainest request.
 fn describe(head: &Head<'_>) -> String {
     let version = if head.version() == Version::Http11 { "1.1" } else { "1.0" };
+    assert_eq!((head.path_bytes(), head.host_bytes()), (head.path().as_bytes(), head.host().as_bytes()));
     let mut text = format!("{} {} {version} host={}", head.method_name(), head.target_str(), head.host());
     match head.target() {
         Target::Origin { .. } => {}
