@@ -1,0 +1,41 @@
+//! What is answered to other methods than `GET` and `HEAD`.
+
+use super::{Cause, EACH, NGINX, STATIC_WEB_SERVER, status, value};
+
+pub(super) const CAUSES: &[Cause] = &[
+    Cause {
+        title: "OPTIONS",
+        why: "It is answered with what there is: `204` and `Allow` (9.3.7), for `*` too.",
+        covers: &[
+            status(NGINX, "204", "405", &["OPTIONS /small.txt"]),
+            status(NGINX, "204", "400", &["OPTIONS *"]),
+            status(STATIC_WEB_SERVER, "204", "404", &["OPTIONS *"]),
+            value(
+                STATIC_WEB_SERVER,
+                "allow",
+                "GET, HEAD, OPTIONS",
+                "OPTIONS, HEAD, GET",
+                &["OPTIONS /small.txt"],
+            ),
+        ],
+    },
+    Cause {
+        title: "Allow in a 405",
+        why: "It has to be there (15.5.6).",
+        covers: &[value(EACH, "allow", "GET, HEAD, OPTIONS", "–", &[])],
+    },
+    Cause {
+        title: "Methods that nobody has heard of",
+        why: "A method is any token, its case counts (9.1): what is well formed and isn't for files is `405`, what can't be meant for this server is `501`.",
+        covers: &[
+            status(NGINX, "405", "400", &["get /small.txt"]),
+            status(NGINX, "501", "400", &["CONNECT "]),
+            status(STATIC_WEB_SERVER, "501", "405", &["CONNECT "]),
+        ],
+    },
+    Cause {
+        title: "POST to what isn't there",
+        why: "Files take no `POST`, there or not: nothing is looked for.",
+        covers: &[status(NGINX, "405", "404", &["POST /none"])],
+    },
+];
