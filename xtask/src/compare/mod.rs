@@ -82,7 +82,7 @@ fn compare(args: &Args) -> Outcome<Report> {
         for line in &wrong {
             println!("NOT AS docs/compare.md SAYS: {line}");
         }
-        report.equal("answers that the page says otherwise", wrong.len() as u64, 0);
+        report.equal("answers that are not as when the page was written", wrong.len() as u64, 0);
     } else {
         let (versions, theirs) = ask_peers(args, &root, &cases, &folder)?;
         for (peer, version) in &versions {

@@ -55,6 +55,18 @@ impl Outcome {
         Self { status: answer.status.to_string(), aspects }
     }
 
+    /// A short number that changes with anything in it (FNV-1a).
+    pub(super) fn digest(&self) -> u32 {
+        let fold = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        self.shown().bytes().fold(0x811c_9dc5, fold)
+    }
+
+    /// All of it, in one line.
+    pub(super) fn shown(&self) -> String {
+        let aspects = self.aspects.iter().map(|(name, value)| format!("; {name}: {value}"));
+        format!("{}{}", self.status, aspects.collect::<String>())
+    }
+
     /// What differs. Where the status does, nothing else is looked at: the rest follows from it.
     pub(super) fn differences(&self, other: &Self) -> Vec<Difference> {
         let difference = |aspect: &str, ours: &str, theirs: &str| Difference {
@@ -158,6 +170,7 @@ mod tests {
             ]
         );
         assert_eq!(ours.differences(&Outcome::of(None, false)), [difference("status", "200", "closed")]);
+        assert_ne!(ours.digest(), theirs.digest());
     }
 
     #[test]

@@ -150,15 +150,20 @@ fn requests(comparison: &Comparison) -> String {
     text
 }
 
+/// It has a digest of this server's whole answer, which readers don't see.
 fn start_of_row(number: usize, case: &Case, ours: &Outcome) -> String {
-    format!("| {} | {} | {} |", number + 1, shown(case), ours.status)
+    format!("| {}<!-- {:08x} --> | {} | {} |", number + 1, ours.digest(), shown(case), ours.status)
 }
 
-/// Where this server answers otherwise than the page says.
+/// Where this server answers otherwise than when the page was written: request and answer.
 pub(super) fn wrong_of_ours(page: &str, cases: &[Case], ours: &[Outcome]) -> Vec<String> {
-    let rows =
-        cases.iter().zip(ours).enumerate().map(|(number, (case, ours))| start_of_row(number, case, ours));
-    rows.filter(|row| !page.lines().any(|line| line.starts_with(row.as_str()))).collect()
+    let rows: Vec<&str> = page.lines().collect();
+    let is_wrong = |(number, (case, ours)): &(usize, (&Case, &Outcome))| {
+        let start = start_of_row(*number, case, ours);
+        !rows.iter().any(|row| row.starts_with(&start))
+    };
+    let wrong = cases.iter().zip(ours).enumerate().filter(is_wrong);
+    wrong.map(|(number, (case, ours))| format!("{}: {}: {}", number + 1, shown(case), ours.shown())).collect()
 }
 
 #[cfg(test)]
@@ -189,7 +194,7 @@ mod tests {
         let (known, unlisted) = page(403, "1");
         assert_eq!(unlisted, 0);
         assert!(known.contains("| plain: `GET /bare/` | status | 404 | 403 | nginx |"), "{known}");
-        assert!(known.contains("| 1 | plain: `GET /bare/` | 404 | 403 | 404 |"), "{known}");
+        assert!(known.contains(" --> | plain: `GET /bare/` | 404 | 403 | 404 |"), "{known}");
         assert!(says_the_same(&known, &page(403, "2").0));
         assert!(!says_the_same(&known, &page(404, "1").0));
         assert_eq!(page(200, "1").1, 1, "not listed");
