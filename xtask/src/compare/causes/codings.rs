@@ -2,7 +2,7 @@
 
 use super::{Cause, EACH, NGINX, STATIC_WEB_SERVER, value};
 
-const WEIGHTS: &[&str] = &["identity, gzip;q=0.5", "gzip;q=0$"];
+const WEIGHTS: &[&str] = &["identity, gzip;q=0.5", "gzip;q=0$", "gzip;q=2$"];
 const ANY: &[&str] = &["Accept-Encoding: *$", "Accept-Encoding: x-gzip"];
 const DEFLATE: &[&str] = &["Accept-Encoding: deflate"];
 const BOTH: &[&str] = &["GET /both.css"];
@@ -10,7 +10,7 @@ const BOTH: &[&str] = &["GET /both.css"];
 pub(super) const CAUSES: &[Cause] = &[
     Cause {
         title: "Weights in Accept-Encoding",
-        why: "Of what is acceptable the one of the highest weight is sent, and what has the weight 0 isn't acceptable (12.5.3).",
+        why: "Of what is acceptable the one of the highest weight is sent, and what has the weight 0, or one that is none (12.4.2), isn't acceptable (12.5.3).",
         covers: &[
             value(EACH, "content-encoding", "–", "gzip", WEIGHTS),
             value(NGINX, "content-length", "63", "16", WEIGHTS),
@@ -42,6 +42,9 @@ pub(super) const CAUSES: &[Cause] = &[
             value(NGINX, "content-encoding", "br", "gzip", BOTH),
             value(NGINX, "content-length", "18", "21", BOTH),
             value(NGINX, "the content", "both.css.br", "both.css.gz", BOTH),
+            value(NGINX, "content-encoding", "br", "–", BOTH),
+            value(NGINX, "content-length", "18", "63", BOTH),
+            value(NGINX, "the content", "both.css.br", "both.css", BOTH),
         ],
     },
     Cause {

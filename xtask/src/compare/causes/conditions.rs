@@ -10,7 +10,8 @@ pub(super) const CAUSES: &[Cause] = &[
         covers: &[
             status(STATIC_WEB_SERVER, "304", "200", &["If-None-Match"]),
             status(STATIC_WEB_SERVER, "200", "304", &["If-None-Match: \"other\" · If-Modified-Since"]),
-            status(STATIC_WEB_SERVER, "412", "200", &["If-Match: \"other\""]),
+            status(STATIC_WEB_SERVER, "412", "200", &["If-Match: \"other\"", "If-Match: W/TAG"]),
+            status(STATIC_WEB_SERVER, "304", "206", &["If-None-Match"]),
             value(STATIC_WEB_SERVER, "etag", "strong", "–", &[]),
         ],
     },

@@ -1,6 +1,6 @@
 //! Fields of answers that were otherwise the same.
 
-use super::{Cause, EACH, NGINX, STATIC_WEB_SERVER, value};
+use super::{Cause, EACH, NGINX, STATIC_WEB_SERVER, status, value};
 
 const LISTS: &[&str] = &["list: "];
 const NOTHING: &[&str] = &["clean: GET /none", "list: GET /none/"];
@@ -16,6 +16,7 @@ pub(super) const CAUSES: &[Cause] = &[
             value(EACH, "x-content-type-options", "nosniff", "–", LISTS),
             value(EACH, "content-type", "application/json", "text/html; charset=utf-8", LISTS),
             value(NGINX, "etag", "strong", "–", LISTS),
+            status(NGINX, "304", "200", &["list: GET / · If-None-Match"]),
             value(NGINX, "content-length", "there", "–", LISTS),
             value(NGINX, "transfer-encoding", "–", "there", LISTS),
         ],
@@ -38,7 +39,13 @@ pub(super) const CAUSES: &[Cause] = &[
         why: "They go by the media type and the path of what is sent, and errors have none. Those of static-web-server go by the path of the request, there or not.",
         covers: &[
             value(STATIC_WEB_SERVER, "cache-control", "no-cache", "–", &["/UPPER.HTML"]),
-            value(STATIC_WEB_SERVER, "cache-control", "–", "*", &["/bare/", "/none/", "/assets/none.js"]),
+            value(
+                STATIC_WEB_SERVER,
+                "cache-control",
+                "–",
+                "*",
+                &["/bare/", "/none/", "/old/", "/assets/none.js"],
+            ),
         ],
     },
     Cause {
@@ -89,6 +96,7 @@ pub(super) const CAUSES: &[Cause] = &[
             value(NGINX, "content-type", "text/plain; charset=utf-8", "text/html", &[]),
             value(STATIC_WEB_SERVER, "content-type", "text/plain; charset=utf-8", "–", &[]),
             value(STATIC_WEB_SERVER, "content-length", "there", "0", &[]),
+            value(STATIC_WEB_SERVER, "content-length", "there", "–", &["HEAD /old"]),
             value(STATIC_WEB_SERVER, "the content", "its own", "empty", &[]),
         ],
     },

@@ -34,8 +34,15 @@ pub(super) const CAUSES: &[Cause] = &[
         ],
     },
     Cause {
-        title: "POST to what isn't there",
-        why: "Files take no `POST`, there or not: nothing is looked for.",
-        covers: &[status(NGINX, "405", "404", &["POST /none"])],
+        title: "POST to what is no file",
+        why: "Files and folders take no `POST`, there or not: nothing is looked for, and nobody is sent elsewhere to be refused there. A redirect of the site is for \
+              every method.",
+        covers: &[
+            status(NGINX, "405", "404", &["POST /none"]),
+            status(NGINX, "405", "403", &["list: POST /"]),
+            status(NGINX, "405", "301", &["POST /folder"]),
+            status(NGINX, "405", "308", &["clean: POST /about.html"]),
+            status(STATIC_WEB_SERVER, "301", "405", &["POST /old"]),
+        ],
     },
 ];

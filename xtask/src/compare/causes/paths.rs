@@ -19,7 +19,8 @@ pub(super) const CAUSES: &[Cause] = &[
         why: "`%2F` is a byte of a name and no delimiter (RFC 3986, 2.2), and no file has it in its name: `404`. To take it for a slash makes one \
               address of two, and has led around the rules of many a server.",
         covers: &[
-            status(NGINX, "404", "200", &["%2f"]),
+            status(NGINX, "404", "200", &["%2f", "GET /%2F"]),
+            status(STATIC_WEB_SERVER, "404", "308", &["GET /%2F"]),
             status(STATIC_WEB_SERVER, "404", "200", &["/folder%2findex.html"]),
         ],
     },
