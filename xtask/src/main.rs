@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod compare;
 mod fuzz;
 mod harness;
 mod hostile;
@@ -25,6 +26,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Send the same requests to this server, nginx and static-web-server, and compare the answers
+    Compare(compare::Args),
     /// Run the fuzz targets
     Fuzz(fuzz::Args),
     /// Connections of every kind by the million, every answer compared, and what is left of them
@@ -43,6 +46,7 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Compare(args) => compare::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Soak(args) => soak::run(&args),
         Command::Stress(args) => stress::run(&args),

@@ -9,6 +9,7 @@ mod configured;
 mod folder;
 mod help;
 mod output;
+mod pages;
 mod precompress;
 mod process;
 mod refusals;
