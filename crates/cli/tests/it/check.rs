@@ -62,14 +62,14 @@ fn a_folder_that_can_not_be_served_has_its_place() {
 #[test]
 fn files_that_can_not_be_read() {
     let folder = Temporary::new();
-    folder.file("latin1.toml", b"# x\n# \xe9\n").file("folder/x", "");
+    folder.file("latin1.toml", b"# x\n# \xc3\xa9 \xe9\n").file("folder/x", "");
     for (file, told) in [
         (
             "none.toml",
             "there is no file none.toml: `shearwater config --print-default` prints one to begin with",
         ),
         ("folder", "folder is a folder: name the configuration file in it"),
-        ("latin1.toml", "latin1.toml:2: this is no text in UTF-8"),
+        ("latin1.toml", "latin1.toml:2:5: this is no text in UTF-8"),
     ] {
         let expected = (2, String::new(), format!("shearwater: {told}\n"));
         assert_eq!(run(folder.path(), &["check", file]), expected);
