@@ -1,11 +1,9 @@
-//! Serving by a configuration file: where its paths begin, what wins over it, and that nothing is bound before it is right. The effect of
-//! each key stands in `keys` and `sites`.
-
-use std::net::TcpListener;
+//! Serving by a configuration file: where its paths begin, what wins over it, and what the environment puts into it. The effect
+//! of each key stands in `keys` and `sites`, what is refused in `misconfigured`.
 
 use crate::folder::Temporary;
 use crate::keys::{SITE, folder};
-use crate::process::{Serving, run};
+use crate::process::{Serving, just, run};
 
 #[test]
 fn a_site_is_served_from_the_folder_of_the_file() {
@@ -40,18 +38,26 @@ fn flags_win_over_the_file_and_say_so() {
     assert_eq!((serving.line("workers"), serving.line("flag")), (Some("3"), None));
 }
 
+/// Variables are put into what is served, and shown by nothing that is printed.
 #[test]
-fn what_is_wrong_is_refused_before_anything_is_bound() {
-    let held = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = held.local_addr().expect("an address");
-    for (wrong, told) in [
-        ("[cache]\nenabld = true\n", "site.toml:4:1: cache.enabld: unknown key; the nearest is `enabled`"),
-        ("[[site]]\nroot = \"none\"\n", "site.toml:4:8: site[0].root: there is no folder "),
-    ] {
-        let folder = folder(&format!("[[listen]]\naddress = \"{address}\"\n{wrong}"));
-        let (code, stdout, stderr) = run(folder.path(), &["--config", "site.toml"]);
-        assert_eq!((code, stdout.as_str()), (2, ""));
-        assert!(stderr.starts_with(told) && !stderr.contains("is taken"), "{stderr}");
-        assert!(stderr.ends_with("shearwater: site.toml has 1 problem; nothing was started\n"), "{stderr}");
+fn variables_of_the_environment_are_put_in() {
+    let folder = folder(
+        "[[site]]\nroot = \"${SHEARWATER_TEST_ROOT:-www}\"\n\
+         headers = { set = { X-Key = \"a ${SHEARWATER_TEST_KEY} b\", X-Plain = \"$${SHEARWATER_TEST_KEY}\" } }\n",
+    );
+    folder.file("other/f.txt", "other content");
+    let arguments = ["--config", "site.toml", "--listen", "127.0.0.1:0"];
+    for (root, content) in [("", "content"), ("other", "other content")] {
+        let mut command = just(folder.path(), &arguments);
+        command.env("SHEARWATER_TEST_KEY", "hunter2").env("SHEARWATER_TEST_ROOT", root);
+        let serving = Serving::of(&mut command);
+        let answer = serving.connect().request("GET", "/f.txt", &[]);
+        assert_eq!((answer.text(), answer.field("X-Key")), (content, Some("a hunter2 b")));
+        assert_eq!(answer.field("X-Plain"), Some("${SHEARWATER_TEST_KEY}"));
+        assert!(!serving.banner.contains("hunter2"), "{}", serving.banner);
     }
+    let mut command = just(folder.path(), &["config", "--print-effective", "site.toml"]);
+    let printed = command.env("SHEARWATER_TEST_KEY", "hunter2").output().expect("it runs");
+    let printed = String::from_utf8(printed.stdout).expect("UTF-8");
+    assert!(printed.contains("a ${SHEARWATER_TEST_KEY} b") && !printed.contains("hunter2"), "{printed}");
 }

@@ -10,6 +10,7 @@ mod drivers;
 mod folder;
 mod help;
 mod keys;
+mod misconfigured;
 mod output;
 mod precompress;
 mod process;
