@@ -4,6 +4,7 @@ mod banner;
 mod check;
 #[path = "../../../shearwater/tests/it/client.rs"]
 mod client;
+mod clients;
 mod config_text;
 mod configured;
 mod drivers;
