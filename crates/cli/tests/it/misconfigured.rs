@@ -212,7 +212,7 @@ fn a_file_that_may_not_be_read() {
         // Root may read everything; somebody else may not, if the program is where everybody can start it.
         command.uid(65_534).gid(65_534);
     } else {
-        std::fs::set_permissions(folder.path().join("site.toml"), PermissionsExt::from_mode(0))
+        std::fs::set_permissions(folder.path().join("site.toml"), PermissionsExt::from_mode(0o000))
             .expect("its mode");
     }
     match command.output() {

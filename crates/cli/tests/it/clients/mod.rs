@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use crate::drivers::drivers;
 use crate::folder::Temporary;
-use crate::process::{Serving, just};
+use crate::process::{Serving, just, run};
 
 const CONFIG: &str = "\
 [server]
@@ -122,5 +122,23 @@ fn curl_resumes() {
             curl(folder, serving, &["--continue-at", "-", "--output", "part.bin"], "/large.bin");
         assert_eq!(status, "206");
         assert!(std::fs::read(folder.path().join("part.bin")).expect("it is there") == whole);
+    });
+}
+
+/// What `shearwater precompress` has made is sent, and is the file again when it is unpacked.
+#[test]
+fn curl_unpacks() {
+    if !is_there("curl") {
+        return;
+    }
+    on_each_driver(|folder, serving| {
+        let text = "All that is said once is said again. ".repeat(1000);
+        folder.file("www/packed/long.txt", &text);
+        let (code, _, stderr) = run(folder.path(), &["precompress", "www/packed"]);
+        assert_eq!(code, 0, "{stderr}");
+        let sent = |arguments: &[&str]| curl(folder, serving, arguments, "/packed/long.txt").0;
+        assert!(sent(&["--compressed"]) == text.as_bytes());
+        assert!(sent(&["--header", "Accept-Encoding: gzip"]).len() < text.len() / 10);
+        assert!(sent(&[]) == text.as_bytes());
     });
 }
