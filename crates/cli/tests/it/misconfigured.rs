@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Output;
 
+use shearwater_config::limits::CONFIG_BYTES_MAX;
+
 use crate::folder::Temporary;
 use crate::process::{just, run};
 
@@ -197,6 +199,52 @@ fn serving_refuses_it_likewise_before_anything_is_bound() {
         assert!(served.2.starts_with(&format!("site.toml:{}", wrong.1)), "{text}\n{}", served.2);
         assert!(!folder.path().join("here").exists(), "{text}");
     }
+}
+
+/// What only the kernel tells is told by its address, and what was bound before it is let go.
+#[test]
+fn an_address_that_can_not_be_had() {
+    let held = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = held.local_addr().expect("an address").to_string();
+    let folder = folder();
+    for (address, told) in [
+        (
+            taken.as_str(),
+            format!("{taken} is taken by another program: choose another port, or end that program"),
+        ),
+        ("192.0.2.1:0", "can't listen on 192.0.2.1:0: ".to_owned()),
+        (
+            "unix:none/x",
+            format!(
+                "unix:{}: there is no such folder: make it first",
+                folder.path().join("none/x").display()
+            ),
+        ),
+    ] {
+        let text = format!("[[listen]]\naddress = \"unix:here\"\n[[listen]]\naddress = \"{address}\"\n");
+        folder.file("site.toml", text);
+        let (code, stdout, stderr) = run(folder.path(), &["--config", "site.toml"]);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{address}");
+        assert!(
+            stderr.starts_with(&format!("shearwater: {told}")) && stderr.lines().count() == 1,
+            "{stderr}"
+        );
+        assert!(!folder.path().join("here").exists(), "{address}");
+    }
+}
+
+#[test]
+fn a_file_that_is_too_large() {
+    let folder = folder();
+    folder.file("site.toml", "#".repeat(CONFIG_BYTES_MAX + 1));
+    for arguments in [&["check", "site.toml"][..], &["--config", "site.toml"]] {
+        let (code, stdout, stderr) = run(folder.path(), arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""));
+        let told = format!("site.toml:1:1: a configuration may have {CONFIG_BYTES_MAX} bytes\n");
+        assert!(stderr.starts_with(&told) && stderr.len() < 1000, "{stderr}");
+    }
+    folder.file("site.toml", "#".repeat(CONFIG_BYTES_MAX));
+    assert_eq!(run(folder.path(), &["check", "site.toml"]).0, 0);
 }
 
 #[test]
