@@ -33,16 +33,21 @@ fn a_warning_is_said_at_its_level() {
         let settings = format!(
             "[server]\nworkers = 1\n[performance]\nmax_connections = 1\n[logging]\nlevel = \"{level}\"\n"
         );
-        on_each_driver(&settings, |_, serving| {
+        on_each_driver(&settings, |_, mut serving| {
             let mut first = serving.connect();
             assert_eq!(first.request("GET", "/f.txt", &[]).status, 200);
             let mut second = serving.connect();
             second.ask("GET", "/f.txt", &[]);
+            let mut said = String::new();
+            while !said.contains("; limits reached: connections_max 1") {
+                serving.signal(Signal::USR1);
+                said.push_str(&serving.hear());
+            }
             drop(first);
             assert_eq!(second.answer("GET").status, 200);
             serving.signal(Signal::TERM);
-            let stderr = serving.end().2;
-            assert_eq!(stderr.contains("accepts no connections for now"), is_said, "{level}: {stderr}");
+            said.push_str(&serving.end().2);
+            assert_eq!(said.contains("accepts no connections for now"), is_said, "{level}: {said}");
         });
     }
 }
