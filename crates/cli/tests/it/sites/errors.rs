@@ -33,6 +33,16 @@ pub(super) const CASES: &[Case] = &[
         ],
     },
     Case {
+        about: "an error that others would not get says so, with a page of the site too",
+        keys: &[],
+        hosts: &[],
+        lines: "root = \"www\"\nspa = \"/index.html\"\nerror_pages = { 404 = \"/home.html\" }\n",
+        asks: &[
+            get("/version/1.2", 200).with(&["Accept: text/html"]).has(&[("Vary", "Accept")]).is("index"),
+            get("/version/1.2", 404).has(&[("Vary", "Accept")]).is("home"),
+        ],
+    },
+    Case {
         about: "a page that is not there is no error of its own",
         keys: &["site.error_pages"],
         hosts: &[],

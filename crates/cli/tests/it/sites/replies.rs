@@ -28,6 +28,17 @@ pub(super) const CASES: &[Case] = &[
         ],
     },
     Case {
+        about: "what is set for long is not for errors, and what is said of content not without it",
+        keys: &["headers.set"],
+        hosts: &[],
+        lines: "root = \"www\"\nheaders = { set = { Cache-Control = \"max-age=9\", Content-Language = \"de\" } }\n",
+        asks: &[
+            get("/f.txt", 200).has(&[("Cache-Control", "max-age=9"), ("Content-Language", "de")]),
+            get("/docs", 301).has(&[("Cache-Control", "max-age=9"), ("Content-Language", "")]),
+            get("/none", 404).has(&[("Cache-Control", ""), ("Content-Language", "")]),
+        ],
+    },
+    Case {
         about: "fields that every answer has, or none has",
         keys: &["site.headers", "headers.set", "headers.remove"],
         hosts: &[],
