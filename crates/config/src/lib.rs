@@ -7,7 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-mod changed;
 mod checks;
 mod config;
 mod conflicts;
@@ -29,7 +28,6 @@ mod sections;
 mod source;
 mod substitute;
 
-pub use changed::Changed;
 pub use config::Config;
 pub use default_text::print_default;
 pub use effective_text::print_effective;

@@ -28,7 +28,7 @@ pub const MEDIA_TYPES_MAX: usize = 1024;
 /// Rules for `Cache-Control`; each is looked at when a file is opened, and not for a request.
 pub const CACHE_RULES_MAX: usize = 256;
 
-/// Entries of a folder that its list has at most, in bytes of HTML about 300 each; below the list stands that there are more.
+/// Entries of a folder that its list has at most, in bytes of HTML about 300 each; above the list stands that there are more.
 pub const LISTING_ENTRIES_MAX: usize = 2_000;
 
 /// Names that are read of a folder for its list, hidden ones among them.

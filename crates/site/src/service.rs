@@ -14,8 +14,9 @@ use crate::plain_page::PlainPages;
 use crate::plan::{Action, Plan};
 use crate::ways::{Way, Ways};
 
-/// Fields of an error that hold whatever is sent with it (RFC 9110 sections 15.5.6, 15.5.17 and 10.2.3).
-const OF_ERRORS: [&str; 3] = ["Allow", "Content-Range", "Retry-After"];
+/// Fields of an error that hold whatever is sent with it (RFC 9110 sections 15.5.6, 15.5.17, 10.2.3
+/// and 12.5.5: another client may not get the error).
+const OF_ERRORS: [&str; 4] = ["Allow", "Content-Range", "Retry-After", "Vary"];
 
 /// All sites, as one worker serves them.
 pub struct SiteService {

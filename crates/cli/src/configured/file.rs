@@ -16,9 +16,10 @@ pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
         File::open(path).and_then(|file| file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
     read.map_err(|error| Failure::start(refusal(path, &error)))?;
     let text = String::from_utf8(bytes).map_err(|error| {
-        let line =
-            1 + error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&byte| byte == b'\n').count() - 1;
-        Failure::start(format!("{}:{line}: this is no text in UTF-8", path.display()))
+        let read = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
+        let line = read.split('\n').next_back().unwrap_or_default();
+        let (line, column) = (1 + read.matches('\n').count(), 1 + line.chars().count());
+        Failure::start(format!("{}:{line}:{column}: this is no text in UTF-8", path.display()))
     })?;
     Ok(Config::parse(path, &text, |name| std::env::var(name).ok())?)
 }

@@ -22,8 +22,8 @@ const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
 /// What it does beside serving, without a driver.
 const COMMANDS: &[&str] = &["check", "config", "precompress"];
 
-/// The program, to be started in `folder`.
-pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
+/// The program, to be started in `folder` with these arguments and no others, whatever the suite is to run on.
+pub(crate) fn just(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shearwater"));
     command
         .args(arguments)
@@ -32,6 +32,12 @@ pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command.env_remove("NO_COLOR");
+    command
+}
+
+/// The program, to be started in `folder`.
+pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = just(folder, arguments);
     let serves = !arguments.first().is_some_and(|first| COMMANDS.contains(first));
     if let Some(driver) = std::env::var_os(DRIVER)
         && serves

@@ -34,7 +34,8 @@ impl Fields for Headers {
     fn fields(&mut self, visit: &mut impl Visit) {
         visit.field(
             "set",
-            "Fields that every answer has, in place of its own of that name.",
+            "Fields that every answer has, in place of its own of that name. Errors don't get those that say how long to keep \
+             them, such as Cache-Control, and Content-… is for content: with 2xx and 304 only.",
             Map(
                 "a table of fields, such as { X-Frame-Options = \"DENY\" }",
                 own_name,
@@ -44,7 +45,7 @@ impl Fields for Headers {
         );
         visit.field(
             "remove",
-            "Fields that no answer has, such as Server.",
+            "Fields that no answer of this site has, such as Server.",
             List(Text("a field's name", own_name)),
             &mut self.remove,
         );

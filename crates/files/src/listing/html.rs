@@ -9,7 +9,7 @@ use super::text::{grouped, href, html_name, human_size, utc};
 const STYLE: &str = include_str!("style.css");
 
 /// The page may have this very style and nothing else; a test keeps the hash in step with it.
-pub(super) const POLICY: &str = "default-src 'none'; style-src 'sha256-uUo2ta4rv2SM+01aPcwmf4ZoF6s8LKZ4gNdFoMHqb+U='; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+pub(super) const POLICY: &str = "default-src 'none'; style-src 'sha256-4iLElNXbs3Ic8yid5n2paau5r+Co/LnawFfkQH5aS9U='; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
 /// The page of the folder of this name.
 pub(super) fn page(name: &[u8], rows: &Rows, order: Order) -> String {
@@ -20,6 +20,9 @@ pub(super) fn page(name: &[u8], rows: &Rows, order: Order) -> String {
     title(name, &mut out);
     push(&mut out, format_args!("</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"));
     breadcrumbs(name, &mut out);
+    if !rows.is_whole {
+        more(rows, &mut out);
+    }
     table(name, rows, order, &mut out);
     summary(rows, &mut out);
     out.push_str("</main>\n</body>\n</html>\n");
@@ -46,11 +49,12 @@ fn breadcrumbs(name: &[u8], out: &mut String) {
         name.split(|&byte| byte == b'/').filter(|segment| !segment.is_empty()).collect();
     out.push_str("<nav aria-label=\"Path\"><h1>");
     let up = |steps: usize| if steps == 0 { "./".to_owned() } else { "../".repeat(steps) };
-    push(out, format_args!("<a href=\"{}\" title=\"The first folder\">/</a>", up(segments.len())));
+    let current = |steps: usize| if steps == 0 { " aria-current=\"page\"" } else { "" };
+    let all = segments.len();
+    push(out, format_args!("<a href=\"{}\" title=\"The first folder\"{}>/</a>", up(all), current(all)));
     for (place, segment) in segments.iter().enumerate() {
-        let steps = segments.len() - place - 1;
-        let current = if steps == 0 { " aria-current=\"page\"" } else { "" };
-        push(out, format_args!("<a href=\"{}\"{current}><bdi>", up(steps)));
+        let steps = all - place - 1;
+        push(out, format_args!("<a href=\"{}\"{}><bdi>", up(steps), current(steps)));
         html_name(segment, out);
         out.push_str("</bdi></a>/");
     }
@@ -107,36 +111,39 @@ fn push_row(row: &Row, out: &mut String) {
     );
 }
 
+/// Before the list, since it is long, and since those that are shown are any of them.
+fn more(rows: &Rows, out: &mut String) {
+    let shown = grouped(rows.rows.len() as u64);
+    push(
+        out,
+        format_args!(
+            "<p class=\"more\">There is more in this folder: {shown} entries of it are shown.</p>\n"
+        ),
+    );
+}
+
+/// What there is, of each kind that there is.
 fn summary(rows: &Rows, out: &mut String) {
     let files: Vec<u64> = rows.rows.iter().filter_map(Row::size).collect();
     let folders = rows.rows.len() - files.len();
+    if rows.rows.is_empty() {
+        return out.push_str("<p>Nothing is here to be shown.</p>\n");
+    }
     let count = |number: usize, one: &str| match number {
         1 => format!("1 {one}"),
         _ => format!("{} {one}s", grouped(number as u64)),
     };
-    let total = files.iter().fold(0_u64, |sum, &len| sum.saturating_add(len));
-    match rows.rows.len() {
-        0 => out.push_str("<p>Nothing is here to be shown.</p>\n"),
-        _ => push(
-            out,
-            format_args!(
-                "<p>{}, {} of <span title=\"{} bytes\">{}</span>. Times are UTC.</p>\n",
-                count(folders, "folder"),
-                count(files.len(), "file"),
-                grouped(total),
-                human_size(total)
-            ),
-        ),
+    out.push_str("<p>");
+    if folders > 0 {
+        out.push_str(&count(folders, "folder"));
     }
-    if !rows.is_whole {
-        let shown = grouped(rows.rows.len() as u64);
-        push(
-            out,
-            format_args!(
-                "<p class=\"more\">There is more in this folder: {shown} entries of it are shown.</p>\n"
-            ),
-        );
+    if !files.is_empty() {
+        let total = files.iter().fold(0_u64, |sum, &len| sum.saturating_add(len));
+        let comma = if folders > 0 { ", " } else { "" };
+        let (number, bytes, size) = (count(files.len(), "file"), grouped(total), human_size(total));
+        push(out, format_args!("{comma}{number} of <span title=\"{bytes} bytes\">{size}</span>"));
     }
+    out.push_str(". Times are UTC.</p>\n");
 }
 
 #[cfg(test)]

@@ -259,6 +259,8 @@ fn a_list_has_so_many_entries_at_most() {
         }
         let page = text(&mut client, "/many/", &[]);
         assert_eq!((entries(&page).len(), page.contains(more)), (shown, !is_whole));
+        // Who reads from the top learns first that something is missing.
+        assert_eq!(page.find(more).is_some_and(|at| at < page.find("<table").expect("a table")), !is_whole);
         let list = text(&mut client, "/many/", &[JSON]);
         assert_eq!(list.matches("\"href\"").count(), shown);
         assert!(list.contains(&format!("\"is_whole\":{is_whole}")));
@@ -276,4 +278,27 @@ fn an_empty_folder_says_so() {
     fs::create_dir(site.at("empty")).expect("a folder");
     let page = text(&mut site.connect(), "/empty/", &[]);
     assert!(page.contains("Nothing is here to be shown.") && !page.contains("There is more"), "{page}");
+}
+
+#[test]
+fn what_is_here_is_counted_and_where_one_is_is_marked() {
+    let site = Site::with(&listing());
+    site.file("files/a", "1")
+        .file("files/b", "22")
+        .file("folders/x/y", "")
+        .file("both/x/y", "")
+        .file("both/f", "1");
+    let mut client = site.connect();
+    for (target, count) in [
+        ("/files/", "2 files of <span title=\"3 bytes\">3 B</span>. "),
+        ("/folders/", "1 folder. "),
+        ("/both/", "1 folder, 1 file of <span title=\"1 bytes\">1 B</span>. "),
+    ] {
+        let page = text(&mut client, target, &[]);
+        assert!(page.contains(&format!("<p>{count}Times are UTC.</p>")), "{page}");
+    }
+    for target in ["/", "/both/", "/both/x/"] {
+        let page = text(&mut client, target, &[]);
+        assert_eq!(page.matches("aria-current=\"page\"").count(), 1, "{page}");
+    }
 }

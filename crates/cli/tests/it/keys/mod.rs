@@ -1,0 +1,79 @@
+//! For each key of the configuration, a test that shows its effect on the running server.
+//!
+//! Each test changes its key and nothing else that could have the same effect. Where a key says how long something is waited for,
+//! what tells is which limit the server says was reached, not a clock.
+
+mod cache;
+mod limits;
+mod list;
+mod listen;
+mod logging;
+mod paces;
+mod performance;
+mod server;
+mod specified;
+mod tcp;
+mod timeouts;
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use crate::drivers::drivers;
+use crate::folder::Temporary;
+use crate::process::{Serving, just};
+
+/// Files of a folder, as one site.
+pub(crate) const SITE: &str = "[[site]]\nroot = \"www\"\n";
+
+/// Less than the shortest default of a time (10 s), much more than the times that are set here: what has not ended by then
+/// ends by a default.
+const SOONER_THAN_DEFAULTS: Duration = Duration::from_secs(9);
+
+/// A folder with a site and its configuration.
+pub(crate) fn folder(config: &str) -> Temporary {
+    let folder = Temporary::new();
+    folder.file("www/index.html", "index").file("www/f.txt", "content");
+    folder.file("site.toml", config);
+    folder
+}
+
+/// Serves by `site.toml` and this driver alone, on a free port.
+pub(crate) fn start(folder: &Temporary, driver: &str) -> Serving {
+    let arguments = ["--config", "site.toml", "--driver", driver, "--listen", "127.0.0.1:0"];
+    Serving::of(&mut just(folder.path(), &arguments))
+}
+
+/// Serves [`SITE`] with what `settings` say, on each driver in turn.
+fn on_each_driver(settings: &str, check: impl Fn(&Temporary, Serving)) {
+    for driver in drivers() {
+        println!("{driver}: {settings}");
+        let folder = folder(&format!("{settings}{SITE}"));
+        let serving = start(&folder, driver);
+        check(&folder, serving);
+    }
+}
+
+/// Sends bytes on a new connection, waits until it is closed, sooner than by any default, and returns what came.
+#[track_caller]
+fn until_closed(serving: &Serving, bytes: &str) -> String {
+    let mut client = serving.connect();
+    client.stream.get_ref().set_read_timeout(Some(SOONER_THAN_DEFAULTS)).expect("a timeout");
+    client.send(bytes);
+    String::from_utf8(client.rest()).expect("text")
+}
+
+/// Starts by what `config` makes of a port until that is not taken by another process in the moment between.
+fn start_on_a_port(config: impl Fn(u16) -> String, driver: &str) -> (Temporary, Serving, u16) {
+    for _ in 0..20 {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.expect("a port").port();
+        let folder = folder(&config(port));
+        let mut command = just(folder.path(), &["--config", "site.toml", "--driver", driver]);
+        let (code, stderr) = match Serving::try_start(&mut command) {
+            Ok(serving) => return (folder, serving, port),
+            Err(ended) => ended,
+        };
+        assert!(code == Some(2) && stderr.contains("is taken by another program"), "{stderr}");
+    }
+    panic!("no port stays free");
+}

@@ -1,0 +1,63 @@
+//! Paces: `limits.body_bytes_per_second_min`, `timeouts.body_grace_ms` and `limits.send_bytes_per_second_min`.
+
+use std::fs::File;
+use std::io::Read;
+
+use super::{on_each_driver, until_closed};
+use crate::process::Serving;
+use crate::summary::Summary;
+
+/// A body of which something came, and then nothing.
+const STALLED: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nxxxxx";
+
+/// A stalled body is refused, by this limit and no other.
+#[track_caller]
+fn refused_by(mut serving: Serving, limit: &str) {
+    let came = until_closed(&serving, STALLED);
+    assert!(came.starts_with("HTTP/1.1 408 "), "{came}");
+    let so_far = Summary::so_far(&mut serving);
+    let reached = ["body_bytes_per_second_min", "body_ms"].map(|name| (name, so_far.reached(name)));
+    assert_eq!(reached, reached.map(|(name, _)| (name, u64::from(name == limit))));
+}
+
+/// With a pace it is the pace that ends it, without one its silence.
+#[test]
+pub(super) fn body_bytes_per_second_min() {
+    let timeouts = "[timeouts]\nbody_grace_ms = 100\nbody_ms = 2000\n";
+    on_each_driver(timeouts, |_, serving| refused_by(serving, "body_bytes_per_second_min"));
+    let none = format!("{timeouts}[limits]\nbody_bytes_per_second_min = 0\n");
+    on_each_driver(&none, |_, serving| refused_by(serving, "body_ms"));
+}
+
+/// Either the grace is over first, or what is waited for a further piece.
+#[test]
+pub(super) fn body_grace_ms() {
+    on_each_driver("[timeouts]\nbody_grace_ms = 100\nbody_ms = 4000\n", |_, serving| {
+        refused_by(serving, "body_bytes_per_second_min");
+    });
+    on_each_driver("[timeouts]\nbody_grace_ms = 4000\nbody_ms = 100\n", |_, serving| {
+        refused_by(serving, "body_ms");
+    });
+}
+
+/// A client that takes what it is sent, without a stop and slower than it may be.
+#[test]
+pub(super) fn send_bytes_per_second_min() {
+    const PIECE_BYTES: u64 = 64 * 1024;
+    /// More than can be taken until the pace is looked at.
+    const LARGE_BYTES: u64 = 1 << 36;
+    let settings = "[limits]\nsend_bytes_per_second_min = 4294967295\n[timeouts]\nwrite_ms = 300\n";
+    on_each_driver(settings, |folder, mut serving| {
+        let file = File::create(folder.path().join("www/large.bin")).expect("a file");
+        file.set_len(LARGE_BYTES).expect("a file without content");
+        let mut client = serving.connect();
+        client.ask("GET", "/large.bin", &[]).head();
+        let mut piece = vec![0; PIECE_BYTES as usize];
+        let so_far = Summary::until(&mut serving, |so_far| {
+            so_far.count("open") == 0 || client.stream.read_exact(&mut piece).is_err()
+        });
+        assert_eq!(so_far.reached("write_ms"), 0);
+        let reached = |so_far: &Summary| so_far.reached("send_bytes_per_second_min") == 1;
+        Summary::until(&mut serving, reached);
+    });
+}

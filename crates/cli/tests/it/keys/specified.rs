@@ -1,0 +1,73 @@
+//! The file that every version has to load as it stands, from before there was a program to load it.
+
+use rustix::process::{Resource, Signal, getrlimit};
+
+use super::{SITE, folder};
+use crate::drivers::drivers;
+use crate::folder::Temporary;
+use crate::process::{Serving, just};
+use crate::system;
+
+const SPECIFIED: &str = include_str!("specified.toml");
+
+/// Without a flag, on the port that it names: served there, or that port is another program's.
+#[test]
+fn it_loads_as_it_stands() {
+    let folder = Temporary::new();
+    folder.file("public/f.txt", "content").file("specified.toml", SPECIFIED);
+    for driver in drivers() {
+        let mut command = just(folder.path(), &["--config", "specified.toml", "--driver", driver]);
+        match Serving::try_start(&mut command) {
+            Ok(serving) => {
+                let mut client = crate::client::Client::connect(([127, 0, 0, 1], 8080).into());
+                assert_eq!(client.request("GET", "/f.txt", &[]).text(), "content");
+                assert_eq!(serving.line("workers"), Some("32"));
+            }
+            Err((code, said)) => {
+                let taken = "8080 is taken by another program: choose another port, or end that program";
+                assert!(code == Some(2) && said.contains(taken), "{said}");
+                println!("skipped: port 8080 is taken");
+            }
+        }
+    }
+}
+
+/// All that can be seen at once; what each key alone does is shown elsewhere.
+#[test]
+fn it_has_the_effects_that_it_says() {
+    let folder = folder(&format!("{SPECIFIED}{SITE}"));
+    for driver in drivers() {
+        let arguments = ["--config", "site.toml", "--listen", "127.0.0.1:0", "--driver", driver];
+        let serving = Serving::of(&mut just(folder.path(), &arguments));
+        assert_eq!(serving.line("workers"), Some("32"));
+        let instead = |at: &str| format!("--listen 127.0.0.1:0 in place of listening on {at}:8080\n");
+        let banner = &serving.banner;
+        assert!(banner.contains(&instead("[::]")) || banner.contains(&instead("0.0.0.0")), "{banner}");
+        // What the kernel doesn't hold is told: more connections than descriptors, and a longer queue than it allows.
+        let held_back =
+            |what: &str| banner.lines().any(|line| line.contains("held back") && line.contains(what));
+        assert!(held_back("connections: 2") || descriptors() > 2_300_000, "{banner}");
+        assert!(held_back("accept queue: 65") || somaxconn() >= 65_535, "{banner}");
+        if system::tells() {
+            let workers = system::threads(serving.pid())
+                .iter()
+                .filter(|thread| thread.name.starts_with("worker-"))
+                .count();
+            assert_eq!(workers, 32);
+        }
+        let mut client = serving.connect();
+        assert_eq!(client.request("GET", "/f.txt", &[]).text(), "content");
+        serving.signal(Signal::TERM);
+        let (code, _, stderr) = serving.end();
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "what it does is not said at level error");
+    }
+}
+
+fn descriptors() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
+fn somaxconn() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+    text.trim().parse().unwrap_or(u64::MAX)
+}

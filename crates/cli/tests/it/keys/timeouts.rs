@@ -1,0 +1,66 @@
+//! `[timeouts]`: how long clients are waited for. The grace of a body stands in `paces`.
+
+use rustix::process::Signal;
+
+use super::{SOONER_THAN_DEFAULTS, on_each_driver, until_closed};
+use crate::summary::Summary;
+
+#[test]
+pub(super) fn head_ms() {
+    on_each_driver("[timeouts]\nhead_ms = 100\n", |_, mut serving| {
+        let came = until_closed(&serving, "GET /f.txt HTTP/1.1\r\nHost: a\r\n\r\nGET / HTT");
+        assert!(came.starts_with("HTTP/1.1 200 ") && came.contains("contentHTTP/1.1 408 "), "{came}");
+        assert_eq!(Summary::so_far(&mut serving).reached("head_ms"), 1);
+    });
+}
+
+#[test]
+pub(super) fn body_ms() {
+    on_each_driver("[timeouts]\nbody_ms = 100\n", |_, mut serving| {
+        let came = until_closed(&serving, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx");
+        assert!(came.starts_with("HTTP/1.1 408 "), "{came}");
+        assert_eq!(Summary::so_far(&mut serving).reached("body_ms"), 1);
+    });
+}
+
+#[test]
+pub(super) fn write_ms() {
+    on_each_driver("[timeouts]\nwrite_ms = 100\n", |folder, mut serving| {
+        // More than the sockets between both can hold.
+        folder.file("www/large.bin", vec![b'x'; 64 * 1024 * 1024]);
+        let mut client = serving.connect();
+        client.ask("GET", "/large.bin", &[]).head();
+        let so_far = Summary::until(&mut serving, |so_far| so_far.count("reset") == 1);
+        assert_eq!(so_far.reached("write_ms") + so_far.reached("send_bytes_per_second_min"), 1);
+    });
+}
+
+/// A client that has read its last answer, and does not end its side.
+#[test]
+pub(super) fn linger_ms() {
+    on_each_driver("[timeouts]\nlinger_ms = 100\n", |_, mut serving| {
+        let mut client = serving.connect();
+        assert_eq!(client.send("GET / HTTP/1.1\r\n\r\n").answer("GET").status, 400);
+        client.is_ended();
+        let begun = std::time::Instant::now();
+        let so_far = Summary::until(&mut serving, |so_far| so_far.count("open") == 0);
+        assert_eq!(so_far.reached("linger_ms"), 1);
+        assert!(begun.elapsed() < SOONER_THAN_DEFAULTS, "that was the default");
+    });
+}
+
+/// While ending, a connection between two requests is closed after a moment, or stays until all ends.
+#[test]
+pub(super) fn drain_idle_ms() {
+    for (drain_idle_ms, is_reached) in [(0, true), (86_400_000, false)] {
+        let settings = format!("[server]\ndrain_s = 1\n[timeouts]\ndrain_idle_ms = {drain_idle_ms}\n");
+        on_each_driver(&settings, |_, serving| {
+            let mut client = serving.connect();
+            assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
+            serving.signal(Signal::TERM);
+            let (code, _, stderr) = serving.end();
+            assert_eq!(code, Some(0));
+            assert_eq!(Summary::of(&stderr).reached("drain_idle_ms"), u64::from(is_reached), "{stderr}");
+        });
+    }
+}
