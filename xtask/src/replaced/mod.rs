@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// Changes of each file in each way
     #[arg(long, default_value_t = 1000)]
     changes: u32,
-    /// From one change to the next, milliseconds
+    /// Between two changes, milliseconds
     #[arg(long, value_name = "MS", default_value_t = 12)]
     pace_ms: u64,
     /// Changing a file in one way ends then, and has failed if it isn't done, seconds

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::ask::Ask;
-use super::judge::{Seen, judge};
+use super::judge::{Seen, Verdict, judge};
 use super::kind::Kind;
 use super::site::Changing;
 use super::tally::Tally;
@@ -14,6 +14,8 @@ use crate::harness::answer::{BodyLength, Fault};
 use crate::harness::client::Client;
 use crate::harness::random::Random;
 
+/// Between two requests: those who change the files need a core too.
+const PAUSE: Duration = Duration::from_micros(500);
 /// What a slow client reads before it pauses, and how long it does.
 const SLOW_BYTES: u64 = 128 * 1024;
 const SLOW_PAUSE: Duration = Duration::from_millis(2);
@@ -30,6 +32,7 @@ pub(super) fn visit(
     let mut client = None;
     let mut tag = None;
     while !is_over.load(Ordering::Relaxed) {
+        thread::sleep(PAUSE);
         let ask = Ask::random(file, kind, tag.as_ref(), &mut random);
         match answer(&mut client, address, &ask) {
             Ok(seen) => {
@@ -37,7 +40,7 @@ pub(super) fn visit(
                 if seen.is_short || seen.head.announces_close() {
                     client = None;
                 }
-                if verdict.is_ok() {
+                if matches!(verdict, Ok(Verdict::Whole | Verdict::Part)) {
                     tag = seen.head.field("etag").map(str::to_owned).or(tag);
                 }
                 tally.note(verdict.map_err(|what| format!("{ask:?}: {what}")));
