@@ -6,12 +6,17 @@ mod check;
 mod client;
 mod config_text;
 mod configured;
+#[path = "../../../../xtask/src/replaced/content.rs"]
+mod content;
 mod folder;
 mod help;
 mod output;
 mod precompress;
 mod process;
 mod refusals;
+mod replaced;
 mod signals;
 mod sites;
+#[path = "../../../../xtask/src/replaced/target.rs"]
+mod target;
 mod transport;

@@ -9,7 +9,7 @@ use crate::folder::Temporary;
 use crate::process::{Serving, program};
 
 /// The drivers that are there, by name.
-fn drivers() -> Vec<&'static str> {
+pub(crate) fn drivers() -> Vec<&'static str> {
     let folder = Temporary::new();
     let probe = Serving::of(&mut program(folder.path(), &["--listen", "127.0.0.1:0", "--driver", "auto"]));
     let driver = probe.line("driver").expect("a driver");

@@ -103,8 +103,9 @@ impl Meta {
     /// looked at: ext4, XFS, Btrfs, tmpfs).
     #[must_use]
     pub fn has_same_content(&self, later: &Self) -> bool {
-        let same_times = self.ctime == later.ctime || self.links != later.links;
-        self.len == later.len && self.mtime == later.mtime && same_times
+        // A look in the middle of a removal may find the number of names changed and the time not yet: without a name it never counts.
+        let is_of_names = self.links != later.links || later.links == 0;
+        self.len == later.len && self.mtime == later.mtime && (self.ctime == later.ctime || is_of_names)
     }
 
     fn new(metadata: &Metadata) -> Self {
@@ -140,10 +141,16 @@ mod tests {
             (Meta { ctime: time(9), ..meta }, false),
             (Meta { ctime: time(9), links: 0, ..meta }, true),
             (Meta { ctime: time(9), links: 2, ..meta }, true),
+            (Meta { len: 4, links: 2, ..meta }, false),
             (Meta { mtime: time(9), ctime: time(9), links: 0, ..meta }, false),
             (Meta { len: 4, links: 0, ..meta }, false),
         ] {
             assert_eq!(meta.has_same_content(&later), is_same, "{later:?}");
         }
+        let without_name = Meta { links: 0, ..meta };
+        assert!(
+            without_name.has_same_content(&Meta { ctime: time(9), ..without_name }),
+            "seen amid its removal"
+        );
     }
 }
