@@ -24,7 +24,15 @@ impl Target {
     pub(crate) fn replace(&self, generation: u32) -> io::Result<()> {
         let mut beside = self.path.clone().into_os_string();
         beside.push(".new");
-        fs::write(&beside, content(generation, self.form, self.len))?;
+        let content = content(generation, self.form, self.len);
+        fs::write(&beside, &content)?;
+        if let Ok(present) = File::open(&self.path) {
+            let (before, file) = (changed(&present)?, File::options().write(true).open(&beside)?);
+            // Of files that follow each other within one tick the third may have the inode of the first, and all else the same.
+            while changed(&file)? <= before {
+                file.write_all_at(&content[..WORD], 0)?;
+            }
+        }
         fs::rename(&beside, &self.path)
     }
 
@@ -36,10 +44,9 @@ impl Target {
     /// Writes a generation into the file itself, from front to back. As long as it is half written its first word says so.
     pub(crate) fn rewrite(&self, generation: u32) -> io::Result<()> {
         let file = File::options().write(true).open(&self.path)?;
-        let changed = || file.metadata().map(|metadata| (metadata.ctime(), metadata.ctime_nsec()));
-        let before = changed()?;
+        let before = changed(&file)?;
         // Until the clock of the file system has moved on: two changes within one tick of it can't be told apart by anybody.
-        while changed()? == before {
+        while changed(&file)? == before {
             file.write_all_at(&half_written(self.form), 0)?;
         }
         let content = content(generation, self.form, self.len);
@@ -53,4 +60,9 @@ impl Target {
     pub(crate) fn remove(&self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
+}
+
+/// When it was changed, by the clock of the file system.
+fn changed(file: &File) -> io::Result<(i64, i64)> {
+    file.metadata().map(|metadata| (metadata.ctime(), metadata.ctime_nsec()))
 }

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use crate::client::{Client, PATIENCE};
 use crate::content::{Body, read};
@@ -18,25 +18,40 @@ const CHANGES: u32 = 12;
 /// Lengths of the files: in memory, and sent from the descriptor by one call or many.
 const LENGTHS: [usize; 3] = [2 * 1024, 100 * 1024, 1024 * 1024];
 
-/// One step from a generation to the next, and whether a part of an answer may be missing then.
-type Step = fn(&Target, u32) -> std::io::Result<()>;
+/// Leads from a generation to the next, with a moment between two changes; and whether a part of an answer may be missing then.
+type Step = fn(&Target, u32, &dyn Fn()) -> std::io::Result<()>;
 const STEPS: [(&str, Step, bool); 4] = [
-    ("renamed over", Target::replace, false),
+    ("renamed over", |target, generation, _| target.replace(generation), false),
     ("truncated", truncated, true),
-    ("rewritten", Target::rewrite, true),
+    ("rewritten", |target, generation, _| target.rewrite(generation), true),
     ("deleted", deleted, false),
 ];
 
-fn truncated(target: &Target, generation: u32) -> std::io::Result<()> {
+fn truncated(target: &Target, generation: u32, moment: &dyn Fn()) -> std::io::Result<()> {
     target.replace(generation)?;
-    std::thread::sleep(Duration::from_millis(5));
+    moment();
     target.truncate(target.len as u64 / 2)
 }
 
-fn deleted(target: &Target, generation: u32) -> std::io::Result<()> {
+fn deleted(target: &Target, generation: u32, moment: &dyn Fn()) -> std::io::Result<()> {
     target.remove()?;
-    std::thread::sleep(Duration::from_millis(5));
+    moment();
     target.replace(generation)
+}
+
+/// Answers that have come.
+#[derive(Default)]
+struct Answers(AtomicU64);
+
+impl Answers {
+    /// Waits until some more have come.
+    fn wait_for_more(&self) {
+        let (wanted, begun) = (self.0.load(Ordering::Relaxed) + 4, Instant::now());
+        while self.0.load(Ordering::Relaxed) < wanted {
+            assert!(begun.elapsed() < PATIENCE, "no answers come");
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// Ends the others, also where the test fails.
@@ -84,7 +99,7 @@ type Tags = HashMap<String, (u32, usize)>;
 fn ask_beside_changes(serving: &Serving, target: &Target, (name, step, may_be_short): (&str, Step, bool)) {
     let address = serving.address();
     let path = format!("/{}", target.path.file_name().and_then(|name| name.to_str()).expect("its name"));
-    let is_over = &AtomicBool::new(false);
+    let (is_over, answers) = (&AtomicBool::new(false), &Answers::default());
     std::thread::scope(|scope| {
         let _ends = SetWhenDropped(is_over);
         let asking: Vec<_> = (0..2)
@@ -94,6 +109,7 @@ fn ask_beside_changes(serving: &Serving, target: &Target, (name, step, may_be_sh
                     while !is_over.load(Ordering::Relaxed) {
                         let mut client = Client::connect(address);
                         whole += u32::from(ask(&mut client, &path, name, may_be_short, &mut tags).is_some());
+                        answers.0.fetch_add(1, Ordering::Relaxed);
                     }
                     whole
                 })
@@ -101,8 +117,8 @@ fn ask_beside_changes(serving: &Serving, target: &Target, (name, step, may_be_sh
             .collect();
         let last = CHANGES + 1;
         for generation in 2..=last {
-            step(target, generation).expect("it can be changed");
-            std::thread::sleep(Duration::from_millis(5));
+            step(target, generation, &|| answers.wait_for_more()).expect("it can be changed");
+            answers.wait_for_more();
         }
         let (begun, mut tags) = (Instant::now(), Tags::new());
         while ask(&mut Client::connect(address), &path, name, may_be_short, &mut tags) != Some(last) {
@@ -147,7 +163,7 @@ fn a_download_beside_a_change_is_whole_or_ends_short() {
             client.ask("GET", "/large.bin", &["Connection: close"]).head();
             let mut begun = [0; 8];
             client.stream.read_exact(&mut begun).expect("it has begun");
-            step(&target, 2).expect("it can be changed");
+            step(&target, 2, &|| {}).expect("it can be changed");
             let body = [&begun[..], &client.rest()].concat();
             // A client knows of an answer that is short that it is of no use, whatever came.
             let read = if name == "rewritten" { Body::Of(1) } else { read(&body, 0, 0) };
