@@ -7,6 +7,7 @@ mod fuzz;
 mod harness;
 mod hostile;
 mod ranges;
+mod replaced;
 mod soak;
 mod stress;
 mod tidy;
@@ -36,6 +37,8 @@ enum Command {
     Stress(stress::Args),
     /// Ask for parts of files, and compare the answers with nginx's
     Ranges(ranges::Args),
+    /// Change files while they are served, and look at every byte of the answers
+    Replaced(replaced::Args),
     /// Check the rules of the house that the compiler cannot check
     Tidy(tidy::Args),
     /// Prove the server's promises from outside
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => soak::run(&args),
         Command::Stress(args) => stress::run(&args),
         Command::Ranges(args) => ranges::run(&args),
+        Command::Replaced(args) => replaced::run(&args),
         Command::Tidy(args) => tidy::run(&args),
         Command::Trial(args) => trial::run(args),
         Command::Hostile(args) => hostile::run(args),

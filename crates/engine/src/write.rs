@@ -50,10 +50,12 @@ impl<D: Driver, A: App> Worker<D, A> {
             Err(error) => {
                 let counters = &self.service.counters;
                 match error {
-                    SendError::FileShort | SendError::FileUnreadable(_) => counters.files_failed.add(1),
+                    SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_) => {
+                        counters.files_failed.add(1);
+                    }
                     SendError::Broken(_) | SendError::Cancelled => counters.connections_broken.add(1),
                 }
-                // A file that fell short of its Content-Length: only a close tells the client.
+                // A file that fell short of its Content-Length, or became another: only a close tells the client.
                 self.shut(token, CloseKind::Normal);
             }
         }

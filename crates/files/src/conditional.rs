@@ -90,7 +90,7 @@ mod tests {
     fn validators(ctime_seconds: i64, unix_seconds: i64) -> Validators {
         let mtime = Timestamp { seconds: SECONDS, nanoseconds: 500_000_000 };
         let ctime = Timestamp { seconds: ctime_seconds, nanoseconds: 500_000_001 };
-        Validators::of(&Meta { len: 7, mtime, ctime, ino: 1, dev: 1 }, None, unix_seconds as u64)
+        Validators::of(&Meta { len: 7, mtime, ctime, ino: 1, dev: 1, links: 1 }, None, unix_seconds as u64)
     }
 
     #[test]

@@ -72,8 +72,19 @@ impl Folder {
 /// A file that is kept in memory is looked at twice a second, when it is asked for: a change shows within a second, and an answer is
 /// wholly of one version.
 ///
-/// Where `NAME.br`, `NAME.zst` or `NAME.gz` lies beside `NAME` and isn't older, it is sent in its place to clients that accept its coding. As with any
-/// file, what is half written is sent half: write it under another name and rename it.
+/// A file that is larger is sent from its descriptor. One that is replaced by a rename or removed meanwhile is sent to its end as it was. One that is
+/// cut or rewritten in place is not: the last bytes of each piece are held back until a look has shown that length and times are those that the
+/// answer's head was made from; else the connection ends short of its `Content-Length`, which tells the client. That look can't see
+/// everything:
+///
+/// - what one `write` that had begun before the head was made was still about to write: its times are set when it begins (ext4; XFS lets nobody
+///   read meanwhile). And what is half written between two of them is the file, as it is then: write it under another name and rename it;
+/// - what is stored through a shared mapping into pages that are dirty already;
+/// - before Linux 6.13 or on other file systems than ext4, XFS, Btrfs and tmpfs: a change within the same tick (1 to 10 ms) as the one before the head;
+/// - a first change of a file that was left alone for `LENT_AFTER_S`, where it comes when the last bytes are on their way but the client hasn't
+///   got them all: the system sends the file's own pages (`sendfile`), and they change on the way. Before that time they are copied.
+///
+/// Where `NAME.br`, `NAME.zst` or `NAME.gz` lies beside `NAME` and isn't older, it is sent in its place to clients that accept its coding.
 pub struct Files {
     finder: RefCell<Finder>,
 }

@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 use shearwater::{Item, Prebuilt, Request, Response, Shared};
@@ -32,7 +33,8 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Reads a file; `None` if it changes meanwhile.
+    /// Reads a file; `None` if it changes meanwhile. What is read is what the file was between two equal looks: a mixture only if
+    /// the file itself was one then, half written.
     ///
     /// # Errors
     /// Where it can't be read.
@@ -115,10 +117,19 @@ impl Kept for Rc<Held> {
     }
 }
 
-/// At most one byte more than expected: a file that grows is seen to.
+/// The file's first `len` bytes, or as many as it has.
 fn read_whole(file: &File, len: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
-    file.take(len + 1).read_to_end(&mut bytes)?;
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+    let mut read = 0;
+    while read < bytes.len() {
+        match file.read_at(&mut bytes[read..], read as u64) {
+            Ok(0) => break,
+            Ok(count) => read += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(read);
     Ok(bytes)
 }
 
@@ -127,7 +138,7 @@ fn read_whole(file: &File, len: u64) -> io::Result<Vec<u8>> {
 pub(crate) fn held_for_test(len: usize) -> Rc<Held> {
     use shearwater_io::fs::Timestamp;
     let time = Timestamp { seconds: 1, nanoseconds: 0 };
-    let meta = Meta { len: len as u64, mtime: time, ctime: time, ino: 1, dev: 1 };
+    let meta = Meta { len: len as u64, mtime: time, ctime: time, ino: 1, dev: 1, links: 1 };
     let block = Item::Shared(Shared::Block(Rc::new(vec![0; len].into())));
     let entry = Entry::plain(b"", Siblings::NONE);
     let (version, content) = Version::new(&meta, entry, &Plan::usual(), 2, block);

@@ -3,6 +3,14 @@
 /// Files that are found open by the further requests of the turn that has opened them; others are opened for each request.
 pub const OPEN_FILES_MAX: usize = 16;
 
+/// How often a small file is read that changes while it is read; then it is sent from its descriptor, which ends short where it still does.
+pub const READ_TRIES_MAX: usize = 3;
+
+/// How long a larger file has to have been left alone before its own pages are lent to the kernel (`sendfile`), in seconds; until then
+/// they are copied. What is lent changes with the file until the client has it: somebody who writes into a file in place
+/// does so again soon, most often.
+pub const LENT_AFTER_S: u64 = 10;
+
 /// Ranges of one request that are looked at; a `Range` of more is ignored. What so many parts cost is bounded: their heads take less than 200 bytes
 /// each, and together their content is never longer than the file.
 pub const RANGES_MAX: usize = 64;

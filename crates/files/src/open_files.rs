@@ -6,7 +6,7 @@ use shearwater::{FileSlice, Item, Prebuilt, SharedFile};
 use shearwater_io::fs::Opened;
 
 use crate::content::Content;
-use crate::limits::OPEN_FILES_MAX;
+use crate::limits::{LENT_AFTER_S, OPEN_FILES_MAX};
 use crate::plan::Plan;
 use crate::siblings::Siblings;
 use crate::variant::Entry;
@@ -48,9 +48,9 @@ impl OpenFiles {
         plan: &Plan,
         unix_seconds: u64,
     ) -> Content {
-        let slice =
-            FileSlice { file: Rc::new(SharedFile::new(opened.file)), offset: 0, len: opened.meta.len };
-        let (version, content) = Version::new(&opened.meta, entry, plan, unix_seconds, Item::File(slice));
+        let (meta, file) = (opened.meta, shared(opened, unix_seconds));
+        let slice = FileSlice { file: Rc::new(file), offset: 0, len: meta.len };
+        let (version, content) = Version::new(&meta, entry, plan, unix_seconds, Item::File(slice));
         let (version, content) = (Rc::new(version), Rc::new(content));
         let (key, siblings) = (entry.key.to_vec(), entry.variant.siblings());
         self.keep(OpenFile { key, siblings, version: Rc::clone(&version), content: Rc::downgrade(&content) });
@@ -67,24 +67,46 @@ impl OpenFiles {
     }
 }
 
+/// The file to be sent in the version that was seen, and none besides. What was changed a moment ago may be changed again: it is copied, so
+/// that what was read before doesn't change on its way.
+fn shared(opened: Opened, unix_seconds: u64) -> SharedFile {
+    let file = SharedFile::new(opened.file).in_version(opened.meta);
+    let is_left_alone = opened.meta.is_older_than(unix_seconds.saturating_sub(LENT_AFTER_S));
+    if is_left_alone { file } else { file.copied() }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::rc::Rc;
 
     use shearwater::{Item, Shared};
-    use shearwater_io::fs::{Meta, Timestamp};
+    use shearwater_io::fs::{Kind, Meta, Opened, Timestamp};
 
-    use super::{Entry, OPEN_FILES_MAX, OpenFile, OpenFiles, Plan, Prebuilt, Siblings, Version};
+    use super::{
+        Entry, LENT_AFTER_S, OPEN_FILES_MAX, OpenFile, OpenFiles, Plan, Prebuilt, Siblings, Version, shared,
+    };
 
     fn opened(name: usize) -> (OpenFile, Rc<Prebuilt>) {
         let time = Timestamp { seconds: 1, nanoseconds: 0 };
-        let meta = Meta { len: 1, mtime: time, ctime: time, ino: 1, dev: 1 };
+        let meta = Meta { len: 1, mtime: time, ctime: time, ino: 1, dev: 1, links: 1 };
         let (key, siblings) = (name.to_string().into(), Siblings::NONE);
         let entry = Entry::plain(b"", siblings);
         let (version, content) =
             Version::new(&meta, entry, &Plan::usual(), 2, Item::Shared(Shared::Static(b"x")));
         let (version, content) = (Rc::new(version), Rc::new(content));
         (OpenFile { key, siblings, version, content: Rc::downgrade(&content) }, content)
+    }
+
+    #[test]
+    fn a_file_is_lent_when_it_has_been_left_alone_for_a_while() {
+        let file = || File::open(std::env::current_exe().expect("this program")).expect("it can be read");
+        let meta = Meta::of(&file()).expect("its metadata");
+        let latest = meta.mtime.seconds.max(meta.ctime.seconds).unsigned_abs();
+        for (seconds, is_lent) in [(0, false), (LENT_AFTER_S, false), (LENT_AFTER_S + 1, true)] {
+            let opened = Opened { file: file(), kind: Kind::File, meta };
+            assert_eq!(shared(opened, latest + seconds).is_lent(), is_lent, "{seconds} s");
+        }
     }
 
     #[test]

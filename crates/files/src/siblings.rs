@@ -76,7 +76,7 @@ mod tests {
             (time(9, 999_999_999), false),
             (time(9, 0), false),
         ] {
-            let meta = Meta { len: 1, mtime, ctime: time(20, 0), ino: 1, dev: 1 };
+            let meta = Meta { len: 1, mtime, ctime: time(20, 0), ino: 1, dev: 1, links: 1 };
             assert_eq!(siblings.are_not_newer_than(&meta), is_sent, "{mtime:?}");
         }
     }

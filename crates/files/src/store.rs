@@ -10,7 +10,7 @@ use crate::accept_encoding;
 use crate::cache::Cache;
 use crate::content::Content;
 use crate::held::Held;
-use crate::limits::CacheLimits;
+use crate::limits::{CacheLimits, READ_TRIES_MAX};
 use crate::now::Now;
 use crate::open_files::OpenFiles;
 use crate::plan::Plan;
@@ -98,14 +98,14 @@ impl Store {
     /// A file that was opened just now, or a sibling of it.
     pub(crate) fn opened_file(
         &mut self,
-        opened: Opened,
+        mut opened: Opened,
         name: &mut Vec<u8>,
         request: &Request<'_>,
     ) -> FoundFile {
         let now = Now::of(request);
         let kept = self.cache.get(name);
         let siblings = self.siblings(&opened, name, now);
-        let held = self.hold(kept, &opened, Entry::plain(name, siblings), now);
+        let held = self.hold(kept, &mut opened, Entry::plain(name, siblings), now);
         let content = match (self.sibling(siblings, name, request), &held) {
             (Some(sibling), _) => sibling,
             (None, Some(held)) => Content::Held(Rc::clone(held)),
@@ -157,12 +157,13 @@ impl Store {
         {
             return Some(content);
         }
-        let Some(opened) = self.root.open_beneath(entry.path()).ok().filter(|opened| siblings.admit(opened))
+        let Some(mut opened) =
+            self.root.open_beneath(entry.path()).ok().filter(|opened| siblings.admit(opened))
         else {
             self.cache.remove(entry.key);
             return None;
         };
-        Some(match self.hold(kept, &opened, entry, now) {
+        Some(match self.hold(kept, &mut opened, entry, now) {
             Some(held) => Content::Held(held),
             None => self.open_files.take(opened, entry, &self.plan, now.unix_seconds),
         })
@@ -173,23 +174,65 @@ impl Store {
     fn hold(
         &mut self,
         kept: Option<Rc<Held>>,
-        opened: &Opened,
+        opened: &mut Opened,
         entry: Entry<'_>,
         now: Now,
     ) -> Option<Rc<Held>> {
         if let Some(held) = kept.filter(|held| held.is_of(opened, entry.variant, now)) {
             return Some(held);
         }
-        let held = if self.cache.takes(opened.meta.len) {
-            // One that can't be read now may be sent all the same, or fail there.
-            Held::read(opened, entry, &self.plan, now).ok().flatten()
-        } else {
-            None
-        };
+        let held = self.read(opened, entry, now);
         match &held {
             Some(held) => self.cache.insert(entry.key, Rc::clone(held)),
             None => self.cache.remove(entry.key),
         }
         held
+    }
+
+    /// Reads a file that may be kept in memory, again where it changes meanwhile. One that can't be read whole, at all or in one version, may be
+    /// sent all the same, or fail there: what was seen of it last is noted for that.
+    fn read(&self, opened: &mut Opened, entry: Entry<'_>, now: Now) -> Option<Rc<Held>> {
+        let (cache, plan) = (&self.cache, &self.plan);
+        tried(|| {
+            if !cache.takes(opened.meta.len) {
+                return None;
+            }
+            let held = Held::read(opened, entry, plan, now).ok()?;
+            if held.is_none() {
+                opened.look_again().ok()?;
+            }
+            Some(held)
+        })
+    }
+}
+
+/// What some try gives, of at most `READ_TRIES_MAX`; `None` where one fails.
+fn tried<T>(mut read: impl FnMut() -> Option<Option<T>>) -> Option<T> {
+    for _ in 0..READ_TRIES_MAX {
+        if let Some(read) = read()? {
+            return Some(read);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::{READ_TRIES_MAX, tried};
+
+    #[test]
+    fn a_file_that_changes_each_time_is_read_so_often() {
+        for (changes, is_read) in [(0, true), (READ_TRIES_MAX - 1, true), (READ_TRIES_MAX, false)] {
+            let reads = Cell::new(0);
+            let read = tried(|| {
+                reads.set(reads.get() + 1);
+                Some((reads.get() > changes).then_some("one version"))
+            });
+            assert_eq!((read.is_some(), reads.get()), (is_read, READ_TRIES_MAX.min(changes + 1)));
+        }
+        let fails = tried(|| None::<Option<()>>);
+        assert!(fails.is_none(), "what can't be read isn't tried again");
     }
 }

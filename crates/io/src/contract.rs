@@ -133,6 +133,8 @@ pub enum SendError {
     Broken(io::Error),
     /// A file held fewer bytes than its slice promised (S5).
     FileShort,
+    /// A file is no longer in the version that was promised (S10).
+    FileChanged,
     /// The file could not be read.
     FileUnreadable(io::Error),
     /// The connection was closed first (C2).
@@ -189,7 +191,7 @@ pub trait Driver {
     /// Receives again (R3).
     fn recv_resume(&mut self, token: Token);
 
-    /// Sends (S1..S5).
+    /// Sends (S1..S5, S10).
     fn send(&mut self, token: Token, output: Output);
 
     /// Sends, and says whether all of it is done at once (S7): then the output stays with the caller. Else it is moved in as by

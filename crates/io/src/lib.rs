@@ -65,6 +65,9 @@
 //!   socket Linux tells the memory that those bytes take, which goes in steps of up to 64 KiB.
 //! - **S9** [`Driver::waits_for_disk`] says whether the send in flight stands still because its file is being fetched: a peer
 //!   is not to be blamed for that.
+//! - **S10** Of a file in a promised version ([`SharedFile::in_version`]) the last bytes of a piece are sent after a look that has
+//!   shown that version, else [`SendError::FileChanged`] ends the send short of them. A file that is to be copied
+//!   ([`SharedFile::copied`]) is: bytes that were taken from it don't change any more, and the look comes after the last were read.
 //!
 //! **C, closing**
 //! - **C1** [`Driver::shutdown_write`] sends FIN after what was sent. Not while a send is in flight. Receiving goes on.

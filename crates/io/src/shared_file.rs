@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use crate::fs::Meta;
 use crate::limits::LOOK_LASTS_MS;
 
 /// An open file that several sends of one worker share.
@@ -27,6 +28,9 @@ use crate::limits::LOOK_LASTS_MS;
 pub struct SharedFile {
     /// Counted for the thread that reads ahead, which takes part in it.
     file: Arc<File>,
+    /// What was said of the file where it is to stay as it is.
+    promised: Option<Meta>,
+    is_lent: bool,
     found: Cell<Found>,
 }
 
@@ -40,10 +44,36 @@ struct Found {
 }
 
 impl SharedFile {
-    /// Takes the file in.
+    /// Takes the file in. It is sent as it is at each moment, and its pages are lent to the kernel where that takes them.
     #[must_use]
     pub fn new(file: File) -> Self {
-        Self { file: Arc::new(file), found: Cell::default() }
+        Self { file: Arc::new(file), promised: None, is_lent: true, found: Cell::default() }
+    }
+
+    /// The same, to be sent in this version alone: the last bytes of each piece are held back until a look has shown that the
+    /// content is the same still (clause S10).
+    #[must_use]
+    pub fn in_version(self, meta: Meta) -> Self {
+        Self { promised: Some(meta), ..self }
+    }
+
+    /// The same, to be copied into the socket. Pages that are lent (`sendfile`) cost less, but what is written into the file before
+    /// the client has read them is read by the client too, and no look can tell.
+    #[must_use]
+    pub fn copied(self) -> Self {
+        Self { is_lent: false, ..self }
+    }
+
+    /// Whether the kernel is to send the file's own pages, where it can.
+    #[must_use]
+    pub fn is_lent(&self) -> bool {
+        self.is_lent
+    }
+
+    /// Whether the content is still the promised one, as far as the system tells. A call of the system, where anything was promised.
+    pub(crate) fn is_as_promised(&self) -> bool {
+        let Some(promised) = &self.promised else { return true };
+        Meta::of(&self.file).is_ok_and(|now| promised.has_same_content(&now))
     }
 
     /// The file, for another thread.

@@ -7,6 +7,8 @@ mod client;
 mod clients;
 mod config_text;
 mod configured;
+#[path = "../../../../xtask/src/replaced/content.rs"]
+mod content;
 mod drivers;
 mod folder;
 mod help;
@@ -17,8 +19,11 @@ mod pages;
 mod precompress;
 mod process;
 mod refusals;
+mod replaced;
 mod signals;
 mod sites;
 mod summary;
 mod system;
+#[path = "../../../../xtask/src/replaced/target.rs"]
+mod target;
 mod transport;

@@ -141,6 +141,20 @@ fn a_file_that_is_too_short_ends_the_connection() {
 }
 
 #[test]
+fn a_file_that_is_another_than_its_head_says_ends_the_connection_short() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.send([head("GET", "/changed-file", ""), Unit::get(1).bytes].concat());
+    world.end();
+    let got = client.read();
+    let body = got.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
+    assert!(app::file_bytes().starts_with(&got[body..]), "nothing behind it");
+    assert!(got.len() - body < app::file_bytes().len(), "the last bytes are held back");
+    let totals = world.totals();
+    assert_eq!((totals.connections_broken, totals.files_failed), (0, 1), "it is not the client's fault");
+}
+
+#[test]
 fn faulty_chunks_are_refused() {
     let mut world = World::default();
     let faulty = [

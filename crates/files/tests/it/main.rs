@@ -17,6 +17,7 @@ mod options;
 mod pages;
 mod range_properties;
 mod ranges;
+mod replaced;
 mod said;
 mod siblings;
 mod site;

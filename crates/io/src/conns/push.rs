@@ -87,11 +87,13 @@ fn push_once(
         Some(Piece::File(mut slice)) => {
             let more = slice.len < output.len() - offset;
             let len = slice.len.min(left);
+            let ends = len == slice.len;
             if let Some(wants) = looks_for.and_then(|token| means.ahead.fetch(token, &slice, len)) {
                 return Err(Stop::Fetching(wants));
             }
             slice.len = len;
-            send_slice(socket, &slice, more, &mut means.copy_buffer)
+            let piece = FilePiece { slice: &slice, ends, more };
+            send_file_piece(socket, piece, &mut means.copy_buffer)
         }
         _ => send_gathered(socket, output, offset, left),
     }
@@ -126,13 +128,29 @@ fn send_gathered(socket: BorrowedFd<'_>, output: &Output, offset: u64, left: u64
     retry(|| sendmsg(socket, &slices[..count], &mut nothing, more | socket::NO_SIGNAL))
 }
 
-/// Sends a piece of a file: by the kernel alone, or where it declines by way of a buffer.
-fn send_slice(
-    socket: BorrowedFd<'_>,
-    slice: &FileSlice,
+/// A piece of a file that is to be sent now.
+#[derive(Clone, Copy)]
+struct FilePiece<'a> {
+    slice: &'a FileSlice,
+    /// Whether nothing of the file follows it: then its last bytes are held back for a look (S10).
+    ends: bool,
+    /// Whether something else follows it.
     more: bool,
+}
+
+/// Sends a piece of a file: by the kernel alone, or where that isn't wanted or it declines by way of a buffer.
+fn send_file_piece(
+    socket: BorrowedFd<'_>,
+    piece: FilePiece<'_>,
     copy_buffer: &mut Vec<u8>,
 ) -> Result<u64, Stop> {
+    let slice = piece.slice;
+    if !slice.file.is_lent() {
+        return send_copied(socket, piece, copy_buffer);
+    }
+    if piece.ends && !slice.file.is_as_promised() {
+        return Err(Stop::Failed(SendError::FileChanged));
+    }
     let len = usize::try_from(slice.len).unwrap_or(usize::MAX);
     loop {
         return match socket::send_file(socket, &*slice.file, slice.offset, len) {
@@ -142,18 +160,14 @@ fn send_slice(
             Err(Errno::INTR) => continue,
             Err(errno @ (Errno::PIPE | Errno::CONNRESET)) => Err(broken(errno)),
             // Not for this file, or an error of either side: reading and sending tells which.
-            Err(_) => send_copied(socket, slice, more, copy_buffer),
+            Err(_) => send_copied(socket, piece, copy_buffer),
         };
     }
 }
 
 /// Reads a piece of a file and sends what was read.
-fn send_copied(
-    socket: BorrowedFd<'_>,
-    slice: &FileSlice,
-    more: bool,
-    copy_buffer: &mut Vec<u8>,
-) -> Result<u64, Stop> {
+fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, copy_buffer: &mut Vec<u8>) -> Result<u64, Stop> {
+    let FilePiece { slice, ends, more } = piece;
     copy_buffer.resize(FILE_COPY_BYTES, 0);
     let wanted = usize::try_from(slice.len).unwrap_or(usize::MAX).min(FILE_COPY_BYTES);
     let read = loop {
@@ -164,7 +178,11 @@ fn send_copied(
             Err(error) => return Err(Stop::Failed(SendError::FileUnreadable(error))),
         }
     };
-    let more = if more || (read as u64) < slice.len { socket::MORE } else { SendFlags::empty() };
+    let is_last = read as u64 == slice.len;
+    if is_last && ends && !slice.file.is_as_promised() {
+        return Err(Stop::Failed(SendError::FileChanged));
+    }
+    let more = if more || !is_last { socket::MORE } else { SendFlags::empty() };
     send_bytes(socket, &copy_buffer[..read], more)
 }
 

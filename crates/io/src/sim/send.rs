@@ -137,6 +137,7 @@ fn read_file<'a>(slice: &FileSlice, most: usize, scratch: &'a mut Vec<u8>) -> Re
     let wanted = most.min(clamp(slice.len)).min(FILE_READ_BYTES);
     match slice.file.read_at(&mut scratch[..wanted], slice.offset) {
         Ok(0) => Err(SendError::FileShort),
+        Ok(bytes) if bytes as u64 == slice.len && !slice.file.is_as_promised() => Err(SendError::FileChanged),
         Ok(bytes) => Ok(&scratch[..bytes]),
         Err(error) => Err(SendError::FileUnreadable(error)),
     }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::{Once, OnceLock};
 
 use shearwater_engine::http1::Head;
+use shearwater_engine::io::fs::Meta;
 use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 use shearwater_engine::{App, BodyPolicy, BodySink, FieldLines, Prebuilt, Request, Response};
 
@@ -48,6 +49,7 @@ impl App for TestApp {
             "big" => drop(response.body_static(big())),
             "file" => drop(response.body_file(file_slice(FILE_BYTES as u64))),
             "short-file" => drop(response.body_file(file_slice(FILE_BYTES as u64 + 1))),
+            "changed-file" => drop(response.body_file(changed_slice())),
             "close" => drop(response.text(&named(request)).close()),
             "status" => drop(response.status(query.parse().expect("a number")).text(&named(request))),
             "field" => drop(response.field(query, "x").text("must not be seen")),
@@ -184,6 +186,14 @@ fn make_file() -> File {
 
 fn file_slice(len: u64) -> FileSlice {
     FileSlice { file: FILE.with(Rc::clone), offset: 0, len }
+}
+
+/// The file, promised as it was before its last byte was written.
+fn changed_slice() -> FileSlice {
+    let file = FILE.with(|file| file.try_clone()).expect("another descriptor");
+    let meta = Meta::of(&file).expect("its metadata");
+    let before = Meta { len: meta.len - 1, ..meta };
+    FileSlice { file: Rc::new(SharedFile::new(file).in_version(before)), offset: 0, len: FILE_BYTES as u64 }
 }
 
 /// Keeps panics on purpose out of the tests' output.

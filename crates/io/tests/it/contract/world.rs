@@ -46,6 +46,7 @@ pub(crate) enum SentAs {
     Whole,
     Broken,
     FileShort,
+    FileChanged,
     FileUnreadable,
     Cancelled,
 }
@@ -200,6 +201,7 @@ impl<H: Harness> World<H> {
             Ok(()) => SentAs::Whole,
             Err(SendError::Broken(_)) => SentAs::Broken,
             Err(SendError::FileShort) => SentAs::FileShort,
+            Err(SendError::FileChanged) => SentAs::FileChanged,
             Err(SendError::FileUnreadable(_)) => SentAs::FileUnreadable,
             Err(SendError::Cancelled) => SentAs::Cancelled,
         };

@@ -1,0 +1,148 @@
+//! Files that change while they are sent: an answer is whole, of one version, or the connection ends short of it.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use shearwater::DriverChoice;
+use shearwater_files::CacheLimits;
+
+use crate::site::Site;
+
+/// More than the sockets of both sides take of an answer that nobody reads.
+const LARGE: usize = 24_000_000;
+
+/// What is done to the file `f` after the head of its answer has come.
+type Change = fn(&Site);
+
+fn open(site: &Site) -> File {
+    File::options().write(true).open(site.at("f")).expect("a file")
+}
+
+fn long_ago() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)
+}
+
+/// A site of each driver that is there, with a large file that was modified long ago.
+fn sites() -> impl Iterator<Item = Site> {
+    [DriverChoice::Epoll, DriverChoice::Uring].into_iter().filter_map(|driver| {
+        let site = Site::driven(driver, "served", CacheLimits::default())?;
+        site.file("f", vec![b'a'; LARGE]).modified("f", long_ago());
+        Some(site)
+    })
+}
+
+/// Asks for the file, changes it when the head is there, and reads what comes then; gives its `Content-Length` too.
+fn body_beside(site: &Site, fields: &[&str], change: Change) -> (Vec<u8>, usize) {
+    let mut client = site.connect();
+    let head = client.ask("GET", "/f", fields).head();
+    assert!(matches!(head.status, 200 | 206), "{}", head.status);
+    change(site);
+    let expected: usize = head.field("Content-Length").expect("a length").parse().expect("a number");
+    // Nothing comes after an answer that is whole: the connection is kept.
+    client.end_sending();
+    let body = client.rest();
+    assert!(body.len() <= expected);
+    (body, expected)
+}
+
+#[test]
+fn a_file_that_is_replaced_or_removed_is_sent_whole() {
+    let changes: [Change; 3] = [
+        |site| {
+            site.file("new", vec![b'b'; LARGE]);
+            fs::rename(site.at("new"), site.at("f")).expect("renamed");
+        },
+        |site| fs::remove_file(site.at("f")).expect("removed"),
+        |site| {
+            fs::hard_link(site.at("f"), site.at("kept")).expect("a link");
+            fs::remove_file(site.at("f")).expect("removed");
+            fs::remove_file(site.at("kept")).expect("removed");
+            site.file("f", "another");
+        },
+    ];
+    for change in changes {
+        for site in sites() {
+            let (body, _) = body_beside(&site, &[], change);
+            assert!(body.len() == LARGE && body.iter().all(|&byte| byte == b'a'), "{} bytes", body.len());
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_rewritten_in_place_ends_the_connection_short() {
+    let changes: [Change; 5] = [
+        |site| open(site).write_all_at(b"b", 7).expect("written"),
+        |site| open(site).write_all_at(b"b", LARGE as u64 - 1).expect("written"),
+        |site| open(site).write_all_at(b"b", LARGE as u64).expect("written behind its end"),
+        |site| {
+            open(site).write_all_at(b"b", 7).expect("written");
+            // As if nobody had been there.
+            site.modified("f", long_ago());
+        },
+        |site| open(site).set_len(LARGE as u64 - 1).expect("cut"),
+    ];
+    for change in changes {
+        for site in sites() {
+            for fields in [&[][..], &["Range: bytes=1-"], &["Range: bytes=0-20000000,23000000-23000009"]] {
+                site.file("f", vec![b'a'; LARGE]).modified("f", long_ago());
+                let (body, expected) = body_beside(&site, fields, change);
+                assert!(body.len() < expected, "{} bytes, {fields:?}", body.len());
+                // What was taken before the change is as it was, and what is short of the file's end is not padded.
+                assert!(!body.contains(&0), "{fields:?}");
+            }
+            // And the next one gets what is there now.
+            let (status, body) = site.get("/f");
+            assert!(status == 200 && body == fs::read(site.at("f")).expect("it can be read"));
+        }
+    }
+}
+
+/// Rewrites the file in place: its first byte is 0 as long as the others aren't all the same.
+fn rewrite(file: &File, byte: u8, len: usize) {
+    let changed = || file.metadata().map(|metadata| (metadata.ctime(), metadata.ctime_nsec()));
+    let before = changed().expect("its times");
+    // Until the clock of the file system has moved on: a second change within one tick of it is seen by nobody.
+    while changed().expect("its times") == before {
+        file.write_all_at(&[0], 0).expect("written");
+    }
+    file.write_all_at(&vec![byte; len - 1], 1).expect("written");
+    file.write_all_at(&[byte], 0).expect("written");
+}
+
+/// Ends the other thread, also where the test fails.
+struct SetWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_file_that_is_rewritten_all_the_time_is_never_two_versions_at_once() {
+    for (len, site) in
+        [2_000, 60_000, 300_000].into_iter().flat_map(|len| sites().map(move |site| (len, site)))
+    {
+        site.file("f", vec![1; len]);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (file, is_over) = (open(&site), &is_over);
+            scope.spawn(move || {
+                for byte in (1..=u8::MAX).cycle().take_while(|_| !is_over.load(Ordering::Relaxed)) {
+                    rewrite(&file, byte, len);
+                }
+            });
+            let _ends = SetWhenDropped(is_over);
+            for _ in 0..300 {
+                let mut client = site.connect();
+                client.ask("GET", "/f", &[]).head();
+                let body = client.end_sending().rest();
+                // What is half written is sent half written. What is short is known to be.
+                let is_one = || body[0] == 0 || body.windows(2).all(|pair| pair[0] == pair[1]);
+                assert!(body.len() < len || body.len() == len && is_one(), "a mixture, {len} bytes");
+            }
+        });
+    }
+}
