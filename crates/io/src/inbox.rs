@@ -135,9 +135,9 @@ impl<C> Inbox<C> {
         }
     }
 
-    /// The driver was woken, by whomever.
+    /// The driver was woken, by whomever. What was taken out stays due though nobody fills it any more.
     pub(crate) fn note_wake(&mut self) {
-        self.due = self.shared.is_some();
+        self.due = self.shared.is_some() || !self.taken.is_empty();
     }
 
     /// Whether it is worth a look.
@@ -255,6 +255,19 @@ mod tests {
         assert_eq!(wakes.load(Ordering::Relaxed), 2, "the batch and the end");
         assert!(!inbox.is_over());
         assert_eq!(all(&mut inbox), (0..count).collect::<Vec<_>>());
+        assert!(inbox.is_over() && !inbox.is_due());
+    }
+
+    #[test]
+    fn a_wake_forgets_nobody_who_is_taken_out() {
+        let (sender, mut inbox) = inbox(3);
+        (0..3).for_each(|number| sender.offer(number, 0).expect("there is room"));
+        drop(sender);
+        assert_eq!(inbox.take(), Some((0, 0)));
+        inbox.note_wake();
+        assert!(inbox.is_due() && !inbox.is_over(), "two wait, and the sender is gone");
+        assert_eq!(all(&mut inbox), [1, 2]);
+        inbox.note_wake();
         assert!(inbox.is_over() && !inbox.is_due());
     }
 

@@ -88,3 +88,33 @@ fn an_acceptor_without_descriptors_waits_and_says_so() {
         assert!(said.contains("connections are accepted again"), "{said}");
     }
 }
+
+/// Its one worker is full, connections wait in its inbox, and the acceptor is gone: a second signal ends it all the same.
+#[test]
+fn a_second_signal_ends_a_full_worker_whose_acceptor_is_gone() {
+    let folder = Temporary::new();
+    folder.file("site/index.html", "index");
+    folder.file("d.toml", "[performance]\nmax_connections = 1\n[[site]]\nroot = \"site\"\n");
+    for driver in drivers() {
+        let arguments = ["--config", "d.toml", "-w", "1", "--accept", "dispatch", "--driver", driver];
+        let serving = Serving::start(folder.path(), &arguments);
+        let mut first = serving.connect();
+        assert_eq!(first.request("GET", "/", &[]).status, 200);
+        // More than are taken out at once, so that the last are when the acceptor is gone.
+        let mut asking: Vec<Client> = (0..129).map(|_| serving.connect()).collect();
+        for client in &mut asking {
+            client.ask("GET", "/", &[]);
+        }
+        let mut quiet = serving.connect();
+        quiet.send("GET / HT");
+        let _last: Vec<Client> = (0..15).map(|_| serving.connect()).collect();
+        serving.signal(Signal::TERM);
+        // Each makes room for the next by going.
+        for mut client in asking {
+            assert_eq!(client.answer("GET").status, 200);
+        }
+        serving.signal(Signal::TERM);
+        let (code, _, stderr) = serving.end();
+        assert_eq!(code, Some(0), "{stderr}");
+    }
+}

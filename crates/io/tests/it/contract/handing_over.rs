@@ -110,3 +110,21 @@ pub(crate) fn a5_a_turn_takes_a_bounded_number<H: Harness>() {
         world.accepted.len() == 3 * ACCEPTS_PER_TURN_MAX
     });
 }
+
+pub(crate) fn a5_a_full_driver_loses_nobody_when_all_ends<H: Harness>() {
+    let mut world = world::<H>(0, 10, 3);
+    hand_over(&mut world, 5, 0);
+    // The sender is gone already when the five are taken out.
+    world.harness.end_inbox();
+    let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
+    world.until("the driver is full", |world| world.notes.contains(&failed));
+    world.driver().accept_stop();
+    world.idle();
+    assert!(!world.notes.contains(&Note::AcceptStopped), "two wait");
+    for token in world.accepted.clone() {
+        world.close_and_wait(token);
+    }
+    world.driver().accept_resume();
+    world.until("accepting has stopped", |world| world.notes.contains(&Note::AcceptStopped));
+    assert_eq!(world.accepted.len(), 5, "nobody is lost");
+}
