@@ -118,3 +118,30 @@ fn a_second_signal_ends_a_full_worker_whose_acceptor_is_gone() {
         assert_eq!(code, Some(0), "{stderr}");
     }
 }
+
+/// A full worker's turn goes to the one that has room.
+#[test]
+fn new_clients_do_not_wait_behind_a_full_worker() {
+    let folder = Temporary::new();
+    folder.file("site/index.html", "index");
+    folder.file("d.toml", "[performance]\nmax_connections = 2\n[[site]]\nroot = \"site\"\n");
+    for driver in drivers() {
+        let arguments = ["--config", "d.toml", "-w", "2", "--accept", "dispatch", "--driver", driver];
+        let mut serving = Serving::start(folder.path(), &arguments);
+        let mut staying = serving.connect();
+        assert_eq!(staying.request("GET", "/", &[]).status, 200);
+        let mut going = serving.connect();
+        assert_eq!(going.request("GET", "/", &[]).status, 200);
+        // The first worker learns by this one that it is full.
+        let mut waiting = serving.connect();
+        waiting.ask("GET", "/", &[]);
+        let said = serving.hear();
+        assert!(said.contains("worker 0 accepts no connections for now"), "{said}");
+        drop(going);
+        for _ in 0..20 {
+            assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
+        }
+        drop(staying);
+        assert_eq!(waiting.answer("GET").status, 200);
+    }
+}
