@@ -1,6 +1,6 @@
 //! How connections reach the program: accept modes, Unix-domain sockets, want of descriptors.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, prlimit};
 
@@ -144,4 +144,25 @@ fn new_clients_do_not_wait_behind_a_full_worker() {
         drop(staying);
         assert_eq!(waiting.answer("GET").status, 200);
     }
+}
+
+/// The soft limit with which a process usually comes is raised before the folders are opened, each of which has a descriptor.
+#[test]
+fn more_folders_than_the_soft_limit_has_descriptors() {
+    let folder = Temporary::new();
+    let mut config = String::new();
+    for number in 0..100 {
+        folder.file(&format!("{number}/index.html"), format!("site {number}"));
+        config += &format!("[[site]]\nhosts = [\"s{number}.test\"]\nroot = \"{number}\"\n");
+    }
+    folder.file("d.toml", config);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -Sn 64 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_shearwater")]);
+    limited.args(["--config", "d.toml", "--listen", "127.0.0.1:0"]).current_dir(folder.path());
+    limited.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let serving = Serving::of(&mut limited);
+    assert!(serving.banner.contains("limit raised from 64 to"), "{}", serving.banner);
+    let mut client = serving.connect();
+    client.send("GET / HTTP/1.1\r\nHost: s99.test\r\n\r\n");
+    assert_eq!(client.answer("GET").status, 200);
 }
