@@ -21,6 +21,7 @@ mod control;
 
 mod counters;
 mod deadline;
+mod descriptors;
 mod dispatch;
 mod drain;
 mod ends;
@@ -61,6 +62,7 @@ mod write;
 pub use app::{App, BodyPolicy, BodySink};
 pub use control::{Control, Notice};
 pub use counters::{Counters, Totals};
+pub use descriptors::raise_descriptor_limit;
 pub use field_lines::FieldLines;
 pub use limits::{Limits, Timeouts};
 pub use listen_address::{ListenAddress, UNIX_MODE};

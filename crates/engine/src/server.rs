@@ -10,6 +10,7 @@ use crate::acceptor;
 use crate::app::App;
 use crate::binding::Bound;
 use crate::control::Control;
+use crate::descriptors::raise_descriptor_limit;
 use crate::limits::{INBOX_MAX, Limits};
 use crate::options::{DriverChoice, Options};
 use crate::running::Running;
@@ -54,10 +55,7 @@ impl Server {
     pub fn bind(options: Options) -> Result<Self, StartError> {
         let (driver, driver_reason) = choose_driver(options.driver)?;
         let workers = if options.workers == 0 { os::cores().len() } else { options.workers };
-        let descriptors = os::raise_descriptor_limit(u64::MAX)
-            // A sandbox may forbid it: the limit that was found will do.
-            .or_else(|_| os::raise_descriptor_limit(0))
-            .map_err(StartError::System)?;
+        let descriptors = raise_descriptor_limit().map_err(StartError::System)?;
         let bound = Bound::all(&options, workers)?;
         let share = share(&options.limits, descriptors, workers, !bound.of_acceptor.is_empty());
         let connections_max = share.connections_max.saturating_mul(workers);

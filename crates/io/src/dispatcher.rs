@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use crate::inbox::{InboxSender, Refused};
+use crate::inbox::{InboxSender, Refused, Room};
 use crate::{ListenerId, Waker};
 
 /// The senders of all workers' inboxes, and whose turn it is.
@@ -62,9 +62,18 @@ impl<C> Dispatcher<C> {
         }
     }
 
-    /// Whether every inbox is full; then `waker` is woken when one isn't any more.
+    /// Whether the inbox of every worker that is left is full; then `waker` is woken when one isn't any more. `false` where no
+    /// worker is left: there is nobody to wait for.
     pub fn await_room(&self, waker: &Waker) -> bool {
-        self.workers.iter().all(|worker| worker.sender.await_room(waker))
+        let mut someone_is_full = false;
+        for worker in &self.workers {
+            match worker.sender.await_room(waker) {
+                Room::Free => return false,
+                Room::Full => someone_is_full = true,
+                Room::Gone => {}
+            }
+        }
+        someone_is_full
     }
 }
 
@@ -130,6 +139,7 @@ mod tests {
         drop(inboxes.remove(0));
         dispatcher.dispatch(0, 0).expect("the second has room");
         assert_eq!(dispatcher.dispatch(1, 0), Err(Refused::Full(1)));
+        assert!(dispatcher.await_room(&Waker::new(|| ())), "who is gone has no room");
         drop(inboxes);
         assert_eq!(dispatcher.dispatch(1, 0), Err(Refused::Gone(1)));
         assert!(!dispatcher.await_room(&Waker::new(|| ())));

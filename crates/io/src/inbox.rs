@@ -18,6 +18,7 @@ pub fn inbox<C>(capacity: usize) -> (InboxSender<C>, Inbox<C>) {
         waiting: VecDeque::new(),
         capacity: capacity.max(1),
         wants_room: None,
+        held: false,
         sender_gone: false,
         driver_gone: false,
     };
@@ -54,14 +55,39 @@ impl<C> Shared<C> {
     }
 }
 
+/// Whether a connection would be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// Yes.
+    Free,
+    /// Not now.
+    Full,
+    /// Never again.
+    Gone,
+}
+
 #[derive(Debug)]
 struct Queue<C> {
     waiting: VecDeque<(C, ListenerId)>,
     capacity: usize,
     /// Whom to wake when there is room.
     wants_room: Option<Waker>,
+    /// The driver announces nobody for now: who came in would wait while others have room.
+    held: bool,
     sender_gone: bool,
     driver_gone: bool,
+}
+
+impl<C> Queue<C> {
+    fn room(&self) -> Room {
+        if self.driver_gone {
+            Room::Gone
+        } else if self.held || self.waiting.len() >= self.capacity {
+            Room::Full
+        } else {
+            Room::Free
+        }
+    }
 }
 
 /// The end that hands connections over.
@@ -77,13 +103,11 @@ impl<C> InboxSender<C> {
     /// [`Refused`], with the connection.
     pub fn offer(&self, connection: C, listener: ListenerId) -> Result<(), Refused<C>> {
         let mut queue = self.shared.lock();
-        if queue.driver_gone {
-            return Err(Refused::Gone(connection));
+        match queue.room() {
+            Room::Free => queue.waiting.push_back((connection, listener)),
+            Room::Full => return Err(Refused::Full(connection)),
+            Room::Gone => return Err(Refused::Gone(connection)),
         }
-        if queue.waiting.len() >= queue.capacity {
-            return Err(Refused::Full(connection));
-        }
-        queue.waiting.push_back((connection, listener));
         Ok(())
     }
 
@@ -92,12 +116,12 @@ impl<C> InboxSender<C> {
         self.shared.wake_driver();
     }
 
-    /// Whether the inbox is full; then `waker` is woken, once, when it isn't any more.
-    pub fn await_room(&self, waker: &Waker) -> bool {
+    /// Whether the inbox has room; where it is full `waker` is woken, once, when it isn't any more.
+    pub fn await_room(&self, waker: &Waker) -> Room {
         let mut queue = self.shared.lock();
-        let full = !queue.driver_gone && queue.waiting.len() >= queue.capacity;
-        queue.wants_room = full.then(|| waker.clone());
-        full
+        let room = queue.room();
+        queue.wants_room = (room == Room::Full).then(|| waker.clone());
+        room
     }
 }
 
@@ -135,9 +159,31 @@ impl<C> Inbox<C> {
         }
     }
 
-    /// The driver was woken, by whomever.
+    /// The driver was woken, by whomever. What was taken out stays due though nobody fills it any more.
     pub(crate) fn note_wake(&mut self) {
-        self.due = self.shared.is_some();
+        self.due = self.shared.is_some() || !self.taken.is_empty();
+    }
+
+    /// The driver announces nobody for now: nothing more is taken in.
+    pub(crate) fn hold(&mut self) {
+        if let Some(shared) = &self.shared {
+            shared.lock().held = true;
+        }
+    }
+
+    /// The driver announces connections again. One that `is_full` still, while somebody waits here, will pause again at once: it
+    /// takes nothing in meanwhile.
+    pub(crate) fn release(&mut self, is_full: bool) {
+        let Some(shared) = &self.shared else { return };
+        let mut queue = shared.lock();
+        let someone_waits = !self.taken.is_empty() || !queue.waiting.is_empty();
+        queue.held &= is_full && someone_waits;
+        let has_room = queue.room() == Room::Free;
+        let wants_room = queue.wants_room.take_if(|_| has_room);
+        drop(queue);
+        if let Some(waker) = wants_room {
+            waker.wake();
+        }
     }
 
     /// Whether it is worth a look.
@@ -172,7 +218,8 @@ impl<C> Inbox<C> {
         self.taken.extend(queue.waiting.drain(..count));
         // What was taken stays due until it was given out: the next look finds out whether there is more.
         self.due = count > 0;
-        let wants_room = queue.wants_room.take_if(|_| count > 0);
+        let has_room = queue.room() == Room::Free;
+        let wants_room = queue.wants_room.take_if(|_| has_room);
         let over = queue.sender_gone && queue.waiting.is_empty();
         drop(queue);
         if let Some(waker) = wants_room {
@@ -205,7 +252,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{Inbox, Refused, inbox};
+    use super::{Inbox, Refused, Room, inbox};
     use crate::Waker;
     use crate::limits::ACCEPTS_PER_TURN_MAX;
 
@@ -229,10 +276,10 @@ mod tests {
     fn a_full_one_refuses_and_tells_once_when_there_is_room() {
         let (sender, mut inbox) = inbox(2);
         let (waker, wakes) = counted();
-        assert!(!sender.await_room(&waker), "there is room");
+        assert_eq!(sender.await_room(&waker), Room::Free);
         assert_eq!((sender.offer(1, 0), sender.offer(2, 0)), (Ok(()), Ok(())));
         assert_eq!(sender.offer(3, 0), Err(Refused::Full(3)));
-        assert!(sender.await_room(&waker));
+        assert_eq!(sender.await_room(&waker), Room::Full);
         assert_eq!(wakes.load(Ordering::Relaxed), 0);
         assert_eq!(all(&mut inbox), [1, 2]);
         assert_eq!(wakes.load(Ordering::Relaxed), 1);
@@ -259,16 +306,48 @@ mod tests {
     }
 
     #[test]
+    fn a_wake_forgets_nobody_who_is_taken_out() {
+        let (sender, mut inbox) = inbox(3);
+        (0..3).for_each(|number| sender.offer(number, 0).expect("there is room"));
+        drop(sender);
+        assert_eq!(inbox.take(), Some((0, 0)));
+        inbox.note_wake();
+        assert!(inbox.is_due() && !inbox.is_over(), "two wait, and the sender is gone");
+        assert_eq!(all(&mut inbox), [1, 2]);
+        inbox.note_wake();
+        assert!(inbox.is_over() && !inbox.is_due());
+    }
+
+    #[test]
+    fn one_that_is_held_refuses_until_there_is_room() {
+        let (sender, mut inbox) = inbox(9);
+        let (waker, wakes) = counted();
+        assert_eq!(sender.offer(1, 0), Ok(()));
+        inbox.hold();
+        assert_eq!(sender.offer(2, 0), Err(Refused::Full(2)));
+        assert_eq!(sender.await_room(&waker), Room::Full);
+        inbox.release(true);
+        assert_eq!(sender.offer(2, 0), Err(Refused::Full(2)), "the driver is full, and the first waits");
+        assert_eq!(wakes.load(Ordering::Relaxed), 0);
+        inbox.release(false);
+        assert_eq!((wakes.load(Ordering::Relaxed), sender.offer(2, 0)), (1, Ok(())));
+        assert_eq!(all(&mut inbox), [1, 2]);
+        inbox.hold();
+        inbox.release(true);
+        assert_eq!(sender.offer(3, 0), Ok(()), "nobody waits: it is not held for ever");
+    }
+
+    #[test]
     fn a_driver_that_is_gone_takes_nothing_and_lets_go_of_what_it_has() {
         let (sender, inbox) = inbox(1);
         let (waker, wakes) = counted();
         let connection = Arc::new(());
         sender.offer(Arc::clone(&connection), 0).expect("there is room");
-        assert!(sender.await_room(&waker));
+        assert_eq!(sender.await_room(&waker), Room::Full);
         drop(inbox);
         assert_eq!((Arc::strong_count(&connection), wakes.load(Ordering::Relaxed)), (1, 1));
         assert!(matches!(sender.offer(connection, 0), Err(Refused::Gone(_))));
-        assert!(!sender.await_room(&waker), "nobody to wait for");
+        assert_eq!(sender.await_room(&waker), Room::Gone, "nobody to wait for");
     }
 
     #[test]

@@ -30,8 +30,9 @@
 //!   [`Event::AcceptStopped`], once. It ends a pause; an `AcceptFailed` that comes meanwhile is answered with
 //!   `accept_resume` as ever.
 //! - **A5** A connection that somebody else has accepted comes by the [`mod@inbox`] with which the driver was made, in non-blocking
-//!   mode, and is announced as if a listener with the number given along had accepted it: A1 to A3 hold of it too. What has no room,
-//!   or comes while accepting is paused, waits in the inbox, which refuses what is beyond its bound. At most
+//!   mode, and is announced as if a listener with the number given along had accepted it: A1 to A3 hold of it too. What has no room
+//!   waits in the inbox, which refuses what is beyond its bound and, while accepting is paused or the driver is full with somebody
+//!   waiting, everything: another driver may have room. At most
 //!   [`limits::ACCEPTS_PER_TURN_MAX`] are announced in a turn. After `accept_stop`, `AcceptStopped` comes once the inbox's sender is gone
 //!   as well and all that it had handed over is announced.
 //!

@@ -35,7 +35,7 @@ pub use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
     AcceptMode, BodyPolicy, BodySink, Control, DriverChoice, Failure, FieldLines, Limits, ListenAddress,
     Notice, On, Overlay, Pieces, Prebuilt, Request, Response, Shortfall, StartError, StartReport, Summary,
-    TcpOptions, Timeouts, Totals, Wanted,
+    TcpOptions, Timeouts, Totals, Wanted, raise_descriptor_limit,
 };
 
 /// What an answering type implements to run on the engine directly: one value per worker, without a lock.

@@ -42,6 +42,8 @@ pub(crate) fn plan(serve: &Serve) -> Result<Plan, Failure> {
     let mut replaced = server::replace(serve, &mut config.server);
     let listening = Listening::of(serve, &config, &mut replaced);
     let cache = cache::limits(&config.cache);
+    // Each folder holds a descriptor. Where the limit can't be had, binding says so.
+    drop(shearwater::raise_descriptor_limit());
     let site = sites::open(serve, &config, cache)?;
 
     let (mut limits, mut timeouts) = (Limits::default(), Timeouts::default());

@@ -1,6 +1,6 @@
 //! How connections reach the program: accept modes, Unix-domain sockets, want of descriptors.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal};
 
@@ -91,4 +91,82 @@ fn an_acceptor_without_descriptors_waits_and_says_so() {
         let said = serving.hear();
         assert!(said.contains("connections are accepted again"), "{said}");
     }
+}
+
+/// Its one worker is full, connections wait in its inbox, and the acceptor is gone: a second signal ends it all the same.
+#[test]
+fn a_second_signal_ends_a_full_worker_whose_acceptor_is_gone() {
+    let folder = Temporary::new();
+    folder.file("site/index.html", "index");
+    folder.file("d.toml", "[performance]\nmax_connections = 1\n[[site]]\nroot = \"site\"\n");
+    for driver in drivers() {
+        let arguments = ["--config", "d.toml", "-w", "1", "--accept", "dispatch", "--driver", driver];
+        let serving = Serving::start(folder.path(), &arguments);
+        let mut first = serving.connect();
+        assert_eq!(first.request("GET", "/", &[]).status, 200);
+        // More than are taken out at once, so that the last are when the acceptor is gone.
+        let mut asking: Vec<Client> = (0..129).map(|_| serving.connect()).collect();
+        for client in &mut asking {
+            client.ask("GET", "/", &[]);
+        }
+        let mut quiet = serving.connect();
+        quiet.send("GET / HT");
+        let _last: Vec<Client> = (0..15).map(|_| serving.connect()).collect();
+        serving.signal(Signal::TERM);
+        // Each makes room for the next by going.
+        for mut client in asking {
+            assert_eq!(client.answer("GET").status, 200);
+        }
+        serving.signal(Signal::TERM);
+        let (code, _, stderr) = serving.end();
+        assert_eq!(code, Some(0), "{stderr}");
+    }
+}
+
+/// A full worker's turn goes to the one that has room.
+#[test]
+fn new_clients_do_not_wait_behind_a_full_worker() {
+    let folder = Temporary::new();
+    folder.file("site/index.html", "index");
+    folder.file("d.toml", "[performance]\nmax_connections = 2\n[[site]]\nroot = \"site\"\n");
+    for driver in drivers() {
+        let arguments = ["--config", "d.toml", "-w", "2", "--accept", "dispatch", "--driver", driver];
+        let mut serving = Serving::start(folder.path(), &arguments);
+        let mut staying = serving.connect();
+        assert_eq!(staying.request("GET", "/", &[]).status, 200);
+        let mut going = serving.connect();
+        assert_eq!(going.request("GET", "/", &[]).status, 200);
+        // The first worker learns by this one that it is full.
+        let mut waiting = serving.connect();
+        waiting.ask("GET", "/", &[]);
+        let said = serving.hear();
+        assert!(said.contains("worker 0 accepts no connections for now"), "{said}");
+        drop(going);
+        for _ in 0..20 {
+            assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
+        }
+        drop(staying);
+        assert_eq!(waiting.answer("GET").status, 200);
+    }
+}
+
+/// The soft limit with which a process usually comes is raised before the folders are opened, each of which has a descriptor.
+#[test]
+fn more_folders_than_the_soft_limit_has_descriptors() {
+    let folder = Temporary::new();
+    let mut config = String::new();
+    for number in 0..100 {
+        folder.file(&format!("{number}/index.html"), format!("site {number}"));
+        config += &format!("[[site]]\nhosts = [\"s{number}.test\"]\nroot = \"{number}\"\n");
+    }
+    folder.file("d.toml", config);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -Sn 64 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_shearwater")]);
+    limited.args(["--config", "d.toml", "--listen", "127.0.0.1:0"]).current_dir(folder.path());
+    limited.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let serving = Serving::of(&mut limited);
+    assert!(serving.banner.contains("limit raised from 64 to"), "{}", serving.banner);
+    let mut client = serving.connect();
+    client.send("GET / HTTP/1.1\r\nHost: s99.test\r\n\r\n");
+    assert_eq!(client.answer("GET").status, 200);
 }

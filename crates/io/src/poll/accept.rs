@@ -78,21 +78,23 @@ impl Listeners {
 
     pub(super) fn pause(&mut self) {
         self.paused = true;
+        self.inbox.hold();
     }
 
     /// What has queued up meanwhile was noted when it was announced.
-    pub(super) fn resume(&mut self) {
+    pub(super) fn resume(&mut self, used: usize) {
         self.paused = false;
+        self.inbox.release(used >= self.connections_max);
     }
 
     /// Each queue is looked into once more, for what came after the last `wait`.
-    pub(super) fn stop(&mut self) {
+    pub(super) fn stop(&mut self, used: usize) {
         if self.stop != Stop::No {
             return;
         }
         self.stop = Stop::Wanted;
         self.taken_since_stop = 0;
-        self.paused = false;
+        self.resume(used);
         self.inbox.note_wake();
         for door in &mut self.list {
             door.listener.hide();
@@ -206,7 +208,7 @@ impl Poll {
     }
 
     fn accept_failed(&mut self, error: AcceptError) -> Event {
-        self.listeners.paused = true;
+        self.listeners.pause();
         Event::AcceptFailed { error }
     }
 }

@@ -121,11 +121,11 @@ impl Driver for Poll {
     }
 
     fn accept_resume(&mut self) {
-        self.listeners.resume();
+        self.listeners.resume(self.conns.slots.used());
     }
 
     fn accept_stop(&mut self) {
-        self.listeners.stop();
+        self.listeners.stop(self.conns.slots.used());
     }
 
     fn recv_pause(&mut self, token: Token) {

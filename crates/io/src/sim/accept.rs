@@ -24,6 +24,7 @@ impl Kernel {
     }
 
     pub(super) fn accept_pause(&mut self) {
+        self.listeners.hold_inbox();
         match self.listeners.state {
             State::Open => {
                 self.listeners.state = State::Paused;
@@ -47,6 +48,7 @@ impl Kernel {
     }
 
     pub(super) fn accept_resume(&mut self) {
+        self.listeners.release_inbox(self.connections >= self.options.connections_max);
         match self.listeners.state {
             State::Paused => self.listeners.state = State::Open,
             State::StoppingPaused => self.listeners.state = State::Stopping,
@@ -57,6 +59,7 @@ impl Kernel {
     pub(super) fn accept_stop(&mut self) {
         if self.listeners.state != State::Stopped {
             self.listeners.state = State::Stopping;
+            self.listeners.release_inbox(self.connections >= self.options.connections_max);
             self.listeners.note_wake();
         }
     }
@@ -94,6 +97,7 @@ impl Kernel {
 
     fn fail_accept(&mut self, error: AcceptError) -> Event {
         self.operation(OperationKind::AcceptFail, None, false);
+        self.listeners.hold_inbox();
         self.listeners.state = match self.listeners.state {
             State::Stopping => State::StoppingPaused,
             _ => State::Paused,

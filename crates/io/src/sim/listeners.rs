@@ -104,6 +104,18 @@ impl Listeners {
         self.inbox.note_wake();
     }
 
+    /// Accepting is paused.
+    pub(super) fn hold_inbox(&mut self) {
+        self.inbox.hold();
+    }
+
+    /// It goes on.
+    pub(super) fn release_inbox(&mut self, is_full: bool) {
+        if !is_full || self.all.last().is_none_or(|listener| listener.queue.is_empty()) {
+            self.inbox.release(is_full);
+        }
+    }
+
     /// Whether the inbox may be emptied, and is worth it.
     pub(super) fn is_inbox_due(&self) -> bool {
         self.inbox.is_due() && matches!(self.state, State::Open | State::Stopping)

@@ -113,8 +113,9 @@ impl Listeners {
         })
     }
 
-    pub(super) fn resume(&mut self) {
+    pub(super) fn resume(&mut self, used: usize) {
         self.paused = false;
+        self.inbox.release(used >= self.connections_max);
     }
 
     pub(super) fn begin_turn(&mut self) {
@@ -245,13 +246,14 @@ impl Uring {
 
     pub(super) fn pause_accept(&mut self) {
         self.listeners.paused = true;
+        self.listeners.inbox.hold();
         self.disarm_accepts();
     }
 
     pub(super) fn stop_accept(&mut self) {
         if self.listeners.stop == Stop::No {
             self.listeners.stop = Stop::Wanted;
-            self.listeners.paused = false;
+            self.listeners.resume(self.conns.slots.used());
             self.listeners.inbox.note_wake();
             self.listeners.list.iter_mut().for_each(|door| door.listener.hide());
             self.disarm_accepts();

@@ -194,7 +194,7 @@ impl Driver for Uring {
     }
 
     fn accept_resume(&mut self) {
-        self.listeners.resume();
+        self.listeners.resume(self.conns.slots.used());
     }
 
     fn accept_stop(&mut self) {

@@ -49,10 +49,10 @@ pub(crate) fn a5_who_is_handed_over_is_served<H: Harness>() {
 
 pub(crate) fn a5_a_full_inbox_refuses_and_a_paused_driver_takes_nothing<H: Harness>() {
     let mut world = world::<H>(1, 5, 4096);
-    world.driver().accept_pause();
     hand_over(&mut world, 5, 0);
-    world.idle();
     assert!(world.harness.hand_over(0).is_none(), "it is full");
+    world.driver().accept_pause();
+    world.idle();
     assert_eq!(world.accepted.len(), 0);
     world.driver().accept_resume();
     world.until("no new arrival is needed", |world| world.accepted.len() == 5);
@@ -79,6 +79,23 @@ pub(crate) fn a5_full_is_said_once_and_they_wait<H: Harness>() {
         world.send(token, plain(b"welcome"));
         assert_eq!(world.peer_gets(peer, 7), b"welcome");
     }
+}
+
+pub(crate) fn a5_who_would_wait_behind_a_full_driver_is_refused<H: Harness>() {
+    let mut world = world::<H>(0, 10, 3);
+    hand_over(&mut world, 4, 0);
+    let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
+    world.until("the driver is full", |world| world.notes.contains(&failed));
+    assert!(world.harness.hand_over(0).is_none(), "there may be room elsewhere");
+    world.driver().accept_resume();
+    assert!(world.harness.hand_over(0).is_none(), "it is as full as before");
+    world.until("it says so again", |world| world.count(|note| *note == failed) == 2);
+    for token in world.accepted.clone() {
+        world.close_and_wait(token);
+    }
+    world.driver().accept_resume();
+    hand_over(&mut world, 2, 0);
+    world.until("there is room again", |world| world.accepted.len() == 6);
 }
 
 pub(crate) fn a5_stop_waits_for_the_sender<H: Harness>() {
@@ -109,4 +126,22 @@ pub(crate) fn a5_a_turn_takes_a_bounded_number<H: Harness>() {
         assert!(accepted <= ACCEPTS_PER_TURN_MAX, "{accepted} in one turn");
         world.accepted.len() == 3 * ACCEPTS_PER_TURN_MAX
     });
+}
+
+pub(crate) fn a5_a_full_driver_loses_nobody_when_all_ends<H: Harness>() {
+    let mut world = world::<H>(0, 10, 3);
+    hand_over(&mut world, 5, 0);
+    // The sender is gone already when the five are taken out.
+    world.harness.end_inbox();
+    let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
+    world.until("the driver is full", |world| world.notes.contains(&failed));
+    world.driver().accept_stop();
+    world.idle();
+    assert!(!world.notes.contains(&Note::AcceptStopped), "two wait");
+    for token in world.accepted.clone() {
+        world.close_and_wait(token);
+    }
+    world.driver().accept_resume();
+    world.until("accepting has stopped", |world| world.notes.contains(&Note::AcceptStopped));
+    assert_eq!(world.accepted.len(), 5, "nobody is lost");
 }
