@@ -15,13 +15,14 @@ pub(crate) struct Validators {
 }
 
 impl Validators {
-    /// The tag: times of modification and of change in nanoseconds, and length. Modification alone would not do: builds that set
-    /// all times to the same moment replace a file by another of equal length. And the coding: two forms of one file are never taken for one another. A time that lies ahead of `unix_seconds` is sent as now (RFC
+    /// The tag: times of modification and of change in nanoseconds, length, and which file it is. Modification alone would not do: builds
+    /// that set all times to the same moment replace a file by another of equal length; and two that were written within one tick of the
+    /// system's clock, to be exchanged by a link later, differ in their inodes alone. And the coding: two forms of one file are never taken for one another. A time that lies ahead of `unix_seconds` is sent as now (RFC
     /// 9110 section 8.8.2.1).
     pub(crate) fn of(meta: &Meta, coding: Option<Coding>, unix_seconds: u64) -> Self {
         let (changed, modified) = (nanoseconds(meta.ctime), nanoseconds(meta.mtime));
         let form = coding.map_or(String::new(), |coding| format!("-{}", coding.name()));
-        let etag = format!("\"{modified:x}-{changed:x}-{:x}{form}\"", meta.len);
+        let etag = format!("\"{modified:x}-{changed:x}-{:x}-{:x}-{:x}{form}\"", meta.len, meta.dev, meta.ino);
         let seconds = u64::try_from(meta.mtime.seconds).unwrap_or(0).min(unix_seconds);
         // Where the system itself has set the time it is that of the last change, and no other version is of that second once it is over. A
         // build that sets all times to the same moment, or a move to another place, shows in the other one.
@@ -59,4 +60,27 @@ impl Validators {
 /// Nanoseconds since 1970; a time before that counts as 1970.
 fn nanoseconds(time: Timestamp) -> u128 {
     u128::try_from(time.seconds).unwrap_or(0) * 1_000_000_000 + u128::from(time.nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use shearwater_io::fs::{Meta, Timestamp};
+
+    use super::Validators;
+    use crate::coding::Coding;
+
+    #[test]
+    fn two_files_of_the_same_times_and_length_have_tags_of_their_own() {
+        let time = Timestamp { seconds: 10, nanoseconds: 500 };
+        let tag = |dev, ino, coding| {
+            let meta = Meta { len: 7, mtime: time, ctime: time, ino, dev };
+            Validators::of(&meta, coding, 20).etag().to_owned()
+        };
+        let gzip = Some(Coding::Gzip);
+        let tags = [tag(1, 1, None), tag(1, 2, None), tag(2, 1, None), tag(1, 1, gzip), tag(1, 2, gzip)];
+        for (at, one) in tags.iter().enumerate() {
+            assert!(!tags[..at].contains(one), "{one} is another one's: {tags:?}");
+        }
+        assert_eq!(tags[0], tag(1, 1, None), "the same file keeps its own");
+    }
 }
