@@ -15,14 +15,14 @@ pub(crate) struct Validators {
 }
 
 impl Validators {
-    /// The tag: times of modification and of change in nanoseconds, length and inode. Modification alone would not do: builds that set
-    /// all times to the same moment replace a file by another of equal length. Nor would both times: two files that are renamed over one name
-    /// within a tick of the file system's clock (1 to 10 ms) have the same. And the coding: two forms of one file are never taken for one another. A time that lies ahead of `unix_seconds` is sent as now (RFC
+    /// The tag: times of modification and of change in nanoseconds, length, and which file it is. Modification alone would not do: builds
+    /// that set all times to the same moment replace a file by another of equal length; and two that were written within one tick of the
+    /// system's clock, to be exchanged by a link later, differ in their inodes alone (or, on mounted images of releases, in their devices). And the coding: two forms of one file are never taken for one another. A time that lies ahead of `unix_seconds` is sent as now (RFC
     /// 9110 section 8.8.2.1).
     pub(crate) fn of(meta: &Meta, coding: Option<Coding>, unix_seconds: u64) -> Self {
         let (changed, modified) = (nanoseconds(meta.ctime), nanoseconds(meta.mtime));
         let form = coding.map_or(String::new(), |coding| format!("-{}", coding.name()));
-        let etag = format!("\"{modified:x}-{changed:x}-{:x}-{:x}{form}\"", meta.len, meta.ino);
+        let etag = format!("\"{modified:x}-{changed:x}-{:x}-{:x}-{:x}{form}\"", meta.len, meta.dev, meta.ino);
         let seconds = u64::try_from(meta.mtime.seconds).unwrap_or(0).min(unix_seconds);
         // Where the system itself has set the time it is that of the last change, and no other version is of that second once it is over. A
         // build that sets all times to the same moment, or a move to another place, shows in the other one.
@@ -81,6 +81,7 @@ mod tests {
             tag(Meta { mtime: time(3), ..meta }, None),
             tag(Meta { ctime: time(3), ..meta }, None),
             tag(Meta { ino: 2, ..meta }, None),
+            tag(Meta { dev: 2, ..meta }, None),
         ];
         for (number, tag) in tags.iter().enumerate() {
             assert!(tag.starts_with('"') && tag.ends_with('"'), "{tag}");

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::format::Format;
 use crate::limits::SAVED_PERCENT_MIN;
@@ -16,19 +16,30 @@ pub(crate) fn path(file: &Path, format: Format) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether a server would send this sibling in the file's place: it isn't older, as far as a time without the fraction of its second tells.
+/// Whether a server would send this sibling in the file's place: it is of the file's time, as far as one without the fraction of its
+/// second tells, or of a later one and made since the file is in its place. An earlier version that was put back has siblings of neither.
 pub(crate) fn is_up_to_date(file: &Metadata, sibling: &Path) -> bool {
     let Ok(sibling) = fs::metadata(sibling) else { return false };
-    match (file.modified(), sibling.modified()) {
-        (Ok(file), Ok(made)) => sibling.is_file() && is_not_older(made, file),
-        _ => false,
+    sibling.is_file() && is_of_this_version(Times::of(&sibling), Times::of(file))
+}
+
+/// When a file was modified and changed: seconds and nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Times {
+    fn of(file: &Metadata) -> Self {
+        Self { modified: (file.mtime(), file.mtime_nsec()), changed: (file.ctime(), file.ctime_nsec()) }
     }
 }
 
-fn is_not_older(sibling: SystemTime, file: SystemTime) -> bool {
-    let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (sibling, file) = (since(sibling), since(file));
-    sibling >= file || sibling.subsec_nanos() == 0 && sibling.as_secs() == file.as_secs()
+fn is_of_this_version(sibling: Times, file: Times) -> bool {
+    let (made, modified) = (sibling.modified, file.modified);
+    let is_of_its_time = made == modified || made == (modified.0, 0);
+    is_of_its_time || made > modified && sibling.changed >= file.changed
 }
 
 /// What became of a sibling.
@@ -108,23 +119,23 @@ impl Drop for Temporary {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
-
-    use super::is_not_older;
+    use super::{Times, is_of_this_version};
 
     #[test]
-    fn a_sibling_may_have_lost_the_fraction_of_its_second() {
-        let time = |seconds, nanoseconds| UNIX_EPOCH + Duration::new(seconds, nanoseconds);
-        for (sibling, is_sent) in [
-            (time(10, 500), true),
-            (time(10, 501), true),
-            (time(11, 0), true),
-            (time(10, 0), true),
-            (time(10, 499), false),
-            (time(9, 999_999_999), false),
-            (time(9, 0), false),
+    fn a_sibling_is_of_the_files_time_or_was_made_later() {
+        let file = Times { modified: (10, 500), changed: (20, 0) };
+        for (modified, changed, is_sent) in [
+            ((10, 500), (19, 0), true),
+            ((10, 501), (20, 0), true),
+            ((11, 0), (21, 0), true),
+            ((11, 0), (19, 0), false),
+            ((10, 0), (19, 0), true),
+            ((10, 499), (21, 0), false),
+            ((9, 999_999_999), (21, 0), false),
+            ((9, 0), (21, 0), false),
         ] {
-            assert_eq!(is_not_older(sibling, time(10, 500)), is_sent, "{sibling:?}");
+            let sibling = Times { modified, changed };
+            assert_eq!(is_of_this_version(sibling, file), is_sent, "{sibling:?}");
         }
     }
 }

@@ -80,8 +80,11 @@ impl Redirect {
         location.clear();
         location.push_str(&self.before);
         if let Some(rest) = &self.rest {
-            push_encoded(location, behind(path, rest.segments));
-            location.push_str(&rest.after);
+            let behind = behind(path, rest.segments);
+            push_encoded(location, behind);
+            // With nothing between them the slashes before and after would make what follows a host.
+            let is_empty = behind.is_empty();
+            location.push_str(if is_empty { rest.after.trim_start_matches('/') } else { &rest.after });
         }
         if let Some(query) = query.filter(|_| self.keeps_query) {
             location.push('?');
@@ -178,6 +181,10 @@ mod tests {
             ("/new/{rest}", Some(1), "/old/", None, "/new/"),
             ("/new/{rest}/x#y", Some(2), "//old///b//c%20d", None, "/new/c%20d/x#y"),
             ("/{rest}", Some(0), "/a/b", None, "/a/b"),
+            ("/{rest}/index.html", Some(1), "/mid", None, "/index.html"),
+            ("/{rest}//evil.example", Some(1), "/mid//", None, "/evil.example"),
+            ("/{rest}/index.html", Some(1), "/mid/a", None, "/a/index.html"),
+            ("/new/{rest}/", Some(1), "/mid", None, "/new/"),
             ("https://example.org/{rest}", Some(0), "/a%2Fb;c?", None, "https://example.org/a%2Fb;c?"),
             ("HTTP://example.org", Some(0), "/a", Some("b"), "HTTP://example.org?b"),
         ] {

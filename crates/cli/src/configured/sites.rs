@@ -1,5 +1,6 @@
 //! `[[site]]`: what is served to whom.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use shearwater_config::{self as config, Config};
@@ -55,7 +56,8 @@ fn described(config: &Config) -> String {
 /// The folders that are served: each once, however many routes lead there.
 #[derive(Default)]
 struct Folders {
-    known: Vec<(PathBuf, FolderOptions)>,
+    /// By root: how it is served, and where that folder stands in `open`. Hashed, since a thousand sites have a thousand roots.
+    known: HashMap<PathBuf, Vec<(FolderOptions, usize)>>,
     open: Vec<Folder>,
     /// What is wrong, by keys.
     problems: Vec<(String, String)>,
@@ -66,15 +68,16 @@ impl Folders {
     fn content(&mut self, of: &str, serving: &config::Serving) -> Content {
         let Some(root) = &serving.root else { return Content::Nothing };
         let options = folder::options(serving);
-        let asked = (root.clone(), options);
-        if let Some(place) = self.known.iter().position(|known| *known == asked) {
+        let known = self.known.get(root).and_then(|served| served.iter().find(|(of, _)| *of == options));
+        if let Some(&(_, place)) = known {
             return Content::Files(place);
         }
-        match Folder::open_with(root, &asked.1) {
+        match Folder::open_with(root, &options) {
             Ok(folder) => {
-                self.known.push(asked);
+                let place = self.open.len();
                 self.open.push(folder);
-                return Content::Files(self.open.len() - 1);
+                self.known.entry(root.clone()).or_default().push((options, place));
+                return Content::Files(place);
             }
             Err(FolderError::Open(error)) => {
                 self.problems.push((format!("{of}.root"), refusal(root, &error)));
