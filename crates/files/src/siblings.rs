@@ -91,7 +91,7 @@ mod tests {
         let time = |seconds| Timestamp { seconds, nanoseconds: 0 };
         let siblings = Siblings { mtime: time(10), ctime: time(20), ..Siblings::NONE };
         for (mtime, ctime, is_sent) in [(15, 19, false), (15, 20, true), (15, 21, true), (10, 19, true)] {
-            let meta = Meta { len: 1, mtime: time(mtime), ctime: time(ctime), ino: 1, dev: 1 };
+            let meta = Meta { len: 1, mtime: time(mtime), ctime: time(ctime), ino: 1, dev: 1, links: 1 };
             assert_eq!(siblings.are_not_newer_than(&meta), is_sent, "{mtime} {ctime}");
         }
     }
