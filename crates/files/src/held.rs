@@ -33,8 +33,8 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Reads a file; `None` if it changes meanwhile. What is read is what the file was between two equal looks: a mixture only if
-    /// the file itself was one then, half written.
+    /// Reads a file; `None` if it changes meanwhile. What is read lies between two equal looks: no `write` has begun
+    /// meanwhile. One that was going on already, or has left the file half written, can't be seen.
     ///
     /// # Errors
     /// Where it can't be read.

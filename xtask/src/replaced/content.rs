@@ -18,7 +18,11 @@ pub(crate) enum Body {
 
 /// Content of `len` bytes. `form` tells one file from another that stands in its place, as a packed sibling does.
 pub(crate) fn content(generation: u32, form: u32, len: usize) -> Vec<u8> {
-    (0..len / WORD).flat_map(|index| word(generation, form, index)).collect()
+    let mut bytes = Vec::with_capacity(len);
+    for index in 0..len / WORD {
+        bytes.extend_from_slice(&word(generation, form, index));
+    }
+    bytes
 }
 
 /// The first word of a file that is being rewritten.
@@ -35,14 +39,15 @@ fn word(generation: u32, form: u32, index: usize) -> [u8; WORD] {
 /// Reads what came of a file from `offset` on.
 pub(crate) fn read(bytes: &[u8], form: u32, offset: usize) -> Body {
     let mut found = None;
-    for (index, bytes) in bytes.chunks(WORD).enumerate() {
+    let (words, rest) = bytes.as_chunks::<WORD>();
+    if !rest.is_empty() {
+        return Body::Mixture(format!("a piece of a word after {} words", words.len()));
+    }
+    for (index, bytes) in words.iter().enumerate() {
         let at = offset + index * WORD;
-        let Ok(bytes) = <[u8; WORD]>::try_from(bytes) else {
-            return Body::Mixture(format!("a piece of a word at {at}"));
-        };
         // The lower half is the generation.
-        let generation = u64::from_le_bytes(bytes) as u32;
-        if bytes != word(generation, form, at / WORD) {
+        let generation = u64::from_le_bytes(*bytes) as u32;
+        if *bytes != word(generation, form, at / WORD) {
             return Body::Mixture(format!("{bytes:?} at {at}"));
         }
         if at == 0 && generation == HALF_WRITTEN {

@@ -14,9 +14,9 @@ use crate::process::{Serving, program};
 use crate::target::Target;
 
 /// Changes of each file in each way.
-const CHANGES: u32 = 12;
+const CHANGES: u32 = 8;
 /// Lengths of the files: in memory, and sent from the descriptor by one call or many.
-const LENGTHS: [usize; 3] = [2 * 1024, 100 * 1024, 1024 * 1024];
+const LENGTHS: [usize; 3] = [2 * 1024, 100 * 1024, 400 * 1024];
 
 /// Leads from a generation to the next, with a moment between two changes; and whether a part of an answer may be missing then.
 type Step = fn(&Target, u32, &dyn Fn()) -> std::io::Result<()>;
@@ -151,7 +151,7 @@ fn a_file_that_changes_is_answered_as_it_was_or_as_it_is() {
 /// What was on its way when the file was cut or rewritten is not made whole by anything else; what was replaced or removed comes whole.
 #[test]
 fn a_download_beside_a_change_is_whole_or_ends_short() {
-    const LEN: usize = 24 * 1024 * 1024;
+    const LEN: usize = 16 * 1024 * 1024;
     for driver in drivers() {
         let folder = Temporary::new();
         let target = Target { path: folder.path().join("large.bin"), len: LEN, form: 0 };
