@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1000)]
     changes: u32,
     /// Between two changes, milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 12)]
+    #[arg(long, value_name = "MS", default_value_t = 6)]
     pace_ms: u64,
     /// Changing a file in one way ends then, and has failed if it isn't done, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
