@@ -97,7 +97,8 @@ fn means_of_section(heading: &str) -> &'static str {
              `root` to `cache_control` may stand here too, in place of the site's."
         }
         "headers" => {
-            "Fields of answers that are set or removed. Those that say how a message is framed are the server's own."
+            "Fields of answers that are set or removed. Those that say how a message is framed are the server's own. A request \
+             that can't be read is no site's: its answer has the server's own fields."
         }
         "cache_control" => "One rule on how long answers may be kept by others.",
         "respond" => "An answer that needs no file.",

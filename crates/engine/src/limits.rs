@@ -51,8 +51,8 @@ pub const RELEASED_BYTES_PER_TURN_MAX: usize = 128 * 1024;
 /// How long accepting waits after the descriptors ran out, unless a connection closes first.
 pub const ACCEPT_RETRY_MS: u64 = 1000;
 
-/// Connections that the acceptor has handed to a worker and that the worker has not yet taken; beyond, the next worker gets them. A few
-/// batches: a worker takes 64 in a turn.
+/// Connections that the acceptor has handed to a worker and that the worker has not yet taken; beyond, the next worker gets them. A
+/// dozen batches: a worker takes 16 in a turn.
 pub const INBOX_MAX: usize = 256;
 
 /// How long a send goes on before its pace is measured: so that a short one costs no look.

@@ -1,20 +1,20 @@
-//! The small files that a worker keeps in memory, by name.
+//! The small files of a folder that a worker keeps in memory, by name.
 
 use std::rc::Rc;
 
-use crate::clock::Clock;
 use crate::held::Held;
 use crate::limits::CacheLimits;
+use crate::shelf::Shelf;
 
-/// One worker's cache.
+/// A folder's part of one worker's cache.
 pub(crate) struct Cache {
     limits: CacheLimits,
-    files: Clock<Rc<Held>>,
+    files: Shelf<Rc<Held>>,
 }
 
 impl Cache {
-    pub(crate) fn new(limits: CacheLimits) -> Self {
-        Self { limits, files: Clock::new(limits.cached_files_max, limits.cached_bytes_max) }
+    pub(crate) fn new(limits: CacheLimits, files: Shelf<Rc<Held>>) -> Self {
+        Self { limits, files }
     }
 
     /// Whether a file of this size may be kept.
@@ -25,16 +25,16 @@ impl Cache {
 
     /// The file of this key, whatever its age.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Rc<Held>> {
-        self.files.get(key).map(Rc::clone)
+        self.files.get(key, |held| Some(Rc::clone(held)))
     }
 
     /// Keeps a file that [`takes`](Self::takes) lets in, in the place of what had its key.
-    pub(crate) fn insert(&mut self, key: &[u8], held: Rc<Held>) {
+    pub(crate) fn insert(&self, key: &[u8], held: Rc<Held>) {
         self.files.insert(key, held);
     }
 
     /// Forgets a key.
-    pub(crate) fn remove(&mut self, key: &[u8]) {
+    pub(crate) fn remove(&self, key: &[u8]) {
         self.files.remove(key);
     }
 }
@@ -42,8 +42,13 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::Cache;
+    use crate::file_cache::FileCache;
     use crate::held::held_for_test as held;
     use crate::limits::CacheLimits;
+
+    fn cache(limits: CacheLimits) -> Cache {
+        Cache::new(limits, FileCache::new(limits).next().files)
+    }
 
     fn kept(cache: &Cache) -> usize {
         (0..10).filter(|number: &usize| cache.get(number.to_string().as_bytes()).is_some()).count()
@@ -51,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_number_of_files_is_bounded() {
-        let mut cache = Cache::new(CacheLimits { cached_files_max: 3, ..CacheLimits::default() });
+        let cache = cache(CacheLimits { cached_files_max: 3, ..CacheLimits::default() });
         for number in 0..10 {
             cache.insert(number.to_string().as_bytes(), held(10));
         }
@@ -62,12 +67,12 @@ mod tests {
     fn the_bytes_of_files_are_bounded() {
         let limits =
             CacheLimits { cached_bytes_max: 100, cached_file_bytes_max: 60, ..CacheLimits::default() };
-        let mut cache = Cache::new(limits);
+        let cache = cache(limits);
         assert!(cache.takes(60) && !cache.takes(61));
         for number in 0..10 {
             cache.insert(number.to_string().as_bytes(), held(30));
         }
         assert_eq!(kept(&cache), 3);
-        assert!(!Cache::new(CacheLimits::none()).takes(0));
+        assert!(!self::cache(CacheLimits::none()).takes(0));
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use shearwater::{Method, Request, Response};
 use shearwater_io::fs::Root;
 
+use crate::file_cache::FileCache;
 use crate::finder::Finder;
 use crate::limits::CacheLimits;
 use crate::options::{FolderError, FolderOptions};
@@ -63,7 +64,14 @@ impl Folder {
     /// The folder's files, for one worker, with so much kept in memory.
     #[must_use]
     pub fn files_with(&self, cache: CacheLimits) -> Files {
-        Files { finder: RefCell::new(Finder::new(self.root.clone(), Arc::clone(&self.plan), cache)) }
+        self.files_in(&FileCache::new(cache))
+    }
+
+    /// The folder's files, for the worker that this cache is of, which its other folders share.
+    #[must_use]
+    pub fn files_in(&self, cache: &FileCache) -> Files {
+        let (root, plan) = (self.root.clone(), Arc::clone(&self.plan));
+        Files { finder: RefCell::new(Finder::new(root, plan, cache.next())) }
     }
 }
 

@@ -8,8 +8,8 @@ use shearwater_io::fs::{OpenError, Opened, Root};
 
 use crate::candidate::PAGE;
 use crate::content::Content;
+use crate::file_cache::Shelves;
 use crate::held::Held;
-use crate::limits::CacheLimits;
 use crate::listing::{self, Listings};
 use crate::lookups::Lookups;
 use crate::navigation::Navigation;
@@ -42,9 +42,9 @@ struct Names {
 }
 
 impl Finder {
-    pub(crate) fn new(root: Root, plan: Arc<Plan>, limits: CacheLimits) -> Self {
-        let store = Store::new(root, Arc::clone(&plan), limits);
-        let (lookups, listings) = (Lookups::new(limits), Listings::new(limits));
+    pub(crate) fn new(root: Root, plan: Arc<Plan>, shelves: Shelves) -> Self {
+        let (lookups, listings) = (Lookups::new(shelves.lookups), Listings::new(shelves.listings));
+        let store = Store::new(root, Arc::clone(&plan), shelves.limits, shelves.files);
         Self { plan, names: Names::default(), lookups, store, listings }
     }
 
@@ -98,9 +98,7 @@ impl Finder {
     /// A file that isn't in memory, but known: by another name from a moment ago, or from this turn.
     fn elsewhere(&mut self, shape: Shape, request: &Request<'_>) -> Option<Content> {
         let Self { plan, names, lookups, store, .. } = self;
-        if let Some(file) = lookups.elsewhere(&names.asked, Now::of(request)) {
-            names.file.clear();
-            names.file.extend_from_slice(file);
+        if lookups.elsewhere(&names.asked, Now::of(request), &mut names.file).is_some() {
             return store.file(&mut names.file, request).ok().map(|found| found.content);
         }
         let is_own = shape == Shape::File && is_own_path(plan, &names.asked);

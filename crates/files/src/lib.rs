@@ -19,6 +19,7 @@ mod conditional;
 mod content;
 #[doc(hidden)]
 pub mod entity_tag;
+mod file_cache;
 mod files;
 mod finder;
 mod held;
@@ -40,6 +41,7 @@ mod refuse;
 pub mod resolve;
 mod search;
 mod seen;
+mod shelf;
 mod siblings;
 mod store;
 mod validators;
@@ -49,6 +51,7 @@ mod weight;
 
 pub use cache_control::{CacheRule, FileMatch};
 pub use coding::Coding;
+pub use file_cache::FileCache;
 pub use files::{Files, Folder};
 pub use limits::CacheLimits;
 pub use media_type::media_type;

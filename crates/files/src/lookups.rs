@@ -4,18 +4,20 @@
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
 
-use crate::clock::{Clock, Kept};
+use crate::clock::Kept;
 use crate::held::Held;
-use crate::limits::{CacheLimits, LOOKUP_NAME_BYTES_MAX, LOOKUPS_PER_CACHED_FILE};
+use crate::limits::LOOKUP_NAME_BYTES_MAX;
 use crate::now::Now;
+use crate::shelf::Shelf;
 
-/// One worker's lookups, by the names of the paths; at most `LOOKUPS_PER_CACHED_FILE` for each file that may be kept, of names of at most
-/// `LOOKUP_NAME_BYTES_MAX`.
+/// A folder's part of one worker's lookups, by the names of the paths; in all at most `LOOKUPS_PER_CACHED_FILE` for each file that may be kept,
+/// of names of at most `LOOKUP_NAME_BYTES_MAX`.
 pub(crate) struct Lookups {
-    found: Clock<Lookup>,
+    found: Shelf<Lookup>,
 }
 
-struct Lookup {
+/// What a name has come to.
+pub(crate) struct Lookup {
     place: Place,
     seen_ms: Cell<u64>,
     was_used: Cell<bool>,
@@ -30,58 +32,58 @@ enum Place {
 }
 
 impl Lookups {
-    pub(crate) fn new(limits: CacheLimits) -> Self {
-        let lookups_max = limits.cached_files_max.saturating_mul(LOOKUPS_PER_CACHED_FILE);
-        Self { found: Clock::new(lookups_max, u64::MAX) }
+    pub(crate) fn new(found: Shelf<Lookup>) -> Self {
+        Self { found }
     }
 
     /// The file in memory that this name came to a moment ago. It is used.
     pub(crate) fn held(&self, name: &[u8], now: Now) -> Option<Rc<Held>> {
-        match self.place(name, now)? {
+        self.found.get(name, |lookup| match lookup.place(now)? {
             Place::Held(held) => {
                 let held = held.upgrade()?;
                 held.mark_used();
                 Some(held)
             }
             Place::Elsewhere(_) => None,
-        }
+        })
     }
 
-    /// The name of the file that this name came to a moment ago, if that isn't in memory.
-    pub(crate) fn elsewhere(&self, name: &[u8], now: Now) -> Option<&[u8]> {
-        match self.place(name, now)? {
+    /// Writes the name of the file that this name came to a moment ago, if that isn't in memory.
+    pub(crate) fn elsewhere(&self, name: &[u8], now: Now, file: &mut Vec<u8>) -> Option<()> {
+        self.found.get(name, |lookup| match lookup.place(now)? {
             Place::Held(_) => None,
-            Place::Elsewhere(name) => Some(name),
-        }
-    }
-
-    fn place(&self, name: &[u8], now: Now) -> Option<&Place> {
-        let lookup = self.found.get(name)?;
-        now.is_just_after(lookup.seen_ms.get()).then_some(&lookup.place)
+            Place::Elsewhere(name) => {
+                file.clear();
+                file.extend_from_slice(name);
+                Some(())
+            }
+        })
     }
 
     /// Notes that a name has come to a file in memory just now.
-    pub(crate) fn note_held(&mut self, name: &[u8], held: &Rc<Held>, now: Now) {
+    pub(crate) fn note_held(&self, name: &[u8], held: &Rc<Held>, now: Now) {
         let is_same =
             |place: &Place| matches!(place, Place::Held(known) if known.as_ptr() == Rc::as_ptr(held));
         self.note(name, now, is_same, || Place::Held(Rc::downgrade(held)));
     }
 
     /// Notes that a name has come to the file of another name.
-    pub(crate) fn note_elsewhere(&mut self, name: &[u8], file: &[u8], now: Now) {
+    pub(crate) fn note_elsewhere(&self, name: &[u8], file: &[u8], now: Now) {
         let is_same = |place: &Place| matches!(place, Place::Elsewhere(known) if known[..] == *file);
         self.note(name, now, is_same, || Place::Elsewhere(file.into()));
     }
 
     /// Forgets a name.
-    pub(crate) fn remove(&mut self, name: &[u8]) {
+    pub(crate) fn remove(&self, name: &[u8]) {
         self.found.remove(name);
     }
 
     /// What is looked at again is as it was nearly always: then it is only newer.
-    fn note(&mut self, name: &[u8], now: Now, is_same: impl Fn(&Place) -> bool, place: impl Fn() -> Place) {
-        match self.found.get(name).filter(|lookup| is_same(&lookup.place)) {
-            Some(lookup) => lookup.seen_ms.set(now.ms),
+    fn note(&self, name: &[u8], now: Now, is_same: impl Fn(&Place) -> bool, place: impl Fn() -> Place) {
+        let renewed =
+            self.found.get(name, |lookup| is_same(&lookup.place).then(|| lookup.seen_ms.set(now.ms)));
+        match renewed {
+            Some(()) => {}
             None if name.len() > LOOKUP_NAME_BYTES_MAX => {}
             None => {
                 let lookup =
@@ -89,6 +91,13 @@ impl Lookups {
                 self.found.insert(name, lookup);
             }
         }
+    }
+}
+
+impl Lookup {
+    /// What it came to, if that was a moment ago.
+    fn place(&self, now: Now) -> Option<&Place> {
+        now.is_just_after(self.seen_ms.get()).then_some(&self.place)
     }
 }
 
@@ -104,9 +113,19 @@ impl Kept for Lookup {
 
 #[cfg(test)]
 mod tests {
-    use super::{LOOKUP_NAME_BYTES_MAX, LOOKUPS_PER_CACHED_FILE, Lookups, Now};
+    use super::{LOOKUP_NAME_BYTES_MAX, Lookups, Now};
+    use crate::file_cache::FileCache;
     use crate::held::held_for_test;
-    use crate::limits::CacheLimits;
+    use crate::limits::{CacheLimits, LOOKUPS_PER_CACHED_FILE};
+
+    fn lookups(limits: CacheLimits) -> Lookups {
+        Lookups::new(FileCache::new(limits).next().lookups)
+    }
+
+    fn elsewhere(lookups: &Lookups, name: &[u8], ms: u64) -> Option<Vec<u8>> {
+        let mut file = Vec::new();
+        lookups.elsewhere(name, at(ms), &mut file).map(|()| file)
+    }
 
     fn at(ms: u64) -> Now {
         Now { ms, unix_seconds: 0 }
@@ -118,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_was_found_counts_for_a_moment_and_while_it_is_kept() {
-        let mut lookups = Lookups::new(CacheLimits::default());
+        let lookups = lookups(CacheLimits::default());
         let (held, other) = (held_for_test(1), held_for_test(1));
         lookups.note_held(b"a", &held, at(1_000));
         assert!(is_held(&lookups, b"a", 1_499));
@@ -131,16 +150,16 @@ mod tests {
         drop(other);
         assert!(!is_held(&lookups, b"a", 1_600));
         lookups.note_elsewhere(b"a", b"b", at(1_600));
-        assert_eq!(lookups.elsewhere(b"a", at(1_600)), Some(&b"b"[..]));
-        assert!(!is_held(&lookups, b"a", 1_600) && lookups.elsewhere(b"a", at(2_100)).is_none());
+        assert_eq!(elsewhere(&lookups, b"a", 1_600), Some(b"b".to_vec()));
+        assert!(!is_held(&lookups, b"a", 1_600) && elsewhere(&lookups, b"a", 2_100).is_none());
         lookups.remove(b"a");
-        assert!(lookups.elsewhere(b"a", at(1_600)).is_none());
+        assert!(elsewhere(&lookups, b"a", 1_600).is_none());
     }
 
     #[test]
     fn a_bounded_number_of_names_is_remembered_and_no_long_one() {
         let limits = CacheLimits { cached_files_max: 4, ..CacheLimits::default() };
-        let mut lookups = Lookups::new(limits);
+        let lookups = lookups(limits);
         let held = held_for_test(1);
         for number in 0..100_u32 {
             lookups.note_held(&number.to_be_bytes(), &held, at(1_000));
@@ -151,7 +170,7 @@ mod tests {
             lookups.note_held(&vec![b'x'; len], &held, at(1_000));
             assert_eq!(is_held(&lookups, &vec![b'x'; len], 1_000), is_kept);
         }
-        let mut off = Lookups::new(CacheLimits::none());
+        let off = self::lookups(CacheLimits::none());
         off.note_held(b"a", &held, at(1_000));
         assert!(!is_held(&off, b"a", 1_000));
     }

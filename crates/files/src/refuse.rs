@@ -19,10 +19,10 @@ pub(crate) fn path(bad: BadPath, response: &mut Response<'_>) {
 /// The file can't be opened.
 pub(crate) fn open(error: &OpenError, response: &mut Response<'_>) {
     match error {
-        OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks => {
+        OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks | OpenError::Link => {
             response.status(404).text("Not Found\n")
         }
-        OpenError::Forbidden | OpenError::Escapes | OpenError::Link | OpenError::NotPlain => {
+        OpenError::Forbidden | OpenError::Escapes | OpenError::NotPlain => {
             response.status(403).text("Forbidden\n")
         }
         OpenError::Descriptors => {

@@ -137,7 +137,9 @@ impl Search<'_> {
     fn open(self, name: &[u8]) -> Result<Option<Opened>, OpenError> {
         match self.root.open_beneath(name) {
             Ok(opened) => Ok(Some(opened)),
-            Err(OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks) => Ok(None),
+            Err(OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks | OpenError::Link) => {
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }

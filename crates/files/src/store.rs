@@ -15,6 +15,7 @@ use crate::now::Now;
 use crate::open_files::OpenFiles;
 use crate::plan::Plan;
 use crate::seen::Seen;
+use crate::shelf::Shelf;
 use crate::siblings::Siblings;
 use crate::variant::Entry;
 
@@ -36,8 +37,8 @@ pub(crate) struct FoundFile {
 }
 
 impl Store {
-    pub(crate) fn new(root: Root, plan: Arc<Plan>, limits: CacheLimits) -> Self {
-        let (cache, seen) = (Cache::new(limits), Seen::new(limits));
+    pub(crate) fn new(root: Root, plan: Arc<Plan>, limits: CacheLimits, files: Shelf<Rc<Held>>) -> Self {
+        let (cache, seen) = (Cache::new(limits, files), Seen::new(limits));
         Self { root, plan, cache, open_files: OpenFiles::default(), seen }
     }
 

@@ -25,8 +25,16 @@ const OWN: [(&[&str], &str); 4] = [
         &["Content-Type"],
         "belongs to the content: `mime` changes that of files, `type` that of a fixed answer",
     ),
-    (&["Allow", "Content-Range", "Location"], "is the answer itself"),
+    (&["Allow", "Content-Encoding", "Content-Range", "Location"], "is the answer itself"),
 ];
+
+/// Fields that a site may leave out, but not set.
+const OWN_VALUE: (&[&str], &str) =
+    (&["ETag", "Last-Modified"], "says which version of the content it is, which the server alone knows");
+
+/// Fields that a site may add to, but not leave out.
+const NEEDED: (&[&str], &str) =
+    (&["Vary"], "says that others get something else: without it a shared cache gives them this");
 
 /// Fields that say how long an answer may be kept, and which version of the content it is.
 const FRESHNESS: [&str; 10] = [
@@ -62,7 +70,11 @@ pub(crate) fn changes(headers: &Headers) -> (Changes, Vec<(String, String)>) {
 /// Why a field can't be changed so.
 fn why_not(name: &str, change: &Change) -> Option<String> {
     let is_named = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
-    if let Some((_, why)) = OWN.iter().find(|(names, _)| is_named(names)) {
+    let more = match change {
+        Change::Set(_) => &OWN_VALUE,
+        Change::Remove => &NEEDED,
+    };
+    if let Some((_, why)) = OWN.iter().chain([more]).find(|(names, _)| is_named(names)) {
         return Some(format!("it {why}"));
     }
     apply(&mut Overlay::new(), name, change).err()
@@ -129,6 +141,7 @@ mod tests {
             "date",
             "Content-Type",
             "Allow",
+            "content-encoding",
             "Content-Range",
             "Location",
             "a b",
@@ -139,6 +152,12 @@ mod tests {
             assert!(set.is_empty() && mistakes.len() == 1 && mistakes[0].0 == name, "{name}");
             let (removed, mistakes) = changes(&headers(&[], &[name]));
             assert!(removed.is_empty() && mistakes.len() == 1, "{name}");
+        }
+        for (name, set, remove) in
+            [("etag", 1, 0), ("Last-Modified", 1, 0), ("vary", 0, 1), ("Accept-Ranges", 0, 0)]
+        {
+            assert_eq!(changes(&headers(&[(name, "x")], &[])).1.len(), set, "{name}");
+            assert_eq!(changes(&headers(&[], &[name])).1.len(), remove, "{name}");
         }
         for value in ["a\r\nb: c", "a\nb", "\0", "a\u{7f}"] {
             assert_eq!(changes(&headers(&[("X", value)], &[])).1.len(), 1, "{value:?}");

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use shearwater::{Method, Overlay, Request, Response, Service};
-use shearwater_files::Files;
 use shearwater_files::resolve::{BadPath, resolve};
+use shearwater_files::{FileCache, Files};
 
 use crate::error_pages;
 use crate::fixed::{ALLOW, FixedAnswer};
@@ -38,8 +38,9 @@ struct Places {
 
 impl SiteService {
     pub(crate) fn new(plan: Arc<Plan>) -> Self {
+        let cache = FileCache::new(plan.cache);
         Self {
-            files: plan.folders.iter().map(|folder| folder.files_with(plan.cache)).collect(),
+            files: plan.folders.iter().map(|folder| folder.files_in(&cache)).collect(),
             overlays: plan.overlays.iter().cloned().map(Rc::new).collect(),
             fixed: plan.fixed.iter().map(FixedAnswer::new).collect(),
             plain_pages: PlainPages::new(),

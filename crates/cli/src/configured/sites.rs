@@ -1,6 +1,6 @@
 //! `[[site]]`: what is served to whom.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use shearwater_config::{self as config, Config};
@@ -97,18 +97,18 @@ fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Si
         hosts: site.hosts.clone(),
         content: folders.content(&of, &site.serving),
         headers: of_headers(&site.headers),
-        error_pages: of_pages(&site.serving),
+        error_pages: of_pages(&site.serving.error_pages, &BTreeMap::new()),
         redirects: site.redirects.iter().map(of_redirect).collect(),
         routes: site
             .routes
             .iter()
             .enumerate()
-            .map(|(route, said)| of_route(&format!("{of}.route[{route}]"), said, folders))
+            .map(|(route, said)| of_route(&format!("{of}.route[{route}]"), said, site, folders))
             .collect(),
     }
 }
 
-fn of_route(of: &str, route: &config::Route, folders: &mut Folders) -> site::Route {
+fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut Folders) -> site::Route {
     let content = match &route.respond {
         Some(respond) => Content::Fixed(site::Fixed {
             status: respond.status,
@@ -121,7 +121,7 @@ fn of_route(of: &str, route: &config::Route, folders: &mut Folders) -> site::Rou
         path: route.path.to_string(),
         content: Some(content),
         headers: of_headers(&route.headers),
-        error_pages: of_pages(&route.serving),
+        error_pages: of_pages(&route.serving.error_pages, &site.serving.error_pages),
     }
 }
 
@@ -134,9 +134,10 @@ fn of_headers(headers: &config::Headers) -> site::Headers {
     site::Headers { set, remove: headers.remove.clone() }
 }
 
-fn of_pages(serving: &config::Serving) -> Vec<site::ErrorPage> {
-    let pages = serving.error_pages.iter();
-    pages.map(|(&status, path)| site::ErrorPage { status, path: path.clone() }).collect()
+/// Those that others don't have already: a route has its site's.
+fn of_pages(pages: &BTreeMap<u16, String>, others: &BTreeMap<u16, String>) -> Vec<site::ErrorPage> {
+    let own = pages.iter().filter(|(status, path)| others.get(status) != Some(path));
+    own.map(|(&status, path)| site::ErrorPage { status, path: path.clone() }).collect()
 }
 
 /// The key that a mistake is about.

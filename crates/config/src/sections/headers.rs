@@ -27,8 +27,16 @@ const OWN: &[(&[&str], &str)] = &[
         &["content-type"],
         "belongs to the content: `mime` says that of files, `respond.type` that of an answer",
     ),
-    (&["allow", "content-range", "location"], "is the answer itself"),
+    (&["allow", "content-encoding", "content-range", "location"], "is the answer itself"),
 ];
+
+/// Fields that nobody else may set, but leave out.
+const OWN_VALUE: &[(&[&str], &str)] =
+    &[(&["etag", "last-modified"], "says which version of the content it is, which the server alone knows")];
+
+/// Fields that nobody may leave out, but add to.
+const NEEDED: &[(&[&str], &str)] =
+    &[(&["vary"], "says that others get something else: without it a shared cache gives them this")];
 
 impl Fields for Headers {
     fn fields(&mut self, visit: &mut impl Visit) {
@@ -38,7 +46,7 @@ impl Fields for Headers {
              them, such as Cache-Control, and Content-… is for content: with 2xx and 304 only.",
             Map(
                 "a table of fields, such as { X-Frame-Options = \"DENY\" }",
-                own_name,
+                name_to_set,
                 Text("a field's value", field_value),
             ),
             &mut self.set,
@@ -46,7 +54,7 @@ impl Fields for Headers {
         visit.field(
             "remove",
             "Fields that no answer of this site has, such as Server.",
-            List(Text("a field's name", own_name)),
+            List(Text("a field's name", name_to_remove)),
             &mut self.remove,
         );
     }
@@ -71,10 +79,20 @@ impl Fields for Headers {
     }
 }
 
-/// A field's name that isn't the server's own.
-fn own_name(name: &str) -> Result<String, String> {
+/// A field's name that may be set.
+fn name_to_set(name: &str) -> Result<String, String> {
+    name_but(name, OWN_VALUE)
+}
+
+/// A field's name that may be left out.
+fn name_to_remove(name: &str) -> Result<String, String> {
+    name_but(name, NEEDED)
+}
+
+/// A field's name that is neither the server's own nor one of these.
+fn name_but(name: &str, more: &[(&[&str], &str)]) -> Result<String, String> {
     let plain = name.to_ascii_lowercase();
-    if let Some((_, why)) = OWN.iter().find(|(names, _)| names.contains(&plain.as_str())) {
+    if let Some((_, why)) = OWN.iter().chain(more).find(|(names, _)| names.contains(&plain.as_str())) {
         return Err((*why).to_owned());
     }
     field_name(name)

@@ -66,7 +66,7 @@ impl Fields for Route {
     const REQUIRED: &'static [&'static str] = &["path"];
 
     fn fields(&mut self, visit: &mut impl Visit) {
-        visit.field("path", "The path, or one with all beneath it (/assets/*). As in a URL, a percent sign is %25 and a star %2A.", PathPattern, &mut self.path);
+        visit.field("path", "The path, or one with all beneath it (/assets/*). As in a URL, a percent sign is %25 and a star %2A. It is of paths and not of files: one that has several (/about and /about.html with clean_urls, / and /index.html) needs a route for each.", PathPattern, &mut self.path);
         visit.field(
             "respond",
             "An answer that needs no file. Beside it stand `path` and `headers` alone.",

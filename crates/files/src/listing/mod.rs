@@ -18,18 +18,18 @@ use shearwater::{FieldLines, Known, Request, Response, Shared};
 use shearwater_io::fs::{OpenError, Opened, Root};
 
 use crate::accept;
-use crate::clock::{Clock, Kept};
+use crate::clock::Kept;
 use crate::conditional::{self, Outcome};
-use crate::limits::{CacheLimits, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX};
 use crate::listing::order::Order;
 use crate::now::Now;
 use crate::options::Hidden;
 use crate::refuse;
+use crate::shelf::Shelf;
 use crate::validators::Validators;
 
-/// One worker's lists of folders.
+/// One worker's lists of what is beneath a folder.
 pub(crate) struct Listings {
-    made: Clock<Rc<Listing>>,
+    made: Shelf<Rc<Listing>>,
     /// The key at hand; kept for its memory.
     key: Vec<u8>,
 }
@@ -50,7 +50,7 @@ enum Format {
 }
 
 /// A list, ready to be sent.
-struct Listing {
+pub(crate) struct Listing {
     media_type: &'static str,
     validators: Validators,
     /// What is said of it in every answer.
@@ -61,10 +61,8 @@ struct Listing {
 }
 
 impl Listings {
-    pub(crate) fn new(limits: CacheLimits) -> Self {
-        // Where nothing is kept of files nothing is kept of folders either.
-        let kept_max = if limits.cached_files_max > 0 { LISTINGS_KEPT_MAX } else { 0 };
-        Self { made: Clock::new(kept_max, LISTINGS_KEPT_BYTES_MAX), key: Vec::new() }
+    pub(crate) fn new(made: Shelf<Rc<Listing>>) -> Self {
+        Self { made, key: Vec::new() }
     }
 
     /// Answers with the list of a folder that was opened.
@@ -79,7 +77,8 @@ impl Listings {
         let order = Order::of(request.query());
         let now = Now::of(request);
         self.write_key(folder.name, format, order);
-        let made = self.made.get(&self.key).filter(|listing| now.is_just_after(listing.made_ms)).cloned();
+        let is_fresh = |listing: &Rc<Listing>| now.is_just_after(listing.made_ms);
+        let made = self.made.get(&self.key, |listing| is_fresh(listing).then(|| Rc::clone(listing)));
         let listing = match made {
             Some(listing) => listing,
             None => match rows::read(opened, folder, order) {

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::net::{SendFlags, Shutdown, getpeername, shutdown};
 
 use crate::{Event, Output, ReadEnd, SendError, Token, Waker, socket};
-use push::{Means, Stop, push, send_bytes};
+use push::{Means, Push, Stop, push, send_bytes};
 use queue::Completion;
 use sends::Sends;
 
@@ -110,12 +110,10 @@ impl<X: Default> Conns<X> {
         let Self { slots, sends, queue, just_sent, means } = self;
         let Some(slot) = sender(slots, token, just_sent.as_ref()) else { return false };
         let Some(fd) = slot.fd.as_ref() else { return false };
-        let before = sending.done;
         let share = slot.turn_bytes_left(turn).min(queue.share(sending.left()));
-        let end = push(Some(token), fd, &mut sending, share, means);
-        let sent = sending.done - before;
-        slot.add_turn_bytes(turn, sent);
-        queue.add_sent_bytes(sent);
+        let Push { cost, end } = push(Some(token), fd, &mut sending, share, means);
+        slot.add_turn_bytes(turn, cost);
+        queue.add_sent_bytes(cost);
         if end.is_ok() && just_sent.is_none() && queue.tells_at_once() {
             *just_sent = Some((token, sending.output));
             return false;
@@ -145,13 +143,11 @@ impl<X: Default> Conns<X> {
         if sending.result.is_some() {
             return Some(Pushed::Full);
         }
-        let before = sending.done;
         let looks_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
-        let end = push(looks_for, fd, sending, share, &mut self.means);
+        let Push { cost, end } = push(looks_for, fd, sending, share, &mut self.means);
         slot.flags.clear(Flags::FETCHED);
-        let sent = sending.done - before;
-        slot.add_turn_bytes(turn, sent);
-        self.queue.add_sent_bytes(sent);
+        slot.add_turn_bytes(turn, cost);
+        self.queue.add_sent_bytes(cost);
         Some(pushed(end, slot, sending))
     }
 

@@ -10,7 +10,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::sends::Sending;
 use crate::ahead::Ahead;
-use crate::limits::SEND_CALLS_PER_TURN_MAX;
+use crate::limits::{COPIED_BYTES_WEIGHT, SEND_CALLS_PER_TURN_MAX};
 use crate::{FileSlice, Output, Piece, SendError, Token, Waker, socket};
 
 /// Pieces of memory handed to the kernel by one call.
@@ -36,20 +36,50 @@ pub(crate) enum Stop {
 #[derive(Debug)]
 pub(crate) struct Means {
     pub(crate) ahead: Ahead,
-    /// For files that the kernel won't send itself; empty until the first.
+    /// For files that are copied; empty until the first.
     copy_buffer: Vec<u8>,
+    /// Bytes that the push at hand has copied.
+    copied_bytes: u64,
+    /// Calls of the kernel that it has made.
+    calls: usize,
 }
 
 impl Means {
     /// `waker` wakes the driver.
     pub(crate) fn new(waker: Waker) -> Self {
-        Self { ahead: Ahead::new(waker), copy_buffer: Vec::new() }
+        Self { ahead: Ahead::new(waker), copy_buffer: Vec::new(), copied_bytes: 0, calls: 0 }
+    }
+
+    /// What copying has cost the turn beyond the bytes themselves.
+    fn copying_cost(&self) -> u64 {
+        self.copied_bytes * (COPIED_BYTES_WEIGHT - 1)
     }
 }
 
-/// Hands the kernel as much of a connection's send as it takes, at most `share` bytes. `Ok` where that was all of it. What isn't in
-/// memory is fetched for `looks_for`; without one it is sent all the same.
+/// What a push has come to.
+pub(crate) struct Push {
+    /// What of the turn's share it has used: bytes, copied ones by their weight.
+    pub(crate) cost: u64,
+    /// `Ok` where all of the send was handed over.
+    pub(crate) end: Result<(), Stop>,
+}
+
+/// Hands the kernel as much of a connection's send as it takes, at most `share` bytes. What isn't in memory is fetched for `looks_for`; without
+/// one it is sent all the same.
 pub(crate) fn push(
+    looks_for: Option<Token>,
+    socket: impl AsFd,
+    sending: &mut Sending,
+    share: u64,
+    means: &mut Means,
+) -> Push {
+    let before = sending.done;
+    (means.copied_bytes, means.calls) = (0, 0);
+    let end = push_share(looks_for, socket, sending, share, means);
+    Push { cost: sending.done - before + means.copying_cost(), end }
+}
+
+fn push_share(
     looks_for: Option<Token>,
     socket: impl AsFd,
     sending: &mut Sending,
@@ -57,11 +87,11 @@ pub(crate) fn push(
     means: &mut Means,
 ) -> Result<(), Stop> {
     let until = sending.done + share;
-    for _ in 0..SEND_CALLS_PER_TURN_MAX {
+    while means.calls < SEND_CALLS_PER_TURN_MAX {
         if sending.done == sending.output.len() {
             return Ok(());
         }
-        let left = until.saturating_sub(sending.done);
+        let left = until.saturating_sub(sending.done + means.copying_cost());
         sending.done += push_once(looks_for, socket.as_fd(), &sending.output, sending.done, left, means)?;
     }
     if sending.done == sending.output.len() { Ok(()) } else { Err(Stop::Share) }
@@ -79,6 +109,7 @@ fn push_once(
     if left == 0 {
         return Err(Stop::Share);
     }
+    means.calls += 1;
     if output.items().is_empty() {
         // Most answers: plain bytes. `offset` lies within them, or the caller had ended the send.
         return send_bytes(socket, at_most(&output.bytes()[offset as usize..], left), SendFlags::empty());
@@ -93,7 +124,7 @@ fn push_once(
             }
             slice.len = len;
             let piece = FilePiece { slice: &slice, ends, more };
-            send_file_piece(socket, piece, &mut means.copy_buffer)
+            send_file_piece(socket, piece, means)
         }
         _ => send_gathered(socket, output, offset, left),
     }
@@ -139,17 +170,13 @@ struct FilePiece<'a> {
 }
 
 /// Sends a piece of a file: by the kernel alone, or where that isn't wanted or it declines by way of a buffer.
-fn send_file_piece(
-    socket: BorrowedFd<'_>,
-    piece: FilePiece<'_>,
-    copy_buffer: &mut Vec<u8>,
-) -> Result<u64, Stop> {
+fn send_file_piece(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Means) -> Result<u64, Stop> {
     let slice = piece.slice;
     if !slice.file.is_lent() {
-        return send_copied(socket, piece, copy_buffer);
+        return send_copied(socket, piece, means);
     }
-    if piece.ends && !slice.file.is_as_promised() {
-        return Err(Stop::Failed(SendError::FileChanged));
+    if piece.ends {
+        look(slice, means)?;
     }
     let len = usize::try_from(slice.len).unwrap_or(usize::MAX);
     loop {
@@ -160,14 +187,21 @@ fn send_file_piece(
             Err(Errno::INTR) => continue,
             Err(errno @ (Errno::PIPE | Errno::CONNRESET)) => Err(broken(errno)),
             // Not for this file, or an error of either side: reading and sending tells which.
-            Err(_) => send_copied(socket, piece, copy_buffer),
+            Err(_) => send_copied(socket, piece, means),
         };
     }
 }
 
+/// Looks whether a file is the one that was promised still.
+fn look(slice: &FileSlice, means: &mut Means) -> Result<(), Stop> {
+    means.calls += 1;
+    if slice.file.is_as_promised() { Ok(()) } else { Err(Stop::Failed(SendError::FileChanged)) }
+}
+
 /// Reads a piece of a file and sends what was read.
-fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, copy_buffer: &mut Vec<u8>) -> Result<u64, Stop> {
+fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Means) -> Result<u64, Stop> {
     let FilePiece { slice, ends, more } = piece;
+    let copy_buffer = &mut means.copy_buffer;
     copy_buffer.resize(FILE_COPY_BYTES, 0);
     let wanted = usize::try_from(slice.len).unwrap_or(usize::MAX).min(FILE_COPY_BYTES);
     let read = loop {
@@ -178,12 +212,15 @@ fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, copy_buffer: &mut V
             Err(error) => return Err(Stop::Failed(SendError::FileUnreadable(error))),
         }
     };
+    means.calls += 1;
     let is_last = read as u64 == slice.len;
-    if is_last && ends && !slice.file.is_as_promised() {
-        return Err(Stop::Failed(SendError::FileChanged));
+    if is_last && ends {
+        look(slice, means)?;
     }
     let more = if more || !is_last { socket::MORE } else { SendFlags::empty() };
-    send_bytes(socket, &copy_buffer[..read], more)
+    let sent = send_bytes(socket, &means.copy_buffer[..read], more)?;
+    means.copied_bytes += sent;
+    Ok(sent)
 }
 
 /// Calls until no signal comes in between.

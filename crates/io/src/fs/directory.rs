@@ -3,7 +3,6 @@
 use std::io;
 
 use rustix::fs::{AtFlags, Dir, FileType, Stat, statat};
-use rustix::io::Errno;
 
 use super::Opened;
 
@@ -74,8 +73,8 @@ impl Opened {
             }
             match statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => found.entries.push(Entry::new(name.to_bytes(), &stat)),
-                Err(Errno::NOENT) => {}
-                Err(errno) => return Err(errno.into()),
+                // It is gone, or can't be looked at; the others can.
+                Err(_) => {}
             }
         }
         found.is_whole = directory.read().is_none();

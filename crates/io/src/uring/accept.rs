@@ -22,7 +22,7 @@ use crate::{AcceptError, Entrances, Event, Listener, ListenerId, Token};
 const ACCEPTED_SINGLY_BELOW: usize = 512;
 
 /// Unannounced connections from which on no more are taken from the kernel.
-const UNANNOUNCED_MAX: usize = 4 * ACCEPTS_PER_TURN_MAX;
+const UNANNOUNCED_MAX: usize = 16 * ACCEPTS_PER_TURN_MAX;
 
 /// The listeners and how far accepting has got.
 #[derive(Debug)]

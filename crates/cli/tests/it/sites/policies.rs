@@ -34,6 +34,6 @@ pub(super) const CASES: &[Case] = &[
         keys: &["site.symlinks"],
         hosts: &[],
         lines: "root = \"www\"\nsymlinks = \"deny\"\n",
-        asks: &[get("/same.txt", 403), get("/out.txt", 403), get("/f.txt", 200).is("content")],
+        asks: &[get("/same.txt", 404), get("/out.txt", 404), get("/f.txt", 200).is("content")],
     },
 ];

@@ -42,9 +42,9 @@ pub(super) const CASES: &[Case] = &[
         about: "fields that every answer has, or none has",
         keys: &["site.headers", "headers.set", "headers.remove"],
         hosts: &[],
-        lines: "root = \"www\"\nheaders = { set = { X-Frame-Options = \"DENY\", Last-Modified = \"never\" }, remove = [\"etag\"] }\n",
+        lines: "root = \"www\"\nheaders = { set = { X-Frame-Options = \"DENY\", Expires = \"never\" }, remove = [\"etag\"] }\n",
         asks: &[
-            get("/f.txt", 200).has(&[("X-Frame-Options", "DENY"), ("Last-Modified", "never"), ("ETag", "")]),
+            get("/f.txt", 200).has(&[("X-Frame-Options", "DENY"), ("Expires", "never"), ("ETag", "")]),
             get("/none", 404).has(&[("X-Frame-Options", "DENY")]),
             get("/docs", 301).has(&[("X-Frame-Options", "DENY")]),
         ],

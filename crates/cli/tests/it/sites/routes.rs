@@ -80,7 +80,7 @@ pub(super) const CASES: &[Case] = &[
             get("/.secret", 404),
             get("/open/.secret", 200).is("open secret"),
             get("/open/", 200).holds(&["a b.txt", ".secret"]),
-            get("/same.txt", 403),
+            get("/same.txt", 404),
             get("/data.txt", 200).with(&["Accept-Encoding: gzip"]).is("gzipped"),
             get("/plain.txt", 200).with(&["Accept-Encoding: gzip"]).has(&[("Vary", "")]).is("plain"),
         ],

@@ -1,0 +1,62 @@
+//! What a worker keeps of files in memory: one bound for all its folders.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use crate::clock::Clock;
+use crate::held::Held;
+use crate::limits::{CacheLimits, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX, LOOKUPS_PER_CACHED_FILE};
+use crate::listing::Listing;
+use crate::lookups::Lookup;
+use crate::shelf::Shelf;
+
+/// One worker's memory of files, which its folders share: see [`Folder::files_in`](crate::Folder::files_in).
+///
+/// What was not used for longest makes room, of whichever folder it is.
+pub struct FileCache {
+    limits: CacheLimits,
+    files: Rc<RefCell<Clock<Rc<Held>>>>,
+    lookups: Rc<RefCell<Clock<Lookup>>>,
+    listings: Rc<RefCell<Clock<Rc<Listing>>>>,
+    folders: Cell<u32>,
+}
+
+/// A folder's part of it.
+pub(crate) struct Shelves {
+    pub(crate) limits: CacheLimits,
+    pub(crate) files: Shelf<Rc<Held>>,
+    pub(crate) lookups: Shelf<Lookup>,
+    pub(crate) listings: Shelf<Rc<Listing>>,
+}
+
+impl FileCache {
+    /// A cache of so much.
+    #[must_use]
+    pub fn new(limits: CacheLimits) -> Self {
+        let lookups_max = limits.cached_files_max.saturating_mul(LOOKUPS_PER_CACHED_FILE);
+        // Where nothing is kept of files nothing is kept of folders either.
+        let listings_max = if limits.cached_files_max > 0 { LISTINGS_KEPT_MAX } else { 0 };
+        Self {
+            limits,
+            files: Rc::new(RefCell::new(Clock::new(limits.cached_files_max, limits.cached_bytes_max))),
+            lookups: Rc::new(RefCell::new(Clock::new(lookups_max, u64::MAX))),
+            listings: Rc::new(RefCell::new(Clock::new(listings_max, LISTINGS_KEPT_BYTES_MAX))),
+            folders: Cell::new(0),
+        }
+    }
+
+    /// The part of a further folder.
+    ///
+    /// # Panics
+    /// At the 4,294,967,296th.
+    pub(crate) fn next(&self) -> Shelves {
+        let folder = self.folders.get();
+        self.folders.set(folder.checked_add(1).expect("a process has fewer folders"));
+        Shelves {
+            limits: self.limits,
+            files: Shelf::new(&self.files, folder),
+            lookups: Shelf::new(&self.lookups, folder),
+            listings: Shelf::new(&self.listings, folder),
+        }
+    }
+}

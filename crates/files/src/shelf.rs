@@ -1,0 +1,110 @@
+//! What a worker keeps of one of its folders by name, within one bound for them all: who has much to keep takes the place of what nobody
+//! asks for, wherever that lies.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::clock::{Clock, Kept};
+
+/// A folder's part of a table that all folders of a worker share.
+pub(crate) struct Shelf<V> {
+    all: Rc<RefCell<Clock<V>>>,
+    /// What stands behind a name, so that it is this folder's; nothing for the first. No name has a NUL.
+    mark: Vec<u8>,
+    /// The key at hand; kept for its memory.
+    key: RefCell<Vec<u8>>,
+}
+
+impl<V: Kept> Shelf<V> {
+    /// The part of the folder with this number.
+    pub(crate) fn new(all: &Rc<RefCell<Clock<V>>>, folder: u32) -> Self {
+        let mark = match folder {
+            0 => Vec::new(),
+            _ => [&[0][..], &folder.to_be_bytes()].concat(),
+        };
+        Self { all: Rc::clone(all), mark, key: RefCell::default() }
+    }
+
+    /// Looks at what has this name, which was used then.
+    #[inline]
+    pub(crate) fn get<R>(&self, name: &[u8], look: impl FnOnce(&V) -> Option<R>) -> Option<R> {
+        self.keyed(name, |key| self.all.borrow().get(key).and_then(look))
+    }
+
+    /// Keeps something in the place of what had its name, unless it could never have room.
+    pub(crate) fn insert(&self, name: &[u8], value: V) {
+        self.keyed(name, |key| self.all.borrow_mut().insert(key, value));
+    }
+
+    /// Forgets a name.
+    pub(crate) fn remove(&self, name: &[u8]) {
+        self.keyed(name, |key| self.all.borrow_mut().remove(key));
+    }
+
+    #[inline]
+    fn keyed<R>(&self, name: &[u8], act: impl FnOnce(&[u8]) -> R) -> R {
+        if self.mark.is_empty() {
+            return act(name);
+        }
+        let mut key = self.key.borrow_mut();
+        key.clear();
+        key.extend_from_slice(name);
+        key.extend_from_slice(&self.mark);
+        act(&key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::rc::Rc;
+
+    use super::Shelf;
+    use crate::clock::{Clock, Kept};
+
+    struct Piece(u64, Cell<bool>);
+
+    impl Kept for Piece {
+        fn bytes(&self) -> u64 {
+            self.0
+        }
+
+        fn was_used(&self) -> &Cell<bool> {
+            &self.1
+        }
+    }
+
+    fn put(shelf: &Shelf<Piece>, name: &str, bytes: u64) {
+        shelf.insert(name.as_bytes(), Piece(bytes, Cell::new(false)));
+    }
+
+    fn bytes(shelf: &Shelf<Piece>, name: &str) -> Option<u64> {
+        shelf.get(name.as_bytes(), |piece| Some(piece.0))
+    }
+
+    #[test]
+    fn a_name_is_another_in_each_folder() {
+        let all = Rc::new(RefCell::new(Clock::new(10, 100)));
+        let shelves: Vec<Shelf<Piece>> = (0..3).map(|folder| Shelf::new(&all, folder)).collect();
+        for (folder, shelf) in (1..).zip(&shelves) {
+            put(shelf, "a", folder);
+        }
+        shelves[1].remove(b"a");
+        let seen: Vec<Option<u64>> = shelves.iter().map(|shelf| bytes(shelf, "a")).collect();
+        assert_eq!(seen, [Some(1), None, Some(3)]);
+    }
+
+    #[test]
+    fn folders_have_one_bound() {
+        let all = Rc::new(RefCell::new(Clock::new(10, 100)));
+        let (one, other): (Shelf<Piece>, Shelf<Piece>) = (Shelf::new(&all, 0), Shelf::new(&all, 1));
+        put(&one, "a", 60);
+        put(&other, "a", 60);
+        assert_eq!((bytes(&one, "a"), bytes(&other, "a")), (None, Some(60)));
+        (0..20).for_each(|number| put(&other, &number.to_string(), 1));
+        put(&one, "b", 1);
+        let kept = (0..20).filter(|number| bytes(&other, &number.to_string()).is_some()).count();
+        assert!((8..10).contains(&kept), "{kept}");
+        assert_eq!(bytes(&one, "b"), Some(1));
+    }
+}
