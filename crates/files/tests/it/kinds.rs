@@ -48,7 +48,7 @@ fn a_link_that_leads_out_is_forbidden() {
         "/dir/",
         "/chain",
     ] {
-        assert_eq!(site.get(target), (404, b"Not Found\n".to_vec()), "{target}");
+        assert_eq!(site.get(target), (403, b"Forbidden\n".to_vec()), "{target}");
     }
 }
 

@@ -71,10 +71,9 @@ impl Opened {
             if found.entries.len() == max.entries {
                 return Ok(found);
             }
-            match statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => found.entries.push(Entry::new(name.to_bytes(), &stat)),
-                // It is gone, or can't be looked at; the others can.
-                Err(_) => {}
+            // One that is gone or can't be looked at is left out; the others can.
+            if let Ok(stat) = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
+                found.entries.push(Entry::new(name.to_bytes(), &stat));
             }
         }
         found.is_whole = directory.read().is_none();
