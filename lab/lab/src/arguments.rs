@@ -46,6 +46,14 @@ pub(super) struct SetupArgs {
     pub(super) build_peers: bool,
 }
 
+/// How our own programs are made.
+#[derive(Debug, Args)]
+pub(super) struct ProgramArgs {
+    /// Profile that our programs are built in
+    #[arg(long, default_value = "dist")]
+    pub(super) profile: String,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     /// Rounds; each server has one block in each
@@ -60,9 +68,8 @@ pub(super) struct RunArgs {
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
 
-    /// Profile that our programs are built in
-    #[arg(long, default_value = "dist")]
-    pub(super) profile: String,
+    #[command(flatten)]
+    pub(super) programs: ProgramArgs,
 
     /// A block is invalid if its server waited for its core longer, in per cent of the window; without it, 1, and 3 where
     /// connections end
@@ -116,9 +123,8 @@ pub(super) struct BarArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SitesArgs {
-    /// Profile that our program is built in
-    #[arg(long, default_value = "dist")]
-    pub(super) profile: String,
+    #[command(flatten)]
+    pub(super) programs: ProgramArgs,
 }
 
 #[derive(Debug, Args)]
@@ -139,49 +145,61 @@ pub(super) struct CrowdArgs {
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=500))]
     pub(super) seconds: u32,
 
-    /// Profile that our program is built in
-    #[arg(long, default_value = "dist")]
-    pub(super) profile: String,
+    #[command(flatten)]
+    pub(super) programs: ProgramArgs,
 }
 
+/// Whom a client of the lab asks, and how long a whole answer is.
 #[derive(Debug, Args)]
-pub(super) struct CrowdClientArgs {
+pub(super) struct AskArgs {
     #[arg(long)]
     pub(super) address: SocketAddr,
-    #[arg(long)]
-    pub(super) target: String,
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) bytes: u64,
-    #[arg(long)]
-    pub(super) connections: u32,
-    #[arg(long)]
-    pub(super) rate: u32,
-    #[arg(long)]
-    pub(super) seconds: u64,
+    bytes: u64,
+}
+
+impl AskArgs {
+    /// Length of a whole answer.
+    ///
+    /// # Errors
+    /// It is beyond what this machine can hold.
+    pub(super) fn answer_bytes(&self) -> Result<usize, String> {
+        usize::try_from(self.bytes).map_err(|error| error.to_string())
+    }
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ClientArgs {
+    #[command(flatten)]
+    pub(super) ask: AskArgs,
     #[arg(long)]
     pub(super) scenario: String,
     #[arg(long)]
-    pub(super) address: SocketAddr,
-    #[arg(long)]
     pub(super) millis: u64,
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) bytes: u64,
     #[arg(long)]
     pub(super) connections: u32,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct BesideArgs {
-    #[arg(long)]
-    pub(super) address: SocketAddr,
+    #[command(flatten)]
+    pub(super) ask: AskArgs,
     #[arg(long)]
     pub(super) target: String,
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) bytes: u64,
     #[arg(long)]
     pub(super) millis: u64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CrowdClientArgs {
+    #[command(flatten)]
+    pub(super) ask: AskArgs,
+    #[arg(long)]
+    pub(super) target: String,
+    #[arg(long)]
+    pub(super) connections: u32,
+    #[arg(long)]
+    pub(super) rate: u32,
+    #[arg(long)]
+    pub(super) seconds: u64,
 }

@@ -1,6 +1,5 @@
 //! One block: a fresh server, a warm-up, a window, and a judgement.
 
-use std::path::Path;
 use std::time::Instant;
 
 use crate::core_time;
@@ -215,21 +214,13 @@ fn client(order: &Order<'_>, seconds: u32, bytes: u64) -> Result<Launch, String>
 }
 
 fn own_client(order: &Order<'_>, millis: u64, bytes: u64, connections: u32) -> Result<Launch, String> {
-    let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
     let (name, address) = (order.scenario.name, order.place.address);
-    let arguments = format!(
+    Launch::of_client(&format!(
         "client --scenario {name} --address {address} --millis {millis} --bytes {bytes} --connections {connections}"
-    );
-    let arguments = arguments.split(' ').map(str::to_owned).collect();
-    Ok(Launch { program: own, arguments, environment: Vec::new() })
+    ))
 }
 
 /// Runs a client to its end.
 fn load(client: &Launch) -> Result<Tally, String> {
-    let name = client.program.file_name().map_or(Path::new("client"), Path::new);
-    let output = client.on_core(CLIENT_CORE).output().map_err(|error| format!("taskset: {error}"))?;
-    Tally::parse(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        format!("{}: {}: {}", name.display(), output.status, said.lines().last().unwrap_or("no counts"))
-    })
+    client.counts(Tally::parse)
 }

@@ -6,7 +6,7 @@ use crate::binaries::Binaries;
 use crate::block::{self, Order};
 use crate::client::crowd::Crowd;
 use crate::memory;
-use crate::process::{CLIENT_CORE, Launch, free_address};
+use crate::process::{Launch, free_address};
 use crate::report::align;
 use crate::scenario;
 use crate::schedstat;
@@ -76,30 +76,19 @@ fn measure(plan: &Plan, server: &ServerKind, binaries: &Binaries, site: &Site) -
     let (_, running) = block::start(&order)?;
     let bytes = block::checked_probe(&order)?.bytes;
     let before = schedstat::of_processes(running.ids())?;
-    let output = client(plan, &order, bytes)?.on_core(CLIENT_CORE).output();
-    let output = output.map_err(|error| format!("taskset: {error}"))?;
-    let crowd = Crowd::parse(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        format!("the client failed: {}", said.lines().last().unwrap_or("it said nothing"))
-    })?;
+    let crowd = client(plan, &order, bytes)?.counts(Crowd::parse)?;
     let spent = schedstat::of_processes(running.ids())? - before;
     let rss_mib = memory::of_processes(running.ids()).now_kib as f64 / 1024.0;
     Ok(Seen { crowd, cpu_us: spent.cpu_ns as f64 / 1e3 / crowd.answers.max(1) as f64, rss_mib })
 }
 
 fn client(plan: &Plan, order: &Order<'_>, bytes: u64) -> Result<Launch, String> {
-    let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
     let (address, target) = (order.place.address, order.scenario.target(0));
     let Plan { connections, rate, seconds, .. } = plan;
-    let arguments = format!(
+    Launch::of_client(&format!(
         "crowd-client --address {address} --target {target} --bytes {bytes} --connections {connections} --rate {rate} \
          --seconds {seconds}"
-    );
-    Ok(Launch {
-        program: own,
-        arguments: arguments.split(' ').map(str::to_owned).collect(),
-        environment: Vec::new(),
-    })
+    ))
 }
 
 /// The table.

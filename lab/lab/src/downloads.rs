@@ -10,7 +10,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::alone::{Figures, Stage};
 use crate::client::beside::Beside;
-use crate::process::{CLIENT_CORE, Launch};
+use crate::process::Launch;
 use crate::scenario::file_bytes;
 
 /// Clients that download, each its own file.
@@ -48,17 +48,11 @@ pub fn beside(stage: &Stage<'_>) -> Result<Figures, String> {
     for number in 0..CLIENTS {
         prepare(stage, number).map_err(|error| format!("{}: {error}", target(number)))?;
     }
-    let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
     let (address, bytes, small) = (stage.address, stage.answer_bytes, stage.scenario.target(0));
-    let arguments = format!("beside --address {address} --target {small} --bytes {bytes} --millis {MILLIS}");
-    let arguments = arguments.split(' ').map(str::to_owned).collect();
-    let client = Launch { program: own, arguments, environment: Vec::new() };
-    let output = client.on_core(CLIENT_CORE).output().map_err(|error| format!("taskset: {error}"))?;
-    let counts = Beside::parse(&String::from_utf8_lossy(&output.stdout));
-    let counts = counts.ok_or_else(|| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        format!("the client failed: {}", said.lines().last().unwrap_or("it said nothing"))
-    })?;
+    let client = Launch::of_client(&format!(
+        "beside --address {address} --target {small} --bytes {bytes} --millis {MILLIS}"
+    ))?;
+    let counts = client.counts(Beside::parse)?;
     figures(&counts)
 }
 

@@ -11,6 +11,7 @@ pub mod block;
 pub mod client;
 pub mod compare;
 pub mod core_time;
+mod counts;
 pub mod crowd;
 pub mod dice;
 pub mod downloads;

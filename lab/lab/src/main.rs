@@ -56,7 +56,7 @@ fn compare(args: &CompareArgs) -> Result<ExitCode, String> {
         syscall_rounds: args.syscall_rounds,
     };
     say(&format!("about {:.0} s", plan.estimated_s()));
-    let binaries = Binaries::build(&run.profile)?;
+    let binaries = Binaries::build(&run.programs.profile)?;
     let outcome = compare::run(plan, &binaries, &say)?;
     let json = record::describe(&outcome, &binaries);
     let path = record::write(outcome.plan.scenario.name, &json)?;
@@ -75,7 +75,7 @@ fn bar(args: &BarArgs) -> Result<ExitCode, String> {
     let cases = cases::select(args.only.as_deref(), args.peers)?;
     let agenda = Agenda::of(&cases, Settings { blocks, seconds, seed, wait_percent_max })?;
     say(&format!("{} rows, about {:.0} minutes", cases.len(), agenda.estimated_s() / 60.0));
-    let binaries = Binaries::build(&args.run.profile)?;
+    let binaries = Binaries::build(&args.run.programs.profile)?;
     let (outcomes, findings) = agenda.run(&binaries, &say)?;
     let json = record::describe_bar(&cases, (&outcomes, &findings), seed, &binaries);
     say(&format!("written to {}", record::write("bar", &json)?.display()));
@@ -89,7 +89,7 @@ fn bar(args: &BarArgs) -> Result<ExitCode, String> {
 }
 
 fn cost_of_sites(args: &SitesArgs) -> Result<ExitCode, String> {
-    let outcome = sites::run(&Binaries::build(&args.profile)?, &say)?;
+    let outcome = sites::run(&Binaries::build(&args.programs.profile)?, &say)?;
     print!("{}", outcome.text());
     Ok(if outcome.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -97,7 +97,7 @@ fn cost_of_sites(args: &SitesArgs) -> Result<ExitCode, String> {
 fn face_crowd(args: &CrowdArgs) -> Result<ExitCode, String> {
     let servers = args.servers.split(',').map(server::find).collect::<Result<_, _>>()?;
     let plan = crowd::Plan { servers, connections: args.connections, rate: args.rate, seconds: args.seconds };
-    let rows = crowd::run(&plan, &Binaries::build(&args.profile)?, &say)?;
+    let rows = crowd::run(&plan, &Binaries::build(&args.programs.profile)?, &say)?;
     print!("{}", crowd::render(&plan, &rows));
     Ok(if rows.iter().all(crowd::Row::is_met) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -105,9 +105,9 @@ fn face_crowd(args: &CrowdArgs) -> Result<ExitCode, String> {
 fn be_crowd(args: &CrowdClientArgs) -> Result<ExitCode, String> {
     idle::raise_descriptor_limit();
     let request = client::crowd::Request {
-        address: args.address,
+        address: args.ask.address,
         target: args.target.clone(),
-        answer_bytes: usize::try_from(args.bytes).map_err(|error| error.to_string())?,
+        answer_bytes: args.ask.answer_bytes()?,
         connections: args.connections,
         rate: args.rate,
         duration: Duration::from_secs(args.seconds),
@@ -139,10 +139,10 @@ fn list() -> Result<ExitCode, String> {
 
 fn send(args: &ClientArgs) -> Result<ExitCode, String> {
     let load = Load {
-        address: args.address,
+        address: args.ask.address,
         scenario: *scenario::find(&args.scenario)?,
         duration: Duration::from_millis(args.millis),
-        answer_bytes: usize::try_from(args.bytes).map_err(|error| error.to_string())?,
+        answer_bytes: args.ask.answer_bytes()?,
         connections: args.connections,
     };
     let tally = client::run(&load).map_err(|error| format!("client: {error}"))?;
@@ -152,9 +152,9 @@ fn send(args: &ClientArgs) -> Result<ExitCode, String> {
 
 fn ask_beside(args: &BesideArgs) -> Result<ExitCode, String> {
     let request = Request {
-        address: args.address,
+        address: args.ask.address,
         target: args.target.clone(),
-        answer_bytes: usize::try_from(args.bytes).map_err(|error| error.to_string())?,
+        answer_bytes: args.ask.answer_bytes()?,
         duration: Duration::from_millis(args.millis),
     };
     println!("{}", beside::run(&request).map_err(|error| format!("client: {error}"))?);

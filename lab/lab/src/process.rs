@@ -34,6 +34,31 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// The lab itself as a client, with its arguments in one line.
+    ///
+    /// # Errors
+    /// The system does not say where this program lies.
+    pub fn of_client(arguments: &str) -> Result<Self, String> {
+        let program = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
+        let arguments = arguments.split(' ').map(str::to_owned).collect();
+        Ok(Self { program, arguments, environment: Vec::new() })
+    }
+
+    /// Runs a client to its end, on its core, and reads what it has printed.
+    ///
+    /// # Errors
+    /// It failed or printed something else, with what it said last.
+    pub fn counts<T>(&self, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, String> {
+        let output = self.on_core(CLIENT_CORE).output().map_err(|error| format!("taskset: {error}"))?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let counts = if output.status.success() { parse(&printed) } else { None };
+        counts.ok_or_else(|| {
+            let name = self.program.file_name().map_or(Path::new("client"), Path::new).display();
+            let said = String::from_utf8_lossy(&output.stderr);
+            format!("{name}: {}: {}", output.status, said.lines().last().unwrap_or("it said nothing"))
+        })
+    }
+
     /// The command that runs it on one core.
     pub fn on_core(&self, core: usize) -> Command {
         let mut command = Command::new("taskset");

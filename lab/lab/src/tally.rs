@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display};
 
+use crate::counts::Counts;
+
 /// How the line begins.
 pub const MARK: &str = "lab-tally";
 
@@ -34,11 +36,10 @@ impl Tally {
 
     /// Finds and reads the line in a client's output.
     pub fn parse(output: &str) -> Option<Self> {
-        let line = output.lines().find_map(|line| line.strip_prefix(MARK))?;
+        let counts = Counts::find(output, MARK)?;
         let field = |name: &str| {
-            let mut pairs = line.split_ascii_whitespace().filter_map(|pair| pair.split_once('='));
             // Lua writes large numbers with a fraction or an exponent.
-            let value: f64 = pairs.find(|(key, _)| *key == name)?.1.parse().ok()?;
+            let value: f64 = counts.text(name)?.parse().ok()?;
             (value >= 0.0 && value.is_finite()).then_some(value.round() as u64)
         };
         Some(Self {

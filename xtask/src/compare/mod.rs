@@ -23,6 +23,7 @@ use std::process::ExitCode;
 use self::comparison::{Addresses, Comparison, Peer, outcomes};
 use self::sites::Site;
 use crate::harness::common::Common;
+use crate::harness::conclusion::conclude;
 use crate::harness::folder::Folder;
 use crate::harness::program;
 use crate::harness::report::Report;
@@ -54,16 +55,7 @@ pub(crate) struct Args {
 
 /// Sends everything to all, and prints what came of it.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    match compare(args) {
-        Ok(report) => {
-            report.print("compare", args.common.json);
-            ExitCode::from(u8::from(!report.passed()))
-        }
-        Err(trouble) => {
-            eprintln!("compare: could not be run: {trouble}");
-            ExitCode::from(2)
-        }
-    }
+    conclude("compare", args.common.json, compare(args))
 }
 
 fn compare(args: &Args) -> Outcome<Report> {

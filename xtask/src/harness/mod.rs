@@ -5,6 +5,7 @@ pub(crate) mod answer;
 pub(crate) mod body_source;
 pub(crate) mod client;
 pub(crate) mod common;
+pub(crate) mod conclusion;
 pub(crate) mod counters;
 pub(crate) mod drivers;
 pub(crate) mod folder;

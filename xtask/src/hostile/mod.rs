@@ -40,6 +40,7 @@ use row::Row;
 use site::Site;
 
 use crate::harness::common::Common;
+use crate::harness::drivers::Drivers;
 use crate::harness::process;
 use crate::harness::trouble::{During, Outcome};
 
@@ -91,27 +92,6 @@ pub(crate) struct Args {
     /// Keep the temporary folders (served files, server logs) and print where they are
     #[arg(long)]
     keep: bool,
-}
-
-/// Which drivers are attacked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Drivers {
-    /// Linux's epoll
-    Epoll,
-    /// Linux's io_uring
-    Uring,
-    /// One after the other
-    Both,
-}
-
-impl Drivers {
-    fn names(self) -> &'static [&'static str] {
-        match self {
-            Self::Epoll => &["epoll"],
-            Self::Uring => &["uring"],
-            Self::Both => &["epoll", "uring"],
-        }
-    }
 }
 
 /// Runs the attacks that were asked for.

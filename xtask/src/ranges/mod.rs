@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use self::comparison::Comparison;
 use crate::harness::common::Common;
+use crate::harness::conclusion::conclude;
 use crate::harness::folder::Folder;
 use crate::harness::report::Report;
 use crate::harness::server::Server;
@@ -33,16 +34,7 @@ pub(crate) struct Args {
 
 /// Sends everything to both and prints what came of it.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    match compare(args) {
-        Ok(report) => {
-            report.print("ranges", args.common.json);
-            ExitCode::from(u8::from(!report.passed()))
-        }
-        Err(trouble) => {
-            eprintln!("ranges: could not be run: {trouble}");
-            ExitCode::from(2)
-        }
-    }
+    conclude("ranges", args.common.json, compare(args))
 }
 
 fn compare(args: &Args) -> Outcome<Report> {

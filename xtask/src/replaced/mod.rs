@@ -14,12 +14,10 @@ mod tally;
 mod target;
 mod visitor;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::harness::common::Common;
-use crate::harness::drivers::Drivers;
+use crate::harness::drivers::DriverArgs;
 
 const PROMISED: &str = "\
 Promised: a file that is replaced by a rename or removed is answered whole, as it was or as it is; a file that is cut or rewritten in place is \
@@ -42,24 +40,8 @@ pub(crate) struct Args {
     /// Clients of each file
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
     clients: u64,
-    /// Which drivers, one whole run each
-    #[arg(long, value_enum, default_value_t = Drivers::Both)]
-    driver: Drivers,
-    /// Worker threads of the server
-    #[arg(long, default_value_t = 2)]
-    workers: u32,
-    /// Seed of everything random
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// The server program [default: target/release/shearwater, built first]
-    #[arg(long, value_name = "PATH")]
-    server_bin: Option<PathBuf>,
-    /// Also write the reports into this file, as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Keep the temporary folder (served files, server logs) and print where it is
-    #[arg(long)]
-    keep: bool,
+    #[command(flatten)]
+    each: DriverArgs,
 }
 
 /// Runs the trial for every driver that was asked for.
@@ -69,22 +51,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         pace: Duration::from_millis(args.pace_ms),
         clients: args.clients,
         patience: Duration::from_secs(args.seconds_max),
-        seed: args.seed,
+        seed: args.each.seed,
     };
-    args.driver
-        .run_each("replaced", args.json.as_deref(), |driver, _| run::run(&args.common(driver), &amount))
-}
-
-impl Args {
-    fn common(&self, driver: &str) -> Common {
-        Common {
-            server_bin: self.server_bin.clone(),
-            example_bin: None,
-            workers: self.workers,
-            driver: driver.to_owned(),
-            seed: self.seed,
-            json: false,
-            keep: self.keep,
-        }
-    }
+    args.each.run_each("replaced", |common, _| run::run(&common, &amount))
 }

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::harness::common::Common;
-use crate::harness::drivers::Drivers;
+use crate::harness::drivers::DriverArgs;
 use crate::harness::process;
 
 const LARGE_RUN: &str = "\
@@ -47,55 +47,28 @@ pub(crate) struct Args {
     /// The run fails if it takes longer, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     seconds_max: u64,
-    /// Which drivers, one whole run each
-    #[arg(long, value_enum, default_value_t = Drivers::Both)]
-    driver: Drivers,
     /// Client threads, beside the one with the slow clients
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=256))]
     threads: u64,
-    /// Worker threads of each server
-    #[arg(long, default_value_t = 2)]
-    workers: u32,
-    /// Seed of everything random
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// The server program [default: target/release/shearwater, built first]
-    #[arg(long, value_name = "PATH")]
-    server_bin: Option<PathBuf>,
     /// The example that takes bodies [default: target/release/examples/trial_server, built first]
     #[arg(long, value_name = "PATH")]
     example_bin: Option<PathBuf>,
-    /// Also write the reports into this file, as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Keep the temporary folder (served files, server logs) and print where it is
-    #[arg(long)]
-    keep: bool,
+    #[command(flatten)]
+    each: DriverArgs,
 }
 
 /// Runs the soak for every driver that was asked for.
 pub(crate) fn run(args: &Args) -> ExitCode {
     process::raise_descriptor_limit();
-    args.driver.run_each("soak", args.json.as_deref(), |driver, name| {
-        run::run(&args.common(driver), &args.amount(), name)
+    args.each.run_each("soak", |common, name| {
+        let common = Common { example_bin: args.example_bin.clone(), ..common };
+        run::run(&common, &args.amount(), name)
     })
 }
 
 impl Args {
-    fn common(&self, driver: &str) -> Common {
-        Common {
-            server_bin: self.server_bin.clone(),
-            example_bin: self.example_bin.clone(),
-            workers: self.workers,
-            driver: driver.to_owned(),
-            seed: self.seed,
-            json: false,
-            keep: self.keep,
-        }
-    }
-
     fn amount(&self) -> crew::Amount {
-        let Self { requests, connections, seconds_max, threads, seed, .. } = *self;
-        crew::Amount { requests, connections, seconds_max, threads, seed }
+        let Self { requests, connections, seconds_max, threads, .. } = *self;
+        crew::Amount { requests, connections, seconds_max, threads, seed: self.each.seed }
     }
 }

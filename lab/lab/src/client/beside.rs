@@ -14,7 +14,10 @@ use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
+use super::STATUS_LINE;
+use super::latency::{micros, percentile};
 use super::source::Sources;
+use crate::counts::Counts;
 use crate::downloads::{CLIENTS, DOWNLOAD_BYTES_MAX, target};
 
 /// How the line of counts begins.
@@ -23,8 +26,6 @@ const MARK: &str = "lab-beside";
 const INTERVAL: Duration = Duration::from_millis(2);
 /// Connections that small requests are sent on in turn, so that one late answer does not delay the next request.
 const SMALL_CONNECTIONS: u32 = 64;
-/// What every answer begins with.
-const STATUS_LINE: &[u8] = b"HTTP/1.1 200";
 /// Downloads run so long before the first small request.
 const LEAD: Duration = Duration::from_millis(100);
 /// Bytes of one receive: what the small answer may have to wait for in this thread.
@@ -53,29 +54,19 @@ pub struct Beside {
     pub errors: u64,
 }
 
-/// The value that so many of a hundred do not exceed; 0 of no values.
-pub fn percentile(sorted: &[u64], percent: usize) -> u64 {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).copied().unwrap_or(0)
-}
-
 impl Beside {
     /// Finds and reads the line in the client's output.
     pub fn parse(output: &str) -> Option<Self> {
-        let line = output.lines().find_map(|line| line.strip_prefix(MARK))?;
-        let field = |name: &str| {
-            let mut pairs = line.split_ascii_whitespace().filter_map(|pair| pair.split_once('='));
-            pairs.find(|(key, _)| *key == name)?.1.parse().ok()
-        };
+        let counts = Counts::find(output, MARK)?;
         Some(Self {
-            answers: field("answers")?,
-            p50_us: field("p50_us")?,
-            p99_us: field("p99_us")?,
-            max_us: field("max_us")?,
-            longest_turn_us: field("longest_turn_us")?,
-            downloaded_bytes: field("downloaded_bytes")?,
-            least_downloaded_bytes: field("least_downloaded_bytes")?,
-            errors: field("errors")?,
+            answers: counts.count("answers")?,
+            p50_us: counts.count("p50_us")?,
+            p99_us: counts.count("p99_us")?,
+            max_us: counts.count("max_us")?,
+            longest_turn_us: counts.count("longest_turn_us")?,
+            downloaded_bytes: counts.count("downloaded_bytes")?,
+            least_downloaded_bytes: counts.count("least_downloaded_bytes")?,
+            errors: counts.count("errors")?,
         })
     }
 }
@@ -173,10 +164,6 @@ fn wait(epoll: &OwnedFd, events: &mut Vec<Event>, timeout: &Timespec) -> io::Res
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn ask(socket: &OwnedFd, target: &str) -> io::Result<()> {

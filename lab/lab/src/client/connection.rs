@@ -5,11 +5,9 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
+use super::STATUS_LINE;
 use super::request::Requests;
 use crate::tally::Tally;
-
-/// What every answer must begin with.
-const STATUS_LINE: &[u8] = b"HTTP/1.1 200";
 
 /// What a connection needs after its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

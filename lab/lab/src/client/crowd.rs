@@ -14,13 +14,13 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::beside::percentile;
+use super::STATUS_LINE;
+use super::latency::{micros, percentile};
 use super::source::Sources;
+use crate::counts::Counts;
 
 /// How the line of counts begins.
 const MARK: &str = "lab-crowd";
-/// What every answer begins with.
-const STATUS_LINE: &[u8] = b"HTTP/1.1 200";
 /// An answer that takes longer is a timeout, as it is for `wrk`.
 const TIMEOUT_US: u64 = 2_000_000;
 /// Events of one wait: little enough that what is due goes out in between.
@@ -63,20 +63,16 @@ impl Display for Crowd {
 impl Crowd {
     /// Finds and reads the line in the client's output.
     pub fn parse(output: &str) -> Option<Self> {
-        let line = output.lines().find_map(|line| line.strip_prefix(MARK))?;
-        let field = |name: &str| {
-            let mut pairs = line.split_ascii_whitespace().filter_map(|pair| pair.split_once('='));
-            pairs.find(|(key, _)| *key == name)?.1.parse().ok()
-        };
+        let counts = Counts::find(output, MARK)?;
         Some(Self {
-            requests: field("requests")?,
-            answers: field("answers")?,
-            p50_us: field("p50_us")?,
-            p99_us: field("p99_us")?,
-            max_us: field("max_us")?,
-            timeouts: field("timeouts")?,
-            errors: field("errors")?,
-            longest_turn_us: field("longest_turn_us")?,
+            requests: counts.count("requests")?,
+            answers: counts.count("answers")?,
+            p50_us: counts.count("p50_us")?,
+            p99_us: counts.count("p99_us")?,
+            max_us: counts.count("max_us")?,
+            timeouts: counts.count("timeouts")?,
+            errors: counts.count("errors")?,
+            longest_turn_us: counts.count("longest_turn_us")?,
         })
     }
 }
@@ -248,10 +244,6 @@ impl Client<'_> {
             ..self.counts
         }
     }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 pub mod beside;
 mod connection;
 pub mod crowd;
+pub mod latency;
 mod request;
 pub(crate) mod source;
 
@@ -25,6 +26,8 @@ use connection::{Connection, Turn};
 use request::Requests;
 use source::Sources;
 
+/// What every answer begins with.
+const STATUS_LINE: &[u8] = b"HTTP/1.1 200";
 /// Events of one wait.
 const EVENTS_MAX: usize = 512;
 /// Bytes of one receive, shared by all connections.
@@ -74,7 +77,7 @@ pub fn run(load: &Load) -> io::Result<Tally> {
         client.connections.push(Connection::new(socket, requests, limit, scenario.depth));
     }
     client.serve_until(started + load.duration)?;
-    client.tally.duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    client.tally.duration_us = latency::micros(started.elapsed());
     Ok(client.tally)
 }
 

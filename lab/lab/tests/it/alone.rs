@@ -1,6 +1,7 @@
 //! Trials of one server by itself: what they read, and when they do not count.
 
-use lab::client::beside::{Beside, percentile};
+use lab::client::beside::Beside;
+use lab::client::latency::percentile;
 use lab::{allocations, core_time, downloads, quiet};
 
 #[test]
