@@ -107,11 +107,6 @@ impl Finding {
             reason.cloned().unwrap_or_else(|| format!("no round has the figure {figure}"))
         })
     }
-
-    /// Whether every round has found something.
-    pub fn is_whole(&self) -> bool {
-        self.rounds.iter().all(Result::is_ok)
-    }
 }
 
 /// Runs a trial, all rounds.

@@ -103,7 +103,7 @@ fn measure(order: &Order<'_>) -> Result<Block, String> {
     let started = Instant::now();
     let tally = load(&measured)?;
     let window_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let spent = schedstat::of_processes(server.ids())? - before;
+    let spent = schedstat::of_processes(server.ids())?.since(&before)?;
     let idle_ns = core_time::idle_ns(SERVER_CORE)?.saturating_sub(idle_before_ns);
     let foreign_ns = core_time::foreign_ns(window_ns, idle_ns, spent.cpu_ns);
     let client_ms = process::children_cpu_ms().saturating_sub(client_before_ms);

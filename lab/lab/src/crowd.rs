@@ -29,28 +29,43 @@ pub struct Plan {
     pub seconds: u32,
 }
 
+impl Plan {
+    /// Requests that fall due: a client that sends fewer has not asked what it was to ask.
+    fn requests(&self) -> u64 {
+        u64::from(self.rate) * u64::from(self.seconds)
+    }
+}
+
 /// What a server has shown.
 #[derive(Debug, Clone)]
 pub struct Row {
     server: &'static ServerKind,
+    /// Requests that fell due.
+    due: u64,
     seen: Result<Seen, String>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     crowd: Crowd,
-    cpu_us: f64,
+    /// CPU time per answer; none where a thread has ended and taken its time with it.
+    cpu_us: Option<f64>,
     rss_mib: f64,
 }
 
+impl Seen {
+    /// Whether a request was not asked or not answered, or an answer was late or wrong.
+    fn has_lost(&self, due: u64) -> bool {
+        let crowd = &self.crowd;
+        crowd.errors + crowd.timeouts > 0 || crowd.answers != crowd.requests || crowd.requests < due
+    }
+}
+
 impl Row {
-    /// Whether nothing was lost: asked of our own server; peers are shown.
+    /// Whether it was measured, and nothing was lost: that is asked of our own server, of peers it is shown.
     pub fn is_met(&self) -> bool {
-        let lost = |seen: &Seen| {
-            let crowd = &seen.crowd;
-            crowd.errors + crowd.timeouts > 0 || crowd.answers != crowd.requests || crowd.answers == 0
-        };
-        self.server.kind != Kind::Shearwater || self.seen.as_ref().is_ok_and(|seen| !lost(seen))
+        let is_ours = matches!(self.server.kind, Kind::Shearwater | Kind::ShearwaterSite);
+        self.seen.as_ref().is_ok_and(|seen| !is_ours || !seen.has_lost(self.due))
     }
 }
 
@@ -64,7 +79,7 @@ pub fn run(plan: &Plan, binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Vec<R
     let mut rows = Vec::new();
     for server in &plan.servers {
         say(&format!("{}: {} s", server.name, plan.seconds));
-        rows.push(Row { server, seen: measure(plan, server, binaries, &site) });
+        rows.push(Row { server, due: plan.requests(), seen: measure(plan, server, binaries, &site) });
     }
     Ok(rows)
 }
@@ -77,9 +92,10 @@ fn measure(plan: &Plan, server: &ServerKind, binaries: &Binaries, site: &Site) -
     let bytes = block::checked_probe(&order)?.bytes;
     let before = schedstat::of_processes(running.ids())?;
     let crowd = client(plan, &order, bytes)?.counts(Crowd::parse)?;
-    let spent = schedstat::of_processes(running.ids())? - before;
+    let spent = schedstat::of_processes(running.ids())?.since(&before);
+    let cpu_us = spent.ok().map(|spent| spent.cpu_ns as f64 / 1e3 / crowd.answers.max(1) as f64);
     let rss_mib = memory::of_processes(running.ids()).now_kib as f64 / 1024.0;
-    Ok(Seen { crowd, cpu_us: spent.cpu_ns as f64 / 1e3 / crowd.answers.max(1) as f64, rss_mib })
+    Ok(Seen { crowd, cpu_us, rss_mib })
 }
 
 fn client(plan: &Plan, order: &Order<'_>, bytes: u64) -> Result<Launch, String> {
@@ -120,7 +136,7 @@ pub fn render(plan: &Plan, rows: &[Row]) -> String {
                 ms(crowd.p99_us),
                 ms(crowd.max_us),
                 ms(crowd.longest_turn_us),
-                format!("{cpu_us:.2}"),
+                cpu_us.map_or_else(|| "-".to_owned(), |us| format!("{us:.2}")),
                 format!("{rss_mib:.1}"),
             ],
             Err(reason) => std::array::from_fn(|column| match column {
@@ -138,4 +154,33 @@ pub fn render(plan: &Plan, rows: &[Row]) -> String {
         plan.rate,
         align(&table)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Crowd, Row, Seen};
+    use crate::server;
+
+    fn is_met(server: &str, crowd: Option<Crowd>) -> bool {
+        let server = server::find(server).expect("it is in the table");
+        let seen = crowd.map(|crowd| Seen { crowd, cpu_us: None, rss_mib: 1.0 });
+        Row { server, due: 100, seen: seen.ok_or_else(|| "planted".to_owned()) }.is_met()
+    }
+
+    #[test]
+    fn whatever_is_lost_or_not_asked_is_not_met() {
+        let all = Crowd { requests: 100, answers: 100, ..Crowd::default() };
+        let lost = [
+            Crowd { errors: 1, ..all },
+            Crowd { timeouts: 1, ..all },
+            Crowd { answers: 99, ..all },
+            Crowd { requests: 99, answers: 99, ..all },
+        ];
+        for ours in ["shearwater-epoll", "shearwater-uring", "shearwater-site"] {
+            assert!(is_met(ours, Some(all)));
+            assert!(lost.iter().all(|crowd| !is_met(ours, Some(*crowd))), "{ours}");
+        }
+        assert!(lost.iter().all(|crowd| is_met("nginx", Some(*crowd))), "peers are shown");
+        assert!(!is_met("nginx", None), "what is not measured is not met");
+    }
 }

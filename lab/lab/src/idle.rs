@@ -1,6 +1,6 @@
 //! Memory of servers that have little to do: a fresh one, and one that holds idle connections.
 
-use std::io::{Error, Read, Write};
+use std::io::{Error, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub fn fresh(stage: &Stage<'_>) -> Result<Figures, String> {
 /// Growth of RSS per idle connection, over a server that has answered once.
 ///
 /// # Errors
-/// It does not answer on every connection.
+/// It does not answer on every connection, or has closed one.
 pub fn connections(stage: &Stage<'_>) -> Result<Figures, String> {
     raise_descriptor_limit();
     let before_kib = resident_kib(stage)?;
@@ -36,6 +36,11 @@ pub fn connections(stage: &Stage<'_>) -> Result<Figures, String> {
         .collect();
     let held = held?;
     let grown_kib = resident_kib(stage)?.saturating_sub(before_kib);
+    // One that the server has closed costs it nothing.
+    match held.iter().filter(|stream| !is_open(stream)).count() {
+        0 => {}
+        closed => return Err(format!("{closed} of {CONNECTIONS} connections were closed meanwhile")),
+    }
     let per_connection = grown_kib as f64 * 1024.0 / held.len() as f64;
     Ok(vec![("bytes_per_connection", per_connection), ("grown_kib", grown_kib as f64)])
 }
@@ -52,6 +57,12 @@ fn answered(stage: &Stage<'_>, sources: &mut Sources) -> std::io::Result<TcpStre
     if answer.starts_with(b"HTTP/1.1 200") { Ok(stream) } else { Err(Error::other("not a 200")) }
 }
 
+/// Whether the other side has neither closed it nor sent anything more.
+fn is_open(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).is_ok()
+        && stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
 fn resident_kib(stage: &Stage<'_>) -> Result<u64, String> {
     match memory::of_processes(stage.server.ids()).now_kib {
         0 => Err("the server is gone".to_owned()),
@@ -63,4 +74,25 @@ fn resident_kib(stage: &Stage<'_>) -> Result<u64, String> {
 pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    use super::is_open;
+
+    #[test]
+    fn a_connection_that_the_server_has_closed_is_not_open() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let held = TcpStream::connect(address).expect("it listens");
+        let (server, _) = listener.accept().expect("a client");
+        assert!(is_open(&held));
+        server.shutdown(Shutdown::Write).expect("it is connected");
+        held.set_nonblocking(false).expect("a socket");
+        assert_eq!((&held).read(&mut [0; 1]).expect("its end"), 0);
+        assert!(!is_open(&held));
+    }
 }

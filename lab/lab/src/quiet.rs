@@ -39,7 +39,7 @@ pub fn watch(stage: &Stage<'_>) -> Result<Figures, String> {
     }
     let each: Vec<u64> = after.iter().map(|(id, count)| count.saturating_sub(before[id])).collect();
     let (sum, most) = (each.iter().sum::<u64>(), each.iter().max().copied().unwrap_or(0));
-    let cpu_s = (cpu_after - cpu_before).cpu_ns as f64 / 1e9;
+    let cpu_s = cpu_after.since(&cpu_before)?.cpu_ns as f64 / 1e9;
     Ok(vec![
         ("cpu_percent", cpu_s / seconds * 100.0),
         ("wake_ups_per_s", sum as f64 / seconds),

@@ -41,6 +41,13 @@ impl History {
         self.spans().iter().rev().filter(is_then).any(|span| span.state == state)
     }
 
+    /// Whether a change may have been under way at some moment of this time: what was before is then still, and what comes already.
+    pub(super) fn was_changing(&self, from: Instant, until: Instant) -> bool {
+        let overlaps =
+            |pair: &[Span]| pair[1].from <= until && pair[0].until.is_none_or(|ended| ended >= from);
+        self.spans().windows(2).rev().any(overlaps)
+    }
+
     fn spans(&self) -> MutexGuard<'_, Vec<Span>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,8 +68,11 @@ mod tests {
         history.begin(two);
         let between = Instant::now();
         assert!(history.was(one, between, between) && history.was(two, between, between));
+        assert!(history.was_changing(between, between));
         history.done();
         let late = Instant::now() + Duration::from_nanos(1);
+        assert!(history.was_changing(early, late) && !history.was_changing(late, late));
+        assert!(!history.was_changing(early - Duration::from_secs(1), early - Duration::from_nanos(1)));
         assert!(history.was(one, early, late) && !history.was(one, late, late));
         assert!(history.was(two, late, late) && !history.was(two, early - Duration::from_secs(1), early));
         assert!(!history.was(None, early, late));

@@ -53,16 +53,32 @@ pub(super) fn judge(file: &Changing, kind: Kind, ask: &Ask, seen: &Seen) -> Resu
 
 /// Whether the file was so while it was asked for, or a second before.
 fn in_time(form: &Form, state: State, seen: &Seen) -> Result<(), String> {
-    let from = seen.asked.checked_sub(FRESH).unwrap_or(seen.asked);
-    let was = form.history.was(state, from, Instant::now());
+    let (from, until) = since(seen);
+    let was = form.history.was(state, from, until);
     if was { Ok(()) } else { Err(format!("{state:?}, which it was not for a second or more")) }
+}
+
+/// A file may be sent half written as long as its writer is not done, and a second longer.
+fn half_written(form: &Form, seen: &Seen) -> Result<Verdict, String> {
+    let (from, until) = since(seen);
+    let was = form.history.was_changing(from, until);
+    if was {
+        Ok(Verdict::HalfWritten)
+    } else {
+        Err("half written, a second and more after it was done".to_owned())
+    }
+}
+
+/// When the file may have been what was answered.
+fn since(seen: &Seen) -> (Instant, Instant) {
+    (seen.asked.checked_sub(FRESH).unwrap_or(seen.asked), Instant::now())
 }
 
 /// A replaced or removed file is sent to its end.
 fn short(kind: Kind, seen: &Seen) -> Result<Verdict, String> {
-    match kind {
-        Kind::Truncated | Kind::Rewritten => Ok(Verdict::Short),
-        Kind::Renamed | Kind::Deleted => Err(format!("{} bytes, short of its length", seen.body.len())),
+    match kind.is_in_place() {
+        true => Ok(Verdict::Short),
+        false => Err(format!("{} bytes, short of its length", seen.body.len())),
     }
 }
 
@@ -73,6 +89,9 @@ fn part(form: &Form, kind: Kind, ask: &Ask, seen: &Seen) -> Result<Verdict, Stri
     let Some(Ok(whole)) = range.strip_prefix(&wanted).map(str::parse) else {
         return Err(format!("Content-Range {range}, asked was {wanted}"));
     };
+    if seen.body.len() != len {
+        return Err(format!("{} bytes, asked were {len}", seen.body.len()));
+    }
     content(form, kind, (first, whole), seen, Verdict::Part)
 }
 
@@ -86,7 +105,7 @@ fn content(
 ) -> Result<Verdict, String> {
     let generation = match read(&seen.body, form.target.form, first) {
         Body::Of(generation) => generation,
-        Body::HalfWritten if kind == Kind::Rewritten => return Ok(Verdict::HalfWritten),
+        Body::HalfWritten if kind == Kind::Rewritten => return half_written(form, seen),
         Body::HalfWritten => return Err("half written".to_owned()),
         Body::Mixture(what) => return Err(format!("a mixture: {what}")),
     };
@@ -113,5 +132,70 @@ fn length(head: &Head) -> Result<u64, String> {
     match head.body_length(false) {
         BodyLength::Exactly(length) => Ok(length),
         other => Err(format!("a file's length is {other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::{Ask, Kind, Seen, Verdict, judge};
+    use crate::harness::answer::Head;
+    use crate::harness::folder::Folder;
+    use crate::replaced::content::{WORD, content, half_written};
+    use crate::replaced::site::{Changing, lay_out};
+
+    /// Of the smallest file: its second generation was written into it a moment ago.
+    fn rewritten(folder: &Folder) -> Changing {
+        let mut files = lay_out(folder.path()).expect("a folder to write to");
+        let file = files.swap_remove(0);
+        file.forms[0].rewrite(2).expect("the file is there");
+        file
+    }
+
+    fn verdict(
+        file: &Changing,
+        part: Option<(usize, usize)>,
+        body: &[u8],
+        asked: Instant,
+    ) -> Result<Verdict, String> {
+        let len = file.forms[0].target.len;
+        let range = part
+            .map(|(first, asked)| format!("Content-Range: bytes {first}-{}/{len}\r\n", first + asked - 1));
+        let status = if part.is_some() { "206 Partial Content" } else { "200 OK" };
+        let range = range.unwrap_or_default();
+        let head = format!(
+            "HTTP/1.1 {status}\r\nETag: \"{}\"\r\n{range}Content-Length: {}\r\n\r\n",
+            body[0],
+            body.len()
+        );
+        let head = Head::parse(head.as_bytes()).expect("a well-formed head");
+        let ask = Ask { target: file.path, takes_packed: false, part, has: None, is_slow: false };
+        judge(file, Kind::Rewritten, &ask, &Seen { head, body: body.to_vec(), is_short: false, asked })
+    }
+
+    #[test]
+    fn what_was_before_passes_for_a_second_and_no_longer() {
+        let folder = Folder::new(false).expect("a temporary folder");
+        let file = rewritten(&folder);
+        let len = file.forms[0].target.len;
+        let (now, later) = (Instant::now(), Instant::now() + Duration::from_secs(2));
+        let mut half = content(2, 0, len);
+        half[..WORD].copy_from_slice(&half_written(0));
+        for (body, at_once) in [(content(1, 0, len), Verdict::Whole), (half, Verdict::HalfWritten)] {
+            assert_eq!(verdict(&file, None, &body, now), Ok(at_once));
+            assert!(verdict(&file, None, &body, later).is_err());
+        }
+        assert_eq!(verdict(&file, None, &content(2, 0, len), later), Ok(Verdict::Whole));
+        assert!(verdict(&file, None, &content(3, 0, len), now).is_err(), "it never was so");
+    }
+
+    #[test]
+    fn a_part_is_all_that_was_asked_for() {
+        let folder = Folder::new(false).expect("a temporary folder");
+        let file = rewritten(&folder);
+        let body = content(2, 0, 4 * WORD);
+        assert_eq!(verdict(&file, Some((0, 4 * WORD)), &body, Instant::now()), Ok(Verdict::Part));
+        assert!(verdict(&file, Some((0, 5 * WORD)), &body, Instant::now()).is_err());
     }
 }

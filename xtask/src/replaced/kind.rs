@@ -27,6 +27,11 @@ impl Kind {
         }
     }
 
+    /// Whether the file that is being sent changes itself, and none takes its place.
+    pub(super) fn is_in_place(self) -> bool {
+        matches!(self, Self::Truncated | Self::Rewritten)
+    }
+
     /// Leads the forms of a file to this generation, with `pause` between two steps.
     pub(super) fn change(self, forms: &[Form], generation: u32, pause: Duration) -> io::Result<()> {
         match self {

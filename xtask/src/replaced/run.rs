@@ -20,6 +20,9 @@ use crate::harness::trouble::{During, Outcome};
 /// How long the clients go on after the last change: no old answer may begin after a second.
 const AFTERWARDS: Duration = Duration::from_millis(1500);
 
+/// A file that is longer is on its way for so long that some change meets it there.
+const LARGE_BYTES: usize = 1024 * 1024;
+
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Amount {
@@ -123,6 +126,9 @@ fn report_file(report: &mut Report, kind: Kind, file: &Changing, outcomes: &Outc
     report.examples("wrong", &tally.examples);
     // Otherwise nothing was shown.
     report.check(&format!("{name}: versions seen whole"), tags, "> 1", tags > 1 && tally.whole > 0);
+    if kind.is_in_place() && file.forms[0].target.len > LARGE_BYTES {
+        report.check(&format!("{name}: closed short of the length"), tally.short, "> 0", tally.short > 0);
+    }
     if kind == Kind::Deleted {
         report.check(&format!("{name}: seen as gone"), tally.missing, "> 0", tally.missing > 0);
     }

@@ -6,7 +6,7 @@ pub mod table;
 
 use crate::alone::{Finding, Subject};
 use crate::compare::{Entry, Outcome};
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, VALUES_MIN};
 
 /// What is held against the figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -151,16 +151,29 @@ fn measured(case: &Case, outcomes: &[Outcome], findings: &[Finding], seed: u64) 
         Measure::Cpu { over, under } => {
             let outcome = outcome()?;
             let (over, under) = (entry(outcome, over)?, entry(outcome, under)?);
-            outcome.ratio(over, under).ok_or_else(|| "no round in which both blocks count".to_owned())
+            let ratio = outcome.ratio(over, under);
+            enough(ratio.ok_or("no round in which both blocks count")?, outcome.plan.blocks)
         }
         Measure::Syscalls { of, less } => {
             let outcome = outcome()?;
-            outcome.syscalls_more(entry(outcome, of)?, entry(outcome, less)?)
+            let more = outcome.syscalls_more(entry(outcome, of)?, entry(outcome, less)?)?;
+            enough(more, outcome.plan.syscall_rounds)
         }
         Measure::Alone { subject, figure, .. } => {
-            let finding = findings.iter().find(|finding| finding.subject == subject);
-            finding.ok_or_else(|| "not run".to_owned())?.estimate(figure, seed)
+            let finding = findings.iter().find(|finding| finding.subject == subject).ok_or("not run")?;
+            enough(finding.estimate(figure, seed)?, subject.trial.rounds())
         }
+    }
+}
+
+/// A figure rests on half of the rounds that were asked for, and on so many that it has an interval where they were asked for:
+/// what is left of a disturbed run is chance.
+fn enough(estimate: Estimate, rounds: u32) -> Result<Estimate, String> {
+    let rounds = rounds as usize;
+    let least = rounds.div_ceil(2).max(rounds.min(VALUES_MIN));
+    match estimate.values {
+        values if values < least => Err(format!("{values} of {rounds} rounds count, {least} have to")),
+        _ => Ok(estimate),
     }
 }
 

@@ -230,11 +230,11 @@ impl Client<'_> {
     }
 
     fn counted(mut self) -> Crowd {
-        // What never came has taken so long at least.
-        let missing: Vec<usize> =
-            (0..self.connections.len()).filter(|number| self.connections[*number].due.is_some()).collect();
-        self.counts.timeouts += missing.len() as u64;
-        missing.iter().for_each(|number| self.connections[*number].due = None);
+        // What never came is late, and has taken so long at least.
+        for due in self.connections.iter_mut().filter_map(|connection| connection.due.take()) {
+            self.counts.timeouts += 1;
+            self.latencies_us.push(micros(due.elapsed()).max(TIMEOUT_US));
+        }
         self.latencies_us.sort_unstable();
         let sorted = &self.latencies_us;
         Crowd {

@@ -23,7 +23,8 @@ pub(super) fn per_request(stage: &Stage<'_>, sites: Sites, ask: Ask) -> Result<f
 /// Instructions of a server from its start to its end, with so many requests.
 fn total(stage: &Stage<'_>, sites: Sites, ask: Ask, requests: u32) -> Result<u64, String> {
     let address = free_address(&mut 0)?;
-    let counted = stage.site.folder().join("callgrind.out");
+    // The total of an earlier run must not stand for one that never came.
+    let counted = stage.site.write("callgrind.out", "")?;
     let launch = under(&stage.launch(sites, address)?, &counted.display().to_string());
     let log = stage.site.folder().join("valgrind.log");
     let mut server = Server::start_within(PATIENCE, &launch, address, &log)?;

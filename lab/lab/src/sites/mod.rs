@@ -27,8 +27,11 @@ const SITE_COST_MAX: f64 = 400.0;
 const MANY_FACTOR_MAX: f64 = 1.1;
 /// So soon they answer.
 const START_S_MAX: f64 = 1.0;
-/// A file of 1 KiB with its siblings, and a page that is shown with a 404.
+/// A file of 1 KiB, and the lengths of its siblings by their codings.
 const FILE: &str = "page-of-1k.html";
+const FILE_BYTES: usize = 1024;
+const BROTLI_BYTES: usize = 512;
+const GZIP_BYTES: usize = 600;
 
 const ONE: Sites = Sites::Many { sites: 1, routes: 1 };
 const MANY_SMALL: Sites = Sites::Many { sites: 1_000, routes: 1 };
@@ -79,9 +82,14 @@ impl Stage<'_> {
     }
 
     fn write_files(&self) -> Result<(), String> {
-        let siblings =
-            [(format!("{FILE}.br"), 512), (format!("{FILE}.gz"), 600), ("404.html".to_owned(), 300)];
-        for (name, length) in std::iter::once((FILE.to_owned(), 1024)).chain(siblings) {
+        let files = [
+            (FILE.to_owned(), FILE_BYTES),
+            (format!("{FILE}.br"), BROTLI_BYTES),
+            (format!("{FILE}.gz"), GZIP_BYTES),
+            // Shown with a 404.
+            ("404.html".to_owned(), 300),
+        ];
+        for (name, length) in files {
             let path = self.site.public().join(name);
             fs::write(&path, file_bytes(length)).map_err(|error| format!("{}: {error}", path.display()))?;
         }

@@ -6,8 +6,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use super::Sites;
+use super::{BROTLI_BYTES, FILE_BYTES, Sites};
 use crate::probe;
+use crate::scenario::file_bytes;
 
 /// Connections.
 const CONNECTIONS: usize = 32;
@@ -67,6 +68,11 @@ impl Ask {
     }
 }
 
+/// What every answer has to bring: the file, or its sibling in the coding that is liked best.
+fn wanted(ask: Ask) -> Vec<u8> {
+    file_bytes(if ask == Ask::FullCoded { BROTLI_BYTES } else { FILE_BYTES })
+}
+
 /// The file's path, its letters escaped where the number has a bit.
 fn spelling(number: u32) -> String {
     let escaped = |(at, byte): (usize, u8)| match number >> at & 1 {
@@ -76,7 +82,7 @@ fn spelling(number: u32) -> String {
     std::iter::once("/".to_owned()).chain(super::FILE.bytes().enumerate().map(escaped)).collect()
 }
 
-/// Sends so many requests, a multiple of 32, and compares each answer's status and length.
+/// Sends so many requests, a multiple of 32, and compares each answer's status and content.
 pub(super) fn send(address: SocketAddr, sites: Sites, ask: Ask, requests: u32) -> Result<(), String> {
     exchange(address, sites, ask, requests).map_err(|error| format!("{sites}, {ask}: {error}"))
 }
@@ -89,21 +95,20 @@ fn exchange(address: SocketAddr, sites: Sites, ask: Ask, requests: u32) -> Resul
         Ok(stream)
     };
     let mut streams = (0..CONNECTIONS).map(connect).collect::<std::io::Result<Vec<_>>>().map_err(say)?;
-    let mut wanted = None;
+    let wanted = wanted(ask);
     for round in 0..requests / CONNECTIONS as u32 {
         for (number, stream) in (round * CONNECTIONS as u32..).zip(&mut streams) {
             stream.write_all(&ask.request(sites, number)).map_err(say)?;
         }
         for stream in &mut streams {
-            let bytes = read(stream, wanted)?;
-            wanted = Some(bytes);
+            read(stream, &wanted)?;
         }
     }
     Ok(())
 }
 
-/// Reads one answer: a 200, as long as the one before.
-fn read(stream: &mut TcpStream, wanted: Option<u64>) -> Result<u64, String> {
+/// Reads one answer: a 200 with this content.
+fn read(stream: &mut TcpStream, wanted: &[u8]) -> Result<(), String> {
     let mut received = Vec::new();
     let mut buffer = [0; 4096];
     let answer = loop {
@@ -116,17 +121,53 @@ fn read(stream: &mut TcpStream, wanted: Option<u64>) -> Result<u64, String> {
             break answer;
         }
     };
-    if answer.status != 200 || wanted.is_some_and(|wanted| wanted != answer.bytes) {
-        return Err(format!("a {} of {} bytes, expected a 200 of {wanted:?}", answer.status, answer.bytes));
+    if answer.status != 200 || answer.body != wanted {
+        let (status, length) = (answer.status, answer.body.len());
+        return Err(format!("a {status} with {length} bytes, not a 200 with the {} wanted", wanted.len()));
     }
-    Ok(answer.bytes)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
 
-    use super::{Ask, SPELLINGS, Sites, spelling};
+    use super::{Ask, CONNECTIONS, SPELLINGS, Sites, send, spelling, wanted};
+
+    /// What comes of a server that answers each connection's first request with these bytes.
+    fn answered(ask: Ask, answer: &[u8]) -> Result<(), String> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let streams: Vec<_> = listener.incoming().take(CONNECTIONS).flatten().collect();
+                for mut stream in streams {
+                    let head = stream.read(&mut [0; 4096]).expect("a request, which is sent in one piece");
+                    assert!(head > 0);
+                    // One that has seen enough has gone.
+                    let _ = stream.write_all(answer);
+                }
+            });
+            send(address, Sites::Bare, ask, CONNECTIONS as u32)
+        })
+    }
+
+    #[test]
+    fn only_the_content_asked_for_passes() {
+        let ok = |status: &str, body: &[u8]| {
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
+            [head.as_bytes(), body].concat()
+        };
+        let (plain, coded) = (wanted(Ask::Full), wanted(Ask::FullCoded));
+        assert_eq!(answered(Ask::Full, &ok("200 OK", &plain)), Ok(()));
+        assert_eq!(answered(Ask::FullCoded, &ok("200 OK", &coded)), Ok(()));
+        assert!(answered(Ask::FullCoded, &ok("200 OK", &plain)).is_err());
+        assert!(answered(Ask::Full, &ok("404 Not Found", &plain)).is_err());
+        assert!(answered(Ask::Full, &ok("200 OK", &plain[1..])).is_err());
+    }
 
     #[test]
     fn each_spelling_is_another() {

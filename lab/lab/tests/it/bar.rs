@@ -48,6 +48,22 @@ fn a_row_whose_blocks_do_not_count_is_not_measured() {
 }
 
 #[test]
+fn a_row_with_too_few_rounds_is_not_measured() {
+    let at = |valid: usize, blocks: u32| {
+        let mut blocks_of = vec![block(4.0); valid];
+        blocks_of.resize(blocks as usize, Block::failed("planted".to_owned()));
+        let mut outcome = outcome(vec![block(4.0); blocks as usize], blocks_of);
+        outcome.plan.blocks = blocks;
+        verdict(&case("plaintext", CPU, Figure::AtMost(1.0)), &[outcome], &[])
+    };
+    for (least, blocks) in [(8, 16), (3, 4), (2, 2), (1, 1)] {
+        assert!(matches!(at(least, blocks), Verdict::Met(_)), "{least} of {blocks}");
+        assert!(matches!(at(least - 1, blocks), Verdict::NotMeasured(_)), "{} of {blocks}", least - 1);
+    }
+    assert_eq!(at(7, 16), Verdict::NotMeasured("7 of 16 rounds count, 8 have to".to_owned()));
+}
+
+#[test]
 fn an_interval_over_the_figure_is_said() {
     let outcomes = [outcome(vec![block(4.0); 4], vec![block(4.0), block(4.4), block(4.4), block(5.0)])];
     let text = |figure: Figure| verdict(&case("plaintext", CPU, figure), &outcomes, &[]).text(figure);
@@ -83,6 +99,22 @@ fn a_trial_is_judged_by_its_own_figure() {
     assert!(matches!(judged(vec![round(0.05), round(0.07), round(0.06)]), Verdict::Missed(_)));
     assert_eq!(judged(vec![Err("planted".to_owned())]), Verdict::NotMeasured("planted".to_owned()));
     assert!(matches!(judged(vec![Ok(vec![("rss_mib", 1.0)])]), Verdict::NotMeasured(_)));
+    let subject = Subject { trial: Trial::Downloads, ..SUBJECT };
+    let row = case("1k", Measure::Alone { subject, figure: "p99_ms", about: "p99" }, Figure::AtMost(5.0));
+    let with_held_up = |count: usize| {
+        let mut rounds = vec![Ok(vec![("p99_ms", 1.0)]); 8 - count];
+        rounds.resize(8, Err("held up".to_owned()));
+        verdict(&row, &[], &[Finding { subject, rounds }])
+    };
+    assert!(matches!(with_held_up(4), Verdict::Met(_)));
+    assert!(matches!(with_held_up(5), Verdict::NotMeasured(_)));
+}
+
+#[test]
+fn a_trial_of_another_server_says_nothing() {
+    let measure = Measure::Alone { subject: SUBJECT, figure: "cpu_percent", about: "CPU" };
+    let row = case("1k", measure, Figure::AtMost(0.05));
+    let round = |cpu_percent| Ok(vec![("cpu_percent", cpu_percent)]);
     let other = Finding { subject: Subject { of: "nginx", ..SUBJECT }, rounds: vec![round(0.0)] };
     assert!(matches!(verdict(&row, &[], &[other]), Verdict::NotMeasured(_)));
 }

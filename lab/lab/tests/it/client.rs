@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
+use lab::client::crowd::{self, Crowd};
 use lab::client::{Load, run};
 use lab::scenario;
 use lab::tally::Tally;
@@ -84,4 +85,38 @@ fn a_server_that_closes_early_is_an_error() {
     let tally = run(&load).expect("loopback can be used");
     assert!(tally.socket_errors() > 0, "{tally}");
     assert_eq!(tally.responses, 0);
+}
+
+/// What a crowd of four makes of a server, 200 requests a second for a quarter of a second.
+fn face(address: SocketAddr) -> Crowd {
+    let (target, duration) = ("/".to_owned(), Duration::from_millis(250));
+    let request =
+        crowd::Request { address, target, answer_bytes: ANSWER.len(), connections: 4, rate: 200, duration };
+    crowd::run(&request).expect("loopback can be used")
+}
+
+#[test]
+fn a_crowd_asks_what_is_due_and_counts_what_comes() {
+    let counts = face(serve(ANSWER));
+    assert_eq!(counts.errors, 0, "{counts}");
+    // Nothing is late, unless the machine stood still for seconds.
+    assert!((counts.requests, counts.answers) == (50, 50) || counts.timeouts > 0, "{counts}");
+    assert!(
+        counts.p50_us <= counts.p99_us && counts.p99_us <= counts.max_us && counts.max_us > 0,
+        "{counts}"
+    );
+}
+
+#[test]
+fn a_crowd_counts_wrong_answers_as_errors() {
+    assert!(face(serve(REFUSAL)).errors > 0);
+    assert!(face(serve(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nokk")).errors > 0);
+}
+
+#[test]
+fn an_answer_that_never_comes_is_the_slowest() {
+    let counts = face(serve(b""));
+    assert!((1..=4).contains(&counts.requests), "{counts}");
+    assert_eq!((counts.answers, counts.timeouts), (0, counts.requests), "{counts}");
+    assert!(counts.p50_us >= 2_000_000 && counts.max_us >= 2_000_000, "{counts}");
 }

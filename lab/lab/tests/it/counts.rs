@@ -4,7 +4,7 @@ use lab::memory::{self, Resident};
 use lab::probe;
 use lab::process;
 use lab::scenario;
-use lab::schedstat::{self, SchedTime};
+use lab::schedstat::{self, SchedTime, Threads};
 use lab::syscalls;
 use lab::tally::Tally;
 use lab::wrk;
@@ -70,10 +70,22 @@ fn a_later_reading_less_an_earlier_one_never_wraps() {
 }
 
 #[test]
+fn a_thread_that_ended_leaves_no_figure_and_a_new_one_counts_whole() {
+    let threads = |times: &[(&str, u64)]| {
+        let time = |cpu_ns| SchedTime { cpu_ns, wait_ns: 1 };
+        Threads(times.iter().map(|(file, cpu_ns)| (file.into(), time(*cpu_ns))).collect())
+    };
+    let earlier = threads(&[("1", 10), ("2", 20)]);
+    let later = threads(&[("1", 15), ("2", 20), ("3", 7)]);
+    assert_eq!(later.since(&earlier), Ok(SchedTime { cpu_ns: 12, wait_ns: 1 }));
+    assert!(threads(&[("1", 90)]).since(&earlier).is_err_and(|why| why.contains("2: the thread has ended")));
+}
+
+#[test]
 fn this_process_has_been_on_a_cpu() {
     // A thread of another test that ends between the look at the list and at its figures makes no figure.
     let own = (0..1000).find_map(|_| schedstat::of_processes(&[std::process::id()]).ok()).expect("it runs");
-    assert!(own.cpu_ns > 0);
+    assert!(own.sum().cpu_ns > 0);
     assert!(memory::of_processes(&[std::process::id()]).now_kib > 0);
     assert!(schedstat::of_processes(&[u32::MAX]).is_err(), "there is no such process");
 }
