@@ -72,8 +72,11 @@ impl Row {
 /// Runs each server for its time.
 ///
 /// # Errors
-/// The site cannot be made.
+/// The site cannot be made, or a null server is among them: it has no page.
 pub fn run(plan: &Plan, binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Vec<Row>, String> {
+    if let Some(server) = plan.servers.iter().find(|server| server.kind == Kind::Null) {
+        return Err(format!("{} has no page of {SCENARIO}", server.name));
+    }
     crate::idle::raise_descriptor_limit();
     let site = Site::create().map_err(|error| format!("creating the site: {error}"))?;
     let mut rows = Vec::new();
@@ -86,7 +89,7 @@ pub fn run(plan: &Plan, binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Vec<R
 
 fn measure(plan: &Plan, server: &ServerKind, binaries: &Binaries, site: &Site) -> Result<Seen, String> {
     let scenario = scenario::find(SCENARIO)?;
-    let place = Place { binaries, site, address: free_address(&mut 0)?, null_bytes: 150, workers: 1 };
+    let place = Place { binaries, site, address: free_address(&mut 0)?, null_bytes: 0, workers: 1 };
     let order = Order { server, scenario, place, seconds: plan.seconds, wait_percent_max: 100.0 };
     let (_, running) = block::start(&order)?;
     let bytes = block::checked_probe(&order)?.bytes;

@@ -81,6 +81,7 @@ impl Places {
             files.filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned())).collect();
         names.sort();
         match asked {
+            None if names.is_empty() => Err(format!("there are no targets in {}", folder.display())),
             None => Ok(names),
             Some(name) if names.iter().any(|known| known == name) => Ok(vec![name.to_owned()]),
             Some(name) => Err(format!("no target `{name}`: there are {}", names.join(", "))),

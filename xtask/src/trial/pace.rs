@@ -83,14 +83,15 @@ impl Samples {
             |index: u32| quantile_us(&self.sorted(start + second * index, start + second * (index + 1)), 99);
         let mut each: Vec<f64> = (0..whole_seconds).map(p99_of).collect();
         each.sort_unstable_by(f64::total_cmp);
-        each.get(each.len() / 2).copied().unwrap_or(0.0)
+        each.get(each.len() / 2).copied().unwrap_or(f64::INFINITY)
     }
 }
 
-/// Nearest rank: the smallest value that at least `percent` of all values do not exceed; 0 of nothing.
+/// Nearest rank: the smallest value that at least `percent` of all values do not exceed. Of nothing it is without end: a client that got
+/// no answer at all has met no bound.
 fn quantile_us(sorted: &[Duration], percent: usize) -> f64 {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).map_or(0.0, |value| value.as_secs_f64() * 1e6)
+    sorted.get(rank - 1).map_or(f64::INFINITY, |value| value.as_secs_f64() * 1e6)
 }
 
 /// A normal client at work on a thread of its own.
@@ -170,6 +171,6 @@ mod tests {
         let sorted: Vec<Duration> = (1..=200).map(Duration::from_micros).collect();
         let rounded = |percent| quantile_us(&sorted, percent).round();
         assert_eq!((rounded(50), rounded(99), rounded(100)), (100.0, 198.0, 200.0));
-        assert_eq!(quantile_us(&[], 99), 0.0);
+        assert_eq!(quantile_us(&[], 99), f64::INFINITY);
     }
 }

@@ -166,8 +166,10 @@ fn race(
         (swapper.join(), seen)
     });
     let swaps = swaps.map_err(|_| "the swapping thread panicked")?.during("swapping a folder and a link")?;
-    report.note("race: swaps", swaps);
-    report.note("race: requests, of these 200", format!("{}, {}", seen.requests, seen.served));
+    // Otherwise nobody raced.
+    report.check("race: swaps", swaps, "> 0", swaps > 0);
+    report.note("race: requests", seen.requests);
+    report.check("race: of these 200", seen.served, "> 0", seen.served > 0);
     report.equal("race: answers that leak the canary", seen.leaked, 0);
     report.equal("race: other wrong answers", seen.wrong.len() as u64, 0);
     report.examples("wrong", &seen.wrong);
