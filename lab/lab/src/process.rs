@@ -54,8 +54,7 @@ impl Launch {
         let counts = if output.status.success() { parse(&printed) } else { None };
         counts.ok_or_else(|| {
             let name = self.program.file_name().map_or(Path::new("client"), Path::new).display();
-            let said = String::from_utf8_lossy(&output.stderr);
-            format!("{name}: {}: {}", output.status, said.lines().last().unwrap_or("it said nothing"))
+            format!("{name}: {}: {}", output.status, last_words(&output.stderr))
         })
     }
 
@@ -109,8 +108,7 @@ impl Server {
         let end = Instant::now() + patience;
         while TcpStream::connect(address).is_err() {
             if let Ok(Some(status)) = server.child.try_wait() {
-                let said = fs::read_to_string(log).unwrap_or_default();
-                let last = said.lines().last().unwrap_or("it said nothing").to_owned();
+                let last = last_words(&fs::read(log).unwrap_or_default());
                 return Err(format!("did not start ({status}): {last}"));
             }
             if Instant::now() > end {
@@ -150,6 +148,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end_within(END);
     }
+}
+
+/// The last line that a program has said.
+pub(crate) fn last_words(said: &[u8]) -> String {
+    String::from_utf8_lossy(said).lines().last().unwrap_or("it said nothing").to_owned()
 }
 
 fn signal(id: u32, signal: Signal) {
