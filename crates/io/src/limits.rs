@@ -32,6 +32,10 @@ pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = SEND_BYTES_PER_TURN_MAX;
 /// request waiting for so much, and no more.
 pub const SEND_LONG_BYTES_PER_TURN_MAX: u64 = 512 * 1024;
 
+/// The least of a turn's bytes that a send is given, unless it has less left: what is smaller costs a call more and hardly gets it further, so it
+/// waits for the next turn.
+pub const SEND_SHARE_BYTES_MIN: u64 = 256 * 1024;
+
 /// What a byte of a file that is copied counts for in a turn's share, by the time that it takes: some 60 µs for 64 KiB, where `sendfile`
 /// takes 15.
 pub const COPIED_BYTES_WEIGHT: u64 = 4;
@@ -41,7 +45,7 @@ pub const SEND_CALLS_PER_TURN_MAX: usize = 16;
 
 /// Bytes of a connection that the kernel holds before it can send them (Linux: `TCP_NOTSENT_LOWAT`, for connections accepted). Without the bound
 /// a client that reads nothing makes it hold up to `tcp_wmem`, 4 MiB. What is on its way comes on top.
-pub const SEND_UNSENT_BYTES_MAX: u32 = 256 * 1024;
+pub const SEND_UNSENT_BYTES_MAX: u32 = 1152 * 1024;
 
 /// A piece of a file that is shorter is sent without a look whether it is in memory.
 pub const FETCH_LOOK_BYTES_MIN: u64 = 128 * 1024;
@@ -49,6 +53,9 @@ pub const FETCH_LOOK_BYTES_MIN: u64 = 128 * 1024;
 /// How long a stretch of a file that was found in memory counts as being there: many clients that load one file need no look each.
 /// What is thrown out meanwhile keeps the worker waiting for its disk, once.
 pub const LOOK_LASTS_MS: u64 = 50;
+
+/// Files of which such a stretch is remembered; the one that has been longest makes room.
+pub const LOOKS_MAX: usize = 16;
 
 /// Bytes of a file that are fetched at once from the disk, away from the worker, before they are sent.
 pub const FETCH_BYTES: u64 = 2 * 1024 * 1024;

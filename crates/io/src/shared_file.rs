@@ -7,11 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use crate::fs::Meta;
-use crate::limits::LOOK_LASTS_MS;
 
 /// An open file that several sends of one worker share.
-///
-/// It remembers which stretch of it was last found in memory: many clients that load one file need no look each.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -31,23 +28,22 @@ pub struct SharedFile {
     /// What was said of the file where it is to stay as it is.
     promised: Option<Meta>,
     is_lent: bool,
-    found: Cell<Found>,
+    /// Once it was asked for, where nothing is promised.
+    inode: Cell<Option<Inode>>,
 }
 
-/// A stretch that was found in memory.
-#[derive(Debug, Clone, Copy, Default)]
-struct Found {
-    from: u64,
-    until: u64,
-    /// When the first look at any of it was taken, on the driver's clock.
-    looked_ms: u64,
+/// What tells one file from another while either is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inode {
+    pub(crate) dev: u64,
+    pub(crate) ino: u64,
 }
 
 impl SharedFile {
     /// Takes the file in. It is sent as it is at each moment, and its pages are lent to the kernel where that takes them.
     #[must_use]
     pub fn new(file: File) -> Self {
-        Self { file: Arc::new(file), promised: None, is_lent: true, found: Cell::default() }
+        Self { file: Arc::new(file), promised: None, is_lent: true, inode: Cell::default() }
     }
 
     /// The same, to be sent in this version alone: the last bytes of each piece are held back until a look has shown that the
@@ -81,28 +77,18 @@ impl SharedFile {
         Arc::clone(&self.file)
     }
 
-    /// Whether all of a stretch was found in memory a moment ago.
-    pub(crate) fn was_found(&self, offset: u64, len: u64, now_ms: u64) -> bool {
-        let found = self.found.get();
-        found.holds(now_ms) && found.from <= offset && offset + len <= found.until
-    }
-
-    /// Notes that all of a stretch is in memory now.
-    pub(crate) fn note_found(&self, offset: u64, len: u64, now_ms: u64) {
-        let (from, until) = (offset, offset + len);
-        let found = self.found.get();
-        let adjoins = found.holds(now_ms) && from <= found.until && found.from <= until;
-        self.found.set(if adjoins {
-            Found { from: from.min(found.from), until: until.max(found.until), ..found }
-        } else {
-            Found { from, until, looked_ms: now_ms }
-        });
+    /// Which file it is; `None` where the system doesn't tell.
+    pub(crate) fn inode(&self) -> Option<Inode> {
+        let meta = || Meta::of(&self.file).ok();
+        let inode = self.inode.get().or_else(|| self.promised.or_else(meta).map(|meta| Inode::of(&meta)));
+        self.inode.set(inode);
+        inode
     }
 }
 
-impl Found {
-    fn holds(&self, now_ms: u64) -> bool {
-        now_ms < self.looked_ms + LOOK_LASTS_MS
+impl Inode {
+    fn of(meta: &Meta) -> Self {
+        Self { dev: meta.dev, ino: meta.ino }
     }
 }
 
@@ -122,39 +108,19 @@ impl AsFd for SharedFile {
 
 #[cfg(test)]
 mod tests {
-    use super::{LOOK_LASTS_MS, SharedFile};
     use std::fs::File;
 
-    fn file() -> SharedFile {
-        SharedFile::new(File::open("/dev/null").expect("it can be opened"))
-    }
+    use super::{Meta, SharedFile};
 
     #[test]
-    fn what_was_found_holds_for_a_moment() {
-        let file = file();
-        assert!(!file.was_found(0, 1, 0), "no look was taken");
-        file.note_found(100, 50, 7);
-        for now_ms in [7, 7 + LOOK_LASTS_MS - 1] {
-            assert!(file.was_found(100, 50, now_ms) && file.was_found(120, 30, now_ms));
-            assert!(!file.was_found(99, 2, now_ms) && !file.was_found(149, 2, now_ms));
-        }
-        assert!(!file.was_found(100, 50, 7 + LOOK_LASTS_MS));
-    }
-
-    #[test]
-    fn adjoining_stretches_become_one_of_the_older_look() {
-        let file = file();
-        file.note_found(100, 50, 7);
-        file.note_found(150, 50, 7 + LOOK_LASTS_MS - 1);
-        assert!(file.was_found(100, 100, 7 + LOOK_LASTS_MS - 1));
-        assert!(!file.was_found(150, 50, 7 + LOOK_LASTS_MS), "the first look is the one that ages");
-    }
-
-    #[test]
-    fn a_stretch_elsewhere_takes_the_place_of_the_one_before() {
-        let file = file();
-        file.note_found(100, 50, 7);
-        file.note_found(1000, 50, 8);
-        assert!(file.was_found(1000, 50, 8) && !file.was_found(100, 50, 8));
+    fn one_file_is_told_from_another_whatever_was_promised() {
+        let open = |path: &str| File::open(path).expect("it can be opened");
+        let promised = |file: File| {
+            let meta = Meta::of(&file).expect("its metadata");
+            SharedFile::new(file).in_version(meta)
+        };
+        let (null, zero) = (SharedFile::new(open("/dev/null")), SharedFile::new(open("/dev/zero")));
+        assert!(null.inode().is_some() && null.inode() == promised(open("/dev/null")).inode());
+        assert_ne!(null.inode(), zero.inode());
     }
 }

@@ -2,6 +2,7 @@
 //! so that a disk keeps nobody waiting but the client that asked for it.
 
 mod fetcher;
+mod looks;
 mod pages;
 
 use std::fs::File;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use crate::limits::{FETCH_BYTES, FETCH_LOOK_BYTES_MIN, FETCHER_RETRY_MS};
 use crate::{FileSlice, Token, Waker};
 use fetcher::{Fetch, Fetcher};
+use looks::Looks;
 
 /// One driver's reading ahead. The thread begins with the first need of it.
 #[derive(Debug)]
@@ -23,12 +25,20 @@ pub(crate) struct Ahead {
     now_ms: u64,
     /// Whether reading a stretch would not wait for a disk.
     look: fn(&File, u64, u64) -> bool,
+    looks: Looks,
 }
 
 impl Ahead {
     /// `waker` is used whenever something was fetched.
     pub(crate) fn new(waker: Waker) -> Self {
-        Self { waker, fetcher: None, start_from_ms: 0, now_ms: 0, look: pages::are_in_memory }
+        Self {
+            waker,
+            fetcher: None,
+            start_from_ms: 0,
+            now_ms: 0,
+            look: pages::are_in_memory,
+            looks: Looks::default(),
+        }
     }
 
     /// Takes note of the time.
@@ -64,13 +74,14 @@ impl Ahead {
     }
 
     /// Whether the next `len` bytes of a slice are in memory, or were a moment ago.
-    fn finds(&self, slice: &FileSlice, len: u64) -> bool {
-        if slice.file.was_found(slice.offset, len, self.now_ms) {
+    fn finds(&mut self, slice: &FileSlice, len: u64) -> bool {
+        let inode = slice.file.inode();
+        if inode.is_some_and(|file| self.looks.hold(file, slice.offset, len, self.now_ms)) {
             return true;
         }
         let found = (self.look)(&slice.file, slice.offset, len);
-        if found {
-            slice.file.note_found(slice.offset, len, self.now_ms);
+        if let Some(file) = inode.filter(|_| found) {
+            self.looks.note(file, slice.offset, len, self.now_ms);
         }
         found
     }

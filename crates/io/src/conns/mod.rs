@@ -110,7 +110,7 @@ impl<X: Default> Conns<X> {
         let Self { slots, sends, queue, just_sent, means } = self;
         let Some(slot) = sender(slots, token, just_sent.as_ref()) else { return false };
         let Some(fd) = slot.fd.as_ref() else { return false };
-        let share = slot.turn_bytes_left(turn).min(queue.share(sending.left()));
+        let share = slot.turn_bytes_left(turn).min(queue.first_share(sending.left()));
         let Push { cost, end } = push(Some(token), fd, &mut sending, share, means);
         slot.add_turn_bytes(turn, cost);
         queue.add_sent_bytes(cost);

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use super::slots::{Flags, Slots};
 use crate::Token;
-use crate::limits::{SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_LONG_BYTES_PER_TURN_MAX};
+use crate::limits::{
+    SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_LONG_BYTES_PER_TURN_MAX, SEND_SHARE_BYTES_MIN,
+};
 
 /// Something that a verb has brought about and `next` has to say.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +26,8 @@ pub(crate) struct Queue {
     ready: VecDeque<Token>,
     /// Connections whose send found the turn's bytes used up by others: the first ones of the next turn.
     passed_over: VecDeque<Token>,
+    /// How many of those passed over in the turn before have still to be served in this one. They stand first in `ready`.
+    owed: usize,
     /// How many of `ready` belong to this turn. What is appended meanwhile belongs to the next.
     this_turn: usize,
     /// Given out as soon as possible.
@@ -98,13 +102,19 @@ impl Queue {
         if !self.deferred.is_empty() {
             self.completions.append(&mut self.deferred);
         }
-        if !self.passed_over.is_empty() {
+        self.owed = self.passed_over.len();
+        if self.owed > 0 {
             self.passed_over.append(&mut self.ready);
             std::mem::swap(&mut self.passed_over, &mut self.ready);
         }
         self.after_sent = false;
         self.has_more = false;
         self.sent_bytes = 0;
+    }
+
+    /// Bytes that a send with so many left may hand over as it begins: none before those who were passed over have had theirs.
+    pub(crate) fn first_share(&self, bytes_left: u64) -> u64 {
+        if self.owed == 0 { self.share(bytes_left) } else { 0 }
     }
 
     /// Bytes that a send with so many left may hand over now. What is too long for one turn anyway goes in smaller pieces.
@@ -114,7 +124,8 @@ impl Queue {
         } else {
             SEND_LONG_BYTES_PER_TURN_MAX
         };
-        bound.saturating_sub(self.sent_bytes)
+        let share = bound.saturating_sub(self.sent_bytes);
+        if share < bytes_left.min(SEND_SHARE_BYTES_MIN) { 0 } else { share }
     }
 
     /// Notes bytes that a send has handed over.
@@ -142,17 +153,21 @@ impl Queue {
         if self.this_turn == 0 { None } else { self.ready.front().copied() }
     }
 
-    /// Takes the first connection out, of which these are the flags: there is nothing more to do for it.
-    pub(crate) fn retire_served(&mut self, flags: &mut Flags) {
+    fn take_first(&mut self) {
         self.ready.pop_front();
         self.this_turn -= 1;
+        self.owed = self.owed.saturating_sub(1);
+    }
+
+    /// Takes the first connection out, of which these are the flags: there is nothing more to do for it.
+    pub(crate) fn retire_served(&mut self, flags: &mut Flags) {
+        self.take_first();
         flags.clear(Flags::QUEUED);
     }
 
     /// Takes the first connection out; it comes again in the next turn if there is more to do.
     pub(crate) fn retire<X: Default>(&mut self, token: Token, slots: &mut Slots<X>) {
-        self.ready.pop_front();
-        self.this_turn -= 1;
+        self.take_first();
         if let Some(slot) = slots.open_mut(token) {
             slot.flags.clear(Flags::QUEUED);
             let others_sent = self.sent_bytes >= SEND_LONG_BYTES_PER_TURN_MAX;
@@ -163,5 +178,51 @@ impl Queue {
                 self.enqueue(token, &mut slot.flags);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Flags, Queue, SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_LONG_BYTES_PER_TURN_MAX,
+        SEND_SHARE_BYTES_MIN, Slots,
+    };
+
+    #[test]
+    fn a_small_rest_of_a_turn_is_left() {
+        let mut queue = Queue::default();
+        let (short, long) = (SEND_BYTES_PER_TURN_MAX, SEND_BYTES_PER_TURN_MAX + 1);
+        queue.add_sent_bytes(SEND_LONG_BYTES_PER_TURN_MAX - SEND_SHARE_BYTES_MIN);
+        assert_eq!(queue.share(long), SEND_SHARE_BYTES_MIN);
+        queue.add_sent_bytes(1);
+        assert_eq!(queue.share(long), 0);
+        queue.begin_turn();
+        queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX - SEND_SHARE_BYTES_MIN);
+        assert_eq!(queue.share(short), SEND_SHARE_BYTES_MIN);
+        queue.add_sent_bytes(1);
+        assert_eq!(queue.share(short), 0);
+        assert_eq!(queue.share(1000), SEND_SHARE_BYTES_MIN - 1, "all that is left of a send is no rest");
+    }
+
+    #[test]
+    fn nothing_begins_before_those_who_were_passed_over() {
+        let (mut queue, mut slots) = (Queue::default(), Slots::<()>::new());
+        let (socket, _peer) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let token = slots.insert(socket.into());
+        let mut flags = Flags::WRITABLE;
+        queue.enqueue(token, &mut flags);
+        slots.open_mut(token).expect("it is open").flags = flags;
+        queue.begin_turn();
+        queue.fix_turn();
+        queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
+        queue.retire(token, &mut slots);
+        assert!(queue.first_share(1) == 0 && queue.first().is_none());
+
+        queue.begin_turn();
+        queue.fix_turn();
+        assert_eq!((queue.first(), queue.first_share(1)), (Some(token), 0), "it goes first");
+        assert_eq!(queue.share(1), SEND_BYTES_PER_TURN_ALL_MAX, "with all that there is");
+        queue.retire(token, &mut slots);
+        assert!(queue.first_share(1) > 0);
     }
 }
