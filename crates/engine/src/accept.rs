@@ -11,6 +11,7 @@ use crate::worker::Worker;
 impl<D: Driver, A: App> Worker<D, A> {
     /// A connection has arrived.
     pub(crate) fn accepted(&mut self, token: Token) {
+        self.arrived += 1;
         let service = &mut self.service;
         service.counters.connections_accepted.add(1);
         service.table.open(token);

@@ -50,13 +50,15 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// Acts on a turn's share of the ends.
     #[inline]
     pub(crate) fn end_some(&mut self) {
+        let arrived = std::mem::take(&mut self.arrived);
         if !self.ends.is_empty() {
-            self.end_share();
+            self.end_share(ENDS_PER_TURN_MAX + arrived);
         }
     }
 
-    fn end_share(&mut self) {
-        for _ in 0..ENDS_PER_TURN_MAX {
+    /// As many go as have come, beyond the share: who connects and leaves at once doesn't pile up.
+    fn end_share(&mut self, share: usize) {
+        for _ in 0..share {
             let Some((token, end)) = self.ends.pop() else { return };
             let Some(conn) = self.service.table.find(token) else { continue };
             match end {

@@ -1,6 +1,6 @@
 //! Verb 2, read: lent bytes go to dispatch where they are; only leftovers are copied.
 
-use shearwater_io::{Driver, ReadEnd, Token};
+use shearwater_io::{CloseKind, Driver, ReadEnd, Token};
 
 use crate::app::App;
 use crate::conn::{Flag, NONE, Phase};
@@ -23,7 +23,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         if !conn.is_live() {
             service.keep_input(token, bytes);
-            return self.pause(token);
+            return self.bear_with(token);
         }
         if service.blocks.has_input(conn.block) {
             service.keep_input(token, bytes);
@@ -75,8 +75,18 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.ends.push(token, end);
     }
 
-    /// A connection that sends on before it has taken its answers is not read meanwhile: what it may make a worker keep
-    /// is one receive, and what a driver may still deliver after a pause.
+    /// A connection has sent on before it has taken its answers. There is no telling it that the buffers are full: its answer is on the
+    /// way.
+    fn bear_with(&mut self, token: Token) {
+        if self.service.blocks.is_full() {
+            self.service.counters.hit_buffered_bytes.add(1);
+            return self.shut(token, CloseKind::Reset);
+        }
+        self.pause(token);
+    }
+
+    /// It is not read meanwhile: what it may make a worker keep is one receive, and what a driver may still deliver after a
+    /// pause.
     fn pause(&mut self, token: Token) {
         let conn = self.service.table.get(token);
         if !conn.has(Flag::Paused) {

@@ -66,6 +66,8 @@ pub struct Worker<D, A> {
     lag: Lag,
     /// A connection has closed in this turn.
     pub(crate) has_room: bool,
+    /// Accepted in this turn.
+    pub(crate) arrived: usize,
     /// Connections whose client is gone.
     pub(crate) ends: Ends,
 }
@@ -108,6 +110,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             told_pause: false,
             lag: Lag::default(),
             has_room: false,
+            arrived: 0,
             ends: Ends::default(),
         }
     }

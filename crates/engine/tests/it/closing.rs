@@ -128,6 +128,24 @@ fn when_many_leave_at_once_a_turn_lets_go_of_a_few() {
 }
 
 #[test]
+fn those_who_come_and_leave_at_once_do_not_pile_up() {
+    const EACH_TURN: usize = 4 * ENDS_PER_TURN_MAX;
+    let mut world = World::default();
+    let mut clients = Vec::new();
+    for turn in 0..50 {
+        for _ in 0..EACH_TURN {
+            let client = world.connect();
+            client.peer.finish();
+            clients.push(client);
+        }
+        world.turn();
+        let open = world.in_use().0;
+        assert!(open <= 4 * EACH_TURN, "{open} are open after {turn} turns");
+    }
+    world.end();
+}
+
+#[test]
 fn nothing_behind_the_last_request_is_answered() {
     let lasts = [Unit::closing(1), Unit::http10(1, false), Unit::closed_by_handler(1), Unit::panicking(1)];
     for last in lasts {
