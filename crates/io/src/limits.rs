@@ -87,3 +87,17 @@ pub const SENDS_KEPT_MAX: usize = 256;
 
 /// Times one connection may be read in one turn before the others get theirs.
 pub const RECVS_PER_TURN_MAX: usize = 4;
+
+/// Bytes of receives that fill their buffer by half or more (the body of an upload) in one turn, all connections together; those that have more to
+/// say wait for a later turn. So who has little to say finds a buffer, and doesn't wait for megabytes.
+pub const BULK_RECV_BYTES_PER_TURN_MAX: usize = 128 * 1024;
+
+/// How many receives that is with buffers of a size; one in any case.
+pub(crate) fn bulk_recvs_per_turn_max(buffer_bytes: usize) -> usize {
+    (BULK_RECV_BYTES_PER_TURN_MAX / buffer_bytes).max(1)
+}
+
+/// Whether a receive of `len` bytes is one of these: it is likely that more is to come.
+pub(crate) fn is_bulk(len: usize, buffer_bytes: usize) -> bool {
+    len >= buffer_bytes / 2
+}

@@ -24,7 +24,7 @@ pub(crate) enum Completion {
 pub(crate) struct Queue {
     /// Connections to be served; the first is the one being served.
     ready: VecDeque<Token>,
-    /// Connections whose send found the turn's bytes used up by others: the first ones of the next turn.
+    /// Connections that found the turn's bytes or receives used up by others: the first ones of the next turn.
     passed_over: VecDeque<Token>,
     /// How many of those passed over in the turn before have still to be served in this one. They stand first in `ready`.
     owed: usize,
@@ -165,13 +165,15 @@ impl Queue {
         flags.clear(Flags::QUEUED);
     }
 
-    /// Takes the first connection out; it comes again in the next turn if there is more to do.
-    pub(crate) fn retire<X: Default>(&mut self, token: Token, slots: &mut Slots<X>) {
+    /// Takes the first connection out; it comes again in the next turn if there is more to do. `has_waited`: it wasn't read because others
+    /// were, if it was to be.
+    pub(crate) fn retire<X: Default>(&mut self, token: Token, slots: &mut Slots<X>, has_waited: bool) {
         self.take_first();
         if let Some(slot) = slots.open_mut(token) {
             slot.flags.clear(Flags::QUEUED);
             let others_sent = self.sent_bytes >= SEND_LONG_BYTES_PER_TURN_MAX;
-            if others_sent && slot.flags.can_send() && slot.turn_bytes(self.turn) == 0 {
+            let is_owed_bytes = others_sent && slot.flags.can_send() && slot.turn_bytes(self.turn) == 0;
+            if is_owed_bytes || has_waited && slot.flags.wants_recv() {
                 slot.flags.set(Flags::QUEUED);
                 self.passed_over.push_back(token);
             } else if slot.flags.wants_service() {
@@ -215,14 +217,14 @@ mod tests {
         queue.begin_turn();
         queue.fix_turn();
         queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
-        queue.retire(token, &mut slots);
+        queue.retire(token, &mut slots, false);
         assert!(queue.first_share(1) == 0 && queue.first().is_none());
 
         queue.begin_turn();
         queue.fix_turn();
         assert_eq!((queue.first(), queue.first_share(1)), (Some(token), 0), "it goes first");
         assert_eq!(queue.share(1), SEND_BYTES_PER_TURN_ALL_MAX, "with all that there is");
-        queue.retire(token, &mut slots);
+        queue.retire(token, &mut slots, false);
         assert!(queue.first_share(1) > 0);
     }
 }

@@ -34,6 +34,8 @@ impl Flags {
     pub(crate) const FETCHING: Self = Self(1 << 13);
     /// A file was fetched for it, and no look is taken whether that was in vain.
     pub(crate) const FETCHED: Self = Self(1 << 14);
+    /// Its last receive has filled half of the buffer or more: there is more to come.
+    pub(crate) const BULK: Self = Self(1 << 15);
     /// The worker has closed it; the kernel still holds entries that name it.
     pub(crate) const CLOSING: Self = Self(1 << 8);
 

@@ -56,6 +56,8 @@ pub struct Poll {
     lent: usize,
     /// How often the connection that is being served has been read in this turn.
     recvs: usize,
+    /// How many receives may still be large ones in this turn.
+    bulk_recvs_left: usize,
 }
 
 impl Poll {
@@ -83,6 +85,7 @@ impl Poll {
             buffer: vec![0; options.recv_buffer_bytes].into_boxed_slice(),
             lent: 0,
             recvs: 0,
+            bulk_recvs_left: 0,
         })
     }
 }

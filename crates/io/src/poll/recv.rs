@@ -5,7 +5,7 @@ use rustix::net::{RecvFlags, recv};
 
 use super::Poll;
 use crate::conns::{Conns, Flags, read_closed};
-use crate::limits::RECVS_PER_TURN_MAX;
+use crate::limits::{RECVS_PER_TURN_MAX, is_bulk};
 use crate::{Event, Token};
 
 impl Poll {
@@ -25,11 +25,20 @@ impl Poll {
         if !slot.flags.wants_recv() || self.recvs == RECVS_PER_TURN_MAX {
             return None;
         }
+        if slot.flags.has(Flags::BULK) && self.bulk_recvs_left == 0 {
+            return None;
+        }
         self.recvs += 1;
         let fd = slot.fd.as_ref()?;
         match recv(fd, &mut self.buffer[..], RecvFlags::empty()) {
             Ok((_, 0)) => Some(read_closed(token, slot, None)),
             Ok((_, count)) => {
+                if is_bulk(count, self.buffer.len()) {
+                    slot.flags.set(Flags::BULK);
+                    self.bulk_recvs_left = self.bulk_recvs_left.saturating_sub(1);
+                } else {
+                    slot.flags.clear(Flags::BULK);
+                }
                 // A short read has emptied the socket, and what comes later is announced anew. Only what stands behind
                 // urgent data isn't, and a FIN that was announced together with the data.
                 if count < self.buffer.len() && !slot.flags.has(Flags::READS_ON) {

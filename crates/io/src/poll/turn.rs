@@ -8,7 +8,7 @@ use mio::event::Event as Readiness;
 use super::Poll;
 use super::wake::{GENERATION_MASK, Source, source};
 use crate::conns::{Conns, Flags, NONE, Pushed, Slot};
-use crate::limits::EVENTS_PER_WAIT_MAX;
+use crate::limits::{EVENTS_PER_WAIT_MAX, bulk_recvs_per_turn_max};
 use crate::{Event, Token};
 
 impl Poll {
@@ -25,6 +25,7 @@ impl Poll {
         self.conns.begin_turn(self.clock.now_ms);
         self.listeners.begin_turn();
         self.recvs = 0;
+        self.bulk_recvs_left = bulk_recvs_per_turn_max(self.buffer.len());
         let Self { events, conns: Conns { queue, slots, .. }, listeners, .. } = self;
         let mut taken = 0;
         for event in events.iter() {
@@ -64,7 +65,8 @@ impl Poll {
             if let Some(event) = self.serve(token) {
                 return Some(event);
             }
-            self.conns.queue.retire(token, &mut self.conns.slots);
+            let has_waited = self.recvs == 0 && self.bulk_recvs_left == 0;
+            self.conns.queue.retire(token, &mut self.conns.slots, has_waited);
             self.recvs = 0;
         }
         self.next_accept()

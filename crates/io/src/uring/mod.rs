@@ -76,6 +76,8 @@ pub struct Uring {
     held: VecDeque<Done>,
     /// Connections to be armed for receiving again: one entry of each at most.
     rearm: VecDeque<Token>,
+    /// Likewise, those whose last receive was a large one.
+    rearm_bulk: VecDeque<Token>,
     /// Connections of which the kernel says that more can be sent; empty between turns.
     writable: VecDeque<Token>,
     /// Whether an armed receive goes on until its credit of bytes is used up.
@@ -116,6 +118,7 @@ impl Uring {
             inbox_left: 0,
             held: VecDeque::new(),
             rearm: VecDeque::new(),
+            rearm_bulk: VecDeque::new(),
             writable: VecDeque::new(),
             multishot: options.multishot && report.limited_multishot,
             heard_ms: None,

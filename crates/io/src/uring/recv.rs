@@ -1,5 +1,6 @@
 //! Receiving: into provided buffers, by an entry that goes on until it has brought its credit of bytes.
 
+use std::collections::VecDeque;
 use std::ptr;
 
 use io_uring::squeue::Flags as EntryFlags;
@@ -11,7 +12,7 @@ use super::ring::{Done, Kind, Name, limited};
 use super::turn::{pend, settle};
 use super::{InRing, Uring};
 use crate::conns::{Flags, Slot, read_closed};
-use crate::limits::RECVS_PER_TURN_MAX;
+use crate::limits::{RECVS_PER_TURN_MAX, bulk_recvs_per_turn_max, is_bulk};
 use crate::{Event, Token};
 
 pub(super) fn name(token: Token) -> Name {
@@ -30,6 +31,11 @@ pub(super) fn until_used_up(fd: types::Fd, credit: u32) -> squeue::Entry {
 
 impl Uring {
     pub(super) fn arm_recv(&mut self, token: Token) {
+        self.arm_recvs(token, RECVS_PER_TURN_MAX);
+    }
+
+    /// Arms a connection for so many receives.
+    fn arm_recvs(&mut self, token: Token, recvs: usize) {
         let Some(slot) = self.conns.slots.open_mut(token) else { return };
         if slot.flags.has(Flags::ARMED.and(Flags::PAUSED).and(Flags::READ_CLOSED)) {
             return;
@@ -37,16 +43,24 @@ impl Uring {
         let Some(fd) = pend(slot, Flags::ARMED) else { return };
         // The receive that reaches the credit may fill its buffer: all together fill as many as a turn may bring. That is
         // at most RECV_AFTER_PAUSE_MAX (see `RECV_BUFFER_BYTES_MAX`).
-        let credit = (self.buffers.bytes() * (RECVS_PER_TURN_MAX - 1) + 1) as u32;
+        let credit = (self.buffers.bytes() * (recvs - 1) + 1) as u32;
         let entry = if self.multishot { until_used_up(fd, credit) } else { once(fd) };
         self.ring.push(entry, name(token));
     }
 
-    /// Arms those whose entry has ended, in their order: no more than there are buffers for.
+    /// Arms those whose entry has ended, in their order: no more than there are buffers for, and those with much to say for a turn's share of
+    /// receives.
     pub(super) fn rearm_recvs(&mut self) {
         for _ in 0..self.buffers.count() {
-            let Some(token) = self.rearm.pop_front() else { return };
+            let Some(token) = self.rearm.pop_front() else { break };
             self.arm_recv(token);
+        }
+        let recvs = bulk_recvs_per_turn_max(self.buffers.bytes());
+        let waiting = self.rearm_bulk.len().clamp(1, recvs);
+        let each = (recvs / waiting).min(RECVS_PER_TURN_MAX);
+        for _ in 0..waiting {
+            let Some(token) = self.rearm_bulk.pop_front() else { break };
+            self.arm_recvs(token, each);
         }
     }
 
@@ -102,8 +116,12 @@ impl Uring {
                 slot.extra.recvs += 1;
                 let paused = slot.flags.has(Flags::PAUSED);
                 self.lent = Some((id, len as usize));
+                match is_bulk(len as usize, self.buffers.bytes()) {
+                    true => slot.flags.set(Flags::BULK),
+                    false => slot.flags.clear(Flags::BULK),
+                }
                 if last {
-                    self.rearm.push_back(token);
+                    rearm_of(&mut self.rearm, &mut self.rearm_bulk, slot).push_back(token);
                 } else if paused {
                     self.disarm_recv_again(token);
                 }
@@ -118,7 +136,7 @@ impl Uring {
                 if errno == Errno::NOBUFS {
                     self.buffers.offer_more();
                 }
-                self.rearm.push_back(token);
+                rearm_of(&mut self.rearm, &mut self.rearm_bulk, slot).push_back(token);
                 None
             }
             (Err(errno), _) => Some(read_closed(token, slot, Some(errno.into()))),
@@ -141,6 +159,15 @@ impl InRing {
         }
         usize::from(self.recvs) >= RECVS_PER_TURN_MAX
     }
+}
+
+/// The queue in which a connection waits to be armed again.
+fn rearm_of<'a>(
+    rearm: &'a mut VecDeque<Token>,
+    bulk: &'a mut VecDeque<Token>,
+    slot: &Slot<InRing>,
+) -> &'a mut VecDeque<Token> {
+    if slot.flags.has(Flags::BULK) { bulk } else { rearm }
 }
 
 /// The entry that received has ended.

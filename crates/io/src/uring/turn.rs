@@ -63,6 +63,7 @@ impl Uring {
             self.inbox.shrink_to(QUEUE_KEPT);
             self.held.shrink_to(QUEUE_KEPT);
             self.rearm.shrink_to(QUEUE_KEPT);
+            self.rearm_bulk.shrink_to(QUEUE_KEPT);
             self.writable.shrink_to(QUEUE_KEPT);
         }
     }
@@ -73,6 +74,7 @@ impl Uring {
             || !self.inbox.is_empty()
             || !self.held.is_empty()
             || !self.rearm.is_empty()
+            || !self.rearm_bulk.is_empty()
             || self.listeners.are_due()
     }
 
@@ -129,7 +131,7 @@ impl Uring {
             if let Some(event) = self.go_on_sending(token) {
                 return Some(event);
             }
-            self.conns.queue.retire(token, &mut self.conns.slots);
+            self.conns.queue.retire(token, &mut self.conns.slots, false);
         }
     }
 

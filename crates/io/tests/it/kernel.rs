@@ -10,18 +10,20 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use shearwater_io::limits::{
-    COPIED_BYTES_WEIGHT, EVENTS_PER_WAIT_MAX, FETCH_BYTES, SEND_BYTES_PER_TURN_ALL_MAX,
-    SEND_BYTES_PER_TURN_MAX, SEND_CALLS_PER_TURN_MAX, SEND_LONG_BYTES_PER_TURN_MAX,
-};
+use shearwater_io::limits::{EVENTS_PER_WAIT_MAX, FETCH_BYTES};
 use shearwater_io::listen::{ListenOptions, bind};
-use shearwater_io::{AcceptError, CloseKind, Driver, Event, Output, SharedFile};
+use shearwater_io::{AcceptError, CloseKind, Driver, Event, SharedFile};
 use socket2::SockRef;
 
 use crate::contract::harness::{Harness, Setup, is_missing};
 use crate::contract::sockets::{ByReadiness, Kernel, SocketHarness};
 use crate::contract::world::{
     Ended, Note, SentAs, World, file_item, file_of, first_accepted, pattern, plain,
+};
+
+use crate::shares::{
+    copied_files_take_more_turns, downloads_get_on_side_by_side, many_small_pieces_take_several_turns,
+    uploads_get_on_side_by_side,
 };
 
 /// Says to the test program that it is the child of [`descriptors_run_out`].
@@ -217,105 +219,6 @@ fn a_reset_that_a_send_meets_first_is_no_fin<K: Kernel>() {
     assert_eq!(world.page(token).ended, Some(Ended::Broken));
 }
 
-/// T2, S5: what one turn can't serve is served in the next, not after the others have all they want.
-fn downloads_get_on_side_by_side<K: Kernel>() {
-    const DOWNLOADS: usize = 40;
-    const FILE: u64 = 6_000_000;
-    let file = file_of(&pattern(FILE as usize, 3));
-    let mut world = World::<SocketHarness<K>>::new();
-    let downloads: Vec<_> = (0..DOWNLOADS).map(|_| world.connect()).collect();
-    for (_, token) in &downloads {
-        let mut output = Output::new();
-        output.push(file_item(&file, 0, FILE));
-        world.send(*token, output);
-    }
-    let mut got = vec![0; DOWNLOADS];
-    let mut chunk = Vec::new();
-    let mut before = 0;
-    let mut are_long = true;
-    for _ in 0..10_000 {
-        let mut each = Vec::new();
-        for (_, token) in &downloads {
-            each.push(if world.is_sending(*token) { world.driver().send_progress(*token) } else { FILE });
-        }
-        let step = each.iter().sum::<u64>() - before;
-        let most = if are_long { SEND_LONG_BYTES_PER_TURN_MAX } else { SEND_BYTES_PER_TURN_ALL_MAX };
-        assert!(step <= most, "{step} bytes in one turn");
-        before += step;
-        are_long = each.iter().all(|done| FILE - done > SEND_BYTES_PER_TURN_MAX);
-        for ((peer, _), got) in downloads.iter().zip(&mut got) {
-            chunk.clear();
-            world.harness.read(*peer, usize::MAX, &mut chunk);
-            *got += chunk.len() as u64;
-        }
-        if got.contains(&FILE) {
-            break;
-        }
-        world.turn(5);
-    }
-    assert!(got.contains(&FILE), "the first has all of it");
-    let behind = got.iter().filter(|got| **got < FILE / 4).count();
-    assert_eq!(behind, 0, "and none has been left behind: {got:?}");
-}
-
-/// What is copied takes longer, and so less of it goes in a turn.
-fn copied_files_take_more_turns<K: Kernel>() {
-    const DOWNLOADS: usize = 40;
-    const FILE: u64 = 150_000;
-    const PIECE: u64 = 64 * 1024;
-    let content = pattern(FILE as usize, 4);
-    let mut world = World::<SocketHarness<K>>::new();
-    let downloads: Vec<_> = (0..DOWNLOADS).map(|_| world.connect()).collect();
-    for (_, token) in &downloads {
-        let file = Rc::into_inner(file_of(&content)).expect("nobody else has it").copied();
-        let mut output = Output::new();
-        output.push(file_item(&Rc::new(file), 0, FILE));
-        world.send(*token, output);
-    }
-    let (mut before, mut turns) = (0, 0);
-    while before < FILE * DOWNLOADS as u64 {
-        let mut done = 0;
-        for (_, token) in &downloads {
-            done += if world.is_sending(*token) { world.driver().send_progress(*token) } else { FILE };
-        }
-        let most = SEND_BYTES_PER_TURN_ALL_MAX / COPIED_BYTES_WEIGHT + PIECE;
-        assert!(done - before <= most, "{} bytes in one turn", done - before);
-        before = done;
-        world.turn(5);
-        turns += 1;
-        assert!(turns < 1000);
-    }
-    for (peer, _) in &downloads {
-        assert_eq!(world.peer_gets(*peer, content.len()), content);
-    }
-}
-
-/// Many small pieces of a file take many calls: they are spread over turns, and arrive in order.
-fn many_small_pieces_take_several_turns<K: Kernel>() {
-    const PIECES: u64 = 5 * SEND_CALLS_PER_TURN_MAX as u64;
-    let whole = pattern(2 * PIECES as usize, 5);
-    let file = file_of(&whole);
-    let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
-    let mut output = Output::new();
-    for piece in 0..PIECES {
-        output.push(file_item(&file, 2 * piece, 1));
-    }
-    world.send(token, output);
-    let mut before = 0;
-    let mut turns = 0;
-    while world.is_sending(token) {
-        let done = world.driver().send_progress(token);
-        assert!(done - before <= SEND_CALLS_PER_TURN_MAX as u64, "{before} to {done} in one turn");
-        before = done;
-        world.turn(5);
-        turns += 1;
-        assert!(turns < 1000);
-    }
-    assert_eq!(world.page(token).sent, [SentAs::Whole]);
-    let wanted: Vec<u8> = whole.iter().copied().step_by(2).collect();
-    assert_eq!(world.peer_gets(peer, wanted.len()), wanted);
-}
-
 /// T4: more connections are readable than one wait takes.
 fn a_wait_that_took_all_it_could_says_so<K: Kernel>() {
     const CONNECTIONS: usize = EVENTS_PER_WAIT_MAX + 50;
@@ -440,7 +343,7 @@ macro_rules! kernel_suite {
     };
     ($kernel:ty) => {
         kernel_suite! { $kernel;
-            descriptors_run_out, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
+            descriptors_run_out, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, uploads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
         kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent, input_behind_urgent_data_arrives, what_the_kernel_holds_unsent_is_bounded }

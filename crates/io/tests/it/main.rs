@@ -7,6 +7,7 @@ mod kernel;
 mod listen;
 mod os;
 mod output;
+mod shares;
 mod sim;
 mod unix;
 #[cfg(target_os = "linux")]

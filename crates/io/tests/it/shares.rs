@@ -1,0 +1,152 @@
+//! What a turn gives each connection of those that have much to send or to say, on the drivers that meet the real kernel; called by `kernel.rs`.
+
+use std::rc::Rc;
+
+use shearwater_io::Driver;
+use shearwater_io::Output;
+use shearwater_io::limits::{
+    BULK_RECV_BYTES_PER_TURN_MAX, COPIED_BYTES_WEIGHT, RECV_AFTER_PAUSE_MAX, RECV_BUFFER_BYTES,
+    SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_CALLS_PER_TURN_MAX,
+    SEND_LONG_BYTES_PER_TURN_MAX,
+};
+
+use crate::contract::harness::Harness;
+use crate::contract::sockets::{Kernel, SocketHarness};
+use crate::contract::world::{SentAs, World, file_item, file_of, pattern};
+
+/// T2, S5: what one turn can't serve is served in the next, not after the others have all they want.
+pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
+    const DOWNLOADS: usize = 40;
+    const FILE: u64 = 6_000_000;
+    let file = file_of(&pattern(FILE as usize, 3));
+    let mut world = World::<SocketHarness<K>>::new();
+    let downloads: Vec<_> = (0..DOWNLOADS).map(|_| world.connect()).collect();
+    for (_, token) in &downloads {
+        let mut output = Output::new();
+        output.push(file_item(&file, 0, FILE));
+        world.send(*token, output);
+    }
+    let mut got = vec![0; DOWNLOADS];
+    let mut chunk = Vec::new();
+    let mut before = 0;
+    let mut are_long = true;
+    for _ in 0..10_000 {
+        let mut each = Vec::new();
+        for (_, token) in &downloads {
+            each.push(if world.is_sending(*token) { world.driver().send_progress(*token) } else { FILE });
+        }
+        let step = each.iter().sum::<u64>() - before;
+        let most = if are_long { SEND_LONG_BYTES_PER_TURN_MAX } else { SEND_BYTES_PER_TURN_ALL_MAX };
+        assert!(step <= most, "{step} bytes in one turn");
+        before += step;
+        are_long = each.iter().all(|done| FILE - done > SEND_BYTES_PER_TURN_MAX);
+        for ((peer, _), got) in downloads.iter().zip(&mut got) {
+            chunk.clear();
+            world.harness.read(*peer, usize::MAX, &mut chunk);
+            *got += chunk.len() as u64;
+        }
+        if got.contains(&FILE) {
+            break;
+        }
+        world.turn(5);
+    }
+    assert!(got.contains(&FILE), "the first has all of it");
+    let behind = got.iter().filter(|got| **got < FILE / 4).count();
+    assert_eq!(behind, 0, "and none has been left behind: {got:?}");
+}
+
+/// T2: many who have megabytes to say are heard in turn, a bounded part in each, and who has little to say is heard at once.
+pub(crate) fn uploads_get_on_side_by_side<K: Kernel>() {
+    const UPLOADS: usize = 40;
+    // As much as a socket takes without being read.
+    const EACH: usize = 3 * RECV_BUFFER_BYTES;
+    // What each may bring before anybody knows, and what has come by pieces that fill no buffer.
+    const AT_FIRST: usize = UPLOADS * RECV_AFTER_PAUSE_MAX + 2 * BULK_RECV_BYTES_PER_TURN_MAX;
+    let mut world = World::<SocketHarness<K>>::new();
+    let uploads: Vec<_> = (0..UPLOADS).map(|_| world.connect()).collect();
+    let (neighbour, quiet) = world.connect();
+    world.idle();
+    let content = pattern(EACH, 7);
+    let mut left = [EACH; UPLOADS];
+    let (mut before, mut turns) = (0, 0);
+    while left.iter().any(|left| *left > 0) || before < UPLOADS * EACH {
+        for ((peer, _), left) in uploads.iter().zip(&mut left) {
+            *left -= world.harness.write(*peer, &content[EACH - *left..]);
+        }
+        if turns == 10 {
+            world.harness.write(neighbour, b"a word");
+        }
+        world.turn(5);
+        let got: Vec<_> = uploads.iter().map(|(_, token)| world.page(*token).received.len()).collect();
+        let all = got.iter().sum::<usize>();
+        let most = if before < AT_FIRST { AT_FIRST } else { 2 * BULK_RECV_BYTES_PER_TURN_MAX };
+        assert!(all - before <= most, "{} bytes in one turn", all - before);
+        (before, turns) = (all, turns + 1);
+        assert!(turns < 10_000, "the input never comes to an end: {got:?}");
+        if turns == 12 {
+            assert_eq!(world.page(quiet).received, b"a word");
+        }
+    }
+    assert!(turns > 12);
+    for (_, token) in &uploads {
+        assert!(world.page(*token).received == content);
+    }
+}
+
+/// What is copied takes longer, and so less of it goes in a turn.
+pub(crate) fn copied_files_take_more_turns<K: Kernel>() {
+    const DOWNLOADS: usize = 40;
+    const FILE: u64 = 150_000;
+    const PIECE: u64 = 64 * 1024;
+    let content = pattern(FILE as usize, 4);
+    let mut world = World::<SocketHarness<K>>::new();
+    let downloads: Vec<_> = (0..DOWNLOADS).map(|_| world.connect()).collect();
+    for (_, token) in &downloads {
+        let file = Rc::into_inner(file_of(&content)).expect("nobody else has it").copied();
+        let mut output = Output::new();
+        output.push(file_item(&Rc::new(file), 0, FILE));
+        world.send(*token, output);
+    }
+    let (mut before, mut turns) = (0, 0);
+    while before < FILE * DOWNLOADS as u64 {
+        let mut done = 0;
+        for (_, token) in &downloads {
+            done += if world.is_sending(*token) { world.driver().send_progress(*token) } else { FILE };
+        }
+        let most = SEND_BYTES_PER_TURN_ALL_MAX / COPIED_BYTES_WEIGHT + PIECE;
+        assert!(done - before <= most, "{} bytes in one turn", done - before);
+        before = done;
+        world.turn(5);
+        turns += 1;
+        assert!(turns < 1000);
+    }
+    for (peer, _) in &downloads {
+        assert_eq!(world.peer_gets(*peer, content.len()), content);
+    }
+}
+
+/// Many small pieces of a file take many calls: they are spread over turns, and arrive in order.
+pub(crate) fn many_small_pieces_take_several_turns<K: Kernel>() {
+    const PIECES: u64 = 5 * SEND_CALLS_PER_TURN_MAX as u64;
+    let whole = pattern(2 * PIECES as usize, 5);
+    let file = file_of(&whole);
+    let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
+    let mut output = Output::new();
+    for piece in 0..PIECES {
+        output.push(file_item(&file, 2 * piece, 1));
+    }
+    world.send(token, output);
+    let mut before = 0;
+    let mut turns = 0;
+    while world.is_sending(token) {
+        let done = world.driver().send_progress(token);
+        assert!(done - before <= SEND_CALLS_PER_TURN_MAX as u64, "{before} to {done} in one turn");
+        before = done;
+        world.turn(5);
+        turns += 1;
+        assert!(turns < 1000);
+    }
+    assert_eq!(world.page(token).sent, [SentAs::Whole]);
+    let wanted: Vec<u8> = whole.iter().copied().step_by(2).collect();
+    assert_eq!(world.peer_gets(peer, wanted.len()), wanted);
+}
