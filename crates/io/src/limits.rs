@@ -45,7 +45,14 @@ pub const SEND_CALLS_PER_TURN_MAX: usize = 16;
 
 /// Bytes of a connection that the kernel holds before it can send them (Linux: `TCP_NOTSENT_LOWAT`, for connections accepted). Without the bound
 /// a client that reads nothing makes it hold up to `tcp_wmem`, 4 MiB. What is on its way comes on top.
+pub const SEND_UNSENT_BYTES_FIRST: u32 = 256 * 1024;
+
+/// The same for a connection whose client has taken `SEND_TAKEN_BYTES_MIN` of a send: a file of 1 MiB then goes to the kernel at once, whatever
+/// the client's window is.
 pub const SEND_UNSENT_BYTES_MAX: u32 = 1152 * 1024;
+
+/// What the kernel has to have got rid of before it is trusted with so much.
+pub const SEND_TAKEN_BYTES_MIN: u64 = 640 * 1024;
 
 /// A piece of a file that is shorter is sent without a look whether it is in memory.
 pub const FETCH_LOOK_BYTES_MIN: u64 = 128 * 1024;

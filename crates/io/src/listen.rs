@@ -81,7 +81,7 @@ fn unbound(addr: SocketAddr, only_v6: bool) -> io::Result<Socket> {
 /// Connections accepted inherit it: what a client doesn't take stays a file's or the worker's, not the kernel's memory.
 #[cfg(target_os = "linux")]
 fn bound_unsent(socket: &Socket) -> io::Result<()> {
-    socket.set_tcp_notsent_lowat(crate::limits::SEND_UNSENT_BYTES_MAX)
+    socket.set_tcp_notsent_lowat(crate::limits::SEND_UNSENT_BYTES_FIRST)
 }
 
 /// Without the option, or where it isn't inherited.

@@ -28,6 +28,17 @@ pub(crate) const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]
 pub(crate) const NO_SIGNAL: SendFlags = SendFlags::empty();
 
+/// Lets the kernel hold more of a connection that it can't send yet. Only Internet sockets have the option; without it the send goes on in
+/// smaller steps.
+#[cfg(target_os = "linux")]
+pub(crate) fn hold_more(socket: impl AsFd) {
+    let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(crate::limits::SEND_UNSENT_BYTES_MAX);
+}
+
+/// Nothing was bounded there.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn hold_more(_socket: impl AsFd) {}
+
 /// Takes one connection from the listener's queue: non-blocking, closed on exec. Linux hands the listener's options on.
 #[cfg(target_os = "linux")]
 pub(crate) fn accept(listener: impl AsFd) -> Result<OwnedFd, Errno> {

@@ -10,7 +10,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::sends::Sending;
 use crate::ahead::Ahead;
-use crate::limits::{COPIED_BYTES_WEIGHT, SEND_CALLS_PER_TURN_MAX};
+use crate::limits::{COPIED_BYTES_WEIGHT, SEND_CALLS_PER_TURN_MAX, SEND_TAKEN_BYTES_MIN};
 use crate::{FileSlice, Output, Piece, SendError, Token, Waker, socket};
 
 /// Pieces of memory handed to the kernel by one call.
@@ -75,13 +75,16 @@ pub(crate) fn push(
 ) -> Push {
     let before = sending.done;
     (means.copied_bytes, means.calls) = (0, 0);
-    let end = push_share(looks_for, socket, sending, share, means);
+    let end = push_share(looks_for, socket.as_fd(), sending, share, means);
+    if before < SEND_TAKEN_BYTES_MIN && sending.done >= SEND_TAKEN_BYTES_MIN {
+        socket::hold_more(socket.as_fd());
+    }
     Push { cost: sending.done - before + means.copying_cost(), end }
 }
 
 fn push_share(
     looks_for: Option<Token>,
-    socket: impl AsFd,
+    socket: BorrowedFd<'_>,
     sending: &mut Sending,
     share: u64,
     means: &mut Means,
@@ -92,7 +95,7 @@ fn push_share(
             return Ok(());
         }
         let left = until.saturating_sub(sending.done + means.copying_cost());
-        sending.done += push_once(looks_for, socket.as_fd(), &sending.output, sending.done, left, means)?;
+        sending.done += push_once(looks_for, socket, &sending.output, sending.done, left, means)?;
     }
     if sending.done == sending.output.len() { Ok(()) } else { Err(Stop::Share) }
 }

@@ -56,9 +56,8 @@ impl Uring {
             self.arm_recv(token);
         }
         let recvs = bulk_recvs_per_turn_max(self.buffers.bytes());
-        let waiting = self.rearm_bulk.len().clamp(1, recvs);
-        let each = (recvs / waiting).min(RECVS_PER_TURN_MAX);
-        for _ in 0..waiting {
+        let each = recvs.min(RECVS_PER_TURN_MAX);
+        for _ in 0..recvs / each {
             let Some(token) = self.rearm_bulk.pop_front() else { break };
             self.arm_recvs(token, each);
         }

@@ -10,9 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use shearwater_io::limits::{EVENTS_PER_WAIT_MAX, FETCH_BYTES};
+use shearwater_io::limits::{
+    EVENTS_PER_WAIT_MAX, FETCH_BYTES, SEND_TAKEN_BYTES_MIN, SEND_UNSENT_BYTES_FIRST, SEND_UNSENT_BYTES_MAX,
+};
 use shearwater_io::listen::{ListenOptions, bind};
-use shearwater_io::{AcceptError, CloseKind, Driver, Event, SharedFile};
+use shearwater_io::{AcceptError, CloseKind, Driver, Event, Output, SharedFile};
 use socket2::SockRef;
 
 use crate::contract::harness::{Harness, Setup, is_missing};
@@ -311,7 +313,25 @@ fn what_the_kernel_holds_unsent_is_bounded<K: Kernel>() {
     let token = first_accepted(&mut driver);
     let fd = driver.detach(token).expect("handed out").descriptor;
     let bound = SockRef::from(&fd).tcp_notsent_lowat().expect("told");
-    assert_eq!(bound, shearwater_io::limits::SEND_UNSENT_BYTES_MAX);
+    assert_eq!(bound, SEND_UNSENT_BYTES_FIRST);
+}
+
+/// Whoever takes what is sent may have more of it wait.
+#[cfg(target_os = "linux")]
+fn more_waits_in_the_kernel_for_a_client_that_takes_it<K: Kernel>() {
+    for (len, is_trusted) in [(SEND_TAKEN_BYTES_MIN - 1, false), (SEND_TAKEN_BYTES_MIN, true)] {
+        let content = pattern(len as usize, 6);
+        let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
+        let mut output = Output::new();
+        output.push(file_item(&file_of(&content), 0, len));
+        world.send(token, output);
+        assert!(world.peer_gets(peer, content.len()) == content);
+        world.until("it is told", |world| !world.is_sending(token));
+        let fd = world.driver().detach(token).expect("handed out").descriptor;
+        world.mark_detached(token);
+        let bound = SockRef::from(&fd).tcp_notsent_lowat().expect("told");
+        assert_eq!(bound == SEND_UNSENT_BYTES_MAX, is_trusted, "{bound}");
+    }
 }
 
 fn a_buffer_of_no_size_is_refused<K: Kernel>() {
@@ -346,7 +366,7 @@ macro_rules! kernel_suite {
             descriptors_run_out, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, uploads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
-        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent, input_behind_urgent_data_arrives, what_the_kernel_holds_unsent_is_bounded }
+        kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent, input_behind_urgent_data_arrives, what_the_kernel_holds_unsent_is_bounded, more_waits_in_the_kernel_for_a_client_that_takes_it }
     };
 }
 
