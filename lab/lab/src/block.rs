@@ -93,9 +93,10 @@ pub fn run(order: &Order<'_>) -> Block {
 }
 
 fn measure(order: &Order<'_>) -> Result<Block, String> {
-    let (launch, server) = start(order)?;
+    let (launch, mut server) = start(order)?;
     let answer = checked_probe(order)?;
     warm_up(order, answer.bytes)?;
+    server.find_processes();
     let measured = client(order, order.seconds, answer.bytes)?;
     let before = schedstat::of_processes(server.ids())?;
     let client_before_ms = process::children_cpu_ms();
@@ -152,9 +153,10 @@ fn warm_up(order: &Order<'_>, answer_bytes: u64) -> Result<(), String> {
 /// # Errors
 /// perf is missing or not allowed to, or the load failed.
 pub fn syscalls_per_response(order: &Order<'_>) -> Result<f64, String> {
-    let (_, server) = start(order)?;
+    let (_, mut server) = start(order)?;
     let answer = checked_probe(order)?;
     warm_up(order, answer.bytes)?;
+    server.find_processes();
     let seconds = SYSCALLS_S + order.scenario.connections / SYSCALLS_CONNECTIONS;
     let client = client(order, seconds, answer.bytes)?;
     // An earlier count must not stand for one that was not written.

@@ -8,7 +8,7 @@ use crate::identity::{self, Identity};
 use crate::process::free_address;
 use crate::scenario::Scenario;
 use crate::server::{Place, REFERENCE, SERVERS, ServerKind};
-use crate::site::Site;
+use crate::site::{SETTLED_S, Site};
 use crate::statistics::{Estimate, estimate};
 use crate::validity::Fault;
 
@@ -80,7 +80,8 @@ impl Plan {
         let block_s = f64::from(self.seconds) + AROUND_BLOCK_S;
         let blocks = f64::from(self.blocks) * (self.servers.len() + 1) as f64;
         let counts = f64::from(self.syscall_rounds) * self.servers.len() as f64;
-        blocks * block_s + counts * (1.0 + AROUND_BLOCK_S)
+        let settling_s = if self.scenario.has_to_settle() { SETTLED_S as f64 } else { 0.0 };
+        settling_s + blocks * block_s + counts * (1.0 + AROUND_BLOCK_S)
     }
 }
 
@@ -124,6 +125,18 @@ impl Outcome {
         self.entries.iter().find(|entry| entry.label == label)
     }
 
+    /// What is to be said where connections were granted smaller receive buffers than the scenario asks for: it is another load then.
+    pub fn receive_buffer_note(&self) -> Option<String> {
+        let asked = u64::from(self.plan.scenario.receive_buffer_bytes?);
+        let blocks = self.entries.iter().flat_map(Entry::valid);
+        let granted = blocks.map(|block| block.tally.receive_buffer_bytes).min()?;
+        let name = self.plan.scenario.name;
+        let note = format!(
+            "{name}: receive buffers: asked {asked} bytes, granted {granted}; net.core.rmem_max bounds them"
+        );
+        (granted < asked).then_some(note)
+    }
+
     /// CPU time per response of one entry over that of another, round by round, where both blocks count.
     pub fn ratio(&self, over: &Entry, under: &Entry) -> Option<Estimate> {
         let rounds = over.blocks.iter().zip(&under.blocks);
@@ -160,6 +173,7 @@ pub fn run(plan: Plan, binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Outcom
     let mut bench = Bench { plan: &plan, binaries, site: &site, port: 0, null_bytes: 0 };
     bench.null_bytes = bench.reference_bytes()?;
     let mut entries = entries(&plan.servers, &|server| identity::of(server, plan.scenario, binaries));
+    site.settle(plan.scenario, say)?;
     let mut dice = Dice::new(plan.seed);
     for round in 1..=plan.rounds_max() {
         if round > plan.blocks && entries.iter().all(|entry| entry.has_enough(plan.blocks)) {

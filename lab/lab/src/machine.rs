@@ -25,6 +25,8 @@ pub fn describe() -> Json {
         ("kernel", Json::text(read("/proc/sys/kernel/osrelease"))),
         ("load_at_end", Json::text(read("/proc/loadavg"))),
         ("somaxconn", Json::text(read("/proc/sys/net/core/somaxconn"))),
+        ("rmem_max", Json::text(read("/proc/sys/net/core/rmem_max"))),
+        ("tcp_congestion_control", Json::text(read("/proc/sys/net/ipv4/tcp_congestion_control"))),
     ])
 }
 

@@ -116,8 +116,13 @@ impl Server {
             }
             thread::sleep(LOOK_AGAIN);
         }
-        server.ids = family(server.child.id());
+        server.find_processes();
         Ok(server)
+    }
+
+    /// Looks for its processes anew: one that listens before it starts its workers may have been alone at first.
+    pub fn find_processes(&mut self) {
+        self.ids = family(self.child.id());
     }
 
     /// Tells it to end, and waits so long before it is killed.

@@ -16,6 +16,7 @@ use crate::statistics::Estimate;
 /// Describes the run, figures and circumstances.
 pub fn describe(outcome: &Outcome, binaries: &Binaries) -> Json {
     let plan = &outcome.plan;
+    let asked = plan.scenario.receive_buffer_bytes;
     let base = outcome.entries.first();
     let entries = outcome.entries.iter().map(|entry| describe_entry(outcome, entry, base));
     Json::Map(vec![
@@ -24,6 +25,8 @@ pub fn describe(outcome: &Outcome, binaries: &Binaries) -> Json {
         ("blocks", Json::Count(plan.blocks.into())),
         ("seconds", Json::Count(plan.seconds.into())),
         ("seed", Json::Count(plan.seed)),
+        ("receive_buffer_bytes", asked.map_or(Json::Null, |bytes| Json::Count(bytes.into()))),
+        ("receive_buffer_note", outcome.receive_buffer_note().map_or(Json::Null, Json::text)),
         ("wait_percent_max", Json::Number(plan.wait_percent())),
         ("unix_seconds", Json::Count(unix_seconds())),
         ("commit", Json::text(machine::commit(&root()))),
@@ -138,6 +141,7 @@ fn describe_block(block: &Block) -> Json {
         ("bytes", Json::Count(block.tally.bytes)),
         ("duration_us", Json::Count(block.tally.duration_us)),
         ("answer_bytes", Json::Count(block.answer_bytes)),
+        ("receive_buffer_bytes_granted", Json::Count(block.tally.receive_buffer_bytes)),
         ("window_ns", Json::Count(block.window_ns)),
         ("server_cpu_ns", Json::Count(block.server_cpu_ns)),
         ("server_wait_ns", Json::Count(block.server_wait_ns)),

@@ -35,6 +35,9 @@ pub fn render(outcome: &Outcome) -> String {
             );
         }
     }
+    if let Some(note) = outcome.receive_buffer_note() {
+        let _ = writeln!(out, "{note}");
+    }
     out.push('\n');
     for entry in outcome.entries.iter().filter(|entry| !entry.label.ends_with(AGAIN)) {
         let _ = writeln!(out, "{}: {}", entry.label, entry.identity.text());

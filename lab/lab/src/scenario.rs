@@ -43,10 +43,16 @@ pub struct Scenario {
     pub requests_per_connection: u32,
     /// Whether paths, cookies and the order of header fields differ between connections and requests.
     pub varied: bool,
+    /// What the client asks for as the receive buffer of a connection, before it connects: its window stays within that. None: the
+    /// kernel sizes it as the connection goes on.
+    pub receive_buffer_bytes: Option<u32>,
 }
 
 /// Paths of the varied scenarios.
 pub const VARIED_PATHS: u32 = 64;
+/// Files with longer bodies have to have been left alone before they are measured: until then a server may copy what it sends otherwise
+/// from the file's own pages.
+const LENT_BYTES_MIN: usize = 64 * 1024;
 /// The text of plaintext answers.
 pub const PLAINTEXT: &str = "Hello, World!";
 /// The text of JSON answers.
@@ -62,6 +68,7 @@ const TEXT: Scenario = Scenario {
     depth: 1,
     requests_per_connection: 0,
     varied: false,
+    receive_buffer_bytes: None,
 };
 const FILE: Scenario = Scenario {
     name: "1k",
@@ -71,6 +78,7 @@ const FILE: Scenario = Scenario {
     body_bytes: 1024,
     ..TEXT
 };
+const LARGE: Scenario = Scenario { path: "/1m.bin", body_bytes: 1_048_576, ..FILE };
 
 /// All of them.
 pub const SCENARIOS: &[Scenario] = &[
@@ -113,7 +121,19 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "1k-10000", about: "10,000 connections", connections: 10_000, ..FILE },
     Scenario { name: "6.4k", about: "a page of 6.4 KB", path: "/6.4k.bin", body_bytes: 6_400, ..FILE },
     Scenario { name: "100k", about: "a file of 100 KiB", path: "/100k.bin", body_bytes: 102_400, ..FILE },
-    Scenario { name: "1m", about: "a file of 1 MiB", path: "/1m.bin", body_bytes: 1_048_576, ..FILE },
+    Scenario {
+        name: "1m",
+        about: "a file of 1 MiB, wide windows",
+        receive_buffer_bytes: Some(4_000_000),
+        ..LARGE
+    },
+    Scenario {
+        name: "1m-narrow",
+        about: "a file of 1 MiB, narrow windows",
+        receive_buffer_bytes: Some(65_536),
+        ..LARGE
+    },
+    Scenario { name: "1m-auto", about: "a file of 1 MiB, windows as the kernel sizes them", ..LARGE },
 ];
 
 /// The scenario of this name.
@@ -136,9 +156,15 @@ impl Scenario {
         if self.requests_per_connection > 0 { WAIT_PERCENT_MAX_CHURN } else { WAIT_PERCENT_MAX }
     }
 
-    /// Who can send it: wrk, unless connections end or differ.
+    /// Who can send it: wrk, unless connections end or differ, or their receive buffers are given.
     pub fn generator(&self) -> Generator {
-        if self.varied || self.requests_per_connection > 0 { Generator::Own } else { Generator::Wrk }
+        let own = self.varied || self.requests_per_connection > 0 || self.receive_buffer_bytes.is_some();
+        if own { Generator::Own } else { Generator::Wrk }
+    }
+
+    /// Whether its files have to have been left alone for a while before they are measured.
+    pub fn has_to_settle(&self) -> bool {
+        self.source == Source::File && self.body_bytes > LENT_BYTES_MIN
     }
 
     /// The target of one of the paths.

@@ -26,6 +26,8 @@ pub struct Tally {
     pub timeouts: u64,
     /// Answers with another status than the one expected.
     pub status_errors: u64,
+    /// The smallest receive buffer that a connection was granted; 0 where none was asked for. No count, but what the counts hang on.
+    pub receive_buffer_bytes: u64,
 }
 
 impl Tally {
@@ -51,6 +53,7 @@ impl Tally {
             write_errors: field("write_errors")?,
             timeouts: field("timeouts")?,
             status_errors: field("status_errors")?,
+            receive_buffer_bytes: field("receive_buffer_bytes")?,
         })
     }
 }
@@ -60,7 +63,7 @@ impl Display for Tally {
         write!(
             out,
             "{MARK} responses={} bytes={} duration_us={} connect_errors={} read_errors={} write_errors={} \
-             timeouts={} status_errors={}",
+             timeouts={} status_errors={} receive_buffer_bytes={}",
             self.responses,
             self.bytes,
             self.duration_us,
@@ -68,7 +71,8 @@ impl Display for Tally {
             self.read_errors,
             self.write_errors,
             self.timeouts,
-            self.status_errors
+            self.status_errors,
+            self.receive_buffer_bytes
         )
     }
 }

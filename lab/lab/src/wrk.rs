@@ -13,8 +13,8 @@ pub fn script(scenario: &Scenario) -> String {
     let counts = "done = function(summary, latency, requests)\n  \
         local errors = summary.errors\n  \
         io.write(string.format(\"lab-tally responses=%.0f bytes=%.0f duration_us=%.0f connect_errors=%.0f \
-        read_errors=%.0f write_errors=%.0f timeouts=%.0f status_errors=%.0f\\n\", summary.requests, summary.bytes, \
-        summary.duration, errors.connect, errors.read, errors.write, errors.timeout, errors.status))\nend\n";
+        read_errors=%.0f write_errors=%.0f timeouts=%.0f status_errors=%.0f receive_buffer_bytes=%.0f\\n\", summary.requests, summary.bytes, \
+        summary.duration, errors.connect, errors.read, errors.write, errors.timeout, errors.status, 0))\nend\n";
     if scenario.depth == 1 {
         return counts.to_owned();
     }

@@ -33,6 +33,9 @@ pub fn render(cases: &[&Case], outcomes: &[Outcome], findings: &[Finding], seed:
     );
     out.push_str(&controls(outcomes));
     out.push_str(&invalid(outcomes));
+    let notes: String =
+        outcomes.iter().filter_map(Outcome::receive_buffer_note).map(|note| format!("\n{note}\n")).collect();
+    out.push_str(&notes);
     out.push_str(&identities(outcomes));
     out
 }

@@ -1,5 +1,5 @@
-//! Our own load generator, for what wrk cannot do: connections that end after some requests, and requests that differ by
-//! connection. One thread, edge-triggered epoll, the next request written as soon as an answer is whole.
+//! Our own load generator, for what wrk cannot do: connections that end after some requests, requests that differ by
+//! connection, and receive buffers of a given size. One thread, edge-triggered epoll, the next request written as soon as an answer is whole.
 //!
 //! It checks each answer's status line and knows its length from the probe, so a byte too many or too few shows at once.
 
@@ -67,8 +67,8 @@ struct Client<'a> {
 pub fn run(load: &Load) -> io::Result<Tally> {
     let started = Instant::now();
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let mut client =
-        Client { load, epoll, connections: Vec::new(), sources: Sources::new(), tally: Tally::default() };
+    let sources = Sources::with_receive_buffers(load.scenario.receive_buffer_bytes);
+    let mut client = Client { load, epoll, connections: Vec::new(), sources, tally: Tally::default() };
     for number in 0..load.connections {
         let socket = client.connect(u64::from(number))?;
         let requests = Requests::of(&load.scenario, number);
@@ -78,6 +78,7 @@ pub fn run(load: &Load) -> io::Result<Tally> {
     }
     client.serve_until(started + load.duration)?;
     client.tally.duration_us = latency::micros(started.elapsed());
+    client.tally.receive_buffer_bytes = client.sources.granted_bytes();
     Ok(client.tally)
 }
 

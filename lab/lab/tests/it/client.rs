@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lab::client::crowd::{self, Crowd};
 use lab::client::{Load, run};
-use lab::scenario;
+use lab::scenario::{self, Scenario};
 use lab::tally::Tally;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -42,7 +42,10 @@ fn converse(mut stream: TcpStream, answer: &[u8]) {
 }
 
 fn load(name: &str, answer: &'static [u8]) -> Tally {
-    let scenario = *scenario::find(name).expect("it is in the table");
+    load_of(*scenario::find(name).expect("it is in the table"), answer)
+}
+
+fn load_of(scenario: Scenario, answer: &'static [u8]) -> Tally {
     let duration = Duration::from_millis(150);
     let load =
         Load { address: serve(answer), scenario, duration, answer_bytes: ANSWER.len(), connections: 4 };
@@ -58,6 +61,19 @@ fn right_answers_are_counted_to_the_byte() {
         let least = tally.responses * ANSWER.len() as u64;
         let unfinished = 4 * 16 * ANSWER.len() as u64;
         assert!((least..=least + unfinished).contains(&tally.bytes), "{name}: {tally}");
+    }
+}
+
+#[test]
+fn receive_buffers_are_those_asked_for_on_later_connections_too() {
+    for name in ["plaintext", "plaintext-churn"] {
+        let scenario = scenario::find(name).expect("it is in the table");
+        let sized = |bytes| load_of(Scenario { receive_buffer_bytes: bytes, ..*scenario }, ANSWER);
+        // Less than any system refuses to grant.
+        let tally = sized(Some(16_384));
+        assert!(tally.responses > 0 && tally.socket_errors() == 0, "{name}: {tally}");
+        assert_eq!(tally.receive_buffer_bytes, 16_384, "{name}");
+        assert_eq!(sized(None).receive_buffer_bytes, 0, "{name}");
     }
 }
 

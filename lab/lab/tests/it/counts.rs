@@ -18,6 +18,7 @@ const TALLY: Tally = Tally {
     write_errors: 3,
     timeouts: 4,
     status_errors: 5,
+    receive_buffer_bytes: 65_536,
 };
 
 #[test]

@@ -1,5 +1,6 @@
 //! Which blocks enter which figure.
 
+use lab::bar::table;
 use lab::block::Block;
 use lab::compare::{self, AGAIN, Entry, Outcome, Plan};
 use lab::identity::Identity;
@@ -71,6 +72,29 @@ fn an_invalid_block_is_shown_and_enters_no_figure() {
     let text = report::render(&outcome);
     assert!(text.contains("invalid, not counted: shearwater-epoll round 2: planted"), "{text}");
     assert!(text.contains("2/3"), "{text}");
+}
+
+#[test]
+fn smaller_receive_buffers_than_asked_for_are_said() {
+    let granted = |bytes| {
+        let mut block = block(4.0);
+        block.tally.receive_buffer_bytes = bytes;
+        block
+    };
+    let of = |name: &str, blocks: Vec<Block>| {
+        let mut outcome = outcome(blocks.clone(), blocks);
+        outcome.plan.scenario = scenario::find(name).expect("it is in the table");
+        outcome
+    };
+    let few = of("1m", vec![granted(4_000_000), granted(212_992), granted(4_000_000)]);
+    let note = "1m: receive buffers: asked 4000000 bytes, granted 212992; net.core.rmem_max bounds them";
+    assert_eq!(few.receive_buffer_note().as_deref(), Some(note));
+    assert!(report::render(&few).contains(note));
+    assert!(table::render(&[], &[few], &[], 1).contains(note));
+    for enough in [of("1m", vec![granted(4_000_000); 3]), of("1m-auto", vec![granted(0); 3])] {
+        assert_eq!(enough.receive_buffer_note(), None);
+        assert!(!report::render(&enough).contains("receive buffers"));
+    }
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! The peers: their configurations, versions and ages.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use lab::peers::{self, h2o, lighttpd, lock, nginx};
+use lab::process::{Launch, Server};
 use lab::release::{Day, day_of};
 use lab::scenario::{SCENARIOS, Source};
 
@@ -55,6 +58,25 @@ fn what_builds_the_peers_is_pinned() {
     let [build, install] = peers::build_commands();
     assert!(build.contains(&"--locked".to_owned()) && install.contains(&"--locked".to_owned()));
     assert!(install.iter().any(|argument| argument.contains("static-web-server@")));
+}
+
+#[test]
+fn workers_that_a_server_starts_after_it_listens_are_found() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let arguments = ["-c", "sleep 3 & wait"].map(str::to_owned).to_vec();
+    let launch = Launch { program: "sh".into(), arguments, environment: Vec::new() };
+    let log = std::env::temp_dir().join(format!("shearwater-lab-workers-{}.log", std::process::id()));
+    // Its port is listened on before it runs.
+    let mut server = Server::start(&launch, address, &log).expect("it starts");
+    let is_found = (0..400).any(|_| {
+        thread::sleep(Duration::from_millis(5));
+        server.find_processes();
+        server.ids().len() == 2
+    });
+    drop(server);
+    std::fs::remove_file(&log).expect("it was written");
+    assert!(is_found);
 }
 
 #[test]

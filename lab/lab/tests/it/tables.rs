@@ -1,10 +1,13 @@
 //! The tables of scenarios and servers say nothing twice and nothing impossible.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, SystemTime};
 
 use lab::json::Json;
 use lab::scenario::{self, Generator, SCENARIOS, Source};
 use lab::server::{self, Kind, REFERENCE, SERVERS};
+use lab::site::Site;
 use lab::validity::{WAIT_PERCENT_MAX, WAIT_PERCENT_MAX_CHURN};
 
 #[test]
@@ -29,7 +32,8 @@ fn each_scenario_can_be_sent() {
         assert_eq!(scenario.varied, scenario.target(0) != scenario.target(63), "{name}");
         let ends = scenario.requests_per_connection;
         assert!(ends == 0 || ends % scenario.depth == 0, "{name} ends within a batch");
-        assert_eq!(scenario.generator() == Generator::Own, scenario.varied || ends > 0, "{name}");
+        let own = scenario.varied || ends > 0 || scenario.receive_buffer_bytes.is_some();
+        assert_eq!(scenario.generator() == Generator::Own, own, "{name}");
     }
 }
 
@@ -50,6 +54,39 @@ fn every_shape_asked_for_is_there() {
     for connections in [64, 500, 10_000] {
         assert!(SCENARIOS.iter().any(|scenario| scenario.connections == connections), "{connections}");
     }
+}
+
+#[test]
+fn large_files_are_asked_for_through_windows_of_each_kind() {
+    let of = |name| scenario::find(name).expect("it is in the table");
+    for (name, bytes) in [("1m", Some(4_000_000)), ("1m-narrow", Some(65_536)), ("1m-auto", None)] {
+        let large = of(name);
+        assert_eq!((large.receive_buffer_bytes, large.body_bytes), (bytes, 1_048_576), "{name}");
+        assert_eq!(large.path, of("1m").path, "{name}");
+    }
+    let sized = SCENARIOS.iter().filter(|scenario| scenario.receive_buffer_bytes.is_some());
+    assert_eq!(sized.count(), 2, "all others have what the kernel gives");
+}
+
+#[test]
+fn large_files_have_to_be_left_alone_first_and_nothing_else() {
+    let site = Site::create().expect("a temporary folder");
+    let in_seconds = |name: &str, seconds: u64| {
+        let scenario = scenario::find(name).expect("it is in the table");
+        let file = site.public().join(scenario.path.trim_start_matches('/'));
+        let written = fs::metadata(file).and_then(|meta| meta.modified()).expect("it was written");
+        site.settles_in(scenario, written + Duration::from_secs(seconds)).expect("it is there").as_secs()
+    };
+    for name in ["1m", "1m-narrow", "1m-auto", "100k"] {
+        let left = [0, 4, 10, 11, 3_600].map(|age_s| in_seconds(name, age_s));
+        assert_eq!(left, [11, 7, 1, 0, 0], "{name}");
+    }
+    assert_eq!(["1k", "6.4k"].map(|name| in_seconds(name, 0)), [0, 0]);
+    let plaintext = scenario::find("plaintext").expect("it is in the table");
+    assert_eq!(site.settles_in(plaintext, SystemTime::UNIX_EPOCH).expect("no file"), Duration::ZERO);
+    let large = scenario::find("1m").expect("it is in the table");
+    let past = site.settles_in(large, SystemTime::UNIX_EPOCH).expect("it is there");
+    assert_eq!(past, Duration::from_secs(11), "a clock that was put back makes no longer wait");
 }
 
 #[test]
