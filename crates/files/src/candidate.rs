@@ -76,9 +76,9 @@ impl Candidates {
 
 /// Pages are tried behind the file itself, unless they are already.
 fn add_pages(each: &mut Vec<Candidate>) {
-    let page = Pattern { before: Vec::new(), after: Some(PAGE.to_vec()), is_index: false };
-    let page = Candidate::Named(page);
-    if !each.contains(&page) {
+    if !each.iter().any(Candidate::is_page) {
+        let page = Pattern { before: Vec::new(), after: Some(PAGE.to_vec()), is_index: false };
+        let page = Candidate::Named(page);
         let behind = each.iter().position(|candidate| *candidate == Candidate::Itself);
         each.insert(behind.map_or(0, |place| place + 1), page);
     }
@@ -99,6 +99,11 @@ fn index_names(names: &[String]) -> Result<Vec<Vec<u8>>, BadOption> {
 }
 
 impl Candidate {
+    /// Whether it is the page of this name, `{path}.html`.
+    pub(crate) fn is_page(&self) -> bool {
+        matches!(self, Self::Named(made) if made.before.is_empty() && made.after.as_deref() == Some(PAGE))
+    }
+
     fn parse(text: &str, index: &[String]) -> Result<Self, BadOption> {
         if let Some(status) = text.strip_prefix('=') {
             return parse_status(status)

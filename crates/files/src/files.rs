@@ -11,8 +11,11 @@ use shearwater_io::fs::Root;
 use crate::file_cache::FileCache;
 use crate::finder::Finder;
 use crate::limits::CacheLimits;
-use crate::options::{FolderError, FolderOptions};
+use crate::one_path;
+use crate::options::{FolderError, FolderOptions, Hidden};
 use crate::plan::Plan;
+use crate::redirect;
+use crate::resolve::resolve;
 
 /// The methods that files have (RFC 9110 section 10.2.1).
 const ALLOW: &str = "GET, HEAD, OPTIONS";
@@ -53,6 +56,18 @@ impl Folder {
         // A folder that may not be searched can be opened, but nothing in it.
         std::fs::metadata(path.join(".")).map_err(FolderError::Open)?;
         Ok(Self { root, plan: Arc::new(plan) })
+    }
+
+    /// The path that a file at this path is redirected to wherever it is there; `None` where it is none, or it depends on what else there is.
+    /// No file is looked at.
+    #[must_use]
+    pub fn leads_to(&self, path: &str) -> Option<String> {
+        let mut name = Vec::new();
+        let resolved = resolve(path, &mut name).ok()?;
+        if resolved.is_hidden && self.plan.hidden == Hidden::Deny {
+            return None;
+        }
+        one_path::leads_to(&name, &self.plan).map(redirect::encoded)
     }
 
     /// The folder's files, for one worker, small ones kept in memory.

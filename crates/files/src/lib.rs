@@ -30,6 +30,7 @@ mod media_type;
 mod media_types;
 mod navigation;
 mod now;
+mod one_path;
 mod open_files;
 mod options;
 mod partial;

@@ -2,7 +2,8 @@
 
 use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
-use crate::candidate::{Candidate, PAGE, Pattern};
+use crate::candidate::{Candidate, Pattern};
+use crate::one_path::canonical;
 use crate::plan::Plan;
 use crate::resolve::Shape;
 
@@ -147,42 +148,4 @@ impl Search<'_> {
 
 fn file_found(opened: Opened, is_of_path: bool) -> Option<Found> {
     (opened.kind == Kind::File).then_some(Found::File { opened, is_of_path })
-}
-
-/// The name of the one path for a file: its folder for an index, a page without its extension, or the file itself.
-fn canonical<'a>(file: &'a [u8], index: &[Vec<u8>]) -> &'a [u8] {
-    let start = file.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
-    let last = &file[start..];
-    if index.iter().any(|index| index == last) {
-        return &file[..start];
-    }
-    match file.strip_suffix(PAGE) {
-        Some(page) if last.len() > PAGE.len() => page,
-        _ => file,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::canonical;
-
-    #[test]
-    fn a_file_has_one_path() {
-        let index = [b"index.html".to_vec(), b"home.htm".to_vec()];
-        for (file, path) in [
-            ("index.html", ""),
-            ("a/index.html", "a/"),
-            ("a/home.htm", "a/"),
-            ("a/xindex.html", "a/xindex"),
-            ("about.html", "about"),
-            ("a/b.c.html", "a/b.c"),
-            ("a.htm", "a.htm"),
-            ("a/.html", "a/.html"),
-            (".html", ".html"),
-            ("a.HTML", "a.HTML"),
-            ("html", "html"),
-        ] {
-            assert_eq!(canonical(file.as_bytes(), &index), path.as_bytes(), "{file}");
-        }
-    }
 }

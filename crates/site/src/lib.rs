@@ -10,6 +10,7 @@
 mod accept;
 mod error_pages;
 mod fixed;
+mod follow;
 mod hash;
 mod headers;
 mod host;

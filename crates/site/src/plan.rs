@@ -72,14 +72,14 @@ impl Plan {
             return Err(mistakes);
         }
         let hosts = hosts(&options.sites, &mut mistakes);
-        let mut shared = Shared::new(options.folders.len());
+        let mut shared = Shared::new(&options.folders);
         let each = options.sites.iter().enumerate();
         let sites = each.map(|(at, site)| site_plan::build(at, site, &mut shared, &mut mistakes)).collect();
         if !mistakes.told.is_empty() {
             return Err(mistakes);
         }
-        let Options { folders, cache, .. } = options;
         let Shared { overlays, fixed, .. } = shared;
+        let Options { folders, cache, .. } = options;
         Ok(Self { folders, cache, hosts, sites, overlays, fixed })
     }
 }

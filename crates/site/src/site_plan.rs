@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use shearwater::Overlay;
+use shearwater_files::Folder;
 use shearwater_files::resolve::resolve;
 
 use crate::error_pages;
 use crate::fixed;
+use crate::follow::returns;
 use crate::headers::{self, Changes};
-use crate::limits::{REDIRECTS_FOLLOWED_MAX, ROUTES_MAX};
+use crate::limits::ROUTES_MAX;
 use crate::mistakes::{Mistake, Mistakes, Place};
 use crate::options::{Content, ErrorPage, Fixed, Headers, Redirect as RedirectOptions, Route, Site};
 use crate::pattern::{Pattern, segments};
@@ -17,9 +19,8 @@ use crate::redirect::Redirect;
 use crate::routes::Routes;
 
 /// What the sites have in common.
-#[derive(Default)]
-pub(crate) struct Shared {
-    pub(crate) folders: usize,
+pub(crate) struct Shared<'f> {
+    pub(crate) folders: &'f [Folder],
     pub(crate) overlays: Vec<Overlay>,
     pub(crate) fixed: Vec<Fixed>,
     /// Those of the overlays, and of the fixed answers, that are there already: most sites have the same.
@@ -27,9 +28,15 @@ pub(crate) struct Shared {
     known_fixed: HashMap<Fixed, u32>,
 }
 
-impl Shared {
-    pub(crate) fn new(folders: usize) -> Self {
-        Self { folders, ..Self::default() }
+impl<'f> Shared<'f> {
+    pub(crate) fn new(folders: &'f [Folder]) -> Self {
+        Self {
+            folders,
+            overlays: Vec::new(),
+            fixed: Vec::new(),
+            known_changes: HashMap::new(),
+            known_fixed: HashMap::new(),
+        }
     }
 
     fn overlay(&mut self, changes: &Changes) -> Option<u32> {
@@ -61,7 +68,7 @@ const OWN: u32 = 0;
 pub(crate) fn build<'a>(
     at: usize,
     site: &'a Site,
-    shared: &'a mut Shared,
+    shared: &'a mut Shared<'_>,
     mistakes: &'a mut Mistakes,
 ) -> SitePlan {
     let mut builder = Builder {
@@ -95,7 +102,7 @@ pub(crate) fn build<'a>(
 }
 
 /// A site on its way.
-struct Builder<'a> {
+struct Builder<'a, 'f> {
     at: usize,
     name: String,
     plan: SitePlan,
@@ -103,11 +110,11 @@ struct Builder<'a> {
     paths: Vec<&'a str>,
     /// The site's own field changes.
     changes: Changes,
-    shared: &'a mut Shared,
+    shared: &'a mut Shared<'f>,
     mistakes: &'a mut Mistakes,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> Builder<'a, '_> {
     fn mistake(&mut self, place: Place, what: &str, why: String) {
         let comma = if what.is_empty() { "" } else { ", " };
         self.mistakes.add(Mistake { place, name: format!("{}{comma}{what}", self.name), why });
@@ -137,7 +144,7 @@ impl<'a> Builder<'a> {
     fn action(&mut self, content: &Content, place: Place, what: &str) -> Action {
         match content {
             Content::Nothing => Action::Nothing,
-            Content::Files(folder) if *folder < self.shared.folders => Action::Files(number(*folder)),
+            Content::Files(folder) if *folder < self.shared.folders.len() => Action::Files(number(*folder)),
             Content::Files(folder) => {
                 self.mistake(place, what, format!("there is no folder {folder}"));
                 Action::Nothing
@@ -231,7 +238,7 @@ impl<'a> Builder<'a> {
 
     /// A redirect whose target is redirected back to it would be followed for ever.
     fn check_return(&mut self, index: usize, redirect: &RedirectOptions) {
-        if self.plan.returns(&redirect.from) {
+        if returns(&self.plan, &redirect.from, self.shared.folders) {
             let place = Place::Redirect { site: self.at, redirect: index };
             let why = format!("{} leads back to it", redirect.to);
             self.mistake(place, &format!("redirect of {}", redirect.from), why);
@@ -241,7 +248,7 @@ impl<'a> Builder<'a> {
 
 impl SitePlan {
     /// The redirect that a rule is, if it is one.
-    fn redirect_of(&self, rule: u32) -> Option<u32> {
+    pub(crate) fn redirect_of(&self, rule: u32) -> Option<u32> {
         match self.rules[rule as usize].action {
             Action::Redirect(redirect) => Some(redirect),
             _ => None,
@@ -258,31 +265,5 @@ impl SitePlan {
         let mut name = Vec::new();
         resolve(path, &mut name).ok()?;
         Some(self.routes.find(&name))
-    }
-
-    /// Whether who follows the redirect of these paths comes back to it.
-    fn returns(&self, from: &str) -> bool {
-        let mut path = match from.strip_suffix('*') {
-            Some(start) => format!("{start}any"),
-            None => from.to_owned(),
-        };
-        let Some(start) = self.rule_of(&path).filter(|&rule| self.redirect_of(rule).is_some()) else {
-            return false;
-        };
-        let mut rule = start;
-        let mut location = String::new();
-        for _ in 0..REDIRECTS_FOLLOWED_MAX {
-            let Some(redirect) = self.redirect_of(rule) else { return false };
-            self.redirects[redirect as usize].locate(&path, None, &mut location);
-            let end = location.find(['?', '#']).unwrap_or(location.len());
-            path = location[..end].to_owned();
-            match self.rule_of(&path) {
-                Some(next) if next == start => return true,
-                Some(next) => rule = next,
-                // Another host, or no path at all.
-                None => return false,
-            }
-        }
-        false
     }
 }

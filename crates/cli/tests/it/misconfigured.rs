@@ -133,6 +133,11 @@ const SITES: &[Wrong] = &[
         "[[site]]\n[[site.redirect]]\nfrom = \"/a\"\nto = \"/a\"\n",
         "2:1: site[0].redirect[0]: /a leads back to it",
     ),
+    // Files lead back too.
+    (
+        "[[site]]\nroot = \"www\"\nclean_urls = true\n[[site.redirect]]\nfrom = \"/about\"\nto = \"/about.html\"\n",
+        "4:1: site[0].redirect[0]: /about.html leads back to it",
+    ),
     (
         "[[site]]\nroot = \"www\"\nerror_pages = { 404 = \"/a/\" }\n",
         "3:23: site[0].error_pages.404: /a/ names no file",

@@ -1,6 +1,6 @@
 //! What is refused before anything is served, and in which words.
 
-use shearwater_files::{CacheLimits, Folder};
+use shearwater_files::{CacheLimits, FindOptions, Folder, FolderOptions};
 use shearwater_site::limits::{FIXED_BYTES_MAX, MISTAKES_MAX, REDIRECTS_FOLLOWED_MAX, ROUTES_MAX, SITES_MAX};
 use shearwater_site::{Content, Fixed, Mistakes, Options, Place, Route, Site, Sites};
 
@@ -137,6 +137,39 @@ fn what_can_not_be_is_refused() {
     let chain =
         vec![redirect("/a", "/b", 308), redirect("/b/*", "/c/{rest}", 308), redirect("/c/*", "/{rest}", 308)];
     assert!(checked(vec![Site { redirects: chain, ..site() }]).is_ok());
+}
+
+/// Files redirect too, where a page has one path: by the name alone, for what is there shows only later.
+#[test]
+fn a_redirect_to_what_files_redirect_back_is_refused() {
+    let told = |clean_urls: bool, from: &str, to: &str| {
+        let find = FindOptions { clean_urls, ..FindOptions::default() };
+        let options = FolderOptions { find, ..FolderOptions::default() };
+        let folders = vec![Folder::open_with(&std::env::temp_dir(), &options).expect("a folder")];
+        let sites = vec![Site { redirects: vec![redirect(from, to, 308)], ..site() }];
+        let checked = Sites::new(Options { folders, cache: CacheLimits::default(), sites });
+        checked.err().map(|mistakes| mistakes.to_string())
+    };
+    for (from, to) in [
+        ("/about", "/about.html"),
+        ("/about", "/about.html?x#y"),
+        ("/caf%c3%a9", "/caf%C3%A9.html"),
+        ("/about/*", "/about.html"),
+        ("/docs/", "/docs/index.html"),
+        ("/", "/index.html"),
+    ] {
+        let expected = format!("site 1, redirect of {from}: {to} leads back to it");
+        assert_eq!(told(true, from, to), Some(expected));
+        assert_eq!(told(false, from, to), None, "{from} {to}");
+    }
+    for (from, to) in [
+        ("/about", "/other.html"),
+        ("/about.html", "/about"),
+        ("/x/*", "/y/{rest}.html"),
+        ("/docs/", "/docs"),
+    ] {
+        assert_eq!(told(true, from, to), None, "{from} {to}");
+    }
 }
 
 #[test]
