@@ -24,7 +24,7 @@ pub(crate) fn open(serve: &Serve, config: &Config, cache: CacheLimits) -> Result
             "the folder {dir} and the sites of {file} contradict each other: name one of both"
         )));
     }
-    let mut folders = Folders::default();
+    let mut folders = Folders { config, known: HashMap::new(), open: Vec::new(), problems: Vec::new() };
     let sites: Vec<site::Site> =
         config.sites.iter().enumerate().map(|(index, site)| of_site(index, site, &mut folders)).collect();
     if !folders.problems.is_empty() {
@@ -33,7 +33,11 @@ pub(crate) fn open(serve: &Serve, config: &Config, cache: CacheLimits) -> Result
     let described = described(config);
     let options = site::Options { folders: folders.open, cache, sites };
     let sites = Sites::new(options).map_err(|mistakes| {
-        let problems = mistakes.told.into_iter().map(|mistake| (key(config, &mistake), mistake.why));
+        let problems = mistakes.told.into_iter().map(|mistake| {
+            let key = key(config, &mistake);
+            let why = config.conceal(table(&key), &mistake.why);
+            (key, why)
+        });
         Failure::from(config.refuse_all(problems))
     })?;
     Ok(Site::Sites { sites, described })
@@ -54,8 +58,8 @@ fn described(config: &Config) -> String {
 }
 
 /// The folders that are served: each once, however many routes lead there.
-#[derive(Default)]
-struct Folders {
+struct Folders<'a> {
+    config: &'a Config,
     /// By root: how it is served, and where that folder stands in `open`. Hashed, since a thousand sites have a thousand roots.
     known: HashMap<PathBuf, Vec<(FolderOptions, usize)>>,
     open: Vec<Folder>,
@@ -63,7 +67,7 @@ struct Folders {
     problems: Vec<(String, String)>,
 }
 
-impl Folders {
+impl Folders<'_> {
     /// What is answered by files that are served so; `of` is the key of the table that says it.
     fn content(&mut self, of: &str, serving: &config::Serving) -> Content {
         let Some(root) = &serving.root else { return Content::Nothing };
@@ -84,14 +88,14 @@ impl Folders {
             }
             Err(FolderError::Option(bad)) => {
                 let (key, what) = (folder::key(bad.option), format!("{:?}: {}", bad.value, bad.why));
-                self.problems.push((format!("{of}.{key}"), what));
+                self.problems.push((format!("{of}.{key}"), self.config.conceal(table(of), &what)));
             }
         }
         Content::Nothing
     }
 }
 
-fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Site {
+fn of_site(index: usize, site: &config::Site, folders: &mut Folders<'_>) -> site::Site {
     let of = format!("site[{index}]");
     site::Site {
         hosts: site.hosts.clone(),
@@ -108,7 +112,7 @@ fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Si
     }
 }
 
-fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut Folders) -> site::Route {
+fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut Folders<'_>) -> site::Route {
     let content = match &route.respond {
         Some(respond) => Content::Fixed(site::Fixed {
             status: respond.status,
@@ -138,6 +142,11 @@ fn of_headers(headers: &config::Headers) -> site::Headers {
 fn of_pages(pages: &BTreeMap<u16, String>, others: &BTreeMap<u16, String>) -> Vec<site::ErrorPage> {
     let own = pages.iter().filter(|(status, path)| others.get(status) != Some(path));
     own.map(|(&status, path)| site::ErrorPage { status, path: path.clone() }).collect()
+}
+
+/// The table of the site that a key belongs to.
+fn table(key: &str) -> &str {
+    key.split_once('.').map_or(key, |(table, _)| table)
 }
 
 /// The key that a mistake is about.

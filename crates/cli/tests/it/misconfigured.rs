@@ -186,6 +186,38 @@ fn each_mistake_is_told_with_its_place() {
     }
 }
 
+/// What a variable holds is in no message, though some are about two keys.
+#[test]
+fn what_a_variable_holds_is_not_told() {
+    let folder = folder();
+    for (text, told) in [
+        (
+            "[[site]]\n[[site.redirect]]\nfrom = \"/${SECRET}\"\nto = \"/a\"\n[[site.redirect]]\nfrom = \"/%68unter2\"\nto = \"/a\"\n",
+            "redirect of /${SECRET} has the same paths",
+        ),
+        (
+            "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/${SECRET}/*\"\n[[site.route]]\npath = \"/%68unter2/*\"\n",
+            "route /${SECRET}/* has the same paths",
+        ),
+        (
+            "[[site]]\n[[site.redirect]]\nfrom = \"/*\"\nto = \"/x${SECRET}\"\n",
+            "/x${SECRET} leads back to it",
+        ),
+        (
+            "[[site]]\nroot = \"www\"\nerror_pages = { 404 = \"/old/${SECRET}\" }\n[[site.redirect]]\nfrom = \"/old/*\"\nto = \"/\"\n",
+            "/old/${SECRET} is redirected",
+        ),
+        ("[[site]]\nroot = \"www\"\nerror_pages = { 404 = \"/${SECRET}/\" }\n", "/${SECRET}/ names no file"),
+    ] {
+        folder.file("site.toml", text);
+        let mut command = just(folder.path(), &["check", "site.toml"]);
+        let Output { status, stderr, .. } = command.env("SECRET", "hunter2").output().expect("it starts");
+        let stderr = String::from_utf8(stderr).expect("UTF-8");
+        assert_eq!(status.code(), Some(2), "{text}");
+        assert!(stderr.contains(told) && !stderr.contains("hunter2"), "{text}\n{stderr}");
+    }
+}
+
 /// The same by serving and by printing: nothing is bound, not even an address that can be.
 #[test]
 fn serving_refuses_it_likewise_before_anything_is_bound() {
