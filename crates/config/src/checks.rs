@@ -100,7 +100,7 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// A path of a site, written out: what a request's path is after percent-decoding and the removal of dot segments.
+/// A path of a site, written out: without dot segments and empty ones.
 pub(crate) fn url_path(text: &str) -> Result<String, String> {
     if !text.starts_with('/') {
         return Err("is no path of the site: it begins with /".to_owned());
@@ -120,9 +120,20 @@ pub(crate) fn url_path(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// A path of a site as it stands in a request: percent-encoded where it has to be.
+pub(crate) fn encoded_path(text: &str) -> Result<String, String> {
+    let path = url_path(text)?;
+    let mut escapes = path.split('%').skip(1);
+    let is_escape = |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
+    if !escapes.all(is_escape) {
+        return Err("has a % without two hexadecimal digits; a percent sign is written %25".to_owned());
+    }
+    Ok(path)
+}
+
 /// The path of a file.
 pub(crate) fn file_path(text: &str) -> Result<String, String> {
-    let path = url_path(text)?;
+    let path = encoded_path(text)?;
     if path.ends_with('/') || path.contains(['{', '}']) {
         return Err("is the path of no certain file".to_owned());
     }
@@ -158,12 +169,7 @@ pub(crate) fn pattern(text: &str) -> Result<Pattern, String> {
                 .to_owned(),
         );
     }
-    let path = url_path(path)?;
-    let mut escapes = path.split('%').skip(1);
-    let is_escape = |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
-    if !escapes.all(is_escape) {
-        return Err("has a % without two hexadecimal digits; a percent sign is written %25".to_owned());
-    }
+    let path = encoded_path(path)?;
     Ok(if is_prefix { Pattern::Prefix(path) } else { Pattern::Exact(path) })
 }
 
@@ -244,7 +250,7 @@ pub(crate) fn try_file(text: &str) -> Result<String, String> {
     if !text.starts_with(PATH) && !text.starts_with('/') {
         return Err(format!("begins with neither {PATH} nor /"));
     }
-    url_path(&without.replacen("//", "/", 1)).map(|_| text.to_owned())
+    encoded_path(&without.replacen("//", "/", 1)).map(|_| text.to_owned())
 }
 
 #[cfg(test)]
@@ -338,7 +344,7 @@ mod tests {
             ],
         );
         all(index_name, &["index.html", "a b"], &["", "a/b", ".", "..", "a\0"]);
-        all(file_path, &["/index.html", "/a/b"], &["/", "/a/", "a", "/{path}"]);
+        all(file_path, &["/index.html", "/a/b", "/100%25.html"], &["/", "/a/", "a", "/{path}", "/100%.html"]);
         all(
             file_glob,
             &["/sw.js", "/assets/*", "*.map", "/a/*.css", "*"],
@@ -349,8 +355,17 @@ mod tests {
         all(error_status, &["404", "500", "599"], &["399", "600", "", "4o4", "-1"]);
         all(
             try_file,
-            &["{path}", "{path}.html", "{path}/index.html", "/index.html", "=404", "= 503", "/x{path}"],
-            &["", "index.html", "{name}", "{path}/../x", "=200", "=", "x{path}", "/a?b"],
+            &[
+                "{path}",
+                "{path}.html",
+                "{path}/index.html",
+                "/index.html",
+                "=404",
+                "= 503",
+                "/x{path}",
+                "/100%25",
+            ],
+            &["", "index.html", "{name}", "{path}/../x", "=200", "=", "x{path}", "/a?b", "/100%", "{path}%4"],
         );
         assert_eq!(try_file("= 404").as_deref(), Ok("=404"));
     }

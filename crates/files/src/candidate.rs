@@ -134,13 +134,19 @@ impl Pattern {
         // With a path of one name it is a file's path, or it never is one.
         // The path has its slash in front, and some write one more.
         let before = before.strip_suffix('/').unwrap_or(before);
-        let with_a_name = file_name("try_files", &format!("{before}/x{after}"));
-        with_a_name.map_err(|bad| BadOption::new("try_files", text, bad.why))?;
+        let of = |path: &str| {
+            file_name("try_files", path).map_err(|bad| BadOption::new("try_files", text, bad.why))
+        };
+        let with_a_name = of(&format!("{before}/x{after}"))?;
         let folders = before.trim_matches('/');
-        let before = if folders.is_empty() { String::new() } else { format!("{folders}/") };
-        let is_index = after.strip_prefix('/').is_some_and(|name| index.iter().any(|index| index == name));
-        let is_index = is_index && before.is_empty();
-        Ok(Self { before: before.into_bytes(), after: Some(after.as_bytes().to_vec()), is_index })
+        let mut before = if folders.is_empty() { Vec::new() } else { of(&format!("/{folders}"))? };
+        if !before.is_empty() {
+            before.push(b'/');
+        }
+        let after = with_a_name[before.len() + 1..].to_vec();
+        let is_index =
+            after.strip_prefix(b"/").is_some_and(|name| index.iter().any(|index| index.as_bytes() == name));
+        Ok(Self { is_index: is_index && before.is_empty(), before, after: Some(after) })
     }
 
     /// Whether the file's name has to do with the path.

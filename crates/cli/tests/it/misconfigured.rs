@@ -70,6 +70,14 @@ const VALUES: &[Wrong] = &[
         "3:7: site[0].spa: \"index.html\" is no path of the site",
     ),
     (
+        "[[site]]\nroot = \"www\"\nspa = \"/100%.html\"\n",
+        "3:7: site[0].spa: \"/100%.html\" has a % without two hexadecimal digits",
+    ),
+    (
+        "[[site]]\nroot = \"www\"\ntry_files = [\"/%2e/x\"]\n",
+        "3:13: site[0].try_files: \"/%2e/x\": it has . or .. in it",
+    ),
+    (
         "[[site]]\nroot = \"www\"\nmime = { foo = \"foo\" }\n",
         "3:16: site[0].mime.foo: \"foo\" is no media type",
     ),
