@@ -104,6 +104,14 @@ impl Candidate {
         matches!(self, Self::Named(made) if made.before.is_empty() && made.after.as_deref() == Some(PAGE))
     }
 
+    /// The file that it is whatever the path.
+    pub(crate) fn certain_file(&self) -> Option<&[u8]> {
+        match self {
+            Self::Named(Pattern { before, after: None, .. }) => Some(before),
+            _ => None,
+        }
+    }
+
     fn parse(text: &str, index: &[String]) -> Result<Self, BadOption> {
         if let Some(status) = text.strip_prefix('=') {
             return parse_status(status)

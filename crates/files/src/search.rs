@@ -72,8 +72,24 @@ impl Search<'_> {
     }
 
     /// Whether a file is the page of this name, which has no extension, and has no other path.
-    pub(crate) fn is_page(self, name: &[u8], file: &[u8]) -> bool {
+    fn is_page(self, name: &[u8], file: &[u8]) -> bool {
         file != name && canonical(file, &self.plan.candidates.index) == name
+    }
+
+    /// Whether a page, which has no extension, has the name that was asked for but for the slash at its end. For names of folders that are nothing.
+    pub(crate) fn page_behind_slash(
+        self,
+        name: &[u8],
+        shape: Shape,
+        file: &mut Vec<u8>,
+    ) -> Result<bool, OpenError> {
+        let Some(page) =
+            name.strip_suffix(b"/").filter(|_| self.plan.clean_urls && shape == Shape::Directory)
+        else {
+            return Ok(false);
+        };
+        let found = self.find(page, Shape::File, file)?;
+        Ok(matches!(found, Found::File { .. }) && self.is_page(page, file))
     }
 
     fn itself(

@@ -1,12 +1,10 @@
 //! Where redirects lead who follows them, those of the site and those of its files.
 
-use shearwater_files::Folder;
-
 use crate::limits::REDIRECTS_FOLLOWED_MAX;
 use crate::plan::{Action, SitePlan};
 
-/// Whether who follows the redirect of these paths comes back to it.
-pub(crate) fn returns(plan: &SitePlan, from: &str, folders: &[Folder]) -> bool {
+/// Whether who follows the redirect of these paths comes back to it; `files` says where the files of a folder redirect a path.
+pub(crate) fn returns(plan: &SitePlan, from: &str, files: &dyn Fn(u32, &str) -> Option<String>) -> bool {
     let mut path = match from.strip_suffix('*') {
         Some(start) => format!("{start}any"),
         None => from.to_owned(),
@@ -16,7 +14,7 @@ pub(crate) fn returns(plan: &SitePlan, from: &str, folders: &[Folder]) -> bool {
     };
     let mut rule = start;
     for _ in 0..REDIRECTS_FOLLOWED_MAX {
-        let Some(next) = next(plan, rule, &path, folders) else { return false };
+        let Some(next) = next(plan, rule, &path, files) else { return false };
         path = next;
         match plan.rule_of(&path) {
             Some(next) if next == start => return true,
@@ -28,8 +26,13 @@ pub(crate) fn returns(plan: &SitePlan, from: &str, folders: &[Folder]) -> bool {
     false
 }
 
-/// The path that this one is redirected to, as far as that is certain before a file is looked at.
-fn next(plan: &SitePlan, rule: u32, path: &str, folders: &[Folder]) -> Option<String> {
+/// The path that this one is redirected to.
+fn next(
+    plan: &SitePlan,
+    rule: u32,
+    path: &str,
+    files: &dyn Fn(u32, &str) -> Option<String>,
+) -> Option<String> {
     match plan.rules[rule as usize].action {
         Action::Redirect(redirect) => {
             let mut location = String::new();
@@ -37,7 +40,7 @@ fn next(plan: &SitePlan, rule: u32, path: &str, folders: &[Folder]) -> Option<St
             location.truncate(location.find(['?', '#']).unwrap_or(location.len()));
             Some(location)
         }
-        Action::Files(folder) => folders[folder as usize].leads_to(path),
+        Action::Files(folder) => files(folder, path),
         Action::Fixed(_) | Action::Nothing => None,
     }
 }

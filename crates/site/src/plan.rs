@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) overlays: Vec<Overlay>,
     /// Fixed answers, by number.
     pub(crate) fixed: Vec<Fixed>,
+    /// What can be served, but is hardly meant.
+    pub(crate) doubts: Mistakes,
 }
 
 /// One site.
@@ -78,9 +80,9 @@ impl Plan {
         if !mistakes.told.is_empty() {
             return Err(mistakes);
         }
-        let Shared { overlays, fixed, .. } = shared;
+        let Shared { overlays, fixed, doubts, .. } = shared;
         let Options { folders, cache, .. } = options;
-        Ok(Self { folders, cache, hosts, sites, overlays, fixed })
+        Ok(Self { folders, cache, hosts, sites, overlays, fixed, doubts })
     }
 }
 

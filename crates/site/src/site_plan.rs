@@ -23,6 +23,8 @@ pub(crate) struct Shared<'f> {
     pub(crate) folders: &'f [Folder],
     pub(crate) overlays: Vec<Overlay>,
     pub(crate) fixed: Vec<Fixed>,
+    /// What can be served, but is hardly meant.
+    pub(crate) doubts: Mistakes,
     /// Those of the overlays, and of the fixed answers, that are there already: most sites have the same.
     known_changes: HashMap<Changes, u32>,
     known_fixed: HashMap<Fixed, u32>,
@@ -34,6 +36,7 @@ impl<'f> Shared<'f> {
             folders,
             overlays: Vec::new(),
             fixed: Vec::new(),
+            doubts: Mistakes::default(),
             known_changes: HashMap::new(),
             known_fixed: HashMap::new(),
         }
@@ -118,6 +121,12 @@ impl<'a> Builder<'a, '_> {
     fn mistake(&mut self, place: Place, what: &str, why: String) {
         let comma = if what.is_empty() { "" } else { ", " };
         self.mistakes.add(Mistake { place, name: format!("{}{comma}{what}", self.name), why });
+    }
+
+    fn doubt(&mut self, place: Place, what: &str, why: &str) {
+        let comma = if what.is_empty() { "" } else { ", " };
+        let name = format!("{}{comma}{what}", self.name);
+        self.shared.doubts.add(Mistake { place, name, why: why.to_owned() });
     }
 
     /// The rule of what no route says otherwise.
@@ -233,15 +242,26 @@ impl<'a> Builder<'a, '_> {
             let shown = format!("{what}{comma}error page of {status}");
             self.mistake(Place::ErrorPage { site: self.at, route, status }, &shown, why);
         }
+        let folders = self.shared.folders;
+        for page in found.iter().filter(|page| !folders[page.folder as usize].has_file(&page.path)) {
+            let comma = if what.is_empty() { "" } else { ", " };
+            let place = Place::ErrorPage { site: self.at, route, status: page.status };
+            let why = "there is no such file now: while there is none, the error is sent without it";
+            self.doubt(place, &format!("{what}{comma}error page of {}", page.status), why);
+        }
         found
     }
 
     /// A redirect whose target is redirected back to it would be followed for ever.
     fn check_return(&mut self, index: usize, redirect: &RedirectOptions) {
-        if returns(&self.plan, &redirect.from, self.shared.folders) {
-            let place = Place::Redirect { site: self.at, redirect: index };
-            let why = format!("{} leads back to it", redirect.to);
-            self.mistake(place, &format!("redirect of {}", redirect.from), why);
+        let folders = self.shared.folders;
+        let at = |folder: u32| &folders[folder as usize];
+        let place = Place::Redirect { site: self.at, redirect: index };
+        let what = format!("redirect of {}", redirect.from);
+        if returns(&self.plan, &redirect.from, &|folder, path| at(folder).leads_to(path)) {
+            self.mistake(place, &what, format!("{} leads back to it", redirect.to));
+        } else if returns(&self.plan, &redirect.from, &|folder, path| at(folder).leads_to_now(path)) {
+            self.doubt(place, &what, "by what is in the folder now, its target leads back to it");
         }
     }
 }
