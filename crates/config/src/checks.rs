@@ -241,7 +241,10 @@ pub(crate) fn error_status(text: &str) -> Result<u16, String> {
 /// What `try_files` may look for. A status may stand at the end only, which is checked where the list is known.
 pub(crate) fn try_file(text: &str) -> Result<String, String> {
     if let Some(status) = text.strip_prefix('=') {
-        return error_status(status.trim_start()).map(|status| format!("={status}"));
+        return match error_status(status.trim_start())? {
+            401 | 405 | 407 | 426 => Err("needs fields that say what may be done instead".to_owned()),
+            status => Ok(format!("={status}")),
+        };
     }
     let without = text.replacen(PATH, "/path", 1);
     if without.contains(['{', '}']) {
@@ -343,6 +346,10 @@ mod tests {
                 "/a\n",
             ],
         );
+    }
+
+    #[test]
+    fn files() {
         all(index_name, &["index.html", "a b"], &["", "a/b", ".", "..", "a\0"]);
         all(file_path, &["/index.html", "/a/b", "/100%25.html"], &["/", "/a/", "a", "/{path}", "/100%.html"]);
         all(
@@ -365,7 +372,19 @@ mod tests {
                 "/x{path}",
                 "/100%25",
             ],
-            &["", "index.html", "{name}", "{path}/../x", "=200", "=", "x{path}", "/a?b", "/100%", "{path}%4"],
+            &[
+                "",
+                "index.html",
+                "{name}",
+                "{path}/../x",
+                "=200",
+                "=401",
+                "=",
+                "x{path}",
+                "/a?b",
+                "/100%",
+                "{path}%4",
+            ],
         );
         assert_eq!(try_file("= 404").as_deref(), Ok("=404"));
     }

@@ -116,7 +116,7 @@ impl Candidate {
         if let Some(status) = text.strip_prefix('=') {
             return parse_status(status)
                 .map(Self::Status)
-                .ok_or_else(|| BadOption::new("try_files", text, "a status is one of an error, 400 to 599"));
+                .ok_or_else(|| BadOption::new("try_files", text, "a status is one of an error that needs no fields: 400 to 599, but not 401, 405, 407 or 426"));
         }
         match text.split_once(PATH) {
             None => Ok(Self::Named(Pattern {
@@ -131,10 +131,11 @@ impl Candidate {
     }
 }
 
-/// Three digits of an error.
+/// Three digits of an error that is one by itself: some say what may be done instead, in fields (RFC 9110 section 15.5).
 fn parse_status(digits: &str) -> Option<u16> {
     let is_number = digits.len() == 3 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|status| is_number && (400..=599).contains(status))
+    let status = digits.parse().ok().filter(|_| is_number)?;
+    matches!(status, 400 | 402..=404 | 406 | 408..=425 | 427..=599).then_some(status)
 }
 
 impl Pattern {

@@ -134,6 +134,7 @@ impl<'a> Builder<'a, '_> {
         self.changes = self.changes(&site.headers, None, "");
         let overlay = self.shared.overlay(&self.changes);
         let action = self.action(&site.content, Place::Site(self.at), "");
+        self.check_fields(Some(&site.content), &self.changes.clone(), &Place::Site(self.at), "");
         self.plan.rules.push(Rule { action, overlay, pages: 0 });
         self.plan.pages.push(Vec::new());
     }
@@ -164,6 +165,14 @@ impl<'a> Builder<'a, '_> {
                 }
                 Action::Fixed(self.shared.fixed(answer))
             }
+        }
+    }
+
+    /// A fixed answer may need fields.
+    fn check_fields(&mut self, content: Option<&Content>, changes: &Changes, place: &Place, what: &str) {
+        let Some(Content::Fixed(answer)) = content else { return };
+        if let Some(why) = fixed::why_not_with(answer, changes) {
+            self.mistake(place.clone(), what, why);
         }
     }
 
@@ -201,10 +210,13 @@ impl<'a> Builder<'a, '_> {
             None => own.action,
         };
         let overlay = if route.headers == Headers::default() {
+            self.check_fields(route.content.as_ref(), &self.changes.clone(), &place, &what);
             own.overlay
         } else {
             let changes = self.changes(&route.headers, Some(index), &what);
-            self.shared.overlay(&headers::merge(&self.changes, changes))
+            let changes = headers::merge(&self.changes, changes);
+            self.check_fields(route.content.as_ref(), &changes, &place, &what);
+            self.shared.overlay(&changes)
         };
         let rule = number(self.plan.rules.len());
         // Its error pages are known when all routes are.

@@ -141,6 +141,10 @@ const SITES: &[Wrong] = &[
         "[[site]]\n[[site.redirect]]\nfrom = \"/a\"\nto = \"/a\"\n",
         "2:1: site[0].redirect[0]: /a leads back to it",
     ),
+    (
+        "[[site]]\n[[site.route]]\npath = \"/a\"\nrespond = { status = 401 }\n",
+        "2:1: site[0].route[0]: a 401 says how to log in: set WWW-Authenticate in its headers",
+    ),
     // Files lead back too.
     (
         "[[site]]\nroot = \"www\"\nclean_urls = true\n[[site.redirect]]\nfrom = \"/about\"\nto = \"/about.html\"\n",
