@@ -64,7 +64,7 @@ impl PlainPages {
     /// Puts the page in the place of an error's text, for who asks for HTML.
     pub(crate) fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         // Also with the text: it is what others would not get.
-        response.field("Vary", "Accept");
+        response.field_once("Vary", "Accept");
         if !accept::names_html(request.head().all(Known::Accept)) {
             return;
         }
