@@ -8,7 +8,8 @@ pub(crate) const REST: &str = "{rest}";
 /// What stands for the request's path in `try_files`.
 const PATH: &str = "{path}";
 
-/// Labels and names of DNS (RFC 1035 section 2.3.4).
+/// Labels and names of DNS (RFC 1035 section 2.3.4): its 255 bytes of a name have one for the length of the first label and one for the root,
+/// which is 253 as text, a dot at the end not counted. `*.` counts as the least that may stand there.
 const LABEL_BYTES_MAX: usize = 63;
 const HOST_BYTES_MAX: usize = 253;
 
@@ -47,7 +48,7 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
             && label.len() <= LABEL_BYTES_MAX
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     };
-    if name.len() > HOST_BYTES_MAX || !name.split('.').all(is_label) {
+    if plain.len() > HOST_BYTES_MAX || !name.split('.').all(is_label) {
         return Err("is no host name: letters, digits and hyphens, with dots between".to_owned());
     }
     Ok(plain)
@@ -290,6 +291,15 @@ mod tests {
                 "é.org", &long, ".",
             ],
         );
+        let of_len = |len: usize| "a.".repeat(len / 2) + "a";
+        assert_eq!((of_len(253).len(), of_len(255).len()), (253, 255));
+        let beneath = format!("*.{}", of_len(251));
+        assert!(
+            host(&of_len(253)).is_ok()
+                && host(&format!("{}.", of_len(253))).is_ok()
+                && host(&beneath).is_ok()
+        );
+        assert!(host(&of_len(255)).is_err() && host(&format!("*.{}", of_len(253))).is_err());
         assert_eq!(host("*.Example.ORG.").as_deref(), Ok("*.example.org"));
     }
 

@@ -5,14 +5,15 @@
 
 #![forbid(unsafe_code)]
 
-mod accept;
+#[doc(hidden)]
+pub mod accept;
 #[doc(hidden)]
 pub mod accept_encoding;
 mod boundary;
 mod cache;
 mod cache_control;
 mod candidate;
-mod clock;
+mod clock_cache;
 #[doc(hidden)]
 pub mod coding;
 mod conditional;

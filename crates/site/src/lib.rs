@@ -7,7 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-mod accept;
 mod error_pages;
 mod fixed;
 mod follow;
