@@ -1,6 +1,8 @@
 //! `shearwater check`: what is wrong with a configuration, or what it comes to.
 
-use shearwater_config::Problem;
+use std::io::Write;
+
+use shearwater_config::{Errors, Problem};
 
 use crate::args::{Check, Serve};
 use crate::banner;
@@ -14,7 +16,10 @@ pub(crate) fn check(check: &Check) -> Result<(), Failure> {
     let plan = configured::plan(&Serve::by(&check.file));
     match (plan, check.json) {
         (Ok(plan), true) => say(&format!("{}\n", right(check, &plan))),
-        (Ok(plan), false) => say(&described(check, &plan)),
+        (Ok(plan), false) => {
+            say(&described(check, &plan));
+            drop(write!(std::io::stderr(), "{}", warned(&plan.warnings)));
+        }
         (Err(failure), true) => {
             say(&format!("{}\n", wrong(check, &failure)));
             return Err(Failure::said(failure.code));
@@ -35,6 +40,15 @@ fn described(check: &Check, plan: &Plan) -> String {
     text
 }
 
+/// What can be served, but is hardly meant, with its places; nothing where there is nothing.
+fn warned(warnings: &Errors) -> String {
+    match warnings.problems.len() + warnings.left_out {
+        0 => String::new(),
+        1 => format!("{warnings}\nshearwater: this is a warning: it can be served\n"),
+        count => format!("{warnings}\nshearwater: these are {count} warnings: it can be served\n"),
+    }
+}
+
 fn right(check: &Check, plan: &Plan) -> Json {
     Json::Object(vec![
         ("file", Json::text(check.file.display())),
@@ -43,10 +57,11 @@ fn right(check: &Check, plan: &Plan) -> Json {
         ("serve", Json::text(&plan.site)),
         ("workers", Json::Number(u64::from(plan.workers))),
         ("problems", Json::List(Vec::new())),
+        ("warnings", problems(&plan.warnings)),
     ])
 }
 
-fn wrong(check: &Check, failure: &Failure) -> Json {
+fn problems(errors: &Errors) -> Json {
     let problem = |problem: &Problem| {
         Json::Object(vec![
             ("line", Json::Number(problem.line as u64)),
@@ -55,18 +70,22 @@ fn wrong(check: &Check, failure: &Failure) -> Json {
             ("what", Json::text(&problem.what)),
         ])
     };
+    Json::List(errors.problems.iter().map(problem).collect())
+}
+
+fn wrong(check: &Check, failure: &Failure) -> Json {
     let (problems, left_out) = match failure.problems() {
-        Some(errors) => (errors.problems.iter().map(problem).collect(), errors.left_out),
+        Some(errors) => (problems(errors), errors.left_out),
         None => {
             let what = failure.to_string();
             let what = what.trim_start_matches("shearwater: ").trim_end();
-            (vec![Json::Object(vec![("what", Json::text(what))])], 0)
+            (Json::List(vec![Json::Object(vec![("what", Json::text(what))])]), 0)
         }
     };
     Json::Object(vec![
         ("file", Json::text(check.file.display())),
         ("right", Json::Flag(false)),
-        ("problems", Json::List(problems)),
+        ("problems", problems),
         ("problems_left_out", Json::Number(left_out as u64)),
     ])
 }

@@ -8,7 +8,8 @@ pub(crate) const REST: &str = "{rest}";
 /// What stands for the request's path in `try_files`.
 const PATH: &str = "{path}";
 
-/// Labels and names of DNS (RFC 1035 section 2.3.4).
+/// Labels and names of DNS (RFC 1035 section 2.3.4): its 255 bytes of a name have one for the length of the first label and one for the root,
+/// which is 253 as text, a dot at the end not counted. `*.` counts as the least that may stand there.
 const LABEL_BYTES_MAX: usize = 63;
 const HOST_BYTES_MAX: usize = 253;
 
@@ -47,7 +48,7 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
             && label.len() <= LABEL_BYTES_MAX
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     };
-    if name.len() > HOST_BYTES_MAX || !name.split('.').all(is_label) {
+    if plain.len() > HOST_BYTES_MAX || !name.split('.').all(is_label) {
         return Err("is no host name: letters, digits and hyphens, with dots between".to_owned());
     }
     Ok(plain)
@@ -100,7 +101,7 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// A path of a site, written out: what a request's path is after percent-decoding and the removal of dot segments.
+/// A path of a site, written out: without dot segments and empty ones.
 pub(crate) fn url_path(text: &str) -> Result<String, String> {
     if !text.starts_with('/') {
         return Err("is no path of the site: it begins with /".to_owned());
@@ -120,9 +121,20 @@ pub(crate) fn url_path(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// A path of a site as it stands in a request: percent-encoded where it has to be.
+pub(crate) fn encoded_path(text: &str) -> Result<String, String> {
+    let path = url_path(text)?;
+    let mut escapes = path.split('%').skip(1);
+    let is_escape = |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
+    if !escapes.all(is_escape) {
+        return Err("has a % without two hexadecimal digits; a percent sign is written %25".to_owned());
+    }
+    Ok(path)
+}
+
 /// The path of a file.
 pub(crate) fn file_path(text: &str) -> Result<String, String> {
-    let path = url_path(text)?;
+    let path = encoded_path(text)?;
     if path.ends_with('/') || path.contains(['{', '}']) {
         return Err("is the path of no certain file".to_owned());
     }
@@ -158,12 +170,7 @@ pub(crate) fn pattern(text: &str) -> Result<Pattern, String> {
                 .to_owned(),
         );
     }
-    let path = url_path(path)?;
-    let mut escapes = path.split('%').skip(1);
-    let is_escape = |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
-    if !escapes.all(is_escape) {
-        return Err("has a % without two hexadecimal digits; a percent sign is written %25".to_owned());
-    }
+    let path = encoded_path(path)?;
     Ok(if is_prefix { Pattern::Prefix(path) } else { Pattern::Exact(path) })
 }
 
@@ -235,7 +242,10 @@ pub(crate) fn error_status(text: &str) -> Result<u16, String> {
 /// What `try_files` may look for. A status may stand at the end only, which is checked where the list is known.
 pub(crate) fn try_file(text: &str) -> Result<String, String> {
     if let Some(status) = text.strip_prefix('=') {
-        return error_status(status.trim_start()).map(|status| format!("={status}"));
+        return match error_status(status.trim_start())? {
+            401 | 405 | 407 | 426 => Err("needs fields that say what may be done instead".to_owned()),
+            status => Ok(format!("={status}")),
+        };
     }
     let without = text.replacen(PATH, "/path", 1);
     if without.contains(['{', '}']) {
@@ -244,7 +254,7 @@ pub(crate) fn try_file(text: &str) -> Result<String, String> {
     if !text.starts_with(PATH) && !text.starts_with('/') {
         return Err(format!("begins with neither {PATH} nor /"));
     }
-    url_path(&without.replacen("//", "/", 1)).map(|_| text.to_owned())
+    encoded_path(&without.replacen("//", "/", 1)).map(|_| text.to_owned())
 }
 
 #[cfg(test)]
@@ -281,6 +291,15 @@ mod tests {
                 "é.org", &long, ".",
             ],
         );
+        let of_len = |len: usize| "a.".repeat(len / 2) + "a";
+        assert_eq!((of_len(253).len(), of_len(255).len()), (253, 255));
+        let beneath = format!("*.{}", of_len(251));
+        assert!(
+            host(&of_len(253)).is_ok()
+                && host(&format!("{}.", of_len(253))).is_ok()
+                && host(&beneath).is_ok()
+        );
+        assert!(host(&of_len(255)).is_err() && host(&format!("*.{}", of_len(253))).is_err());
         assert_eq!(host("*.Example.ORG.").as_deref(), Ok("*.example.org"));
     }
 
@@ -337,8 +356,12 @@ mod tests {
                 "/a\n",
             ],
         );
+    }
+
+    #[test]
+    fn files() {
         all(index_name, &["index.html", "a b"], &["", "a/b", ".", "..", "a\0"]);
-        all(file_path, &["/index.html", "/a/b"], &["/", "/a/", "a", "/{path}"]);
+        all(file_path, &["/index.html", "/a/b", "/100%25.html"], &["/", "/a/", "a", "/{path}", "/100%.html"]);
         all(
             file_glob,
             &["/sw.js", "/assets/*", "*.map", "/a/*.css", "*"],
@@ -349,8 +372,29 @@ mod tests {
         all(error_status, &["404", "500", "599"], &["399", "600", "", "4o4", "-1"]);
         all(
             try_file,
-            &["{path}", "{path}.html", "{path}/index.html", "/index.html", "=404", "= 503", "/x{path}"],
-            &["", "index.html", "{name}", "{path}/../x", "=200", "=", "x{path}", "/a?b"],
+            &[
+                "{path}",
+                "{path}.html",
+                "{path}/index.html",
+                "/index.html",
+                "=404",
+                "= 503",
+                "/x{path}",
+                "/100%25",
+            ],
+            &[
+                "",
+                "index.html",
+                "{name}",
+                "{path}/../x",
+                "=200",
+                "=401",
+                "=",
+                "x{path}",
+                "/a?b",
+                "/100%",
+                "{path}%4",
+            ],
         );
         assert_eq!(try_file("= 404").as_deref(), Ok("=404"));
     }

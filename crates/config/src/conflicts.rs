@@ -50,8 +50,9 @@ impl Conflicts<'_, '_, '_> {
             let mut earlier = config.listen[..index].iter().enumerate();
             if let Some((other, _)) = earlier.find(|(_, earlier)| overlap(&earlier.address, &listen.address))
             {
-                let taken =
-                    format!("listen[{other}] listens there already ({})", config.listen[other].address);
+                let address =
+                    self.reading.shown(&format!("listen[{other}].address"), &config.listen[other].address);
+                let taken = format!("listen[{other}] listens there already ({address})");
                 self.problem(&key, taken);
             }
         }
@@ -79,8 +80,10 @@ impl Conflicts<'_, '_, '_> {
                 match taken.entry(host) {
                     Entry::Vacant(free) => drop(free.insert(index)),
                     Entry::Occupied(first) => {
+                        let key = format!("site[{index}].hosts[{number}]");
+                        let host = self.reading.shown(&key, host);
                         let what = format!("site[{}] is for {host} already", first.get());
-                        self.problem(&format!("site[{index}].hosts[{number}]"), what);
+                        self.problem(&key, what);
                     }
                 }
             }
@@ -120,8 +123,10 @@ impl Conflicts<'_, '_, '_> {
             match taken.entry(path) {
                 Entry::Vacant(free) => drop(free.insert(index)),
                 Entry::Occupied(first) => {
+                    let key = format!("{key}.{name}");
+                    let path = self.reading.shown(&key, path);
                     let what = format!("{site_key}.{list}[{}] has {path} already", first.get());
-                    self.problem(&format!("{key}.{name}"), what);
+                    self.problem(&key, what);
                 }
             }
         }

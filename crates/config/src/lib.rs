@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod checks;
+mod conceal;
 mod config;
 mod conflicts;
 mod default_text;

@@ -103,6 +103,16 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// The text of a key as a message may show it: as it was written where it held variables.
+    pub(crate) fn shown(&self, key: &str, value: &impl ToString) -> String {
+        self.written.get(key).map_or_else(|| value.to_string(), |(written, _)| written.clone())
+    }
+
+    /// The same for an element of the present key.
+    pub(crate) fn shown_element(&self, index: usize, value: &str) -> String {
+        self.shown(&format!("{}[{index}]", self.path), &value)
+    }
+
     /// Whether nothing was found wrong with the present key or what is in it.
     pub(crate) fn is_sound_here(&self) -> bool {
         self.is_sound(&self.path)

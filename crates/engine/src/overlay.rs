@@ -300,6 +300,20 @@ mod tests {
     }
 
     #[test]
+    fn a_field_that_is_there_is_not_repeated() {
+        let text = sent(|response| {
+            response
+                .field("Vary", "Accept")
+                .field_once("Vary", "Accept")
+                .field_once("Vary", "Accept-Encoding");
+        });
+        assert_eq!(
+            text,
+            "Server: shearwater\r\nVary: Accept\r\nVary: Accept-Encoding\r\nContent-Length: 0\r\n\r\n"
+        );
+    }
+
+    #[test]
     fn a_panic_takes_it_along() {
         let overlay = overlay();
         let text = sent(|response| {

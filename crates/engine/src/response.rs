@@ -136,6 +136,18 @@ impl<'a> Response<'a> {
         self.append(|parts| &mut parts.fields, name, value.as_ref())
     }
 
+    /// Appends a field unless this very line was appended before.
+    pub fn field_once(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
+        let before = self.parts.fields.len();
+        self.field(name, value);
+        let (known, new) = self.parts.fields.split_at(before.min(self.parts.fields.len()));
+        let is_known = known.split_inclusive(|&byte| byte == b'\n').any(|line| line == new);
+        if is_known {
+            self.parts.fields.truncate(before);
+        }
+        self
+    }
+
     /// Appends fields that were encoded before. They stand beside what [`field`](Self::field) and
     /// [`content_type`](Self::content_type) say, and replace nothing.
     pub fn lines(&mut self, lines: &FieldLines) -> &mut Self {

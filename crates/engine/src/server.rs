@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use shearwater_io::inbox::{InboxSender, inbox};
-use shearwater_io::os::{self, DescriptorLimit};
+use shearwater_io::os;
 use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, uring};
 
 use crate::acceptor;
 use crate::app::App;
 use crate::binding::Bound;
 use crate::control::Control;
-use crate::descriptors::raise_descriptor_limit;
+use crate::descriptors::{open_descriptors, raise_descriptor_limit};
 use crate::limits::{INBOX_MAX, Limits};
 use crate::options::{DriverChoice, Options};
 use crate::running::Running;
@@ -57,7 +57,8 @@ impl Server {
         let workers = if options.workers == 0 { os::cores().len() } else { options.workers };
         let descriptors = raise_descriptor_limit().map_err(StartError::System)?;
         let bound = Bound::all(&options, workers)?;
-        let share = share(&options.limits, descriptors, workers, !bound.of_acceptor.is_empty());
+        let is_handed = !bound.of_acceptor.is_empty();
+        let share = share(&options.limits, descriptors.soft_now, open_descriptors(), workers, is_handed);
         let connections_max = share.connections_max.saturating_mul(workers);
         let found = Found::here(descriptors, connections_max);
         if let Some(any) = bound.any_listener() {
@@ -178,12 +179,36 @@ fn readiness_reason() -> String {
     }
 }
 
-/// What one worker may have; what waits in its inbox has a descriptor too.
-fn share(limits: &Limits, descriptors: DescriptorLimit, workers: usize, handed: bool) -> Share {
-    let limit = descriptors.soft_now;
-    let reserved = (limit / 8).max(DESCRIPTORS_RESERVED_MIN).min(limit / 2);
-    let for_connections = limit - reserved;
+/// What one worker may have of `limit` descriptors, of which so many are open already, those of folders among them. What waits in its inbox has one too.
+fn share(limits: &Limits, limit: u64, open: u64, workers: usize, handed: bool) -> Share {
+    let least = DESCRIPTORS_RESERVED_MIN.min(limit / 2);
+    let reserved = (limit / 8).max(least.saturating_add(open));
+    let for_connections = limit.saturating_sub(reserved);
     let share = usize::try_from(for_connections).unwrap_or(usize::MAX).div_ceil(workers);
     let inbox = if handed { INBOX_MAX.min(share / 2) } else { 0 };
     Share { connections_max: limits.connections_max.min(share - inbox).max(1), inbox: inbox.max(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+    use crate::Limits;
+
+    #[test]
+    fn what_is_open_already_is_not_for_connections() {
+        for (limit, open, workers, handed, connections_max, inbox) in [
+            (1_048_576, 40, 2, false, 458_752, 1),
+            (4_096, 20, 1, false, 3_584, 1),
+            // A thousand folders are more than an eighth.
+            (4_096, 1_020, 1, false, 2_820, 1),
+            (4_096, 3_500, 2, false, 170, 1),
+            (4_096, 1_020, 1, true, 2_564, 256),
+            (300, 10, 1, false, 140, 1),
+            (300, 400, 2, true, 1, 1),
+            (0, 3, 1, false, 1, 1),
+        ] {
+            let share = share(&Limits::default(), limit, open, workers, handed);
+            assert_eq!((share.connections_max, share.inbox), (connections_max, inbox), "{limit} {open}");
+        }
+    }
 }

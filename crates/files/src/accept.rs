@@ -15,7 +15,7 @@ pub(crate) fn weight<'a>(values: impl Iterator<Item = &'a [u8]>, media_type: &[u
 }
 
 /// Whether a media type is named, by itself and not among others, and liked.
-pub(crate) fn names<'a>(values: impl Iterator<Item = &'a [u8]>, media_type: &[u8]) -> bool {
+pub fn names<'a>(values: impl Iterator<Item = &'a [u8]>, media_type: &[u8]) -> bool {
     elements(values).any(|(range, weight)| weight > 0 && range.eq_ignore_ascii_case(media_type))
 }
 
@@ -80,14 +80,23 @@ mod tests {
     #[test]
     fn a_type_is_named_by_itself() {
         for (field, is_named) in [
-            ("text/html", true),
-            ("image/png, TEXT/HTML;q=0.1", true),
-            ("text/html;q=0", false),
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", true),
+            ("TEXT/HTML", true),
+            ("application/json, text/html ; q=0.1", true),
+            ("text/html;level=1", true),
+            ("text/html;q=0.001", true),
+            ("*/*", false),
             ("text/*, */*", false),
-            ("text/htmlx", false),
             ("", false),
+            ("text/html;q=0", false),
+            ("text/html; Q=0.000", false),
+            ("text/htmlx", false),
+            ("application/json;x=text/html", false),
+            ("text/plain, text/html;q=0, image/png", false),
         ] {
             assert_eq!(names([field.as_bytes()].into_iter(), HTML), is_named, "{field}");
         }
+        assert!(names([&b"image/png"[..], b"text/html"].into_iter(), HTML));
+        assert!(!names(std::iter::empty(), HTML));
     }
 }

@@ -76,9 +76,9 @@ impl Candidates {
 
 /// Pages are tried behind the file itself, unless they are already.
 fn add_pages(each: &mut Vec<Candidate>) {
-    let page = Pattern { before: Vec::new(), after: Some(PAGE.to_vec()), is_index: false };
-    let page = Candidate::Named(page);
-    if !each.contains(&page) {
+    if !each.iter().any(Candidate::is_page) {
+        let page = Pattern { before: Vec::new(), after: Some(PAGE.to_vec()), is_index: false };
+        let page = Candidate::Named(page);
         let behind = each.iter().position(|candidate| *candidate == Candidate::Itself);
         each.insert(behind.map_or(0, |place| place + 1), page);
     }
@@ -99,11 +99,24 @@ fn index_names(names: &[String]) -> Result<Vec<Vec<u8>>, BadOption> {
 }
 
 impl Candidate {
+    /// Whether it is the page of this name, `{path}.html`.
+    pub(crate) fn is_page(&self) -> bool {
+        matches!(self, Self::Named(made) if made.before.is_empty() && made.after.as_deref() == Some(PAGE))
+    }
+
+    /// The file that it is whatever the path.
+    pub(crate) fn certain_file(&self) -> Option<&[u8]> {
+        match self {
+            Self::Named(Pattern { before, after: None, .. }) => Some(before),
+            _ => None,
+        }
+    }
+
     fn parse(text: &str, index: &[String]) -> Result<Self, BadOption> {
         if let Some(status) = text.strip_prefix('=') {
             return parse_status(status)
                 .map(Self::Status)
-                .ok_or_else(|| BadOption::new("try_files", text, "a status is one of an error, 400 to 599"));
+                .ok_or_else(|| BadOption::new("try_files", text, "a status is one of an error that needs no fields: 400 to 599, but not 401, 405, 407 or 426"));
         }
         match text.split_once(PATH) {
             None => Ok(Self::Named(Pattern {
@@ -118,10 +131,11 @@ impl Candidate {
     }
 }
 
-/// Three digits of an error.
+/// Three digits of an error that is one by itself: some say what may be done instead, in fields (RFC 9110 section 15.5).
 fn parse_status(digits: &str) -> Option<u16> {
     let is_number = digits.len() == 3 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|status| is_number && (400..=599).contains(status))
+    let status = digits.parse().ok().filter(|_| is_number)?;
+    matches!(status, 400 | 402..=404 | 406 | 408..=425 | 427..=599).then_some(status)
 }
 
 impl Pattern {
@@ -129,13 +143,19 @@ impl Pattern {
         // With a path of one name it is a file's path, or it never is one.
         // The path has its slash in front, and some write one more.
         let before = before.strip_suffix('/').unwrap_or(before);
-        let with_a_name = file_name("try_files", &format!("{before}/x{after}"));
-        with_a_name.map_err(|bad| BadOption::new("try_files", text, bad.why))?;
+        let of = |path: &str| {
+            file_name("try_files", path).map_err(|bad| BadOption::new("try_files", text, bad.why))
+        };
+        let with_a_name = of(&format!("{before}/x{after}"))?;
         let folders = before.trim_matches('/');
-        let before = if folders.is_empty() { String::new() } else { format!("{folders}/") };
-        let is_index = after.strip_prefix('/').is_some_and(|name| index.iter().any(|index| index == name));
-        let is_index = is_index && before.is_empty();
-        Ok(Self { before: before.into_bytes(), after: Some(after.as_bytes().to_vec()), is_index })
+        let mut before = if folders.is_empty() { Vec::new() } else { of(&format!("/{folders}"))? };
+        if !before.is_empty() {
+            before.push(b'/');
+        }
+        let after = with_a_name[before.len() + 1..].to_vec();
+        let is_index =
+            after.strip_prefix(b"/").is_some_and(|name| index.iter().any(|index| index.as_bytes() == name));
+        Ok(Self { is_index: is_index && before.is_empty(), before, after: Some(after) })
     }
 
     /// Whether the file's name has to do with the path.

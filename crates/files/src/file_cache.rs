@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::clock::Clock;
+use crate::clock_cache::Clock;
 use crate::held::Held;
 use crate::limits::{CacheLimits, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX, LOOKUPS_PER_CACHED_FILE};
 use crate::listing::Listing;

@@ -1,79 +1,13 @@
 //! Answers requests with the files of a folder.
 
 use std::cell::RefCell;
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
 
 use shearwater::{Method, Request, Response};
-use shearwater_io::fs::Root;
 
-use crate::file_cache::FileCache;
 use crate::finder::Finder;
-use crate::limits::CacheLimits;
-use crate::options::{FolderError, FolderOptions};
-use crate::plan::Plan;
 
 /// The methods that files have (RFC 9110 section 10.2.1).
 const ALLOW: &str = "GET, HEAD, OPTIONS";
-
-/// An open folder, to be shared by the workers.
-///
-/// Nothing outside of it is ever sent: names are resolved by the kernel beneath it, symbolic links that lead out are
-/// refused, and so are devices, pipes and sockets. What its options name (an index, a fallback, a page for errors) lies in it too.
-#[derive(Debug, Clone)]
-pub struct Folder {
-    root: Root,
-    plan: Arc<Plan>,
-}
-
-impl Folder {
-    /// Opens the folder, to be served as usual. It stays this folder even if it is renamed later.
-    ///
-    /// # Errors
-    /// Where there is no folder, or it may not be read.
-    ///
-    /// # Panics
-    /// Never: the usual options mean something.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        match Self::open_with(path, &FolderOptions::default()) {
-            Ok(folder) => Ok(folder),
-            Err(FolderError::Open(error)) => Err(error),
-            Err(FolderError::Option(bad)) => unreachable!("a usual option is refused: {bad}"),
-        }
-    }
-
-    /// Opens the folder, to be served with these options.
-    ///
-    /// # Errors
-    /// Where an option means nothing, there is no folder, or it may not be read.
-    pub fn open_with(path: &Path, options: &FolderOptions) -> Result<Self, FolderError> {
-        let plan = Plan::new(options).map_err(FolderError::Option)?;
-        let root = Root::open(path).map_err(FolderError::Open)?.with_links(options.symlinks);
-        // A folder that may not be searched can be opened, but nothing in it.
-        std::fs::metadata(path.join(".")).map_err(FolderError::Open)?;
-        Ok(Self { root, plan: Arc::new(plan) })
-    }
-
-    /// The folder's files, for one worker, small ones kept in memory.
-    #[must_use]
-    pub fn files(&self) -> Files {
-        self.files_with(CacheLimits::default())
-    }
-
-    /// The folder's files, for one worker, with so much kept in memory.
-    #[must_use]
-    pub fn files_with(&self, cache: CacheLimits) -> Files {
-        self.files_in(&FileCache::new(cache))
-    }
-
-    /// The folder's files, for the worker that this cache is of, which its other folders share.
-    #[must_use]
-    pub fn files_in(&self, cache: &FileCache) -> Files {
-        let (root, plan) = (self.root.clone(), Arc::clone(&self.plan));
-        Files { finder: RefCell::new(Finder::new(root, plan, cache.next())) }
-    }
-}
 
 /// The files of a folder, as one worker serves them.
 ///
@@ -98,6 +32,10 @@ pub struct Files {
 }
 
 impl Files {
+    pub(crate) fn new(finder: Finder) -> Self {
+        Self { finder: RefCell::new(finder) }
+    }
+
     /// Answers `GET` and `HEAD` with a file, its folder's index, the parts of it that are asked for (`206`, `416`), a redirect to the folder's own
     /// name, what its conditions come to (`304`, `412`), or an error; `OPTIONS` with `Allow`; other methods with `405`.
     pub fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {

@@ -169,15 +169,12 @@ impl Finder {
     /// Whether a page has the name that was asked for with a slash at its end; writes it without.
     fn page_behind_slash(&mut self, shape: Shape) -> Result<bool, OpenError> {
         let Self { plan, names: Names { asked, file, other }, store, .. } = self;
-        let Some(page) = asked.strip_suffix(b"/").filter(|_| plan.clean_urls && shape == Shape::Directory)
-        else {
-            return Ok(false);
-        };
-        other.clear();
-        other.extend_from_slice(page);
-        let search = Search { root: store.root(), plan };
-        let found = search.find(other, Shape::File, file)?;
-        Ok(matches!(found, Found::File { .. }) && search.is_page(page, file))
+        let is_page = Search { root: store.root(), plan }.page_behind_slash(asked, shape, file)?;
+        if is_page {
+            other.clear();
+            other.extend_from_slice(asked.strip_suffix(b"/").unwrap_or(asked));
+        }
+        Ok(is_page)
     }
 
     /// Answers with the page for what isn't there, if there is one and somebody navigates.

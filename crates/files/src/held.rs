@@ -9,7 +9,7 @@ use std::rc::Rc;
 use shearwater::{Item, Prebuilt, Request, Response, Shared};
 use shearwater_io::fs::{Meta, Opened};
 
-use crate::clock::Kept;
+use crate::clock_cache::Kept;
 use crate::now::Now;
 use crate::plan::Plan;
 use crate::siblings::Siblings;

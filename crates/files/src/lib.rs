@@ -5,14 +5,15 @@
 
 #![forbid(unsafe_code)]
 
-mod accept;
+#[doc(hidden)]
+pub mod accept;
 #[doc(hidden)]
 pub mod accept_encoding;
 mod boundary;
 mod cache;
 mod cache_control;
 mod candidate;
-mod clock;
+mod clock_cache;
 #[doc(hidden)]
 pub mod coding;
 mod conditional;
@@ -22,6 +23,7 @@ pub mod entity_tag;
 mod file_cache;
 mod files;
 mod finder;
+mod folder;
 mod held;
 pub mod limits;
 mod listing;
@@ -30,8 +32,10 @@ mod media_type;
 mod media_types;
 mod navigation;
 mod now;
+mod one_path;
 mod open_files;
 mod options;
+mod outlook;
 mod partial;
 mod plan;
 pub mod range;
@@ -52,7 +56,8 @@ mod weight;
 pub use cache_control::{CacheRule, FileMatch};
 pub use coding::Coding;
 pub use file_cache::FileCache;
-pub use files::{Files, Folder};
+pub use files::Files;
+pub use folder::Folder;
 pub use limits::CacheLimits;
 pub use media_type::media_type;
 pub use options::{BadOption, FindOptions, FolderError, FolderOptions, Hidden, MediaTypeOptions};

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
 
-use crate::clock::Kept;
+use crate::clock_cache::Kept;
 use crate::held::Held;
 use crate::limits::LOOKUP_NAME_BYTES_MAX;
 use crate::now::Now;

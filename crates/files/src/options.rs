@@ -65,12 +65,13 @@ pub struct FindOptions {
     pub index: Vec<String>,
     /// What is tried for a path, in this order and nothing else; at most [`TRY_FILES_MAX`](crate::limits::TRY_FILES_MAX). Default empty: the usual.
     ///
+    /// They are read as the paths of requests, percent-decoded: a percent sign is written `%25`.
     /// `{path}` is the path that was asked for, decoded, with its slash in front and none behind: `{path}` is the file itself,
     /// `{path}/` a folder with its index (and its list, where there is one), `{path}.html` and `/pages{path}.html` are files. What has no `{path}`
     /// is one certain file, such as `/index.html`; it is answered with `200`. The last may be a status such as `=404`.
     /// A path with a slash behind is tried only as a folder, by what begins with `{path}/`, and by what has no `{path}`.
     pub try_files: Vec<String>,
-    /// The file that is sent with `200` for what isn't there, where somebody navigates: the last segment of the path has no extension, or
+    /// The file, by its path as in a request, that is sent with `200` for what isn't there, where somebody navigates: the last segment of the path has no extension, or
     /// `Accept` names `text/html`. (A missing script should be missing.) Default none.
     pub spa: Option<String>,
     /// Pages have no extension: `/about` is answered with `about.html`, and `/about.html`, `/about/` (unless it is a folder with an index or a list) and

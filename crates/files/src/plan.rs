@@ -5,6 +5,7 @@ use crate::candidate::Candidates;
 use crate::coding::Coding;
 use crate::media_types::MediaTypes;
 use crate::options::{BadOption, FolderOptions, Hidden};
+use crate::resolve::{BadPath, resolve};
 
 /// What all workers go by.
 #[derive(Debug)]
@@ -48,14 +49,22 @@ impl Plan {
     }
 }
 
-/// The name of a certain file, from its path in an option.
+/// The name of a certain file, from its path in an option: percent-decoded, as that of a request.
 pub(crate) fn file_name(option: &'static str, path: &str) -> Result<Vec<u8>, BadOption> {
     let bad = |why| BadOption::new(option, path, why);
-    let name =
+    let segments =
         path.strip_prefix('/').ok_or_else(|| bad("it is a path from the folder, and begins with a slash"))?;
-    match name.split('/').find_map(bad_segment) {
-        Some(why) => Err(bad(why)),
-        None => Ok(name.as_bytes().to_vec()),
+    if let Some(why) = segments.split('/').find_map(bad_segment) {
+        return Err(bad(why));
+    }
+    let mut name = Vec::new();
+    match resolve(path, &mut name) {
+        Ok(_) => Ok(name),
+        Err(BadPath::Escape) => {
+            Err(bad("a percent sign is followed by two hexadecimal digits (a real one is written %25)"))
+        }
+        Err(BadPath::Dots) => Err(bad("it has . or .. in it")),
+        Err(BadPath::NoName) => Err(bad("no name has a slash or a NUL")),
     }
 }
 

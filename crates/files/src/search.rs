@@ -2,7 +2,8 @@
 
 use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
-use crate::candidate::{Candidate, PAGE, Pattern};
+use crate::candidate::{Candidate, Pattern};
+use crate::one_path::canonical;
 use crate::plan::Plan;
 use crate::resolve::Shape;
 
@@ -71,8 +72,24 @@ impl Search<'_> {
     }
 
     /// Whether a file is the page of this name, which has no extension, and has no other path.
-    pub(crate) fn is_page(self, name: &[u8], file: &[u8]) -> bool {
+    fn is_page(self, name: &[u8], file: &[u8]) -> bool {
         file != name && canonical(file, &self.plan.candidates.index) == name
+    }
+
+    /// Whether a page, which has no extension, has the name that was asked for but for the slash at its end. For names of folders that are nothing.
+    pub(crate) fn page_behind_slash(
+        self,
+        name: &[u8],
+        shape: Shape,
+        file: &mut Vec<u8>,
+    ) -> Result<bool, OpenError> {
+        let Some(page) =
+            name.strip_suffix(b"/").filter(|_| self.plan.clean_urls && shape == Shape::Directory)
+        else {
+            return Ok(false);
+        };
+        let found = self.find(page, Shape::File, file)?;
+        Ok(matches!(found, Found::File { .. }) && self.is_page(page, file))
     }
 
     fn itself(
@@ -147,42 +164,4 @@ impl Search<'_> {
 
 fn file_found(opened: Opened, is_of_path: bool) -> Option<Found> {
     (opened.kind == Kind::File).then_some(Found::File { opened, is_of_path })
-}
-
-/// The name of the one path for a file: its folder for an index, a page without its extension, or the file itself.
-fn canonical<'a>(file: &'a [u8], index: &[Vec<u8>]) -> &'a [u8] {
-    let start = file.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
-    let last = &file[start..];
-    if index.iter().any(|index| index == last) {
-        return &file[..start];
-    }
-    match file.strip_suffix(PAGE) {
-        Some(page) if last.len() > PAGE.len() => page,
-        _ => file,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::canonical;
-
-    #[test]
-    fn a_file_has_one_path() {
-        let index = [b"index.html".to_vec(), b"home.htm".to_vec()];
-        for (file, path) in [
-            ("index.html", ""),
-            ("a/index.html", "a/"),
-            ("a/home.htm", "a/"),
-            ("a/xindex.html", "a/xindex"),
-            ("about.html", "about"),
-            ("a/b.c.html", "a/b.c"),
-            ("a.htm", "a.htm"),
-            ("a/.html", "a/.html"),
-            (".html", ".html"),
-            ("a.HTML", "a.HTML"),
-            ("html", "html"),
-        ] {
-            assert_eq!(canonical(file.as_bytes(), &index), path.as_bytes(), "{file}");
-        }
-    }
 }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::clock::{Clock, Kept};
+use crate::clock_cache::{Clock, Kept};
 
 /// A folder's part of a table that all folders of a worker share.
 pub(crate) struct Shelf<V> {
@@ -60,7 +60,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::Shelf;
-    use crate::clock::{Clock, Kept};
+    use crate::clock_cache::{Clock, Kept};
 
     struct Piece(u64, Cell<bool>);
 

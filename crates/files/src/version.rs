@@ -59,6 +59,7 @@ impl Version {
                 self.say_lasting(response);
             }
             Outcome::Failed => {
+                // Validators speak of the file, and not of these words (RFC 9110 section 8.8).
                 let why = "The file is another version than the one asked for.\n";
                 response.status(412).text(why).lines(&self.about);
             }

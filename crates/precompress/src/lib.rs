@@ -10,6 +10,7 @@ pub mod limits;
 mod packed;
 mod sibling;
 mod summary;
+mod temporary_name;
 mod walk;
 mod work;
 

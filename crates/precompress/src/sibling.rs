@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use crate::format::Format;
 use crate::limits::SAVED_PERCENT_MIN;
+use crate::temporary_name;
 
 /// Where a file's sibling lies.
 pub(crate) fn path(file: &Path, format: Format) -> PathBuf {
@@ -58,9 +59,16 @@ pub(crate) enum Made {
 pub(crate) fn make(path: &Path, format: Format, level: u32, job: usize) -> io::Result<Made> {
     let mut file = File::open(path)?;
     let before = file.metadata()?;
+    // Not what a link that has taken its place since leads to.
+    let named = fs::symlink_metadata(path)?;
+    if (named.dev(), named.ino()) != (before.dev(), before.ino()) {
+        return Err(io::Error::other("it is another file than it was: run it again"));
+    }
     let sibling = self::path(path, format);
     let temporary = Temporary::beside(&sibling, job)?;
     // Before there is any content in it: who may not read the file may not read its sibling.
+    // Its owner is the file's too, for whom that may be done.
+    drop(fchown(&temporary.file, Some(before.uid()), Some(before.gid())));
     temporary.file.set_permissions(before.permissions())?;
     let mut sink = BufWriter::new(&temporary.file);
     let mut source = (&mut file).take(before.len());
@@ -91,10 +99,7 @@ struct Temporary {
 impl Temporary {
     /// Beside the place that it is for, under a name that no server serves and no other job has.
     fn beside(sibling: &Path, job: usize) -> io::Result<Self> {
-        let mut name = OsString::from(".");
-        name.push(sibling.file_name().unwrap_or_default());
-        name.push(format!(".{}-{job}.tmp", std::process::id()));
-        let path = sibling.with_file_name(name);
+        let path = sibling.with_file_name(temporary_name::of(sibling, std::process::id(), job));
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
         Ok(Self { file, path: Some(path) })
     }

@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 use crate::format::Format;
 use crate::limits::{FILES_MAX, FOLDERS_DEEP_MAX};
 use crate::summary::Summary;
+use crate::temporary_name;
 
 /// What is served though it begins with a dot (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
 
 /// Collects the files of a folder, by name, those left out that are siblings of others, with what can't be read in the summary.
+/// What runs that were killed have left over is removed, if that is to be done.
 ///
 /// # Errors
 /// Where the folder itself can't be read, or has more files than a run may have.
-pub(crate) fn files(folder: &Path, summary: &mut Summary) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn files(folder: &Path, removes: bool, summary: &mut Summary) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![(folder.to_owned(), 0)];
     while let Some((within, depth)) = folders.pop() {
@@ -29,7 +31,12 @@ pub(crate) fn files(folder: &Path, summary: &mut Summary) -> io::Result<Vec<Path
         };
         for entry in entries {
             match entry.and_then(|entry| Ok((entry.file_type()?, entry))) {
-                Ok((_, entry)) if is_hidden(&entry) => {}
+                Ok((kind, entry)) if is_hidden(&entry) => {
+                    if removes && kind.is_file() && temporary_name::is_left_over(&entry.file_name()) {
+                        // It is in nobody's way, if it can't be removed.
+                        drop(fs::remove_file(entry.path()));
+                    }
+                }
                 Ok((kind, entry)) if kind.is_dir() && depth < FOLDERS_DEEP_MAX => {
                     folders.push((entry.path(), depth + 1));
                 }

@@ -48,7 +48,7 @@ pub fn precompress(
     progress: &(dyn Fn(&Summary, &Path) + Sync),
 ) -> io::Result<Summary> {
     let mut summary = Summary::of(options.formats.iter().map(|&(format, _)| format));
-    let files = walk::files(folder, &mut summary)?;
+    let files = walk::files(folder, !options.dry_run, &mut summary)?;
     summary.files = files.len() as u64;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let jobs = if options.jobs == 0 { cores } else { options.jobs };

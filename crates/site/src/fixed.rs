@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use shearwater::{FieldLines, Item, Method, Prebuilt, Request, Response, Shared};
 
+use crate::headers::{self, Changes};
 use crate::limits::FIXED_BYTES_MAX;
 use crate::options::Fixed;
 use crate::plain_page;
@@ -19,6 +20,8 @@ pub(crate) struct FixedAnswer {
 
 enum Given {
     Content(Rc<Prebuilt>),
+    /// A `204` or `205` has no content, and no type of one.
+    Nothing,
     /// An error that has nothing to say for itself but its name.
     Name(String),
 }
@@ -27,10 +30,10 @@ impl FixedAnswer {
     /// # Panics
     /// If there is a reason why not (see [`why_not`]).
     pub(crate) fn new(fixed: &Fixed) -> Self {
-        let is_bare = fixed.status >= 400 && fixed.body.is_empty();
-        let content = match is_bare {
-            true => Given::Name(format!("{}\n", plain_page::reason(fixed.status))),
-            false => Given::Content(Rc::new(content(fixed).expect("it was tried at the start"))),
+        let content = match fixed.status {
+            204 | 205 => Given::Nothing,
+            400.. if fixed.body.is_empty() => Given::Name(format!("{}\n", plain_page::reason(fixed.status))),
+            _ => Given::Content(Rc::new(content(fixed).expect("it was tried at the start"))),
         };
         Self { status: fixed.status, content }
     }
@@ -44,6 +47,10 @@ impl FixedAnswer {
             }
             (method, Given::Content(content)) if self.has(method) => {
                 response.status(self.status).prebuilt(content);
+                true
+            }
+            (Method::Get | Method::Head, Given::Nothing) => {
+                response.status(self.status);
                 true
             }
             (Method::Options, _) => {
@@ -66,6 +73,17 @@ impl FixedAnswer {
 fn content(fixed: &Fixed) -> Result<Prebuilt, String> {
     let body = Item::Shared(Shared::Block(Rc::new(fixed.body.as_slice().into())));
     Prebuilt::new(&fixed.media_type, &FieldLines::new(), body)
+}
+
+/// Why an answer can't be given with these fields: some statuses need one (RFC 9110 sections 15.5.2 and 15.5.8).
+pub(crate) fn why_not_with(fixed: &Fixed, changes: &Changes) -> Option<String> {
+    let needed = match fixed.status {
+        401 => "WWW-Authenticate",
+        407 => "Proxy-Authenticate",
+        _ => return None,
+    };
+    let why = || format!("a {} says how to log in: set {needed} in its headers", fixed.status);
+    (!headers::sets(changes, needed)).then(why)
 }
 
 /// Why an answer can't be given.

@@ -88,6 +88,14 @@ pub(crate) fn merge(site: &Changes, route: Changes) -> Changes {
     merged
 }
 
+/// Whether a field is set.
+pub(crate) fn sets(changes: &Changes, name: &str) -> bool {
+    let is_set = |(known, change): &(String, Change)| {
+        known.eq_ignore_ascii_case(name) && matches!(change, Change::Set(_))
+    };
+    changes.iter().any(is_set)
+}
+
 /// The changes, encoded; `None` where there is none.
 ///
 /// # Panics

@@ -7,9 +7,9 @@
 
 #![forbid(unsafe_code)]
 
-mod accept;
 mod error_pages;
 mod fixed;
+mod follow;
 mod hash;
 mod headers;
 mod host;

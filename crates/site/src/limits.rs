@@ -10,7 +10,7 @@ pub const ROUTES_MAX: usize = 65_536;
 pub const ROUTE_SEGMENTS_MAX: usize = 32;
 
 /// Bytes of a host's name, without its port. No name in the DNS is longer (RFC 1035 section 2.3.4).
-pub const HOST_BYTES_MAX: usize = 255;
+pub const HOST_BYTES_MAX: usize = 253;
 
 /// Bytes of a fixed answer, which each worker keeps. A longer one is a file.
 pub const FIXED_BYTES_MAX: usize = 65_536;

@@ -46,7 +46,8 @@ pub enum Content {
 /// An answer that is always the same. One that is no error has `GET`, `HEAD` and `OPTIONS`; an error is one whatever the method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fixed {
-    /// A status of 200 to 599 that needs nothing else: no redirect, no `206`.
+    /// A status of 200 to 599 that needs nothing else: no redirect, no `206`. A `401` needs a `WWW-Authenticate` among the
+    /// fields that are set, a `407` a `Proxy-Authenticate`.
     pub status: u16,
     /// The body's media type.
     pub media_type: String,

@@ -6,8 +6,7 @@
 use std::rc::Rc;
 
 use shearwater::{FieldLines, Item, Known, Prebuilt, Request, Response, Shared};
-
-use crate::accept;
+use shearwater_files::accept;
 
 const HTML: &str = "text/html; charset=utf-8";
 
@@ -64,8 +63,9 @@ impl PlainPages {
     /// Puts the page in the place of an error's text, for who asks for HTML.
     pub(crate) fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         // Also with the text: it is what others would not get.
-        response.field("Vary", "Accept");
-        if !accept::names_html(request.head().all(Known::Accept)) {
+        response.field_once("Vary", "Accept");
+        // Browsers name it when they show a page; programs that take anything are better served with a line of text.
+        if !accept::names(request.head().all(Known::Accept), b"text/html") {
             return;
         }
         let status = response.status_code();

@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) overlays: Vec<Overlay>,
     /// Fixed answers, by number.
     pub(crate) fixed: Vec<Fixed>,
+    /// What can be served, but is hardly meant.
+    pub(crate) doubts: Mistakes,
 }
 
 /// One site.
@@ -72,15 +74,15 @@ impl Plan {
             return Err(mistakes);
         }
         let hosts = hosts(&options.sites, &mut mistakes);
-        let mut shared = Shared::new(options.folders.len());
+        let mut shared = Shared::new(&options.folders);
         let each = options.sites.iter().enumerate();
         let sites = each.map(|(at, site)| site_plan::build(at, site, &mut shared, &mut mistakes)).collect();
         if !mistakes.told.is_empty() {
             return Err(mistakes);
         }
+        let Shared { overlays, fixed, doubts, .. } = shared;
         let Options { folders, cache, .. } = options;
-        let Shared { overlays, fixed, .. } = shared;
-        Ok(Self { folders, cache, hosts, sites, overlays, fixed })
+        Ok(Self { folders, cache, hosts, sites, overlays, fixed, doubts })
     }
 }
 

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use shearwater::Overlay;
+use shearwater_files::Folder;
 use shearwater_files::resolve::resolve;
 
 use crate::error_pages;
 use crate::fixed;
+use crate::follow::returns;
 use crate::headers::{self, Changes};
-use crate::limits::{REDIRECTS_FOLLOWED_MAX, ROUTES_MAX};
+use crate::limits::ROUTES_MAX;
 use crate::mistakes::{Mistake, Mistakes, Place};
 use crate::options::{Content, ErrorPage, Fixed, Headers, Redirect as RedirectOptions, Route, Site};
 use crate::pattern::{Pattern, segments};
@@ -17,19 +19,27 @@ use crate::redirect::Redirect;
 use crate::routes::Routes;
 
 /// What the sites have in common.
-#[derive(Default)]
-pub(crate) struct Shared {
-    pub(crate) folders: usize,
+pub(crate) struct Shared<'f> {
+    pub(crate) folders: &'f [Folder],
     pub(crate) overlays: Vec<Overlay>,
     pub(crate) fixed: Vec<Fixed>,
+    /// What can be served, but is hardly meant.
+    pub(crate) doubts: Mistakes,
     /// Those of the overlays, and of the fixed answers, that are there already: most sites have the same.
     known_changes: HashMap<Changes, u32>,
     known_fixed: HashMap<Fixed, u32>,
 }
 
-impl Shared {
-    pub(crate) fn new(folders: usize) -> Self {
-        Self { folders, ..Self::default() }
+impl<'f> Shared<'f> {
+    pub(crate) fn new(folders: &'f [Folder]) -> Self {
+        Self {
+            folders,
+            overlays: Vec::new(),
+            fixed: Vec::new(),
+            doubts: Mistakes::default(),
+            known_changes: HashMap::new(),
+            known_fixed: HashMap::new(),
+        }
     }
 
     fn overlay(&mut self, changes: &Changes) -> Option<u32> {
@@ -61,7 +71,7 @@ const OWN: u32 = 0;
 pub(crate) fn build<'a>(
     at: usize,
     site: &'a Site,
-    shared: &'a mut Shared,
+    shared: &'a mut Shared<'_>,
     mistakes: &'a mut Mistakes,
 ) -> SitePlan {
     let mut builder = Builder {
@@ -95,7 +105,7 @@ pub(crate) fn build<'a>(
 }
 
 /// A site on its way.
-struct Builder<'a> {
+struct Builder<'a, 'f> {
     at: usize,
     name: String,
     plan: SitePlan,
@@ -103,14 +113,20 @@ struct Builder<'a> {
     paths: Vec<&'a str>,
     /// The site's own field changes.
     changes: Changes,
-    shared: &'a mut Shared,
+    shared: &'a mut Shared<'f>,
     mistakes: &'a mut Mistakes,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> Builder<'a, '_> {
     fn mistake(&mut self, place: Place, what: &str, why: String) {
         let comma = if what.is_empty() { "" } else { ", " };
         self.mistakes.add(Mistake { place, name: format!("{}{comma}{what}", self.name), why });
+    }
+
+    fn doubt(&mut self, place: Place, what: &str, why: &str) {
+        let comma = if what.is_empty() { "" } else { ", " };
+        let name = format!("{}{comma}{what}", self.name);
+        self.shared.doubts.add(Mistake { place, name, why: why.to_owned() });
     }
 
     /// The rule of what no route says otherwise.
@@ -118,6 +134,7 @@ impl<'a> Builder<'a> {
         self.changes = self.changes(&site.headers, None, "");
         let overlay = self.shared.overlay(&self.changes);
         let action = self.action(&site.content, Place::Site(self.at), "");
+        self.check_fields(Some(&site.content), &self.changes.clone(), &Place::Site(self.at), "");
         self.plan.rules.push(Rule { action, overlay, pages: 0 });
         self.plan.pages.push(Vec::new());
     }
@@ -137,7 +154,7 @@ impl<'a> Builder<'a> {
     fn action(&mut self, content: &Content, place: Place, what: &str) -> Action {
         match content {
             Content::Nothing => Action::Nothing,
-            Content::Files(folder) if *folder < self.shared.folders => Action::Files(number(*folder)),
+            Content::Files(folder) if *folder < self.shared.folders.len() => Action::Files(number(*folder)),
             Content::Files(folder) => {
                 self.mistake(place, what, format!("there is no folder {folder}"));
                 Action::Nothing
@@ -148,6 +165,14 @@ impl<'a> Builder<'a> {
                 }
                 Action::Fixed(self.shared.fixed(answer))
             }
+        }
+    }
+
+    /// A fixed answer may need fields.
+    fn check_fields(&mut self, content: Option<&Content>, changes: &Changes, place: &Place, what: &str) {
+        let Some(Content::Fixed(answer)) = content else { return };
+        if let Some(why) = fixed::why_not_with(answer, changes) {
+            self.mistake(place.clone(), what, why);
         }
     }
 
@@ -185,10 +210,13 @@ impl<'a> Builder<'a> {
             None => own.action,
         };
         let overlay = if route.headers == Headers::default() {
+            self.check_fields(route.content.as_ref(), &self.changes.clone(), &place, &what);
             own.overlay
         } else {
             let changes = self.changes(&route.headers, Some(index), &what);
-            self.shared.overlay(&headers::merge(&self.changes, changes))
+            let changes = headers::merge(&self.changes, changes);
+            self.check_fields(route.content.as_ref(), &changes, &place, &what);
+            self.shared.overlay(&changes)
         };
         let rule = number(self.plan.rules.len());
         // Its error pages are known when all routes are.
@@ -226,22 +254,33 @@ impl<'a> Builder<'a> {
             let shown = format!("{what}{comma}error page of {status}");
             self.mistake(Place::ErrorPage { site: self.at, route, status }, &shown, why);
         }
+        let folders = self.shared.folders;
+        for page in found.iter().filter(|page| !folders[page.folder as usize].has_file(&page.path)) {
+            let comma = if what.is_empty() { "" } else { ", " };
+            let place = Place::ErrorPage { site: self.at, route, status: page.status };
+            let why = "there is no such file now: while there is none, the error is sent without it";
+            self.doubt(place, &format!("{what}{comma}error page of {}", page.status), why);
+        }
         found
     }
 
     /// A redirect whose target is redirected back to it would be followed for ever.
     fn check_return(&mut self, index: usize, redirect: &RedirectOptions) {
-        if self.plan.returns(&redirect.from) {
-            let place = Place::Redirect { site: self.at, redirect: index };
-            let why = format!("{} leads back to it", redirect.to);
-            self.mistake(place, &format!("redirect of {}", redirect.from), why);
+        let folders = self.shared.folders;
+        let at = |folder: u32| &folders[folder as usize];
+        let place = Place::Redirect { site: self.at, redirect: index };
+        let what = format!("redirect of {}", redirect.from);
+        if returns(&self.plan, &redirect.from, &|folder, path| at(folder).leads_to(path)) {
+            self.mistake(place, &what, format!("{} leads back to it", redirect.to));
+        } else if returns(&self.plan, &redirect.from, &|folder, path| at(folder).leads_to_now(path)) {
+            self.doubt(place, &what, "by what is in the folder now, its target leads back to it");
         }
     }
 }
 
 impl SitePlan {
     /// The redirect that a rule is, if it is one.
-    fn redirect_of(&self, rule: u32) -> Option<u32> {
+    pub(crate) fn redirect_of(&self, rule: u32) -> Option<u32> {
         match self.rules[rule as usize].action {
             Action::Redirect(redirect) => Some(redirect),
             _ => None,
@@ -258,31 +297,5 @@ impl SitePlan {
         let mut name = Vec::new();
         resolve(path, &mut name).ok()?;
         Some(self.routes.find(&name))
-    }
-
-    /// Whether who follows the redirect of these paths comes back to it.
-    fn returns(&self, from: &str) -> bool {
-        let mut path = match from.strip_suffix('*') {
-            Some(start) => format!("{start}any"),
-            None => from.to_owned(),
-        };
-        let Some(start) = self.rule_of(&path).filter(|&rule| self.redirect_of(rule).is_some()) else {
-            return false;
-        };
-        let mut rule = start;
-        let mut location = String::new();
-        for _ in 0..REDIRECTS_FOLLOWED_MAX {
-            let Some(redirect) = self.redirect_of(rule) else { return false };
-            self.redirects[redirect as usize].locate(&path, None, &mut location);
-            let end = location.find(['?', '#']).unwrap_or(location.len());
-            path = location[..end].to_owned();
-            match self.rule_of(&path) {
-                Some(next) if next == start => return true,
-                Some(next) => rule = next,
-                // Another host, or no path at all.
-                None => return false,
-            }
-        }
-        false
     }
 }

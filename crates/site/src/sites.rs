@@ -22,6 +22,13 @@ impl Sites {
         Plan::new(options).map(|plan| Self(Arc::new(plan)))
     }
 
+    /// What can be served, but is hardly meant, as the folders were when it was checked: error pages that aren't there, and redirects that
+    /// their files lead back to.
+    #[must_use]
+    pub fn doubts(&self) -> &Mistakes {
+        &self.0.doubts
+    }
+
     /// The sites for one worker. What is kept in memory of files is the worker's own.
     #[must_use]
     pub fn service(&self) -> SiteService {

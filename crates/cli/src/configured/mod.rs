@@ -12,7 +12,7 @@ mod sites;
 mod timeouts;
 
 use shearwater::{Limits, Server, Timeouts};
-use shearwater_config::Config;
+use shearwater_config::{Config, Errors};
 use shearwater_files::CacheLimits;
 
 use self::listen::Listening;
@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) workers: u16,
     /// What flags of the command line have replaced in the file, a line each.
     pub(crate) replaced: Vec<String>,
+    /// What can be served, but is hardly meant.
+    pub(crate) warnings: Errors,
 }
 
 /// Settles everything that can be settled without binding.
@@ -44,7 +46,8 @@ pub(crate) fn plan(serve: &Serve) -> Result<Plan, Failure> {
     let cache = cache::limits(&config.cache);
     // Each folder holds a descriptor. Where the limit can't be had, binding says so.
     drop(shearwater::raise_descriptor_limit());
-    let site = sites::open(serve, &config, cache)?;
+    let (site, doubts) = sites::open(serve, &config, cache)?;
+    let warnings = config.refuse_all(doubts);
 
     let (mut limits, mut timeouts) = (Limits::default(), Timeouts::default());
     limits::apply(&config.limits, &mut limits);
@@ -57,5 +60,6 @@ pub(crate) fn plan(serve: &Serve) -> Result<Plan, Failure> {
     if config.performance.max_connections > 0 {
         server = server.connections_max(config.performance.max_connections);
     }
-    Ok(Plan { server, site, cache, addresses: listening.names(), workers: config.server.workers, replaced })
+    let (addresses, workers) = (listening.names(), config.server.workers);
+    Ok(Plan { server, site, cache, addresses, workers, replaced, warnings })
 }

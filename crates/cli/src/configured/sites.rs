@@ -12,11 +12,15 @@ use crate::args::Serve;
 use crate::failure::Failure;
 use crate::site::{Site, refusal};
 
-/// Opens what is to be served: the sites of the file, the folder of the command line, or what there is without both.
-pub(crate) fn open(serve: &Serve, config: &Config, cache: CacheLimits) -> Result<Site, Failure> {
+/// Something said of a key.
+pub(crate) type Told = (String, String);
+
+/// Opens what is to be served: the sites of the file, the folder of the command line, or what there is without both. With it what
+/// can be served, but is hardly meant.
+pub(crate) fn open(serve: &Serve, config: &Config, cache: CacheLimits) -> Result<(Site, Vec<Told>), Failure> {
     if config.sites.is_empty() {
         let base = serve.config.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        return Site::open(serve.dir.as_deref(), base);
+        return Site::open(serve.dir.as_deref(), base).map(|site| (site, Vec::new()));
     }
     if let Some(dir) = &serve.dir {
         let (dir, file) = (dir.display(), config.file().display());
@@ -24,7 +28,7 @@ pub(crate) fn open(serve: &Serve, config: &Config, cache: CacheLimits) -> Result
             "the folder {dir} and the sites of {file} contradict each other: name one of both"
         )));
     }
-    let mut folders = Folders::default();
+    let mut folders = Folders::of(config);
     let sites: Vec<site::Site> =
         config.sites.iter().enumerate().map(|(index, site)| of_site(index, site, &mut folders)).collect();
     if !folders.problems.is_empty() {
@@ -32,11 +36,16 @@ pub(crate) fn open(serve: &Serve, config: &Config, cache: CacheLimits) -> Result
     }
     let described = described(config);
     let options = site::Options { folders: folders.open, cache, sites };
-    let sites = Sites::new(options).map_err(|mistakes| {
-        let problems = mistakes.told.into_iter().map(|mistake| (key(config, &mistake), mistake.why));
-        Failure::from(config.refuse_all(problems))
-    })?;
-    Ok(Site::Sites { sites, described })
+    let told = |mistake: &Mistake| {
+        let key = key(config, mistake);
+        let why = config.conceal(table(&key), &mistake.why);
+        (key, why)
+    };
+    let sites = Sites::new(options)
+        .map_err(|mistakes| Failure::from(config.refuse_all(mistakes.told.iter().map(told))))?;
+    let mut doubts = folders.doubts;
+    doubts.extend(sites.doubts().told.iter().map(told));
+    Ok((Site::Sites { sites, described }, doubts))
 }
 
 /// The sites' names, in a few words.
@@ -54,16 +63,22 @@ fn described(config: &Config) -> String {
 }
 
 /// The folders that are served: each once, however many routes lead there.
-#[derive(Default)]
-struct Folders {
+struct Folders<'a> {
+    config: &'a Config,
     /// By root: how it is served, and where that folder stands in `open`. Hashed, since a thousand sites have a thousand roots.
     known: HashMap<PathBuf, Vec<(FolderOptions, usize)>>,
     open: Vec<Folder>,
     /// What is wrong, by keys.
-    problems: Vec<(String, String)>,
+    problems: Vec<Told>,
+    /// What can be served, but is hardly meant, by keys.
+    doubts: Vec<Told>,
 }
 
-impl Folders {
+impl<'a> Folders<'a> {
+    fn of(config: &'a Config) -> Self {
+        Self { config, known: HashMap::new(), open: Vec::new(), problems: Vec::new(), doubts: Vec::new() }
+    }
+
     /// What is answered by files that are served so; `of` is the key of the table that says it.
     fn content(&mut self, of: &str, serving: &config::Serving) -> Content {
         let Some(root) = &serving.root else { return Content::Nothing };
@@ -74,6 +89,10 @@ impl Folders {
         }
         match Folder::open_with(root, &options) {
             Ok(folder) => {
+                let why =
+                    "there is no such file now: while there is none, what it stands in for is not found";
+                let missing = folder.missing().into_iter();
+                self.doubts.extend(missing.map(|option| (format!("{of}.{option}"), why.to_owned())));
                 let place = self.open.len();
                 self.open.push(folder);
                 self.known.entry(root.clone()).or_default().push((options, place));
@@ -84,14 +103,14 @@ impl Folders {
             }
             Err(FolderError::Option(bad)) => {
                 let (key, what) = (folder::key(bad.option), format!("{:?}: {}", bad.value, bad.why));
-                self.problems.push((format!("{of}.{key}"), what));
+                self.problems.push((format!("{of}.{key}"), self.config.conceal(table(of), &what)));
             }
         }
         Content::Nothing
     }
 }
 
-fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Site {
+fn of_site(index: usize, site: &config::Site, folders: &mut Folders<'_>) -> site::Site {
     let of = format!("site[{index}]");
     site::Site {
         hosts: site.hosts.clone(),
@@ -108,7 +127,7 @@ fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Si
     }
 }
 
-fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut Folders) -> site::Route {
+fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut Folders<'_>) -> site::Route {
     let content = match &route.respond {
         Some(respond) => Content::Fixed(site::Fixed {
             status: respond.status,
@@ -138,6 +157,11 @@ fn of_headers(headers: &config::Headers) -> site::Headers {
 fn of_pages(pages: &BTreeMap<u16, String>, others: &BTreeMap<u16, String>) -> Vec<site::ErrorPage> {
     let own = pages.iter().filter(|(status, path)| others.get(status) != Some(path));
     own.map(|(&status, path)| site::ErrorPage { status, path: path.clone() }).collect()
+}
+
+/// The table of the site that a key belongs to.
+fn table(key: &str) -> &str {
+    key.split_once('.').map_or(key, |(table, _)| table)
 }
 
 /// The key that a mistake is about.

@@ -19,10 +19,59 @@ fn what_is_right_is_told_with_what_it_comes_to() {
     assert_eq!((code, stdout, stderr), (0, expected, String::new()));
     let (code, stdout, stderr) = run(folder.path(), &["check", "--json", "conf/site.toml"]);
     let expected = format!(
-        "{{\"file\":\"conf/site.toml\",\"right\":true,\"listen\":[\"127.0.0.1:81\"],\"serve\":\"{}\",\"workers\":3,\"problems\":[]}}\n",
+        "{{\"file\":\"conf/site.toml\",\"right\":true,\"listen\":[\"127.0.0.1:81\"],\"serve\":\"{}\",\"workers\":3,\"problems\":[],\"warnings\":[]}}\n",
         root.display()
     );
     assert_eq!((code, stdout, stderr), (0, expected, String::new()));
+}
+
+/// What depends on what is in the folders may be mended there later: it is told, and can be served.
+#[test]
+fn what_is_hardly_meant_is_a_warning() {
+    const MISSING: &str = "there is no such file now: while there is none, ";
+    let folder = Temporary::new();
+    folder.file("www/docs/index.html", "docs").file("www/about.html", "about");
+    let cases = [
+        ("spa = \"/app.html\"\n", "3:7: site[0].spa: ", MISSING, "www/app.html"),
+        ("try_files = [\"{path}\", \"/last.html\"]\n", "3:13: site[0].try_files: ", MISSING, "www/last.html"),
+        (
+            "error_pages = { 404 = \"/no%74.html\" }\n",
+            "3:23: site[0].error_pages.404: ",
+            MISSING,
+            "www/not.html",
+        ),
+        (
+            "[[site.redirect]]\nfrom = \"/docs/\"\nto = \"/docs\"\n",
+            "3:1: site[0].redirect[0]: ",
+            "by what is in the folder now, its target leads back to it",
+            "www/docs.html",
+        ),
+        (
+            "clean_urls = true\n[[site.redirect]]\nfrom = \"/about\"\nto = \"/about/\"\n",
+            "4:1: site[0].redirect[0]: ",
+            "by what is in the folder now, its target leads back to it",
+            "www/about/index.html",
+        ),
+    ];
+    for (lines, place, what, mended_by) in cases {
+        folder.file("site.toml", format!("[[site]]\nroot = \"www\"\n{lines}"));
+        let (code, stdout, stderr) = run(folder.path(), &["check", "site.toml"]);
+        assert!(code == 0 && stdout.starts_with("site.toml is right."), "{lines}{stderr}");
+        assert!(stderr.starts_with(&format!("site.toml:{place}{what}")), "{lines}{stderr}");
+        assert!(stderr.ends_with("^\n\nshearwater: this is a warning: it can be served\n"), "{stderr}");
+        let (code, stdout, stderr) = run(folder.path(), &["check", "--json", "site.toml"]);
+        assert_eq!((code, stderr.as_str()), (0, ""), "{lines}");
+        assert!(
+            stdout.contains("\"right\":true") && stdout.contains(&format!("\"what\":\"{what}")),
+            "{stdout}"
+        );
+        if mended_by == "www/docs.html" {
+            // With a page of this name the folder is no longer what the path means.
+            folder.file("site.toml", format!("[[site]]\nroot = \"www\"\nclean_urls = true\n{lines}"));
+        }
+        folder.file(mended_by, "mended");
+        assert_eq!(run(folder.path(), &["check", "site.toml"]).2, "", "{lines}");
+    }
 }
 
 #[test]

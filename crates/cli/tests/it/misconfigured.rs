@@ -70,6 +70,14 @@ const VALUES: &[Wrong] = &[
         "3:7: site[0].spa: \"index.html\" is no path of the site",
     ),
     (
+        "[[site]]\nroot = \"www\"\nspa = \"/100%.html\"\n",
+        "3:7: site[0].spa: \"/100%.html\" has a % without two hexadecimal digits",
+    ),
+    (
+        "[[site]]\nroot = \"www\"\ntry_files = [\"/%2e/x\"]\n",
+        "3:13: site[0].try_files: \"/%2e/x\": it has . or .. in it",
+    ),
+    (
         "[[site]]\nroot = \"www\"\nmime = { foo = \"foo\" }\n",
         "3:16: site[0].mime.foo: \"foo\" is no media type",
     ),
@@ -134,6 +142,15 @@ const SITES: &[Wrong] = &[
         "2:1: site[0].redirect[0]: /a leads back to it",
     ),
     (
+        "[[site]]\n[[site.route]]\npath = \"/a\"\nrespond = { status = 401 }\n",
+        "2:1: site[0].route[0]: a 401 says how to log in: set WWW-Authenticate in its headers",
+    ),
+    // Files lead back too.
+    (
+        "[[site]]\nroot = \"www\"\nclean_urls = true\n[[site.redirect]]\nfrom = \"/about\"\nto = \"/about.html\"\n",
+        "4:1: site[0].redirect[0]: /about.html leads back to it",
+    ),
+    (
         "[[site]]\nroot = \"www\"\nerror_pages = { 404 = \"/a/\" }\n",
         "3:23: site[0].error_pages.404: /a/ names no file",
     ),
@@ -178,6 +195,38 @@ fn each_mistake_is_told_with_its_place() {
         let (line, _) = told.split_once(':').expect("a line");
         let quoted = text.lines().nth(line.parse::<usize>().expect("a number") - 1).expect("a line");
         assert!(stderr.contains(&format!("\n{line} | {quoted}\n")), "{stderr}");
+    }
+}
+
+/// What a variable holds is in no message, though some are about two keys.
+#[test]
+fn what_a_variable_holds_is_not_told() {
+    let folder = folder();
+    for (text, told) in [
+        (
+            "[[site]]\n[[site.redirect]]\nfrom = \"/${SECRET}\"\nto = \"/a\"\n[[site.redirect]]\nfrom = \"/%68unter2\"\nto = \"/a\"\n",
+            "redirect of /${SECRET} has the same paths",
+        ),
+        (
+            "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/${SECRET}/*\"\n[[site.route]]\npath = \"/%68unter2/*\"\n",
+            "route /${SECRET}/* has the same paths",
+        ),
+        (
+            "[[site]]\n[[site.redirect]]\nfrom = \"/*\"\nto = \"/x${SECRET}\"\n",
+            "/x${SECRET} leads back to it",
+        ),
+        (
+            "[[site]]\nroot = \"www\"\nerror_pages = { 404 = \"/old/${SECRET}\" }\n[[site.redirect]]\nfrom = \"/old/*\"\nto = \"/\"\n",
+            "/old/${SECRET} is redirected",
+        ),
+        ("[[site]]\nroot = \"www\"\nerror_pages = { 404 = \"/${SECRET}/\" }\n", "/${SECRET}/ names no file"),
+    ] {
+        folder.file("site.toml", text);
+        let mut command = just(folder.path(), &["check", "site.toml"]);
+        let Output { status, stderr, .. } = command.env("SECRET", "hunter2").output().expect("it starts");
+        let stderr = String::from_utf8(stderr).expect("UTF-8");
+        assert_eq!(status.code(), Some(2), "{text}");
+        assert!(stderr.contains(told) && !stderr.contains("hunter2"), "{text}\n{stderr}");
     }
 }
 

@@ -66,10 +66,14 @@ impl Fields for Headers {
             let what = format!("{} is set twice: case makes no difference in a field's name", pair[0]);
             reading.within("set", |reading| reading.problem(&table.span_of("set"), what));
         }
-        for name in self.remove.iter().filter(|name| names.contains(&name.to_ascii_lowercase())) {
-            let what =
-                format!("{name} is both set and removed: what is set replaces the answer's own anyway");
-            reading.within("remove", |reading| reading.problem(&table.span_of("remove"), what));
+        let is_set = |name: &str| names.contains(&name.to_ascii_lowercase());
+        for (index, name) in self.remove.iter().enumerate().filter(|(_, name)| is_set(name)) {
+            reading.within("remove", |reading| {
+                let name = reading.shown_element(index, name);
+                let what =
+                    format!("{name} is both set and removed: what is set replaces the answer's own anyway");
+                reading.problem(&table.span_of("remove"), what);
+            });
         }
     }
 

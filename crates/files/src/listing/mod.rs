@@ -18,7 +18,7 @@ use shearwater::{FieldLines, Known, Request, Response, Shared};
 use shearwater_io::fs::{OpenError, Opened, Root};
 
 use crate::accept;
-use crate::clock::Kept;
+use crate::clock_cache::Kept;
 use crate::conditional::{self, Outcome};
 use crate::listing::order::Order;
 use crate::now::Now;

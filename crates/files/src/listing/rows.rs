@@ -1,5 +1,7 @@
 //! What a list has in it: the entries of a folder that could be asked for.
 
+use std::cell::RefCell;
+use std::collections::BinaryHeap;
 use std::io;
 
 use shearwater_io::fs::{EntriesMax, Entry, EntryKind, Kind, Opened};
@@ -43,10 +45,41 @@ pub(super) fn read(opened: &Opened, folder: &Folder<'_>, order: Order) -> io::Re
         let is_open = folder.name.is_empty() && name == b".well-known";
         folder.hidden == Hidden::Serve || !name.starts_with(b".") || is_open
     };
-    let found = opened.entries(max, is_shown)?;
+    let mut found = opened.entries(max, is_shown)?;
+    if !found.is_whole {
+        // Which of them came first means nothing: those that come first by their name are shown.
+        let last = last_of_first(opened, max, is_shown)?;
+        found =
+            opened.entries(max, |name| is_shown(name) && last.as_deref().is_none_or(|last| name <= last))?;
+        found.is_whole = false;
+    }
     let mut rows: Vec<Row> = found.entries.into_iter().filter_map(|entry| row(folder, entry)).collect();
     rows.sort_by(|a, b| order.compare(a, b));
     Ok(Rows { rows, is_whole: found.is_whole })
+}
+
+/// The last of so many names that come first, of those that are read; `None` where there are no more than these.
+fn last_of_first(
+    opened: &Opened,
+    max: EntriesMax,
+    is_shown: impl Fn(&[u8]) -> bool,
+) -> io::Result<Option<Vec<u8>>> {
+    let first = RefCell::new(BinaryHeap::new());
+    opened.entries(max, |name| {
+        let mut first = first.borrow_mut();
+        if !is_shown(name) {
+            return false;
+        }
+        if first.len() < max.entries {
+            first.push(name.to_vec());
+        } else if let Some(mut last) = first.peek_mut().filter(|last| name < last.as_slice()) {
+            *last = name.to_vec();
+        }
+        // It is only its name that is asked for.
+        false
+    })?;
+    let first = first.into_inner();
+    Ok(if first.len() < max.entries { None } else { first.peek().cloned() })
 }
 
 fn row(folder: &Folder<'_>, entry: Entry) -> Option<Row> {

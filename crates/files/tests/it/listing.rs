@@ -265,6 +265,15 @@ fn a_list_has_so_many_entries_at_most() {
         assert_eq!(list.matches("\"href\"").count(), shown);
         assert!(list.contains(&format!("\"is_whole\":{is_whole}")));
     }
+    // Those that come first by their name, whatever the order of the disk.
+    let mut names: Vec<String> = (0..=LISTING_ENTRIES_MAX).map(|number| number.to_string()).collect();
+    names.sort_unstable();
+    let page = text(&mut client, "/many/", &[JSON]);
+    let last = names.pop().expect("a name");
+    assert!(
+        names.iter().all(|name| page.contains(&format!("\"./{name}\"")))
+            && !page.contains(&format!("\"./{last}\""))
+    );
     for number in 0..=LISTING_NAMES_MAX {
         site.file(format!("hidden/.{number}"), "");
     }

@@ -43,6 +43,8 @@ fn candidates_that_can_never_be_files_are_refused() {
         ("{path}{path}", "{path}"),
         ("a{path}", "begins with a slash"),
         ("=200", "status"),
+        ("=401", "needs no fields"),
+        ("=405", "needs no fields"),
         ("=600", "status"),
         ("=04", "status"),
         ("=+44", "status"),

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::Read;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -120,6 +120,37 @@ fn a_dry_run_makes_nothing() {
     folder.file("a.css", text(5000));
     let summary = run(&folder, &Options { dry_run: true, ..quick() });
     assert_eq!((counts(&summary), folder.names().len()), ((3, 0, 0), 1));
+}
+
+#[test]
+fn what_a_killed_run_has_left_over_is_removed() {
+    // No process has this number.
+    let (left_over, own) =
+        (format!(".a.css.br.{}-0.tmp", u32::MAX), format!(".a.css.br.{}-0.tmp", std::process::id()));
+    let folder = Temporary::new();
+    folder.file("a.css", text(500)).file(&left_over, "").file(&own, "").file(".other.tmp", "");
+    run(&folder, &Options { dry_run: true, ..quick() });
+    assert_eq!(folder.names().len(), 4);
+    run(&folder, &quick());
+    let can_tell = Path::new("/proc/self").exists();
+    assert_eq!(folder.names().contains(&left_over), !can_tell);
+    assert!(folder.names().contains(&own) && folder.names().contains(&".other.tmp".to_owned()));
+}
+
+#[test]
+fn a_sibling_has_the_mode_and_the_owner_of_its_file() {
+    let folder = Temporary::new();
+    folder.file("a.css", text(5000));
+    let path = folder.path().join("a.css");
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).expect("its mode");
+    // Who may not give it away is its owner, and that of what it makes.
+    drop(chown(&path, Some(65_534), Some(65_534)));
+    run(&folder, &quick());
+    let of = |name: &str| {
+        let meta = fs::metadata(folder.path().join(name)).expect("it is there");
+        (meta.mode(), meta.uid(), meta.gid())
+    };
+    assert_eq!((of("a.css.br"), of("a.css").0 & 0o777), (of("a.css"), 0o640));
 }
 
 #[test]

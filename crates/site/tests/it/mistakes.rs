@@ -1,8 +1,8 @@
 //! What is refused before anything is served, and in which words.
 
-use shearwater_files::{CacheLimits, Folder};
+use shearwater_files::{CacheLimits, FindOptions, Folder, FolderOptions};
 use shearwater_site::limits::{FIXED_BYTES_MAX, MISTAKES_MAX, REDIRECTS_FOLLOWED_MAX, ROUTES_MAX, SITES_MAX};
-use shearwater_site::{Content, Fixed, Mistakes, Options, Place, Route, Site, Sites};
+use shearwater_site::{Content, Fixed, Headers, Mistakes, Options, Place, Route, Site, Sites};
 
 use crate::served::{fixed, headers, hosts, page, redirect, route, says, site};
 
@@ -137,6 +137,58 @@ fn what_can_not_be_is_refused() {
     let chain =
         vec![redirect("/a", "/b", 308), redirect("/b/*", "/c/{rest}", 308), redirect("/c/*", "/{rest}", 308)];
     assert!(checked(vec![Site { redirects: chain, ..site() }]).is_ok());
+}
+
+/// Its own field, or that of its site unless the route leaves it out.
+#[test]
+fn an_answer_that_asks_to_log_in_says_how() {
+    let basic = headers(&[("WWW-Authenticate", "Basic realm=\"a\"")], &[]);
+    let closed = |own: Headers| Route { content: Some(fixed(401, "")), headers: own, ..route("/a") };
+    let told = |of_site: &Headers, of_route: &Headers| {
+        let (headers, routes) = (of_site.clone(), vec![closed(of_route.clone())]);
+        checked(vec![Site { headers, routes, ..site() }]).is_ok()
+    };
+    let asked = |status| mistake(vec![Site { content: fixed(status, ""), ..site() }]).1;
+    assert_eq!(asked(401), "site 1: a 401 says how to log in: set WWW-Authenticate in its headers");
+    assert_eq!(asked(407), "site 1: a 407 says how to log in: set Proxy-Authenticate in its headers");
+    let (none, removed) = (Headers::default(), headers(&[], &["www-authenticate"]));
+    assert_eq!(
+        [told(&basic, &none), told(&none, &basic), told(&none, &none), told(&basic, &removed)],
+        [true, true, false, false]
+    );
+}
+
+/// Files redirect too, where a page has one path: by the name alone, for what is there shows only later.
+#[test]
+fn a_redirect_to_what_files_redirect_back_is_refused() {
+    let told = |clean_urls: bool, from: &str, to: &str| {
+        let find = FindOptions { clean_urls, ..FindOptions::default() };
+        let options = FolderOptions { find, ..FolderOptions::default() };
+        let folders = vec![Folder::open_with(&std::env::temp_dir(), &options).expect("a folder")];
+        let sites = vec![Site { redirects: vec![redirect(from, to, 308)], ..site() }];
+        let checked = Sites::new(Options { folders, cache: CacheLimits::default(), sites });
+        checked.err().map(|mistakes| mistakes.to_string())
+    };
+    for (from, to) in [
+        ("/about", "/about.html"),
+        ("/about", "/about.html?x#y"),
+        ("/caf%c3%a9", "/caf%C3%A9.html"),
+        ("/about/*", "/about.html"),
+        ("/docs/", "/docs/index.html"),
+        ("/", "/index.html"),
+    ] {
+        let expected = format!("site 1, redirect of {from}: {to} leads back to it");
+        assert_eq!(told(true, from, to), Some(expected));
+        assert_eq!(told(false, from, to), None, "{from} {to}");
+    }
+    for (from, to) in [
+        ("/about", "/other.html"),
+        ("/about.html", "/about"),
+        ("/x/*", "/y/{rest}.html"),
+        ("/docs/", "/docs"),
+    ] {
+        assert_eq!(told(true, from, to), None, "{from} {to}");
+    }
 }
 
 #[test]

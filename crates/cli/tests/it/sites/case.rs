@@ -124,6 +124,10 @@ impl Ask {
                 None => assert_eq!(found, value, "{name}: {shown}"),
             }
         }
+        let vary: Vec<_> =
+            answer.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("Vary")).collect();
+        let is_once = |(at, field): (usize, _)| !vary[..at].contains(field);
+        assert!(vary.iter().enumerate().all(is_once), "a Vary is repeated: {shown}");
         if let Some(body) = self.body {
             assert_eq!(answer.text(), body, "{shown}");
         }

@@ -33,6 +33,16 @@ pub(super) const CASES: &[Case] = &[
         ],
     },
     Case {
+        about: "what depends on Accept says so once",
+        keys: &[],
+        hosts: &[],
+        lines: "root = \"www\"\nspa = \"/index.html\"\nlisting = true\n",
+        asks: &[
+            get("/none.js", 404).has(&[("Vary", "Accept")]),
+            get("/open/", 412).with(&["If-Match: \"x\""]).has(&[("Vary", "Accept")]),
+        ],
+    },
+    Case {
         about: "an error that others would not get says so, with a page of the site too",
         keys: &[],
         hosts: &[],

@@ -49,6 +49,20 @@ pub(super) const CASES: &[Case] = &[
         asks: &[get("/about", 200).is("about"), get("/f.txt", 410)],
     },
     Case {
+        about: "paths of certain files are read as those of requests, once",
+        keys: &["site.spa", "site.error_pages"],
+        hosts: &[],
+        lines: "root = \"www\"\nspa = \"/not%20found.html\"\nerror_pages = { 404 = \"/a%2520b.html\" }\n\
+                [[site.route]]\npath = \"/open/*\"\ntry_files = [\"{path}\", \"{path}%2520b.html\", \"/not%20found.html\"]\n\
+                [[site.route]]\npath = \"/a\"\ntry_files = [\"{path}%2520b.html\"]\n",
+        asks: &[
+            get("/none", 200).is("spaced page"),
+            get("/none.js", 404).is("page of a percent sign"),
+            get("/open/none", 200).is("spaced page"),
+            get("/a", 200).is("page of a percent sign"),
+        ],
+    },
+    Case {
         about: "a program of one page answers where somebody navigates, and for no missing script",
         keys: &["site.spa"],
         hosts: &[],

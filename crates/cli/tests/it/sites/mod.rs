@@ -60,6 +60,8 @@ fn folder(settings: &str) -> Temporary {
         ("100%.txt", "percent"),
         (".secret", "secret"),
         (".well-known/x", "known"),
+        ("not found.html", "spaced page"),
+        ("a%20b.html", "page of a percent sign"),
         ("open/.secret", "open secret"),
         ("open/a b.txt", "spaced"),
         ("docs/index.html", "docs"),

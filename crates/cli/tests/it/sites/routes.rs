@@ -36,6 +36,27 @@ pub(super) const CASES: &[Case] = &[
         ],
     },
     Case {
+        about: "who has to log in is told how, with an error page too",
+        keys: &["respond.status"],
+        hosts: &[],
+        lines: "root = \"www\"\nerror_pages = { 401 = \"/home.html\" }\n[[site.route]]\npath = \"/closed/*\"\nrespond = { status = 401 }\n\
+                headers = { set = { WWW-Authenticate = \"Basic realm=x\" } }\n",
+        asks: &[get("/closed/x", 401).has(&[("WWW-Authenticate", "Basic realm=x")]).is("home")],
+    },
+    Case {
+        about: "an answer without content says nothing of one",
+        keys: &["respond.status"],
+        hosts: &[],
+        lines: "[[site.route]]\npath = \"/ping\"\nrespond = { status = 204 }\n[[site.route]]\npath = \"/reset\"\nrespond = { status = 205 }\n\
+                [[site.route]]\npath = \"/empty\"\nrespond = {}\n",
+        asks: &[
+            get("/ping", 204).has(&[("Content-Type", ""), ("Content-Length", "")]).is(""),
+            ask("HEAD", "/ping", 204).has(&[("Content-Type", "")]),
+            get("/reset", 205).has(&[("Content-Type", ""), ("Content-Length", "0")]).is(""),
+            get("/empty", 200).has(&[("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", "0")]),
+        ],
+    },
+    Case {
         about: "a route has another folder, in which its whole path is looked for, and another index",
         keys: &["site.route.root", "site.route.index"],
         hosts: &[],

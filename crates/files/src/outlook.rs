@@ -1,0 +1,68 @@
+//! What can be said of a folder before anything is asked of it: where its paths lead, and which of its files aren't there.
+
+use shearwater_io::fs::{Kind, OpenError};
+
+use crate::folder::Folder;
+use crate::options::Hidden;
+use crate::resolve::{Shape, resolve};
+use crate::search::{Found, Search};
+use crate::{one_path, redirect};
+
+impl Folder {
+    /// The path that a file at this path is redirected to wherever it is there; `None` where it is none, or it depends on what else there is.
+    /// No file is looked at.
+    #[must_use]
+    pub fn leads_to(&self, path: &str) -> Option<String> {
+        let mut name = Vec::new();
+        let resolved = resolve(path, &mut name).ok()?;
+        if resolved.is_hidden && self.plan.hidden == Hidden::Deny {
+            return None;
+        }
+        one_path::leads_to(&name, &self.plan).map(redirect::encoded)
+    }
+
+    /// The path that this one is redirected to by what is in the folder now; `None` where it isn't.
+    #[must_use]
+    pub fn leads_to_now(&self, path: &str) -> Option<String> {
+        let mut name = Vec::new();
+        let resolved = resolve(path, &mut name).ok()?;
+        if resolved.is_hidden && self.plan.hidden == Hidden::Deny {
+            return None;
+        }
+        self.redirected(&name, resolved.shape).ok().flatten()
+    }
+
+    fn redirected(&self, name: &[u8], shape: Shape) -> Result<Option<String>, OpenError> {
+        let search = Search { root: &self.root, plan: &self.plan };
+        let (mut file, mut other) = (Vec::new(), Vec::new());
+        Ok(match search.find(name, shape, &mut file)? {
+            Found::Folder => Some(format!("{}/", redirect::encoded(name))),
+            Found::File { is_of_path: true, .. } if self.plan.clean_urls => {
+                search.canonical(name, &file, &mut other)?.map(redirect::encoded)
+            }
+            Found::Nothing if search.page_behind_slash(name, shape, &mut file)? => {
+                name.strip_suffix(b"/").map(redirect::encoded)
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether there is a file of this name now: a path of the folder, decoded, with or without its slash in front.
+    #[must_use]
+    pub fn has_file(&self, name: &str) -> bool {
+        self.has_file_of(name.strip_prefix('/').unwrap_or(name).as_bytes())
+    }
+
+    fn has_file_of(&self, name: &[u8]) -> bool {
+        self.root.open_beneath(name).is_ok_and(|opened| opened.kind == Kind::File)
+    }
+
+    /// The options that name a file for what isn't there, by their names, where that file isn't there itself now.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&'static str> {
+        let last = self.plan.candidates.each.last().and_then(|candidate| candidate.certain_file());
+        let named = [("spa", self.plan.spa.as_deref()), ("try_files", last)];
+        let is_missing = |(option, file): (_, Option<&[u8]>)| (!self.has_file_of(file?)).then_some(option);
+        named.into_iter().filter_map(is_missing).collect()
+    }
+}
