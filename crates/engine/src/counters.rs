@@ -104,6 +104,8 @@ counters! {
         hit_output_bytes = "output_bytes_max",
         /// Times they waited because of what stands between those answers' bytes.
         hit_output_items = "OUTPUT_ITEMS_MAX",
+        /// Times they waited because of the different files among those.
+        hit_output_files = "OUTPUT_FILES_MAX",
         /// Times pipelined requests waited for the next turn.
         hit_requests_per_turn = "REQUESTS_PER_TURN_MAX",
         /// Connections reset because they sent too much after their last answer.
