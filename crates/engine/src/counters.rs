@@ -54,6 +54,8 @@ counters! {
         connections_reset,
         /// Connections broken by the peer or the network.
         connections_broken,
+        /// Connections closed in the middle of a request or an answer because the server ended.
+        connections_cut_off,
         /// Complete requests that were given to a handler.
         requests,
         /// Requests answered by the server itself (`4xx` or `5xx`, then a close). With `requests`: all final answers.

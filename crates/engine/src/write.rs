@@ -47,15 +47,10 @@ impl<D: Driver, A: App> Worker<D, A> {
                 self.service.counters.bytes_sent.add(len);
                 self.go_on_reading(token);
             }
-            Err(error) => {
-                let counters = &self.service.counters;
-                match error {
-                    SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_) => {
-                        counters.files_failed.add(1);
-                    }
-                    SendError::Broken(_) | SendError::Cancelled => counters.connections_broken.add(1),
-                }
-                // A file that fell short of its Content-Length, or became another: only a close tells the client.
+            Err(SendError::Broken(_) | SendError::Cancelled) => self.broken(token),
+            // A file that fell short of its Content-Length, or became another: only a close tells the client.
+            Err(SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_)) => {
+                self.service.counters.files_failed.add(1);
                 self.shut(token, CloseKind::Normal);
             }
         }
