@@ -161,7 +161,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             Event::AcceptStopped => self.accept_stopped(),
             Event::Received { token } => self.received(token),
             Event::ReadClosed { token, end } => self.read_closed(token, &end),
-            Event::Sent { token, output, result } => self.sent(token, output, result),
+            Event::Sent { token, output, result } => self.sent(token, output, &result),
             Event::Closed { token } => self.closed(token),
             Event::Woken => self.woken(),
         }

@@ -34,7 +34,7 @@ impl<D: Driver, A: App> Worker<D, A> {
     }
 
     /// A send has ended: the output comes back, and the connection goes on.
-    pub(crate) fn sent(&mut self, token: Token, output: Output, result: Result<(), SendError>) {
+    pub(crate) fn sent(&mut self, token: Token, output: Output, result: &Result<(), SendError>) {
         let len = output.len();
         self.service.outputs.give(output);
         let Some(conn) = self.service.table.find(token) else { return };

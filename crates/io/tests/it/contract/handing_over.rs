@@ -111,7 +111,8 @@ pub(crate) fn a5_room_between_a_resume_and_the_next_look_holds_nobody_up<H: Harn
         if !closes_first {
             world.driver().accept_resume();
         }
-        for token in world.accepted[..2].to_vec() {
+        for index in 0..2 {
+            let token = world.accepted[index];
             world.close(token, CloseKind::Normal);
         }
         if closes_first {
