@@ -45,7 +45,22 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.service.counters.hit_connections.add(1);
         if !self.told_pause {
             self.told_pause = true;
-            self.service.tell(Notice::AcceptPaused { worker: self.service.worker, error });
+            let notice = self.why_paused(error);
+            self.service.tell(notice);
+        }
+    }
+
+    /// A driver has no slot left for the one reason or the other: what the operator allowed, or what the system allows.
+    fn why_paused(&self, error: AcceptError) -> Notice {
+        let worker = self.service.worker;
+        match self.connections_asked {
+            Some(connections_max)
+                if error == AcceptError::ProcessDescriptors
+                    && self.driver.connections() >= connections_max =>
+            {
+                Notice::Full { worker, connections_max }
+            }
+            _ => Notice::AcceptPaused { worker, error },
         }
     }
 

@@ -45,6 +45,15 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.flush(token);
     }
 
+    /// The peer or the network has broken a connection: counted once, whoever tells of it, and not where it was closed here before.
+    pub(crate) fn broken(&mut self, token: Token) {
+        let service = &mut self.service;
+        if service.table.get(token).phase != Phase::Closing {
+            service.counters.connections_broken.add(1);
+        }
+        self.shut(token, CloseKind::Normal);
+    }
+
     /// Lets go of a connection. Its slot is free again after the driver's `Closed`.
     pub(crate) fn shut(&mut self, token: Token, kind: CloseKind) {
         let service = &mut self.service;

@@ -120,6 +120,15 @@ impl Conn {
         self.block == NONE && self.flags & (Flag::Paused as u8 | Flag::ReadClosed as u8) == 0
     }
 
+    /// Whether a request is on its way in, waits, or is being answered. Not while it only waits for the client's end.
+    pub(crate) fn is_at_work(&self) -> bool {
+        match self.phase {
+            Phase::First | Phase::Idle => self.has(Flag::Sending) || self.has(Flag::Queued),
+            Phase::Head | Phase::Body | Phase::Last => true,
+            Phase::Free | Phase::Linger | Phase::Closing => false,
+        }
+    }
+
     /// Whether it is between requests.
     pub(crate) fn is_idle(&self) -> bool {
         matches!(self.phase, Phase::First | Phase::Idle)

@@ -20,6 +20,13 @@ pub enum Notice {
         /// Why.
         error: AcceptError,
     },
+    /// The same, because the worker holds as many connections as it may by [`Limits::connections_max`](crate::Limits::connections_max).
+    Full {
+        /// Which worker.
+        worker: usize,
+        /// So many.
+        connections_max: usize,
+    },
     /// Accepting goes on.
     AcceptResumed {
         /// Which worker.
@@ -53,6 +60,13 @@ pub enum Notice {
     },
     /// An end at once has been ordered.
     Stopping,
+    /// A worker that ends has closed connections in the middle of a request or an answer: the drain's time was over, or it has ended at once.
+    CutOff {
+        /// Which worker.
+        worker: usize,
+        /// How many.
+        connections: usize,
+    },
     /// The acceptor has ended, by plan or not.
     AcceptorEnded {
         /// Why, if not by plan.
@@ -72,6 +86,12 @@ impl fmt::Display for Notice {
         match self {
             Self::AcceptPaused { worker, error } => {
                 write!(f, "worker {worker} accepts no connections for now: {}{WAIT}", why(*error))
+            }
+            Self::Full { worker, connections_max } => {
+                write!(
+                    f,
+                    "worker {worker} accepts no connections for now: it holds {connections_max}, its share of max_connections{WAIT}"
+                )
             }
             Self::AcceptorPaused { error } => {
                 write!(f, "no connections are accepted for now: {}{WAIT}", why(*error))
@@ -95,6 +115,12 @@ impl fmt::Display for Notice {
                 )
             }
             Self::Stopping => f.write_str("ending at once"),
+            Self::CutOff { worker, connections } => {
+                write!(
+                    f,
+                    "worker {worker} has cut off {connections} connections in the middle of a request or an answer"
+                )
+            }
             Self::AcceptorEnded { error: None } => f.write_str("the acceptor has ended"),
             Self::AcceptorEnded { error: Some(error) } => write!(f, "the acceptor has failed: {error}"),
             Self::WorkerEnded { worker, error: None } => write!(f, "worker {worker} has ended"),

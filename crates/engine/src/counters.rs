@@ -54,6 +54,8 @@ counters! {
         connections_reset,
         /// Connections broken by the peer or the network.
         connections_broken,
+        /// Connections closed in the middle of a request or an answer because the server ended.
+        connections_cut_off,
         /// Complete requests that were given to a handler.
         requests,
         /// Requests answered by the server itself (`4xx` or `5xx`, then a close). With `requests`: all final answers.
@@ -104,6 +106,8 @@ counters! {
         hit_output_bytes = "output_bytes_max",
         /// Times they waited because of what stands between those answers' bytes.
         hit_output_items = "OUTPUT_ITEMS_MAX",
+        /// Times they waited because of the different files among those.
+        hit_output_files = "OUTPUT_FILES_MAX",
         /// Times pipelined requests waited for the next turn.
         hit_requests_per_turn = "REQUESTS_PER_TURN_MAX",
         /// Connections reset because they sent too much after their last answer.

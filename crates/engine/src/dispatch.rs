@@ -7,7 +7,7 @@ use crate::app::{App, BodyPolicy};
 use crate::conn::{Flag, Phase};
 use crate::control::Notice;
 use crate::counters::Counter;
-use crate::limits::{OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
+use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
 use crate::refuse::Refusal;
 use crate::request::{Request, Turn};
 use crate::respond::{After, Answered, Asked, Fault};
@@ -228,7 +228,11 @@ impl<A: App> Service<A> {
         if out.len() >= self.limits.output_bytes_max {
             return Some(&self.counters.hit_output_bytes);
         }
-        (out.items().len() >= OUTPUT_ITEMS_MAX).then_some(&self.counters.hit_output_items)
+        if out.items().len() >= OUTPUT_ITEMS_MAX {
+            return Some(&self.counters.hit_output_items);
+        }
+        let may_be = out.items().len() >= OUTPUT_FILES_MAX;
+        (may_be && out.files() >= OUTPUT_FILES_MAX).then_some(&self.counters.hit_output_files)
     }
 
     /// A handler panicked before there was a request to answer.

@@ -3,8 +3,8 @@
 use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::app::App;
-use crate::conn::{Flag, Phase};
-use crate::control::Order;
+use crate::conn::{Conn, Flag, Phase};
+use crate::control::{Notice, Order};
 use crate::life::{Accepting, Life};
 use crate::wheel::tick_at;
 use crate::worker::Worker;
@@ -50,8 +50,19 @@ impl<D: Driver, A: App> Worker<D, A> {
             self.accepting = Accepting::Stopping;
             self.driver.accept_stop();
         }
+        self.tell_cut_off();
         for token in self.service.table.tokens(|conn| conn.phase != Phase::Closing) {
             self.shut(token, CloseKind::Normal);
+        }
+    }
+
+    /// Counts those that are about to be closed in the middle of something, and says how many they are.
+    fn tell_cut_off(&mut self) {
+        let service = &mut self.service;
+        let connections = service.table.tokens(Conn::is_at_work).len();
+        if connections > 0 {
+            service.counters.connections_cut_off.add(connections as u64);
+            service.tell(Notice::CutOff { worker: service.worker, connections });
         }
     }
 

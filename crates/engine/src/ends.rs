@@ -62,7 +62,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             let Some((token, end)) = self.ends.pop() else { return };
             let Some(conn) = self.service.table.find(token) else { continue };
             match end {
-                End::Broken => self.shut(token, CloseKind::Normal),
+                End::Broken => self.broken(token),
                 End::Eof if conn.phase == Phase::Linger => self.shut(token, CloseKind::Normal),
                 End::Eof if conn.is_live() => self.ended(token),
                 // What is on its way, or waits for its turn, comes first.

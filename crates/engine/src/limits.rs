@@ -20,9 +20,12 @@ pub const ENDS_KEPT_MAX: usize = 64;
 /// Shared blocks up to this size are copied behind the head; larger ones are sent from where they are.
 pub const COPIED_BYTES_MAX: usize = 16 * 1024;
 
-/// Pieces of files and shared blocks in one output: behind so many the connection's further pipelined requests wait. Each piece of a file may hold
-/// a descriptor.
+/// Pieces of files and shared blocks in one output: behind so many the connection's further pipelined requests wait.
 pub const OUTPUT_ITEMS_MAX: usize = 16;
+
+/// Different files in one output: with so many the connection's further pipelined requests wait. Each is a descriptor that a client
+/// holds who doesn't take its answers.
+pub const OUTPUT_FILES_MAX: usize = 2;
 
 /// Answers with files that stay open until the turn ends, for its other requests.
 pub const LASTING_ANSWERS_MAX: usize = 16;

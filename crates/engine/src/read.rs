@@ -69,9 +69,6 @@ impl<D: Driver, A: App> Worker<D, A> {
             ReadEnd::Eof => End::Eof,
             ReadEnd::Broken(_) => End::Broken,
         };
-        if end == End::Broken {
-            self.service.counters.connections_broken.add(1);
-        }
         self.ends.push(token, end);
     }
 

@@ -99,7 +99,10 @@ impl Server {
         let control = Arc::new(control);
         let make_app = Arc::new(make_app);
         let limits = Limits { connections_max: self.share.connections_max, ..self.options.limits };
-        let first = Setup::new(0, limits, self.options.timeouts, Arc::clone(&control));
+        let asked = Some(self.options.limits.connections_max);
+        let connections_asked = asked.filter(|asked| *asked <= limits.connections_max);
+        let first =
+            Setup { connections_asked, ..Setup::new(0, limits, self.options.timeouts, Arc::clone(&control)) };
         let cores = os::cores();
         let driver = self.start_report.driver;
         let mut running = Running {

@@ -32,6 +32,7 @@ impl fmt::Display for Totals {
             ("handler_panics", self.handler_panics),
             ("handler_errors", self.handler_errors),
             ("files_failed", self.files_failed),
+            ("connections_cut_off", self.connections_cut_off),
         ];
         list(f, "; limits reached: ", self.limits())?;
         list(f, "; faults: ", faults.into_iter())
@@ -84,12 +85,13 @@ mod tests {
             hit_head_ms: 6,
             hit_write_ms: 1,
             files_failed: 8,
+            connections_cut_off: 11,
             ..Totals::default()
         };
         assert_eq!(
             totals.to_string(),
             "100 requests (2xx 88, 3xx 3, 4xx 4, 5xx 5), 20 connections (8 open, 1 refused, 2 reset, 3 broken off), \
-             7 bytes received, 9 bytes sent; limits reached: head_ms 6, write_ms 1; faults: files_failed 8"
+             7 bytes received, 9 bytes sent; limits reached: head_ms 6, write_ms 1; faults: files_failed 8, connections_cut_off 11"
         );
     }
 }

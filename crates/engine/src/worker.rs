@@ -38,6 +38,8 @@ pub struct Setup {
     /// Where it takes orders and tells what happens.
     pub control: Arc<Control>,
     pub(crate) addresses: Option<Arc<Addresses>>,
+    /// How many connections it may hold by what was asked for, unless the descriptors allow fewer.
+    pub(crate) connections_asked: Option<usize>,
 }
 
 impl Setup {
@@ -46,7 +48,8 @@ impl Setup {
     #[must_use]
     pub fn new(worker: usize, limits: Limits, timeouts: Timeouts, control: Arc<Control>) -> Self {
         let addresses = Addresses::new(limits.connections_per_address_max).map(Arc::new);
-        Self { worker, limits, timeouts, control, addresses }
+        let connections_asked = Some(limits.connections_max).filter(|asked| *asked < usize::MAX);
+        Self { worker, limits, timeouts, control, addresses, connections_asked }
     }
 }
 
@@ -60,6 +63,8 @@ pub struct Worker<D, A> {
     pub(crate) accept_again_ms: Option<u64>,
     /// When it was paused last.
     pub(crate) paused_ms: u64,
+    /// See [`Setup`].
+    pub(crate) connections_asked: Option<usize>,
     /// The operator knows that accepting is paused.
     pub(crate) told_pause: bool,
     /// Whether deadlines have to wait for input to be fetched.
@@ -107,6 +112,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             life: Life::Serving,
             accept_again_ms: None,
             paused_ms: 0,
+            connections_asked: setup.connections_asked,
             told_pause: false,
             lag: Lag::default(),
             has_room: false,
@@ -158,7 +164,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             Event::AcceptStopped => self.accept_stopped(),
             Event::Received { token } => self.received(token),
             Event::ReadClosed { token, end } => self.read_closed(token, &end),
-            Event::Sent { token, output, result } => self.sent(token, output, result),
+            Event::Sent { token, output, result } => self.sent(token, output, &result),
             Event::Closed { token } => self.closed(token),
             Event::Woken => self.woken(),
         }

@@ -34,7 +34,7 @@ impl<D: Driver, A: App> Worker<D, A> {
     }
 
     /// A send has ended: the output comes back, and the connection goes on.
-    pub(crate) fn sent(&mut self, token: Token, output: Output, result: Result<(), SendError>) {
+    pub(crate) fn sent(&mut self, token: Token, output: Output, result: &Result<(), SendError>) {
         let len = output.len();
         self.service.outputs.give(output);
         let Some(conn) = self.service.table.find(token) else { return };
@@ -47,15 +47,10 @@ impl<D: Driver, A: App> Worker<D, A> {
                 self.service.counters.bytes_sent.add(len);
                 self.go_on_reading(token);
             }
-            Err(error) => {
-                let counters = &self.service.counters;
-                match error {
-                    SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_) => {
-                        counters.files_failed.add(1);
-                    }
-                    SendError::Broken(_) | SendError::Cancelled => counters.connections_broken.add(1),
-                }
-                // A file that fell short of its Content-Length, or became another: only a close tells the client.
+            Err(SendError::Broken(_) | SendError::Cancelled) => self.broken(token),
+            // A file that fell short of its Content-Length, or became another: only a close tells the client.
+            Err(SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_)) => {
+                self.service.counters.files_failed.add(1);
                 self.shut(token, CloseKind::Normal);
             }
         }

@@ -1,4 +1,7 @@
 //! The small files of a folder that a worker keeps in memory, by name.
+//!
+//! What is sent was seen to be the file's present version half a second ago at most. Where no descriptor is left to look with it is sent
+//! all the same, up to `UNSEEN_MS_MAX` after the last look.
 
 use std::rc::Rc;
 

@@ -109,6 +109,11 @@ impl Finder {
     fn respond_anew(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>) {
         let search = Search { root: self.store.root(), plan: &self.plan };
         let found = search.find(&self.names.asked, shape, &mut self.names.file);
+        if let (Err(OpenError::Descriptors), Some(held)) =
+            (&found, self.lookups.held_lately(&self.names.asked, Now::of(request)))
+        {
+            return self.form_of(held, request).reply(request, response);
+        }
         if !matches!(found, Ok(Found::File { .. })) || self.names.file != self.names.asked {
             self.store.forget(&self.names.asked);
         }

@@ -67,6 +67,11 @@ impl Held {
         now.is_just_after(self.checked_ms.get())
     }
 
+    /// Whether it may be sent where no descriptor is left to look at the file with.
+    pub(crate) fn was_seen_lately(&self, now: Now) -> bool {
+        now.is_soon_after(self.checked_ms.get())
+    }
+
     /// Whether the file that was opened is this version still, and has the siblings that it had; notes so.
     pub(crate) fn is_of(&self, opened: &Opened, variant: Variant, now: Now) -> bool {
         let same = self.is_settled && self.meta == opened.meta && self.variant == variant;

@@ -15,6 +15,10 @@ pub const LENT_AFTER_S: u64 = 10;
 /// each, and together their content is never longer than the file.
 pub const RANGES_MAX: usize = 64;
 
+/// How long a file in memory is sent without a look while no descriptor is left to look with, from the last look on; then `503`. It
+/// was the present version at that look, and who uses up the descriptors should not take a site's hot files off the net at once.
+pub const UNSEEN_MS_MAX: u64 = 10_000;
+
 /// Names of larger files whose siblings a worker remembers; beside others it looks for each request.
 pub const SEEN_FILES_MAX: usize = 256;
 

@@ -48,6 +48,14 @@ impl Lookups {
         })
     }
 
+    /// The file in memory that this name came to when it was last looked for, a short while ago: for want of a descriptor to look anew.
+    pub(crate) fn held_lately(&self, name: &[u8], now: Now) -> Option<Rc<Held>> {
+        self.found.get(name, |lookup| match &lookup.place {
+            Place::Held(held) if now.is_soon_after(lookup.seen_ms.get()) => held.upgrade(),
+            _ => None,
+        })
+    }
+
     /// Writes the name of the file that this name came to a moment ago, if that isn't in memory.
     pub(crate) fn elsewhere(&self, name: &[u8], now: Now, file: &mut Vec<u8>) -> Option<()> {
         self.found.get(name, |lookup| match lookup.place(now)? {
@@ -116,7 +124,7 @@ mod tests {
     use super::{LOOKUP_NAME_BYTES_MAX, Lookups, Now};
     use crate::file_cache::FileCache;
     use crate::held::held_for_test;
-    use crate::limits::{CacheLimits, LOOKUPS_PER_CACHED_FILE};
+    use crate::limits::{CacheLimits, LOOKUPS_PER_CACHED_FILE, UNSEEN_MS_MAX};
 
     fn lookups(limits: CacheLimits) -> Lookups {
         Lookups::new(FileCache::new(limits).next().lookups)
@@ -142,6 +150,8 @@ mod tests {
         lookups.note_held(b"a", &held, at(1_000));
         assert!(is_held(&lookups, b"a", 1_499));
         assert!(!is_held(&lookups, b"a", 1_500) && !is_held(&lookups, b"b", 1_000));
+        let lately = |ms| lookups.held_lately(b"a", at(ms)).is_some();
+        assert!(lately(1_500) && lately(999 + UNSEEN_MS_MAX) && !lately(1_000 + UNSEEN_MS_MAX));
         lookups.note_held(b"a", &held, at(1_500));
         assert!(is_held(&lookups, b"a", 1_999));
         lookups.note_held(b"a", &other, at(1_600));

@@ -2,6 +2,8 @@
 
 use shearwater::Request;
 
+use crate::limits::UNSEEN_MS_MAX;
+
 /// How long what was seen of a file is taken for the present state without a look: half of the second within which a change has to show.
 const FRESH_MS: u64 = 500;
 
@@ -20,5 +22,10 @@ impl Now {
     /// Whether what was seen then still counts.
     pub(crate) fn is_just_after(self, seen_ms: u64) -> bool {
         self.ms.saturating_sub(seen_ms) < FRESH_MS
+    }
+
+    /// Whether what was seen then may still be sent where no look can be had.
+    pub(crate) fn is_soon_after(self, seen_ms: u64) -> bool {
+        self.ms.saturating_sub(seen_ms) < UNSEEN_MS_MAX
     }
 }

@@ -71,7 +71,25 @@ impl Store {
         match self.root.open_beneath(name) {
             Ok(opened) if opened.kind == Kind::File => Ok(self.opened_file(opened, name, request)),
             Ok(_) => Err(OpenError::NotFound),
-            Err(error) => {
+            Err(error) => self.unopened(kept, error, name, request),
+        }
+    }
+
+    /// A file that can't be opened: where only a descriptor was missing, the version of it that is `kept`, if that was seen a short while ago.
+    /// It isn't told as held: nothing was seen of it now.
+    fn unopened(
+        &mut self,
+        kept: Option<Rc<Held>>,
+        error: OpenError,
+        name: &mut Vec<u8>,
+        request: &Request<'_>,
+    ) -> Result<FoundFile, OpenError> {
+        match kept.filter(|held| is_unseen(&error, held, Now::of(request))) {
+            Some(held) => {
+                let content = self.form_of_held(&held, name, request).unwrap_or(Content::Held(held));
+                Ok(FoundFile { content, held: None })
+            }
+            None => {
                 self.forget(name);
                 Err(error)
             }
@@ -158,11 +176,16 @@ impl Store {
         {
             return Some(content);
         }
-        let Some(mut opened) =
-            self.root.open_beneath(entry.path()).ok().filter(|opened| siblings.admit(opened))
-        else {
-            self.cache.remove(entry.key);
-            return None;
+        let mut opened = match self.root.open_beneath(entry.path()) {
+            Ok(opened) if siblings.admit(&opened) => opened,
+            Err(error) if kept.as_ref().is_some_and(|held| is_unseen(&error, held, now)) => {
+                let of_this_content = |held: &Rc<Held>| siblings.are_not_newer_than(held.meta());
+                return kept.filter(of_this_content).map(Content::Held);
+            }
+            _ => {
+                self.cache.remove(entry.key);
+                return None;
+            }
         };
         Some(match self.hold(kept, &mut opened, entry, now) {
             Some(held) => Content::Held(held),
@@ -205,6 +228,11 @@ impl Store {
             Some(held)
         })
     }
+}
+
+/// Whether a file in memory is sent without a look: there is no descriptor for one, and the last was a short while ago.
+fn is_unseen(error: &OpenError, held: &Held, now: Now) -> bool {
+    matches!(error, OpenError::Descriptors) && held.was_seen_lately(now)
 }
 
 /// What some try gives, of at most `READ_TRIES_MAX`; `None` where one fails.

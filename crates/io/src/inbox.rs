@@ -171,8 +171,8 @@ impl<C> Inbox<C> {
         }
     }
 
-    /// The driver announces connections again. One that `is_full` still, while somebody waits here, will pause again at once: it
-    /// takes nothing in meanwhile.
+    /// The driver announces connections again. One that `is_full` still, while somebody waits here, takes nothing in until it has
+    /// paused again or, where a connection has closed meanwhile, everybody is taken out.
     pub(crate) fn release(&mut self, is_full: bool) {
         let Some(shared) = &self.shared else { return };
         let mut queue = shared.lock();
@@ -218,6 +218,8 @@ impl<C> Inbox<C> {
         self.taken.extend(queue.waiting.drain(..count));
         // What was taken stays due until it was given out: the next look finds out whether there is more.
         self.due = count > 0;
+        // Nobody waits any more: a hold that was kept for their sake ends, though the driver has not paused again.
+        queue.held &= count > 0;
         let has_room = queue.room() == Room::Free;
         let wants_room = queue.wants_room.take_if(|_| has_room);
         let over = queue.sender_gone && queue.waiting.is_empty();
@@ -335,6 +337,19 @@ mod tests {
         inbox.hold();
         inbox.release(true);
         assert_eq!(sender.offer(3, 0), Ok(()), "nobody waits: it is not held for ever");
+    }
+
+    #[test]
+    fn a_hold_ends_with_those_who_wait() {
+        let (sender, mut inbox) = inbox(9);
+        let (waker, wakes) = counted();
+        assert_eq!(sender.offer(1, 0), Ok(()));
+        inbox.hold();
+        assert_eq!(sender.await_room(&waker), Room::Full);
+        inbox.release(true);
+        // A connection closes before the driver looks: it takes the one who waits, and doesn't pause again.
+        assert_eq!(all(&mut inbox), [1]);
+        assert_eq!((wakes.load(Ordering::Relaxed), sender.offer(2, 0)), (1, Ok(())));
     }
 
     #[test]

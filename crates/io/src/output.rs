@@ -150,6 +150,21 @@ impl Output {
         self.bytes.len() as u64 + self.items_len
     }
 
+    /// How many different files it has pieces of. Looks at each item, and at those before it.
+    #[must_use]
+    pub fn files(&self) -> usize {
+        let file_of = |item: &(usize, Item)| match &item.1 {
+            Item::File(slice) => Some(Rc::as_ptr(&slice.file)),
+            Item::Shared(_) => None,
+        };
+        let is_first = |index: &usize| {
+            let (before, rest) = self.items.split_at(*index);
+            let file = rest.first().and_then(file_of);
+            file.is_some() && !before.iter().any(|item| file_of(item) == file)
+        };
+        (0..self.items.len()).filter(is_first).count()
+    }
+
     /// Whether there is nothing to send.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -53,7 +53,9 @@ fn gravity(notice: &Notice) -> Verbosity {
         | Notice::HandlerPanicked { .. }
         | Notice::HandlerMisbuilt { .. } => Verbosity::Error,
         Notice::AcceptPaused { .. }
+        | Notice::Full { .. }
         | Notice::AcceptResumed { .. }
+        | Notice::CutOff { .. }
         | Notice::AcceptorPaused { .. }
         | Notice::AcceptorResumed => Verbosity::Warn,
         Notice::Draining { .. } | Notice::Stopping => Verbosity::Info,

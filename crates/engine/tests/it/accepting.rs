@@ -89,6 +89,25 @@ fn a_close_makes_room_at_once() {
 }
 
 #[test]
+fn a_bound_that_was_asked_for_is_told_apart_from_want_of_descriptors() {
+    let sim = SimOptions { connections_max: 2, ..SimOptions::default() };
+    let limits = Limits { connections_max: 2, ..Limits::default() };
+    for (clients, notice) in [(1, PAUSED), (3, Notice::Full { worker: 0, connections_max: 2 })] {
+        let mut world = World::new(Setting { sim: sim.clone(), limits, ..Setting::default() });
+        if clients == 1 {
+            world.net.fail_accept(AcceptError::ProcessDescriptors);
+        }
+        let clients: Vec<Client> = (0..clients).map(|_| world.connect()).collect();
+        world.settle();
+        assert_eq!(world.told(), [notice]);
+        clients.iter().for_each(|client| client.peer.finish());
+        world.end();
+    }
+    let said = Notice::Full { worker: 0, connections_max: 2 }.to_string();
+    assert!(said.contains("it holds 2, its share of max_connections") && !said.contains("ulimit"), "{said}");
+}
+
+#[test]
 fn a_drain_ends_though_descriptors_ran_out() {
     let sim = SimOptions { connections_max: 1, ..SimOptions::default() };
     let mut world = World::new(Setting { sim, ..Setting::default() });

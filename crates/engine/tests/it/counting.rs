@@ -1,17 +1,18 @@
 //! Counters: they add up, and each counts what its name says.
 
 use shearwater_engine::Timeouts;
+use shearwater_engine::io::sim::SimOptions;
 
 use crate::harness::app::text_of;
 use crate::harness::unit::head;
-use crate::harness::{Answer, Unit, World};
+use crate::harness::{Answer, Setting, Unit, World};
 
 #[test]
 fn nothing_has_happened_at_the_start() {
     let world = World::default();
     assert!(world.totals().iter().all(|(_, count)| count == 0));
-    assert_eq!(world.totals().limits().count(), 28);
-    assert_eq!(world.totals().iter().count(), 15 + 28);
+    assert_eq!(world.totals().limits().count(), 29);
+    assert_eq!(world.totals().iter().count(), 16 + 29);
 }
 
 #[test]
@@ -37,6 +38,23 @@ fn a_send_that_broke_off_does_not_count() {
     client.peer.reset();
     world.end();
     assert_eq!((world.totals().bytes_sent, world.totals().connections_broken), (0, 1));
+}
+
+#[test]
+fn a_connection_breaks_once_whoever_tells_of_it() {
+    let sim = SimOptions { late_completions: 0.5, reorder_within_turn: 1.0, ..SimOptions::default() };
+    let mut world = World::new(Setting { sim, ..Setting::default() });
+    let mut clients: Vec<_> = (0..20).map(|_| world.connect()).collect();
+    for client in &mut clients {
+        client.peer.set_window(100_000);
+        client.peer.set_reading(false);
+        client.send(Unit::big().bytes);
+    }
+    world.settle();
+    // More than a turn lets go of: their sends fail meanwhile.
+    clients.iter_mut().for_each(|client| client.peer.reset());
+    world.end();
+    assert_eq!(world.totals().connections_broken, 20);
 }
 
 #[test]

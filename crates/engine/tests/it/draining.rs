@@ -1,5 +1,6 @@
 //! Draining and stopping: what was received is answered, and the worker ends when it has to.
 
+use shearwater_engine::Notice;
 use shearwater_engine::io::sim::SimOptions;
 
 use crate::harness::{Answer, Client, Setting, Unit, World};
@@ -137,10 +138,30 @@ fn the_deadline_ends_everything() {
     world.control.drain(3000);
     let took_ms = world.run();
     assert_eq!(took_ms, 3000);
+    assert_eq!(world.totals().connections_cut_off, 3);
+    assert_eq!(world.told().last(), Some(&Notice::CutOff { worker: 0, connections: 3 }));
     for client in [&mut head, &mut body] {
         client.assert_got(&[]);
         client.assert_closed();
     }
+}
+
+#[test]
+fn who_is_idle_or_only_lingers_is_not_cut_off() {
+    let mut world = World::default();
+    let mut idle = idle_client(&mut world);
+    let mut lingering = world.connect();
+    lingering.send(Unit::closing(1).bytes);
+    lingering.send(b"x");
+    world.settle();
+    world.control.drain(100);
+    let took_ms = world.run();
+    assert_eq!(took_ms, 100, "both are there until the end");
+    idle.assert_closed();
+    assert_eq!(
+        (world.totals().connections_cut_off, world.told()),
+        (0, vec![Notice::Draining { drain_ms: 100 }])
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use shearwater_engine::Limits;
 use shearwater_engine::io::limits::RECV_AFTER_PAUSE_MAX;
 use shearwater_engine::io::sim::{OperationKind, SimOptions};
-use shearwater_engine::limits::{OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
+use shearwater_engine::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
 
 use crate::harness::app::{BUFFER_BYTES_MAX, text_of};
 use crate::harness::unit::head;
@@ -251,6 +251,24 @@ fn output_items() {
     client.assert_got(&Unit::answers(&units));
     assert_eq!((world.totals().hit_output_items, world.totals().hit_output_bytes), (1, 0));
     world.end();
+}
+
+#[test]
+fn output_files() {
+    // (files of which each is opened for one request, how often those behind them wait)
+    for (files, waits) in
+        [(0, 0), (1, 0), (OUTPUT_FILES_MAX - 1, 0), (OUTPUT_FILES_MAX, 1), (3 * OUTPUT_FILES_MAX, 3)]
+    {
+        let mut world = World::with_limits(Limits { output_bytes_max: 1 << 30, ..Limits::default() });
+        let mut client = world.connect();
+        let mut units: Vec<Unit> = (0..files).map(|_| Unit::own_file()).collect();
+        units.push(Unit::get(1));
+        client.send(Unit::stream(&units));
+        world.settle();
+        client.assert_got(&Unit::answers(&units));
+        assert_eq!(world.totals().hit_output_files, waits, "{files}");
+        world.end();
+    }
 }
 
 /// Sends so far.

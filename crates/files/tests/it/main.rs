@@ -6,6 +6,7 @@ mod clean_urls;
 mod client;
 mod conditional;
 mod content;
+mod descriptors;
 mod finding;
 mod folders;
 mod hostile;

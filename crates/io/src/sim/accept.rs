@@ -138,6 +138,7 @@ impl Kernel {
         }
         listener.accepted += 1;
         listener.taken = listener.taken.saturating_sub(1);
+        self.listeners.release_emptied_inbox();
         let token = self.insert(|token| Conn::new(token, wire, address));
         // Rst and Fin: the queue holds connections that their peers have long given up.
         self.meet(token.slot(), fault);

@@ -116,6 +116,14 @@ impl Listeners {
         }
     }
 
+    /// A hold that was kept for those who were taken out of the inbox ends with them, unless accepting is paused.
+    pub(super) fn release_emptied_inbox(&mut self) {
+        let is_open = matches!(self.state, State::Open | State::Stopping);
+        if is_open && self.all.last().is_some_and(|listener| listener.queue.is_empty()) {
+            self.inbox.release(false);
+        }
+    }
+
     /// Whether the inbox may be emptied, and is worth it.
     pub(super) fn is_inbox_due(&self) -> bool {
         self.inbox.is_due() && matches!(self.state, State::Open | State::Stopping)

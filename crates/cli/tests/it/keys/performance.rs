@@ -20,7 +20,10 @@ pub(super) fn max_connections() {
         let mut three = serving.connect();
         three.ask("GET", "/f.txt", &[]);
         let said = serving.hear();
-        assert!(said.contains("accepts no connections for now"), "{said}");
+        assert!(
+            said.contains("accepts no connections for now: it holds 2, its share of max_connections"),
+            "{said}"
+        );
         assert_eq!(one.request("GET", "/f.txt", &[]).status, 200);
         let so_far = Summary::so_far(&mut serving);
         assert_eq!((so_far.count("connections"), so_far.count("open")), (2, 2));

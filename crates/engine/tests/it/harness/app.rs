@@ -48,6 +48,7 @@ impl App for TestApp {
             }
             "big" => drop(response.body_static(big())),
             "file" => drop(response.body_file(file_slice(FILE_BYTES as u64))),
+            "own-file" => drop(response.body_file(own_slice())),
             "short-file" => drop(response.body_file(file_slice(FILE_BYTES as u64 + 1))),
             "changed-file" => drop(response.body_file(changed_slice())),
             "close" => drop(response.text(&named(request)).close()),
@@ -186,6 +187,12 @@ fn make_file() -> File {
 
 fn file_slice(len: u64) -> FileSlice {
     FileSlice { file: FILE.with(Rc::clone), offset: 0, len }
+}
+
+/// The file by a descriptor of its own.
+fn own_slice() -> FileSlice {
+    let file = FILE.with(|file| file.try_clone()).expect("another descriptor");
+    FileSlice { file: Rc::new(SharedFile::new(file)), offset: 0, len: FILE_BYTES as u64 }
 }
 
 /// The file, promised as it was before its last byte was written.

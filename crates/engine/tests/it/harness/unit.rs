@@ -76,6 +76,11 @@ impl Unit {
         Self::new(head("GET", "/file", ""), Answer::file())
     }
 
+    /// The same file, opened for this request alone.
+    pub(crate) fn own_file() -> Self {
+        Self::new(head("GET", "/own-file", ""), Answer::file())
+    }
+
     /// A body of known length. `route` is `plain` (thrown away), `buffer` or `sink`.
     pub(crate) fn post(route: &str, number: usize, len: usize) -> Self {
         Self::post_with(route, number, len, "")

@@ -1,7 +1,7 @@
 //! Clause A5: connections that somebody else has accepted.
 
 use shearwater_io::limits::ACCEPTS_PER_TURN_MAX;
-use shearwater_io::{AcceptError, Driver, ListenerId};
+use shearwater_io::{AcceptError, CloseKind, Driver, ListenerId};
 
 use super::harness::{Harness, PeerId, Setup};
 use super::world::{Note, World, plain};
@@ -20,6 +20,10 @@ fn hand_over<H: Harness>(world: &mut World<H>, count: usize, listener: ListenerI
 
 fn is_accepted(note: &Note) -> bool {
     matches!(note, Note::Accepted(_))
+}
+
+fn is_full_so_often<H: Harness>(world: &World<H>, times: usize) -> bool {
+    world.count(|note| matches!(note, Note::AcceptFailed(_))) == times
 }
 
 pub(crate) fn a5_who_is_handed_over_is_served<H: Harness>() {
@@ -96,6 +100,31 @@ pub(crate) fn a5_who_would_wait_behind_a_full_driver_is_refused<H: Harness>() {
     world.driver().accept_resume();
     hand_over(&mut world, 2, 0);
     world.until("there is room again", |world| world.accepted.len() == 6);
+}
+
+pub(crate) fn a5_room_between_a_resume_and_the_next_look_holds_nobody_up<H: Harness>() {
+    for closes_first in [false, true] {
+        let mut world = world::<H>(0, 10, 3);
+        hand_over(&mut world, 4, 0);
+        world.until("the driver is full", |world| is_full_so_often(world, 1));
+        // It is full still when it resumes, and isn't when it looks, unless the look comes first.
+        if !closes_first {
+            world.driver().accept_resume();
+        }
+        for index in 0..2 {
+            let token = world.accepted[index];
+            world.close(token, CloseKind::Normal);
+        }
+        if closes_first {
+            world.driver().accept_resume();
+        }
+        world.until("it looks", |world| world.accepted.len() == 4 || is_full_so_often(world, 2));
+        world.driver().accept_resume();
+        world.until("the fourth gets in", |world| world.accepted.len() == 4);
+        world.idle();
+        hand_over(&mut world, 1, 0);
+        world.until("there is room for the fifth", |world| world.accepted.len() == 5);
+    }
 }
 
 pub(crate) fn a5_stop_waits_for_the_sender<H: Harness>() {

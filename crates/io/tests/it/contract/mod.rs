@@ -34,6 +34,7 @@ macro_rules! contract_suite {
                 a4_stop_empties_the_queue_then_closes, a4_stop_takes_what_came_after_the_wait, a4_stop_of_an_empty_queue, a4_connections_outlive_the_listener;
             handing_over: a5_who_is_handed_over_is_served, a5_a_full_inbox_refuses_and_a_paused_driver_takes_nothing,
                 a5_full_is_said_once_and_they_wait, a5_who_would_wait_behind_a_full_driver_is_refused,
+                a5_room_between_a_resume_and_the_next_look_holds_nobody_up,
                 a5_stop_waits_for_the_sender, a5_a_turn_takes_a_bounded_number,
                 a5_a_full_driver_loses_nobody_when_all_ends;
             receiving: r1_receiving_is_armed_at_accept, r2_bytes_arrive_whole_and_in_order, r2_never_more_than_the_buffer,

@@ -1,0 +1,69 @@
+//! Want of descriptors: what lies in memory is sent all the same.
+
+use std::fs::File;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::site::Site;
+
+/// Says to the test program that it is the child whose descriptors run out.
+const CHILD: &str = "SHEARWATER_FILES_TEST_CHILD";
+
+/// How long what was seen of a file counts without a look, and as much again.
+const BEYOND_FRESH: Duration = Duration::from_millis(1000);
+
+/// The limit concerns a whole process, so the test runs in one of its own.
+#[test]
+fn a_file_in_memory_outlasts_a_want_of_descriptors() {
+    if std::env::var_os(CHILD).is_some() {
+        return want_of_descriptors();
+    }
+    let program = std::env::current_exe().expect("the test program has a path");
+    let this = thread::current();
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 256 && exec \"$0\" --exact \"$1\" --nocapture"])
+        .args([program.as_os_str(), this.name().expect("a test has a name").as_ref()])
+        .env(CHILD, "1")
+        .output()
+        .expect("it can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn want_of_descriptors() {
+    let site = Site::cached();
+    site.file("index.html", "<p>index").file("a.css", "p {}").file("a.css.gz", "packed");
+    let mut client = site.connect();
+    let asked = [
+        ("/", &[][..], "<p>index"),
+        ("/a.css", &[], "p {}"),
+        ("/a.css", &["Accept-Encoding: gzip"], "packed"),
+    ];
+    let mut all_are_sent = |when: &str| {
+        for (target, fields, body) in asked {
+            let answer = client.request("GET", target, fields);
+            assert_eq!(
+                (answer.status, &answer.body[..]),
+                (200, body.as_bytes()),
+                "{target} {fields:?} {when}"
+            );
+        }
+        client.request("GET", "/none", &[]).status
+    };
+    assert_eq!(all_are_sent("before"), 404);
+    let mut used = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        used.push(file);
+    }
+    let start = Instant::now();
+    while start.elapsed() < BEYOND_FRESH {
+        assert_eq!(all_are_sent("for want of descriptors"), 503, "what isn't in memory can't be looked for");
+    }
+    drop(used);
+    assert_eq!(all_are_sent("behind"), 404);
+    std::fs::remove_file(site.at("a.css")).expect("it is there");
+    let start = Instant::now();
+    while client.request("GET", "/a.css", &[]).status == 200 {
+        assert!(start.elapsed() < Duration::from_secs(20), "the change does not show");
+    }
+}
