@@ -18,9 +18,3 @@ pub fn raise_descriptor_limit() -> io::Result<DescriptorLimit> {
     let soft_before = *FOUND.get_or_init(|| limit.soft_before);
     Ok(DescriptorLimit { soft_before, ..limit })
 }
-
-/// Descriptors that this process has open now; 0 where that can't be seen.
-pub(crate) fn open_descriptors() -> u64 {
-    // The list itself has one while it is read.
-    std::fs::read_dir("/dev/fd").map_or(0, |open| open.count().saturating_sub(1) as u64)
-}

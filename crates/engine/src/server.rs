@@ -10,7 +10,7 @@ use crate::acceptor;
 use crate::app::App;
 use crate::binding::Bound;
 use crate::control::Control;
-use crate::descriptors::{open_descriptors, raise_descriptor_limit};
+use crate::descriptors::raise_descriptor_limit;
 use crate::limits::{INBOX_MAX, Limits};
 use crate::options::{DriverChoice, Options};
 use crate::running::Running;
@@ -58,7 +58,7 @@ impl Server {
         let descriptors = raise_descriptor_limit().map_err(StartError::System)?;
         let bound = Bound::all(&options, workers)?;
         let is_handed = !bound.of_acceptor.is_empty();
-        let share = share(&options.limits, descriptors.soft_now, open_descriptors(), workers, is_handed);
+        let share = share(&options.limits, descriptors.soft_now, os::open_descriptors(), workers, is_handed);
         let connections_max = share.connections_max.saturating_mul(workers);
         let found = Found::here(descriptors, connections_max);
         if let Some(any) = bound.any_listener() {

@@ -76,7 +76,7 @@ pub(crate) fn push(
     let before = sending.done;
     (means.copied_bytes, means.calls) = (0, 0);
     let end = push_share(looks_for, socket.as_fd(), sending, share, means);
-    if before < SEND_TAKEN_BYTES_MIN && sending.done >= SEND_TAKEN_BYTES_MIN {
+    if matches!(end, Err(Stop::Full)) && sending.done >= SEND_TAKEN_BYTES_MIN {
         socket::hold_more(socket.as_fd());
     }
     Push { cost: sending.done - before + means.copying_cost(), end }
