@@ -159,7 +159,11 @@ fn ending_takes_no_longer_than_it_may() {
     serving.signal(Signal::TERM);
     let (code, _, stderr) = serving.end();
     assert_eq!(code, Some(0));
-    said(&stderr, &["answering what has been received, up to 1 s", "in all 1 requests (2xx 1, "]);
+    said(&stderr, &["answering what has been received, up to 1 s", "worker ", "in all 1 requests (2xx 1, "]);
+    assert!(
+        stderr.contains(" has cut off 1 connections in the middle of a request or an answer\n"),
+        "{stderr}"
+    );
     assert!(begun.elapsed() >= Duration::from_secs(1), "it was cut off too early: {:?}", begun.elapsed());
     assert!(client.rest().len() < LARGE_BYTES);
 }
