@@ -30,11 +30,11 @@ pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = SEND_BYTES_PER_TURN_MAX;
 
 /// Bytes after which a turn takes nothing of a send that is too long for one turn anyway: many downloads of large files keep a small
 /// request waiting for so much, and no more.
-pub const SEND_LONG_BYTES_PER_TURN_MAX: u64 = 512 * 1024;
+pub const SEND_LONG_BYTES_PER_TURN_MAX: u64 = 256 * 1024;
 
-/// The least of a turn's bytes that a send is given, unless it has less left: what is smaller costs a call more and hardly gets it further, so it
-/// waits for the next turn.
-pub const SEND_SHARE_BYTES_MIN: u64 = 256 * 1024;
+/// The part of a turn's bytes that no send begins with, unless it has less left: so small a rest costs a call more and hardly gets it further,
+/// so it waits for the next turn.
+pub const SEND_REST_PART: u64 = 4;
 
 /// What a byte of a file that is copied counts for in a turn's share, by the time that it takes: some 60 µs for 64 KiB, where `sendfile`
 /// takes 15.
@@ -45,7 +45,7 @@ pub const SEND_CALLS_PER_TURN_MAX: usize = 16;
 
 /// Bytes of a connection that the kernel holds before it can send them (Linux: `TCP_NOTSENT_LOWAT`, for connections accepted). Without the bound
 /// a client that reads nothing makes it hold up to `tcp_wmem`, 4 MiB. What is on its way comes on top.
-pub const SEND_UNSENT_BYTES_FIRST: u32 = 256 * 1024;
+pub const SEND_UNSENT_BYTES_FIRST: u32 = 128 * 1024;
 
 /// The same for a connection whose client has taken `SEND_TAKEN_BYTES_MIN` of a send: a file of 1 MiB then goes to the kernel at once, whatever
 /// the client's window is.

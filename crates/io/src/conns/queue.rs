@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::slots::{Flags, Slots};
 use crate::Token;
 use crate::limits::{
-    SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_LONG_BYTES_PER_TURN_MAX, SEND_SHARE_BYTES_MIN,
+    SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_LONG_BYTES_PER_TURN_MAX, SEND_REST_PART,
 };
 
 /// Something that a verb has brought about and `next` has to say.
@@ -125,7 +125,7 @@ impl Queue {
             SEND_LONG_BYTES_PER_TURN_MAX
         };
         let share = bound.saturating_sub(self.sent_bytes);
-        if share < bytes_left.min(SEND_SHARE_BYTES_MIN) { 0 } else { share }
+        if share < bytes_left.min(bound / SEND_REST_PART) { 0 } else { share }
     }
 
     /// Notes bytes that a send has handed over.
@@ -171,7 +171,8 @@ impl Queue {
         self.take_first();
         if let Some(slot) = slots.open_mut(token) {
             slot.flags.clear(Flags::QUEUED);
-            let others_sent = self.sent_bytes >= SEND_LONG_BYTES_PER_TURN_MAX;
+            let others_sent = self.sent_bytes
+                > SEND_LONG_BYTES_PER_TURN_MAX - SEND_LONG_BYTES_PER_TURN_MAX / SEND_REST_PART;
             let is_owed_bytes = others_sent && slot.flags.can_send() && slot.turn_bytes(self.turn) == 0;
             if is_owed_bytes || has_waited && slot.flags.wants_recv() {
                 slot.flags.set(Flags::QUEUED);
@@ -187,23 +188,30 @@ impl Queue {
 mod tests {
     use super::{
         Flags, Queue, SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_LONG_BYTES_PER_TURN_MAX,
-        SEND_SHARE_BYTES_MIN, Slots,
+        SEND_REST_PART, Slots,
     };
 
     #[test]
     fn a_small_rest_of_a_turn_is_left() {
+        let lengths = [
+            (SEND_BYTES_PER_TURN_MAX, SEND_BYTES_PER_TURN_ALL_MAX),
+            (SEND_BYTES_PER_TURN_MAX + 1, SEND_LONG_BYTES_PER_TURN_MAX),
+        ];
+        for (len, bound) in lengths {
+            let mut queue = Queue::default();
+            let rest = bound / SEND_REST_PART;
+            queue.add_sent_bytes(bound - rest);
+            assert_eq!(queue.share(len), rest);
+            queue.add_sent_bytes(1);
+            assert_eq!(queue.share(len), 0);
+        }
         let mut queue = Queue::default();
-        let (short, long) = (SEND_BYTES_PER_TURN_MAX, SEND_BYTES_PER_TURN_MAX + 1);
-        queue.add_sent_bytes(SEND_LONG_BYTES_PER_TURN_MAX - SEND_SHARE_BYTES_MIN);
-        assert_eq!(queue.share(long), SEND_SHARE_BYTES_MIN);
-        queue.add_sent_bytes(1);
-        assert_eq!(queue.share(long), 0);
-        queue.begin_turn();
-        queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX - SEND_SHARE_BYTES_MIN);
-        assert_eq!(queue.share(short), SEND_SHARE_BYTES_MIN);
-        queue.add_sent_bytes(1);
-        assert_eq!(queue.share(short), 0);
-        assert_eq!(queue.share(1000), SEND_SHARE_BYTES_MIN - 1, "all that is left of a send is no rest");
+        queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX - 1000);
+        assert_eq!(
+            (queue.share(1000), queue.share(1001)),
+            (1000, 0),
+            "all that is left of a send is no rest"
+        );
     }
 
     #[test]
