@@ -123,7 +123,7 @@ impl Fields for Server {
         visit.field("pin", "Whether each worker keeps to a core of its own.", Flag, &mut self.pin);
         visit.field(
             "drain_s",
-            "Seconds that ending may take, so that every request received is answered; then what is left is cut off.",
+            "Seconds that ending may take, so that every request received is answered; then what is left is cut off, and counted in a line.",
             Integer(0..=86_400),
             &mut self.drain_s,
         );
