@@ -16,7 +16,7 @@ impl<D: Driver, A: App> Worker<D, A> {
     pub(crate) fn run_tasks(&mut self) {
         let tasks = &self.service.calls.tasks;
         // One that was dropped may still be called for.
-        if tasks.len() > 0 || tasks.ready() > 0 {
+        if !tasks.is_empty() || tasks.ready() > 0 {
             self.run_ready();
         }
     }
