@@ -73,6 +73,12 @@ pub const CALL_OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// State of requests that were answered later, kept by a worker for the next.
 pub const SPARE_CALLS_MAX: usize = 64;
 
+/// How long the watchdog sleeps at most while all workers sleep.
+pub const WATCHDOG_SLEEP_MS: u64 = 5000;
+
+/// How often the operator is told at most that a worker was kept by a handler.
+pub const BLOCKED_TOLD_EVERY_MS: u64 = 60_000;
+
 /// What a worker holds back from its clients. Sizes in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {

@@ -22,6 +22,7 @@ use crate::life::{Accepting, Life};
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
 use crate::pace::PaceRule;
+use crate::pulse::Pulse;
 use crate::respond::Responder;
 use crate::served::Served;
 use crate::service::Service;
@@ -41,6 +42,8 @@ pub struct Setup {
     pub control: Arc<Control>,
     /// In which order tasks that are ready go on.
     pub order: Order,
+    /// Where it gives signs of life.
+    pub(crate) pulse: Option<Pulse>,
     pub(crate) addresses: Option<Arc<Addresses>>,
     /// How many connections it may hold by what was asked for, unless the descriptors allow fewer.
     pub(crate) connections_asked: Option<usize>,
@@ -53,7 +56,16 @@ impl Setup {
     pub fn new(worker: usize, limits: Limits, timeouts: Timeouts, control: Arc<Control>) -> Self {
         let addresses = Addresses::new(limits.connections_per_address_max).map(Arc::new);
         let connections_asked = Some(limits.connections_max).filter(|asked| *asked < usize::MAX);
-        Self { worker, limits, timeouts, control, order: Order::Fifo, addresses, connections_asked }
+        Self {
+            worker,
+            limits,
+            timeouts,
+            control,
+            order: Order::Fifo,
+            pulse: None,
+            addresses,
+            connections_asked,
+        }
     }
 
     fn tasks(&self) -> TaskOptions {
@@ -83,6 +95,9 @@ pub struct Worker<D, A> {
     pub(crate) arrived: usize,
     /// Connections whose client is gone.
     pub(crate) ends: Ends,
+    /// In which order connections that wait with input go on.
+    order: Order,
+    pulse: Option<Pulse>,
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
@@ -128,6 +143,8 @@ impl<D: Driver, A: App> Worker<D, A> {
             has_room: false,
             arrived: 0,
             ends: Ends::default(),
+            order: setup.order,
+            pulse: setup.pulse,
         }
     }
 
@@ -148,7 +165,10 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// # Errors
     /// Where the driver is broken.
     pub fn turn(&mut self) -> io::Result<()> {
-        self.driver.wait(self.patience())?;
+        let patience = self.patience();
+        self.pulse.iter().for_each(Pulse::sleep);
+        self.driver.wait(patience)?;
+        self.pulse.iter().for_each(Pulse::wake);
         self.service.now_ms = self.driver.now_ms();
         self.service.calls.timers.set_now_ms(self.service.now_ms);
         self.service.responder.preamble.refresh(self.driver.unix_seconds());
@@ -184,8 +204,11 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Each connection that waits with input goes on, once a turn.
+    /// Each connection that waits with input goes on, once a turn: the order decides who is first, and nobody is left out.
     fn go_on(&mut self) {
+        if self.order == Order::Lifo {
+            self.service.ready.make_contiguous().reverse();
+        }
         for _ in 0..self.service.ready.len() {
             let Some(token) = self.service.ready.pop_front() else { break };
             let Some(conn) = self.service.table.find(token) else { continue };
