@@ -17,6 +17,7 @@ mod body;
 mod buffer;
 mod close;
 mod conn;
+mod context;
 mod control;
 
 mod counters;
@@ -60,6 +61,7 @@ mod worker;
 mod write;
 
 pub use app::{App, BodyPolicy, BodySink};
+pub use context::Context;
 pub use control::{Control, Notice};
 pub use counters::{Counters, Totals};
 pub use descriptors::raise_descriptor_limit;
