@@ -18,16 +18,37 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod by_origin;
+mod cors;
+mod draft;
+mod encoded;
 mod error;
+mod fast;
+mod middleware;
+mod node;
+mod normal_path;
+mod pattern;
+mod place;
+mod plan;
+mod planning;
 mod report;
 mod route;
+mod route_error;
+mod routes;
 mod server;
 mod signals;
+mod states;
+mod view;
 
 pub use app::App;
+pub use cors::Cors;
 pub use error::Error;
+pub use fast::Fast;
+pub use place::Place;
 pub use report::Verbosity;
 pub use route::Route;
+pub use route_error::{RouteError, RouteErrors};
+pub use routes::{Routes, RoutesService};
 pub use server::{Running, Server};
 
 pub use shearwater_engine::http1::{Field, Head, Known, Method, Target, Version};

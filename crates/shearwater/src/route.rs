@@ -3,7 +3,14 @@
 use shearwater_engine::{BodyPolicy, BodySink, Request, Response};
 use shearwater_http1::Method;
 
-pub(crate) type Handler = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Sync>;
+type Answer = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Sync>;
+
+/// What answers for a route. Each kind of handler is one of these.
+pub(crate) enum Handler {
+    /// Answers at once, on the worker's own thread.
+    Sync(Answer),
+}
+
 type MakeSink = Box<dyn Fn() -> Box<dyn BodySink> + Send + Sync>;
 
 enum Body {
@@ -15,7 +22,7 @@ enum Body {
 /// A handler for one method and path. Its requests' bodies are read and thrown away unless it says otherwise.
 pub struct Route {
     pub(crate) method: Method,
-    pub(crate) handler: Handler,
+    handler: Handler,
     body: Body,
 }
 
@@ -30,13 +37,21 @@ impl Route {
         self
     }
 
-    /// Hands each body, piece by piece, to a new sink, which then answers in the handler's place.
+    /// Hands each body, piece by piece, to a new sink, which then answers in the handler's place. Requests without a body get
+    /// to the handler.
     pub fn stream<S: BodySink + 'static>(
         &mut self,
         make: impl Fn() -> S + Send + Sync + 'static,
     ) -> &mut Self {
         self.body = Body::Stream(Box::new(move || Box::new(make())));
         self
+    }
+
+    #[inline]
+    pub(crate) fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        match &self.handler {
+            Handler::Sync(answer) => answer(request, response),
+        }
     }
 
     pub(crate) fn body_policy(&self) -> BodyPolicy {

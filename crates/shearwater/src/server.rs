@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use shearwater_engine::{
-    AcceptMode, BodyPolicy, Control, DriverChoice, Failure, Limits, ListenAddress, Notice, Options, Request,
-    Response, StartReport, Summary, TcpOptions, Timeouts,
+    AcceptMode, Control, DriverChoice, Failure, Limits, ListenAddress, Notice, Options, Request, Response,
+    StartReport, Summary, TcpOptions, Timeouts,
 };
-use shearwater_http1::Head;
 use shearwater_io::os;
 
 use crate::signals::{Caught, Watch};
@@ -167,6 +166,7 @@ impl Server {
     ///
     /// # Errors
     /// See [`Error`].
+    #[track_caller]
     pub fn run(
         self,
         handler: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
@@ -187,8 +187,8 @@ impl Server {
     /// # Errors
     /// See [`Error`].
     pub fn start_app(self, app: App) -> Result<Running, Error> {
-        let app = Arc::new(app);
-        self.start(move |_| Routed(Arc::clone(&app)))
+        let routes = app.build()?;
+        self.start(move |worker| routes.service(worker))
     }
 
     /// Binds and starts, and returns at once. `make` is called on each worker's own thread with its number.
@@ -310,19 +310,6 @@ impl Running {
 fn by(ms: u64) -> Instant {
     let now = Instant::now();
     now.checked_add(Duration::from_millis(ms).saturating_add(STUCK_AFTER)).unwrap_or(now + REPORT_PATIENCE)
-}
-
-/// An app as a worker holds it: the routes are shared, and never change.
-struct Routed(Arc<App>);
-
-impl Service for Routed {
-    fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
-        self.0.body_policy(head)
-    }
-
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        self.0.respond(request, response);
-    }
 }
 
 /// A worker's part of all connections.

@@ -9,6 +9,7 @@ mod drain;
 mod faults;
 mod hello;
 mod limits;
+mod mistakes;
 mod pipelining;
 mod served;
 mod start;
