@@ -83,10 +83,13 @@ impl<'a> Request<'a> {
     /// # Panics
     /// Where it has given none: the client gets a `500`.
     #[must_use]
+    #[track_caller]
     pub fn state<T: 'static>(&self) -> &'a T {
         let found = self.context.and_then(|context| context.state(TypeId::of::<T>()));
-        let found = found.and_then(|any| any.downcast_ref());
-        found.unwrap_or_else(|| panic!("the app has no state of type {}", type_name::<T>()))
+        match found.and_then(|any| any.downcast_ref()) {
+            Some(found) => found,
+            None => panic!("the app has no state of type {}", type_name::<T>()),
+        }
     }
 
     /// What this worker has of this type, made on its own thread.
@@ -94,10 +97,13 @@ impl<'a> Request<'a> {
     /// # Panics
     /// Where the program makes none: the client gets a `500`.
     #[must_use]
+    #[track_caller]
     pub fn local<T: 'static>(&self) -> &'a T {
         let found = self.context.and_then(|context| context.local(TypeId::of::<T>()));
-        let found = found.and_then(|any| any.downcast_ref());
-        found.unwrap_or_else(|| panic!("the app has no local state of type {}", type_name::<T>()))
+        match found.and_then(|any| any.downcast_ref()) {
+            Some(found) => found,
+            None => panic!("the app has no local state of type {}", type_name::<T>()),
+        }
     }
 
     /// The target's query, without the question mark.

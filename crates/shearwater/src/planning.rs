@@ -17,8 +17,8 @@ use crate::plan::{Beneath, BeneathWhat, Plan, Target};
 use crate::route::Route;
 use crate::{Place, RouteError, RouteErrors};
 
-/// Segments that no pattern names: what matches them beneath a prefix takes all that lies there.
-const UNNAMED: &str = "/\u{1}/\u{1}";
+/// A segment that no request has and no pattern names.
+const UNNAMED: &str = "/\u{1}";
 
 /// Checks and settles all that was given.
 pub(crate) fn plan(app: App) -> Result<Plan, RouteErrors> {
@@ -189,7 +189,10 @@ impl Planning {
     /// What answers beneath prefixes, the longest first.
     fn beneath(&mut self, given: Vec<Given<GivenBeneath>>, patterns: &Router<usize>) -> Vec<Beneath> {
         let mut places: HashMap<String, Place> = HashMap::new();
-        let mut all = Vec::new();
+        // More segments than any pattern has: what matches them beneath a prefix takes all that lies there.
+        let deepest = self.drafts.iter().map(|(path, _)| path.matches('/').count()).max().unwrap_or(0);
+        let unnamed = UNNAMED.repeat(deepest + 1);
+        let mut settled = Vec::new();
         for Given { place, path, what } in given {
             let prefix = match pattern::prefix(&path) {
                 Ok(prefix) => prefix,
@@ -201,8 +204,8 @@ impl Planning {
             if let Some(with) = places.insert(prefix.clone(), place.clone()) {
                 self.errors.push(RouteError::Conflict { given: place.clone(), with });
             }
-            let unnamed = format!("{prefix}{UNNAMED}");
-            let by = patterns.at(&unnamed).ok();
+            let all = format!("{prefix}{unnamed}");
+            let by = patterns.at(&all).ok();
             if let Some(by) = by.and_then(|matched| self.drafts[*matched.value].1.place()) {
                 self.errors.push(RouteError::Unreachable { given: place, by: by.clone() });
             }
@@ -213,9 +216,9 @@ impl Planning {
                     BeneathWhat::Fallback(self.targets.len() - 1)
                 }
             };
-            all.push(Beneath { prefix, what });
+            settled.push(Beneath { prefix, what });
         }
-        all.sort_by_key(|beneath| Reverse(beneath.prefix.len()));
-        all
+        settled.sort_by_key(|beneath| Reverse(beneath.prefix.len()));
+        settled
     }
 }

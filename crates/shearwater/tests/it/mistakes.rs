@@ -150,6 +150,8 @@ fn what_does_not_meet_stands_side_by_side() {
     app.post("/a/{x}", answer);
     app.put("/a/b", answer);
     app.get("/a/{x}/c", answer);
+    app.get("/{x}/{y}/{z}/{u}", answer);
+    app.get("/b/{*rest}", answer);
     app.fast("/a/b", Fast::text("a"));
     app.fallback(answer);
     app.scope("/a", |app| {
