@@ -9,6 +9,7 @@ use shearwater_http1::{Head, HeadLimits, HeadParser, Version};
 use shearwater_io::Token;
 
 use crate::call::stream::Stream;
+use crate::context::Context;
 use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::request::{ConnectionId, Request};
 use crate::response::Parts;
@@ -20,6 +21,7 @@ pub(crate) struct Exchange {
     body: Vec<u8>,
     token: Token,
     peer: Option<SocketAddr>,
+    context: Option<Rc<dyn Context>>,
     /// Bytes that exchanges of this worker hold for their clients.
     held: Rc<Cell<usize>>,
     input: RefCell<Input>,
@@ -43,8 +45,8 @@ struct Output {
     parts: Option<Box<Parts>>,
     stream: Stream,
     is_over: bool,
-    /// The handler has given up: what it has begun can't be ended well.
-    is_cut: bool,
+    /// Why the handler has given up: what it has begun can't be ended well.
+    cut: Option<String>,
     writer: Option<Waker>,
 }
 
@@ -73,6 +75,7 @@ impl Exchange {
             body: Vec::new(),
             token: Token::new(0, 0),
             peer: None,
+            context: None,
             held,
             input: RefCell::default(),
             output: RefCell::default(),
@@ -86,6 +89,7 @@ impl Exchange {
         self.head.extend_from_slice(head.raw());
         self.body.extend_from_slice(request.body());
         (self.token, self.peer) = (token, peer);
+        self.context = request.context().and_then(Context::kept);
         self.input.get_mut().is_over = true;
         self.hold(self.head.capacity() + self.body.capacity());
     }
@@ -98,6 +102,7 @@ impl Exchange {
             buffer.shrink_to(SPARE_BUFFER_BYTES_MAX);
         }
         self.drop_streams();
+        self.context = None;
         *self.output.get_mut() = Output::default();
     }
 
@@ -129,6 +134,10 @@ impl Exchange {
 
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         self.peer
+    }
+
+    pub(crate) fn context(&self) -> Option<&dyn Context> {
+        self.context.as_deref()
     }
 
     pub(crate) fn connection(&self) -> ConnectionId {
@@ -224,8 +233,14 @@ impl Exchange {
     }
 
     /// Handler: the answer can't be completed.
-    pub(crate) fn cut(&self) {
-        self.output.borrow_mut().is_cut = true;
+    pub(crate) fn cut(&self, why: String) {
+        self.output.borrow_mut().cut = Some(why);
+    }
+
+    /// Worker: why it can't.
+    pub(crate) fn why_cut(&self) -> String {
+        let why = self.output.borrow_mut().cut.take();
+        why.unwrap_or_else(|| "a handler has sent less than it had announced".to_owned())
     }
 
     /// Worker: whether the handler has said all that it will.
@@ -238,9 +253,9 @@ impl Exchange {
         let output = self.output.borrow();
         match (output.stream.is_begun(), output.is_over) {
             (false, false) => Progress::Nothing,
-            (false, true) if output.is_cut => Progress::Cut,
+            (false, true) if output.cut.is_some() => Progress::Cut,
             (false, true) => Progress::Whole,
-            (true, _) if output.is_cut || output.stream.falls_short(output.is_over) => Progress::Cut,
+            (true, _) if output.cut.is_some() || output.stream.falls_short(output.is_over) => Progress::Cut,
             (true, true) => Progress::Ended,
             (true, false) if output.parts.is_some() => Progress::Begun,
             (true, false) => Progress::Streams,
