@@ -59,10 +59,16 @@ impl Service for RoutesService {
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let worker = &*self.0;
+        let plan = &*worker.plan;
         let head = request.head();
-        match worker.plan.bare(head.method(), head.path_bytes()) {
-            Some(target) => worker.call(target, request, response),
-            None => worker.respond(request, response, None),
+        match plan.exact(head.method(), head.path_bytes()) {
+            Some((node, Some(target))) if node.is_bare => worker.call(target, request, response),
+            Some((node, Some(target))) => worker.respond_exact(node, target, request, response),
+            Some((node, None)) => worker.respond_elsewhere(Some(node), request, response),
+            None => match plan.everything() {
+                Some(target) => worker.call(target, request, response),
+                None => worker.respond_elsewhere(None, request, response),
+            },
         }
     }
 }
@@ -79,7 +85,9 @@ impl BodySink for Sink {
     }
 
     fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        self.worker.respond(request, response, Some(&mut *self.sink));
+        let head = request.head();
+        let found = self.worker.plan.find(head.method(), head.path());
+        self.worker.respond_found(&found, request, response, Some(&mut *self.sink));
     }
 }
 
@@ -92,12 +100,41 @@ impl Worker {
         }
     }
 
-    /// Finds what answers, and answers, with what runs around it. A sink that has taken the body answers in its handler's place.
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>, sink: Option<&mut dyn BodySink>) {
+    /// Answers with the target of an exact path, with what runs around it.
+    #[inline(never)]
+    fn respond_exact(
+        &self,
+        node: &Node,
+        target: &Target,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) {
+        let view = self.view(None, 0);
+        let around = &self.plan.middleware;
+        around.around_known(&node.steps, &request.within(&view), response, |request, response| {
+            self.call(target, request, response);
+        });
+    }
+
+    /// Finds what answers where no exact path does, and answers.
+    #[inline(never)]
+    fn respond_elsewhere(&self, exact: Option<&Node>, request: &Request<'_>, response: &mut Response<'_>) {
         let head = request.head();
-        let Found { what, params } = self.plan.find(head.method(), head.path());
-        let view = self.view(params.as_ref(), 0);
-        self.plan.middleware.around(&request.within(&view), response, |request, response| match what {
+        let found = self.plan.elsewhere(exact, head.method(), head.path());
+        self.respond_found(&found, request, response, None);
+    }
+
+    /// Answers with what was found, with what runs around it. A sink that has taken the body answers in its handler's place.
+    fn respond_found(
+        &self,
+        found: &Found<'_>,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        sink: Option<&mut dyn BodySink>,
+    ) {
+        let view = self.view(found.params.as_ref(), 0);
+        let around = &self.plan.middleware;
+        around.around(&request.within(&view), response, |request, response| match found.what {
             What::Mount { service, prefix_len } => {
                 let view = self.view(None, prefix_len);
                 let request = request.within(&view);
