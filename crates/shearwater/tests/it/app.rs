@@ -151,19 +151,3 @@ fn a_handler_sees_its_peer_and_the_time() {
         assert_eq!(client.request("GET", "/", &[]).text(), expected);
     }
 }
-
-#[test]
-fn a_route_can_be_given_once() {
-    let refused = |path: &'static str, method| {
-        let given = std::panic::catch_unwind(|| {
-            let mut app = app();
-            app.route(method, path, |_: &Request, _: &mut Response| {});
-        });
-        given.is_err()
-    };
-    assert!(refused("/both", Method::Get));
-    assert!(refused("no-slash", Method::Get));
-    assert!(refused("/", Method::Connect));
-    assert!(refused("/", Method::Other));
-    assert!(!refused("/both", Method::Put));
-}

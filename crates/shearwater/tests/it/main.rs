@@ -2,14 +2,22 @@
 
 mod addresses;
 mod app;
+mod blocked;
 mod bodies;
 mod client;
 mod dispatch;
 mod drain;
+mod fast;
 mod faults;
 mod hello;
 mod limits;
+mod middleware;
+mod mistakes;
+mod mounts;
+mod patterns;
 mod pipelining;
 mod served;
 mod start;
+mod state;
 mod unix_sockets;
+mod waiting;

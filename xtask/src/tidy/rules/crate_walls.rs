@@ -25,10 +25,21 @@ struct Room {
 const ROOMS: &[Room] = &[
     Room { folder: "http1", may_use: &[] },
     Room { folder: "io", may_use: &["io-uring", "libc", "mio", "rustix", "socket2"] },
-    Room { folder: "engine", may_use: &["shearwater-http1", "shearwater-io", "httpdate"] },
+    Room { folder: "tasks", may_use: &["corosensei", "libc"] },
+    Room {
+        folder: "engine",
+        may_use: &["shearwater-http1", "shearwater-io", "shearwater-tasks", "httpdate"],
+    },
     Room {
         folder: "shearwater",
-        may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "foldhash", "signal-hook"],
+        may_use: &[
+            "shearwater-engine",
+            "shearwater-http1",
+            "shearwater-io",
+            "foldhash",
+            "matchit",
+            "signal-hook",
+        ],
     },
     Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate"] },
     Room { folder: "site", may_use: &["shearwater", "shearwater-files"] },

@@ -5,10 +5,12 @@ use std::sync::mpsc::Receiver;
 
 use shearwater_engine::io::Driver;
 use shearwater_engine::io::sim::{OperationKind, Sim, SimNet, SimOptions};
+use shearwater_engine::tasks::Order;
 use shearwater_engine::{Control, Limits, Notice, Setup, Timeouts, Totals, Worker};
 
 use super::app::{self, TestApp};
 use super::client::Client;
+use super::waiting;
 
 /// Turns after which a world that doesn't come to rest is broken.
 const TURNS_MAX: usize = 30_000;
@@ -21,6 +23,7 @@ pub(crate) struct Setting {
     pub(crate) sim: SimOptions,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
+    pub(crate) order: Order,
 }
 
 /// One worker, its network and its operator.
@@ -47,7 +50,8 @@ impl World {
         let net = sim.net();
         let (control, notices) = Control::new();
         let control = Arc::new(control);
-        let setup = Setup::new(0, setting.limits, setting.timeouts, Arc::clone(&control));
+        let mut setup = Setup::new(0, setting.limits, setting.timeouts, Arc::clone(&control));
+        setup.order = setting.order;
         Self { worker: Worker::new(sim, TestApp, setup), net, control, notices, accept_fails }
     }
 
@@ -83,6 +87,7 @@ impl World {
     pub(crate) fn turn_if_ready(&mut self) -> bool {
         let goes_on = self.worker.is_busy()
             || self.net.is_ready()
+            || waiting::is_one_asleep()
             || self.net.next_due_ms().is_some()
             || (self.accept_fails && self.net.waiting() > 0);
         if goes_on {
