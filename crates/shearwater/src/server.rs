@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use shearwater_engine::{
-    AcceptMode, BodyPolicy, Control, DriverChoice, Failure, Limits, ListenAddress, Notice, Options, Request,
-    Response, StartReport, Summary, TcpOptions, Timeouts,
+    AcceptMode, BodyPolicy, Control, DriverChoice, Failure, Limits, ListenAddress, ListeningSocket, Notice,
+    Options, Request, Response, StartReport, Summary, TcpOptions, Timeouts,
 };
 use shearwater_http1::Head;
 use shearwater_io::os;
@@ -71,6 +71,18 @@ impl Server {
     #[must_use]
     pub fn listen_at(mut self, address: ListenAddress) -> Self {
         self.options.listen.push(address);
+        self
+    }
+
+    /// A server that will serve at a socket that listens already.
+    pub fn on(socket: impl Into<ListeningSocket>) -> Self {
+        Self::of(Vec::new(), Vec::new()).listen_on(socket)
+    }
+
+    /// Serves at a socket that listens already too. See [`ListeningSocket`].
+    #[must_use]
+    pub fn listen_on(mut self, socket: impl Into<ListeningSocket>) -> Self {
+        self.options.sockets.push(socket.into());
         self
     }
 

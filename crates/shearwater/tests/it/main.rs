@@ -7,6 +7,7 @@ mod client;
 mod dispatch;
 mod drain;
 mod faults;
+mod given_sockets;
 mod hello;
 mod limits;
 mod pipelining;
