@@ -6,6 +6,7 @@ use foldhash::fast::RandomState;
 use shearwater_engine::{BodyPolicy, Request, Response};
 use shearwater_http1::{Head, Method, Target};
 
+use crate::Service;
 use crate::route::{Handler, Route};
 
 /// Routes of a program, by exact path and method (RFC 9110 section 9).
@@ -91,6 +92,12 @@ impl App {
         self.fallback.insert(Route::new(Method::Other, Box::new(handler)))
     }
 
+    /// Whether a route of its own answers this method of a path: its fallback doesn't count. For who asks another one else.
+    #[must_use]
+    pub fn has_route(&self, method: Method, path: &str) -> bool {
+        self.paths.contains_key(path) && matches!(self.find(method, path), Found::Route(_))
+    }
+
     fn find(&self, method: Method, path: &str) -> Found<'_> {
         let Some(routes) = self.paths.get(path) else {
             return self.fallback.as_ref().map_or(Found::NoPath, Found::Route);
@@ -102,14 +109,17 @@ impl App {
         }
     }
 
-    pub(crate) fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
+}
+
+impl Service for App {
+    fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         match self.find(head.method(), head.path()) {
             Found::Route(route) => route.body_policy(),
             Found::NoPath | Found::NoMethod(_) => BodyPolicy::Discard,
         }
     }
 
-    pub(crate) fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match self.find(request.method(), request.path()) {
             Found::Route(route) => (route.handler)(request, response),
             // The server as a whole (RFC 9110 section 9.3.7): it is there, and has no methods of its own.

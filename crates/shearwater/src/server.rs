@@ -271,6 +271,14 @@ impl Running {
                 .and_then(|caught| caught.watch(self.control(), self.drain_ms, self.verbosity))
                 .map_err(Error::Signals)?,
         };
+        self.wait_for_control()
+    }
+
+    /// Waits for the end as [`wait`](Self::wait) does, which [`Control`] alone brings about: signals are the program's own business.
+    ///
+    /// # Errors
+    /// [`Error::Failed`], as there.
+    pub fn wait_for_control(self) -> Result<Summary, Error> {
         let (control, verbosity) = (self.control(), self.verbosity);
         let end = self.report_until_the_end();
         verbosity.in_all(&control.totals());

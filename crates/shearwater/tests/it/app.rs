@@ -167,3 +167,22 @@ fn a_route_can_be_given_once() {
     assert!(refused("/", Method::Other));
     assert!(!refused("/both", Method::Put));
 }
+
+#[test]
+fn an_app_says_which_requests_are_its_own() {
+    let mut app = App::new();
+    app.get("/here", |_: &Request, response: &mut Response| {
+        response.text("here");
+    });
+    app.fallback(|_: &Request, response: &mut Response| {
+        response.text("anything");
+    });
+    for (method, path, is_own) in [
+        (Method::Get, "/here", true),
+        (Method::Head, "/here", true),
+        (Method::Post, "/here", false),
+        (Method::Get, "/there", false),
+    ] {
+        assert_eq!(app.has_route(method, path), is_own, "{method:?} {path}");
+    }
+}
