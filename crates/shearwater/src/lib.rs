@@ -30,10 +30,10 @@ pub use report::Verbosity;
 pub use route::Route;
 pub use server::{Running, Server};
 
-pub use shearwater_engine::http1::{Field, Head, Known, Method, Target, Version};
+pub use shearwater_engine::http1::{Expectation, Field, Framing, Head, Known, Method, Target, Version};
 pub use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
-    AcceptMode, BodyPolicy, BodySink, Control, DriverChoice, Failure, FieldLines, Limits, ListenAddress,
+    AcceptMode, BodyPolicy, BodySink, Call, ConnectionId, Control, DriverChoice, Failure, FieldLines, Gone, HandedOver, Limits, ListenAddress,
     ListeningSocket, Notice, On, Overlay, Pieces, Prebuilt, Request, Response, Shortfall, StartError,
     StartReport, Summary, TcpOptions, Timeouts, Totals, Wanted, raise_descriptor_limit,
 };
