@@ -29,6 +29,10 @@ pub enum BodyPolicy {
     },
     /// Handed on piece by piece as it arrives; nothing is kept.
     Stream(Box<dyn BodySink>),
+    /// For a handler that answers [later](crate::Response::later): it is called as soon as the head is there and takes the body by
+    /// [`Call::read`](crate::Call::read), which is received no faster than that. Without `later` the body is not read, and the connection is
+    /// closed behind the answer, unless all of it is there already.
+    Call,
 }
 
 /// Takes a body piece by piece, then answers in place of [`App::respond`].

@@ -1,10 +1,16 @@
 //! Blocks: what a connection owns beyond its slot, only while a request is unfinished.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use shearwater_http1::{BodyDecoder, HeadParser};
 
 use crate::app::BodySink;
 use crate::buffer::Buffer;
+use crate::call::Exchange;
 use crate::conn::NONE;
+use crate::instead::Taker;
+use crate::later::Waiting;
 use crate::limits::{Limits, SPARE_BLOCKS_MAX};
 use crate::pace::Pace;
 use crate::page_pool::PagePool;
@@ -18,6 +24,8 @@ pub(crate) enum Destination {
     Buffer,
     /// It is handed on.
     Sink(Box<dyn BodySink>),
+    /// It is put where its handler takes it.
+    Call(Rc<Exchange>),
 }
 
 /// State of an unfinished request.
@@ -31,6 +39,10 @@ pub(crate) struct Block {
     /// The body so far, where it is kept.
     pub(crate) body: Buffer,
     pub(crate) decoder: Option<BodyDecoder>,
+    /// The request that a handler is at work on.
+    pub(crate) call: Option<Waiting>,
+    /// Who takes over the connection.
+    pub(crate) taker: Option<Taker>,
     pub(crate) destination: Destination,
     /// The time that the body has left.
     pub(crate) pace: Pace,
@@ -47,6 +59,8 @@ impl Block {
             head: Buffer::default(),
             body: Buffer::default(),
             decoder: None,
+            call: None,
+            taker: None,
             destination: Destination::Nowhere,
             pace: Pace::default(),
             body_bytes: 0,
@@ -61,7 +75,12 @@ impl Block {
 
     /// Whether it holds nothing that is still needed while no body is arriving.
     pub(crate) fn is_spent(&self) -> bool {
-        self.input.is_empty() && self.decoder.is_none()
+        self.input.is_empty() && self.decoder.is_none() && self.call.is_none()
+    }
+
+    /// Whether the handler that takes its body has enough of it for now.
+    pub(crate) fn is_fed(&self) -> bool {
+        matches!(&self.destination, Destination::Call(exchange) if !exchange.has_room())
     }
 
     /// Forgets the request; keeps the input.
@@ -77,6 +96,8 @@ impl Block {
 
     fn clear(&mut self, pool: &mut PagePool) {
         self.end_request(pool);
+        let taker = self.taker.take();
+        let _ = panics::catch(|| drop(taker));
         self.input.clear(pool);
     }
 }
@@ -89,14 +110,17 @@ pub(crate) struct Blocks {
     #[expect(clippy::vec_box, reason = "a block moves between `spare` and `used` without being copied")]
     spare: Vec<Box<Block>>,
     held_bytes: usize,
+    /// What requests that are answered later hold.
+    held_by_calls: Rc<Cell<usize>>,
     /// Where large buffers get their memory.
     pub(crate) pool: PagePool,
     limits: Limits,
 }
 
 impl Blocks {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits, held_by_calls: Rc<Cell<usize>>) -> Self {
         Self {
+            held_by_calls,
             used: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
@@ -150,7 +174,8 @@ impl Blocks {
 
     /// Whether the worker's blocks hold more than they may.
     pub(crate) fn is_full(&self) -> bool {
-        self.held_bytes + self.pool.leaving_bytes() > self.limits.buffered_bytes_max
+        self.held_bytes + self.held_by_calls.get() + self.pool.leaving_bytes()
+            > self.limits.buffered_bytes_max
     }
 
     /// Whether a connection has input that was not consumed.
@@ -179,13 +204,16 @@ impl Blocks {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::Blocks;
     use crate::conn::NONE;
     use crate::limits::{Limits, SPARE_BLOCKS_MAX, SPARE_BUFFER_BYTES_MAX};
 
     #[test]
     fn keeps_a_bounded_number_of_spare_blocks_and_little_memory_in_each() {
-        let mut blocks = Blocks::new(Limits { buffered_bytes_max: 10_000_000, ..Limits::default() });
+        let mut blocks =
+            Blocks::new(Limits { buffered_bytes_max: 10_000_000, ..Limits::default() }, Rc::default());
         let mut indices = vec![NONE; 3 * SPARE_BLOCKS_MAX];
         for index in &mut indices {
             let mut block = blocks.take(index);
@@ -209,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_block_goes_back_once_it_holds_nothing() {
-        let mut blocks = Blocks::new(Limits::default());
+        let mut blocks = Blocks::new(Limits::default(), Rc::default());
         let mut index = NONE;
         let mut block = blocks.take(&mut index);
         block.input.extend(b"x", &mut blocks.pool);

@@ -7,16 +7,21 @@ use crate::app::{App, BodyPolicy};
 use crate::block::{Block, Destination};
 use crate::conn::Phase;
 use crate::dispatch::{Step, Then, asked};
+use crate::instead::Instead;
+use crate::later::{Begun, Waiting};
 use crate::pace::Pace;
 use crate::page_pool::PagePool;
 use crate::panics;
 use crate::refuse::Refusal;
 use crate::request::{Request, Turn};
+use crate::respond::Outcome;
 use crate::service::Service;
 
 /// How the decoding of a piece of body has ended.
-enum Piece {
+pub(crate) enum Piece {
     Starved,
+    /// Who takes it has enough for now.
+    Full,
     Complete,
     Refused(Refusal),
     Panicked(String),
@@ -27,7 +32,7 @@ impl<A: App> Service<A> {
     pub(crate) fn body_bytes_max(&self, policy: &BodyPolicy) -> u64 {
         match policy {
             BodyPolicy::Buffer { bytes_max } => self.limits.body_bytes_max.min(*bytes_max),
-            BodyPolicy::Discard | BodyPolicy::Stream(_) => self.limits.body_bytes_max,
+            BodyPolicy::Discard | BodyPolicy::Stream(_) | BodyPolicy::Call => self.limits.body_bytes_max,
         }
     }
 
@@ -53,7 +58,7 @@ impl<A: App> Service<A> {
         block.pace = Pace::begin(&self.pace_rule, self.now_ms);
         let pace = block.pace;
         block.destination = match policy {
-            BodyPolicy::Discard => Destination::Nowhere,
+            BodyPolicy::Discard | BodyPolicy::Call => Destination::Nowhere,
             BodyPolicy::Buffer { .. } => Destination::Buffer,
             BodyPolicy::Stream(sink) => Destination::Sink(sink),
         };
@@ -78,14 +83,16 @@ impl<A: App> Service<A> {
         block.pace = block.pace.earn(&self.pace_rule, block.body_bytes - bytes_before, self.now_ms);
         let pace = block.pace;
         let is_kept = matches!(block.destination, Destination::Buffer);
+        let mut waits = None;
         let then = match piece {
-            Piece::Starved => Then::Starve,
-            Piece::Complete => self.answer_body(token, &mut block, consumed < input.len(), turn),
+            Piece::Starved | Piece::Full => Then::Starve,
+            Piece::Complete => self.answer_body(token, &mut block, consumed < input.len(), turn, &mut waits),
             Piece::Refused(refusal) => self.refuse(token, refusal).then,
             Piece::Panicked(message) => self.fail(token, message).then,
         };
         if then != Then::Starve {
             block.end_request(&mut self.blocks.pool);
+            block.call = waits;
         }
         self.blocks.put(index, block);
         if then == Then::Starve {
@@ -99,18 +106,39 @@ impl<A: App> Service<A> {
     }
 
     /// The body is complete: answers the request from its block.
-    fn answer_body(&mut self, token: Token, block: &mut Block, is_followed: bool, turn: &dyn Turn) -> Then {
+    fn answer_body(
+        &mut self,
+        token: Token,
+        block: &mut Block,
+        is_followed: bool,
+        turn: &dyn Turn,
+        waits: &mut Option<Waiting>,
+    ) -> Then {
         let head = block.parser.head(&block.head);
         let request = Request::new(head, &block.body, turn, token);
         let is_last = self.is_last(token);
         let app = &self.app;
         let destination = &mut block.destination;
-        let answered =
-            self.responder.answer(asked(&head, is_followed, is_last), |response| match destination {
-                Destination::Sink(sink) => sink.finish(&request, response),
-                Destination::Nowhere | Destination::Buffer => app.respond(&request, response),
-            });
-        self.answered(token, answered);
+        let asked = asked(&head, is_followed, is_last);
+        let outcome = self.responder.answer(asked, &mut self.calls, |response| match destination {
+            Destination::Sink(sink) => sink.finish(&request, response),
+            Destination::Nowhere | Destination::Buffer | Destination::Call(_) => {
+                app.respond(&request, response);
+            }
+        });
+        match outcome {
+            Outcome::Answered(answered) => self.answered(token, answered),
+            Outcome::Instead(Instead::Later(later)) => match self.begin_call(token, later, asked) {
+                Begun::Answered => {}
+                Begun::Waits(waiting) => {
+                    *waits = Some(waiting);
+                    self.table.get(token).phase = Phase::Handling;
+                    return Then::Waits;
+                }
+                Begun::Refused => return self.refuse(token, Refusal::BuffersFull).then,
+            },
+            Outcome::Instead(instead) => return self.do_instead(token, &[], asked, instead).then,
+        }
         Then::Answered
     }
 
@@ -121,7 +149,7 @@ impl<A: App> Service<A> {
 }
 
 /// Decodes as much as there is; gives the bytes consumed.
-fn decode(block: &mut Block, input: &[u8], pool: &mut PagePool) -> (usize, Piece) {
+pub(crate) fn decode(block: &mut Block, input: &[u8], pool: &mut PagePool) -> (usize, Piece) {
     let Some(mut decoder) = block.decoder else { return (0, Piece::Starved) };
     let mut consumed = 0;
     let piece = loop {
@@ -134,6 +162,10 @@ fn decode(block: &mut Block, input: &[u8], pool: &mut PagePool) -> (usize, Piece
             BodyEvent::Data(bytes) => {
                 if let Err(end) = take_data(block, bytes, pool) {
                     break end;
+                }
+                // With nothing left the decoder may still say that it was the end.
+                if consumed < input.len() && block.is_fed() {
+                    break Piece::Full;
                 }
             }
             BodyEvent::Trailer(_) => {}
@@ -155,6 +187,10 @@ fn take_data(block: &mut Block, bytes: &[u8], pool: &mut PagePool) -> Result<(),
         Destination::Nowhere => Ok(()),
         Destination::Buffer => {
             block.body.extend(bytes, pool);
+            Ok(())
+        }
+        Destination::Call(exchange) => {
+            exchange.put(bytes);
             Ok(())
         }
         Destination::Sink(sink) => match panics::catch(|| sink.data(bytes)) {

@@ -57,16 +57,22 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// Lets go of a connection. Its slot is free again after the driver's `Closed`.
     pub(crate) fn shut(&mut self, token: Token, kind: CloseKind) {
         let service = &mut self.service;
-        let conn = service.table.get(token);
-        if conn.phase == Phase::Closing {
+        if service.table.get(token).phase == Phase::Closing {
             return;
         }
-        conn.phase = Phase::Closing;
+        service.give_up_call(token);
+        service.table.get(token).phase = Phase::Closing;
         if kind == CloseKind::Reset {
             service.counters.connections_reset.add(1);
         }
-        service.blocks.release(&mut conn.block);
-        service.wheel.clear(service.table.conns_mut(), token.slot());
+        self.leave(token);
         self.driver.close(token, kind);
+    }
+
+    /// Forgets what a connection owns beyond its slot.
+    pub(crate) fn leave(&mut self, token: Token) {
+        let service = &mut self.service;
+        service.blocks.release(&mut service.table.get(token).block);
+        service.wheel.clear(service.table.conns_mut(), token.slot());
     }
 }

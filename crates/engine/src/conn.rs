@@ -18,6 +18,12 @@ pub(crate) enum Phase {
     Head,
     /// A head has come, its body is coming.
     Body,
+    /// Likewise, and a handler that is at work on it takes the body as it comes.
+    Taking,
+    /// Likewise, and the handler's answer has begun: bytes go both ways.
+    Exchanging,
+    /// A handler is at work on the request, which is there as a whole; or the connection is about to be given away.
+    Handling,
     /// No further request is read: the last answer is on its way.
     Last,
     /// The last answer is sent and our side shut; what still comes is thrown away.
@@ -106,12 +112,37 @@ impl Conn {
 
     /// Whether requests are still read from it.
     pub(crate) fn is_serving(&self) -> bool {
-        matches!(self.phase, Phase::First | Phase::Idle | Phase::Head | Phase::Body)
+        match self.phase {
+            Phase::First
+            | Phase::Idle
+            | Phase::Head
+            | Phase::Body
+            | Phase::Taking
+            | Phase::Exchanging
+            | Phase::Handling => true,
+            Phase::Free | Phase::Last | Phase::Linger | Phase::Closing => false,
+        }
     }
 
     /// Whether new input may be looked at now; else it has to wait its turn.
     pub(crate) fn is_live(&self) -> bool {
-        self.is_serving() && !self.has(Flag::Sending) && !self.has(Flag::Queued)
+        match self.phase {
+            Phase::First | Phase::Idle | Phase::Head | Phase::Body | Phase::Taking => {
+                !self.has(Flag::Sending) && !self.has(Flag::Queued)
+            }
+            Phase::Exchanging => !self.has(Flag::Queued),
+            Phase::Free | Phase::Handling | Phase::Last | Phase::Linger | Phase::Closing => false,
+        }
+    }
+
+    /// Whether a handler is at work on its request.
+    pub(crate) fn is_handled(&self) -> bool {
+        matches!(self.phase, Phase::Taking | Phase::Exchanging | Phase::Handling)
+    }
+
+    /// Whether that handler takes a body that is coming.
+    pub(crate) fn is_taking(&self) -> bool {
+        matches!(self.phase, Phase::Taking | Phase::Exchanging)
     }
 
     /// Whether it owns nothing and there is nothing that it waits to be told: most connections, most of the time.
@@ -124,7 +155,9 @@ impl Conn {
     pub(crate) fn is_at_work(&self) -> bool {
         match self.phase {
             Phase::First | Phase::Idle => self.has(Flag::Sending) || self.has(Flag::Queued),
-            Phase::Head | Phase::Body | Phase::Last => true,
+            Phase::Head | Phase::Body | Phase::Taking | Phase::Exchanging | Phase::Handling | Phase::Last => {
+                true
+            }
             Phase::Free | Phase::Linger | Phase::Closing => false,
         }
     }

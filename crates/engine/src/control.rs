@@ -53,6 +53,16 @@ pub enum Notice {
         /// What is wrong with it.
         message: String,
     },
+    /// A handler keeps a worker from its other clients: it computes, or waits for something other than by its
+    /// [`Call`](crate::Call). Told once in a while.
+    WorkerBlocked {
+        /// Which worker.
+        worker: usize,
+        /// For so long, at least; it may go on.
+        ms: u64,
+        /// How often since the operator was told last, this time included.
+        times: u64,
+    },
     /// A drain has been ordered.
     Draining {
         /// How long it may take.
@@ -106,6 +116,16 @@ impl fmt::Display for Notice {
             }
             Self::HandlerMisbuilt { worker, message } => {
                 write!(f, "worker {worker}: {message}; its client got a 500; later ones are only counted")
+            }
+            Self::WorkerBlocked { worker, ms, times } => {
+                write!(
+                    f,
+                    "worker {worker}: a handler has kept it for {ms} ms and more, its other clients wait"
+                )?;
+                match times {
+                    0 | 1 => Ok(()),
+                    times => write!(f, " ({times} times since this was told last)"),
+                }
             }
             Self::Draining { drain_ms } => {
                 let seconds = drain_ms.div_ceil(1000);

@@ -102,6 +102,8 @@ counters! {
         hit_requests_per_connection = "requests_per_connection_max",
         /// Requests refused because the worker's buffers were full (`503`).
         hit_buffered_bytes = "buffered_bytes_max",
+        /// Requests refused because as many were being answered later as may be (`503`).
+        hit_calls = "calls_max",
         /// Times pipelined requests waited until the answers so far were sent.
         hit_output_bytes = "output_bytes_max",
         /// Times they waited because of what stands between those answers' bytes.

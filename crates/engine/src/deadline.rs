@@ -62,7 +62,7 @@ impl<A> Service<A> {
     /// An answer is sent: what is waited for next?
     pub(crate) fn reading_goes_on(&mut self, token: Token, now_ms: u64) {
         let deadline = match self.table.get(token).phase {
-            Phase::Body => self.body_goes_on(token, now_ms),
+            Phase::Body | Phase::Taking | Phase::Exchanging => self.body_goes_on(token, now_ms),
             Phase::Head => tick_at(now_ms.saturating_add(self.timeouts.head_ms)),
             _ if self.responder.draining => tick_at(now_ms.saturating_add(self.timeouts.drain_idle_ms)),
             _ => coarse_tick_at(now_ms.saturating_add(self.timeouts.idle_ms)),
@@ -99,10 +99,14 @@ impl<A> Service<A> {
             Phase::Idle => &counters.hit_idle_ms,
             Phase::Head if conn.has(Flag::FirstHead) => &counters.hit_first_head_ms,
             Phase::Head => &counters.hit_head_ms,
-            Phase::Body if self.blocks.get_mut(conn.block)?.pace.ends_silence() => &counters.hit_body_ms,
-            Phase::Body => &counters.hit_body_pace,
+            Phase::Body | Phase::Taking | Phase::Exchanging
+                if self.blocks.get_mut(conn.block)?.pace.ends_silence() =>
+            {
+                &counters.hit_body_ms
+            }
+            Phase::Body | Phase::Taking | Phase::Exchanging => &counters.hit_body_pace,
             Phase::Linger => &counters.hit_linger_ms,
-            Phase::Last | Phase::Closing | Phase::Free => return None,
+            Phase::Handling | Phase::Last | Phase::Closing | Phase::Free => return None,
         })
     }
 
@@ -131,16 +135,20 @@ impl<D: Driver, A: App> Worker<D, A> {
             return self.look(token);
         }
         let phase = conn.phase;
+        // What a handler takes its time for is not the client's doing.
+        if conn.is_taking() && conn.has(Flag::Paused) {
+            return;
+        }
         if let Some(limit) = service.passed(token) {
             limit.add(1);
         }
         match phase {
-            Phase::Head | Phase::Body => {
+            Phase::Head | Phase::Body | Phase::Taking | Phase::Exchanging => {
                 service.refuse(token, Refusal::Timeout);
                 self.flush(token);
             }
             Phase::First | Phase::Idle | Phase::Last | Phase::Linger => self.shut(token, CloseKind::Normal),
-            Phase::Closing | Phase::Free => {}
+            Phase::Handling | Phase::Closing | Phase::Free => {}
         }
     }
 

@@ -10,7 +10,7 @@ use crate::counters::Counter;
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
 use crate::refuse::Refusal;
 use crate::request::{Request, Turn};
-use crate::respond::{After, Answered, Asked, Fault};
+use crate::respond::{After, Answered, Asked, Fault, Outcome};
 use crate::service::Service;
 
 /// How far one step has come.
@@ -32,6 +32,8 @@ pub(crate) enum Then {
     Answered,
     /// A request is refused; nothing more is read.
     Refused,
+    /// Its handler is at work on it: what comes behind it has to wait.
+    Waits,
 }
 
 impl Step {
@@ -51,14 +53,16 @@ impl<A: App> Service<A> {
             let step = match self.table.get(token).phase {
                 // Also where nothing is left: a body of no bytes is complete as soon as its head is.
                 Phase::Body => self.take_body(token, rest, turn),
+                Phase::Taking | Phase::Exchanging => self.feed(token, rest),
                 _ if rest.is_empty() => break,
                 Phase::First | Phase::Idle | Phase::Head => self.take_head(token, rest, turn),
                 // Behind the last request nothing is looked at.
                 Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => return input.len(),
+                Phase::Handling => break,
             };
             consumed += step.consumed;
             match step.then {
-                Then::Starve => break,
+                Then::Starve | Then::Waits => break,
                 Then::Body => {}
                 Then::Answered | Then::Refused => answered += 1,
             }
@@ -120,6 +124,9 @@ impl<A: App> Service<A> {
             Ok(policy) => policy,
             Err(message) => return self.fail(token, message),
         };
+        if matches!(policy, BodyPolicy::Call) {
+            return self.begin_taking(token, bytes, rest, turn);
+        }
         match (framing, &policy) {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
                 self.refuse(token, Refusal::BodyTooLarge)
@@ -150,10 +157,13 @@ impl<A: App> Service<A> {
         let head = self.parser.head(bytes);
         let request = Request::new(head, body, turn, token);
         let app = &self.app;
-        let answered = self
-            .responder
-            .answer(asked(&head, is_followed, is_last), |response| app.respond(&request, response));
-        self.answered(token, answered);
+        let asked = asked(&head, is_followed, is_last);
+        let outcome =
+            self.responder.answer(asked, &mut self.calls, |response| app.respond(&request, response));
+        match outcome {
+            Outcome::Answered(answered) => self.answered(token, answered),
+            Outcome::Instead(instead) => return self.do_instead(token, bytes, asked, instead),
+        }
         Step::new(bytes.len(), Then::Answered)
     }
 
@@ -170,28 +180,37 @@ impl<A: App> Service<A> {
     /// Books an answer: what it says of the connection, and of the handler.
     #[inline]
     pub(crate) fn answered(&mut self, token: Token, answered: Answered) {
+        let after = answered.after;
+        self.count(answered);
+        self.set_after(token, after);
+    }
+
+    /// Counts an answer.
+    #[inline]
+    pub(crate) fn count(&mut self, answered: Answered) {
         self.counters.requests.add(1);
-        let status = self.responder.status();
-        if status >= 300 {
-            self.counters.count_class(status);
+        if answered.status >= 300 {
+            self.counters.count_class(answered.status);
         }
         if let Some(fault) = answered.fault {
             self.faulty(fault);
         }
-        self.set_after(token, answered.after);
     }
 
     /// A handler did something wrong.
     #[cold]
-    fn faulty(&mut self, fault: Fault) {
+    pub(crate) fn faulty(&mut self, fault: Fault) {
         match fault {
             Fault::Panic(message) => self.panicked(message),
-            Fault::Field(message) => self.misbuilt(message),
+            Fault::Built(message) => self.misbuilt(message),
         }
     }
 
     /// Refuses the request at hand: the last thing that this connection is told.
     pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
+        if self.give_up_call(token) {
+            return self.cut_off(token, refusal);
+        }
         self.counters.requests_refused.add(1);
         self.counters.count_class(refusal.status());
         if let Some(limit) = refusal.limit(&self.counters) {
@@ -203,6 +222,15 @@ impl<A: App> Service<A> {
             self.table.get(token).has(Flag::HeadOnly),
         );
         self.set_after(token, After::Linger);
+        Step::new(0, Then::Refused)
+    }
+
+    /// A request can't be refused any more whose answer is on its way: it ends here, short.
+    fn cut_off(&mut self, token: Token, refusal: Refusal) -> Step {
+        if let Some(limit) = refusal.limit(&self.counters) {
+            limit.add(1);
+        }
+        self.set_after(token, After::Close);
         Step::new(0, Then::Refused)
     }
 
@@ -245,7 +273,7 @@ impl<A: App> Service<A> {
         Step::new(0, Then::Refused)
     }
 
-    fn panicked(&mut self, message: String) {
+    pub(crate) fn panicked(&mut self, message: String) {
         self.counters.handler_panics.add(1);
         if !self.told_panic {
             self.told_panic = true;
@@ -262,7 +290,7 @@ impl<A: App> Service<A> {
     }
 
     /// Sets how the connection goes on.
-    fn set_after(&mut self, token: Token, after: After) {
+    pub(crate) fn set_after(&mut self, token: Token, after: After) {
         let conn = self.table.get(token);
         conn.unset(Flag::FirstHead);
         conn.unset(Flag::HeadOnly);
@@ -283,6 +311,7 @@ fn is_stray(input: &[u8]) -> bool {
 }
 
 /// What a request says of its answer.
+#[inline]
 pub(crate) fn asked(head: &Head<'_>, is_followed: bool, is_last: bool) -> Asked {
     Asked {
         method: head.method(),

@@ -64,7 +64,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             match end {
                 End::Broken => self.broken(token),
                 End::Eof if conn.phase == Phase::Linger => self.shut(token, CloseKind::Normal),
-                End::Eof if conn.is_live() => self.ended(token),
+                End::Eof if self.service.is_heard(token) => self.ended(token),
                 // What is on its way, or waits for its turn, comes first.
                 End::Eof => {}
             }

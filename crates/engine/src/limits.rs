@@ -64,6 +64,21 @@ pub const WRITE_LOOK_MS: u64 = 5000;
 /// Notices to the operator that may wait unread; further ones are counted and dropped.
 pub const NOTICES_MAX: usize = 64;
 
+/// Bytes of a body that wait for the handler that takes it; no more are received until it has taken them. One receive may go beyond.
+pub const CALL_INPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of an answer that wait to be sent while its handler makes them: then it has to wait. One piece may go beyond.
+pub const CALL_OUTPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// State of requests that were answered later, kept by a worker for the next.
+pub const SPARE_CALLS_MAX: usize = 64;
+
+/// How long the watchdog sleeps at most while all workers sleep.
+pub const WATCHDOG_SLEEP_MS: u64 = 5000;
+
+/// How often the operator is told at most that a worker was kept by a handler.
+pub const BLOCKED_TOLD_EVERY_MS: u64 = 60_000;
+
 /// What a worker holds back from its clients. Sizes in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -78,6 +93,9 @@ pub struct Limits {
     /// Bytes that a worker keeps for unfinished heads, bodies and pipelined input together; `503` for the request that
     /// would pass it. Default 256 MiB.
     pub buffered_bytes_max: usize,
+    /// Requests of a worker that are being answered later ([`Response::later`](crate::Response::later)) at once, and what goes on behind
+    /// answers; `503` beyond. Default 65,536.
+    pub calls_max: usize,
     /// Connections that a worker holds; beyond, new ones wait in the kernel's queue. Default: as many as descriptors.
     pub connections_max: usize,
     /// Connections that one address may hold, all workers together; beyond, a new one is reset. Default 0: no bound,
@@ -109,6 +127,7 @@ impl Default for Limits {
             fields_max: 100,
             body_bytes_max: 10 * 1024 * 1024,
             buffered_bytes_max: 256 * 1024 * 1024,
+            calls_max: 65_536,
             connections_max: usize::MAX,
             connections_per_address_max: 0,
             requests_per_connection_max: 0,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use shearwater_tasks::Order;
+
 use crate::limits::{Limits, Timeouts};
 use crate::listen_address::ListenAddress;
 use crate::listening_socket::ListeningSocket;
@@ -30,6 +32,10 @@ pub struct Options {
     pub limits: Limits,
     /// How long a worker waits.
     pub timeouts: Timeouts,
+    /// In which order what is ready goes on.
+    pub order: Order,
+    /// How often it is looked whether a handler keeps a worker, in milliseconds; 0: never.
+    pub watchdog_ms: u64,
 }
 
 impl Default for Options {
@@ -45,6 +51,8 @@ impl Default for Options {
             tcp: TcpOptions::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
+            order: Order::Fifo,
+            watchdog_ms: 1000,
         }
     }
 }

@@ -198,6 +198,7 @@ pub(crate) fn name_of(line: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    use crate::call::Calls;
     use std::rc::Rc;
 
     use shearwater_http1::{Method, Version};
@@ -219,7 +220,7 @@ mod tests {
         };
         let mut responder = Responder::new(0);
         responder.out = Output::new();
-        responder.answer(asked, handler);
+        responder.answer(asked, &mut Calls::for_tests(), handler);
         let text = String::from_utf8_lossy(responder.out.bytes()).into_owned();
         let kept = text.split_inclusive("\r\n").filter(|line| !line.starts_with("Date: ")).skip(1);
         kept.collect()

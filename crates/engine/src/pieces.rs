@@ -93,6 +93,7 @@ impl Pieces {
 
 #[cfg(test)]
 mod tests {
+    use crate::call::Calls;
     use std::fs::File;
     use std::rc::Rc;
 
@@ -119,7 +120,7 @@ mod tests {
             is_last: false,
         };
         responder.out = Output::new();
-        responder.answer(asked, handler);
+        responder.answer(asked, &mut Calls::for_tests(), handler);
         let bytes = responder.out.bytes();
         let text = String::from_utf8_lossy(bytes);
         assert!(text.contains("\r\nContent-Length: 3\r\n"), "{text}");

@@ -95,9 +95,26 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// Receives again as soon as input can be looked at again.
     pub(crate) fn unpause(&mut self, token: Token) {
         let conn = self.service.table.get(token);
-        if conn.has(Flag::Paused) && conn.is_live() {
-            conn.unset(Flag::Paused);
-            self.driver.recv_resume(token);
+        if !conn.has(Flag::Paused) || !conn.is_live() {
+            return;
+        }
+        if conn.is_taking() {
+            if !self.service.takes_more(token) {
+                return;
+            }
+            // That nothing came meanwhile was not the client's doing.
+            self.service.reading_goes_on(token, self.driver.now_ms());
+        }
+        self.service.table.get(token).unset(Flag::Paused);
+        self.driver.recv_resume(token);
+    }
+
+    /// A handler takes a body: it gets the rest of what was received, or has enough for now and no more is received.
+    pub(crate) fn hold_back(&mut self, token: Token) {
+        if self.service.may_be_fed(token) {
+            self.service.queue(token);
+        } else if !self.service.takes_more(token) {
+            self.pause(token);
         }
     }
 }

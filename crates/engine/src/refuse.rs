@@ -23,6 +23,10 @@ pub(crate) enum Refusal {
     Incomplete,
     /// The handler that took the body refused it.
     Handler(u16),
+    /// As many requests are being answered later as may be.
+    CallsFull,
+    /// The connection was to be given away, and can't be.
+    NotHandedOver,
 }
 
 impl Refusal {
@@ -33,7 +37,8 @@ impl Refusal {
             Self::Connect => 501,
             Self::Expectation => 417,
             Self::BodyTooLarge => 413,
-            Self::BuffersFull => 503,
+            Self::BuffersFull | Self::CallsFull => 503,
+            Self::NotHandedOver => 501,
             Self::Timeout => 408,
             Self::Incomplete => 400,
             Self::Handler(status) => status.clamp(400, 599),
@@ -52,6 +57,7 @@ impl Refusal {
             Self::Rejected(Reject::TooManyTrailers) => &counters.hit_trailers,
             Self::BodyTooLarge => &counters.hit_body_bytes,
             Self::BuffersFull => &counters.hit_buffered_bytes,
+            Self::CallsFull => &counters.hit_calls,
             _ => return None,
         })
     }
@@ -67,6 +73,8 @@ impl Refusal {
             Self::Timeout => "The request took too long to arrive.".to_owned(),
             Self::Incomplete => "The request ended in the middle.".to_owned(),
             Self::Handler(_) => "The body was refused.".to_owned(),
+            Self::CallsFull => "Too many requests are being answered. Try again later.".to_owned(),
+            Self::NotHandedOver => "The connection can't change its protocol here.".to_owned(),
         }
     }
 }

@@ -54,6 +54,20 @@ impl<'a> Request<'a> {
         self.turn.peer_of(self.token)
     }
 
+    /// The connection that it came by.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionId {
+        ConnectionId::of(self.token)
+    }
+
+    pub(crate) fn token(&self) -> Token {
+        self.token
+    }
+
+    pub(crate) fn turn(&self) -> &'a dyn Turn {
+        self.turn
+    }
+
     /// Seconds since 1970, as of this turn: what the answer's `Date` says.
     #[must_use]
     pub fn unix_seconds(&self) -> u64 {
@@ -64,6 +78,25 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         self.turn.ms_now()
+    }
+}
+
+/// A connection of a worker, for who keeps something of it from one request to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ConnectionId {
+    slot: u32,
+    generation: u32,
+}
+
+impl ConnectionId {
+    pub(crate) fn of(token: Token) -> Self {
+        Self { slot: token.slot() as u32, generation: token.generation() }
+    }
+
+    /// A small number that no other open connection of its worker has; one that is accepted later may get it again.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.slot as usize
     }
 }
 

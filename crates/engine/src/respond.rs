@@ -3,13 +3,15 @@
 use shearwater_http1::{Method, Version, content_length_allowed, encode, response_has_body};
 use shearwater_io::{Item, Output};
 
+use crate::call::Calls;
+use crate::instead::Instead;
 use crate::lasting::Lasting;
 use crate::limits::COPIED_BYTES_MAX;
 use crate::overlay::{Layer, Names, Overlay};
 use crate::panics;
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
-use crate::response::{Body, Parts, Response};
+use crate::response::{Body, Framing, Parts, Response};
 
 /// How the connection goes on after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,15 +41,25 @@ pub(crate) struct Asked {
 /// What came of a handler's call.
 pub(crate) struct Answered {
     pub(crate) after: After,
+    pub(crate) status: u16,
     /// What the handler did wrong; the client got a `500` then.
     pub(crate) fault: Option<Fault>,
+}
+
+/// What a handler's call has led to.
+pub(crate) enum Outcome {
+    /// An answer, appended.
+    Answered(Answered),
+    /// Something else, and nothing is appended.
+    Instead(Instead),
 }
 
 /// A handler's fault, with what the operator is told of it.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Panic(String),
-    Field(String),
+    /// A field, or the length of a stream.
+    Built(String),
 }
 
 /// Turns answers into bytes. Holds the output of the connection whose turn it is.
@@ -71,19 +83,46 @@ impl Responder {
     }
 
     /// Calls a handler and appends its answer.
-    pub(crate) fn answer(&mut self, asked: Asked, handler: impl FnOnce(&mut Response<'_>)) -> Answered {
+    #[inline]
+    pub(crate) fn answer(
+        &mut self,
+        asked: Asked,
+        calls: &mut Calls,
+        handler: impl FnOnce(&mut Response<'_>),
+    ) -> Outcome {
         let parts = &mut self.parts;
-        let caught = panics::catch(|| handler(&mut Response::new(parts)));
+        let caught = panics::catch(|| handler(&mut Response::or_later(parts, calls)));
         let fault = match caught {
             Err(message) => Some(Fault::Panic(message)),
-            Ok(()) => self.parts.bad_field.take().map(Fault::Field),
+            Ok(()) if self.parts.instead.is_some() => return self.instead(),
+            Ok(()) => self.parts.bad_field.take().map(Fault::Built),
         };
+        Outcome::Answered(self.finish(asked, fault))
+    }
+
+    /// The handler has done something else.
+    #[cold]
+    fn instead(&mut self) -> Outcome {
+        Outcome::Instead(self.parts.instead.take().unwrap_or(Instead::Full))
+    }
+
+    /// Appends an answer that was built elsewhere, or its head if its body follows. The parts come back as they like.
+    pub(crate) fn answer_with(&mut self, parts: &mut Parts, asked: Asked, fault: Option<Fault>) -> Answered {
+        std::mem::swap(&mut self.parts, parts);
+        let fault = fault.or_else(|| self.parts.bad_field.take().map(Fault::Built));
+        let answered = self.finish(asked, fault);
+        std::mem::swap(&mut self.parts, parts);
+        answered
+    }
+
+    #[inline]
+    fn finish(&mut self, asked: Asked, fault: Option<Fault>) -> Answered {
         if fault.is_some() {
             self.fail();
         }
-        let after = self.after(asked);
+        let (after, status) = (self.after(asked), self.parts.status);
         self.append(asked, after);
-        Answered { after, fault }
+        Answered { after, status, fault }
     }
 
     /// Appends a refusal: a few words of plain text (not behind a `HEAD`, RFC 9110 section 9.3.2); the connection is
@@ -104,12 +143,6 @@ impl Responder {
         self.append(asked, After::Linger);
     }
 
-    /// The status of the answer appended last.
-    #[inline]
-    pub(crate) fn status(&self) -> u16 {
-        self.parts.status
-    }
-
     /// Appends `100 Continue` (RFC 9110 section 10.1.1).
     pub(crate) fn go_on(&mut self) {
         encode::continue_100(self.out.bytes_mut());
@@ -126,6 +159,7 @@ impl Responder {
         } else if !asked.keep_alive
             || asked.is_last
             || self.parts.close
+            || self.parts.framing() == Some(Framing::Close)
             || self.draining && !asked.is_followed
         {
             After::Linger
@@ -179,12 +213,16 @@ impl Responder {
         bytes.extend_from_slice(parts.content_type.line());
         without.append_others(bytes, &parts.fields);
         match has_length {
+            true if parts.framing().is_some() => {
+                parts.framing().into_iter().for_each(|framing| framing.append(bytes));
+            }
             true => encode::content_length_and_end(bytes, parts.body_len()),
             false => encode::end_of_head(bytes),
         }
         match parts.body.take() {
             _ if !has_body => {}
             None => bytes.extend_from_slice(&parts.bytes),
+            Some(Body::Stream(_)) => {}
             Some(Body::Item(item)) => push(out, &item),
             Some(Body::Pieces(pieces)) => {
                 if let Some(whole) = pieces.append_to(out) {

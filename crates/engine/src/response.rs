@@ -2,16 +2,17 @@
 
 use std::rc::Rc;
 
-use shearwater_http1::encode;
+use shearwater_http1::{Version, encode};
 use shearwater_io::{FileSlice, Item, Shared};
 
+use crate::call::Calls;
 use crate::field_lines::FieldLines;
+use crate::instead::Instead;
 use crate::overlay::{Overlay, first_line, name_of};
 use crate::pieces::Pieces;
 use crate::prebuilt::Prebuilt;
 
 /// Where a response's parts are gathered: kept by the worker and used again.
-#[derive(Default)]
 pub(crate) struct Parts {
     /// Encoded field lines.
     pub(crate) fields: Vec<u8>,
@@ -25,16 +26,70 @@ pub(crate) struct Parts {
     pub(crate) prebuilt: Option<Rc<Prebuilt>>,
     /// What is laid over the fields, whoever gives them.
     pub(crate) overlay: Option<Rc<Overlay>>,
+    /// What takes the place of an answer.
+    pub(crate) instead: Option<Instead>,
     pub(crate) status: u16,
     pub(crate) close: bool,
     /// What is wrong with a field that the handler gave, if anything.
     pub(crate) bad_field: Option<String>,
 }
 
+impl Default for Parts {
+    fn default() -> Self {
+        Self {
+            fields: Vec::new(),
+            content_type: ContentType::default(),
+            bytes: Vec::new(),
+            body: None,
+            prebuilt: None,
+            overlay: None,
+            instead: None,
+            status: 200,
+            close: false,
+            bad_field: None,
+        }
+    }
+}
+
 /// A body that is more than bytes.
 pub(crate) enum Body {
     Item(Item),
     Pieces(Box<Pieces>),
+    /// It follows, as its handler makes it.
+    Stream(Framing),
+}
+
+/// How the end of a body is told that is sent while it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// So many bytes.
+    Length(u64),
+    /// In chunks (RFC 9112 section 7.1).
+    Chunked,
+    /// By the end of the connection.
+    Close,
+}
+
+impl Framing {
+    pub(crate) fn of(length: Option<u64>, version: Version) -> Self {
+        match (length, version) {
+            (Some(length), _) => Self::Length(length),
+            (None, Version::Http11) => Self::Chunked,
+            (None, Version::Http10) => Self::Close,
+        }
+    }
+
+    /// Appends what a head says of it, and the head's end.
+    pub(crate) fn append(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Length(length) => encode::content_length_and_end(out, length),
+            Self::Chunked => {
+                encode::chunked(out);
+                encode::end_of_head(out);
+            }
+            Self::Close => encode::end_of_head(out),
+        }
+    }
 }
 
 impl Body {
@@ -42,6 +97,7 @@ impl Body {
         match self {
             Self::Item(item) => item.len(),
             Self::Pieces(pieces) => pieces.len(),
+            Self::Stream(_) => 0,
         }
     }
 }
@@ -75,6 +131,7 @@ impl Parts {
         self.forget_body();
         self.prebuilt = None;
         self.overlay = None;
+        self.forget_instead();
         self.status = 200;
         self.close = false;
         self.bad_field = None;
@@ -88,6 +145,23 @@ impl Parts {
         }
     }
 
+    /// Likewise.
+    #[inline]
+    fn forget_instead(&mut self) {
+        if self.instead.is_some() {
+            self.instead = None;
+        }
+    }
+
+    /// How the body is told to end, where it follows.
+    #[inline]
+    pub(crate) fn framing(&self) -> Option<Framing> {
+        match self.body {
+            Some(Body::Stream(framing)) => Some(framing),
+            _ => None,
+        }
+    }
+
     pub(crate) fn body_len(&self) -> u64 {
         self.body.as_ref().map_or(self.bytes.len() as u64, Body::len)
     }
@@ -98,13 +172,25 @@ impl Parts {
 /// The server adds `Server`, `Date`, `Content-Length` and `Connection` itself, and leaves the body out where HTTP has
 /// none (`HEAD`, `204`, `304`): a handler for `GET` is one for `HEAD` too.
 pub struct Response<'a> {
-    parts: &'a mut Parts,
+    pub(crate) parts: &'a mut Parts,
+    /// For an answer that is to come later; `None` where it does already.
+    pub(crate) calls: Option<&'a mut Calls>,
 }
 
 impl<'a> Response<'a> {
     pub(crate) fn new(parts: &'a mut Parts) -> Self {
         parts.clear();
-        Self { parts }
+        Self { parts, calls: None }
+    }
+
+    /// One that may say that it comes later.
+    pub(crate) fn or_later(parts: &'a mut Parts, calls: &'a mut Calls) -> Self {
+        Self { calls: Some(calls), ..Self::new(parts) }
+    }
+
+    /// Goes on with what was set before.
+    pub(crate) fn go_on(parts: &'a mut Parts) -> Self {
+        Self { parts, calls: None }
     }
 
     /// Sets the status (RFC 9110 section 15).

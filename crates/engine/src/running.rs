@@ -11,6 +11,7 @@ use crate::control::{Control, Notice};
 use crate::counters::Totals;
 use crate::panics;
 use crate::start_report::StartReport;
+use crate::watchdog::Watchdog;
 
 /// A server that serves. Dropping it lets the workers go on: end them with [`Control::drain`] or [`Control::stop`].
 pub struct Running {
@@ -19,6 +20,7 @@ pub struct Running {
     pub(crate) threads: Vec<JoinHandle<io::Result<()>>>,
     /// Accepts for all workers, where one does.
     pub(crate) acceptor: Option<JoinHandle<io::Result<()>>>,
+    pub(crate) watchdog: Option<Watchdog>,
     pub(crate) start_report: StartReport,
 }
 
@@ -56,10 +58,13 @@ impl Running {
     ///
     /// # Errors
     /// The first of them that ended other than by plan.
-    pub fn wait(self) -> Result<Summary, Failure> {
+    pub fn wait(mut self) -> Result<Summary, Failure> {
         let mut failure = None;
-        let acceptor = self.acceptor.into_iter().map(|thread| (None, thread));
-        let workers = self.threads.into_iter().enumerate().map(|(worker, thread)| (Some(worker), thread));
+        let acceptor = self.acceptor.take().into_iter().map(|thread| (None, thread));
+        let workers = std::mem::take(&mut self.threads)
+            .into_iter()
+            .enumerate()
+            .map(|(worker, thread)| (Some(worker), thread));
         for (worker, thread) in acceptor.chain(workers) {
             let why = match thread.join() {
                 Ok(Ok(())) => continue,
@@ -68,6 +73,7 @@ impl Running {
             };
             failure.get_or_insert(Failure { worker, why });
         }
+        self.watchdog = None;
         match failure {
             Some(failure) => Err(failure),
             None => Ok(Summary { totals: self.control.totals() }),

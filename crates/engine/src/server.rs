@@ -13,11 +13,13 @@ use crate::control::Control;
 use crate::descriptors::raise_descriptor_limit;
 use crate::limits::{INBOX_MAX, Limits};
 use crate::options::{DriverChoice, Options};
+use crate::pulse::Pulse;
 use crate::running::Running;
 use crate::shortfall::Found;
 use crate::start_error::StartError;
 use crate::start_report::StartReport;
 use crate::thread::spawn;
+use crate::watchdog::Watchdog;
 use crate::worker::Setup;
 
 /// Descriptors kept back from connections, for listeners, drivers and the files being served: an eighth, and at least
@@ -101,8 +103,13 @@ impl Server {
         let limits = Limits { connections_max: self.share.connections_max, ..self.options.limits };
         let asked = Some(self.options.limits.connections_max);
         let connections_asked = asked.filter(|asked| *asked <= limits.connections_max);
-        let first =
-            Setup { connections_asked, ..Setup::new(0, limits, self.options.timeouts, Arc::clone(&control)) };
+        let watchdog = self.watchdog(&control)?;
+        let order = self.options.order;
+        let first = Setup {
+            connections_asked,
+            order,
+            ..Setup::new(0, limits, self.options.timeouts, Arc::clone(&control))
+        };
         let cores = os::cores();
         let driver = self.start_report.driver;
         let mut running = Running {
@@ -110,12 +117,16 @@ impl Server {
             notices,
             threads: Vec::new(),
             acceptor: None,
+            watchdog,
             start_report: self.start_report,
         };
         let handed = !self.of_acceptor.is_empty();
         let mut senders = Vec::new();
         for (worker, listeners) in self.of_workers.into_iter().enumerate() {
-            let setup = Setup { worker, ..first.clone() };
+            let pulse = running.watchdog.as_ref().and_then(|watchdog| {
+                Some(Pulse::new(Arc::clone(&watchdog.pulses), worker, watchdog.thread()?))
+            });
+            let setup = Setup { worker, pulse, ..first.clone() };
             let core = self.options.pin.then(|| cores[worker % cores.len()]);
             let inbox = if handed { add_inbox(self.share.inbox, &mut senders) } else { Inbox::default() };
             let entrances = Entrances { listeners, inbox };
@@ -132,6 +143,14 @@ impl Server {
             }
         }
         Ok(running)
+    }
+}
+
+impl Server {
+    fn watchdog(&self, control: &Arc<Control>) -> Result<Option<Watchdog>, StartError> {
+        let (workers, every_ms) = (self.of_workers.len(), self.options.watchdog_ms);
+        let start = || Watchdog::start(workers, every_ms, control).map_err(StartError::System);
+        (every_ms > 0).then(start).transpose()
     }
 }
 

@@ -8,6 +8,7 @@ use shearwater_io::Token;
 
 use crate::addresses::Addresses;
 use crate::block::Blocks;
+use crate::call::Calls;
 use crate::conn::Flag;
 use crate::control::{Control, Notice};
 use crate::counters::Counters;
@@ -29,6 +30,8 @@ pub(crate) struct Service<A> {
     pub(crate) table: Table,
     pub(crate) served: Served,
     pub(crate) blocks: Blocks,
+    /// Requests that are answered later.
+    pub(crate) calls: Calls,
     pub(crate) wheel: Wheel,
     /// Connections with input to go on with, one at a time, each once (`Flag::Queued`): at most as many as connections.
     pub(crate) ready: VecDeque<Token>,

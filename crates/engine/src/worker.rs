@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use shearwater_http1::HeadParser;
 use shearwater_io::{Driver, Event};
+use shearwater_tasks::{Options as TaskOptions, Order};
 
 use crate::addresses::Addresses;
 use crate::app::App;
 use crate::block::Blocks;
+use crate::call::Calls;
 use crate::conn::Flag;
 use crate::control::Control;
 use crate::counters::Counters;
@@ -20,6 +22,7 @@ use crate::life::{Accepting, Life};
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
 use crate::pace::PaceRule;
+use crate::pulse::Pulse;
 use crate::respond::Responder;
 use crate::served::Served;
 use crate::service::Service;
@@ -37,6 +40,10 @@ pub struct Setup {
     pub timeouts: Timeouts,
     /// Where it takes orders and tells what happens.
     pub control: Arc<Control>,
+    /// In which order tasks that are ready go on.
+    pub order: Order,
+    /// Where it gives signs of life.
+    pub(crate) pulse: Option<Pulse>,
     pub(crate) addresses: Option<Arc<Addresses>>,
     /// How many connections it may hold by what was asked for, unless the descriptors allow fewer.
     pub(crate) connections_asked: Option<usize>,
@@ -49,7 +56,20 @@ impl Setup {
     pub fn new(worker: usize, limits: Limits, timeouts: Timeouts, control: Arc<Control>) -> Self {
         let addresses = Addresses::new(limits.connections_per_address_max).map(Arc::new);
         let connections_asked = Some(limits.connections_max).filter(|asked| *asked < usize::MAX);
-        Self { worker, limits, timeouts, control, addresses, connections_asked }
+        Self {
+            worker,
+            limits,
+            timeouts,
+            control,
+            order: Order::Fifo,
+            pulse: None,
+            addresses,
+            connections_asked,
+        }
+    }
+
+    fn tasks(&self) -> TaskOptions {
+        TaskOptions { order: self.order, tasks_max: self.limits.calls_max, ..TaskOptions::default() }
     }
 }
 
@@ -75,6 +95,9 @@ pub struct Worker<D, A> {
     pub(crate) arrived: usize,
     /// Connections whose client is gone.
     pub(crate) ends: Ends,
+    /// In which order connections that wait with input go on.
+    order: Order,
+    pulse: Option<Pulse>,
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
@@ -84,6 +107,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         let setup = Setup { limits: setup.limits.usable(), ..setup };
         setup.control.enlist(driver.waker(), Arc::clone(&counters));
         let now_ms = driver.now_ms();
+        let calls = Calls::new(setup.tasks(), setup.limits.head(), driver.waker());
         let service = Service {
             app,
             worker: setup.worker,
@@ -92,9 +116,10 @@ impl<D: Driver, A: App> Worker<D, A> {
             pace_rule: PaceRule::new(&setup.limits, &setup.timeouts),
             table: Table::default(),
             served: Served::new(setup.limits.requests_per_connection_max),
-            blocks: Blocks::new(setup.limits),
+            blocks: Blocks::new(setup.limits, calls.held_bytes()),
             wheel: Wheel::new(now_ms),
             ready: VecDeque::new(),
+            calls,
             parser: HeadParser::new(setup.limits.head()),
             responder: Responder::new(driver.unix_seconds()),
             outputs: Outputs::default(),
@@ -118,6 +143,8 @@ impl<D: Driver, A: App> Worker<D, A> {
             has_room: false,
             arrived: 0,
             ends: Ends::default(),
+            order: setup.order,
+            pulse: setup.pulse,
         }
     }
 
@@ -138,13 +165,18 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// # Errors
     /// Where the driver is broken.
     pub fn turn(&mut self) -> io::Result<()> {
-        self.driver.wait(self.patience())?;
+        let patience = self.patience();
+        self.pulse.iter().for_each(Pulse::sleep);
+        self.driver.wait(patience)?;
+        self.pulse.iter().for_each(Pulse::wake);
         self.service.now_ms = self.driver.now_ms();
+        self.service.calls.timers.set_now_ms(self.service.now_ms);
         self.service.responder.preamble.refresh(self.driver.unix_seconds());
         while let Some(event) = self.driver.next() {
             self.handle(event);
         }
         self.go_on();
+        self.run_tasks();
         self.end_some();
         self.service.blocks.pool.release();
         if !self.lag.holds_back(self.driver.has_more(), &self.service.counters.hit_turns_behind) {
@@ -153,6 +185,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.accept_again();
         self.check_drain();
         self.service.responder.lasting.end_turn();
+        // Wakes of this turn, whoever they came from: after this the worker may sleep.
+        self.service.calls.tasks.collect();
         Ok(())
     }
 
@@ -170,8 +204,11 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Each connection that waits with input goes on, once a turn.
+    /// Each connection that waits with input goes on, once a turn: the order decides who is first, and nobody is left out.
     fn go_on(&mut self) {
+        if self.order == Order::Lifo {
+            self.service.ready.make_contiguous().reverse();
+        }
         for _ in 0..self.service.ready.len() {
             let Some(token) = self.service.ready.pop_front() else { break };
             let Some(conn) = self.service.table.find(token) else { continue };
@@ -191,7 +228,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         let retry = self.accept_again_ms.map(|at_ms| at_ms.saturating_sub(now_ms));
         let drain = self.drain_until_ms().map(|until_ms| until_ms.saturating_sub(now_ms));
         let due = self.service.wheel.next_due_ms(now_ms);
-        [retry, drain, due].into_iter().flatten().min().map(Duration::from_millis)
+        let timer = self.service.calls.timers.next_due_ms().map(|due_ms| due_ms.saturating_sub(now_ms));
+        [retry, drain, due, timer].into_iter().flatten().min().map(Duration::from_millis)
     }
 
     /// Connections, blocks and timers in use: all 0 when nobody is connected.
@@ -201,11 +239,14 @@ impl<D: Driver, A: App> Worker<D, A> {
     }
 
     /// Whether the next turn has something to do without an event: input that waits for its turn, connections whose client is
-    /// gone, or memory on its way back to the system.
+    /// gone, tasks that are ready, or memory on its way back to the system.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         let service = &self.service;
-        !service.ready.is_empty() || !self.ends.is_empty() || service.blocks.pool.is_busy()
+        !service.ready.is_empty()
+            || !self.ends.is_empty()
+            || service.calls.tasks.ready() > 0
+            || service.blocks.pool.is_busy()
     }
 
     /// The worker's driver.

@@ -12,7 +12,7 @@ impl<D: Driver, A: App> Worker<D, A> {
     pub(crate) fn flush(&mut self, token: Token) {
         let service = &mut self.service;
         if service.responder.out.is_empty() {
-            return self.settle(token);
+            return self.flush_nothing(token);
         }
         if self.driver.send_at_once(token, &mut service.responder.out) {
             return self.sent_at_once(token);
@@ -22,6 +22,15 @@ impl<D: Driver, A: App> Worker<D, A> {
         conn.set(Flag::Sending);
         conn.unset(Flag::Measured);
         service.write_began(token, self.driver.now_ms());
+        self.settle(token);
+    }
+
+    /// Nothing was gathered. Where nothing more is to come, an answer has been cut off: the connection ends.
+    fn flush_nothing(&mut self, token: Token) {
+        let conn = self.service.table.get(token);
+        if conn.phase == Phase::Last && !conn.has(Flag::Sending) {
+            return self.finish(token);
+        }
         self.settle(token);
     }
 
@@ -57,10 +66,13 @@ impl<D: Driver, A: App> Worker<D, A> {
     }
 
     /// What was gathered is sent: the connection ends, or its next request is awaited.
-    fn go_on_reading(&mut self, token: Token) {
+    pub(crate) fn go_on_reading(&mut self, token: Token) {
         let conn = self.service.table.get(token);
         if conn.phase == Phase::Last {
             return self.finish(token);
+        }
+        if conn.is_handled() {
+            return self.handler_goes_on(token);
         }
         let is_settled = conn.is_settled();
         if !is_settled && conn.is_serving() && self.service.blocks.has_input(conn.block) {
@@ -73,13 +85,15 @@ impl<D: Driver, A: App> Worker<D, A> {
     }
 
     /// What holds between two turns of a connection: no block unless needed, an end that was seen is acted on.
-    fn settle(&mut self, token: Token) {
+    pub(crate) fn settle(&mut self, token: Token) {
         let conn = self.service.table.get(token);
         if conn.is_settled() {
             return;
         }
         match conn.phase {
             Phase::Head | Phase::Body => {}
+            Phase::Taking | Phase::Exchanging => self.hold_back(token),
+            Phase::Handling => return self.hand_over(token),
             Phase::First | Phase::Idle => self.service.blocks.release_spent(&mut conn.block),
             // Nothing is read any more: what was kept of the last request need not wait for its answer to be taken.
             Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => {
@@ -87,8 +101,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             }
         }
         self.unpause(token);
-        let conn = self.service.table.get(token);
-        if conn.has(Flag::ReadClosed) && conn.is_live() {
+        if self.service.table.get(token).has(Flag::ReadClosed) && self.service.is_heard(token) {
             self.ended(token);
         }
     }

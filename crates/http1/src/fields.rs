@@ -131,6 +131,13 @@ impl FieldTable {
         self.repeated = 0;
     }
 
+    /// Makes it say what `other` says, which has no more lines than there is room for here.
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        self.lines[..other.judged].copy_from_slice(&other.lines[..other.judged]);
+        (self.judged, self.present, self.repeated, self.first) =
+            (other.judged, other.present, other.repeated, other.first);
+    }
+
     /// Room for the lines that are cut.
     #[inline]
     pub(crate) fn lines_mut(&mut self) -> &mut [FieldSpans] {

@@ -16,6 +16,10 @@ impl<'a> Head<'a> {
         Self { parser, bytes }
     }
 
+    pub(crate) fn parser(&self) -> &'a HeadParser {
+        self.parser
+    }
+
     /// The method.
     pub fn method(&self) -> Method {
         self.parser.request.method

@@ -122,6 +122,20 @@ impl HeadParser {
         Head::new(self, &bytes[..self.progress.line_start])
     }
 
+    /// Makes this parser hold what `head` says, as if it had parsed it: for who keeps a copy of the head's bytes
+    /// ([`Head::raw`]) and gives that to [`HeadParser::head`] later.
+    ///
+    /// # Panics
+    /// If the head has more fields than this parser may take.
+    pub fn adopt(&mut self, head: &Head<'_>) {
+        let other = head.parser();
+        self.stage = other.stage;
+        self.progress = other.progress;
+        self.request = other.request;
+        self.fields.copy_from(&other.fields);
+        self.summary = other.summary;
+    }
+
     /// Finds the request line's first byte.
     #[inline]
     fn find_start(&mut self, bytes: &[u8]) -> Result<bool, Reject> {

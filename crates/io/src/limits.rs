@@ -99,6 +99,10 @@ pub const RECVS_PER_TURN_MAX: usize = 4;
 /// say wait for a later turn. So who has little to say finds a buffer, and doesn't wait for megabytes.
 pub const BULK_RECV_BYTES_PER_TURN_MAX: usize = 128 * 1024;
 
+/// Receives that have filled their buffers since a connection was last sent something, by which a completion driver tells such a body from a
+/// head: 64 KiB, as one buffer of the others.
+pub const FULL_RECVS_OF_BULK: u8 = 4;
+
 /// How many receives that is with buffers of a size; one in any case.
 pub(crate) fn bulk_recvs_per_turn_max(buffer_bytes: usize) -> usize {
     (BULK_RECV_BYTES_PER_TURN_MAX / buffer_bytes).max(1)

@@ -54,6 +54,7 @@ fn gravity(notice: &Notice) -> Verbosity {
         | Notice::HandlerMisbuilt { .. } => Verbosity::Error,
         Notice::AcceptPaused { .. }
         | Notice::Full { .. }
+        | Notice::WorkerBlocked { .. }
         | Notice::AcceptResumed { .. }
         | Notice::CutOff { .. }
         | Notice::AcceptorPaused { .. }

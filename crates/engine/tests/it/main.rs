@@ -8,6 +8,7 @@ mod counting;
 mod dispatching;
 mod draining;
 mod harness;
+mod later;
 mod limits;
 mod paces;
 mod responses;

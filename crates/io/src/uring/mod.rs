@@ -50,9 +50,12 @@ const REAP_WAIT: Duration = Duration::from_millis(5);
 struct InRing {
     /// Times received in `turn`.
     recvs: u8,
+    /// Receives that have filled their buffers since something was sent.
+    full: u8,
     /// Entries whose last completion is still to come: receiving, sending, waiting to send.
     pending: u8,
-    turn: u16,
+    /// The low byte of the turn's number: who is quiet for 256 turns may have to wait for one.
+    turn: u8,
 }
 
 /// The completion driver of one worker. It stays on the thread that made it.

@@ -12,7 +12,7 @@ use super::ring::{Done, Kind, Name, limited};
 use super::turn::{pend, settle};
 use super::{InRing, Uring};
 use crate::conns::{Flags, Slot, read_closed};
-use crate::limits::{RECVS_PER_TURN_MAX, bulk_recvs_per_turn_max, is_bulk};
+use crate::limits::{FULL_RECVS_OF_BULK, RECVS_PER_TURN_MAX, bulk_recvs_per_turn_max};
 use crate::{Event, Token};
 
 pub(super) fn name(token: Token) -> Name {
@@ -88,7 +88,7 @@ impl Uring {
     /// A completion of receiving.
     pub(super) fn received(&mut self, done: Done) -> Option<Event> {
         let token = done.token();
-        let turn = self.conns.queue.turn;
+        let turn = self.conns.queue.turn as u8;
         let Some(slot) = self.conns.slots.held_mut(token) else {
             self.give_buffer_back(&done);
             return None;
@@ -113,12 +113,11 @@ impl Uring {
         match (done.result(), done.buffer()) {
             (Ok(len @ 1..), Some(id)) => {
                 slot.extra.recvs += 1;
+                if len as usize == self.buffers.bytes() {
+                    count_full(slot);
+                }
                 let paused = slot.flags.has(Flags::PAUSED);
                 self.lent = Some((id, len as usize));
-                match is_bulk(len as usize, self.buffers.bytes()) {
-                    true => slot.flags.set(Flags::BULK),
-                    false => slot.flags.clear(Flags::BULK),
-                }
                 if last {
                     rearm_of(&mut self.rearm, &mut self.rearm_bulk, slot).push_back(token);
                 } else if paused {
@@ -151,13 +150,29 @@ impl Uring {
 
 impl InRing {
     /// Whether the connection must wait for the next turn, to be read again.
-    fn has_had_its_share(&mut self, turn: u16) -> bool {
+    fn has_had_its_share(&mut self, turn: u8) -> bool {
         if self.turn != turn {
             self.turn = turn;
             self.recvs = 0;
         }
         usize::from(self.recvs) >= RECVS_PER_TURN_MAX
     }
+}
+
+/// Counts the receives that have filled their buffers since the connection was sent something: so many are a body, fewer may be a large
+/// head, which is held in memory for as long as its end has to wait.
+fn count_full(slot: &mut Slot<InRing>) {
+    slot.extra.full = slot.extra.full.saturating_add(1);
+    if slot.extra.full >= FULL_RECVS_OF_BULK {
+        slot.flags.set(Flags::BULK);
+    }
+}
+
+/// The connection is sent something: what it has sent is a request as a whole.
+#[inline]
+pub(super) fn forget_full(slot: &mut Slot<InRing>) {
+    slot.extra.full = 0;
+    slot.flags.clear(Flags::BULK);
 }
 
 /// The queue in which a connection waits to be armed again.

@@ -4,6 +4,7 @@ use io_uring::opcode;
 use io_uring::types::Fd;
 
 use super::Uring;
+use super::recv::forget_full;
 use super::ring::{Done, Kind, Name};
 use super::turn::{pend, settle};
 use crate::conns::{Flags, GATHER_MAX, NONE, Sending};
@@ -34,6 +35,7 @@ impl Uring {
     pub(super) fn start_send(&mut self, token: Token, output: Output) {
         let turn = self.conns.queue.turn;
         let Some(slot) = self.conns.sender(token) else { return };
+        forget_full(slot);
         if !fits_an_entry(&output, slot.turn_bytes_left(turn)) {
             if self.conns.send_by_hand(token, output) {
                 self.await_writable(token);

@@ -408,3 +408,36 @@ fn a_dropped_driver_closes_what_it_has_accepted() {
         );
     }
 }
+
+/// Many who send large heads, each of which is answered, aren't taken for uploads: a part of a head would be held in memory for as long as
+/// the rest of it had to wait.
+#[test]
+fn large_heads_that_are_answered_are_no_uploads() {
+    const CLIENTS: usize = 40;
+    // Three buffers, the last of them partly filled.
+    const HEAD: usize = 35_000;
+    const ROUNDS: usize = 12;
+    if is_missing::<UringHarness>() {
+        return;
+    }
+    let mut world = UringWorld::new();
+    let clients: Vec<_> = (0..CLIENTS).map(|_| world.connect()).collect();
+    world.idle();
+    let head = pattern(HEAD, 1);
+    for round in 1..=ROUNDS {
+        for (peer, _) in &clients {
+            world.peer_writes(*peer, &head);
+        }
+        let mut turns = 0;
+        while clients.iter().any(|(_, token)| world.page(*token).received.len() < round * HEAD) {
+            world.turn(5);
+            turns += 1;
+        }
+        // With an upload's share it would be two clients a turn.
+        assert!(turns < CLIENTS / 2, "{turns} turns in round {round}");
+        for (_, token) in &clients {
+            world.send(*token, plain(b"an answer"));
+        }
+        world.until("all are answered", |world| clients.iter().all(|(_, token)| !world.is_sending(*token)));
+    }
+}

@@ -1,4 +1,4 @@
-//! The twelve conversations, each whole and with each fault at each operation.
+//! The conversations, each whole and with each fault at each operation.
 
 mod scripts;
 mod sweep;
@@ -63,4 +63,14 @@ fn many_ways_to_end() {
 #[test]
 fn drained_in_the_middle() {
     sweep(&scripts::drained_in_the_middle());
+}
+
+#[test]
+fn answered_later() {
+    sweep(&scripts::answered_later());
+}
+
+#[test]
+fn answered_later_in_a_pipeline() {
+    sweep(&scripts::answered_later_in_a_pipeline());
 }

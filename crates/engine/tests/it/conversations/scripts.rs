@@ -1,4 +1,4 @@
-//! The scripts of the twelve conversations.
+//! The scripts of the conversations.
 
 use shearwater_engine::Limits;
 
@@ -35,6 +35,33 @@ pub(crate) fn chunked_upload_to_a_sink() -> Conversation {
     let units =
         vec![Unit::post_chunked("sink", 1, 600, 50), Unit::post_chunked("buffer", 2, 90, 89), Unit::get(3)];
     Conversation::alone(units, &pieces(61, 30))
+}
+
+/// 13: handlers that wait, and take bodies as they come; the last digit says how they wait.
+pub(crate) fn answered_later() -> Conversation {
+    let mut units: Vec<Unit> = (0..4).map(|number| Unit::later("GET", number)).collect();
+    units.extend([
+        Unit::post("taken", 1, 700),
+        Unit::get(2),
+        Unit::post_chunked("taken", 3, 300, 41),
+        Unit::post_expecting("taken", 4, 60),
+        Unit::later("HEAD", 5),
+        Unit::post("taken", 6, 0),
+    ]);
+    let mut steps = Vec::new();
+    for unit in &units {
+        let at = unit.goes_on_at.unwrap_or(unit.bytes.len() / 2);
+        steps.extend([Step::Send(at), Step::Settle, Step::Send(unit.bytes.len() - at), Step::Settle]);
+    }
+    Conversation::alone(units, &steps)
+}
+
+/// 14: the same, all at once.
+pub(crate) fn answered_later_in_a_pipeline() -> Conversation {
+    let mut units: Vec<Unit> = (0..30).map(|number| Unit::later("GET", number)).collect();
+    units.extend((0..10).map(|number| Unit::post("taken", number, 50 * number)));
+    units.push(Unit::closing(1));
+    Conversation::alone(units, &[Step::SendAll, Step::Settle])
 }
 
 /// 5: bodies that wait for `100 Continue`.

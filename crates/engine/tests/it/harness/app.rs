@@ -6,6 +6,7 @@ use std::panic;
 use std::rc::Rc;
 use std::sync::{Once, OnceLock};
 
+use super::waiting;
 use shearwater_engine::http1::Head;
 use shearwater_engine::io::fs::Meta;
 use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
@@ -27,7 +28,11 @@ pub(crate) struct TestApp;
 
 impl App for TestApp {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
-        match first_segment(head.path()) {
+        let route = first_segment(head.path());
+        if let Some(policy) = waiting::body_policy(route, head) {
+            return policy;
+        }
+        match route {
             "buffer" => BodyPolicy::Buffer { bytes_max: BUFFER_BYTES_MAX },
             "sink" => BodyPolicy::Stream(Box::new(Sink::new(After::Answers))),
             "sink-refuses" => BodyPolicy::Stream(Box::new(Sink::new(After::Refuses))),
@@ -40,7 +45,11 @@ impl App for TestApp {
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let query = request.query().unwrap_or_default();
-        match first_segment(request.path()) {
+        let route = first_segment(request.path());
+        if waiting::respond(route, request, response) {
+            return;
+        }
+        match route {
             "panic" => panic!("{ON_PURPOSE}"),
             "half-panic" => {
                 response.status(201).field("X-Half", "done").body_static(big());
@@ -85,10 +94,10 @@ fn first_segment(path: &str) -> &str {
     path.split('/').nth(1).unwrap_or_default()
 }
 
-const DIGEST_START: u64 = 0xCBF2_9CE4_8422_2325;
+pub(crate) const DIGEST_START: u64 = 0xCBF2_9CE4_8422_2325;
 
 /// FNV-1a, which can be taken piece by piece.
-fn digest(start: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn digest(start: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }
 

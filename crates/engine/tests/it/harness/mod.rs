@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod conversation;
 pub(crate) mod dice;
 pub(crate) mod unit;
+pub(crate) mod waiting;
 pub(crate) mod world;
 
 pub(crate) use answer::{Answer, Expected};

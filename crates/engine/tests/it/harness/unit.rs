@@ -52,6 +52,17 @@ impl Unit {
         Self::new(head(method, &target, ""), Answer::text("200 OK", app::text_of(method, &target, b"")))
     }
 
+    /// A request that its handler answers later.
+    pub(crate) fn later(method: &str, number: usize) -> Self {
+        let target = format!("/later/{number}");
+        let unit =
+            Self::new(head(method, &target, ""), Answer::text("200 OK", app::text_of(method, &target, b"")));
+        match method {
+            "HEAD" => Self { answer: unit.answer.bodyless(), ..unit },
+            _ => unit,
+        }
+    }
+
     /// The answer to `HEAD` has a length and no body.
     pub(crate) fn head(number: usize) -> Self {
         let unit = Self::plain("HEAD", number);
@@ -81,7 +92,7 @@ impl Unit {
         Self::new(head("GET", "/own-file", ""), Answer::file())
     }
 
-    /// A body of known length. `route` is `plain` (thrown away), `buffer` or `sink`.
+    /// A body of known length. `route` is `plain` (thrown away), `buffer`, `sink` or `taken`.
     pub(crate) fn post(route: &str, number: usize, len: usize) -> Self {
         Self::post_with(route, number, len, "")
     }

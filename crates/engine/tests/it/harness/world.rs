@@ -9,6 +9,7 @@ use shearwater_engine::{Control, Limits, Notice, Setup, Timeouts, Totals, Worker
 
 use super::app::{self, TestApp};
 use super::client::Client;
+use super::waiting;
 
 /// Turns after which a world that doesn't come to rest is broken.
 const TURNS_MAX: usize = 30_000;
@@ -83,6 +84,7 @@ impl World {
     pub(crate) fn turn_if_ready(&mut self) -> bool {
         let goes_on = self.worker.is_busy()
             || self.net.is_ready()
+            || waiting::is_one_asleep()
             || self.net.next_due_ms().is_some()
             || (self.accept_fails && self.net.waiting() > 0);
         if goes_on {

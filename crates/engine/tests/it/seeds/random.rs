@@ -138,8 +138,8 @@ fn asks_for_the_end(request: &[u8]) -> bool {
 }
 
 fn unit_of(dice: &mut Dice, number: usize, kind: Kind) -> Unit {
-    let route = ["plain", "buffer", "sink"][dice.below(3)];
-    match dice.below(40) {
+    let route = ["plain", "buffer", "sink", "taken"][dice.below(4)];
+    match dice.below(44) {
         0..=9 => Unit::get(number),
         10 | 11 => Unit::head(number),
         12 => Unit::no_content(number),
@@ -161,6 +161,9 @@ fn unit_of(dice: &mut Dice, number: usize, kind: Kind) -> Unit {
         36 => Unit::too_large(number, 1 << 30, dice.below(5000)),
         37 if kind.is_roomy && !kind.is_slow && dice.once_in(10) => Unit::big(),
         38 if kind.is_roomy && !kind.is_slow && dice.once_in(10) => Unit::file(),
+        39 | 40 => Unit::later("GET", number),
+        41 => Unit::later("HEAD", number),
+        42 if kind.is_roomy && dice.once_in(4) => Unit::post("taken", number, 70_000 + dice.below(90_000)),
         _ => Unit::plain("OPTIONS", number),
     }
 }

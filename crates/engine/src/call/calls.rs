@@ -1,0 +1,117 @@
+//! What a worker keeps for the requests that are answered later.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::rc::Rc;
+
+use shearwater_http1::HeadLimits;
+use shearwater_io::{Token, Waker};
+use shearwater_tasks::{Options, TaskId, Tasks, Timers};
+
+use crate::call::peers::Peers;
+use crate::call::{Call, Exchange};
+use crate::limits::SPARE_CALLS_MAX;
+use crate::request::Request;
+use crate::response::Parts;
+
+/// A request that its handler answers later.
+pub(crate) struct Later {
+    pub(crate) exchange: Rc<Exchange>,
+    pub(crate) task: TaskId,
+}
+
+/// Tasks and timers of a worker, and spare memory for the next calls.
+pub(crate) struct Calls {
+    pub(crate) tasks: Tasks,
+    pub(crate) timers: Rc<Timers>,
+    limits: HeadLimits,
+    peers: Peers,
+    spare: Vec<Rc<Exchange>>,
+    // Boxed as the calls hold them.
+    #[expect(clippy::vec_box, reason = "parts move between here and a call without being copied")]
+    spare_parts: Vec<Box<Parts>>,
+    /// Bytes that all exchanges hold.
+    held: Rc<Cell<usize>>,
+}
+
+impl Calls {
+    pub(crate) fn new(options: Options, limits: HeadLimits, waker: Waker) -> Self {
+        Self {
+            tasks: Tasks::new(options, move || waker.wake()),
+            timers: Timers::new(),
+            limits,
+            peers: Peers::default(),
+            spare: Vec::new(),
+            spare_parts: Vec::new(),
+            held: Rc::default(),
+        }
+    }
+
+    /// Makes a call of a request, and a task of the future that is to answer it. `None` where there are as many as there may be.
+    pub(crate) fn begin<F: Future<Output = ()> + 'static>(
+        &mut self,
+        request: &Request<'_>,
+        make: impl FnOnce(Call) -> F,
+    ) -> Option<Later> {
+        let token = request.token();
+        let peer = self.peers.of(token, request.turn());
+        let mut exchange =
+            self.spare.pop().unwrap_or_else(|| Rc::new(Exchange::new(self.limits, Rc::clone(&self.held))));
+        Rc::get_mut(&mut exchange).expect("a spare one is held by nobody else").open(request, token, peer);
+        let parts = self.spare_parts.pop().unwrap_or_default();
+        let call = Call::new(Rc::clone(&exchange), parts, Rc::clone(&self.timers));
+        match self.tasks.spawn(tag_of(token), make(call)) {
+            Ok(task) => Some(Later { exchange, task }),
+            Err(future) => {
+                drop(future);
+                self.recycle(exchange);
+                None
+            }
+        }
+    }
+
+    /// The connection of a task.
+    pub(crate) fn token_of(&self, task: TaskId) -> Option<Token> {
+        self.tasks.tag(task).map(token_of)
+    }
+
+    /// Takes back what a call was made of. One that somebody still holds is left to them.
+    pub(crate) fn recycle(&mut self, mut exchange: Rc<Exchange>) {
+        if let Some(parts) = exchange.take_parts() {
+            self.recycle_parts(parts);
+        }
+        if let Some(only) = Rc::get_mut(&mut exchange) {
+            only.close();
+            if self.spare.len() < SPARE_CALLS_MAX {
+                self.spare.push(exchange);
+            }
+        } else {
+            exchange.drop_streams();
+        }
+    }
+
+    pub(crate) fn recycle_parts(&mut self, mut parts: Box<Parts>) {
+        if self.spare_parts.len() < SPARE_CALLS_MAX {
+            parts.clear();
+            self.spare_parts.push(parts);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> Self {
+        Self::new(Options::default(), HeadLimits::default(), Waker::new(|| ()))
+    }
+
+    /// Bytes that calls hold for their clients.
+    pub(crate) fn held_bytes(&self) -> Rc<Cell<usize>> {
+        Rc::clone(&self.held)
+    }
+}
+
+fn tag_of(token: Token) -> u64 {
+    (token.slot() as u64) << 32 | u64::from(token.generation())
+}
+
+fn token_of(tag: u64) -> Token {
+    Token::new((tag >> 32) as u32, tag as u32)
+}

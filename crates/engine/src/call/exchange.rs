@@ -1,0 +1,278 @@
+//! What a handler that may wait shares with its worker. One thread: cells, no locks.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::Waker;
+
+use shearwater_http1::{Head, HeadLimits, HeadParser, Version};
+use shearwater_io::Token;
+
+use crate::call::stream::Stream;
+use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
+use crate::request::{ConnectionId, Request};
+use crate::response::Parts;
+
+/// One request that is answered later. Used again for another when both sides have let go of it.
+pub(crate) struct Exchange {
+    parser: HeadParser,
+    head: Vec<u8>,
+    body: Vec<u8>,
+    token: Token,
+    peer: Option<SocketAddr>,
+    /// Bytes that exchanges of this worker hold for their clients.
+    held: Rc<Cell<usize>>,
+    input: RefCell<Input>,
+    output: RefCell<Output>,
+}
+
+/// The body on its way to the handler.
+#[derive(Default)]
+struct Input {
+    bytes: Vec<u8>,
+    is_over: bool,
+    /// The handler has looked for more than there was.
+    is_wanted: bool,
+    reader: Option<Waker>,
+}
+
+/// The answer on its way to the worker.
+#[derive(Default)]
+struct Output {
+    /// The head of a stream, or an answer as a whole.
+    parts: Option<Box<Parts>>,
+    stream: Stream,
+    is_over: bool,
+    /// The handler has given up: what it has begun can't be ended well.
+    is_cut: bool,
+    writer: Option<Waker>,
+}
+
+/// How far an answer has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The handler is at work and has said nothing yet.
+    Nothing,
+    /// It has begun a stream, the head of which waits to be sent.
+    Begun,
+    /// The head is sent, the stream goes on.
+    Streams,
+    /// The answer is there as a whole, and nothing of it is sent.
+    Whole,
+    /// The stream has ended; its rest waits to be sent.
+    Ended,
+    /// The stream can't be ended as its head has promised.
+    Cut,
+}
+
+impl Exchange {
+    pub(crate) fn new(limits: HeadLimits, held: Rc<Cell<usize>>) -> Self {
+        Self {
+            parser: HeadParser::new(limits),
+            head: Vec::new(),
+            body: Vec::new(),
+            token: Token::new(0, 0),
+            peer: None,
+            held,
+            input: RefCell::default(),
+            output: RefCell::default(),
+        }
+    }
+
+    /// Takes over a request: copies what the worker only lends.
+    pub(crate) fn open(&mut self, request: &Request<'_>, token: Token, peer: Option<SocketAddr>) {
+        let head = request.head();
+        self.parser.adopt(&head);
+        self.head.extend_from_slice(head.raw());
+        self.body.extend_from_slice(request.body());
+        (self.token, self.peer) = (token, peer);
+        self.input.get_mut().is_over = true;
+        self.hold(self.head.capacity() + self.body.capacity());
+    }
+
+    /// Forgets the request; keeps a little memory.
+    pub(crate) fn close(&mut self) {
+        self.let_go(self.head.capacity() + self.body.capacity());
+        for buffer in [&mut self.head, &mut self.body] {
+            buffer.clear();
+            buffer.shrink_to(SPARE_BUFFER_BYTES_MAX);
+        }
+        self.drop_streams();
+        *self.output.get_mut() = Output::default();
+    }
+
+    /// What waits for either side is no longer needed.
+    pub(crate) fn drop_streams(&self) {
+        let mut input = self.input.borrow_mut();
+        self.let_go(input.bytes.len());
+        input.bytes.clear();
+        input.bytes.shrink_to(SPARE_BUFFER_BYTES_MAX);
+        (input.is_over, input.is_wanted, input.reader) = (false, false, None);
+        self.let_go(self.output.borrow_mut().stream.clear());
+    }
+
+    fn hold(&self, bytes: usize) {
+        self.held.set(self.held.get() + bytes);
+    }
+
+    fn let_go(&self, bytes: usize) {
+        self.held.set(self.held.get() - bytes);
+    }
+
+    pub(crate) fn head(&self) -> Head<'_> {
+        self.parser.head(&self.head)
+    }
+
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    pub(crate) fn connection(&self) -> ConnectionId {
+        ConnectionId::of(self.token)
+    }
+}
+
+/// The body.
+impl Exchange {
+    /// The body of the request is still to come.
+    pub(crate) fn expect_body(&self) {
+        self.input.borrow_mut().is_over = false;
+    }
+
+    /// Worker: the next piece of the body.
+    pub(crate) fn put(&self, bytes: &[u8]) {
+        self.hold(bytes.len());
+        self.input.borrow_mut().bytes.extend_from_slice(bytes);
+        self.wake_reader();
+    }
+
+    /// Worker: the body is complete.
+    pub(crate) fn end_body(&self) {
+        self.input.borrow_mut().is_over = true;
+        self.wake_reader();
+    }
+
+    fn wake_reader(&self) {
+        // Outside of the borrow: whoever is woken may look at once.
+        let reader = self.input.borrow_mut().reader.take();
+        reader.into_iter().for_each(Waker::wake);
+    }
+
+    /// Worker: whether more of the body may be put in.
+    pub(crate) fn has_room(&self) -> bool {
+        self.input.borrow().bytes.len() < CALL_INPUT_BYTES_MAX
+    }
+
+    /// Worker: whether the handler waits for a body of which nothing is there.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.input.borrow().is_wanted
+    }
+
+    /// Handler: changes `piece` for what has arrived. `None`: nothing, and `waker` is woken when that changes. False at the body's end.
+    pub(crate) fn take(&self, piece: &mut Vec<u8>, waker: &Waker) -> Option<bool> {
+        piece.clear();
+        let mut input = self.input.borrow_mut();
+        input.is_wanted = input.bytes.is_empty() && !input.is_over;
+        if input.is_wanted {
+            input.reader = Some(waker.clone());
+            return None;
+        }
+        std::mem::swap(piece, &mut input.bytes);
+        self.let_go(piece.len());
+        Some(!piece.is_empty())
+    }
+}
+
+/// The answer.
+impl Exchange {
+    /// Handler: the head of a stream.
+    pub(crate) fn begin(&self, parts: Box<Parts>, length: Option<u64>) {
+        let mut output = self.output.borrow_mut();
+        if output.parts.is_none() && !output.stream.is_begun() {
+            let is_chunked = self.head().version() == Version::Http11;
+            output.stream.begin(length, is_chunked);
+            output.parts = Some(parts);
+        }
+    }
+
+    /// Handler: the next bytes of the stream.
+    pub(crate) fn push(&self, bytes: &[u8]) {
+        self.hold(self.output.borrow_mut().stream.push(bytes));
+    }
+
+    /// Handler: whether there is room for more; if not, `waker` is woken when there is.
+    pub(crate) fn has_output_room(&self, waker: &Waker) -> bool {
+        let mut output = self.output.borrow_mut();
+        let has_room = output.stream.has_room();
+        if !has_room {
+            output.writer = Some(waker.clone());
+        }
+        has_room
+    }
+
+    /// Handler: the answer is complete.
+    pub(crate) fn end(&self, parts: Option<Box<Parts>>) {
+        let mut output = self.output.borrow_mut();
+        if !output.stream.is_begun() {
+            output.parts = parts;
+        }
+        output.is_over = true;
+    }
+
+    /// Handler: the answer can't be completed.
+    pub(crate) fn cut(&self) {
+        self.output.borrow_mut().is_cut = true;
+    }
+
+    /// Worker: whether the handler has said all that it will.
+    pub(crate) fn is_over(&self) -> bool {
+        self.output.borrow().is_over
+    }
+
+    /// Worker: how far the answer is.
+    pub(crate) fn progress(&self) -> Progress {
+        let output = self.output.borrow();
+        match (output.stream.is_begun(), output.is_over) {
+            (false, false) => Progress::Nothing,
+            (false, true) if output.is_cut => Progress::Cut,
+            (false, true) => Progress::Whole,
+            (true, _) if output.is_cut || output.stream.falls_short(output.is_over) => Progress::Cut,
+            (true, true) => Progress::Ended,
+            (true, false) if output.parts.is_some() => Progress::Begun,
+            (true, false) => Progress::Streams,
+        }
+    }
+
+    /// Worker: the head that is to be sent.
+    pub(crate) fn take_parts(&self) -> Option<Box<Parts>> {
+        self.output.borrow_mut().parts.take()
+    }
+
+    /// Worker: moves what is to be sent behind `out`, and the stream's end if that is reached. Without a body (`HEAD`, `204`) it is thrown
+    /// away.
+    pub(crate) fn take_stream(&self, out: &mut Vec<u8>, has_body: bool, is_end: bool) {
+        let mut output = self.output.borrow_mut();
+        if has_body {
+            out.extend_from_slice(output.stream.bytes());
+        }
+        if has_body && is_end {
+            output.stream.append_end(out);
+        }
+        self.let_go(output.stream.clear());
+    }
+
+    /// Worker: what was to be sent has gone.
+    pub(crate) fn wake_writer(&self) {
+        let writer = self.output.borrow_mut().writer.take();
+        writer.into_iter().for_each(Waker::wake);
+    }
+
+    /// Worker: whether the handler has pushed more than it had announced.
+    pub(crate) fn has_surplus(&self) -> bool {
+        self.output.borrow().stream.has_surplus()
+    }
+}

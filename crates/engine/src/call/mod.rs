@@ -1,0 +1,118 @@
+//! A request whose handler may wait: what the handler holds of it.
+//!
+//! [`Call`] is the handler's side, [`Exchange`] what it shares with its worker, [`Calls`] what a worker keeps for all of them.
+
+mod body;
+mod calls;
+mod exchange;
+mod peers;
+mod stream;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use shearwater_http1::{Head, Method};
+use shearwater_tasks::{Sleep, Timers};
+
+use crate::request::ConnectionId;
+use crate::response::{Parts, Response};
+
+pub use body::BodyError;
+pub(crate) use calls::{Calls, Later};
+pub(crate) use exchange::{Exchange, Progress};
+pub use stream::Gone;
+
+/// A request and its answer, in the hands of a handler that may wait: an async one or a coroutine.
+///
+/// It owns a copy of the head, so it may be kept across every wait. The answer is what [`response`](Self::response) holds when the
+/// `Call` is dropped, or what [`begin`](Self::begin) and [`send`](Self::send) have sent by then. It stays on its worker's thread.
+///
+/// The future that holds it is dropped when the client is gone, or when its body turns out to be malformed, too large or too slow before
+/// the answer was begun (the client is told `400`, `413` or `408` then).
+pub struct Call {
+    exchange: Rc<Exchange>,
+    /// The answer that is being built. Taken away when it is complete.
+    parts: Option<Box<Parts>>,
+    /// The piece of the body that was read last.
+    piece: Vec<u8>,
+    timers: Rc<Timers>,
+}
+
+impl Call {
+    pub(crate) fn new(exchange: Rc<Exchange>, parts: Box<Parts>, timers: Rc<Timers>) -> Self {
+        Self { exchange, parts: Some(parts), piece: Vec::new(), timers }
+    }
+
+    /// The head: method, target, version and fields.
+    #[must_use]
+    pub fn head(&self) -> Head<'_> {
+        self.exchange.head()
+    }
+
+    /// The method (RFC 9110 section 9).
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.head().method()
+    }
+
+    /// The target's path as it was sent, percent-encoding untouched.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.head().path()
+    }
+
+    /// The target's query, without the question mark.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.head().query()
+    }
+
+    /// The body: empty unless the [`BodyPolicy`](crate::BodyPolicy) was `Buffer`.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        self.exchange.body()
+    }
+
+    /// The peer's address; `None` where it was already gone, or the connection is none of TCP's.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.exchange.peer()
+    }
+
+    /// The connection that it came by.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionId {
+        self.exchange.connection()
+    }
+
+    /// Milliseconds of the worker's own clock, as of this turn. It never goes back, and its zero means nothing.
+    #[must_use]
+    pub fn now_ms(&self) -> u64 {
+        self.timers.now_ms()
+    }
+
+    /// The worker's timers, for waiting that isn't this call's alone.
+    #[must_use]
+    pub fn timers(&self) -> &Rc<Timers> {
+        &self.timers
+    }
+
+    /// Waits. Timers are looked at once a turn, so it may be late by what a turn takes.
+    #[must_use = "it waits when it is awaited"]
+    pub fn sleep(&self, duration: Duration) -> Sleep {
+        self.timers.sleep(duration)
+    }
+
+    /// The answer as it is built: status, fields, body. After [`begin`](Self::begin) nothing that is set here is seen any more.
+    pub fn response(&mut self) -> Response<'_> {
+        Response::go_on(self.parts.get_or_insert_default())
+    }
+}
+
+impl Drop for Call {
+    /// The answer is complete.
+    fn drop(&mut self) {
+        self.exchange.end(self.parts.take());
+    }
+}

@@ -1,0 +1,91 @@
+//! Verb 5, handle: handlers that wait go on, behind the turn's events.
+
+use shearwater_io::{Driver, Token};
+use shearwater_tasks::TaskId;
+
+use crate::app::App;
+use crate::conn::{Flag, Phase};
+use crate::instead::HandedOver;
+use crate::panics;
+use crate::refuse::Refusal;
+use crate::worker::Worker;
+
+impl<D: Driver, A: App> Worker<D, A> {
+    /// Calls each task that is ready once. Those that get ready meanwhile are called in the next turn.
+    #[inline]
+    pub(crate) fn run_tasks(&mut self) {
+        let tasks = &self.service.calls.tasks;
+        // One that was dropped may still be called for.
+        if !tasks.is_empty() || tasks.ready() > 0 {
+            self.run_ready();
+        }
+    }
+
+    fn run_ready(&mut self) {
+        let calls = &mut self.service.calls;
+        calls.timers.expire();
+        calls.tasks.collect();
+        for _ in 0..calls.tasks.ready() {
+            let Some(task) = self.service.calls.tasks.next() else { return };
+            self.run_task(task);
+        }
+    }
+
+    fn run_task(&mut self, task: TaskId) {
+        let service = &mut self.service;
+        let Some(token) = service.calls.token_of(task) else { return };
+        if service.task_of(token) != Some(task) {
+            // Its answer is complete: what it still does is its own.
+            let tasks = &mut service.calls.tasks;
+            if let Err(message) = panics::catch(|| tasks.poll(task)) {
+                service.panicked(message);
+            }
+            return;
+        }
+        service.run_call(token);
+        self.advance(token);
+    }
+
+    /// A handler was called: what it has said is sent.
+    fn advance(&mut self, token: Token) {
+        let conn = self.service.table.get(token);
+        // An answer without a body may end without a further byte.
+        let is_over = !conn.is_handled() && !conn.has(Flag::Sending);
+        match is_over && self.service.responder.out.is_empty() {
+            true => self.go_on_reading(token),
+            false => self.flush(token),
+        }
+    }
+
+    /// A send has ended: the handler may say more.
+    pub(crate) fn handler_goes_on(&mut self, token: Token) {
+        self.service.go_on_call(token);
+        if self.service.table.get(token).is_taking() {
+            self.service.reading_goes_on(token, self.driver.now_ms());
+        }
+        self.advance(token);
+    }
+
+    /// Gives a connection away, as soon as nothing is being sent on it.
+    pub(crate) fn hand_over(&mut self, token: Token) {
+        let service = &mut self.service;
+        let conn = service.table.get(token);
+        if conn.has(Flag::Sending) {
+            return;
+        }
+        let Some(block) = service.blocks.get_mut(conn.block) else { return };
+        let Some(take) = block.taker.take() else { return };
+        let (head, mut unread) = (block.head.to_vec(), block.input.to_vec());
+        let Ok(detached) = self.driver.detach(token) else {
+            service.refuse(token, Refusal::NotHandedOver);
+            return self.flush(token);
+        };
+        self.service.table.get(token).phase = Phase::Closing;
+        self.leave(token);
+        unread.extend_from_slice(&detached.unread);
+        let handed = HandedOver { descriptor: detached.descriptor, head, unread };
+        if let Err(message) = panics::catch(|| take(handed)) {
+            self.service.panicked(message);
+        }
+    }
+}

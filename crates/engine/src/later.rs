@@ -1,0 +1,429 @@
+//! Requests that are answered later: begun, fed with their body, and ended when their handler has said everything.
+
+use std::rc::Rc;
+
+use shearwater_http1::{BodyDecoder, Expectation, Framing, Method, content_length_allowed};
+use shearwater_io::Token;
+use shearwater_tasks::{Polled, TaskId};
+
+use crate::app::App;
+use crate::block::Destination;
+use crate::body::{Piece, decode};
+use crate::call::{Exchange, Later, Progress};
+use crate::conn::{Flag, NONE, Phase};
+use crate::dispatch::{Step, Then, asked};
+use crate::instead::Instead;
+use crate::pace::Pace;
+use crate::panics;
+use crate::refuse::Refusal;
+use crate::request::{Request, Turn};
+use crate::respond::{After, Asked, Fault, Outcome};
+use crate::service::Service;
+
+/// A request that a handler is at work on.
+pub(crate) struct Waiting {
+    pub(crate) exchange: Rc<Exchange>,
+    task: TaskId,
+    asked: Asked,
+    /// Its body is still coming.
+    is_taking: bool,
+    /// The client waits for a `100` before it sends the body.
+    owes_continue: bool,
+    /// The handler has not been called for the first time.
+    is_new: bool,
+    /// How the connection goes on, once the head of a stream is appended.
+    after: Option<After>,
+    /// The answer has a body on the wire.
+    has_body: bool,
+    /// What ended the handler before its answer was complete.
+    fault: Option<Fault>,
+}
+
+impl Waiting {
+    fn new(later: Later, asked: Asked) -> Self {
+        let Later { exchange, task } = later;
+        Self {
+            exchange,
+            task,
+            asked,
+            is_taking: false,
+            owes_continue: false,
+            is_new: true,
+            after: None,
+            has_body: true,
+            fault: None,
+        }
+    }
+}
+
+/// What there is to do with a call after its handler was called.
+enum Next {
+    /// It goes on.
+    Wait,
+    /// It is over; the connection goes on like this.
+    End(After),
+    /// It is over, and its answer can't be completed.
+    Cut,
+}
+
+/// Beginning.
+impl<A: App> Service<A> {
+    /// A handler does something else than to answer a request that is there as a whole.
+    pub(crate) fn do_instead(&mut self, token: Token, head: &[u8], asked: Asked, instead: Instead) -> Step {
+        match instead {
+            Instead::Later(later) => match self.begin_call(token, later, asked) {
+                Begun::Answered => Step::new(head.len(), Then::Answered),
+                Begun::Waits(waiting) => {
+                    self.keep_call(token, waiting);
+                    self.table.get(token).phase = Phase::Handling;
+                    Step::new(head.len(), Then::Waits)
+                }
+                Begun::Refused => self.refuse_full(token),
+            },
+            Instead::HandOver(_) if asked.has_body => {
+                self.misbuild(token, asked, "a request with a body can't be handed over")
+            }
+            Instead::HandOver(taker) => {
+                let conn = self.table.get(token);
+                let mut block = self.blocks.take(&mut conn.block);
+                block.head.extend(head, &mut self.blocks.pool);
+                block.taker = Some(taker);
+                self.blocks.put(conn.block, block);
+                conn.phase = Phase::Handling;
+                Step::new(head.len(), Then::Waits)
+            }
+            Instead::Full => self.refuse(token, Refusal::CallsFull),
+        }
+    }
+
+    /// A handler can't do what it wants to.
+    fn misbuild(&mut self, token: Token, asked: Asked, why: &str) -> Step {
+        let fault = Some(Fault::Built(why.to_owned()));
+        let answered = self.responder.answer_with(&mut Box::default(), asked, fault);
+        self.answered(token, answered);
+        Step::new(0, Then::Refused)
+    }
+
+    /// Calls a handler for the first time whose request is there as a whole.
+    pub(crate) fn begin_call(&mut self, token: Token, later: Later, asked: Asked) -> Begun {
+        let mut waiting = Waiting::new(later, asked);
+        if self.blocks.is_full() {
+            self.let_go(waiting);
+            return Begun::Refused;
+        }
+        self.poll(&mut waiting);
+        match self.pump(&mut waiting) {
+            Next::Wait => Begun::Waits(waiting),
+            Next::End(after) => {
+                self.let_go(waiting);
+                self.set_after(token, after);
+                Begun::Answered
+            }
+            Next::Cut => {
+                self.let_go(waiting);
+                self.set_after(token, After::Close);
+                Begun::Answered
+            }
+        }
+    }
+
+    /// A head whose handler wants to take the body itself.
+    pub(crate) fn begin_taking(&mut self, token: Token, bytes: &[u8], rest: &[u8], turn: &dyn Turn) -> Step {
+        let head = self.parser.head(bytes);
+        let framing = head.framing();
+        let all_is_here = matches!(framing, Framing::Length(len) if len <= rest.len() as u64);
+        if let Framing::Length(len) = framing
+            && len > self.limits.body_bytes_max
+        {
+            return self.refuse(token, Refusal::BodyTooLarge);
+        }
+        let owes_continue = head.expectation() == Expectation::Continue && rest.is_empty();
+        let is_last = self.is_last(token);
+        let head = self.parser.head(bytes);
+        let asked = asked(&head, false, is_last);
+        let request = Request::new(head, &[], turn, token);
+        let app = &self.app;
+        let unread = Asked { is_last: is_last || !all_is_here, ..asked };
+        let outcome =
+            self.responder.answer(unread, &mut self.calls, |response| app.respond(&request, response));
+        let later = match outcome {
+            Outcome::Answered(answered) => {
+                self.answered(token, answered);
+                let body = if all_is_here { body_len(framing) } else { 0 };
+                return Step::new(bytes.len() + body, Then::Answered);
+            }
+            Outcome::Instead(Instead::Later(later)) => later,
+            Outcome::Instead(instead) => return self.do_instead(token, bytes, asked, instead),
+        };
+        later.exchange.expect_body();
+        let destination = Destination::Call(Rc::clone(&later.exchange));
+        let waiting = Waiting { owes_continue, ..Waiting::new(later, asked) };
+        let pace = Pace::begin(&self.pace_rule, self.now_ms);
+        let conn = self.table.get(token);
+        conn.phase = Phase::Taking;
+        let mut block = self.blocks.take(&mut conn.block);
+        block.decoder = Some(BodyDecoder::new(framing, self.limits.body()));
+        (block.body_bytes, block.body_bytes_max) = (0, self.limits.body_bytes_max);
+        block.pace = pace;
+        block.destination = destination;
+        block.call = Some(waiting);
+        self.blocks.put(conn.block, block);
+        if self.blocks.is_full() {
+            return self.refuse_full(token);
+        }
+        Step::new(bytes.len(), Then::Body)
+    }
+}
+
+/// How a call has begun.
+pub(crate) enum Begun {
+    Answered,
+    Waits(Waiting),
+    /// The worker's buffers are full.
+    Refused,
+}
+
+/// Going on.
+impl<A: App> Service<A> {
+    /// The next piece of a body that its handler takes.
+    pub(crate) fn feed(&mut self, token: Token, input: &[u8]) -> Step {
+        let mut index = self.table.get(token).block;
+        let mut block = self.blocks.take(&mut index);
+        if block.is_fed() {
+            self.blocks.put(index, block);
+            return Step::new(0, Then::Waits);
+        }
+        let bytes_before = block.body_bytes;
+        let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
+        block.pace = block.pace.earn(&self.pace_rule, block.body_bytes - bytes_before, self.now_ms);
+        let pace = block.pace;
+        let is_new = block.call.as_ref().is_some_and(|waiting| waiting.is_new);
+        let owes_continue = block.call.as_ref().is_some_and(|waiting| waiting.owes_continue);
+        if let (Piece::Complete, Some(waiting)) = (&piece, &block.call) {
+            waiting.exchange.end_body();
+            block.decoder = None;
+            block.destination = Destination::Nowhere;
+            self.table.get(token).phase = Phase::Handling;
+        }
+        self.blocks.put(index, block);
+        match piece {
+            Piece::Refused(refusal) => return Step::new(consumed, self.refuse(token, refusal).then),
+            Piece::Panicked(message) => return Step::new(consumed, self.fail(token, message).then),
+            // Who waits for a `100` isn't to blame that nothing comes.
+            Piece::Starved if owes_continue => self.wheel.clear(self.table.conns_mut(), token.slot()),
+            Piece::Starved => self.body_awaited(token, pace),
+            Piece::Complete | Piece::Full => {}
+        }
+        if is_new {
+            return Step::new(consumed, self.run_call(token));
+        }
+        Step::new(consumed, Then::Waits)
+    }
+
+    /// Calls a connection's handler again, and acts on what it says.
+    pub(crate) fn run_call(&mut self, token: Token) -> Then {
+        let Some(mut waiting) = self.take_call(token) else { return Then::Waits };
+        self.poll(&mut waiting);
+        self.go_on_with(token, waiting)
+    }
+
+    /// Goes on with a connection's call after a send.
+    pub(crate) fn go_on_call(&mut self, token: Token) {
+        if let Some(waiting) = self.take_call(token) {
+            waiting.exchange.wake_writer();
+            self.go_on_with(token, waiting);
+        }
+    }
+
+    fn go_on_with(&mut self, token: Token, mut waiting: Waiting) -> Then {
+        let conn = self.table.get(token);
+        // Only one send at a time: what has been said meanwhile waits for its end.
+        if conn.has(Flag::Sending) {
+            self.keep_call(token, waiting);
+            return Then::Waits;
+        }
+        let is_taking = conn.is_taking();
+        waiting.is_taking = is_taking;
+        waiting.asked.is_followed = self.blocks.has_input(conn.block);
+        match self.pump(&mut waiting) {
+            Next::Wait => {
+                let goes_on = self.say_continue(&mut waiting);
+                if is_taking && waiting.after.is_some() {
+                    self.table.get(token).phase = Phase::Exchanging;
+                }
+                self.keep_call(token, waiting);
+                if goes_on {
+                    self.reading_goes_on(token, self.now_ms);
+                }
+                Then::Waits
+            }
+            Next::End(after) => {
+                let after = if is_taking { After::Linger } else { after };
+                self.end_call(token, waiting, after)
+            }
+            Next::Cut => self.end_call(token, waiting, After::Close),
+        }
+    }
+
+    fn end_call(&mut self, token: Token, waiting: Waiting, after: After) -> Then {
+        self.let_go(waiting);
+        let conn = self.table.get(token);
+        let mut block = self.blocks.take(&mut conn.block);
+        block.end_request(&mut self.blocks.pool);
+        self.blocks.put(conn.block, block);
+        self.set_after(token, after);
+        Then::Answered
+    }
+
+    /// Calls the handler.
+    fn poll(&mut self, waiting: &mut Waiting) {
+        waiting.is_new = false;
+        let tasks = &mut self.calls.tasks;
+        match panics::catch(|| tasks.poll(waiting.task)) {
+            Err(message) => waiting.fault = Some(Fault::Panic(message)),
+            Ok(Polled::Ready) if !waiting.exchange.is_over() => {
+                let why = "a handler has ended without letting go of its call";
+                waiting.fault = Some(Fault::Built(why.to_owned()));
+            }
+            Ok(Polled::Ready | Polled::Pending | Polled::Gone) => {}
+        }
+    }
+
+    /// Moves what a handler has said into the output.
+    fn pump(&mut self, waiting: &mut Waiting) -> Next {
+        if let Some(fault) = waiting.fault.take() {
+            return self.give_up(waiting, fault);
+        }
+        match waiting.exchange.progress() {
+            Progress::Nothing => {}
+            Progress::Whole => {
+                // Behind a body that nobody reads no request can be found.
+                waiting.asked.is_last |= waiting.is_taking;
+                return Next::End(self.append_head(waiting, None));
+            }
+            Progress::Begun | Progress::Streams => self.append_stream(waiting, false),
+            Progress::Ended => {
+                self.append_stream(waiting, true);
+                if waiting.exchange.has_surplus() {
+                    self.faulty(Fault::Built("a handler has sent more than it had announced".to_owned()));
+                }
+                return Next::End(waiting.after.unwrap_or(After::Close));
+            }
+            Progress::Cut => {
+                let why = "a handler has given up, or sent less than it had announced";
+                return self.give_up(waiting, Fault::Built(why.to_owned()));
+            }
+        }
+        Next::Wait
+    }
+
+    /// The answer can't be completed: a `500`, if nothing of it is sent.
+    fn give_up(&mut self, waiting: &mut Waiting, fault: Fault) -> Next {
+        if waiting.after.is_some() {
+            waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, false);
+            self.faulty(fault);
+            return Next::Cut;
+        }
+        Next::End(self.append_head(waiting, Some(fault)))
+    }
+
+    fn append_stream(&mut self, waiting: &mut Waiting, is_end: bool) {
+        if waiting.after.is_none() {
+            waiting.after = Some(self.append_head(waiting, None));
+        }
+        waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, is_end);
+    }
+
+    fn append_head(&mut self, waiting: &mut Waiting, fault: Option<Fault>) -> After {
+        let mut parts = waiting.exchange.take_parts().unwrap_or_default();
+        let answered = self.responder.answer_with(&mut parts, waiting.asked, fault);
+        let method = waiting.asked.method;
+        waiting.has_body = method != Method::Head
+            && content_length_allowed(method, answered.status)
+            && answered.status != 304;
+        self.calls.recycle_parts(parts);
+        let after = answered.after;
+        self.count(answered);
+        after
+    }
+
+    /// A client that waits for it is told to send its body as soon as the handler looks for it, if that hasn't begun its answer. True then.
+    fn say_continue(&mut self, waiting: &mut Waiting) -> bool {
+        let goes_on = waiting.owes_continue && waiting.exchange.is_wanted();
+        if goes_on {
+            waiting.owes_continue = false;
+            if waiting.after.is_none() {
+                self.responder.go_on();
+            }
+        }
+        goes_on
+    }
+}
+
+/// Keeping and letting go.
+impl<A> Service<A> {
+    fn take_call(&mut self, token: Token) -> Option<Waiting> {
+        let index = self.table.get(token).block;
+        self.blocks.get_mut(index)?.call.take()
+    }
+
+    fn keep_call(&mut self, token: Token, waiting: Waiting) {
+        let conn = self.table.get(token);
+        let mut block = self.blocks.take(&mut conn.block);
+        block.call = Some(waiting);
+        self.blocks.put(conn.block, block);
+    }
+
+    /// The task that is at work on a connection's request.
+    pub(crate) fn task_of(&mut self, token: Token) -> Option<TaskId> {
+        let index = self.table.find(token)?.block;
+        self.blocks.get_mut(index)?.call.as_ref().map(|waiting| waiting.task)
+    }
+
+    /// Whether the handler that takes a connection's body has room for more of it than has been received.
+    pub(crate) fn takes_more(&mut self, token: Token) -> bool {
+        let index = self.table.get(token).block;
+        self.blocks.get_mut(index).is_some_and(|block| block.input.is_empty() && !block.is_fed())
+    }
+
+    /// Whether it has room for what was received.
+    pub(crate) fn may_be_fed(&mut self, token: Token) -> bool {
+        let conn = self.table.get(token);
+        let (is_taking, index) = (conn.is_taking(), conn.block);
+        is_taking
+            && self.blocks.get_mut(index).is_some_and(|block| !block.input.is_empty() && !block.is_fed())
+    }
+
+    /// Whether all that a client has sent was looked at.
+    pub(crate) fn is_heard(&mut self, token: Token) -> bool {
+        let conn = self.table.get(token);
+        let (is_live, is_taking, index) = (conn.is_live(), conn.is_taking(), conn.block);
+        is_live && !(is_taking && self.blocks.has_input(index))
+    }
+
+    fn let_go(&mut self, waiting: Waiting) {
+        self.calls.recycle(waiting.exchange);
+    }
+
+    /// Drops a connection's handler, if one is at work; true where a part of its answer is sent, or about to be.
+    pub(crate) fn give_up_call(&mut self, token: Token) -> bool {
+        let conn = self.table.get(token);
+        if conn.block == NONE || !conn.is_handled() {
+            return false;
+        }
+        let Some(waiting) = self.take_call(token) else { return false };
+        let has_begun = waiting.after.is_some();
+        let tasks = &mut self.calls.tasks;
+        // A future that panics when it is dropped has nobody left to answer to; the hook has shown it.
+        let _ = panics::catch(|| tasks.cancel(waiting.task));
+        self.let_go(waiting);
+        has_begun
+    }
+}
+
+fn body_len(framing: Framing) -> usize {
+    match framing {
+        Framing::Length(len) => usize::try_from(len).unwrap_or(usize::MAX),
+        Framing::None | Framing::Chunked => 0,
+    }
+}

@@ -1,0 +1,147 @@
+//! The watchdog: tells the operator of a worker that a handler keeps from its other clients. It sleeps while all workers sleep.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
+
+use crate::control::{Control, Notice};
+use crate::limits::{BLOCKED_TOLD_EVERY_MS, WATCHDOG_SLEEP_MS};
+use crate::pulse::Pulses;
+
+/// A running watchdog. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    pub(crate) pulses: Arc<Pulses>,
+    thread: Option<JoinHandle<()>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Watchdog {
+    /// Starts one that looks at `workers` every `every_ms`.
+    ///
+    /// # Errors
+    /// Where the system gives no thread.
+    pub(crate) fn start(workers: usize, every_ms: u64, control: &Arc<Control>) -> io::Result<Self> {
+        let pulses = Pulses::new(workers);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let watch = Watch {
+            seen: (0..workers).map(|_| Seen::default()).collect(),
+            pulses: Arc::clone(&pulses),
+            // The operator's channel closes with its last holder: this is none.
+            control: Arc::downgrade(control),
+            every_ms: every_ms.max(1),
+            is_over: Arc::clone(&is_over),
+        };
+        let thread = thread::Builder::new().name("watchdog".to_owned()).spawn(move || watch.run())?;
+        Ok(Self { pulses, thread: Some(thread), is_over })
+    }
+
+    /// Whom a worker wakes.
+    pub(crate) fn thread(&self) -> Option<Thread> {
+        self.thread.as_ref().map(|thread| thread.thread().clone())
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It has nothing to say, and does nothing that could panic.
+            drop(thread.join());
+        }
+    }
+}
+
+struct Watch {
+    pulses: Arc<Pulses>,
+    control: Weak<Control>,
+    every_ms: u64,
+    seen: Vec<Seen>,
+    is_over: Arc<AtomicBool>,
+}
+
+/// What was seen of a worker.
+#[derive(Debug, Default, Clone, Copy)]
+struct Seen {
+    turns: u64,
+    /// For how long it has been in that turn, at least.
+    ms: u64,
+    /// Until the operator is told again.
+    quiet_ms: u64,
+    /// Times it was blocked since the operator was told.
+    times: u64,
+}
+
+impl Watch {
+    fn run(mut self) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            self.rest();
+            for worker in 0..self.seen.len() {
+                let turns = self.pulses.turns(worker);
+                if let Some(notice) = self.seen[worker].look(worker, turns, self.every_ms) {
+                    self.control.upgrade().map(|control| control.tell(notice));
+                }
+            }
+        }
+    }
+
+    /// Until the next look. While all workers sleep there is nothing to look at.
+    fn rest(&self) {
+        if !self.pulses.are_all_asleep() {
+            return thread::park_timeout(Duration::from_millis(self.every_ms));
+        }
+        self.pulses.set_watch_asleep(true);
+        if self.pulses.are_all_asleep() && !self.is_over.load(Ordering::Relaxed) {
+            thread::park_timeout(Duration::from_millis(WATCHDOG_SLEEP_MS));
+        }
+        self.pulses.set_watch_asleep(false);
+    }
+}
+
+impl Seen {
+    /// Looks at a worker, so long after the last look; what the operator has to know.
+    fn look(&mut self, worker: usize, turns: u64, ms: u64) -> Option<Notice> {
+        self.quiet_ms = self.quiet_ms.saturating_sub(ms);
+        let is_stuck = turns % 2 == 1 && turns == self.turns;
+        self.turns = turns;
+        if !is_stuck {
+            self.ms = 0;
+            return None;
+        }
+        self.times += u64::from(self.ms == 0);
+        self.ms += ms;
+        if self.quiet_ms > 0 || self.times == 0 {
+            return None;
+        }
+        let notice = Notice::WorkerBlocked { worker, ms: self.ms, times: self.times };
+        (self.quiet_ms, self.times) = (BLOCKED_TOLD_EVERY_MS, 0);
+        Some(notice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Seen;
+    use crate::control::Notice;
+    use crate::limits::BLOCKED_TOLD_EVERY_MS;
+
+    #[test]
+    fn a_turn_that_lasts_is_told_once_and_then_from_time_to_time() {
+        let mut seen = Seen::default();
+        let blocked = |ms, times| Some(Notice::WorkerBlocked { worker: 3, ms, times });
+        for turns in [0, 0, 1, 2, 2, 3, 5, 6] {
+            assert_eq!(seen.look(3, turns, 100), None, "asleep, or another turn");
+        }
+        assert_eq!(seen.look(3, 7, 100), None, "it may have begun just now");
+        assert_eq!(seen.look(3, 7, 100), blocked(100, 1));
+        assert_eq!(seen.look(3, 7, 100), None, "told");
+        for turns in [9, 9, 11, 11, 11, 12] {
+            assert_eq!(seen.look(3, turns, 100), None, "not so soon again");
+        }
+        assert_eq!(seen.look(3, 13, BLOCKED_TOLD_EVERY_MS), None);
+        assert_eq!(seen.look(3, 13, 100), blocked(100, 3));
+    }
+}

@@ -1,0 +1,207 @@
+//! Handlers that wait: ready at once, in a later turn or at a later time, as the last digit of their path says.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use shearwater_engine::http1::Head;
+use shearwater_engine::tasks::yield_now;
+use shearwater_engine::{BodyPolicy, Call, Request, Response};
+
+use super::app::{DIGEST_START, ON_PURPOSE, digest, text_of};
+
+/// Times that the most patient ones give way.
+const YIELDS: usize = 3;
+/// How long the sleepers sleep.
+const SLEEP_MS: u64 = 3;
+/// What `/announced` says that it sends.
+pub(crate) const ANNOUNCED_BYTES: u64 = 10;
+
+thread_local! {
+    /// Handlers that have been begun, and are neither over nor dropped.
+    static AT_WORK: Cell<usize> = const { Cell::new(0) };
+    /// Those of them that sleep for a moment.
+    static ASLEEP: Cell<usize> = const { Cell::new(0) };
+}
+
+type Count = std::thread::LocalKey<Cell<usize>>;
+
+/// Counts a handler while it lives.
+struct Presence(&'static Count);
+
+impl Presence {
+    fn new() -> Self {
+        Self::among(&AT_WORK)
+    }
+
+    fn among(count: &'static Count) -> Self {
+        count.set(count.get() + 1);
+        Self(count)
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// Whether a handler of this thread sleeps, and not for long.
+pub(crate) fn is_one_asleep() -> bool {
+    ASLEEP.get() > 0
+}
+
+/// Handlers of this thread that are at work.
+pub(crate) fn at_work() -> usize {
+    AT_WORK.get()
+}
+
+/// Whose handlers take the body themselves.
+pub(crate) fn body_policy(route: &str, _: &Head<'_>) -> Option<BodyPolicy> {
+    matches!(route, "taken" | "mirror" | "unread" | "hungry" | "at-once").then_some(BodyPolicy::Call)
+}
+
+/// Answers later, if the route is one of these.
+pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Response<'_>) -> bool {
+    match route {
+        "later" => response.later(request, later),
+        "taken" => response.later(request, taken),
+        "mirror" => response.later(request, mirror),
+        "unread" => response.later(request, unread),
+        "hungry" => response.later(request, hungry),
+        "at-once" => drop(response.text("at once\n")),
+        "stream" => response.later(request, stream),
+        "announced" => response.later(request, announced),
+        "cut" => response.later(request, cut),
+        "later-panics" => response.later(request, later_panics),
+        "never" => response.later(request, never),
+        "background" => response.later(request, background),
+        _ => return false,
+    }
+    true
+}
+
+fn digit(call: &Call) -> u8 {
+    call.path().bytes().last().unwrap_or(b'0') - b'0'
+}
+
+/// Waits in one of four ways.
+async fn wait(call: &Call) {
+    match digit(call) % 4 {
+        0 => {}
+        1 => yield_now().await,
+        2 => {
+            let _asleep = Presence::among(&ASLEEP);
+            call.sleep(Duration::from_millis(SLEEP_MS)).await;
+        }
+        _ => {
+            for _ in 0..YIELDS {
+                yield_now().await;
+            }
+        }
+    }
+}
+
+async fn later(mut call: Call) {
+    let _presence = Presence::new();
+    wait(&call).await;
+    let text = text_of(call.head().method_name(), call.head().target_str(), call.body());
+    call.response().text(&text);
+}
+
+async fn taken(mut call: Call) {
+    let _presence = Presence::new();
+    let (mut len, mut sum) = (0, DIGEST_START);
+    while let Some(piece) = call.read().await {
+        assert!(!piece.is_empty(), "a piece of a body is never empty");
+        (len, sum) = (len + piece.len(), digest(sum, piece));
+        wait(&call).await;
+    }
+    let (method, target) = (call.head().method_name(), call.head().target_str());
+    let text = format!("{method} {target} {len} {sum:016x}\n");
+    call.response().text(&text);
+}
+
+/// Sends the body back while it comes.
+async fn mirror(mut call: Call) {
+    let _presence = Presence::new();
+    call.response().status(202).content_type("application/octet-stream");
+    call.begin(None);
+    while let Some(piece) = call.read().await {
+        let piece = piece.to_vec();
+        call.send(&piece).await.expect("the client is there");
+    }
+}
+
+/// Answers without having looked at the body.
+async fn unread(mut call: Call) {
+    let _presence = Presence::new();
+    wait(&call).await;
+    call.response().text("unread\n");
+}
+
+/// Looks for the body only after a while, and takes it piece by piece.
+async fn hungry(mut call: Call) {
+    let _presence = Presence::new();
+    call.sleep(Duration::from_secs(20)).await;
+    let mut len = 0;
+    while let Some(piece) = call.read().await {
+        len += piece.len();
+        call.sleep(Duration::from_millis(100)).await;
+    }
+    call.response().text(&format!("{len}\n"));
+}
+
+/// As many lines as the query says.
+async fn stream(mut call: Call) {
+    let _presence = Presence::new();
+    let lines = call.query().and_then(|query| query.parse().ok()).unwrap_or(3);
+    for line in 0..lines {
+        wait(&call).await;
+        call.send(format!("line {line}\n").as_bytes()).await.expect("the client is there");
+    }
+}
+
+/// Says how much it will send, and sends what the query says.
+async fn announced(mut call: Call) {
+    let _presence = Presence::new();
+    let sent = call.query().and_then(|query| query.parse().ok()).unwrap_or(0);
+    call.begin(Some(ANNOUNCED_BYTES));
+    for _ in 0..sent {
+        wait(&call).await;
+        call.send(b"x").await.expect("the client is there");
+    }
+}
+
+async fn cut(mut call: Call) {
+    let _presence = Presence::new();
+    if digit(&call) > 0 {
+        call.send(b"begun").await.expect("the client is there");
+        wait(&call).await;
+    }
+    call.cut();
+}
+
+async fn later_panics(mut call: Call) {
+    let _presence = Presence::new();
+    if call.query() == Some("begun") {
+        call.send(b"begun").await.expect("the client is there");
+    }
+    wait(&call).await;
+    panic!("{ON_PURPOSE}");
+}
+
+async fn never(call: Call) {
+    let _presence = Presence::new();
+    std::future::pending::<()>().await;
+    drop(call);
+}
+
+/// Goes on when its answer is complete.
+async fn background(mut call: Call) {
+    let presence = Presence::new();
+    let timers = std::rc::Rc::clone(call.timers());
+    call.response().text("answered\n");
+    drop(call);
+    timers.sleep(Duration::from_millis(500)).await;
+    drop(presence);
+}

@@ -1,0 +1,172 @@
+//! Memory for futures: blocks by size class, those of ended futures kept for the next within a bound.
+
+#![expect(
+    unsafe_code,
+    reason = "memory of a size that is known at run time comes from the allocator by hand"
+)]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+use crate::limits::{FUTURE_BYTES_KEPT_MAX, SPARE_FUTURES_BYTES_MAX};
+
+/// Classes are this many bytes apart up to [`FINE_BYTES_MAX`]; every block of a class is aligned to as many: a cache line.
+const STEP_BYTES: usize = 64;
+/// From here on each class is twice the one before: large futures are few.
+const FINE_BYTES_MAX: usize = 4096;
+const FINE_CLASSES: usize = FINE_BYTES_MAX / STEP_BYTES;
+const CLASSES: usize = FINE_CLASSES + (FUTURE_BYTES_KEPT_MAX / FINE_BYTES_MAX).ilog2() as usize;
+
+/// A piece of memory that nothing else uses. Freed when dropped.
+pub(crate) struct Block {
+    start: NonNull<u8>,
+    /// As it was allocated; its size is never 0.
+    layout: Layout,
+}
+
+impl Block {
+    fn new(layout: Layout) -> Self {
+        debug_assert!(layout.size() > 0);
+        // SAFETY: the size is not 0: a class is at least STEP_BYTES, and what is beyond the classes is larger or wider aligned.
+        let start = unsafe { alloc(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Self { start, layout }
+    }
+
+    /// Its first byte. What lies there may be used by whoever owns the block.
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Whether a value of this layout has room in it.
+    pub(crate) fn has_room_for(&self, layout: Layout) -> bool {
+        layout.size() <= self.layout.size() && layout.align() <= self.layout.align()
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated in `new` with this layout, and is freed here alone.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+/// A worker's spare blocks.
+pub(crate) struct Blocks {
+    spare: [Vec<Block>; CLASSES],
+    spare_bytes: usize,
+}
+
+impl Blocks {
+    pub(crate) fn new() -> Self {
+        Self { spare: [const { Vec::new() }; CLASSES], spare_bytes: 0 }
+    }
+
+    /// A block with room for a value of this layout.
+    pub(crate) fn take(&mut self, layout: Layout) -> Block {
+        let Some(class) = class_of(layout) else { return Block::new(beyond_classes(layout)) };
+        if let Some(block) = self.spare[class].pop() {
+            self.spare_bytes -= block.layout.size();
+            return block;
+        }
+        Block::new(layout_of(class))
+    }
+
+    /// Keeps a block for the next future, or frees it.
+    pub(crate) fn give_back(&mut self, block: Block) {
+        let bytes = block.layout.size();
+        let Some(class) = class_of(block.layout) else { return };
+        if self.spare_bytes + bytes <= SPARE_FUTURES_BYTES_MAX {
+            self.spare_bytes += bytes;
+            self.spare[class].push(block);
+        }
+    }
+
+    /// Bytes that are kept.
+    #[cfg(test)]
+    fn spare_bytes(&self) -> usize {
+        self.spare_bytes
+    }
+}
+
+/// The class of blocks with room for it; none where it is too large or too wide.
+fn class_of(layout: Layout) -> Option<usize> {
+    let bytes = layout.size();
+    if layout.align() > STEP_BYTES || bytes > FUTURE_BYTES_KEPT_MAX {
+        return None;
+    }
+    if bytes <= FINE_BYTES_MAX {
+        return Some(bytes.div_ceil(STEP_BYTES).max(1) - 1);
+    }
+    Some(FINE_CLASSES + (bytes.next_power_of_two() / FINE_BYTES_MAX).ilog2() as usize - 1)
+}
+
+/// How the blocks of a class are allocated.
+fn layout_of(class: usize) -> Layout {
+    let bytes = match class.checked_sub(FINE_CLASSES) {
+        None => (class + 1) * STEP_BYTES,
+        Some(doublings) => FINE_BYTES_MAX << (doublings + 1),
+    };
+    Layout::from_size_align(bytes, STEP_BYTES).expect("the largest class is far from what overflows")
+}
+
+/// How a block beyond the classes is allocated: as it is asked for, but for a value without a size.
+fn beyond_classes(layout: Layout) -> Layout {
+    if layout.size() > 0 {
+        return layout;
+    }
+    Layout::from_size_align(layout.align(), layout.align())
+        .expect("the alignment of a type is a size that can be")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(bytes: usize, align: usize) -> Layout {
+        Layout::from_size_align(bytes, align).unwrap()
+    }
+
+    #[test]
+    fn every_size_has_a_class_with_room_and_little_waste() {
+        for bytes in 0..=FUTURE_BYTES_KEPT_MAX {
+            let class = class_of(layout(bytes, 8)).unwrap();
+            let block = layout_of(class);
+            assert!(block.size() >= bytes && class < CLASSES, "{bytes}");
+            assert!(block.size() <= bytes + STEP_BYTES || block.size() < 2 * bytes, "{bytes}");
+            assert_eq!(class_of(block), Some(class), "what is given back finds its class again");
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_or_too_wide_has_its_own_and_is_not_kept() {
+        let mut blocks = Blocks::new();
+        for layout in [layout(FUTURE_BYTES_KEPT_MAX + 1, 8), layout(16, 128), layout(0, 4096)] {
+            let block = blocks.take(layout);
+            assert!(block.has_room_for(layout));
+            assert_eq!(block.start().as_ptr().addr() % layout.align(), 0);
+            blocks.give_back(block);
+            assert_eq!(blocks.spare_bytes(), 0);
+        }
+    }
+
+    #[test]
+    fn a_block_is_used_again_and_so_much_is_kept() {
+        let mut blocks = Blocks::new();
+        let first = blocks.take(layout(1000, 8));
+        let start = first.start();
+        blocks.give_back(first);
+        let again = blocks.take(layout(990, 16));
+        assert_eq!(again.start(), start);
+        blocks.give_back(again);
+
+        let largest = layout(FUTURE_BYTES_KEPT_MAX, 8);
+        let many: Vec<Block> =
+            (0..2 * SPARE_FUTURES_BYTES_MAX / FUTURE_BYTES_KEPT_MAX).map(|_| blocks.take(largest)).collect();
+        for block in many {
+            blocks.give_back(block);
+        }
+        assert!(blocks.spare_bytes() <= SPARE_FUTURES_BYTES_MAX);
+        assert!(blocks.spare_bytes() > SPARE_FUTURES_BYTES_MAX - FUTURE_BYTES_KEPT_MAX);
+    }
+}

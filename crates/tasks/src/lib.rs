@@ -1,0 +1,45 @@
+//! What waits on a worker.
+//!
+//! A **task** is a future in a recycled slot of its worker: [`Tasks`] holds them, takes wakes from any thread and says which is next.
+//! [`Timers`] let a task sleep on a clock that the worker drives; [`yield_now`] lets the others have their turn. A [`Coroutine`] is a future too: straight-line
+//! code on a stack of its own, lent by [`Stacks`].
+//!
+//! Nothing here knows of sockets, of HTTP or of the time; nothing runs by itself; and once a worker has seen its load, a
+//! task allocates nothing.
+//!
+//! ```
+//! use shearwater_tasks::{Options, Polled, Tasks, yield_now};
+//!
+//! let mut tasks = Tasks::new(Options::default(), || ());
+//! let Ok(id) = tasks.spawn(0, yield_now()) else { panic!("there is room for many") };
+//! assert_eq!(tasks.poll(id), Polled::Pending);
+//! tasks.collect();
+//! assert_eq!(tasks.next(), Some(id));
+//! assert_eq!(tasks.poll(id), Polled::Ready);
+//! ```
+#![deny(unsafe_code)]
+
+mod alt_stack;
+mod block;
+mod coroutine;
+mod due_heap;
+pub mod limits;
+mod overflow;
+mod overflow_text;
+mod ready;
+mod stacks;
+mod stored;
+mod suspend;
+mod tasks;
+mod timers;
+mod waker;
+mod wakes;
+mod yield_now;
+
+pub use coroutine::Coroutine;
+pub use ready::Order;
+pub use stacks::{StackOptions, Stacks};
+pub use suspend::Suspend;
+pub use tasks::{Options, Polled, TaskId, Tasks};
+pub use timers::{Sleep, Timers};
+pub use yield_now::{YieldNow, yield_now};

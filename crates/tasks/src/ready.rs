@@ -1,0 +1,92 @@
+//! The slots that are ready to be polled, in order.
+
+use std::collections::VecDeque;
+
+/// Which of the ready tasks is next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// The one that has been ready for longest.
+    #[default]
+    Fifo,
+    /// The one that became ready last, whose memory is warm; after [`Options::lifo_run_max`](crate::Options::lifo_run_max) of
+    /// them the one that has been ready for longest.
+    Lifo,
+}
+
+/// Ready slots.
+pub(crate) struct Ready {
+    queue: VecDeque<u32>,
+    order: Order,
+    lifo_run_max: u32,
+    /// Taken from the back since one was taken from the front.
+    run: u32,
+}
+
+impl Ready {
+    pub(crate) fn new(order: Order, lifo_run_max: u32) -> Self {
+        Self { queue: VecDeque::new(), order, lifo_run_max, run: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(crate) fn push(&mut self, slot: u32) {
+        self.queue.push_back(slot);
+    }
+
+    pub(crate) fn take(&mut self) -> Option<u32> {
+        match self.order {
+            Order::Lifo if self.run < self.lifo_run_max => {
+                self.run += 1;
+                self.queue.pop_back()
+            }
+            Order::Lifo | Order::Fifo => {
+                self.run = 0;
+                self.queue.pop_front()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(ready: &mut Ready) -> Vec<u32> {
+        std::iter::from_fn(|| ready.take()).collect()
+    }
+
+    #[test]
+    fn fifo_is_the_order_of_waking() {
+        let mut ready = Ready::new(Order::Fifo, 3);
+        (0..5).for_each(|slot| ready.push(slot));
+        assert_eq!(taken(&mut ready), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn lifo_is_the_last_first_in_runs() {
+        let mut ready = Ready::new(Order::Lifo, 3);
+        (0..9).for_each(|slot| ready.push(slot));
+        assert_eq!(taken(&mut ready), [8, 7, 6, 0, 5, 4, 3, 1, 2]);
+    }
+
+    #[test]
+    fn lifo_starves_nobody_however_many_come() {
+        let mut ready = Ready::new(Order::Lifo, 3);
+        (0..10).for_each(|slot| ready.push(slot));
+        let mut old = Vec::new();
+        for newcomer in 100..140 {
+            ready.push(newcomer);
+            old.extend(ready.take().filter(|slot| *slot < 10));
+        }
+        assert_eq!(old, (0..10).collect::<Vec<_>>(), "one in four turns is for who has waited longest");
+    }
+
+    #[test]
+    fn a_run_of_none_is_fifo() {
+        let mut ready = Ready::new(Order::Lifo, 0);
+        (0..3).for_each(|slot| ready.push(slot));
+        assert_eq!(taken(&mut ready), [0, 1, 2]);
+    }
+}

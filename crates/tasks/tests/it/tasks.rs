@@ -1,0 +1,199 @@
+//! Tasks on one thread: made, polled, ended, cancelled.
+
+use std::cell::Cell;
+use std::future::{pending, ready};
+use std::marker::PhantomPinned;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use shearwater_tasks::{Options, Order, Polled, Tasks, yield_now};
+
+use crate::helpers::{Drops, Event, spawn, tasks, turn};
+
+#[test]
+fn what_is_ready_at_once_is_over_at_its_first_poll() {
+    let mut tasks = tasks();
+    let id = spawn(&mut tasks, ready(()));
+    assert_eq!((tasks.len(), tasks.ready()), (1, 0), "made, and not ready: the caller polls it first");
+    assert_eq!(tasks.poll(id), Polled::Ready);
+    assert_eq!(tasks.poll(id), Polled::Gone);
+    assert!(tasks.is_empty());
+}
+
+#[test]
+fn what_waits_is_polled_when_it_was_woken() {
+    let (mut tasks, event, drops) = (tasks(), Event::default(), Drops::default());
+    let (wait, kept) = (event.wait(), drops.one());
+    let id = spawn(&mut tasks, async move {
+        let _kept = kept;
+        wait.await;
+    });
+    assert_eq!(tasks.poll(id), Polled::Pending);
+    assert!(turn(&mut tasks).is_empty(), "nobody woke it");
+    event.wake();
+    assert_eq!(turn(&mut tasks), [(id, Polled::Pending)], "woken for nothing");
+    event.happen();
+    assert_eq!(drops.count(), 0);
+    assert_eq!(turn(&mut tasks), [(id, Polled::Ready)]);
+    assert_eq!((drops.count(), tasks.len()), (1, 0), "dropped in place, its slot free");
+    assert_eq!(event.polls(), 3);
+}
+
+#[test]
+fn who_yields_is_polled_in_the_next_turn() {
+    let mut tasks = tasks();
+    let id = spawn(&mut tasks, async {
+        yield_now().await;
+        yield_now().await;
+    });
+    assert_eq!(tasks.poll(id), Polled::Pending);
+    assert_eq!(turn(&mut tasks), [(id, Polled::Pending)]);
+    assert_eq!(turn(&mut tasks), [(id, Polled::Ready)]);
+}
+
+#[test]
+fn tags_lead_from_a_task_to_whom_it_serves() {
+    let mut tasks = tasks();
+    let Ok(one) = tasks.spawn(17, pending()) else { panic!("there is room") };
+    let Ok(two) = tasks.spawn(u64::MAX, pending()) else { panic!("there is room") };
+    assert_eq!((tasks.tag(one), tasks.tag(two)), (Some(17), Some(u64::MAX)));
+    tasks.cancel(one);
+    assert_eq!((tasks.tag(one), tasks.tag(two)), (None, Some(u64::MAX)));
+}
+
+#[test]
+fn so_many_tasks_and_the_next_comes_back() {
+    let mut tasks = Tasks::new(Options { tasks_max: 2, ..Options::default() }, || ());
+    let drops = Drops::default();
+    let first = spawn(&mut tasks, pending());
+    spawn(&mut tasks, pending());
+    let kept = drops.one();
+    let third = tasks.spawn(0, async move { drop(kept) });
+    let Err(third) = third else { panic!("there are too many") };
+    assert_eq!((drops.count(), tasks.len()), (0, 2), "it is whole");
+    tasks.cancel(first);
+    let id = spawn(&mut tasks, third);
+    assert_eq!(tasks.poll(id), Polled::Ready);
+    assert_eq!(drops.count(), 1);
+}
+
+#[test]
+fn a_cancelled_task_is_dropped_at_once_and_polled_no_more() {
+    let (mut tasks, event, drops) = (tasks(), Event::default(), Drops::default());
+    let (wait, kept) = (event.wait(), drops.one());
+    let id = spawn(&mut tasks, async move {
+        wait.await;
+        drop(kept);
+    });
+    assert_eq!(tasks.poll(id), Polled::Pending);
+    event.wake();
+    tasks.collect();
+    assert_eq!(tasks.ready(), 1);
+    tasks.cancel(id);
+    assert_eq!((drops.count(), tasks.len()), (1, 0));
+    assert_eq!((tasks.next(), tasks.poll(id)), (None, Polled::Gone));
+    tasks.cancel(id);
+    assert_eq!(drops.count(), 1, "once more is nothing");
+}
+
+#[test]
+fn the_end_of_all_tasks_drops_their_futures() {
+    let (mut tasks, drops, event) = (tasks(), Drops::default(), Event::default());
+    for _ in 0..3 {
+        let (kept, wait) = (drops.one(), event.wait());
+        let id = spawn(&mut tasks, async move {
+            wait.await;
+            drop(kept);
+        });
+        tasks.poll(id);
+    }
+    drop(tasks);
+    assert_eq!(drops.count(), 3);
+    event.happen(); // the wakers are there still, and wake nobody
+}
+
+#[test]
+fn a_future_stays_where_it_is_whatever_comes_and_goes() {
+    struct AtHome {
+        home: Rc<Cell<usize>>,
+        event: Event,
+        _pinned: PhantomPinned,
+    }
+    impl Future for AtHome {
+        type Output = ();
+        fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+            let here = std::ptr::from_ref(&*self).addr();
+            assert!([0, here].contains(&self.home.replace(here)), "it was moved");
+            Pin::new(&mut self.event.wait()).poll(context)
+        }
+    }
+    let (mut tasks, event) = (tasks(), Event::default());
+    let spawned = (0..200).map(|_| {
+        let future = AtHome { home: Rc::default(), event: event.clone(), _pinned: PhantomPinned };
+        let id = spawn(&mut tasks, future);
+        assert_eq!(tasks.poll(id), Polled::Pending);
+        id
+    });
+    let spawned: Vec<_> = spawned.collect();
+    event.wake();
+    assert_eq!(turn(&mut tasks).len(), spawned.len());
+    event.happen();
+    assert!(turn(&mut tasks).iter().all(|(_, polled)| *polled == Polled::Ready));
+}
+
+#[test]
+fn futures_of_every_size_and_alignment_have_room() {
+    #[repr(align(256))]
+    struct Wide(u8);
+    async fn holding<T>(mut value: T, event: Event, check: impl Fn(&mut T)) {
+        check(&mut value);
+        event.wait().await;
+        check(&mut value);
+    }
+    let (mut tasks, event) = (tasks(), Event::default());
+    for _ in 0..2 {
+        let ids = [
+            spawn(&mut tasks, ready(())),
+            spawn(&mut tasks, holding([7_u8; 100], event.clone(), |held| assert_eq!(held, &mut [7; 100]))),
+            spawn(&mut tasks, holding([8_u8; 5000], event.clone(), |held| assert_eq!(held, &mut [8; 5000]))),
+            spawn(
+                &mut tasks,
+                holding([9_u8; 100_000], event.clone(), |held| assert_eq!(held, &mut [9; 100_000])),
+            ),
+            spawn(
+                &mut tasks,
+                holding(Wide(3), event.clone(), |held| {
+                    assert_eq!((held.0, std::ptr::from_ref(held).addr() % 256), (3, 0));
+                }),
+            ),
+        ];
+        assert_eq!(
+            ids.map(|id| tasks.poll(id)),
+            [Polled::Ready, Polled::Pending, Polled::Pending, Polled::Pending, Polled::Pending]
+        );
+        event.wake();
+        assert_eq!(turn(&mut tasks).len(), 4);
+        for id in ids {
+            tasks.cancel(id);
+        }
+        assert!(tasks.is_empty());
+    }
+}
+
+#[test]
+fn the_order_is_that_of_the_options() {
+    let first_polled = |order, lifo_run_max| {
+        let mut tasks = Tasks::new(Options { order, lifo_run_max, ..Options::default() }, || ());
+        let event = Event::default();
+        let ids: Vec<_> = (0..6).map(|_| spawn(&mut tasks, event.wait())).collect();
+        for id in &ids {
+            tasks.poll(*id);
+        }
+        event.wake();
+        let polled = turn(&mut tasks);
+        polled.iter().map(|(id, _)| ids.iter().position(|known| known == id).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(first_polled(Order::Fifo, 3), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(first_polled(Order::Lifo, 2), [5, 4, 0, 3, 2, 1]);
+}

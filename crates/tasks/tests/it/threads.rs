@@ -1,0 +1,146 @@
+//! Wakes by other threads: none is lost, and the worker is told once.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::task::{Poll, Waker};
+use std::thread::{self, JoinHandle};
+
+use shearwater_tasks::{Options, Polled, Tasks};
+
+use crate::helpers::{spawn, turn};
+
+/// Wakes that each of the threads makes.
+const WAKES: usize = if cfg!(miri) { 20 } else { 2000 };
+const THREADS: usize = 3;
+
+/// Tasks, and what comes out where they want the worker's wait to return.
+fn signalled_tasks() -> (Tasks, Receiver<()>) {
+    let (sender, receiver) = sync_channel(1);
+    // Where one stands there already, the worker will come back for it.
+    let signal = move || {
+        let _full = sender.try_send(());
+    };
+    (Tasks::new(Options::default(), signal), receiver)
+}
+
+/// Tasks, and how often they wanted the worker's wait to return.
+fn counted_tasks() -> (Tasks, Arc<AtomicUsize>) {
+    let signals = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&signals);
+    let signal = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    };
+    (Tasks::new(Options::default(), signal), signals)
+}
+
+/// Makes a task that ends when it finds that `count` has reached `goal`; gives its waker. It reads the count without any order of its own.
+fn counter(tasks: &mut Tasks, count: &Arc<AtomicUsize>, goal: usize) -> Waker {
+    let given = Rc::new(RefCell::new(None));
+    let (giving, count) = (Rc::clone(&given), Arc::clone(count));
+    let id = spawn(
+        tasks,
+        poll_fn(move |context| {
+            giving.borrow_mut().get_or_insert_with(|| context.waker().clone());
+            if count.load(Ordering::Relaxed) >= goal { Poll::Ready(()) } else { Poll::Pending }
+        }),
+    );
+    assert_eq!(tasks.poll(id), Polled::Pending);
+    given.take().expect("it was polled")
+}
+
+/// A worker's life: it waits for a signal alone. Were one missing, or a wake, it would wait for ever.
+fn run(tasks: &mut Tasks, signals: &Receiver<()>) {
+    while !tasks.is_empty() {
+        signals.recv().expect("the tasks hold the sender");
+        while !turn(tasks).is_empty() {}
+    }
+}
+
+fn join_all(threads: Vec<JoinHandle<()>>) {
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn no_wake_by_another_thread_is_lost() {
+    let (mut tasks, signals) = signalled_tasks();
+    let count = Arc::new(AtomicUsize::new(0));
+    let wakers: Vec<_> = (0..2).map(|_| counter(&mut tasks, &count, THREADS * WAKES)).collect();
+    let count_and_wake = || {
+        let (wakers, count) = (wakers.clone(), Arc::clone(&count));
+        thread::spawn(move || {
+            for _ in 0..WAKES {
+                count.fetch_add(1, Ordering::Relaxed);
+                wakers.iter().for_each(Waker::wake_by_ref);
+            }
+        })
+    };
+    let threads = (0..THREADS).map(|_| count_and_wake()).collect();
+    run(&mut tasks, &signals);
+    join_all(threads);
+    assert_eq!(count.load(Ordering::Relaxed), THREADS * WAKES);
+}
+
+#[test]
+fn what_was_written_before_a_wake_is_read_in_the_poll() {
+    let (mut tasks, signals) = signalled_tasks();
+    let counts: Vec<_> = (0..10).map(|_| Arc::new(AtomicUsize::new(0))).collect();
+    let mut write_and_wake = |count: &Arc<AtomicUsize>| {
+        let (waker, count) = (counter(&mut tasks, count, 1), Arc::clone(count));
+        thread::spawn(move || {
+            count.store(1, Ordering::Relaxed);
+            waker.wake();
+        })
+    };
+    let threads = counts.iter().map(&mut write_and_wake).collect();
+    while !tasks.is_empty() {
+        signals.recv().unwrap();
+        let polled = turn(&mut tasks);
+        assert!(polled.iter().all(|(_, polled)| *polled == Polled::Ready), "woken, and it was not there yet");
+    }
+    join_all(threads);
+}
+
+#[test]
+fn another_thread_signals_once_until_the_worker_looks() {
+    let (mut tasks, signals) = counted_tasks();
+    let count = Arc::new(AtomicUsize::new(0));
+    let wakers: Vec<_> = (0..5).map(|_| counter(&mut tasks, &count, 1)).collect();
+    let wake_all_elsewhere = || {
+        let wakers = wakers.clone();
+        thread::spawn(move || wakers.into_iter().for_each(Waker::wake)).join().unwrap();
+    };
+    wake_all_elsewhere();
+    assert_eq!(signals.load(Ordering::Relaxed), 1);
+    assert_eq!(turn(&mut tasks).len(), 5);
+
+    wakers.iter().for_each(Waker::wake_by_ref);
+    assert_eq!(signals.load(Ordering::Relaxed), 1, "the worker knows what it does itself");
+    assert_eq!(turn(&mut tasks).len(), 5);
+
+    wakers[0].wake_by_ref();
+    wake_all_elsewhere();
+    assert_eq!(signals.load(Ordering::Relaxed), 2, "also where the worker has woken one itself");
+    count.store(1, Ordering::Relaxed);
+    assert_eq!(turn(&mut tasks).len(), 5);
+    assert!(tasks.is_empty());
+}
+
+#[test]
+fn wakers_outlive_their_tasks_and_their_worker() {
+    let (mut tasks, signals) = counted_tasks();
+    let waker = counter(&mut tasks, &Arc::default(), 1);
+    drop(tasks);
+    let wake = move || {
+        waker.wake_by_ref();
+        waker.wake();
+    };
+    thread::spawn(wake).join().unwrap();
+    assert_eq!(signals.load(Ordering::Relaxed), 0, "nobody is there to be told");
+    assert_eq!(Arc::strong_count(&signals), 1, "nothing is left of the worker");
+}

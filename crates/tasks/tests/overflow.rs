@@ -1,0 +1,221 @@
+//! What happens when a stack overflows. A program of its own, without the test harness: it runs itself as the process that ends.
+#![expect(unsafe_code, reason = "a fault can only be had by doing what is not allowed")]
+
+#[cfg(unix)]
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
+use std::rc::Rc;
+use std::{env, mem, ptr, thread};
+
+use shearwater_tasks::{Coroutine, Options, StackOptions, Stacks, Suspend, Tasks, yield_now};
+
+/// What the process that ends is to do.
+const ROLE: &str = "SHEARWATER_OVERFLOW_ROLE";
+const STACK_BYTES: usize = 128 * 1024;
+/// The exit status of a process whose fault got to a handler that was there before.
+const STATUS_OF_ANOTHER: i32 = 77;
+
+fn main() {
+    match env::var(ROLE) {
+        Ok(role) => end(&role),
+        Err(_) => run_tests(),
+    }
+}
+
+type Test = (&'static str, fn());
+
+fn run_tests() {
+    let tests: [Test; 6] = [
+        ("an overflow is told by label and size", an_overflow_is_told),
+        ("so it is on any thread, behind a wait, within another coroutine", so_it_is_anywhere),
+        ("while a stack is unwound too", while_a_stack_is_unwound_too),
+        ("the overflow of a thread's own stack is the standard library's", own_stacks_are_not_ours),
+        ("any other fault ends the process as it would have", other_faults_go_on),
+        ("a fault in a coroutine that is no overflow is not told as one", other_faults_in_a_coroutine),
+    ];
+    for (name, test) in tests {
+        test();
+        println!("test {name} ... ok");
+    }
+    println!("test result: ok. {} passed", tests.len());
+}
+
+/// Runs this program in a role.
+fn in_role(role: &str) -> (Output, String) {
+    let program = env::current_exe().expect("this program is a file");
+    let output = Command::new(program).env(ROLE, role).output().expect("it can be started again");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output, errors)
+}
+
+fn assert_told(role: &str, label: &str) {
+    let (output, errors) = in_role(role);
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{role}: {errors}");
+    let line = format!(
+        "shearwater: coroutine {label} has overflowed its stack of {STACK_BYTES} bytes; it needs a larger one, or less recursion\n"
+    );
+    assert!(errors.ends_with(&line), "{role}: {errors}");
+}
+
+fn an_overflow_is_told() {
+    assert_told("overflow", "/recursion");
+}
+
+fn so_it_is_anywhere() {
+    assert_told("thread", "/recursion");
+    assert_told("no-stack-for-handlers", "/recursion");
+    assert_told("waited", "/waited");
+    assert_told("inner", "/inner");
+    assert_told("outer", "/outer");
+}
+
+fn while_a_stack_is_unwound_too() {
+    assert_told("unwound", "/unwound");
+}
+
+fn own_stacks_are_not_ours() {
+    let (output, errors) = in_role("own-stack");
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{errors}");
+    assert!(errors.contains("has overflowed its stack") && !errors.contains("shearwater:"), "{errors}");
+}
+
+fn other_faults_go_on() {
+    let (output, errors) = in_role("fault");
+    assert!([Some(libc::SIGSEGV), Some(libc::SIGBUS)].contains(&output.status.signal()), "{errors}");
+    assert!(!errors.contains("shearwater:"), "{errors}");
+    for role in ["fault-by-default", "sent-by-default", "sent-ignored"] {
+        let (output, errors) = in_role(role);
+        assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{role}: {errors}");
+    }
+    let (output, errors) = in_role("sent-to-another");
+    assert_eq!(output.status.code(), Some(STATUS_OF_ANOTHER), "{errors}");
+}
+
+fn other_faults_in_a_coroutine() {
+    let (output, errors) = in_role("fault-inside");
+    assert!([Some(libc::SIGSEGV), Some(libc::SIGBUS)].contains(&output.status.signal()), "{errors}");
+    assert!(!errors.contains("shearwater:"), "{errors}");
+}
+
+/// Does what ends the process. Coming back from here is a failure that the caller sees in the exit status.
+fn end(role: &str) {
+    match role {
+        "fault-by-default" | "sent-by-default" => handle(libc::SIG_DFL),
+        "sent-ignored" => handle(libc::SIG_IGN),
+        "sent-to-another" => handle(another as *const () as usize),
+        "no-stack-for-handlers" => no_stack_for_handlers(),
+        _ => {}
+    }
+    let stacks = stacks();
+    match role {
+        "overflow" | "no-stack-for-handlers" => run(&stacks, "/recursion", |_| overflow()),
+        "thread" => on_another_thread(),
+        "waited" => run(&stacks, "/waited", |suspend| {
+            suspend.wait(yield_now());
+            overflow();
+        }),
+        "inner" => run(&stacks, "/outer", outer(&stacks, |_| overflow())),
+        "outer" => run(&stacks, "/outer", {
+            let inner = outer(&stacks, |_| ());
+            move |suspend| {
+                inner(suspend);
+                overflow();
+            }
+        }),
+        "unwound" => run_and_cancel(&stacks),
+        "own-stack" => overflow(),
+        "fault" | "fault-by-default" => fault(),
+        "sent-by-default" | "sent-ignored" | "sent-to-another" => send(),
+        "fault-inside" => run(&stacks, "/fault", |_| fault()),
+        other => panic!("no role {other}"),
+    }
+}
+
+fn stacks() -> Rc<Stacks> {
+    let options = StackOptions { stack_bytes: STACK_BYTES, ..StackOptions::default() };
+    Stacks::new(options).expect("the system has memory")
+}
+
+fn run(stacks: &Rc<Stacks>, label: &str, body: impl FnOnce(&Suspend<'_>) + 'static) {
+    let mut tasks = Tasks::new(Options::default(), || ());
+    let Ok(id) = tasks.spawn(0, Coroutine::new(stacks, label.into(), body)) else { panic!("there is room") };
+    while !tasks.is_empty() {
+        tasks.poll(id);
+    }
+}
+
+fn on_another_thread() {
+    let worker = || run(&stacks(), "/recursion", |_| overflow());
+    thread::spawn(worker).join().expect("it ends the process");
+}
+
+/// A body that has another coroutine run to its end.
+fn outer(
+    stacks: &Rc<Stacks>,
+    body: impl FnOnce(&Suspend<'_>) + 'static,
+) -> impl FnOnce(&Suspend<'_>) + 'static {
+    let inner = Coroutine::new(stacks, "/inner".into(), body);
+    move |suspend: &Suspend<'_>| suspend.wait(inner)
+}
+
+fn run_and_cancel(stacks: &Rc<Stacks>) {
+    struct Deep;
+    impl Drop for Deep {
+        fn drop(&mut self) {
+            overflow();
+        }
+    }
+    let body = |suspend: &Suspend<'_>| {
+        let _deep = Deep;
+        suspend.wait(std::future::pending::<()>());
+    };
+    let mut tasks = Tasks::new(Options::default(), || ());
+    let Ok(id) = tasks.spawn(0, Coroutine::new(stacks, "/unwound".into(), body)) else {
+        panic!("there is room")
+    };
+    tasks.poll(id);
+    tasks.cancel(id);
+}
+
+/// Uses more stack than any thread has.
+fn overflow() {
+    assert!(depth(1) > 0);
+}
+
+fn depth(number: u64) -> u64 {
+    let frame = std::hint::black_box([number; 32]);
+    if frame[0] == 0 { 0 } else { depth(frame[1] + 1) + frame[2] }
+}
+
+/// Touches what nobody has.
+fn fault() {
+    // SAFETY: none: the process is to end of it.
+    unsafe { ptr::with_exposed_provenance::<u8>(0x10).read_volatile() };
+}
+
+/// Sets what is done about a fault before the crate comes.
+fn handle(handler: libc::sighandler_t) {
+    // SAFETY: a handler of one argument, or the number of what stands for one.
+    unsafe { libc::signal(libc::SIGSEGV, handler) };
+}
+
+/// A handler of one argument.
+extern "C" fn another(_: libc::c_int) {
+    // SAFETY: it can be called anywhere, also while a signal is handled.
+    unsafe { libc::_exit(STATUS_OF_ANOTHER) };
+}
+
+/// Sends this thread the signal of a fault that never was.
+fn send() {
+    // SAFETY: it can be called anywhere.
+    unsafe { libc::raise(libc::SIGSEGV) };
+}
+
+/// Takes from this thread what the standard library has given it.
+fn no_stack_for_handlers() {
+    // SAFETY: integers and a pointer that may be null, for which zero is a value.
+    let mut none: libc::stack_t = unsafe { mem::zeroed() };
+    none.ss_flags = libc::SS_DISABLE;
+    // SAFETY: it is told of no memory, and asked for nothing.
+    unsafe { libc::sigaltstack(&raw const none, ptr::null_mut()) };
+}
