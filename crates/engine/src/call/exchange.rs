@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Waker;
 
-use shearwater_http1::{Head, HeadLimits, HeadParser, Version};
+use shearwater_http1::{Head, HeadLimits, HeadParser, Version, response_has_body};
 use shearwater_io::Token;
 
 use crate::call::stream::Stream;
@@ -193,8 +193,9 @@ impl Exchange {
     pub(crate) fn begin(&self, parts: Box<Parts>, length: Option<u64>) {
         let mut output = self.output.borrow_mut();
         if output.parts.is_none() && !output.stream.is_begun() {
-            let is_chunked = self.head().version() == Version::Http11;
-            output.stream.begin(length, is_chunked);
+            let head = self.head();
+            let is_sent = response_has_body(head.method(), parts.status);
+            output.stream.begin(length, head.version() == Version::Http11, is_sent);
             output.parts = Some(parts);
         }
     }
