@@ -108,7 +108,6 @@ impl App {
             None => Found::NoMethod(routes),
         }
     }
-
 }
 
 impl Service for App {

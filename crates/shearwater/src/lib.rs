@@ -33,9 +33,10 @@ pub use server::{Running, Server};
 pub use shearwater_engine::http1::{Expectation, Field, Framing, Head, Known, Method, Target, Version};
 pub use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
-    AcceptMode, BodyPolicy, BodySink, Call, ConnectionId, Control, DriverChoice, Failure, FieldLines, Gone, HandedOver, Limits, ListenAddress,
-    ListeningSocket, Notice, On, Overlay, Pieces, Prebuilt, Request, Response, Shortfall, StartError,
-    StartReport, Summary, TcpOptions, Timeouts, Totals, Wanted, raise_descriptor_limit,
+    AcceptMode, BodyPolicy, BodySink, Call, ConnectionId, Control, DriverChoice, Failure, FieldLines, Gone,
+    HandedOver, Limits, ListenAddress, ListeningSocket, Notice, On, Overlay, Pieces, Prebuilt, Request,
+    Response, Shortfall, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, Wanted,
+    raise_descriptor_limit,
 };
 
 /// What an answering type implements to run on the engine directly: one value per worker, without a lock.

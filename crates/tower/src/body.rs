@@ -63,7 +63,10 @@ impl http_body::Body for Body {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let kind = &mut self.get_mut().kind;
         match kind {
             Kind::Empty => Poll::Ready(None),
@@ -73,9 +76,9 @@ impl http_body::Body for Body {
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
             Kind::Fed(fed) => fed.poll(cx).map(|piece| piece.map(|piece| piece.map(Frame::data))),
-            Kind::Incoming(incoming) => {
-                Pin::new(incoming).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(BodyError::from)))
-            }
+            Kind::Incoming(incoming) => Pin::new(incoming)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(BodyError::from))),
         }
     }
 

@@ -46,7 +46,12 @@ pub(crate) async fn answer<S: HttpService>(
 }
 
 /// Sends an answer, and feeds the request's body meanwhile.
-async fn send<B: HttpBody>(mut call: Call, mut intake: Intake, response: Response<B>, pool: &RefCell<HeadPool>) {
+async fn send<B: HttpBody>(
+    mut call: Call,
+    mut intake: Intake,
+    response: Response<B>,
+    pool: &RefCell<HeadPool>,
+) {
     let (parts, body) = response.into_parts();
     let declared = response_head::set(&mut call.response(), parts.status, &parts.headers);
     pool.borrow_mut().put(parts.headers);

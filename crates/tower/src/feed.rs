@@ -138,7 +138,11 @@ impl Fed {
     }
 
     /// There is no piece.
-    fn poll_end(&self, mut state: MutexGuard<'_, State>, cx: &Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+    fn poll_end(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        cx: &Context<'_>,
+    ) -> Poll<Option<Result<Bytes, BodyError>>> {
         match state.end {
             Some(End::Complete) => Poll::Ready(None),
             Some(End::Cut) => Poll::Ready(Some(Err(BodyError::Over))),

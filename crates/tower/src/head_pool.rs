@@ -37,7 +37,8 @@ impl HeadPool {
 
     /// Takes a map back for a further request.
     pub(crate) fn put(&mut self, mut map: HeaderMap) {
-        let is_kept = self.maps.len() < SPARE_MAPS_MAX && (1..=SPARE_MAP_FIELDS_MAX).contains(&map.capacity());
+        let is_kept =
+            self.maps.len() < SPARE_MAPS_MAX && (1..=SPARE_MAP_FIELDS_MAX).contains(&map.capacity());
         if is_kept {
             map.clear();
             self.maps.push(map);

@@ -41,7 +41,12 @@ pub(crate) struct Intake {
 
 impl Intake {
     /// The body of a call, and what keeps it coming. One that is there as a whole needs nothing more.
-    pub(crate) fn begin(call: &mut Call, announced: Announced, pool: &mut HeadPool, cx: &mut Context<'_>) -> (Body, Self) {
+    pub(crate) fn begin(
+        call: &mut Call,
+        announced: Announced,
+        pool: &mut HeadPool,
+        cx: &mut Context<'_>,
+    ) -> (Body, Self) {
         let length = announced.length();
         if length == Some(0) {
             return (Body::empty(), Self { feed: None });
@@ -100,7 +105,12 @@ impl Intake {
 }
 
 /// What is there of a body. A little is copied to where heads are, so that the call's own memory stays with it.
-fn first(call: &mut Call, length: Option<u64>, pool: &mut HeadPool, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+fn first(
+    call: &mut Call,
+    length: Option<u64>,
+    pool: &mut HeadPool,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Bytes>> {
     match length {
         Some(length) if length <= HEAD_IN_BLOCK_BYTES_MAX as u64 => {
             call.poll_read(cx).map(|piece| piece.map(|piece| pool.copy(piece)))

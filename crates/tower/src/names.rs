@@ -6,7 +6,8 @@ use http::HeaderName;
 use shearwater::Known;
 
 /// In the order of their numbers.
-static NAMES: LazyLock<Box<[HeaderName]>> = LazyLock::new(|| Known::all().iter().map(|known| of(*known)).collect());
+static NAMES: LazyLock<Box<[HeaderName]>> =
+    LazyLock::new(|| Known::all().iter().map(|known| of(*known)).collect());
 
 /// The name with this number. Cloning it allocates nothing.
 pub(crate) fn name(known: Known) -> &'static HeaderName {

@@ -24,7 +24,11 @@ impl<C, G> Replayed<C, G> {
 }
 
 impl<C: AsyncRead + Unpin, G: Unpin> AsyncRead for Replayed<C, G> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let rest = &this.front[this.read..];
         if rest.is_empty() {

@@ -129,7 +129,11 @@ mod tests {
     /// What becomes of a head that the engine takes.
     fn parsed(text: impl AsRef<[u8]>) -> Result<Request<()>, Unfit> {
         let text = text.as_ref();
-        let mut parser = HeadParser::new(HeadLimits { target_bytes_max: 100_000, head_bytes_max: 200_000, ..HeadLimits::default() });
+        let mut parser = HeadParser::new(HeadLimits {
+            target_bytes_max: 100_000,
+            head_bytes_max: 200_000,
+            ..HeadLimits::default()
+        });
         assert_eq!(parser.parse(text), Ok(Parsed::Complete { head_len: text.len() }));
         super::request(&parser.head(text), (), &mut HeadPool::new())
     }
@@ -142,9 +146,19 @@ mod tests {
             ("GET /? HTTP/1.1", "GET", "/?", http::Version::HTTP_11),
             ("HEAD //a/../b HTTP/1.1", "HEAD", "//a/../b", http::Version::HTTP_11),
             ("OPTIONS * HTTP/1.1", "OPTIONS", "*", http::Version::HTTP_11),
-            ("POST http://example.org:8080/x?y HTTP/1.1", "POST", "http://example.org:8080/x?y", http::Version::HTTP_11),
+            (
+                "POST http://example.org:8080/x?y HTTP/1.1",
+                "POST",
+                "http://example.org:8080/x?y",
+                http::Version::HTTP_11,
+            ),
             ("PROPFIND /dav HTTP/1.1", "PROPFIND", "/dav", http::Version::HTTP_11),
-            ("A-RATHER-LONG-METHOD-OF-32-BYTES /x HTTP/1.1", "A-RATHER-LONG-METHOD-OF-32-BYTES", "/x", http::Version::HTTP_11),
+            (
+                "A-RATHER-LONG-METHOD-OF-32-BYTES /x HTTP/1.1",
+                "A-RATHER-LONG-METHOD-OF-32-BYTES",
+                "/x",
+                http::Version::HTTP_11,
+            ),
         ] {
             let request = parsed(format!("{line}\r\nHost: example.org\r\n\r\n")).expect(line);
             assert_eq!(request.method().as_str(), method);
@@ -155,13 +169,17 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_target_are_found() {
-        let request = parsed("GET http://example.org:81/p?q HTTP/1.1\r\nHost: example.org:81\r\n\r\n").expect("fit");
+        let request =
+            parsed("GET http://example.org:81/p?q HTTP/1.1\r\nHost: example.org:81\r\n\r\n").expect("fit");
         let uri = request.uri();
         assert_eq!(uri.scheme_str(), Some("http"));
         assert_eq!(uri.authority().map(|authority| authority.as_str()), Some("example.org:81"));
         assert_eq!((uri.path(), uri.query()), ("/p", Some("q")));
         let request = parsed("GET /p?q HTTP/1.1\r\nHost: example.org\r\n\r\n").expect("fit");
-        assert_eq!((request.uri().host(), request.uri().path(), request.uri().query()), (None, "/p", Some("q")));
+        assert_eq!(
+            (request.uri().host(), request.uri().path(), request.uri().query()),
+            (None, "/p", Some("q"))
+        );
     }
 
     #[test]

@@ -108,17 +108,27 @@ mod tests {
 
     #[test]
     fn close_is_an_option_among_others() {
-        for (value, expected) in
-            [("close", true), ("Close", true), ("upgrade,  close ", true), ("keep-alive", false), ("closed", false), ("", false)]
-        {
+        for (value, expected) in [
+            ("close", true),
+            ("Close", true),
+            ("upgrade,  close ", true),
+            ("keep-alive", false),
+            ("closed", false),
+            ("", false),
+        ] {
             assert_eq!(has_close(&HeaderValue::from_static(value)), expected, "{value:?}");
         }
     }
 
     #[test]
     fn what_is_no_final_status_is_a_500() {
-        for (status, expected) in [(100, 500), (101, 500), (199, 500), (200, 200), (299, 299), (599, 599), (600, 500), (999, 500)] {
-            assert_eq!(final_status(StatusCode::from_u16(status).expect("a number of three digits")), expected);
+        for (status, expected) in
+            [(100, 500), (101, 500), (199, 500), (200, 200), (299, 299), (599, 599), (600, 500), (999, 500)]
+        {
+            assert_eq!(
+                final_status(StatusCode::from_u16(status).expect("a number of three digits")),
+                expected
+            );
         }
     }
 }

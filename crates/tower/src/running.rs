@@ -24,7 +24,12 @@ pub struct Running {
 }
 
 impl Running {
-    pub(crate) fn new(server: shearwater::Running, runtime: Runtime, upgrades: Arc<Upgrades>, drain: Duration) -> Self {
+    pub(crate) fn new(
+        server: shearwater::Running,
+        runtime: Runtime,
+        upgrades: Arc<Upgrades>,
+        drain: Duration,
+    ) -> Self {
         let (stop, start_report) = (StopOnDrop(server.control()), server.start_report().clone());
         Self { server: Some(server), stop, upgrades, runtime, drain, start_report }
     }

@@ -23,7 +23,8 @@ impl Runtime {
         if let Ok(handle) = Handle::try_current() {
             return Ok(Self { handle, own: None });
         }
-        let own = Builder::new_multi_thread().worker_threads(THREADS).thread_name("tokio").enable_all().build()?;
+        let own =
+            Builder::new_multi_thread().worker_threads(THREADS).thread_name("tokio").enable_all().build()?;
         Ok(Self { handle: own.handle().clone(), own: Some(own) })
     }
 

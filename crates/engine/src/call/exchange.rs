@@ -20,6 +20,8 @@ pub(crate) struct Exchange {
     body: Vec<u8>,
     token: Token,
     peer: Option<SocketAddr>,
+    /// A client that has ended its side is gone.
+    ends_with_client: Cell<bool>,
     /// Bytes that exchanges of this worker hold for their clients.
     held: Rc<Cell<usize>>,
     input: RefCell<Input>,
@@ -73,6 +75,7 @@ impl Exchange {
             body: Vec::new(),
             token: Token::new(0, 0),
             peer: None,
+            ends_with_client: Cell::new(false),
             held,
             input: RefCell::default(),
             output: RefCell::default(),
@@ -97,6 +100,7 @@ impl Exchange {
             buffer.clear();
             buffer.shrink_to(SPARE_BUFFER_BYTES_MAX);
         }
+        self.ends_with_client.set(false);
         self.drop_streams();
         *self.output.get_mut() = Output::default();
     }
@@ -133,6 +137,16 @@ impl Exchange {
 
     pub(crate) fn connection(&self) -> ConnectionId {
         ConnectionId::of(self.token)
+    }
+
+    /// Handler: what is said of it at [`Call::end_with_client`](crate::Call::end_with_client).
+    pub(crate) fn end_with_client(&self) {
+        self.ends_with_client.set(true);
+    }
+
+    /// Worker: whether that was said.
+    pub(crate) fn ends_with_client(&self) -> bool {
+        self.ends_with_client.get()
     }
 }
 

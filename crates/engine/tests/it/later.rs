@@ -346,6 +346,27 @@ fn a_half_closed_client_gets_its_answer() {
 }
 
 #[test]
+fn a_handler_may_end_with_its_client_s_side() {
+    for request in [
+        get("/loyal"),
+        post("/loyal-taken", "abc").into(),
+        head("POST", "/loyal-taken", "Content-Length: 10\r\n"),
+    ] {
+        let mut world = World::default();
+        let mut client = world.connect();
+        client.send(request);
+        world.settle();
+        assert_eq!(at_work(), 1);
+        client.peer.finish();
+        world.pass(100);
+        assert_eq!(at_work(), 0);
+        client.assert_closed();
+        assert_eq!(world.totals().connections_broken, 1);
+        world.end();
+    }
+}
+
+#[test]
 fn a_body_that_ends_early_is_refused() {
     let mut world = World::default();
     let mut client = world.connect();

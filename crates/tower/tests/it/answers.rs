@@ -88,7 +88,10 @@ fn pieces_come_as_they_are_made_on_every_driver() {
         let mut wire = served.wire();
         assert_eq!(wire.request("GET", "/pieces", &[]).text(), "piece 0\npiece 1\npiece 2\n");
         let answer = wire.request("GET", "/late", &[]);
-        assert_eq!((answer.text(), answer.field("transfer-encoding")), ("late 0\nlate 1\nlate 2\n", Some("chunked")));
+        assert_eq!(
+            (answer.text(), answer.field("transfer-encoding")),
+            ("late 0\nlate 1\nlate 2\n", Some("chunked"))
+        );
         assert_eq!(wire.request("GET", "/empty", &[]).field("content-length"), Some("0"));
         // Without chunks the end is the connection's.
         wire.0.send("GET /late HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
@@ -106,10 +109,16 @@ fn what_is_known_of_the_length_is_said() {
         assert!(answer.body == vec![b'x'; 300_000]);
         let answer = wire.request("GET", "/announced", &[]);
         assert_eq!((answer.text(), answer.field("content-length")), ("piece 0\npiece 1\n", Some("16")));
-        for (target, length) in [("/long", Some("300000")), ("/announced", Some("16")), ("/pieces", None), ("/empty", Some("0"))] {
+        for (target, length) in
+            [("/long", Some("300000")), ("/announced", Some("16")), ("/pieces", None), ("/empty", Some("0"))]
+        {
             assert_eq!(wire.request("HEAD", target, &[]).field("content-length"), length, "{target}");
         }
-        assert_eq!(wire.request("GET", "/empty", &[]).status, 200, "nothing of a body was sent behind a HEAD");
+        assert_eq!(
+            wire.request("GET", "/empty", &[]).status,
+            200,
+            "nothing of a body was sent behind a HEAD"
+        );
     }
 }
 
@@ -117,7 +126,13 @@ fn what_is_known_of_the_length_is_said() {
 fn each_status_has_the_form_that_http_gives_it() {
     let served = Served::new(router());
     let mut wire = served.wire();
-    for (target, status, length) in [("/204", 204, None), ("/304", 304, None), ("/101", 500, Some("0")), ("/999", 500, Some("3")), ("/299", 299, Some("3"))] {
+    for (target, status, length) in [
+        ("/204", 204, None),
+        ("/304", 304, None),
+        ("/101", 500, Some("0")),
+        ("/999", 500, Some("3")),
+        ("/299", 299, Some("3")),
+    ] {
         let answer = wire.request("GET", target, &[]);
         assert_eq!((answer.status, answer.field("content-length")), (status, length), "{target}");
     }

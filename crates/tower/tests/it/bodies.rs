@@ -165,7 +165,11 @@ fn beyond_the_limit_they_are_refused() {
     assert_eq!(served.wire().send_body("/sum", &[], &bytes(1000)).status, 200);
     assert_eq!(served.wire().send_body("/sum", &[], &bytes(1001)).status, 413);
     let mut wire = served.wire();
-    wire.0.ask("POST", "/sum", &["Transfer-Encoding: chunked"]).send("3e9\r\n").send(bytes(1001)).send("\r\n");
+    wire.0
+        .ask("POST", "/sum", &["Transfer-Encoding: chunked"])
+        .send("3e9\r\n")
+        .send(bytes(1001))
+        .send("\r\n");
     assert_eq!(wire.answer("POST").status, 413);
 }
 

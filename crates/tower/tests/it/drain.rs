@@ -34,7 +34,10 @@ fn until_refused(address: SocketAddr) {
             Ok(stream) => drop(stream),
             Err(error) => {
                 let kind = error.kind();
-                return assert!(matches!(kind, ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset), "{error}");
+                return assert!(
+                    matches!(kind, ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset),
+                    "{error}"
+                );
             }
         }
     }

@@ -33,7 +33,8 @@ fn at_a_socket_that_listens_with_any_number_of_workers() {
 fn at_a_socket_of_unix() {
     let path = std::env::temp_dir().join(format!("shearwater-tower-{}", std::process::id()));
     drop(std::fs::remove_file(&path));
-    let running = serve(UnixListener::bind(&path).expect("a socket"), router()).workers(1).start().expect("starts");
+    let running =
+        serve(UnixListener::bind(&path).expect("a socket"), router()).workers(1).start().expect("starts");
     let mut stream = UnixStream::connect(&path).expect("connects");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").expect("asks");

@@ -22,9 +22,12 @@ fn router() -> Router {
     let counted = Arc::new(AtomicU64::new(0));
     Router::new()
         .route("/", get(|| async { "root" }))
-        .route("/count", get(|State(counted): State<Arc<AtomicU64>>| async move {
-            counted.fetch_add(1, Ordering::Relaxed).to_string()
-        }))
+        .route(
+            "/count",
+            get(|State(counted): State<Arc<AtomicU64>>| async move {
+                counted.fetch_add(1, Ordering::Relaxed).to_string()
+            }),
+        )
         .route("/user/{id}", get(|Path(id): Path<u32>| async move { format!("user {id}") }))
         .route("/page", get(|Query(page): Query<Page>| async move { format!("page {}", page.number) }))
         .route("/json", post(|Json(value): Json<Value>| async move { Json(json!({ "got": value })) }))

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use axum::Router;
-use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::extract::ConnectInfo;
+use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::response::Response;
 use axum::routing::get;
 
@@ -95,7 +95,11 @@ fn who_is_not_upgraded_is_answered_all_the_same() {
     for driver in drivers() {
         let served = Served::of(here(router()).driver(driver));
         let mut client = served.connect();
-        client.ask("GET", "/", &["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"]);
+        client.ask(
+            "GET",
+            "/",
+            &["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"],
+        );
         let answer = plain(&mut client);
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("served"), "{answer}");
     }
