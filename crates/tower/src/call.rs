@@ -22,7 +22,7 @@ type Polled<B> = Poll<Option<Result<Frame<<B as HttpBody>::Data>, <B as HttpBody
 
 /// Has a service answer a call. `head` is that of the call's request.
 ///
-/// A service that fails is a `500`, and so is an answer's body that fails before anything of it is sent; later its connection is cut off.
+/// The service is dropped as soon as its client has gone or ended its side. One that fails is a `500`, and so is an answer's body that fails before anything of it is sent; later its connection is cut off.
 pub(crate) async fn answer<S: HttpService>(
     mut call: Call,
     head: Request<()>,
@@ -30,6 +30,8 @@ pub(crate) async fn answer<S: HttpService>(
     mut service: S,
     pool: Rc<RefCell<HeadPool>>,
 ) {
+    // Whoever has closed a socket looks like that, and a service that waits for somebody should know.
+    call.end_with_client();
     if poll_fn(|cx| service.poll_ready(cx)).await.is_err() {
         return call.cut();
     }

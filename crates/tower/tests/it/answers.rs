@@ -9,25 +9,25 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 
 use crate::served::{Served, drivers};
 
-/// Pieces, each when it is asked for; an error at the end, if that is wanted.
+/// Pieces, each as soon as it is asked for; an error at the end, if that is wanted.
 fn pieces(count: usize, fails: bool) -> Body {
     let pieces = (0..count).map(|number| Ok(format!("piece {number}\n")));
     let end = fails.then(|| Err(Error::other("as the test wants it")));
     Body::from_stream(stream::iter(pieces.chain(end)))
 }
 
-async fn late() -> Response {
-    let pieces = stream::unfold(0, |number| async move {
+/// The same, each a moment later.
+fn late_pieces(count: usize, fails: bool) -> Body {
+    Body::from_stream(StreamExt::then(pieces(count, fails).into_data_stream(), |piece| async {
         tokio::task::yield_now().await;
-        (number < 3).then(|| (Ok::<_, Error>(format!("late {number}\n")), number + 1))
-    });
-    Body::from_stream(pieces).into_response()
+        piece
+    }))
 }
 
 /// A body with a length of its own, and one that only a field tells.
@@ -40,7 +40,7 @@ async fn announced() -> Response {
 }
 
 async fn cut_short() -> Response {
-    ([(header::CONTENT_LENGTH, "100")], pieces(2, false)).into_response()
+    ([(header::CONTENT_LENGTH, "100")], late_pieces(2, false)).into_response()
 }
 
 async fn with_trailers() -> Response {
@@ -64,12 +64,12 @@ async fn own_fields() -> Response {
 fn router() -> Router {
     Router::new()
         .route("/pieces", get(|| async { pieces(3, false) }))
-        .route("/late", get(late))
+        .route("/late", get(|| async { late_pieces(3, false) }))
         .route("/long", get(long))
         .route("/announced", get(announced))
         .route("/cut-short", get(cut_short))
         .route("/fails-at-once", get(|| async { pieces(0, true) }))
-        .route("/fails-later", get(|| async { pieces(2, true) }))
+        .route("/fails-later", get(|| async { late_pieces(2, true) }))
         .route("/trailers", get(with_trailers))
         .route("/fields", get(own_fields))
         .route("/empty", get(|| async {}))
@@ -90,12 +90,12 @@ fn pieces_come_as_they_are_made_on_every_driver() {
         let answer = wire.request("GET", "/late", &[]);
         assert_eq!(
             (answer.text(), answer.field("transfer-encoding")),
-            ("late 0\nlate 1\nlate 2\n", Some("chunked"))
+            ("piece 0\npiece 1\npiece 2\n", Some("chunked"))
         );
         assert_eq!(wire.request("GET", "/empty", &[]).field("content-length"), Some("0"));
         // Without chunks the end is the connection's.
         wire.0.send("GET /late HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
-        assert_eq!(wire.answer("GET").text(), "late 0\nlate 1\nlate 2\n");
+        assert_eq!(wire.answer("GET").text(), "piece 0\npiece 1\npiece 2\n");
     }
 }
 

@@ -68,6 +68,11 @@ fn a_drain_ends_in_its_time() {
     has_begun.recv_timeout(PATIENCE).expect("it is called");
     running.drain();
     runtime().block_on(running.ended()).expect("ends by plan");
+    // Cut off, in whichever way.
+    assert!(
+        std::io::Read::read(&mut client.stream, &mut [0]).is_ok_and(|len| len == 0),
+        "nothing is answered"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::{ConnectInfo, Path, Query, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, Version, header};
-use axum::response::IntoResponse;
+use axum::response::{AppendHeaders, IntoResponse};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -31,7 +31,10 @@ fn router() -> Router {
         .route("/user/{id}", get(|Path(id): Path<u32>| async move { format!("user {id}") }))
         .route("/page", get(|Query(page): Query<Page>| async move { format!("page {}", page.number) }))
         .route("/json", post(|Json(value): Json<Value>| async move { Json(json!({ "got": value })) }))
-        .route("/created", post(|| async { (StatusCode::CREATED, [("x-own", "1"), ("x-own", "2")], "made") }))
+        .route(
+            "/created",
+            post(|| async { (StatusCode::CREATED, AppendHeaders([("x-own", "1"), ("x-own", "2")]), "made") }),
+        )
         .route("/said", any(said))
         .with_state(counted)
 }
@@ -62,7 +65,7 @@ fn extractors_and_state_work_on_every_driver() {
         assert_eq!((created.status, created.text()), (201, "made"));
         let own = created.fields.iter().filter(|(name, _)| name == "x-own").count();
         assert_eq!(own, 2, "{created:?}");
-        assert_eq!(served.totals().requests, 10, "on one connection");
+        assert_eq!(served.totals().requests, 9, "on one connection");
     }
 }
 

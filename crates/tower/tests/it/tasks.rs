@@ -94,7 +94,7 @@ struct Told(Sender<()>);
 
 impl Drop for Told {
     fn drop(&mut self) {
-        drop(self.0.send(()));
+        let _ = self.0.send(());
     }
 }
 
