@@ -8,7 +8,10 @@ use shearwater::{Call, Expectation, Framing, Head};
 use crate::body::Body;
 use crate::feed::{Demand, Feed, feed};
 use crate::head_pool::HeadPool;
-use crate::limits::{HEAD_IN_BLOCK_BYTES_MAX, PIECES_PER_POLL_MAX};
+use crate::limits::HEAD_IN_BLOCK_BYTES_MAX;
+
+/// How often a reader is polled at once: before a piece, behind it, and behind the end.
+const LOOKS_MAX: usize = 3;
 
 /// What a head says of the body behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +76,7 @@ impl Intake {
         cx: &mut Context<'_>,
         mut poll: impl FnMut(&mut Call, &mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        for _ in 0..PIECES_PER_POLL_MAX {
+        for _ in 0..LOOKS_MAX {
             let polled = poll(call, cx);
             if polled.is_ready() || !self.pass_on(call, cx) {
                 return polled;

@@ -12,9 +12,6 @@ pub const SPARE_MAPS_MAX: usize = 64;
 /// Fields that a header map may have room for to be kept.
 pub const SPARE_MAP_FIELDS_MAX: usize = 64;
 
-/// Pieces of a request's body that are handed to its reader in one poll; further ones come in the next.
-pub const PIECES_PER_POLL_MAX: usize = 16;
-
 /// Bytes of a body that leave with the head in one piece; a longer one follows its head as the client takes it.
 pub const WHOLE_BODY_BYTES_MAX: usize = 16 * 1024;
 

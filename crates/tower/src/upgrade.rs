@@ -6,13 +6,12 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::pin::{Pin, pin};
 use std::task::Poll;
-use std::time::Duration;
 
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use shearwater::{Head, Known};
 use tokio::sync::watch;
 
@@ -22,9 +21,6 @@ use crate::replayed::Replayed;
 use crate::socket::Socket;
 use crate::tower_service::{BoxError, HttpService};
 use crate::upgrades::{Order, Permit};
-
-/// How long a client may take to send the head of a further request, should the first not have upgraded the connection.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether the request wants its connection upgraded (RFC 9110 section 7.8).
 pub(crate) fn is_asked(head: &Head<'_>) -> bool {
@@ -53,13 +49,11 @@ pub(crate) async fn serve<S: HttpService>(handed: Handed, service: S) {
     let Ok(socket) = Socket::new(descriptor) else { return };
     let connection = TokioIo::new(Replayed::new(read, socket, permit));
     let answer = service_fn(move |request| answer(service.clone(), request, peer));
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-    let serving = http.serve_connection(connection, answer).with_upgrades();
+    let serving = http1::Builder::new().serve_connection(connection, answer).with_upgrades();
     drive(serving, orders).await;
 }
 
-/// Answers one of its requests.
+/// Answers its request. One that is not upgraded is the last: the time that a client may take for a further one is the engine's to watch.
 async fn answer<S: HttpService>(
     mut service: S,
     request: Request<Incoming>,
@@ -70,7 +64,11 @@ async fn answer<S: HttpService>(
     if let Some(peer) = peer {
         connect_info::insert(&mut request, peer);
     }
-    service.call(request).await.map_err(Into::into)
+    let mut response = service.call(request).await.map_err(Into::into)?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response)
 }
 
 /// A connection that can be told to end behind the request at hand.

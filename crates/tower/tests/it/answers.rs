@@ -9,6 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use bytes::Buf;
 use futures_util::{StreamExt, stream};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
@@ -192,14 +193,8 @@ fn a_slow_client_holds_the_body_up() {
         let mut wire = served.wire();
         wire.0.ask("GET", "/", &[]);
         assert_eq!(wire.0.head().status, 200);
-        // Until nothing more is made, for many looks in a row.
-        let (mut last, mut still) = (0, 0);
-        while still < 2000 {
-            let now = made.load(Ordering::Relaxed);
-            still = if now == last { still + 1 } else { 0 };
-            last = now;
-            std::thread::yield_now();
-        }
+        still(&made);
+        let last = made.load(Ordering::Relaxed);
         assert!(last < PIECES / 2, "{last} pieces were made for a client that takes none");
         let mut len = 0;
         loop {
@@ -209,6 +204,59 @@ fn a_slow_client_holds_the_body_up() {
             }
         }
         assert_eq!(len, PIECE * PIECES);
+    }
+}
+
+/// A body of one piece that says how much of it has been taken.
+struct OnePiece {
+    left: usize,
+    taken: Arc<AtomicUsize>,
+}
+
+/// Zeros.
+static ZEROS: [u8; 64 * 1024 * 1024] = [0; 64 * 1024 * 1024];
+
+impl Buf for OnePiece {
+    fn remaining(&self) -> usize {
+        self.left
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &ZEROS[..self.left]
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.left -= count;
+        self.taken.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_slow_client_holds_a_long_piece_up() {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&taken);
+    let service = tower::service_fn(move |_: axum::http::Request<shearwater_tower::Body>| {
+        let piece = OnePiece { left: ZEROS.len(), taken: Arc::clone(&counted) };
+        async { Ok::<_, Error>(axum::http::Response::new(http_body_util::Full::new(piece))) }
+    });
+    let served = Served::of(shearwater_tower::bind("127.0.0.1:0", service).workers(1));
+    let mut wire = served.wire();
+    wire.0.ask("GET", "/", &[]);
+    assert_eq!(wire.0.head().field("content-length"), Some(ZEROS.len().to_string().as_str()));
+    still(&taken);
+    let before = taken.load(Ordering::Relaxed);
+    assert!(before < ZEROS.len() / 2, "{before} bytes were taken for a client that takes none");
+    assert!(wire.exactly(ZEROS.len()) == ZEROS);
+}
+
+/// Waits until a number stays as it is for many looks in a row.
+fn still(number: &AtomicUsize) {
+    let (mut last, mut looks) = (0, 0);
+    while looks < 2000 {
+        let now = number.load(Ordering::Relaxed);
+        looks = if now == last { looks + 1 } else { 0 };
+        last = now;
+        std::thread::yield_now();
     }
 }
 

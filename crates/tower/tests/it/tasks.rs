@@ -122,6 +122,17 @@ fn a_handler_is_dropped_when_its_client_goes() {
 }
 
 #[test]
+fn who_has_said_all_gets_an_answer_that_is_there_at_once() {
+    for driver in drivers() {
+        let served = Served::on(driver, Router::new().route("/", get(|| async { "served" })));
+        let mut client = served.connect();
+        client.ask("GET", "/", &[]).end_sending();
+        assert_eq!(client.answer("GET").text(), "served");
+        client.is_ended();
+    }
+}
+
+#[test]
 fn others_are_served_while_one_waits() {
     let (release, released) = tokio::sync::watch::channel(false);
     let wait = move || {

@@ -39,6 +39,7 @@ fn shake_hands(wire: &mut Wire) -> Vec<u8> {
     wire.0.ask("GET", "/ws", &HANDSHAKE);
     let answer = wire.0.head();
     assert_eq!((answer.status, answer.field("upgrade")), (101, Some("websocket")), "{answer:?}");
+    assert_eq!(answer.field("connection"), Some("upgrade"));
     assert_eq!(answer.field("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
     message(wire)
 }
@@ -102,6 +103,7 @@ fn who_is_not_upgraded_is_answered_all_the_same() {
         );
         let answer = plain(&mut client);
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("served"), "{answer}");
+        client.is_ended();
     }
 }
 
