@@ -310,8 +310,8 @@ impl<A: App> Service<A> {
                 return Next::End(waiting.after.unwrap_or(After::Close));
             }
             Progress::Cut => {
-                let why = "a handler has given up, or sent less than it had announced";
-                return self.give_up(waiting, Fault::Built(why.to_owned()));
+                let why = waiting.exchange.why_cut();
+                return self.give_up(waiting, Fault::Built(why));
             }
         }
         Next::Wait

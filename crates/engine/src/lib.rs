@@ -18,6 +18,7 @@ mod buffer;
 mod call;
 mod close;
 mod conn;
+mod context;
 mod control;
 
 mod counters;
@@ -68,6 +69,7 @@ mod write;
 
 pub use app::{App, BodyPolicy, BodySink};
 pub use call::{BodyError, Call, Gone};
+pub use context::Context;
 pub use control::{Control, Notice};
 pub use counters::{Counters, Totals};
 pub use descriptors::raise_descriptor_limit;

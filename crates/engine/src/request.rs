@@ -1,9 +1,13 @@
 //! A request as a handler sees it.
 
+use std::any::TypeId;
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use shearwater_http1::Head;
 use shearwater_io::{Driver, Token};
+
+use crate::context::{Context, decoded, state_of};
 
 /// A complete request, borrowed from the worker for the time of the call.
 pub struct Request<'a> {
@@ -11,11 +15,19 @@ pub struct Request<'a> {
     body: &'a [u8],
     turn: &'a dyn Turn,
     token: Token,
+    context: Option<&'a dyn Context>,
 }
 
 impl<'a> Request<'a> {
     pub(crate) fn new(head: Head<'a>, body: &'a [u8], turn: &'a dyn Turn, token: Token) -> Self {
-        Self { head, body, turn, token }
+        Self { head, body, turn, token, context: None }
+    }
+
+    /// The same request with what a router knows of it, in the place of what one before has said.
+    #[must_use]
+    pub fn within<'b>(&'b self, context: &'b dyn Context) -> Request<'b> {
+        let Self { head, body, turn, token, .. } = *self;
+        Request { head, body, turn, token, context: Some(context) }
     }
 
     /// The head: method, target, version and fields.
@@ -36,10 +48,54 @@ impl<'a> Request<'a> {
         self.head.method()
     }
 
-    /// The target's path as it was sent, percent-encoding untouched.
+    /// The target's path as it was sent, percent-encoding untouched. For a mounted service: what follows its prefix, which is nothing where the
+    /// prefix itself is asked for; `head().path()` is all of it.
     #[must_use]
     pub fn path(&self) -> &'a str {
-        self.head.path()
+        let path = self.head.path();
+        self.context.map_or(path, |context| path.get(context.mount_len()..).unwrap_or(""))
+    }
+
+    /// The prefix of the path that leads to the mounted service which answers: `/static`, for example. Empty where there is none.
+    #[must_use]
+    pub fn mount(&self) -> &'a str {
+        let len = self.context.map_or(0, Context::mount_len);
+        self.head.path().get(..len).unwrap_or("")
+    }
+
+    /// The value of a parameter of the route, as it was sent, percent-encoding untouched: `id` of `/user/{id}`. `None` where the route has no
+    /// parameter of this name.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<&'a str> {
+        self.context?.param(name)
+    }
+
+    /// The value of a parameter with its percent-encoding decoded, once (RFC 3986 section 2.1): what was `%2F` is a slash now. Allocates
+    /// where something is encoded. `None` where the route has no parameter of this name, or where what was sent is no percent-encoded
+    /// UTF-8: then it names nothing.
+    #[must_use]
+    pub fn param_decoded(&self, name: &str) -> Option<Cow<'a, str>> {
+        decoded(self.param(name)?)
+    }
+
+    /// What the program has given to all workers of this type.
+    ///
+    /// # Panics
+    /// Where it has given none: the client gets a `500`.
+    #[must_use]
+    #[track_caller]
+    pub fn state<T: 'static>(&self) -> &'a T {
+        state_of(self.context.and_then(|context| context.state(TypeId::of::<T>())), "state")
+    }
+
+    /// What this worker has of this type, made on its own thread.
+    ///
+    /// # Panics
+    /// Where the program makes none: the client gets a `500`.
+    #[must_use]
+    #[track_caller]
+    pub fn local<T: 'static>(&self) -> &'a T {
+        state_of(self.context.and_then(|context| context.local(TypeId::of::<T>())), "local state")
     }
 
     /// The target's query, without the question mark.
@@ -58,6 +114,10 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn connection(&self) -> ConnectionId {
         ConnectionId::of(self.token)
+    }
+
+    pub(crate) fn context(&self) -> Option<&'a dyn Context> {
+        self.context
     }
 
     pub(crate) fn token(&self) -> Token {

@@ -302,6 +302,13 @@ impl<'a> Response<'a> {
         self
     }
 
+    /// Sets the body to what `write` appends to a buffer that the worker keeps: nothing is allocated for a body of a usual size.
+    pub fn body_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
+        self.body(b"");
+        write(&mut self.parts.bytes);
+        self
+    }
+
     /// Sets the body to bytes of the program, sent without a copy.
     pub fn body_static(&mut self, bytes: &'static [u8]) -> &mut Self {
         self.set_body(Body::Item(Item::Shared(Shared::Static(bytes))))

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use shearwater::{Method, Request, Response};
+use shearwater::{Method, Request, Response, Service};
 
 use crate::finder::Finder;
 
@@ -68,5 +68,12 @@ impl Files {
     ) -> bool {
         let name = path.strip_prefix('/').unwrap_or(path).as_bytes();
         self.finder.borrow_mut().respond_page(name, status, request, response)
+    }
+}
+
+/// Mounted in an app, it answers with the files that the path behind the prefix names ([`App::mount`](shearwater::App::mount)).
+impl Service for Files {
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        Self::respond(self, request, response);
     }
 }

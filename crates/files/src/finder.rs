@@ -52,6 +52,8 @@ impl Finder {
     pub(crate) fn respond(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
         let resolved = match resolve::resolve(request.path(), &mut self.names.asked) {
             Ok(resolved) => resolved,
+            // The prefix of a mount, without a slash.
+            Err(_) if request.path().is_empty() => return redirect::to_directory(request, response),
             Err(bad) => return refuse::path(bad, response),
         };
         if resolved.is_hidden && self.plan.hidden == Hidden::Deny {

@@ -4,13 +4,13 @@ use shearwater::{Request, Response};
 
 /// `301` to the same target with a slash at the end of the path (RFC 9110 section 15.4.2), so that relative links in a folder's index hold.
 pub(crate) fn to_directory(request: &Request<'_>, response: &mut Response<'_>) {
-    let location = with_slash(request.path(), request.query());
+    let location = with_slash(request.head().path(), request.query());
     response.status(301).field("Location", &location).text("The folder's name ends with a slash.\n");
 }
 
 /// `308` to the path of this name (RFC 9110 section 15.4.9).
 pub(crate) fn to_name(name: &[u8], request: &Request<'_>, response: &mut Response<'_>) {
-    let mut location = encoded(name);
+    let mut location = format!("{}{}", request.mount(), encoded(name));
     if let Some(query) = request.query() {
         location.push('?');
         location.push_str(query);

@@ -1,35 +1,74 @@
-//! Routes by exact path and method.
+//! What a program gives to a server: routes, fast routes, mounts, state, and what runs around them.
 
-use std::collections::HashMap;
+use std::any::{TypeId, type_name};
+use std::ops::ControlFlow;
+use std::panic::Location;
 
-use foldhash::fast::RandomState;
-use shearwater_engine::{BodyPolicy, Request, Response};
-use shearwater_http1::{Head, Method, Target};
+use shearwater_engine::tasks::StackOptions;
+use shearwater_engine::{Request, Response};
+use shearwater_http1::Method;
 
-use crate::Service;
+use crate::fast::Fast;
+use crate::later::MakeLater;
+use crate::middleware::Middleware;
+use crate::pattern;
+use crate::place::named;
+use crate::plan::MakeService;
 use crate::route::{Handler, Route};
+use crate::states::{MakeLocal, States};
+use crate::{Place, RouteError, RouteErrors, Routes, Service};
 
-/// Routes of a program, by exact path and method (RFC 9110 section 9).
+/// Something with a path, and where it was given.
+pub(crate) struct Given<T> {
+    pub(crate) place: Place,
+    pub(crate) path: String,
+    pub(crate) what: T,
+}
+
+/// What answers beneath a prefix.
+pub(crate) enum Beneath {
+    Fallback(Route),
+    /// The number of a service.
+    Mount(usize),
+}
+
+/// What a program answers with (RFC 9110 section 9).
 ///
-/// A path that has no route is a `404`, a method that its path hasn't a `405` with `Allow`. A route for `GET` serves
-/// `HEAD` too, and `OPTIONS` is answered with `Allow`.
+/// A request is answered by the route of its exact path, else of a pattern such as `/user/{id}`, else by the mount or the fallback with the
+/// longest prefix. A path that has nothing is a `404`, a method that its path hasn't a `405` with `Allow`. A route for `GET` serves `HEAD` too, and
+/// `OPTIONS` is answered with `Allow`.
+///
+/// Mistakes (two routes for the same requests, a path that no request has) are told at the start, all at once and each with the places in
+/// the program: by [`build`](Self::build), or by [`Server::run_app`](crate::Server::run_app) before it binds.
 ///
 /// ```
 /// use shearwater::{App, Request, Response};
 ///
 /// let mut app = App::new();
-/// app.get("/plaintext", |_: &Request, response: &mut Response| {
-///     response.text("Hello, world!");
+/// app.get("/user/{id}", |request: &Request, response: &mut Response| {
+///     response.text(request.param("id").unwrap_or_default());
 /// });
 /// app.post("/echo", |request: &Request, response: &mut Response| {
 ///     response.body(request.body());
 /// })
 /// .buffer(1024 * 1024);
+/// assert!(app.build().is_ok());
 /// ```
 #[derive(Default)]
 pub struct App {
-    paths: HashMap<String, Vec<Route>, RandomState>,
-    fallback: Option<Route>,
+    /// That of the scope at hand.
+    prefix: String,
+    pub(crate) routes: Vec<Given<Route>>,
+    pub(crate) fast: Vec<Given<Fast>>,
+    pub(crate) beneath: Vec<Given<Beneath>>,
+    pub(crate) services: Vec<MakeService>,
+    pub(crate) middleware: Middleware,
+    pub(crate) states: States,
+    pub(crate) locals: Vec<MakeLocal>,
+    pub(crate) later: Vec<MakeLater>,
+    pub(crate) stacks: StackOptions,
+    state_places: Vec<((&'static str, TypeId), Place)>,
+    pub(crate) errors: Vec<RouteError>,
 }
 
 impl App {
@@ -41,6 +80,7 @@ impl App {
 
     /// An app in which one handler answers everything, bodies thrown away.
     #[must_use]
+    #[track_caller]
     pub fn of(handler: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static) -> Self {
         let mut app = Self::new();
         app.fallback(handler);
@@ -48,6 +88,7 @@ impl App {
     }
 
     /// Answers `GET` (and `HEAD`) of a path.
+    #[track_caller]
     pub fn get(
         &mut self,
         path: &str,
@@ -57,6 +98,7 @@ impl App {
     }
 
     /// Answers `POST` of a path.
+    #[track_caller]
     pub fn post(
         &mut self,
         path: &str,
@@ -65,90 +107,223 @@ impl App {
         self.route(Method::Post, path, handler)
     }
 
+    /// Answers `PUT` of a path.
+    #[track_caller]
+    pub fn put(
+        &mut self,
+        path: &str,
+        handler: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
+    ) -> &mut Route {
+        self.route(Method::Put, path, handler)
+    }
+
+    /// Answers `PATCH` of a path (RFC 5789).
+    #[track_caller]
+    pub fn patch(
+        &mut self,
+        path: &str,
+        handler: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
+    ) -> &mut Route {
+        self.route(Method::Patch, path, handler)
+    }
+
+    /// Answers `DELETE` of a path.
+    #[track_caller]
+    pub fn delete(
+        &mut self,
+        path: &str,
+        handler: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
+    ) -> &mut Route {
+        self.route(Method::Delete, path, handler)
+    }
+
     /// Answers one method of a path, which is compared as it is sent: percent-encoding untouched.
     ///
-    /// # Panics
-    /// If the path does not begin with `/`, or the method is `CONNECT` or no known one, or the pair has a route.
+    /// `{name}` stands for a segment or a part of one that isn't empty, `{*name}` at the end for all that is left of the path; a handler gets at what
+    /// stood there by [`Request::param`]. `{{` and `}}` are braces. Where several fit, the exact path goes first, then what is the same up
+    /// to a later place.
+    ///
+    /// A path that no request can have, a method that can't be routed (`CONNECT`, or no known one) and a pair that has a route already are
+    /// errors at the start.
+    #[track_caller]
     pub fn route(
         &mut self,
         method: Method,
         path: &str,
         handler: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
     ) -> &mut Route {
-        assert!(path.starts_with('/'), "the path {path:?} does not begin with a slash");
-        assert!(!matches!(method, Method::Connect | Method::Other), "{method:?} can't be routed");
-        let routes = self.paths.entry(path.to_owned()).or_default();
-        assert!(routes.iter().all(|route| route.method != method), "{method:?} {path} has a route already");
-        let handler: Handler = Box::new(handler);
-        routes.push(Route::new(method, handler));
-        routes.last_mut().expect("a route was just pushed")
+        self.add(method, path, Handler::Sync(Box::new(handler)), Location::caller())
     }
 
-    /// Answers every path that has no route of its own, whatever the method.
+    pub(crate) fn add(
+        &mut self,
+        method: Method,
+        path: &str,
+        handler: Handler,
+        location: &'static Location<'static>,
+    ) -> &mut Route {
+        let path = self.beneath_prefix(path);
+        let place = Place::new(named(method, &path), location);
+        self.routes.push(Given { place, path, what: Route::new(method, handler) });
+        &mut self.routes.last_mut().expect("a route was just pushed").what
+    }
+
+    /// Answers an exact path with what is encoded once, at the start. Requests with other methods than its own go on to patterns,
+    /// mounts and fallbacks, unless the path has other routes.
+    ///
+    /// A path with parameters, and a method that has a route already, are errors at the start.
+    #[track_caller]
+    pub fn fast(&mut self, path: &str, fast: Fast) -> &mut Self {
+        let path = self.beneath_prefix(path);
+        let place = Place::new(format!("the fast route {path}"), Location::caller());
+        self.fast.push(Given { place, path, what: fast });
+        self
+    }
+
+    /// Answers every path that has no route of its own, whatever the method: in a scope, those beneath its prefix.
+    ///
+    /// A second one in the same scope is an error at the start.
+    #[track_caller]
     pub fn fallback(
         &mut self,
         handler: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
     ) -> &mut Route {
-        self.fallback.insert(Route::new(Method::Other, Box::new(handler)))
+        let path = if self.prefix.is_empty() { "/".to_owned() } else { self.prefix.clone() };
+        let place = Place::new(format!("the fallback of {path}"), Location::caller());
+        let route = Route::new(Method::Other, Handler::Sync(Box::new(handler)));
+        self.beneath.push(Given { place, path, what: Beneath::Fallback(route) });
+        match self.beneath.last_mut().map(|given| &mut given.what) {
+            Some(Beneath::Fallback(route)) => route,
+            _ => unreachable!("a fallback was just pushed"),
+        }
     }
 
-    /// Whether a route of its own answers this method of a path: its fallback doesn't count. For who asks another one else.
-    #[must_use]
-    pub fn has_route(&self, method: Method, path: &str) -> bool {
-        self.paths.contains_key(path) && matches!(self.find(method, path), Found::Route(_))
+    /// Answers what lies beneath a prefix and has no route of its own with a service of each worker's: `make` is called on the worker's
+    /// thread, with its number. `/` is everything.
+    ///
+    /// The service sees the path behind the prefix ([`Request::path`]), and is asked for the policy of a body with the whole head.
+    /// Two mounts with the same prefix, and a prefix whose paths a pattern takes, are errors at the start.
+    #[track_caller]
+    pub fn mount<S: Service + 'static>(
+        &mut self,
+        prefix: &str,
+        make: impl Fn(usize) -> S + Send + Sync + 'static,
+    ) -> &mut Self {
+        let path = self.beneath_prefix(prefix);
+        let place = Place::new(format!("the mount {path}"), Location::caller());
+        self.beneath.push(Given { place, path, what: Beneath::Mount(self.services.len()) });
+        self.services.push(Box::new(move |worker| Box::new(make(worker))));
+        self
     }
 
-    fn find(&self, method: Method, path: &str) -> Found<'_> {
-        let Some(routes) = self.paths.get(path) else {
-            return self.fallback.as_ref().map_or(Found::NoPath, Found::Route);
+    /// Gives what `define` gives beneath a prefix: its routes, fast routes, mounts and fallback. What runs before and after handlers in it runs for
+    /// all requests beneath the prefix, whoever answers them. The empty path is the prefix itself.
+    ///
+    /// ```
+    /// use shearwater::{App, Request, Response};
+    ///
+    /// let mut app = App::new();
+    /// app.scope("/api", |api| {
+    ///     api.after(|_: &Request, response: &mut Response| {
+    ///         response.field("Cache-Control", "no-store");
+    ///     });
+    ///     api.get("/user/{id}", |request: &Request, response: &mut Response| {
+    ///         response.text(request.param("id").unwrap_or_default());
+    ///     });
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn scope(&mut self, prefix: &str, define: impl FnOnce(&mut Self)) -> &mut Self {
+        let path = self.beneath_prefix(prefix);
+        let inner = match pattern::prefix(&path) {
+            Ok(inner) => inner,
+            Err(why) => {
+                let given = Place::new(format!("the scope {path}"), Location::caller());
+                self.errors.push(RouteError::Refused { given, why });
+                self.prefix.clone()
+            }
         };
-        let of = |wanted| routes.iter().find(|route| route.method == wanted);
-        match of(method).or_else(|| if method == Method::Head { of(Method::Get) } else { None }) {
-            Some(route) => Found::Route(route),
-            None => Found::NoMethod(routes),
-        }
-    }
-}
-
-impl Service for App {
-    fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
-        match self.find(head.method(), head.path()) {
-            Found::Route(route) => route.body_policy(),
-            Found::NoPath | Found::NoMethod(_) => BodyPolicy::Discard,
-        }
+        let outer = std::mem::replace(&mut self.prefix, inner);
+        define(self);
+        self.prefix = outer;
+        self
     }
 
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        match self.find(request.method(), request.path()) {
-            Found::Route(route) => (route.handler)(request, response),
-            // The server as a whole (RFC 9110 section 9.3.7): it is there, and has no methods of its own.
-            Found::NoPath if request.head().target() == Target::Asterisk => {
-                response.status(204);
-            }
-            Found::NoPath => {
-                response.status(404).text("Not Found\n");
-            }
-            Found::NoMethod(routes) if request.method() == Method::Options => {
-                response.status(204).field("Allow", allowed(routes));
-            }
-            Found::NoMethod(routes) => {
-                response.status(405).field("Allow", allowed(routes)).text("Method Not Allowed\n");
-            }
+    /// Runs something before handlers. `ControlFlow::Break(())` says that it has answered: then neither those behind it nor the
+    /// handler run.
+    ///
+    /// Those of outer scopes run first, those of one scope in the order in which they were given; for paths that have nothing
+    /// (`404`, `405`) too. A body that a route streams has been handed on by then.
+    pub fn before(
+        &mut self,
+        step: impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> &mut Self {
+        self.middleware.push_before(self.prefix.clone(), Box::new(step));
+        self
+    }
+
+    /// Runs something after handlers, in the order opposite to [`before`](Self::before), whoever has answered: it sees the status and may
+    /// change what is answered. It doesn't run where a handler panics, nor for requests that the server refuses itself.
+    pub fn after(
+        &mut self,
+        step: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
+    ) -> &mut Self {
+        self.middleware.push_after(self.prefix.clone(), Box::new(step));
+        self
+    }
+
+    /// Gives all workers a value, for [`Request::state`]. A second one of the same type is an error at the start.
+    #[track_caller]
+    pub fn state<T: Send + Sync + 'static>(&mut self, state: T) -> &mut Self {
+        self.claim_state("state", (TypeId::of::<T>(), type_name::<T>()), Location::caller());
+        self.states.push(state);
+        self
+    }
+
+    /// Makes a value for each worker, on its own thread and with its number, for [`Request::local`]: it needs no lock and may be one that can't be
+    /// sent to other threads. A second one of the same type is an error at the start.
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    /// use shearwater::{App, Request, Response};
+    ///
+    /// let mut app = App::new();
+    /// app.local(|_worker| Cell::new(0u64));
+    /// app.get("/count", |request: &Request, response: &mut Response| {
+    ///     let count: &Cell<u64> = request.local();
+    ///     count.set(count.get() + 1);
+    ///     response.text(&count.get().to_string());
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn local<T: 'static>(&mut self, make: impl Fn(usize) -> T + Send + Sync + 'static) -> &mut Self {
+        self.claim_state("local state", (TypeId::of::<T>(), type_name::<T>()), Location::caller());
+        self.locals.push(MakeLocal::new(make));
+        self
+    }
+
+    /// Checks all that was given.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn build(self) -> Result<Routes, RouteErrors> {
+        Routes::of(self)
+    }
+
+    /// A path as it is given in the scope at hand.
+    pub(crate) fn beneath_prefix(&self, path: &str) -> String {
+        match path.is_empty() || path.starts_with('/') {
+            true => format!("{}{path}", self.prefix),
+            false => path.to_owned(),
         }
     }
-}
 
-enum Found<'a> {
-    Route(&'a Route),
-    NoPath,
-    NoMethod(&'a [Route]),
-}
-
-/// The methods of a path, as `Allow` lists them (RFC 9110 section 10.2.1).
-fn allowed(routes: &[Route]) -> String {
-    let has = |wanted| routes.iter().any(|route| route.method == wanted);
-    let named = routes.iter().filter_map(|route| route.method.name());
-    let implied_head = (has(Method::Get) && !has(Method::Head)).then_some("HEAD");
-    let implied_options = (!has(Method::Options)).then_some("OPTIONS");
-    named.chain(implied_head).chain(implied_options).collect::<Vec<_>>().join(", ")
+    /// Notes that there is state of a type, which it may have once as shared and once as local.
+    fn claim_state(&mut self, kind: &'static str, of: (TypeId, &str), location: &'static Location<'static>) {
+        let given = Place::new(format!("the {kind} of type {}", of.1), location);
+        match self.state_places.iter().find(|(known, _)| *known == (kind, of.0)) {
+            Some((_, with)) => self.errors.push(RouteError::Conflict { given, with: with.clone() }),
+            None => self.state_places.push(((kind, of.0), given)),
+        }
+    }
 }

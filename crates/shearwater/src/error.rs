@@ -5,7 +5,9 @@ use std::io;
 
 use shearwater_engine::{Failure, StartError};
 
-/// Displays as one sentence that says what happened and what to do.
+use crate::RouteErrors;
+
+/// Displays as one sentence that says what happened and what to do; mistakes in routes as one for each, on lines of their own.
 #[derive(Debug)]
 pub enum Error {
     /// The address is none that a socket can be bound to.
@@ -15,6 +17,8 @@ pub enum Error {
         /// Why.
         error: io::Error,
     },
+    /// Something is wrong with the app's routes.
+    Routes(RouteErrors),
     /// The server could not start.
     Start(StartError),
     /// The process's signals can't be handled.
@@ -32,6 +36,7 @@ impl fmt::Display for Error {
                     "{given:?} is no address to listen on ({error}): write it as 127.0.0.1:8080, [::1]:8080 or unix:/run/site.sock"
                 )
             }
+            Self::Routes(errors) => errors.fmt(f),
             Self::Start(error) => error.fmt(f),
             Self::Signals(error) => write!(f, "can't handle SIGTERM, SIGINT and SIGUSR1: {error}"),
             Self::Failed(failure) => failure.fmt(f),
@@ -40,6 +45,12 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<RouteErrors> for Error {
+    fn from(errors: RouteErrors) -> Self {
+        Self::Routes(errors)
+    }
+}
 
 impl From<StartError> for Error {
     fn from(error: StartError) -> Self {

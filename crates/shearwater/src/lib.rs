@@ -12,32 +12,65 @@
 //! }
 //! ```
 //!
-//! Handlers run on the worker's own thread, one request at a time: they should compute, not wait. A handler that
+//! Handlers run on the worker's own thread, one request at a time: they should compute, not wait. Those that wait are
+//! [async](App::get_async) or [coroutines](App::get_coroutine), and let others have their turn meanwhile. A handler that
 //! panics costs its request (`500`, and the connection is closed), nothing else.
 
 #![forbid(unsafe_code)]
 
 mod app;
+mod app_later;
+mod by_origin;
+mod cors;
+mod draft;
+mod encoded;
 mod error;
+mod fast;
+mod later;
+mod line;
+mod middleware;
+mod node;
+mod normal_path;
+mod offload;
+mod pattern;
+mod place;
+mod plan;
+mod planning;
 mod report;
 mod route;
+mod route_error;
+mod routes;
 mod server;
 mod signals;
+mod states;
+pub mod testing;
+mod view;
 
 pub use app::App;
+pub use cors::Cors;
 pub use error::Error;
+pub use fast::Fast;
+pub use later::Outcome;
+pub use line::Line;
+pub use offload::{OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloaded, offload};
+pub use place::Place;
 pub use report::Verbosity;
 pub use route::Route;
+pub use route_error::{RouteError, RouteErrors};
+pub use routes::{Routes, RoutesService};
 pub use server::{Running, Server};
 
 pub use shearwater_engine::http1::{Expectation, Field, Framing, Head, Known, Method, Target, Version};
 pub use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
-    AcceptMode, BodyPolicy, BodySink, Call, ConnectionId, Control, DriverChoice, Failure, FieldLines, Gone,
-    HandedOver, Limits, ListenAddress, ListeningSocket, Notice, On, Overlay, Pieces, Prebuilt, Request,
-    Response, Shortfall, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, Wanted,
-    raise_descriptor_limit,
+    AcceptMode, BodyError, BodyPolicy, BodySink, Call, ConnectionId, Context, Control, DriverChoice, Failure,
+    FieldLines, Gone, HandedOver, Limits, ListenAddress, ListeningSocket, Notice, On, Overlay, Pieces,
+    Prebuilt, Request, Response, Shortfall, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals,
+    Wanted, raise_descriptor_limit,
 };
+
+/// Timers, tasks and stacks: what waits on a worker.
+pub use shearwater_engine::tasks::{self, Order, StackOptions};
 
 /// What an answering type implements to run on the engine directly: one value per worker, without a lock.
 pub use shearwater_engine::App as Service;

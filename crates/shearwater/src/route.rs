@@ -3,19 +3,31 @@
 use shearwater_engine::{BodyPolicy, BodySink, Request, Response};
 use shearwater_http1::Method;
 
-pub(crate) type Handler = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Sync>;
+use crate::later::CallLater;
+
+type Answer = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Sync>;
+
+/// What answers for a route. Each kind of handler is one of these.
+pub(crate) enum Handler {
+    /// Answers at once, on the worker's own thread.
+    Sync(Answer),
+    /// May wait: each worker has its own way to call it, by this number.
+    Later(usize),
+}
+
 type MakeSink = Box<dyn Fn() -> Box<dyn BodySink> + Send + Sync>;
 
 enum Body {
     Discard,
     Buffer { bytes_max: u64 },
     Stream(MakeSink),
+    Call,
 }
 
 /// A handler for one method and path. Its requests' bodies are read and thrown away unless it says otherwise.
 pub struct Route {
     pub(crate) method: Method,
-    pub(crate) handler: Handler,
+    handler: Handler,
     body: Body,
 }
 
@@ -30,7 +42,8 @@ impl Route {
         self
     }
 
-    /// Hands each body, piece by piece, to a new sink, which then answers in the handler's place.
+    /// Hands each body, piece by piece, to a new sink, which then answers in the handler's place. Requests without a body get
+    /// to the handler.
     pub fn stream<S: BodySink + 'static>(
         &mut self,
         make: impl Fn() -> S + Send + Sync + 'static,
@@ -39,11 +52,26 @@ impl Route {
         self
     }
 
+    /// Hands each body to the handler while it comes ([`Call::read`](crate::Call::read)). Only for handlers that may wait.
+    pub fn read(&mut self) -> &mut Self {
+        self.body = Body::Call;
+        self
+    }
+
+    #[inline]
+    pub(crate) fn respond(&self, request: &Request<'_>, response: &mut Response<'_>, later: &[CallLater]) {
+        match &self.handler {
+            Handler::Sync(answer) => answer(request, response),
+            Handler::Later(number) => later[*number](request, response),
+        }
+    }
+
     pub(crate) fn body_policy(&self) -> BodyPolicy {
         match &self.body {
             Body::Discard => BodyPolicy::Discard,
             Body::Buffer { bytes_max } => BodyPolicy::Buffer { bytes_max: *bytes_max },
             Body::Stream(make) => BodyPolicy::Stream(make()),
+            Body::Call => BodyPolicy::Call,
         }
     }
 }

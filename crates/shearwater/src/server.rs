@@ -5,11 +5,11 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use shearwater_engine::tasks::Order;
 use shearwater_engine::{
-    AcceptMode, BodyPolicy, Control, DriverChoice, Failure, Limits, ListenAddress, ListeningSocket, Notice,
-    Options, Request, Response, StartReport, Summary, TcpOptions, Timeouts,
+    AcceptMode, Control, DriverChoice, Failure, Limits, ListenAddress, ListeningSocket, Notice, Options,
+    Request, Response, StartReport, Summary, TcpOptions, Timeouts,
 };
-use shearwater_http1::Head;
 use shearwater_io::os;
 
 use crate::signals::{Caught, Watch};
@@ -142,6 +142,22 @@ impl Server {
         self
     }
 
+    /// In which order what is ready on a worker goes on: tasks that were woken, and connections with input that had to wait. Default: first in,
+    /// first out.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.options.order = order;
+        self
+    }
+
+    /// How often it is looked whether a handler keeps a worker from its other clients, in milliseconds; 0: never. Who is kept for longer
+    /// is reported. Default 1000. The watchdog sleeps while all workers do.
+    #[must_use]
+    pub fn watchdog_ms(mut self, watchdog_ms: u64) -> Self {
+        self.options.watchdog_ms = watchdog_ms;
+        self
+    }
+
     /// Connections held at once, all workers together: each worker holds an even part, and at least one. Default: each as many as
     /// [`Limits::connections_max`], in whose place this comes. Fewer, where there are fewer descriptors; see
     /// [`StartReport::connections_max`].
@@ -179,6 +195,7 @@ impl Server {
     ///
     /// # Errors
     /// See [`Error`].
+    #[track_caller]
     pub fn run(
         self,
         handler: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
@@ -199,8 +216,8 @@ impl Server {
     /// # Errors
     /// See [`Error`].
     pub fn start_app(self, app: App) -> Result<Running, Error> {
-        let app = Arc::new(app);
-        self.start(move |_| Routed(Arc::clone(&app)))
+        let routes = app.build()?;
+        self.start(move |worker| routes.service(worker))
     }
 
     /// Binds and starts, and returns at once. `make` is called on each worker's own thread with its number.
@@ -330,19 +347,6 @@ impl Running {
 fn by(ms: u64) -> Instant {
     let now = Instant::now();
     now.checked_add(Duration::from_millis(ms).saturating_add(STUCK_AFTER)).unwrap_or(now + REPORT_PATIENCE)
-}
-
-/// An app as a worker holds it: the routes are shared, and never change.
-struct Routed(Arc<App>);
-
-impl Service for Routed {
-    fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
-        self.0.body_policy(head)
-    }
-
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        self.0.respond(request, response);
-    }
 }
 
 /// A worker's part of all connections.

@@ -1,10 +1,10 @@
-//! What a worker calls: the app in front, or a task in which the service answers.
+//! What a worker calls: makes a task of each request, in which the service answers it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::{App, BodyPolicy, Framing, Head, Request, Response, Service};
+use shearwater::{BodyPolicy, Framing, Head, Request, Response, Service};
 use tokio::runtime::Handle;
 
 use crate::call;
@@ -20,8 +20,6 @@ use crate::upgrades::Upgrades;
 /// What all workers' bridges are made of.
 pub(crate) struct Plan<S> {
     pub(crate) service: S,
-    /// Asked first, for what it has a route for.
-    pub(crate) fast: Option<Arc<App>>,
     /// Whether the service is told where requests come from.
     pub(crate) tells_peer: bool,
     pub(crate) upgrades: Arc<Upgrades>,
@@ -41,11 +39,6 @@ impl<S: HttpService> Bridge<S> {
     pub(crate) fn new(plan: Plan<S>) -> Self {
         let entered = Entered::new(plan.handle);
         Self { plan, pool: Rc::new(RefCell::new(HeadPool::new())), _entered: entered }
-    }
-
-    /// The app in front, where it has a route for the request.
-    fn fast(&self, head: &Head<'_>) -> Option<&App> {
-        self.plan.fast.as_deref().filter(|app| app.has_route(head.method(), head.path()))
     }
 
     fn answer_later(&self, request: &Request<'_>, response: &mut Response<'_>) {
@@ -86,18 +79,13 @@ impl<S: HttpService> Bridge<S> {
 }
 
 impl<S: HttpService> Service for Bridge<S> {
-    fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
-        match self.fast(head) {
-            Some(app) => app.body_policy(head),
-            None => BodyPolicy::Call,
-        }
+    fn body_policy(&self, _: &Head<'_>) -> BodyPolicy {
+        BodyPolicy::Call
     }
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let head = request.head();
-        if let Some(app) = self.fast(&head) {
-            app.respond(request, response);
-        } else if upgrade::is_asked(&head) && head.framing() == Framing::None {
+        if upgrade::is_asked(&head) && head.framing() == Framing::None {
             self.hand_over(request, response);
         } else {
             self.answer_later(request, response);

@@ -15,7 +15,7 @@ use crate::head_pool::HeadPool;
 use crate::intake::{Announced, Intake};
 use crate::limits::{PIECE_BYTES_MAX, WHOLE_BODY_BYTES_MAX};
 use crate::response_head;
-use crate::tower_service::HttpService;
+use crate::tower_service::{BoxError, HttpService};
 
 /// What polling a body gives.
 type Polled<B> = Poll<Option<Result<Frame<<B as HttpBody>::Data>, <B as HttpBody>::Error>>>;
@@ -32,8 +32,8 @@ pub(crate) async fn answer<S: HttpService>(
 ) {
     // Whoever has closed a socket looks like that, and a service that waits for somebody should know.
     call.end_with_client();
-    if poll_fn(|cx| service.poll_ready(cx)).await.is_err() {
-        return call.cut();
+    if let Err(error) = poll_fn(|cx| service.poll_ready(cx)).await {
+        return call.cut(why("the service is not ready", error));
     }
     let begin = |cx: &mut Context<'_>| Intake::begin(&mut call, announced, &mut pool.borrow_mut(), cx);
     let (body, mut intake) = now(begin).await;
@@ -43,12 +43,17 @@ pub(crate) async fn answer<S: HttpService>(
     };
     match answered {
         Ok(response) => send(call, intake, response, &pool).await,
-        Err(_) => call.cut(),
+        Err(error) => call.cut(why("the service has failed", error)),
     }
 }
 
+/// What the operator is told.
+fn why(what: &str, error: impl Into<BoxError>) -> String {
+    format!("{what}: {}", error.into())
+}
+
 /// Sends an answer, and feeds the request's body meanwhile.
-async fn send<B: HttpBody>(
+async fn send<B: HttpBody<Error: Into<BoxError>>>(
     mut call: Call,
     mut intake: Intake,
     response: Response<B>,
@@ -70,15 +75,17 @@ async fn send<B: HttpBody>(
         call.response().body(whole);
         return;
     }
-    if matches!(first, Poll::Ready(Some(Err(_)))) {
-        return call.cut();
-    }
     call.begin(length.or(declared.length));
     stream(call, intake, body, first).await;
 }
 
 /// Sends what is left of a body whose head is on its way.
-async fn stream<B: HttpBody>(mut call: Call, mut intake: Intake, mut body: Pin<&mut B>, first: Polled<B>) {
+async fn stream<B: HttpBody<Error: Into<BoxError>>>(
+    mut call: Call,
+    mut intake: Intake,
+    mut body: Pin<&mut B>,
+    first: Polled<B>,
+) {
     let mut next = first;
     loop {
         let frame = match next {
@@ -89,10 +96,10 @@ async fn stream<B: HttpBody>(mut call: Call, mut intake: Intake, mut body: Pin<&
         };
         match frame.map(|frame| frame.map(Frame::into_data)) {
             None => return,
-            Some(Err(_)) => return call.cut(),
+            Some(Err(error)) => return call.cut(why("the body of an answer has failed", error)),
             Some(Ok(Ok(data))) => {
                 if push(&mut call, &mut intake, data).await.is_err() {
-                    return call.cut();
+                    return;
                 }
             }
             // Trailers, which few clients look at, and which this server doesn't announce.

@@ -101,7 +101,10 @@ impl<S: HttpService> Serve<S> {
         self.server(|server| server.drain_ms(drain_ms))
     }
 
-    /// Answers what this app has a route for without asking the service.
+    /// Puts an app in front: what it has no route for goes to the service, which is its mount at `/`. What the app does before and after
+    /// handlers it does for the service too.
+    ///
+    /// An app with a mount at `/` or a fallback of its own is an error at the start.
     pub fn fast(mut self, app: App) -> Self {
         self.fast = Some(app);
         self
@@ -152,14 +155,20 @@ impl<S: HttpService> Serve<S> {
         let system = |error| Error::Start(StartError::System(error));
         let runtime = Runtime::here().map_err(system)?;
         let upgrades = Upgrades::new(upgrades_max);
-        let (fast, handle) = (fast.map(Arc::new), runtime.leaked_handle());
+        let handle = runtime.leaked_handle();
         let (service, of_workers) = (Mutex::new(service), Arc::clone(&upgrades));
-        let running = server?.start(move |_| {
+        let bridge = move |_| {
             // Cloned here, used on the worker's own thread: it need not be `Sync`.
             let service = service.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let (fast, upgrades) = (fast.clone(), Arc::clone(&of_workers));
-            Bridge::new(Plan { service, fast, tells_peer, upgrades, handle })
-        })?;
+            Bridge::new(Plan { service, tells_peer, upgrades: Arc::clone(&of_workers), handle })
+        };
+        let running = match fast {
+            None => server?.start(bridge)?,
+            Some(mut app) => {
+                app.mount("/", bridge);
+                server?.start_app(app)?
+            }
+        };
         let running = Running::new(running, runtime, upgrades, Duration::from_millis(drain_ms));
         if let Some(shutdown) = shutdown {
             running.drain_after(shutdown);

@@ -9,6 +9,7 @@ use shearwater_http1::{Head, HeadLimits, HeadParser, Version, response_has_body}
 use shearwater_io::Token;
 
 use crate::call::stream::Stream;
+use crate::context::Context;
 use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::request::{ConnectionId, Request};
 use crate::response::Parts;
@@ -22,6 +23,7 @@ pub(crate) struct Exchange {
     peer: Option<SocketAddr>,
     /// A client that has ended its side is gone.
     ends_with_client: Cell<bool>,
+    context: Option<Rc<dyn Context>>,
     /// Bytes that exchanges of this worker hold for their clients.
     held: Rc<Cell<usize>>,
     input: RefCell<Input>,
@@ -45,8 +47,8 @@ struct Output {
     parts: Option<Box<Parts>>,
     stream: Stream,
     is_over: bool,
-    /// The handler has given up: what it has begun can't be ended well.
-    is_cut: bool,
+    /// Why the handler has given up: what it has begun can't be ended well.
+    cut: Option<String>,
     writer: Option<Waker>,
 }
 
@@ -76,6 +78,7 @@ impl Exchange {
             token: Token::new(0, 0),
             peer: None,
             ends_with_client: Cell::new(false),
+            context: None,
             held,
             input: RefCell::default(),
             output: RefCell::default(),
@@ -89,6 +92,7 @@ impl Exchange {
         self.head.extend_from_slice(head.raw());
         self.body.extend_from_slice(request.body());
         (self.token, self.peer) = (token, peer);
+        self.context = request.context().and_then(Context::kept);
         self.input.get_mut().is_over = true;
         self.hold(self.head.capacity() + self.body.capacity());
     }
@@ -102,6 +106,7 @@ impl Exchange {
         }
         self.ends_with_client.set(false);
         self.drop_streams();
+        self.context = None;
         *self.output.get_mut() = Output::default();
     }
 
@@ -133,6 +138,10 @@ impl Exchange {
 
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         self.peer
+    }
+
+    pub(crate) fn context(&self) -> Option<&dyn Context> {
+        self.context.as_deref()
     }
 
     pub(crate) fn connection(&self) -> ConnectionId {
@@ -239,8 +248,14 @@ impl Exchange {
     }
 
     /// Handler: the answer can't be completed.
-    pub(crate) fn cut(&self) {
-        self.output.borrow_mut().is_cut = true;
+    pub(crate) fn cut(&self, why: String) {
+        self.output.borrow_mut().cut = Some(why);
+    }
+
+    /// Worker: why it can't.
+    pub(crate) fn why_cut(&self) -> String {
+        let why = self.output.borrow_mut().cut.take();
+        why.unwrap_or_else(|| "a handler has sent less than it had announced".to_owned())
     }
 
     /// Worker: whether the handler has said all that it will.
@@ -253,9 +268,9 @@ impl Exchange {
         let output = self.output.borrow();
         match (output.stream.is_begun(), output.is_over) {
             (false, false) => Progress::Nothing,
-            (false, true) if output.is_cut => Progress::Cut,
+            (false, true) if output.cut.is_some() => Progress::Cut,
             (false, true) => Progress::Whole,
-            (true, _) if output.is_cut || output.stream.falls_short(output.is_over) => Progress::Cut,
+            (true, _) if output.cut.is_some() || output.stream.falls_short(output.is_over) => Progress::Cut,
             (true, true) => Progress::Ended,
             (true, false) if output.parts.is_some() => Progress::Begun,
             (true, false) => Progress::Streams,

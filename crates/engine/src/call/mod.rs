@@ -8,6 +8,8 @@ mod exchange;
 mod peers;
 mod stream;
 
+use std::any::TypeId;
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,6 +17,7 @@ use std::time::Duration;
 use shearwater_http1::{Head, Method};
 use shearwater_tasks::{Sleep, Timers};
 
+use crate::context::{decoded, state_of};
 use crate::request::ConnectionId;
 use crate::response::{Parts, Response};
 
@@ -56,10 +59,44 @@ impl Call {
         self.head().method()
     }
 
-    /// The target's path as it was sent, percent-encoding untouched.
+    /// The target's path as it was sent, percent-encoding untouched: beneath a mount what follows its prefix, as
+    /// [`Request::path`](crate::Request::path).
     #[must_use]
     pub fn path(&self) -> &str {
-        self.head().path()
+        let path = self.head().path();
+        self.exchange.context().map_or(path, |context| path.get(context.mount_len()..).unwrap_or(""))
+    }
+
+    /// The value of a parameter of the route, as it was sent, percent-encoding untouched. `None` where the route has none of this name.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<&str> {
+        self.exchange.context()?.param(name)
+    }
+
+    /// The same with its percent-encoding decoded, once: see [`Request::param_decoded`](crate::Request::param_decoded).
+    #[must_use]
+    pub fn param_decoded(&self, name: &str) -> Option<Cow<'_, str>> {
+        decoded(self.param(name)?)
+    }
+
+    /// What the program has given to all workers of this type.
+    ///
+    /// # Panics
+    /// Where it has given none: the client gets a `500`.
+    #[must_use]
+    #[track_caller]
+    pub fn state<T: 'static>(&self) -> &T {
+        state_of(self.exchange.context().and_then(|context| context.state(TypeId::of::<T>())), "state")
+    }
+
+    /// What this worker has of this type, made on its own thread.
+    ///
+    /// # Panics
+    /// Where the program makes none: the client gets a `500`.
+    #[must_use]
+    #[track_caller]
+    pub fn local<T: 'static>(&self) -> &T {
+        state_of(self.exchange.context().and_then(|context| context.local(TypeId::of::<T>())), "local state")
     }
 
     /// The target's query, without the question mark.

@@ -62,8 +62,10 @@ impl Call {
 
     /// Gives up an answer that can't be completed: one that was begun is cut off (the connection is closed, so that the client knows), any
     /// other becomes a `500`.
-    pub fn cut(self) {
-        self.exchange.cut();
+    ///
+    /// The operator is told `why`, the client isn't.
+    pub fn cut(self, why: impl Into<String>) {
+        self.exchange.cut(why.into());
     }
 }
 

@@ -13,6 +13,7 @@ mod hostile;
 mod kinds;
 mod listing;
 mod methods;
+mod mounted;
 mod names;
 mod options;
 mod pages;

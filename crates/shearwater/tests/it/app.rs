@@ -151,38 +151,3 @@ fn a_handler_sees_its_peer_and_the_time() {
         assert_eq!(client.request("GET", "/", &[]).text(), expected);
     }
 }
-
-#[test]
-fn a_route_can_be_given_once() {
-    let refused = |path: &'static str, method| {
-        let given = std::panic::catch_unwind(|| {
-            let mut app = app();
-            app.route(method, path, |_: &Request, _: &mut Response| {});
-        });
-        given.is_err()
-    };
-    assert!(refused("/both", Method::Get));
-    assert!(refused("no-slash", Method::Get));
-    assert!(refused("/", Method::Connect));
-    assert!(refused("/", Method::Other));
-    assert!(!refused("/both", Method::Put));
-}
-
-#[test]
-fn an_app_says_which_requests_are_its_own() {
-    let mut app = App::new();
-    app.get("/here", |_: &Request, response: &mut Response| {
-        response.text("here");
-    });
-    app.fallback(|_: &Request, response: &mut Response| {
-        response.text("anything");
-    });
-    for (method, path, is_own) in [
-        (Method::Get, "/here", true),
-        (Method::Head, "/here", true),
-        (Method::Post, "/here", false),
-        (Method::Get, "/there", false),
-    ] {
-        assert_eq!(app.has_route(method, path), is_own, "{method:?} {path}");
-    }
-}

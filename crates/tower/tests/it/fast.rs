@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::routing::{any, get};
-use shearwater::{App, Request, Response};
+use shearwater::{App, Error, Fast, Request, Response};
 
 use crate::served::{Served, drivers, here};
 
@@ -10,9 +10,7 @@ use crate::served::{Served, drivers, here};
 fn what_they_have_no_route_for_is_the_routers() {
     for driver in drivers() {
         let mut fast = App::new();
-        fast.get("/plaintext", |_: &Request, response: &mut Response| {
-            response.text("fast");
-        });
+        fast.fast("/plaintext", Fast::text("fast"));
         fast.post("/echo", |request: &Request, response: &mut Response| {
             response.body(request.body());
         })
@@ -30,4 +28,13 @@ fn what_they_have_no_route_for_is_the_routers() {
         assert_eq!(wire.send_body("/echo", &[], b"said").text(), "said");
         assert_eq!(wire.request("GET", "/none", &[]).status, 404);
     }
+}
+
+#[test]
+fn an_app_that_leaves_nothing_to_the_router_is_an_error() {
+    let mut fast = App::new();
+    fast.fallback(|_: &Request, response: &mut Response| {
+        response.text("all");
+    });
+    assert!(matches!(here(Router::new()).fast(fast).start().err(), Some(Error::Routes(_))));
 }

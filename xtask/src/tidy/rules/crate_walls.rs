@@ -29,7 +29,14 @@ const ROOMS: &[Room] = &[
     Room { folder: "engine", may_use: &["shearwater-http1", "shearwater-io", "httpdate"] },
     Room {
         folder: "shearwater",
-        may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "foldhash", "signal-hook"],
+        may_use: &[
+            "shearwater-engine",
+            "shearwater-http1",
+            "shearwater-io",
+            "foldhash",
+            "matchit",
+            "signal-hook",
+        ],
     },
     Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate"] },
     Room { folder: "site", may_use: &["shearwater", "shearwater-files"] },

@@ -180,7 +180,7 @@ async fn cut(mut call: Call) {
         call.send(b"begun").await.expect("the client is there");
         wait(&call).await;
     }
-    call.cut();
+    call.cut("it was asked to");
 }
 
 async fn later_panics(mut call: Call) {

@@ -1,0 +1,156 @@
+//! Files below a prefix of an app: the path behind the prefix names them, redirects lead back beneath it.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use shearwater::{App, DriverChoice, Error, Request, Response, Running, Server, StartError};
+use shearwater_files::{FindOptions, Folder, FolderOptions};
+
+use crate::client::Client;
+
+/// An app with files, for the time of one test.
+struct Mounted {
+    path: PathBuf,
+    running: Option<Running>,
+    address: SocketAddr,
+}
+
+impl Mounted {
+    /// Serves by this driver; `None` where that can't be had.
+    fn with(driver: DriverChoice, define: impl FnOnce(&mut App, Folder)) -> Option<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("shearwater-mounted-{}-{number}", std::process::id()));
+        fs::create_dir_all(path.join("sub")).expect("a temporary folder");
+        for (name, content) in [
+            ("index.html", "index"),
+            ("a.txt", "0123456789"),
+            ("sub/index.html", "sub"),
+            ("page.html", "page"),
+        ] {
+            fs::write(path.join(name), content).expect("a file");
+        }
+        let find = FindOptions { clean_urls: true, ..FindOptions::default() };
+        let options = FolderOptions { find, ..FolderOptions::default() };
+        let mut app = App::new();
+        define(&mut app, Folder::open_with(&path, &options).expect("a folder"));
+        match Server::new("127.0.0.1:0").workers(1).driver(driver).start_app(app) {
+            Ok(running) => Some(Self { address: running.address(), path, running: Some(running) }),
+            Err(Error::Start(StartError::Driver { .. })) => {
+                fs::remove_dir_all(&path).expect("it was made here");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn connect(&self) -> Client {
+        Client::connect(self.address)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let running = self.running.take().expect("only dropping takes it");
+        running.control().stop();
+        let ended = running.wait();
+        let removed = fs::remove_dir_all(&self.path);
+        assert!((ended.is_ok() && removed.is_ok()) || std::thread::panicking(), "{ended:?}, {removed:?}");
+    }
+}
+
+fn below_a_prefix(app: &mut App, folder: Folder) {
+    app.mount("/static", move |_| folder.files());
+    app.get("/static/own", |_: &Request, response: &mut Response| {
+        response.text("own");
+    });
+}
+
+#[test]
+fn the_path_behind_the_prefix_names_the_file_with_each_driver() {
+    let drivers = [DriverChoice::Auto, DriverChoice::Uring];
+    let all: Vec<_> =
+        drivers.into_iter().filter_map(|driver| Mounted::with(driver, below_a_prefix)).collect();
+    assert!(!all.is_empty(), "there is a driver");
+    for mounted in &all {
+        let mut client = mounted.connect();
+        for (target, status, body) in [
+            ("/static/a.txt", 200, "0123456789"),
+            ("/static/%61.txt", 200, "0123456789"),
+            ("/static/", 200, "index"),
+            ("/static/sub/", 200, "sub"),
+            ("/static/page", 200, "page"),
+            ("/static/own", 200, "own"),
+        ] {
+            let answer = client.request("GET", target, &[]);
+            assert_eq!((answer.status, answer.text()), (status, body), "{target}");
+        }
+        for (target, status) in
+            [("/static/none", 404), ("/a.txt", 404), ("/staticx", 404), ("/static/../a.txt", 400)]
+        {
+            assert_eq!(client.request("GET", target, &[]).status, status, "{target}");
+        }
+    }
+}
+
+#[test]
+fn redirects_lead_back_beneath_the_prefix() {
+    let mounted = Mounted::with(DriverChoice::Auto, below_a_prefix).expect("there is a driver");
+    let mut client = mounted.connect();
+    for (target, status, location) in [
+        ("/static", 301, "/static/"),
+        ("/static?a=b", 301, "/static/?a=b"),
+        ("/static/sub", 301, "/static/sub/"),
+        ("/static/sub?a", 301, "/static/sub/?a"),
+        ("/static/page.html", 308, "/static/page"),
+        ("/static/page/?a", 308, "/static/page?a"),
+    ] {
+        let answer = client.request("GET", target, &[]);
+        assert_eq!((answer.status, answer.field("Location")), (status, Some(location)), "{target}");
+    }
+}
+
+#[test]
+fn ranges_and_conditions_hold_as_without_an_app() {
+    let mounted = Mounted::with(DriverChoice::Auto, below_a_prefix).expect("there is a driver");
+    let mut client = mounted.connect();
+    let part = client.request("GET", "/static/a.txt", &["Range: bytes=2-4"]);
+    assert_eq!((part.status, part.text()), (206, "234"));
+    assert_eq!(part.field("Content-Range"), Some("bytes 2-4/10"));
+    let tag = client.request("GET", "/static/a.txt", &[]).field("ETag").expect("a tag").to_owned();
+    let known = client.request("GET", "/static/a.txt", &[&format!("If-None-Match: {tag}")]);
+    assert_eq!(known.status, 304);
+    let head = client.request("HEAD", "/static/a.txt", &[]);
+    assert_eq!((head.status, head.field("Content-Length")), (200, Some("10")));
+    let put = client.request("PUT", "/static/a.txt", &[]);
+    assert_eq!((put.status, put.field("Allow")), (405, Some("GET, HEAD, OPTIONS")));
+}
+
+#[test]
+fn a_guard_holds_for_files_however_they_are_asked_for() {
+    let mounted = Mounted::with(DriverChoice::Auto, |app, folder| {
+        app.mount("/", move |_| folder.files());
+        app.scope("/sub", |sub| {
+            sub.before(|_: &Request, response: &mut Response| {
+                response.status(403);
+                ControlFlow::Break(())
+            });
+        });
+    });
+    let mounted = mounted.expect("there is a driver");
+    let mut client = mounted.connect();
+    for (target, status) in [
+        ("/sub/", 403),
+        ("/sub/index.html", 403),
+        ("/%73ub/index.html", 403),
+        ("//sub/index.html", 403),
+        ("/x/../sub/index.html", 403),
+        ("/a.txt", 200),
+        ("/", 200),
+    ] {
+        assert_eq!(client.request("GET", target, &[]).status, status, "{target}");
+    }
+}

@@ -1,0 +1,67 @@
+//! What a path has: something for each of its methods.
+
+use shearwater_http1::Method;
+
+/// As many as [`Method`] has.
+const METHODS: usize = Method::Other as usize + 1;
+
+/// No target.
+const NONE: usize = usize::MAX;
+
+/// A path's targets by method, as numbers.
+#[derive(Debug)]
+pub(crate) struct Node {
+    targets: [usize; METHODS],
+    allow: String,
+    /// It has fast routes alone: requests with other methods go on.
+    pub(crate) is_open: bool,
+    /// Nothing runs around its requests, and nobody asks for more than what was sent.
+    pub(crate) is_bare: bool,
+}
+
+impl Node {
+    pub(crate) fn new(
+        targets: impl IntoIterator<Item = (Method, usize)>,
+        allow: String,
+        is_open: bool,
+        is_bare: bool,
+    ) -> Self {
+        let mut node = Self { targets: [NONE; METHODS], allow, is_open, is_bare };
+        for (method, target) in targets {
+            node.targets[method as usize] = target;
+        }
+        let (get, head) = (Method::Get as usize, Method::Head as usize);
+        if node.targets[head] == NONE {
+            node.targets[head] = node.targets[get];
+        }
+        node
+    }
+
+    /// The number of what answers a method. That of `GET` answers `HEAD` too, unless it has one of its own.
+    #[inline]
+    pub(crate) fn target(&self, method: Method) -> usize {
+        self.targets[method as usize]
+    }
+
+    /// Its methods, as `Allow` lists them (RFC 9110 section 10.2.1).
+    pub(crate) fn allow(&self) -> &str {
+        &self.allow
+    }
+}
+
+/// A list for `Allow`: methods that have something, each once, and those that come with them.
+pub(crate) fn allow(methods: impl Iterator<Item = Method>) -> String {
+    let mut all: Vec<Method> = Vec::new();
+    for method in methods.filter(|method| *method != Method::Other) {
+        if !all.contains(&method) {
+            all.push(method);
+        }
+    }
+    let implied = [(Method::Head, all.contains(&Method::Get)), (Method::Options, true)];
+    for (method, is_implied) in implied {
+        if is_implied && !all.contains(&method) {
+            all.push(method);
+        }
+    }
+    all.into_iter().filter_map(Method::name).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,164 @@
+//! Work that blocks, done on threads of its own: a worker must not wait for a disk, a lock or a database.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+/// Threads that do such work, all workers together.
+pub const OFFLOAD_THREADS_MAX: usize = 64;
+
+/// Pieces of work that may wait for a thread; further ones are refused.
+pub const OFFLOAD_WAITING_MAX: usize = 4096;
+
+/// How long a thread waits for more work before it ends.
+pub const OFFLOAD_IDLE: Duration = Duration::from_secs(10);
+
+/// Why a piece of work was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offloaded {
+    /// [`OFFLOAD_WAITING_MAX`] others wait, or the system gives no thread.
+    Full,
+    /// It panicked.
+    Panicked,
+}
+
+impl fmt::Display for Offloaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "too much work waits for a thread",
+            Self::Panicked => "the work on another thread panicked",
+        })
+    }
+}
+
+impl std::error::Error for Offloaded {}
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Does something on another thread: it may block. It is begun at once; who drops the future leaves it to end by itself.
+///
+/// # Errors
+/// [`Offloaded`] says why it wasn't done.
+pub fn offload<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> impl Future<Output = Result<T, Offloaded>> {
+    let place = Arc::new(Place::default());
+    let there = Arc::clone(&place);
+    let is_begun = pool().begin(Box::new(move || {
+        there.put(catch_unwind(AssertUnwindSafe(work)).map_err(|_| Offloaded::Panicked));
+    }));
+    if !is_begun {
+        place.put(Err(Offloaded::Full));
+    }
+    std::future::poll_fn(move |cx| place.poll(cx.waker()))
+}
+
+/// Where a result is awaited.
+struct Place<T>(Mutex<Awaited<T>>);
+
+struct Awaited<T> {
+    result: Option<Result<T, Offloaded>>,
+    waker: Option<Waker>,
+}
+
+impl<T> Default for Place<T> {
+    fn default() -> Self {
+        Self(Mutex::new(Awaited { result: None, waker: None }))
+    }
+}
+
+impl<T> Place<T> {
+    fn put(&self, result: Result<T, Offloaded>) {
+        let waker = {
+            let mut awaited = locked(&self.0);
+            awaited.result = Some(result);
+            awaited.waker.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    fn poll(&self, waker: &Waker) -> Poll<Result<T, Offloaded>> {
+        let mut awaited = locked(&self.0);
+        match awaited.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                awaited.waker = Some(waker.clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// The threads of the process, and what waits for them.
+#[derive(Default)]
+struct Pool {
+    state: Mutex<State>,
+    has_work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Work>,
+    threads: usize,
+    idle: usize,
+}
+
+fn pool() -> &'static Pool {
+    static POOL: OnceLock<Pool> = OnceLock::new();
+    POOL.get_or_init(Pool::default)
+}
+
+impl Pool {
+    /// Begins a piece of work as soon as a thread is free; false where too much waits.
+    fn begin(&'static self, work: Work) -> bool {
+        let mut state = locked(&self.state);
+        if state.waiting.len() >= OFFLOAD_WAITING_MAX {
+            return false;
+        }
+        let wants_thread = state.idle <= state.waiting.len() && state.threads < OFFLOAD_THREADS_MAX;
+        if wants_thread {
+            let named = thread::Builder::new().name("offload".to_owned());
+            match named.spawn(|| self.serve()) {
+                Ok(_) => state.threads += 1,
+                // Those that are there will come to it.
+                Err(_) if state.threads > 0 => {}
+                Err(_) => return false,
+            }
+        }
+        state.waiting.push_back(work);
+        drop(state);
+        self.has_work.notify_one();
+        true
+    }
+
+    /// A thread's life.
+    fn serve(&self) {
+        let mut state = locked(&self.state);
+        loop {
+            if let Some(work) = state.waiting.pop_front() {
+                drop(state);
+                work();
+                state = locked(&self.state);
+                continue;
+            }
+            state.idle += 1;
+            let (back, timeout) =
+                self.has_work.wait_timeout(state, OFFLOAD_IDLE).unwrap_or_else(PoisonError::into_inner);
+            state = back;
+            state.idle -= 1;
+            if timeout.timed_out() && state.waiting.is_empty() {
+                state.threads -= 1;
+                return;
+            }
+        }
+    }
+}
+
+/// What is under these locks is whole at every step.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,118 @@
+//! Paths as a program writes them: exact ones, patterns with parameters, and prefixes.
+
+/// What a route's path is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// Without parameters: what a request's path has to be.
+    Exact(String),
+    /// With parameters.
+    Pattern,
+}
+
+/// Reads a route's path: `{name}` and `{*name}` are parameters, `{{` and `}}` are braces.
+///
+/// # Errors
+/// Why no request can have such a path.
+pub(crate) fn read(path: &str) -> Result<Path, String> {
+    check(path)?;
+    let mut exact = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(brace) = rest.find(['{', '}']) {
+        let doubled = &rest[brace..];
+        if !doubled.starts_with("{{") && !doubled.starts_with("}}") {
+            return Ok(Path::Pattern);
+        }
+        exact.push_str(&rest[..=brace]);
+        rest = &doubled[2..];
+    }
+    exact.push_str(rest);
+    Ok(Path::Exact(exact))
+}
+
+/// A name that two parameters of a pattern have.
+pub(crate) fn repeated_name(pattern: &str) -> Option<&str> {
+    let plain = |text: &&str| !text.is_empty();
+    let names: Vec<_> = pattern.split('{').skip(1).filter_map(|rest| rest.split('}').next()).collect();
+    let names: Vec<_> = names.into_iter().map(|name| name.trim_start_matches('*')).filter(plain).collect();
+    let repeated = names.iter().enumerate().find(|(number, name)| names[..*number].contains(name));
+    repeated.map(|(_, name)| *name)
+}
+
+/// Reads the prefix of a scope or a mount; `/` is the empty one.
+///
+/// # Errors
+/// Why nothing lies beneath it.
+pub(crate) fn prefix(path: &str) -> Result<String, String> {
+    check(path)?;
+    let prefix = path.strip_suffix('/').unwrap_or(path);
+    match prefix {
+        _ if prefix.contains(['{', '}']) => Err("a prefix has no parameters".to_owned()),
+        _ if prefix.ends_with('/') => Err("a prefix does not end with two slashes".to_owned()),
+        _ => Ok(prefix.to_owned()),
+    }
+}
+
+/// Whether a path is a prefix itself or lies beneath it.
+#[inline]
+pub(crate) fn covers(prefix: &str, path: &[u8]) -> bool {
+    path.strip_prefix(prefix.as_bytes())
+        .is_some_and(|rest| prefix.is_empty() || matches!(rest, [] | [b'/', ..]))
+}
+
+fn check(path: &str) -> Result<(), String> {
+    if !path.starts_with('/') {
+        return Err("a path begins with a slash".to_owned());
+    }
+    let unsent = path.chars().find(|&letter| !letter.is_ascii_graphic() || matches!(letter, '#' | '?'));
+    match unsent {
+        Some(letter) => Err(format!("no request has {letter:?} in its path: write it percent-encoded")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Path, covers, prefix, read};
+
+    #[test]
+    fn a_path_is_exact_or_has_parameters() {
+        for (path, exact) in [
+            ("/", Some("/")),
+            ("/a/b", Some("/a/b")),
+            ("/a%20b", Some("/a%20b")),
+            ("/{{a}}", Some("/{a}")),
+            ("/{{{{", Some("/{{")),
+            ("/{a}", None),
+            ("/{{{a}", None),
+            ("/a}", None),
+        ] {
+            let expected = exact.map_or(Path::Pattern, |exact| Path::Exact(exact.to_owned()));
+            assert_eq!(read(path), Ok(expected), "{path}");
+        }
+        for path in ["", "a", "*", "/a b", "/a?b", "/a#b", "/ü", "/\n"] {
+            assert!(read(path).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_plain_and_covers_whole_segments() {
+        for (given, expected) in [("/", ""), ("/a", "/a"), ("/a/", "/a"), ("/a/b", "/a/b")] {
+            assert_eq!(prefix(given).as_deref(), Ok(expected));
+        }
+        for given in ["", "a", "/a//", "/{x}", "/a b"] {
+            assert!(prefix(given).is_err(), "{given}");
+        }
+        for (prefix, path, is_covered) in [
+            ("", "/", true),
+            ("", "*", true),
+            ("/a", "/a", true),
+            ("/a", "/a/", true),
+            ("/a", "/a/b", true),
+            ("/a", "/ab", false),
+            ("/a", "/", false),
+            ("/a", "/A", false),
+        ] {
+            assert_eq!(covers(prefix, path.as_bytes()), is_covered, "{prefix} {path}");
+        }
+    }
+}

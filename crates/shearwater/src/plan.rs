@@ -1,0 +1,113 @@
+//! An app's routes, checked and settled: shared by all workers, and never changed.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use matchit::{Params, Router};
+use shearwater_engine::FieldLines;
+use shearwater_engine::tasks::StackOptions;
+use shearwater_http1::Method;
+
+use crate::Service;
+use crate::by_origin::ByOrigin;
+use crate::encoded::{Block, Written};
+use crate::later::MakeLater;
+use crate::middleware::Middleware;
+use crate::node::Node;
+use crate::pattern::covers;
+use crate::route::Route;
+use crate::states::{MakeLocal, States};
+
+/// Makes a worker's own service, by the worker's number.
+pub(crate) type MakeService = Box<dyn Fn(usize) -> Box<dyn Service> + Send + Sync>;
+
+/// What answers a request.
+pub(crate) enum Target {
+    Route(Route),
+    /// A fast route's answer that is the same each time, by its number.
+    Block(usize),
+    Written(Written),
+    /// `OPTIONS` of a fast route that pages of other origins may read.
+    Preflight(ByOrigin<FieldLines>),
+}
+
+/// What answers all that lies beneath a prefix and has no route.
+pub(crate) struct Beneath {
+    pub(crate) prefix: String,
+    pub(crate) what: BeneathWhat,
+}
+
+pub(crate) enum BeneathWhat {
+    /// The fallback, by its target's number.
+    Fallback(usize),
+    /// A service, by its number.
+    Mount(usize),
+}
+
+/// All of it.
+pub(crate) struct Plan {
+    pub(crate) exact: HashMap<Box<[u8]>, Node, RandomState>,
+    /// Numbers of `pattern_nodes`.
+    pub(crate) patterns: Router<usize>,
+    pub(crate) pattern_nodes: Vec<Node>,
+    /// The longest prefix first.
+    pub(crate) beneath: Vec<Beneath>,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) services: Vec<MakeService>,
+    pub(crate) middleware: Middleware,
+    pub(crate) states: States,
+    pub(crate) locals: Vec<MakeLocal>,
+    pub(crate) later: Vec<MakeLater>,
+    pub(crate) stacks: StackOptions,
+}
+
+/// What a request comes to.
+pub(crate) struct Found<'a> {
+    pub(crate) what: What<'a>,
+    /// The parameters of its pattern.
+    pub(crate) params: Option<Params<'a, 'a>>,
+}
+
+pub(crate) enum What<'a> {
+    Target(&'a Target),
+    Mount {
+        service: usize,
+        prefix_len: usize,
+    },
+    /// The path has other methods.
+    NoMethod(&'a Node),
+    Nothing,
+}
+
+impl Plan {
+    /// What answers most requests: an exact path's target, where nothing runs around it.
+    #[inline]
+    pub(crate) fn bare(&self, method: Method, path: &[u8]) -> Option<&Target> {
+        let node = self.exact.get(path).filter(|node| node.is_bare)?;
+        self.targets.get(node.target(method))
+    }
+
+    /// What answers a request: the route of its exact path, else of a pattern, else the mount or the fallback with the longest prefix.
+    pub(crate) fn find<'a>(&'a self, method: Method, path: &'a str) -> Found<'a> {
+        let exact = self.exact.get(path.as_bytes());
+        match exact.map(|node| (self.targets.get(node.target(method)), node)) {
+            Some((Some(target), _)) => return Found { what: What::Target(target), params: None },
+            Some((None, node)) if !node.is_open => return Found { what: What::NoMethod(node), params: None },
+            Some(_) | None => {}
+        }
+        if let Ok(matched) = self.patterns.at(path) {
+            let node = &self.pattern_nodes[*matched.value];
+            let target = self.targets.get(node.target(method)).map(What::Target);
+            let what = target.unwrap_or(What::NoMethod(exact.unwrap_or(node)));
+            return Found { what, params: Some(matched.params) };
+        }
+        let beneath = self.beneath.iter().find(|beneath| covers(&beneath.prefix, path.as_bytes()));
+        let what = match beneath.map(|beneath| (&beneath.what, beneath.prefix.len())) {
+            Some((BeneathWhat::Fallback(target), _)) => What::Target(&self.targets[*target]),
+            Some((BeneathWhat::Mount(service), prefix_len)) => What::Mount { service: *service, prefix_len },
+            None => exact.map_or(What::Nothing, What::NoMethod),
+        };
+        Found { what, params: None }
+    }
+}

@@ -1,0 +1,228 @@
+//! From what a program has given to an app to a plan, or to all that is wrong with it.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use matchit::{InsertError, Router};
+use shearwater_http1::Method;
+
+use crate::app::{App, Beneath as GivenBeneath, Given};
+use crate::draft::Draft;
+use crate::encoded::{Answer, Block};
+use crate::fast::Fast;
+use crate::node::{Node, allow};
+use crate::pattern::{self, Path};
+use crate::plan::{Beneath, BeneathWhat, Plan, Target};
+use crate::route::Route;
+use crate::{Place, RouteError, RouteErrors};
+
+/// A segment that no request has and no pattern names.
+const UNNAMED: &str = "/\u{1}";
+
+/// Checks and settles all that was given.
+pub(crate) fn plan(app: App) -> Result<Plan, RouteErrors> {
+    let App {
+        routes, fast, beneath, services, mut middleware, states, locals, later, stacks, errors, ..
+    } = app;
+    let mut planning = Planning { errors, ..Planning::default() };
+    routes.into_iter().for_each(|route| planning.route(route));
+    let fast: Vec<_> = fast.into_iter().filter_map(|fast| planning.claim_fast(fast)).collect();
+    let patterns = planning.insert_patterns();
+    fast.into_iter().for_each(|fast| planning.encode(fast, &patterns));
+    let beneath = planning.beneath(beneath, &patterns);
+    RouteErrors::of(std::mem::take(&mut planning.errors))?;
+    middleware.settle();
+    let is_shared = !states.is_empty() || !locals.is_empty();
+    let exact = planning.exact_nodes(&patterns, |path| !is_shared && !middleware.covers(path));
+    let Planning { targets, blocks, drafts, .. } = planning;
+    let pattern_nodes = drafts.into_iter().map(|(_, draft)| draft.into_node(Vec::new(), false)).collect();
+    Ok(Plan {
+        exact,
+        patterns,
+        pattern_nodes,
+        beneath,
+        targets,
+        blocks,
+        services,
+        middleware,
+        states,
+        locals,
+        later,
+        stacks,
+    })
+}
+
+/// What is settled so far.
+#[derive(Default)]
+struct Planning {
+    errors: Vec<RouteError>,
+    targets: Vec<Target>,
+    blocks: Vec<Block>,
+    exact: HashMap<String, Draft>,
+    /// Patterns, in the order in which they were given.
+    drafts: Vec<(String, Draft)>,
+    /// The number of each pattern's draft.
+    numbers: HashMap<String, usize>,
+}
+
+impl Planning {
+    fn route(&mut self, given: Given<Route>) {
+        let Given { place, path, what: route } = given;
+        let draft = match pattern::read(&path) {
+            Ok(Path::Exact(path)) => self.exact.entry(path).or_default(),
+            Ok(Path::Pattern) => {
+                let number = *self.numbers.entry(path.clone()).or_insert(self.drafts.len());
+                if number == self.drafts.len() {
+                    self.drafts.push((path, Draft::default()));
+                }
+                &mut self.drafts[number].1
+            }
+            Err(why) => return self.errors.push(RouteError::Refused { given: place, why }),
+        };
+        let claimed = draft.route(route.method, place, self.targets.len());
+        self.errors.extend(claimed.err());
+        self.targets.push(Target::Route(route));
+    }
+
+    /// Takes a fast route's methods; gives it back with its path as requests have it.
+    fn claim_fast(&mut self, given: Given<Fast>) -> Option<Given<Fast>> {
+        let Given { place, path, what: fast } = given;
+        let refused = |why: String| RouteError::Refused { given: place.clone(), why };
+        let path = match pattern::read(&path) {
+            Ok(Path::Exact(path)) => path,
+            Ok(Path::Pattern) => {
+                self.errors.push(refused("a fast route has no parameters".to_owned()));
+                return None;
+            }
+            Err(why) => {
+                self.errors.push(refused(why));
+                return None;
+            }
+        };
+        let draft = self.exact.entry(path.clone()).or_default();
+        for method in fast.answered() {
+            self.errors.extend(draft.claim(method, place.clone(), None).err());
+        }
+        Some(Given { place, path, what: fast })
+    }
+
+    /// Builds the tree of patterns, which holds the numbers of their drafts.
+    fn insert_patterns(&mut self) -> Router<usize> {
+        let mut router = Router::new();
+        for (number, (path, draft)) in self.drafts.iter().enumerate() {
+            let Some(place) = draft.place() else { continue };
+            if let Some(name) = pattern::repeated_name(path) {
+                let why = format!("two of its parameters are called {name:?}");
+                self.errors.push(RouteError::Refused { given: place.clone(), why });
+            } else if let Err(error) = router.insert(path.as_str(), number) {
+                self.errors.push(self.at_odds(place.clone(), error));
+            }
+        }
+        router
+    }
+
+    /// Why a pattern can't stand beside the others.
+    fn at_odds(&self, given: Place, error: InsertError) -> RouteError {
+        let why = match error {
+            InsertError::Conflict { with } => match self.place_of(&with) {
+                Some(with) => return RouteError::Conflict { given, with: with.clone() },
+                None => format!("it stands for the same as {with}"),
+            },
+            InsertError::InvalidParamSegment => "a segment has one parameter at most".to_owned(),
+            InsertError::InvalidCatchAll => {
+                "nothing stands behind {*name}, which takes all the rest".to_owned()
+            }
+            _ => "a parameter is {name} or {*name}, and a brace itself is doubled".to_owned(),
+        };
+        RouteError::Refused { given, why }
+    }
+
+    /// Where a pattern was given first.
+    fn place_of(&self, pattern: &str) -> Option<&Place> {
+        self.numbers.get(pattern).and_then(|&number| self.drafts[number].1.place())
+    }
+
+    /// Encodes a fast route whose methods were taken.
+    fn encode(&mut self, given: Given<Fast>, patterns: &Router<usize>) {
+        let Given { place, path, what: fast } = given;
+        let Some(draft) = self.exact.get(&path) else { return };
+        let allow = allow(draft.methods().chain(self.others(&path, draft, patterns)));
+        let encoded = match fast.encode(&allow) {
+            Ok(encoded) => encoded,
+            Err(why) => return self.errors.push(RouteError::Refused { given: place, why }),
+        };
+        let answer = self.targets.len();
+        self.targets.push(match encoded.answer {
+            Answer::Block(block) => {
+                self.blocks.push(block);
+                Target::Block(self.blocks.len() - 1)
+            }
+            Answer::Written(written) => Target::Written(written),
+        });
+        let preflight = encoded.preflight.map(|lines| {
+            self.targets.push(Target::Preflight(lines));
+            self.targets.len() - 1
+        });
+        let of_method = |method| preflight.filter(|_| method == Method::Options).unwrap_or(answer);
+        if let Some(draft) = self.exact.get_mut(&path) {
+            draft.settle(&place, of_method);
+        }
+    }
+
+    /// The methods of the pattern that requests of an exact path go on to.
+    fn others(&self, path: &str, draft: &Draft, patterns: &Router<usize>) -> Vec<Method> {
+        let matched = patterns.at(path).ok().filter(|_| draft.is_open());
+        matched.map_or_else(Vec::new, |matched| self.drafts[*matched.value].1.methods().collect())
+    }
+
+    fn exact_nodes(
+        &mut self,
+        patterns: &Router<usize>,
+        is_bare: impl Fn(&str) -> bool,
+    ) -> HashMap<Box<[u8]>, Node, RandomState> {
+        let exact = std::mem::take(&mut self.exact);
+        let nodes = exact.into_iter().map(|(path, draft)| {
+            let others = self.others(&path, &draft, patterns);
+            let node = draft.into_node(others, is_bare(&path));
+            (path.into_bytes().into_boxed_slice(), node)
+        });
+        nodes.collect()
+    }
+
+    /// What answers beneath prefixes, the longest first.
+    fn beneath(&mut self, given: Vec<Given<GivenBeneath>>, patterns: &Router<usize>) -> Vec<Beneath> {
+        let mut places: HashMap<String, Place> = HashMap::new();
+        // More segments than any pattern has: what matches them beneath a prefix takes all that lies there.
+        let deepest = self.drafts.iter().map(|(path, _)| path.matches('/').count()).max().unwrap_or(0);
+        let unnamed = UNNAMED.repeat(deepest + 1);
+        let mut settled = Vec::new();
+        for Given { place, path, what } in given {
+            let prefix = match pattern::prefix(&path) {
+                Ok(prefix) => prefix,
+                Err(why) => {
+                    self.errors.push(RouteError::Refused { given: place, why });
+                    continue;
+                }
+            };
+            if let Some(with) = places.insert(prefix.clone(), place.clone()) {
+                self.errors.push(RouteError::Conflict { given: place.clone(), with });
+            }
+            let all = format!("{prefix}{unnamed}");
+            let by = patterns.at(&all).ok();
+            if let Some(by) = by.and_then(|matched| self.drafts[*matched.value].1.place()) {
+                self.errors.push(RouteError::Unreachable { given: place, by: by.clone() });
+            }
+            let what = match what {
+                GivenBeneath::Mount(service) => BeneathWhat::Mount(service),
+                GivenBeneath::Fallback(route) => {
+                    self.targets.push(Target::Route(route));
+                    BeneathWhat::Fallback(self.targets.len() - 1)
+                }
+            };
+            settled.push(Beneath { prefix, what });
+        }
+        settled.sort_by_key(|beneath| Reverse(beneath.prefix.len()));
+        settled
+    }
+}

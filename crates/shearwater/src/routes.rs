@@ -1,0 +1,165 @@
+//! An app's routes, and how a worker answers with them.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use shearwater_engine::{BodyPolicy, BodySink, Prebuilt, Request, Response};
+use shearwater_http1::{Head, Method, Target as RequestTarget};
+
+use crate::by_origin::ByOrigin;
+use crate::encoded::Block;
+use crate::later::CallLater;
+use crate::node::Node;
+use crate::plan::{Found, Plan, Target, What};
+use crate::states::{Locals, States};
+use crate::view::View;
+use crate::{App, RouteErrors, Service, later, planning};
+
+/// The routes of an [`App`], checked. Cheap to clone.
+#[derive(Clone)]
+pub struct Routes(Arc<Plan>);
+
+impl Routes {
+    pub(crate) fn of(app: App) -> Result<Self, RouteErrors> {
+        planning::plan(app).map(|plan| Self(Arc::new(plan)))
+    }
+
+    /// A worker's own, made on its thread: with its state, its mounted services and its copies of what is encoded. `worker` is the number
+    /// that those are made with.
+    #[must_use]
+    pub fn service(&self, worker: usize) -> RoutesService {
+        let plan = Arc::clone(&self.0);
+        RoutesService(Rc::new(Worker {
+            blocks: plan.blocks.iter().map(Block::held).collect(),
+            services: plan.services.iter().map(|make| make(worker)).collect(),
+            locals: Locals::made(&plan.locals, worker),
+            later: later::made(&plan.later, plan.stacks),
+            plan,
+        }))
+    }
+}
+
+/// The routes of an [`App`], as one worker answers with them.
+pub struct RoutesService(Rc<Worker>);
+
+pub(crate) struct Worker {
+    plan: Arc<Plan>,
+    blocks: Vec<ByOrigin<Rc<Prebuilt>>>,
+    services: Vec<Box<dyn Service>>,
+    locals: Locals,
+    later: Vec<CallLater>,
+}
+
+impl Service for RoutesService {
+    fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
+        match self.0.body_policy(head) {
+            BodyPolicy::Stream(sink) => {
+                BodyPolicy::Stream(Box::new(Sink { worker: Rc::clone(&self.0), sink }))
+            }
+            policy => policy,
+        }
+    }
+
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        let worker = &*self.0;
+        let head = request.head();
+        match worker.plan.bare(head.method(), head.path_bytes()) {
+            Some(target) => worker.call(target, request, response),
+            None => respond(&self.0, request, response, None),
+        }
+    }
+}
+
+/// A sink whose answer takes the same way as a handler's.
+struct Sink {
+    worker: Rc<Worker>,
+    sink: Box<dyn BodySink>,
+}
+
+impl BodySink for Sink {
+    fn data(&mut self, bytes: &[u8]) -> Result<(), u16> {
+        self.sink.data(bytes)
+    }
+
+    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
+        respond(&self.worker, request, response, Some(&mut *self.sink));
+    }
+}
+
+/// Finds what answers, and answers, with what runs around it. A sink that has taken the body answers in its handler's place.
+fn respond(
+    worker: &Rc<Worker>,
+    request: &Request<'_>,
+    response: &mut Response<'_>,
+    sink: Option<&mut dyn BodySink>,
+) {
+    let head = request.head();
+    let Found { what, params } = worker.plan.find(head.method(), head.path());
+    let view = View { worker, params: params.as_ref(), mount_len: 0 };
+    worker.plan.middleware.around(&request.within(&view), response, |request, response| match what {
+        What::Mount { service, prefix_len } => {
+            let view = View { worker, params: None, mount_len: prefix_len };
+            let request = request.within(&view);
+            match sink {
+                Some(sink) => sink.finish(&request, response),
+                None => worker.services[service].respond(&request, response),
+            }
+        }
+        What::Target(target) => match sink {
+            Some(sink) => sink.finish(request, response),
+            None => worker.call(target, request, response),
+        },
+        What::NoMethod(node) => no_method(node, request, response),
+        What::Nothing => nothing(request, response),
+    });
+}
+
+impl Worker {
+    fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
+        match self.plan.find(head.method(), head.path()).what {
+            What::Target(Target::Route(route)) => route.body_policy(),
+            What::Mount { service, .. } => self.services[service].body_policy(head),
+            What::Target(_) | What::NoMethod(_) | What::Nothing => BodyPolicy::Discard,
+        }
+    }
+
+    pub(crate) fn states(&self) -> &States {
+        &self.plan.states
+    }
+
+    pub(crate) fn locals(&self) -> &Locals {
+        &self.locals
+    }
+
+    #[inline]
+    fn call(&self, target: &Target, request: &Request<'_>, response: &mut Response<'_>) {
+        match target {
+            Target::Route(route) => route.respond(request, response, &self.later),
+            Target::Block(block) => {
+                response.prebuilt(self.blocks[*block].get(&request.head()));
+            }
+            Target::Written(written) => written.respond(&request.head(), response),
+            Target::Preflight(lines) => {
+                response.status(204).lines(lines.get(&request.head()));
+            }
+        }
+    }
+}
+
+/// The path has other methods.
+fn no_method(node: &Node, request: &Request<'_>, response: &mut Response<'_>) {
+    response.field("Allow", node.allow());
+    match request.method() {
+        Method::Options => response.status(204),
+        _ => response.status(405).text("Method Not Allowed\n"),
+    };
+}
+
+/// Nothing is there.
+fn nothing(request: &Request<'_>, response: &mut Response<'_>) {
+    match request.head().target() {
+        // The server as a whole (RFC 9110 section 9.3.7): it is there, and has no methods of its own.
+        RequestTarget::Asterisk => response.status(204),
+        _ => response.status(404).text("Not Found\n"),
+    };
+}

@@ -1,0 +1,174 @@
+//! Routes allocate nothing: 10,000 requests of each kind on real sockets, with every worker and each driver. A binary of its own: the
+//! counter replaces the whole process's allocator.
+#![expect(
+    unsafe_code,
+    reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
+)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use shearwater::{App, Cors, DriverChoice, Error, Fast, Method, Request, Response, Server, StartError};
+
+const WORKERS: usize = 2;
+const CONNECTIONS: usize = 16;
+const REQUESTS: usize = 10_000;
+/// Rounds at most: buffers, tables and queues reach their size in the first ones, the last must come to nothing.
+const ROUNDS_MAX: usize = 10;
+
+/// Allocations, reallocations and frees of all threads together.
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+// SAFETY: every call is passed on to the system's allocator unchanged; counting is one addition to a static.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract, which is the same; `pointer` came from `System`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract, which is the same; `pointer` came from `System`.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What is asked for, in turn; the answers' statuses.
+const KINDS: &[(&str, &str)] = &[
+    ("GET /handler", "200"),
+    ("GET /fast", "200"),
+    ("GET /shared", "200"),
+    ("OPTIONS /shared", "204"),
+    ("GET /written", "200"),
+    ("GET /user/7", "200"),
+    ("GET /user/7/of/8/and/9", "200"),
+    ("GET /api/local", "200"),
+    ("GET /api/else", "200"),
+    ("GET /none", "404"),
+    ("DELETE /handler", "405"),
+];
+
+fn app() -> App {
+    let mut app = App::new();
+    app.get("/handler", |_: &Request, response: &mut Response| {
+        response.field("X-A", "b").text("handler");
+    });
+    app.fast("/fast", Fast::text("fast").cache_control("no-store"));
+    let origins = ["https://a.example", "https://b.example"];
+    app.fast("/shared", Fast::json("[]").cors(Cors::origins(origins).max_age_s(60)));
+    let write = |response: &mut Response<'_>| {
+        response.body_with(|out| write!(out, "{}", 7 * 6).expect("a vector takes everything"));
+    };
+    app.fast("/written", Fast::with(write).methods(&[Method::Get, Method::Post]));
+    for path in ["/user/{id}", "/user/{id}/of/{other}/and/{third}"] {
+        app.get(path, |request: &Request, response: &mut Response| {
+            response.text(request.param("id").unwrap_or("none"));
+        });
+    }
+    app.scope("/api", |api| {
+        api.before(|_: &Request, response: &mut Response| {
+            response.field("X-Before", "1");
+            ControlFlow::Continue(())
+        });
+        api.after(|_: &Request, response: &mut Response| {
+            response.field("X-After", "1");
+        });
+        api.get("/local", |request: &Request, response: &mut Response| {
+            let count: &Cell<u64> = request.local();
+            count.set(count.get() + request.state::<u64>());
+            response.text("local");
+        });
+        api.fallback(|_: &Request, response: &mut Response| {
+            response.text("fallback");
+        });
+    });
+    app.state(1u64).local(|_| Cell::new(0u64));
+    app
+}
+
+/// Asks `count` times, over the connections in turn. Allocates nothing itself.
+fn ask(clients: &mut [TcpStream], count: usize) {
+    let mut head = [0; 512];
+    let mut answer = [0; 4096];
+    for number in 0..count {
+        let client = &mut clients[number % CONNECTIONS];
+        let (line, status) = KINDS[number % KINDS.len()];
+        let len = write_head(&mut head, line, number);
+        client.write_all(&head[..len]).expect("the server reads");
+        let mut got = 0;
+        while !is_whole(&answer[..got]) {
+            let read = client.read(&mut answer[got..]).expect("the server answers");
+            assert!(read > 0, "the server closed");
+            got += read;
+        }
+        assert_eq!(answer[..got].get(9..12), Some(status.as_bytes()), "{line}");
+    }
+}
+
+fn write_head(head: &mut [u8], line: &str, number: usize) -> usize {
+    let room = head.len();
+    let mut rest = &mut head[..];
+    let origin = if number.is_multiple_of(3) { "https://b.example" } else { "https://evil.example" };
+    write!(rest, "{line}?{number} HTTP/1.1\r\nHost: a\r\nOrigin: {origin}\r\n\r\n").expect("a head fits");
+    room - rest.len()
+}
+
+/// Whether there is an answer with all of its body.
+fn is_whole(answer: &[u8]) -> bool {
+    const LENGTH: &[u8] = b"\r\nContent-Length: ";
+    let find = |what: &[u8]| answer.windows(what.len()).position(|window| window == what);
+    let Some(end) = find(b"\r\n\r\n") else { return false };
+    let digits = find(LENGTH).map_or(&b"0"[..], |at| &answer[at + LENGTH.len()..end]);
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let len = digits.fold(0, |len, digit| len * 10 + usize::from(digit - b'0'));
+    answer.len() == end + 4 + len
+}
+
+/// The allocator's calls in a round once nothing is new; `None` where the driver can't be had.
+fn calls(driver: DriverChoice) -> Option<u64> {
+    let running = match Server::new("127.0.0.1:0").workers(WORKERS).driver(driver).start_app(app()) {
+        Ok(running) => running,
+        Err(Error::Start(StartError::Driver { .. })) => return None,
+        Err(error) => panic!("{error}"),
+    };
+    let address = running.address();
+    let mut clients: Vec<_> =
+        (0..CONNECTIONS).map(|_| TcpStream::connect(address).expect("it listens")).collect();
+    let mut round = || {
+        let before = CALLS.load(Ordering::Relaxed);
+        ask(&mut clients, REQUESTS);
+        CALLS.load(Ordering::Relaxed) - before
+    };
+    let calls = (0..ROUNDS_MAX).map(|_| round()).find(|&calls| calls == 0).unwrap_or_else(&mut round);
+    drop(clients);
+    running.control().drain(1_000);
+    running.wait().expect("it ends");
+    Some(calls)
+}
+
+#[test]
+fn ten_thousand_requests_allocate_nothing() {
+    let before = CALLS.load(Ordering::Relaxed);
+    drop(std::hint::black_box(Box::new(1)));
+    assert!(CALLS.load(Ordering::Relaxed) > before, "the counter counts");
+    let drivers = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
+    let figures = drivers.map(calls);
+    assert!(figures.iter().any(Option::is_some), "there is a driver");
+    assert!(figures.iter().flatten().all(|&calls| calls == 0), "{figures:?}");
+}

@@ -1,0 +1,183 @@
+//! Fast routes: what is encoded once is what a handler would have said.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use shearwater::{App, Cors, DriverChoice, Fast, Method, Request, Response};
+
+use crate::client::{Answer, Client};
+use crate::served::{Served, drivers, here};
+
+/// More than is copied behind a head.
+const LARGE: usize = 100_000;
+
+fn app() -> App {
+    let mut app = App::new();
+    app.fast("/text", Fast::text("Hello, World!"));
+    app.get("/text-by-handler", |_: &Request, response: &mut Response| {
+        response.text("Hello, World!");
+    });
+    app.fast("/json", Fast::json(r#"{"a":1}"#.to_owned()).cache_control("max-age=60").field("X-A", "b"));
+    app.fast("/empty", Fast::bytes("image/png", Vec::new()));
+    app.fast("/large", Fast::bytes("application/octet-stream", vec![b'x'; LARGE]));
+    app.fast("/methods", Fast::text("a").methods(&[Method::Post, Method::Put, Method::Put]));
+    let count = AtomicU32::new(0);
+    let write = move |response: &mut Response<'_>| {
+        let count = count.fetch_add(1, Ordering::Relaxed);
+        response.content_type("application/json").body_with(|out| {
+            write!(out, "{{\"count\":{count}}}").expect("a vector takes everything");
+        });
+    };
+    app.fast("/count", Fast::with(write).field("X-A", "b"));
+    app
+}
+
+/// An answer without what changes by the second.
+fn timeless(mut answer: Answer) -> Answer {
+    answer.fields.retain(|(name, _)| name != "Date");
+    answer
+}
+
+/// The fields behind the server's own.
+fn fields(answer: &Answer) -> Vec<(&str, &str)> {
+    let fields = answer.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    fields.filter(|(name, _)| !matches!(*name, "Date" | "Server")).collect()
+}
+
+fn answers_with(driver: DriverChoice) {
+    let served = Served::of(here().driver(driver), app());
+    let mut client = served.connect();
+    let fast = timeless(client.request("GET", "/text", &[]));
+    assert_eq!(fast, timeless(client.request("GET", "/text-by-handler", &[])));
+    assert_eq!(fast.text(), "Hello, World!");
+    let json = client.request("GET", "/json", &[]);
+    assert_eq!(json.text(), r#"{"a":1}"#);
+    let expected = [
+        ("Content-Type", "application/json"),
+        ("Cache-Control", "max-age=60"),
+        ("X-A", "b"),
+        ("Content-Length", "7"),
+    ];
+    assert_eq!(fields(&json), expected);
+    let head = client.request("HEAD", "/json", &[]);
+    assert_eq!(fields(&head), expected);
+    let empty = client.request("GET", "/empty", &[]);
+    assert_eq!(fields(&empty), [("Content-Type", "image/png"), ("Content-Length", "0")]);
+    let large = client.request("GET", "/large", &[]);
+    assert_eq!(large.body, [b'x'; LARGE]);
+    for count in 0..3 {
+        let answer = client.request("GET", "/count", &[]);
+        assert_eq!(answer.text(), format!("{{\"count\":{count}}}"));
+        assert_eq!(
+            (answer.field("X-A"), answer.field("Content-Type")),
+            (Some("b"), Some("application/json"))
+        );
+    }
+}
+
+#[test]
+fn the_answer_is_that_of_a_handler_with_each_driver() {
+    for driver in drivers() {
+        answers_with(driver);
+    }
+}
+
+#[test]
+fn requests_one_behind_the_other_are_answered_in_order() {
+    let served = Served::app(app());
+    let mut client = served.connect();
+    let targets = ["/text", "/large", "/json", "/text"];
+    let all: String = targets.map(|target| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")).concat();
+    client.send(all);
+    let lens = targets.map(|_| client.answer("GET").body.len());
+    assert_eq!(lens, [13, LARGE, 7, 13]);
+}
+
+#[test]
+fn a_fast_route_has_its_own_methods_alone() {
+    let served = Served::app(app());
+    let mut client = served.connect();
+    for (method, status, allow) in [
+        ("POST", 200, None),
+        ("PUT", 200, None),
+        ("GET", 405, Some("POST, PUT, OPTIONS")),
+        ("HEAD", 405, Some("POST, PUT, OPTIONS")),
+        ("OPTIONS", 204, Some("POST, PUT, OPTIONS")),
+    ] {
+        let answer = client.request(method, "/methods", &["Content-Length: 0"]);
+        assert_eq!((answer.status, answer.field("Allow")), (status, allow), "{method}");
+    }
+    client.send("POST /methods HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+    assert_eq!(client.answer("POST").text(), "a", "the body is thrown away");
+}
+
+/// The answer to a page's request from an origin.
+fn from(client: &mut Client, method: &str, path: &str, origin: Option<&str>) -> Answer {
+    let origin = origin.map(|origin| format!("Origin: {origin}"));
+    let fields: Vec<_> = origin.iter().map(String::as_str).collect();
+    client.request(method, path, &fields)
+}
+
+fn shared() -> App {
+    let mut app = App::new();
+    app.fast("/any", Fast::json("[]").cors(Cors::any().expose("X-A").headers("X-B, X-C").max_age_s(600)));
+    let own = Cors::origins(["https://a.example", "http://b.example:8080"]).credentials();
+    app.fast("/own", Fast::with(|response| drop(response.text("own"))).cors(own).methods(&[Method::Post]));
+    app.fast("/nobody", Fast::text("a").cors(Cors::origins::<String>([])));
+    app
+}
+
+#[test]
+fn pages_of_every_origin_may_read() {
+    let served = Served::app(shared());
+    let mut client = served.connect();
+    for origin in [None, Some("https://a.example")] {
+        let answer = from(&mut client, "GET", "/any", origin);
+        let expected = [
+            ("Content-Type", "application/json"),
+            ("Access-Control-Allow-Origin", "*"),
+            ("Access-Control-Expose-Headers", "X-A"),
+            ("Content-Length", "2"),
+        ];
+        assert_eq!(fields(&answer), expected);
+        let preflight = from(&mut client, "OPTIONS", "/any", origin);
+        let expected = [
+            ("Allow", "GET, OPTIONS, HEAD"),
+            ("Access-Control-Allow-Origin", "*"),
+            ("Access-Control-Allow-Methods", "GET, HEAD"),
+            ("Access-Control-Allow-Headers", "X-B, X-C"),
+            ("Access-Control-Max-Age", "600"),
+        ];
+        assert_eq!((preflight.status, fields(&preflight)), (204, expected.to_vec()));
+    }
+}
+
+#[test]
+fn pages_of_named_origins_may_read_and_others_not() {
+    let served = Served::app(shared());
+    let mut client = served.connect();
+    for (origin, is_allowed) in [
+        (Some("https://a.example"), true),
+        (Some("http://b.example:8080"), true),
+        (Some("http://a.example"), false),
+        (Some("https://a.example.evil"), false),
+        (Some("null"), false),
+        (None, false),
+    ] {
+        let answer = from(&mut client, "POST", "/own", origin);
+        let preflight = from(&mut client, "OPTIONS", "/own", origin);
+        let allowed = origin.filter(|_| is_allowed);
+        let credentials = is_allowed.then_some("true");
+        for answer in [&answer, &preflight] {
+            assert_eq!(answer.field("Access-Control-Allow-Origin"), allowed, "{origin:?}");
+            assert_eq!(answer.field("Access-Control-Allow-Credentials"), credentials, "{origin:?}");
+            assert_eq!(answer.field("Vary"), Some("Origin"), "{origin:?}");
+        }
+        assert_eq!((answer.status, answer.text()), (200, "own"));
+        let methods = is_allowed.then_some("POST");
+        assert_eq!((preflight.status, preflight.field("Access-Control-Allow-Methods")), (204, methods));
+        assert_eq!(preflight.field("Allow"), Some("POST, OPTIONS"));
+        let nobody = from(&mut client, "GET", "/nobody", origin);
+        assert_eq!((nobody.text(), nobody.field("Access-Control-Allow-Origin")), ("a", None));
+    }
+}

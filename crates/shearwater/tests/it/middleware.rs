@@ -1,0 +1,201 @@
+//! What runs before and after handlers: in which order, for which paths, and what ends it.
+
+use std::ops::ControlFlow;
+
+use shearwater::{App, BodySink, Fast, Request, Response};
+
+use crate::client::Client;
+use crate::served::Served;
+
+/// Says in a field that it was here, and goes on.
+fn note(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync {
+    move |_, response| {
+        response.field("X-Way", name);
+        ControlFlow::Continue(())
+    }
+}
+
+/// The same behind the handler, with the status.
+fn sign(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync {
+    move |_, response| {
+        let status = response.status_code();
+        response.field("X-Way", format!("{name} {status}"));
+    }
+}
+
+fn way(client: &mut Client, method: &str, target: &str) -> (u16, String) {
+    let answer = client.request(method, target, &[]);
+    let way = answer.fields.iter().filter(|(name, _)| name == "X-Way").map(|(_, value)| value.as_str());
+    (answer.status, way.collect::<Vec<_>>().join(", "))
+}
+
+fn handler(_: &Request, response: &mut Response) {
+    response.field("X-Way", "handler");
+}
+
+/// Inner scopes and later steps are given first where order doesn't say otherwise.
+fn app() -> App {
+    let mut app = App::new();
+    app.scope("/api", |api| {
+        api.after(sign("api1"));
+        api.before(note("api1")).before(note("api2"));
+        api.after(sign("api2"));
+        api.get("/x", handler);
+        api.get("/user/{id}", handler);
+        api.fast("/fast", Fast::text("fast"));
+        api.scope("/in/ner", |inner| {
+            inner.before(note("inner")).after(sign("inner"));
+            inner.get("", handler);
+            inner.get("/", handler);
+        });
+        api.scope("/own", |own| drop(own.fallback(handler)));
+    });
+    app.before(note("app")).after(sign("app"));
+    app.get("/api/beside", handler);
+    app.get("/other", handler);
+    app.get("/any/{x}/{y}", handler);
+    app
+}
+
+#[test]
+fn steps_run_from_outside_in_and_back() {
+    let served = Served::app(app());
+    let mut client = served.connect();
+    let api = |status, handler| {
+        format!("app, api1, api2, {handler}api2 {status}, api1 {status}, app {status}").replace("  ", " ")
+    };
+    let inner = "app, api1, api2, inner, handler, inner 200, api2 200, api1 200, app 200";
+    for (method, target, status, expected) in [
+        ("GET", "/api/x", 200, api(200, "handler, ")),
+        ("HEAD", "/api/x", 200, api(200, "handler, ")),
+        ("GET", "/api/user/7", 200, api(200, "handler, ")),
+        ("GET", "/api/beside", 200, api(200, "handler, ")),
+        ("GET", "/api/own/x", 200, api(200, "handler, ")),
+        ("GET", "/api/fast", 200, api(200, "")),
+        ("GET", "/api/none", 404, api(404, "")),
+        ("GET", "/api", 404, api(404, "")),
+        ("POST", "/api/x", 405, api(405, "")),
+        ("OPTIONS", "/api/x", 204, api(204, "")),
+        ("GET", "/api/in/ner", 200, inner.to_owned()),
+        ("GET", "/api/in/ner/", 200, inner.to_owned()),
+        ("GET", "/other", 200, "app, handler, app 200".to_owned()),
+        ("GET", "/apix", 404, "app, app 404".to_owned()),
+        ("OPTIONS", "*", 204, "app, app 204".to_owned()),
+    ] {
+        assert_eq!(way(&mut client, method, target), (status, expected), "{method} {target}");
+    }
+}
+
+#[test]
+fn a_step_that_answers_ends_the_way_there() {
+    let mut app = App::new();
+    app.before(note("first"));
+    app.before(|request: &Request, response: &mut Response| {
+        if request.head().field_named("X-Key").is_some() {
+            return ControlFlow::Continue(());
+        }
+        response.status(401).text("who are you?");
+        ControlFlow::Break(())
+    });
+    app.before(note("third"));
+    app.after(sign("after"));
+    app.get("/", handler);
+    let served = Served::app(app);
+    let mut client = served.connect();
+    let stopped = client.request("GET", "/", &[]);
+    assert_eq!((stopped.status, stopped.text()), (401, "who are you?"));
+    assert_eq!(way(&mut client, "GET", "/"), (401, "first, after 401".to_owned()));
+    assert_eq!(way(&mut client, "GET", "/none"), (401, "first, after 401".to_owned()));
+    let let_in = client.request("GET", "/", &["X-Key: 1"]);
+    assert_eq!((let_in.status, let_in.text()), (200, ""));
+}
+
+#[test]
+fn a_guard_holds_however_the_path_is_written() {
+    let mut app = App::new();
+    app.fallback(handler);
+    app.get("/{a}/{b}", handler);
+    app.get("/{a}/{b}/{c}", handler);
+    app.scope("/secret", |secret| {
+        secret.before(|_: &Request, response: &mut Response| {
+            response.status(403);
+            ControlFlow::Break(())
+        });
+        secret.get("/{x}", handler);
+    });
+    let served = Served::app(app);
+    let mut client = served.connect();
+    for (target, status) in [
+        ("/secret", 403),
+        ("/secret/", 403),
+        ("/secret/a", 403),
+        ("/secret/..", 403),
+        ("/secret/../a", 403),
+        ("/%73ecret/a", 403),
+        ("/s%65cret", 403),
+        ("/x/../secret", 403),
+        ("/x/%2E%2e/secret", 403),
+        ("//secret", 403),
+        ("/./secret", 403),
+        ("/secret%2Fa", 403),
+        ("http://localhost/secret", 403),
+        ("/secrets", 200),
+        ("/x/secret", 200),
+        ("/Secret", 200),
+        ("/", 200),
+    ] {
+        assert_eq!(client.request("GET", target, &[]).status, status, "{target}");
+    }
+}
+
+/// Answers with what it was given.
+struct Echo(Vec<u8>);
+
+impl BodySink for Echo {
+    fn data(&mut self, bytes: &[u8]) -> Result<(), u16> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Request<'_>, response: &mut Response<'_>) {
+        response.body(&self.0);
+    }
+}
+
+#[test]
+fn a_route_that_streams_has_its_steps_around_the_answer() {
+    let mut app = App::new();
+    app.before(|request: &Request, response: &mut Response| match request.query() {
+        Some("stop") => {
+            response.status(403).text("stopped");
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    app.after(sign("after"));
+    app.post("/", |_: &Request, _: &mut Response| {}).stream(|| Echo(Vec::new()));
+    let served = Served::app(app);
+    let mut client = served.connect();
+    for (target, status, body) in [("/", 200, "abc"), ("/?stop", 403, "stopped")] {
+        client.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"));
+        let answer = client.answer("POST");
+        assert_eq!((answer.status, answer.text()), (status, body));
+        assert_eq!(answer.field("X-Way"), Some(format!("after {status}").as_str()));
+    }
+}
+
+#[test]
+fn a_step_that_panics_costs_its_request() {
+    let mut app = App::new();
+    app.before(|request: &Request, _: &mut Response| {
+        assert_eq!(request.query(), None, "asked to");
+        ControlFlow::Continue(())
+    });
+    app.get("/", handler);
+    let served = Served::app(app);
+    let mut client = served.connect();
+    assert_eq!(client.request("GET", "/", &[]).status, 200);
+    assert_eq!(client.request("GET", "/?panic", &[]).status, 500);
+    client.is_ended();
+    assert_eq!(served.connect().request("GET", "/", &[]).status, 200);
+}

@@ -1,0 +1,163 @@
+//! What is wrong with routes is told at the start, each mistake with its places.
+
+use std::ops::ControlFlow;
+
+use shearwater::{App, Cors, Error, Fast, Method, Request, Response, RouteError, Server};
+
+fn answer(_: &Request, _: &mut Response) {}
+
+/// The one mistake of an app, without the places: their lines are looked at apart.
+#[track_caller]
+fn mistake(define: impl FnOnce(&mut App)) -> String {
+    let mut app = App::new();
+    define(&mut app);
+    let Err(errors) = app.build() else { panic!("nothing is wrong") };
+    assert_eq!(errors.all().len(), 1, "{errors}");
+    match &errors.all()[0] {
+        RouteError::Conflict { given, with } => format!("{} = {}", given.what(), with.what()),
+        RouteError::Unreachable { given, by } => format!("{} < {}", given.what(), by.what()),
+        RouteError::Refused { given, why } => format!("{}: {why}", given.what()),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn what_answers_the_same_requests_is_named_with_its_other() {
+    type Define = fn(&mut App);
+    let both = |one: Define, other: Define| {
+        mistake(|app| {
+            one(app);
+            other(app);
+        })
+    };
+    let get = |app: &mut App| drop(app.get("/a", answer));
+    assert_eq!(both(get, |app| drop(app.get("/a", answer))), "GET /a = GET /a");
+    assert_eq!(both(get, |app| drop(app.route(Method::Get, "/a", answer))), "GET /a = GET /a");
+    let fast = |app: &mut App| drop(app.fast("/a", Fast::text("a")));
+    assert_eq!(both(get, fast), "the fast route /a = GET /a");
+    assert_eq!(both(fast, get), "the fast route /a = GET /a");
+    assert_eq!(both(fast, fast), "the fast route /a = the fast route /a");
+    let pattern = |app: &mut App| drop(app.get("/a/{x}", answer));
+    assert_eq!(both(pattern, |app| drop(app.get("/a/{x}", answer))), "GET /a/{x} = GET /a/{x}");
+    assert_eq!(both(pattern, |app| drop(app.get("/a/{y}", answer))), "GET /a/{y} = GET /a/{x}");
+    assert_eq!(both(pattern, |app| drop(app.post("/a/{y}", answer))), "POST /a/{y} = GET /a/{x}");
+    assert_eq!(both(pattern, |app| drop(app.get("/a/{*x}", answer))), "GET /a/{*x} = GET /a/{x}");
+    let fallback = |app: &mut App| drop(app.fallback(answer));
+    assert_eq!(both(fallback, fallback), "the fallback of / = the fallback of /");
+    let state = |app: &mut App| drop(app.state(1u8));
+    assert_eq!(both(state, state), "the state of type u8 = the state of type u8");
+    let local = |app: &mut App| drop(app.local(|_| 1u8));
+    assert_eq!(both(local, local), "the local state of type u8 = the local state of type u8");
+}
+
+#[test]
+fn what_is_never_reached_is_named_with_what_answers_in_its_place() {
+    let hidden = mistake(|app| {
+        app.fallback(answer);
+        app.get("/{*rest}", answer);
+    });
+    assert_eq!(hidden, "the fallback of / < GET /{*rest}");
+    let hidden = mistake(|app| {
+        app.scope("/a", |app| drop(app.fallback(answer)));
+        app.get("/{x}/{*rest}", answer);
+    });
+    assert_eq!(hidden, "the fallback of /a < GET /{x}/{*rest}");
+}
+
+#[test]
+fn what_no_request_has_is_refused_with_the_reason() {
+    for (path, why) in [
+        ("a", "a path begins with a slash"),
+        ("", "a path begins with a slash"),
+        ("/a b", "no request has ' ' in its path: write it percent-encoded"),
+        ("/ü", "no request has 'ü' in its path: write it percent-encoded"),
+        ("/a?b", "no request has '?' in its path: write it percent-encoded"),
+        ("/{", "a parameter is {name} or {*name}, and a brace itself is doubled"),
+        ("/{}", "a parameter is {name} or {*name}, and a brace itself is doubled"),
+        ("/{a}{b}", "a segment has one parameter at most"),
+        ("/{*a}/b", "nothing stands behind {*name}, which takes all the rest"),
+        ("/{a}/{a}", "two of its parameters are called \"a\""),
+    ] {
+        assert_eq!(mistake(|app| drop(app.get(path, answer))), format!("GET {path}: {why}"));
+    }
+    assert_eq!(
+        mistake(|app| drop(app.route(Method::Connect, "/", answer))),
+        "CONNECT /: Connect can't be routed"
+    );
+    assert_eq!(mistake(|app| drop(app.route(Method::Other, "/", answer))), "Other /: Other can't be routed");
+    assert_eq!(mistake(|app| drop(app.scope("/{x}", |_| {}))), "the scope /{x}: a prefix has no parameters");
+    assert_eq!(
+        mistake(|app| {
+            app.scope("/a", |app| drop(app.get("b", answer)));
+        }),
+        "GET b: a path begins with a slash"
+    );
+}
+
+#[test]
+fn a_fast_route_that_can_not_be_encoded_is_refused() {
+    for (fast, why) in [
+        (Fast::text("a").field("Bad name", "x"), "the field \"Bad name\""),
+        (Fast::text("a").field("X", "a\r\nb"), "the field \"X\""),
+        (Fast::text("a").field("Content-Length", "1"), "the server's own"),
+        (Fast::text("a").field("Content-Type", "x/y"), "Content-Type"),
+        (Fast::bytes("a\nb", b"x".as_slice()), "Content-Type"),
+        (Fast::text("a").methods(&[]), "no methods"),
+        (Fast::text("a").methods(&[Method::Connect]), "can't be routed"),
+        (Fast::text("a").cors(Cors::any().credentials()), "credentials"),
+        (Fast::text("a").cors(Cors::origins(["https://example.org/"])), "no origin"),
+        (Fast::text("a").cors(Cors::origins(["example.org"])), "no origin"),
+        (Fast::with(|_| {}).cors(Cors::any().headers("X\n")), "Access-Control-Allow-Headers"),
+    ] {
+        let told = mistake(|app| drop(app.fast("/a", fast)));
+        assert!(told.starts_with("the fast route /a: ") && told.contains(why), "{told}");
+    }
+    let told = mistake(|app| drop(app.fast("/{a}", Fast::text("a"))));
+    assert_eq!(told, "the fast route /{a}: a fast route has no parameters");
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_with_file_and_line() {
+    let mut app = App::new();
+    app.get("/a", answer);
+    let line = line!() + 1;
+    app.get("/a", answer);
+    app.get("b", answer);
+    let Err(Error::Routes(errors)) = Server::new("127.0.0.1:0").start_app(app) else {
+        panic!("it starts with mistakes")
+    };
+    let file = file!();
+    let told = errors.to_string();
+    let told: Vec<_> = told.lines().collect();
+    assert_eq!(
+        told,
+        [
+            format!(
+                "GET /a ({file}:{line}) stands for the same as GET /a ({file}:{}): keep one of them",
+                line - 2
+            ),
+            format!("GET b ({file}:{}): a path begins with a slash", line + 1),
+        ]
+    );
+    let RouteError::Conflict { given, .. } = &errors.all()[0] else { panic!("{errors}") };
+    assert_eq!((given.what(), given.location().line()), ("GET /a", line));
+}
+
+#[test]
+fn what_does_not_meet_stands_side_by_side() {
+    let mut app = App::new();
+    app.get("/a/{x}", answer);
+    app.post("/a/{x}", answer);
+    app.put("/a/b", answer);
+    app.get("/a/{x}/c", answer);
+    app.get("/{x}/{y}/{z}/{u}", answer);
+    app.get("/b/{*rest}", answer);
+    app.fast("/a/b", Fast::text("a"));
+    app.fallback(answer);
+    app.scope("/a", |app| {
+        app.fallback(answer);
+        app.before(|_: &Request, _: &mut Response| ControlFlow::Continue(()));
+    });
+    app.state(1u8).state(1u16).local(|_| 1u8);
+    assert!(app.build().is_ok());
+}

@@ -1,0 +1,137 @@
+//! Services of each worker's below a prefix.
+
+use std::cell::Cell;
+
+use shearwater::{App, BodyPolicy, BodySink, Head, Request, Response, Service};
+
+use crate::served::Served;
+
+/// Shows how it is asked, and how often.
+#[derive(Default)]
+struct Show(Cell<u32>);
+
+impl Service for Show {
+    fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
+        match head.query() {
+            Some("stream") => BodyPolicy::Stream(Box::new(Sink)),
+            Some("buffer") => BodyPolicy::Buffer { bytes_max: 3 },
+            _ => BodyPolicy::Discard,
+        }
+    }
+
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        self.0.set(self.0.get() + 1);
+        let body = String::from_utf8_lossy(request.body());
+        response.text(&format!("{}|{}|{}|{body}", request.mount(), request.path(), request.head().path()));
+    }
+}
+
+struct Sink;
+
+impl BodySink for Sink {
+    fn data(&mut self, _: &[u8]) -> Result<(), u16> {
+        Ok(())
+    }
+
+    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
+        response.text(&format!("sink {}|{}", request.mount(), request.path()));
+    }
+}
+
+fn app() -> App {
+    let mut app = App::new();
+    app.mount("/a", |_| Show::default());
+    app.scope("/s", |app| drop(app.mount("/t/", |_| Show::default())));
+    app.get("/a/route", |_: &Request, response: &mut Response| {
+        response.text("route");
+    });
+    app.get("/a/{x}/y", |_: &Request, response: &mut Response| {
+        response.text("pattern");
+    });
+    app.scope("/a/inner", |app| {
+        app.fallback(|_: &Request, response: &mut Response| {
+            response.text("fallback");
+        });
+    });
+    app
+}
+
+#[test]
+fn a_mount_answers_what_lies_beneath_and_has_no_route() {
+    let served = Served::app(app());
+    let mut client = served.connect();
+    for (method, target, status, body) in [
+        ("GET", "/a", 200, "/a||/a|"),
+        ("GET", "/a/", 200, "/a|/|/a/|"),
+        ("GET", "/a/b/c?d", 200, "/a|/b/c|/a/b/c|"),
+        ("BREW", "/a/b", 200, "/a|/b|/a/b|"),
+        ("OPTIONS", "/a/b", 200, "/a|/b|/a/b|"),
+        ("GET", "/a//b", 200, "/a|//b|/a//b|"),
+        ("GET", "http://localhost/a/b", 200, "/a|/b|/a/b|"),
+        ("GET", "/s/t/u", 200, "/s/t|/u|/s/t/u|"),
+        ("GET", "/a/route", 200, "route"),
+        ("POST", "/a/route", 405, "Method Not Allowed\n"),
+        ("GET", "/a/x/y", 200, "pattern"),
+        ("GET", "/a/inner/x", 200, "fallback"),
+        ("GET", "/ab", 404, "Not Found\n"),
+        ("GET", "/%61/b", 404, "Not Found\n"),
+        ("GET", "/s", 404, "Not Found\n"),
+        ("OPTIONS", "*", 204, ""),
+    ] {
+        let answer = client.request(method, target, &[]);
+        assert_eq!((answer.status, answer.text()), (status, body), "{method} {target}");
+    }
+}
+
+#[test]
+fn the_root_takes_everything_else() {
+    let mut app = App::new();
+    app.mount("/", |_| Show::default());
+    app.get("/{x}", |_: &Request, response: &mut Response| {
+        response.text("pattern");
+    });
+    let served = Served::app(app);
+    let mut client = served.connect();
+    for (method, target, body) in [
+        ("GET", "/", "|/|/|"),
+        ("GET", "/a", "pattern"),
+        ("GET", "/a/b", "|/a/b|/a/b|"),
+        ("OPTIONS", "*", "|*|*|"),
+    ] {
+        assert_eq!(client.request(method, target, &[]).text(), body, "{method} {target}");
+    }
+}
+
+#[test]
+fn bodies_go_where_the_mounted_service_says() {
+    let served = Served::app(app());
+    let mut post = |target: &str, body: &str| {
+        let mut client = served.connect();
+        client.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()));
+        let answer = client.send(body).answer("POST");
+        (answer.status, answer.text().to_owned())
+    };
+    assert_eq!(post("/a/b", "xyz"), (200, "/a|/b|/a/b|".to_owned()));
+    assert_eq!(post("/a/b?buffer", "xyz"), (200, "/a|/b|/a/b|xyz".to_owned()));
+    assert_eq!(post("/a/b?buffer", "wxyz").0, 413);
+    assert_eq!(post("/a/b?stream", "xyz"), (200, "sink /a|/b".to_owned()));
+}
+
+#[test]
+fn checked_routes_serve_within_a_service_of_the_program() {
+    struct Within(shearwater::RoutesService);
+    impl Service for Within {
+        fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
+            self.0.body_policy(head)
+        }
+
+        fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+            self.0.respond(request, response.field("X-Within", "yes"));
+        }
+    }
+    let routes = app().build().expect("nothing is wrong");
+    let running = crate::served::here().start(move |worker| Within(routes.service(worker))).expect("starts");
+    let served = Served::running(running);
+    let answer = served.connect().request("GET", "/a/route", &[]);
+    assert_eq!((answer.text(), answer.field("X-Within")), ("route", Some("yes")));
+}
