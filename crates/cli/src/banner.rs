@@ -24,6 +24,7 @@ pub(crate) fn start(site: &Site, start_report: &StartReport, replaced: &[String]
     line(&mut block, "driver", &format!("{} ({})", start_report.driver, start_report.driver_reason));
     line(&mut block, "workers", &start_report.workers.to_string());
     line(&mut block, "accept", &start_report.accept.to_string());
+    line(&mut block, "order", &start_report.order.to_string());
     line(&mut block, "descriptors", &descriptors(start_report));
     for replaced in replaced {
         line(&mut block, "flag", replaced);

@@ -44,7 +44,7 @@ pub use sections::performance::Performance;
 pub use sections::redirect::Redirect;
 pub use sections::respond::Respond;
 pub use sections::route::{Pattern, Route};
-pub use sections::server::{Accept, Driver, Server};
+pub use sections::server::{Accept, Driver, Order, Server};
 pub use sections::serving::{Coding, Hidden, Serving, Symlinks};
 pub use sections::site::Site;
 pub use sections::timeouts::Timeouts;

@@ -35,12 +35,17 @@ impl Pulses {
 
     /// Whether no worker is at work.
     pub(crate) fn are_all_asleep(&self) -> bool {
-        (0..self.beats.len()).all(|worker| self.turns(worker) % 2 == 0)
+        (0..self.beats.len()).all(|worker| !is_at_work(self.turns(worker)))
     }
 
     pub(crate) fn set_watch_asleep(&self, is_asleep: bool) {
         self.is_watch_asleep.store(is_asleep, Ordering::Relaxed);
     }
+}
+
+/// Whether a worker with so many turns is at work.
+pub(crate) fn is_at_work(turns: u64) -> bool {
+    turns % 2 == 1
 }
 
 /// A worker's side.

@@ -71,6 +71,7 @@ impl Server {
             addresses: bound.addresses,
             unix_sockets: bound.unix_sockets,
             accept: options.accept,
+            order: options.order,
             driver,
             driver_reason,
             workers,

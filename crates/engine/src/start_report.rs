@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use shearwater_io::os::DescriptorLimit;
+use shearwater_tasks::Order;
 
 use crate::options::AcceptMode;
 use crate::shortfall::Shortfall;
@@ -17,6 +18,8 @@ pub struct StartReport {
     pub unix_sockets: Vec<PathBuf>,
     /// How connections get to the workers.
     pub accept: AcceptMode,
+    /// In which order what is ready on a worker goes on.
+    pub order: Order,
     /// The driver in use.
     pub driver: &'static str,
     /// Why that one.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::control::{Control, Notice};
 use crate::limits::{BLOCKED_TOLD_EVERY_MS, WATCHDOG_SLEEP_MS};
-use crate::pulse::Pulses;
+use crate::pulse::{Pulses, is_at_work};
 
 /// A running watchdog. It ends when this is dropped.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl Seen {
     /// Looks at a worker, so long after the last look; what the operator has to know.
     fn look(&mut self, worker: usize, turns: u64, ms: u64) -> Option<Notice> {
         self.quiet_ms = self.quiet_ms.saturating_sub(ms);
-        let is_stuck = turns % 2 == 1 && turns == self.turns;
+        let is_stuck = is_at_work(turns) && turns == self.turns;
         self.turns = turns;
         if !is_stuck {
             self.ms = 0;

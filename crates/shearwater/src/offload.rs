@@ -122,7 +122,7 @@ impl Pool {
         let wants_thread = state.idle <= state.waiting.len() && state.threads < OFFLOAD_THREADS_MAX;
         if wants_thread {
             let named = thread::Builder::new().name("offload".to_owned());
-            match named.spawn(|| self.serve()) {
+            match named.spawn(|| self.serve(OFFLOAD_IDLE)) {
                 Ok(_) => state.threads += 1,
                 // Those that are there will come to it.
                 Err(_) if state.threads > 0 => {}
@@ -136,7 +136,7 @@ impl Pool {
     }
 
     /// A thread's life.
-    fn serve(&self) {
+    fn serve(&self, idle: Duration) {
         let mut state = locked(&self.state);
         loop {
             if let Some(work) = state.waiting.pop_front() {
@@ -147,7 +147,7 @@ impl Pool {
             }
             state.idle += 1;
             let (back, timeout) =
-                self.has_work.wait_timeout(state, OFFLOAD_IDLE).unwrap_or_else(PoisonError::into_inner);
+                self.has_work.wait_timeout(state, idle).unwrap_or_else(PoisonError::into_inner);
             state = back;
             state.idle -= 1;
             if timeout.timed_out() && state.waiting.is_empty() {
@@ -161,4 +161,51 @@ impl Pool {
 /// What is under these locks is whole at every step.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::sync::{Arc, Barrier};
+    use std::time::Duration;
+
+    use super::{OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Pool, locked};
+
+    #[test]
+    fn so_many_threads_and_so_much_that_waits() {
+        let pool: &'static Pool = Box::leak(Box::default());
+        let gate = Arc::new(Barrier::new(OFFLOAD_THREADS_MAX + 1));
+        let (done, is_done) = channel();
+        for _ in 0..OFFLOAD_THREADS_MAX {
+            let (gate, done) = (Arc::clone(&gate), done.clone());
+            assert!(pool.begin(Box::new(move || {
+                gate.wait();
+                gate.wait();
+                done.send(()).expect("somebody listens");
+            })));
+        }
+        // Every thread has its work, and none is free.
+        gate.wait();
+        for _ in 0..OFFLOAD_WAITING_MAX {
+            let done = done.clone();
+            assert!(pool.begin(Box::new(move || done.send(()).expect("somebody listens"))));
+        }
+        assert!(!pool.begin(Box::new(|| ())), "no more than so much waits");
+        assert_eq!(locked(&pool.state).threads, OFFLOAD_THREADS_MAX);
+        gate.wait();
+        for _ in 0..OFFLOAD_THREADS_MAX + OFFLOAD_WAITING_MAX {
+            is_done.recv().expect("all of it is done");
+        }
+    }
+
+    #[test]
+    fn a_thread_without_work_ends() {
+        let pool: &'static Pool = Box::leak(Box::default());
+        locked(&pool.state).threads = 1;
+        let (done, is_done) = channel();
+        locked(&pool.state).waiting.push_back(Box::new(move || done.send(()).expect("somebody listens")));
+        pool.serve(Duration::ZERO);
+        is_done.recv().expect("what waited is done first");
+        assert_eq!(locked(&pool.state).threads, 0);
+    }
 }

@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn every_size_has_a_class_with_room_and_little_waste() {
-        for bytes in 0..=FUTURE_BYTES_KEPT_MAX {
+        for bytes in (0..=FUTURE_BYTES_KEPT_MAX).step_by(if cfg!(miri) { 61 } else { 1 }) {
             let class = class_of(layout(bytes, 8)).unwrap();
             let block = layout_of(class);
             assert!(block.size() >= bytes && class < CLASSES, "{bytes}");

@@ -1,6 +1,7 @@
 //! The slots that are ready to be polled, in order.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 /// Which of the ready tasks is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,6 +12,15 @@ pub enum Order {
     /// The one that became ready last, whose memory is warm; after [`Options::lifo_run_max`](crate::Options::lifo_run_max) of
     /// them the one that has been ready for longest.
     Lifo,
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fifo => "fifo",
+            Self::Lifo => "lifo",
+        })
+    }
 }
 
 /// Ready slots.

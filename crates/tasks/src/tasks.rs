@@ -82,7 +82,9 @@ pub struct Tasks {
 
 impl Tasks {
     /// The tasks of the worker on this thread. `wake` makes its wait return: it is called from other threads only, when one of them wakes
-    /// a task, once until the next [`collect`](Self::collect). It must not panic.
+    /// a task, once until the next [`collect`](Self::collect). It must not panic. What a thread did before it called `wake` has to be
+    /// seen when the wait returns, also where that was about to return anyway: a write to an event counter is right, a flag that
+    /// is looked at and found set is not.
     pub fn new(options: Options, wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
             slots: Vec::new(),

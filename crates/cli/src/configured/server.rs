@@ -1,6 +1,6 @@
 //! `[server]`: threads, the driver, the accept queue, the end.
 
-use shearwater::{AcceptMode, DriverChoice, Server, TcpOptions};
+use shearwater::{AcceptMode, DriverChoice, Order, Server, TcpOptions};
 use shearwater_config as config;
 
 use crate::args::{self, Serve};
@@ -62,6 +62,7 @@ pub(crate) fn apply(section: &config::Server, server: Server) -> Server {
         .workers(usize::from(section.workers))
         .driver(choice(section.driver))
         .accept_mode(mode(section.accept))
+        .order(order(section.order))
         .tcp(TcpOptions { nodelay: section.tcp_nodelay, keepalive: section.tcp_keepalive })
         .pin(section.pin)
         .backlog(section.backlog)
@@ -81,6 +82,13 @@ fn mode(accept: config::Accept) -> AcceptMode {
     match accept {
         config::Accept::Reuseport => AcceptMode::Reuseport,
         config::Accept::Dispatch => AcceptMode::Dispatch,
+    }
+}
+
+fn order(order: config::Order) -> Order {
+    match order {
+        config::Order::Fifo => Order::Fifo,
+        config::Order::Lifo => Order::Lifo,
     }
 }
 

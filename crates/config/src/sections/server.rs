@@ -20,6 +20,8 @@ pub struct Server {
     pub driver: Driver,
     /// How connections come to workers.
     pub accept: Accept,
+    /// In which order what is ready goes on.
+    pub order: Order,
     /// Whether each worker keeps to one core.
     pub pin: bool,
     /// Seconds that ending may take before what is left is cut off.
@@ -48,6 +50,19 @@ pub enum Accept {
     Dispatch,
 }
 
+/// In which order what is ready goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Who has waited longest.
+    Fifo,
+    /// Who came last, a few in a row at most.
+    Lifo,
+}
+
+impl Choices for Order {
+    const ALL: &'static [(&'static str, Self)] = &[("fifo", Self::Fifo), ("lifo", Self::Lifo)];
+}
+
 impl Choices for Driver {
     const ALL: &'static [(&'static str, Self)] =
         &[("auto", Self::Auto), ("epoll", Self::Epoll), ("uring", Self::Uring), ("kqueue", Self::Kqueue)];
@@ -68,6 +83,7 @@ impl Default for Server {
             backlog: 4096,
             driver: Driver::Auto,
             accept: Accept::Reuseport,
+            order: Order::Fifo,
             pin: false,
             drain_s: 30,
         }
@@ -119,6 +135,13 @@ impl Fields for Server {
             "How connections come to workers: a listener each (reuseport), or one acceptor that hands them round (dispatch).",
             Choice,
             &mut self.accept,
+        );
+        visit.field(
+            "order",
+            "Who goes on first among those on a worker that have more to be answered than fits a turn: who has waited longest (fifo), or who came last (lifo). \
+             Nobody is left out.",
+            Choice,
+            &mut self.order,
         );
         visit.field("pin", "Whether each worker keeps to a core of its own.", Flag, &mut self.pin);
         visit.field(

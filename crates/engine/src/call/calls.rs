@@ -115,3 +115,27 @@ fn tag_of(token: Token) -> u64 {
 fn token_of(tag: u64) -> Token {
     Token::new((tag >> 32) as u32, tag as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::{Calls, HeadLimits};
+    use crate::call::Exchange;
+    use crate::limits::SPARE_CALLS_MAX;
+
+    #[test]
+    fn keeps_a_bounded_number_of_spare_ones() {
+        let mut calls = Calls::for_tests();
+        for _ in 0..3 * SPARE_CALLS_MAX {
+            let held = calls.held_bytes();
+            calls.recycle(Rc::new(Exchange::new(HeadLimits::default(), held)));
+            calls.recycle_parts(Box::default());
+        }
+        assert_eq!((calls.spare.len(), calls.spare_parts.len()), (SPARE_CALLS_MAX, SPARE_CALLS_MAX));
+        let one = Rc::new(Exchange::new(HeadLimits::default(), calls.held_bytes()));
+        calls.spare.clear();
+        calls.recycle(Rc::clone(&one));
+        assert!(calls.spare.is_empty(), "somebody still holds it");
+    }
+}

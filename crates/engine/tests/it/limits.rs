@@ -4,6 +4,7 @@ use shearwater_engine::Limits;
 use shearwater_engine::io::limits::RECV_AFTER_PAUSE_MAX;
 use shearwater_engine::io::sim::{OperationKind, SimOptions};
 use shearwater_engine::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
+use shearwater_engine::tasks::Order;
 
 use crate::harness::app::{BUFFER_BYTES_MAX, text_of};
 use crate::harness::unit::head;
@@ -367,4 +368,24 @@ fn a_connection_of_one_request() {
     client.assert_closed();
     client.peer.finish();
     world.end();
+}
+
+/// Who has more to be answered than fits a turn goes on in the order that is set, and everybody does in every turn.
+#[test]
+fn the_order_of_those_who_wait_is_a_setting() {
+    for (order, wanted) in [(Order::Fifo, [0, 1, 0, 1, 0, 1]), (Order::Lifo, [0, 1, 1, 0, 0, 1])] {
+        // What is sent is sent at once: who was answered first waits first.
+        let sim = SimOptions { sends_at_once: 1.0, ..SimOptions::default() };
+        let mut world = World::new(Setting { order, sim, ..Setting::default() });
+        let mut clients = [world.connect(), world.connect()];
+        world.settle();
+        let pipeline: Vec<Unit> = (0..2 * REQUESTS_PER_TURN_MAX + 1).map(Unit::get).collect();
+        clients.iter_mut().for_each(|client| client.send(Unit::stream(&pipeline)));
+        world.settle();
+        let trace = world.net.trace();
+        let sends = trace.iter().filter(|operation| operation.kind == OperationKind::SendAttempt);
+        let slots: Vec<_> = sends.filter_map(|operation| Some(operation.token?.slot())).collect();
+        assert_eq!(slots, wanted, "{order:?}");
+        clients.iter_mut().for_each(|client| client.assert_got(&Unit::answers(&pipeline)));
+    }
 }

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod app;
+mod blocked;
 mod bodies;
 mod client;
 mod dispatch;

@@ -8,6 +8,8 @@ use std::time::Duration;
 use shearwater::testing::Tested;
 use shearwater::{App, Call, Limits, Line, Order, Request, Response, Timeouts, offload};
 
+use crate::served::{Served, drivers, here};
+
 /// Counts what lies on handlers' stacks and in their futures.
 #[derive(Clone, Default)]
 struct Alive(Arc<AtomicUsize>);
@@ -285,5 +287,24 @@ fn the_order_of_the_ready_is_a_setting() {
         tested.pass(Duration::from_secs(1));
         let got = clients.iter_mut().map(|client| client.answer().expect("it has slept").text().to_owned());
         assert_eq!(got.collect::<Vec<_>>(), wanted.map(|number| number.to_string()), "{order:?}");
+    }
+}
+
+/// On a real kernel, another thread wakes the worker.
+#[test]
+fn work_on_another_thread_is_waited_for() {
+    for driver in drivers() {
+        for kind in ["/async", "/coroutine"] {
+            let served = Served::of(here().driver(driver), app(&Alive::default()));
+            let mut client = served.connect();
+            for _ in 0..20 {
+                let answer = client.request("GET", &format!("{kind}/offload"), &[]);
+                assert_eq!(answer.text(), "Ok(Some(\"offload\"))", "{kind}");
+                let answer = client.request("GET", &format!("{kind}/offload-panics"), &[]);
+                assert_eq!(answer.text(), "Err(Panicked)", "{kind}");
+                assert_eq!(client.request("GET", &format!("{kind}/sleep/1"), &[]).text(), "slept 1");
+            }
+            assert_eq!(served.stop().answers_5xx, 0);
+        }
     }
 }

@@ -3,9 +3,8 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Poll, Waker};
 use std::thread::{self, JoinHandle};
 
@@ -17,14 +16,31 @@ use crate::helpers::{spawn, turn};
 const WAKES: usize = if cfg!(miri) { 20 } else { 2000 };
 const THREADS: usize = 3;
 
-/// Tasks, and what comes out where they want the worker's wait to return.
-fn signalled_tasks() -> (Tasks, Receiver<()>) {
-    let (sender, receiver) = sync_channel(1);
-    // Where one stands there already, the worker will come back for it.
-    let signal = move || {
-        let _full = sender.try_send(());
-    };
-    (Tasks::new(Options::default(), signal), receiver)
+/// An event counter, as a driver has one.
+#[derive(Default)]
+struct Signals {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Signals {
+    fn add(&self) {
+        *self.count.lock().unwrap() += 1;
+        self.changed.notify_one();
+    }
+
+    /// Waits until there is one, and takes all.
+    fn wait(&self) {
+        let mut count = self.changed.wait_while(self.count.lock().unwrap(), |count| *count == 0).unwrap();
+        *count = 0;
+    }
+}
+
+/// Tasks, and what their worker waits for.
+fn signalled_tasks() -> (Tasks, Arc<Signals>) {
+    let signals = Arc::new(Signals::default());
+    let added = Arc::clone(&signals);
+    (Tasks::new(Options::default(), move || added.add()), signals)
 }
 
 /// Tasks, and how often they wanted the worker's wait to return.
@@ -53,9 +69,9 @@ fn counter(tasks: &mut Tasks, count: &Arc<AtomicUsize>, goal: usize) -> Waker {
 }
 
 /// A worker's life: it waits for a signal alone. Were one missing, or a wake, it would wait for ever.
-fn run(tasks: &mut Tasks, signals: &Receiver<()>) {
+fn run(tasks: &mut Tasks, signals: &Signals) {
     while !tasks.is_empty() {
-        signals.recv().expect("the tasks hold the sender");
+        signals.wait();
         while !turn(tasks).is_empty() {}
     }
 }
@@ -99,7 +115,7 @@ fn what_was_written_before_a_wake_is_read_in_the_poll() {
     };
     let threads = counts.iter().map(&mut write_and_wake).collect();
     while !tasks.is_empty() {
-        signals.recv().unwrap();
+        signals.wait();
         let polled = turn(&mut tasks);
         assert!(polled.iter().all(|(_, polled)| *polled == Polled::Ready), "woken, and it was not there yet");
     }

@@ -26,7 +26,10 @@ const ROOMS: &[Room] = &[
     Room { folder: "http1", may_use: &[] },
     Room { folder: "io", may_use: &["io-uring", "libc", "mio", "rustix", "socket2"] },
     Room { folder: "tasks", may_use: &["corosensei", "libc"] },
-    Room { folder: "engine", may_use: &["shearwater-http1", "shearwater-io", "httpdate"] },
+    Room {
+        folder: "engine",
+        may_use: &["shearwater-http1", "shearwater-io", "shearwater-tasks", "httpdate"],
+    },
     Room {
         folder: "shearwater",
         may_use: &[

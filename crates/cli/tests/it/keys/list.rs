@@ -14,6 +14,7 @@ const SHOWN: &[(&str, fn())] = &[
     ("server.backlog", tcp::backlog),
     ("server.driver", server::driver),
     ("server.accept", server::accept),
+    ("server.order", server::order),
     ("server.pin", server::pin),
     ("server.drain_s", server::drain_s),
     ("performance.max_connections", performance::max_connections),

@@ -91,6 +91,23 @@ pub(super) fn accept() {
     }
 }
 
+/// What it does within a turn no client can see: `crates/engine/tests/it/limits.rs` looks at the turn.
+#[test]
+pub(super) fn order() {
+    for order in ["fifo", "lifo"] {
+        on_each_driver(&format!("[server]\norder = \"{order}\"\n"), |_, serving| {
+            assert_eq!(serving.line("order"), Some(order));
+            let mut clients = [serving.connect(), serving.connect()];
+            for client in &mut clients {
+                (0..200).for_each(|_| drop(client.ask("GET", "/f.txt", &[])));
+            }
+            for client in &mut clients {
+                (0..200).for_each(|_| assert_eq!(client.answer("GET").text(), "content"));
+            }
+        });
+    }
+}
+
 #[test]
 pub(super) fn pin() {
     if !system::tells() {

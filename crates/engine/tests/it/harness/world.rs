@@ -5,6 +5,7 @@ use std::sync::mpsc::Receiver;
 
 use shearwater_engine::io::Driver;
 use shearwater_engine::io::sim::{OperationKind, Sim, SimNet, SimOptions};
+use shearwater_engine::tasks::Order;
 use shearwater_engine::{Control, Limits, Notice, Setup, Timeouts, Totals, Worker};
 
 use super::app::{self, TestApp};
@@ -22,6 +23,7 @@ pub(crate) struct Setting {
     pub(crate) sim: SimOptions,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
+    pub(crate) order: Order,
 }
 
 /// One worker, its network and its operator.
@@ -48,7 +50,8 @@ impl World {
         let net = sim.net();
         let (control, notices) = Control::new();
         let control = Arc::new(control);
-        let setup = Setup::new(0, setting.limits, setting.timeouts, Arc::clone(&control));
+        let mut setup = Setup::new(0, setting.limits, setting.timeouts, Arc::clone(&control));
+        setup.order = setting.order;
         Self { worker: Worker::new(sim, TestApp, setup), net, control, notices, accept_fails }
     }
 

@@ -1,0 +1,50 @@
+//! The watchdog: a handler that keeps a worker is told of, and an idle server is left alone.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use shearwater::{App, Notice, Request, Response};
+use shearwater_engine::{Options, Server};
+
+use crate::client::Client;
+
+/// How long a test waits for what has to come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_handler_that_keeps_its_worker_is_told_of() {
+    let (let_go, wait): (_, Receiver<()>) = channel();
+    let wait = Arc::new(Mutex::new(wait));
+    let mut app = App::new();
+    app.get("/blocks", move |_: &Request, response: &mut Response| {
+        wait.lock().expect("one at a time").recv().expect("the test lets go");
+        response.text("done");
+    });
+    let routes = app.build().expect("one route");
+    let options = Options {
+        listen: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
+        workers: 2,
+        watchdog_ms: 20,
+        ..Options::default()
+    };
+    let running = Server::bind(options).and_then(|server| server.start(move |worker| routes.service(worker)));
+    let running = running.expect("it starts");
+    let control = running.control();
+    let mut client = Client::connect(running.start_report().addresses[0]);
+    client.ask("GET", "/blocks", &[]);
+    let until = Instant::now() + PATIENCE;
+    let told = loop {
+        match running.notice(until.saturating_duration_since(Instant::now())) {
+            Some(Notice::WorkerBlocked { ms, times, .. }) => break (ms, times),
+            Some(_) => {}
+            None => panic!("nobody has told"),
+        }
+    };
+    assert!(told.0 >= 20 && told.1 == 1, "{told:?}");
+    let_go.send(()).expect("it waits");
+    assert_eq!(client.answer("GET").text(), "done");
+    control.stop();
+    running.wait().expect("it ends well");
+}
