@@ -62,24 +62,34 @@ async fn visit(
     name: &str,
 ) {
     loop {
-        let told = tokio::select! {
+        let message = tokio::select! {
             said = line.recv() => match said {
                 Some(Ok(Message::Text(text))) => { room.say(format!("{name}: {text}")); continue; }
                 Some(Ok(Message::Binary(bytes))) => refuse(&bytes),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
             },
-            heard = heard.recv() => match heard {
-                Ok(text) => Message::Text(text),
-                Err(RecvError::Lagged(missed)) => Message::Text(format!("{missed} messages were missed").into()),
-                Err(RecvError::Closed) => return,
+            heard = heard.recv() => match told(heard) {
+                Some(message) => message,
+                None => return,
             },
             () = stop.requested() => farewell(),
         };
-        let last = matches!(told, Message::Close(_));
-        if line.send(told).await.is_err() || last {
+        let last = matches!(message, Message::Close(_));
+        if line.send(message).await.is_err() || last {
             return;
         }
+    }
+}
+
+/// What a guest is told of what it heard; None where there is nothing to hear any more.
+fn told(heard: Result<Utf8Bytes, RecvError>) -> Option<Message> {
+    match heard {
+        Ok(text) => Some(Message::Text(text)),
+        Err(RecvError::Lagged(missed)) => {
+            Some(Message::Text(format!("{missed} messages were missed").into()))
+        }
+        Err(RecvError::Closed) => None,
     }
 }
 
@@ -90,4 +100,22 @@ fn refuse(bytes: &Bytes) -> Message {
 
 fn farewell() -> Message {
     Message::Close(Some(CloseFrame { code: close_code::AWAY, reason: "the server ends".into() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The oldest messages make room for the newest.
+    #[test]
+    fn who_falls_behind_is_told() {
+        let room = Room::default();
+        let mut heard = room.said.subscribe();
+        for number in 0..BEHIND_MAX + 3 {
+            room.say(number.to_string());
+        }
+        let missed = told(heard.blocking_recv());
+        assert_eq!(missed, Some(Message::Text("3 messages were missed".into())));
+        assert_eq!(told(heard.blocking_recv()), Some(Message::Text("3".into())));
+    }
 }
