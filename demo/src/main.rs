@@ -12,7 +12,6 @@ mod serve;
 mod settings;
 mod token;
 
-use std::net::TcpListener;
 use std::process::ExitCode;
 
 use crate::app::State;
@@ -42,18 +41,13 @@ fn refuse(why: &str) -> ExitCode {
 /// Opens what the application needs, then serves until a signal ends it. Errors are one sentence.
 fn run(settings: Settings) -> Result<(), String> {
     let Settings { mode, address, database, secret } = settings;
-    let listener =
-        TcpListener::bind(address).map_err(|error| format!("cannot listen on {address}: {error}"))?;
-    let address = listener.local_addr().map_err(|error| format!("cannot tell the address: {error}"))?;
     let opened = Database::open(&database).map_err(|error| format!("cannot open {database}: {error}"))?;
     let keys = Keys::new(&secret.bytes).map_err(|error| format!("cannot use JWT_SECRET: {error}"))?;
-
-    let ready = || {
+    let ready = |address| {
         println!("demo: http://{address}/welcome (SERVER_MODE={mode}, DATABASE_URL={database})");
         if let Some(note) = secret.note {
             println!("demo: {note}");
         }
     };
-    let served = serve::run(listener, State::new(opened, keys), mode, ready);
-    served.map_err(|error| format!("serving ended: {error}"))
+    serve::run(address, State::new(opened, keys), mode, ready)
 }

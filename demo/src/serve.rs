@@ -1,7 +1,7 @@
 //! Who serves the application, and how it ends: the one file to change for another server.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use tokio::runtime::Builder;
@@ -52,16 +52,29 @@ impl Watch {
     }
 }
 
-/// Serves until `SIGINT` or `SIGTERM`, then answers what was received, within [`DRAIN`]; a second signal ends it at once.
-/// `ready` is called when requests are taken and signals heard.
-pub(crate) fn run(listener: TcpListener, state: State, mode: Mode, ready: impl FnOnce()) -> io::Result<()> {
-    let runtime = Builder::new_multi_thread().enable_all().build()?;
+/// Listens at `address` and serves until `SIGINT` or `SIGTERM`, then answers what was received, within [`DRAIN`]; a second signal ends
+/// it at once. `ready` is told where it listens when requests are taken and signals heard. Errors are one sentence.
+pub(crate) fn run(
+    address: SocketAddr,
+    state: State,
+    mode: Mode,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), String> {
+    let listener = TcpListener::bind(address);
+    let listener = listener.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+    let failed = |error| format!("cannot serve: {error}");
+    let runtime = Builder::new_multi_thread().enable_all().build().map_err(failed)?;
     let result = runtime.block_on(serve(listener, state, mode, ready));
     runtime.shutdown_background();
-    result
+    result.map_err(failed)
 }
 
-async fn serve(listener: TcpListener, state: State, mode: Mode, ready: impl FnOnce()) -> io::Result<()> {
+async fn serve(
+    listener: TcpListener,
+    state: State,
+    mode: Mode,
+    ready: impl FnOnce(SocketAddr),
+) -> io::Result<()> {
     let stop = state.stop().clone();
     let mut signals = Signals::new()?;
     let app = app::router(state);
@@ -72,7 +85,7 @@ async fn serve(listener: TcpListener, state: State, mode: Mode, ready: impl FnOn
 
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    ready();
+    ready(listener.local_addr()?);
     let mut drain = stop.watch();
     let served =
         axum::serve(listener, service).with_graceful_shutdown(async move { drain.requested().await });
