@@ -148,15 +148,20 @@ fn a_plain_request_to_an_upgrade_is_refused() {
     assert_eq!(ask_get(server.addr, "/missing").status(), 404);
 }
 
-/// A request that offers an upgrade nobody takes is an ordinary request, before and after others.
+/// A request that offers an upgrade nobody takes is answered as ever. It may be the last of its connection, if it says so.
 #[test]
 fn an_upgrade_that_is_not_taken_is_an_ordinary_request() {
     let server = serve(Router::new().route("/", get(async || "plain")));
-    let mut client = Client::connect(server.addr);
     for _ in 0..3 {
+        let mut client = Client::connect(server.addr);
         assert_eq!(client.ask("GET", "/", &[], b"").text(), "plain");
         let answer = client.ask("GET", "/", &["Connection: Upgrade", "Upgrade: tideway"], b"");
         assert_eq!((answer.status(), answer.text()), (200, "plain"));
+        if answer.head.field("connection").is_some_and(|said| said.eq_ignore_ascii_case("close")) {
+            assert!(client.is_closed());
+        } else {
+            assert_eq!(client.ask("GET", "/", &[], b"").text(), "plain");
+        }
     }
 }
 
