@@ -1,0 +1,93 @@
+//! The application: an ordinary axum router with its state and its middleware.
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, FromRef, Request};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{any, get, post};
+
+use crate::database::Database;
+use crate::routes::chat::Room;
+use crate::routes::{bodies, chat, events, pages, sign_in, slow, world};
+use crate::serve::Stop;
+use crate::token::Keys;
+
+/// What the handlers share. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct State {
+    database: Database,
+    keys: Keys,
+    room: Room,
+    stop: Stop,
+}
+
+/// An answer that says in a sentence why there is no other.
+pub(crate) type Refusal = (StatusCode, String);
+
+impl State {
+    pub(crate) fn new(database: Database, keys: Keys) -> Self {
+        Self { database, keys, room: Room::default(), stop: Stop::default() }
+    }
+
+    /// What ends the server, and tells the streams that never end by themselves.
+    pub(crate) fn stop(&self) -> &Stop {
+        &self.stop
+    }
+}
+
+impl FromRef<State> for Database {
+    fn from_ref(state: &State) -> Self {
+        state.database.clone()
+    }
+}
+
+impl FromRef<State> for Keys {
+    fn from_ref(state: &State) -> Self {
+        state.keys.clone()
+    }
+}
+
+impl FromRef<State> for Room {
+    fn from_ref(state: &State) -> Self {
+        state.room.clone()
+    }
+}
+
+impl FromRef<State> for Stop {
+    fn from_ref(state: &State) -> Self {
+        state.stop.clone()
+    }
+}
+
+/// All routes, those in `fast.rs` too.
+pub(crate) fn router(state: State) -> Router {
+    Router::new()
+        .route("/", get(pages::hello).post(bodies::echo))
+        .route("/welcome", get(pages::welcome))
+        .route("/json", get(pages::json))
+        .route("/plaintext", get(pages::plaintext))
+        .route("/user/{id}", get(pages::user))
+        .route("/db", get(world::random))
+        .route("/login", post(sign_in::login))
+        .route("/me", get(sign_in::me))
+        .route("/events", get(events::subscribe))
+        .route("/ws", any(chat::join))
+        .route("/upload", post(bodies::upload))
+        .route("/slow-async", get(slow::sleep))
+        .fallback(missing)
+        .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn(no_sniffing))
+        .with_state(state)
+}
+
+async fn missing(uri: Uri) -> Refusal {
+    (StatusCode::NOT_FOUND, format!("there is nothing at {}; /welcome lists what there is\n", uri.path()))
+}
+
+/// An ordinary middleware: browsers shall believe the types that are sent.
+async fn no_sniffing(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,170 @@
+//! The database: one SQLite connection on a thread of its own, behind a bounded queue.
+//!
+//! SQLite blocks while it works, and handlers must not. One connection suffices: SQLite writes one at a time, and a database in
+//! memory belongs to the connection that opened it.
+
+use std::fmt;
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::settings::DatabaseUrl;
+
+/// How many queries may wait for the connection. One more is refused with [`Error::Busy`].
+pub(crate) const QUERIES_MAX: usize = 1024;
+/// Rows of the table `world`, filled when it is empty.
+const WORLD_ROWS: u32 = 10_000;
+/// The largest number in a row.
+const NUMBER_MAX: u32 = 10_000;
+
+const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS world (id INTEGER PRIMARY KEY, number INTEGER NOT NULL)";
+const FILL: &str = "WITH RECURSIVE ids (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM ids WHERE id < ?1) \
+                    INSERT INTO world SELECT id, abs(random()) % ?2 + 1 FROM ids";
+const RANDOM_ROW: &str = "SELECT id, number FROM world WHERE id = (SELECT abs(random()) % ?1 + 1)";
+
+type Query = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// A handle to the database; clones share it. The connection is closed with the last one.
+#[derive(Clone)]
+pub(crate) struct Database {
+    queries: SyncSender<Query>,
+}
+
+/// A row of the table `world`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct World {
+    pub(crate) id: u32,
+    pub(crate) number: u32,
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// [`QUERIES_MAX`] others wait already.
+    Busy,
+    /// The database's thread is gone.
+    Ended,
+    Sqlite(rusqlite::Error),
+    Thread(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy => write!(f, "{QUERIES_MAX} queries wait already"),
+            Self::Ended => f.write_str("the database's thread is gone"),
+            Self::Sqlite(error) => error.fmt(f),
+            Self::Thread(error) => write!(f, "no thread for it: {error}"),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl Database {
+    /// Opens the database, fills it where it is empty, and starts its thread.
+    pub(crate) fn open(url: &DatabaseUrl) -> Result<Self, Error> {
+        let connection = match url {
+            DatabaseUrl::Memory => Connection::open_in_memory()?,
+            DatabaseUrl::File(path) => Connection::open(path)?,
+        };
+        prepare(&connection)?;
+        let (sender, queries) = sync_channel(QUERIES_MAX);
+        let thread = std::thread::Builder::new().name("database".to_owned());
+        thread.spawn(move || answer(connection, &queries)).map_err(Error::Thread)?;
+        Ok(Self { queries: sender })
+    }
+
+    /// A row by chance.
+    pub(crate) async fn random_row(&self) -> Result<World, Error> {
+        self.run(|connection| {
+            let mut statement = connection.prepare_cached(RANDOM_ROW)?;
+            statement.query_row([WORLD_ROWS], |row| Ok(World { id: row.get(0)?, number: row.get(1)? }))
+        })
+        .await
+    }
+
+    /// Runs `work` on the database's thread. It runs to its end even if nobody waits for it any more.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (sender, result) = oneshot::channel();
+        let query = Box::new(move |connection: &mut Connection| drop(sender.send(work(connection))));
+        self.queries.try_send(query).map_err(|error| match error {
+            TrySendError::Full(_) => Error::Busy,
+            TrySendError::Disconnected(_) => Error::Ended,
+        })?;
+        Ok(result.await.map_err(|_| Error::Ended)??)
+    }
+}
+
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute(SCHEMA, [])?;
+    let rows: u32 = connection.query_row("SELECT count(*) FROM world", [], |row| row.get(0))?;
+    if rows == 0 {
+        connection.execute(FILL, [WORLD_ROWS, NUMBER_MAX])?;
+    }
+    Ok(())
+}
+
+/// The database's thread: query after query, until nobody can ask any more.
+fn answer(mut connection: Connection, queries: &Receiver<Query>) {
+    for query in queries {
+        query(&mut connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    #[test]
+    fn rows_come_from_the_table() {
+        let database = Database::open(&DatabaseUrl::Memory).unwrap();
+        let rows: Vec<World> = (0..100).map(|_| wait(database.random_row()).unwrap()).collect();
+        assert!(rows.iter().all(|row| (1..=WORLD_ROWS).contains(&row.id)));
+        assert!(rows.iter().all(|row| (1..=NUMBER_MAX).contains(&row.number)));
+        assert!(rows.iter().any(|row| *row != rows[0]), "the same row a hundred times");
+    }
+
+    /// A query that waits holds the others back: as many as there is room for, then they are refused.
+    #[test]
+    fn a_full_queue_refuses() {
+        let database = Database::open(&DatabaseUrl::Memory).unwrap();
+        let (entered, inside) = sync_channel(1);
+        let (release, released) = sync_channel::<()>(1);
+        let hold = move |_: &mut Connection| {
+            entered.send(()).unwrap();
+            released.recv().unwrap_or_default();
+        };
+        database.queries.try_send(Box::new(hold)).unwrap();
+        inside.recv().unwrap();
+        for _ in 0..QUERIES_MAX {
+            database.queries.try_send(Box::new(|_: &mut Connection| ())).unwrap();
+        }
+        assert!(matches!(wait(database.random_row()), Err(Error::Busy)));
+        release.send(()).unwrap();
+        // Refused as long as the queue is full; the thread empties it meanwhile.
+        let row = std::iter::repeat_with(|| wait(database.random_row()))
+            .find(|row| !matches!(row, Err(Error::Busy)));
+        assert!(row.unwrap().is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_told() {
+        let url = DatabaseUrl::File("no/such/folder/demo.db".into());
+        let error = Database::open(&url).err().unwrap();
+        assert!(error.to_string().contains("unable to open"), "{error}");
+    }
+}

@@ -1,0 +1,121 @@
+//! `/ws`: a room over WebSocket. What one says, all hear.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::response::Response;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{self, Receiver, Sender};
+
+use crate::serve::{Stop, Watch};
+
+/// How far a guest may fall behind before messages are passed over for it.
+const BEHIND_MAX: usize = 256;
+/// The longest message.
+const MESSAGE_BYTES_MAX: usize = 4096;
+
+/// The room that all guests share.
+#[derive(Clone)]
+pub(crate) struct Room {
+    said: Sender<Utf8Bytes>,
+    guests: Arc<AtomicU64>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { said: broadcast::channel(BEHIND_MAX).0, guests: Arc::default() }
+    }
+}
+
+impl Room {
+    fn say(&self, text: String) {
+        // Nobody may be there to hear it.
+        drop(self.said.send(text.into()));
+    }
+}
+
+pub(crate) async fn join(
+    upgrade: WebSocketUpgrade,
+    State(room): State<Room>,
+    State(stop): State<Stop>,
+) -> Response {
+    let upgrade = upgrade.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX);
+    let stop = stop.watch();
+    upgrade.on_upgrade(async move |line| {
+        let name = format!("guest {}", room.guests.fetch_add(1, Ordering::Relaxed) + 1);
+        let heard = room.said.subscribe();
+        room.say(format!("{name} is here"));
+        visit(line, &room, stop, heard, &name).await;
+        room.say(format!("{name} is gone"));
+    })
+}
+
+/// Until the guest leaves, or the server ends.
+async fn visit(
+    mut line: WebSocket,
+    room: &Room,
+    mut stop: Watch,
+    mut heard: Receiver<Utf8Bytes>,
+    name: &str,
+) {
+    loop {
+        let message = tokio::select! {
+            said = line.recv() => match said {
+                Some(Ok(Message::Text(text))) => { room.say(format!("{name}: {text}")); continue; }
+                Some(Ok(Message::Binary(bytes))) => refuse(&bytes),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+            },
+            heard = heard.recv() => match told(heard) {
+                Some(message) => message,
+                None => return,
+            },
+            () = stop.requested() => farewell(),
+        };
+        let last = matches!(message, Message::Close(_));
+        if line.send(message).await.is_err() || last {
+            return;
+        }
+    }
+}
+
+/// What a guest is told of what it heard; None where there is nothing to hear any more.
+fn told(heard: Result<Utf8Bytes, RecvError>) -> Option<Message> {
+    match heard {
+        Ok(text) => Some(Message::Text(text)),
+        Err(RecvError::Lagged(missed)) => {
+            Some(Message::Text(format!("{missed} messages were missed").into()))
+        }
+        Err(RecvError::Closed) => None,
+    }
+}
+
+fn refuse(bytes: &Bytes) -> Message {
+    let reason = format!("{} bytes that are no text", bytes.len()).into();
+    Message::Close(Some(CloseFrame { code: close_code::UNSUPPORTED, reason }))
+}
+
+fn farewell() -> Message {
+    Message::Close(Some(CloseFrame { code: close_code::AWAY, reason: "the server ends".into() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The oldest messages make room for the newest.
+    #[test]
+    fn who_falls_behind_is_told() {
+        let room = Room::default();
+        let mut heard = room.said.subscribe();
+        for number in 0..BEHIND_MAX + 3 {
+            room.say(number.to_string());
+        }
+        let missed = told(heard.blocking_recv());
+        assert_eq!(missed, Some(Message::Text("3 messages were missed".into())));
+        assert_eq!(told(heard.blocking_recv()), Some(Message::Text("3".into())));
+    }
+}

@@ -1,0 +1,110 @@
+//! Each route that answers and is done.
+
+use serde_json::json;
+
+use crate::program::Program;
+
+#[test]
+fn pages_and_greetings() {
+    let demo = Program::start(&[]);
+    assert_eq!(demo.get("/").text(), "Hello, world");
+    assert_eq!(demo.get("/plaintext").text(), "Hello, World!");
+    assert_eq!(demo.get("/json").json(), json!({ "message": "Hello, World!" }));
+    assert_eq!(demo.get("/user/42").text(), "42");
+    assert_eq!(demo.get("/user/%C3%A4%20b?x=1").text(), "ä b");
+    let welcome = demo.get("/welcome");
+    assert_eq!(welcome.field("content-type"), Some("text/html; charset=utf-8"));
+    assert!(welcome.text().starts_with("<!doctype html>"));
+    let missing = demo.get("/none");
+    assert_eq!(
+        (missing.status, missing.text()),
+        (404, "there is nothing at /none; /welcome lists what there is\n")
+    );
+    assert_eq!(demo.ask("DELETE", "/json", &[], b"").status, 405);
+}
+
+/// The page speaks of what is there: each of its links and calls is answered.
+#[test]
+fn the_page_links_to_what_is_there() {
+    let demo = Program::start(&[]);
+    let page = demo.get("/welcome");
+    let mut links = 0;
+    for part in page.text().split("href=\"").skip(1) {
+        let link = part.split('"').next().unwrap();
+        if link.starts_with('/') && link != "/events" {
+            let status = demo.get(link).status;
+            assert!(status == 200 || (link == "/me" && status == 401), "{link}: {status}");
+            links += 1;
+        }
+    }
+    assert!(links >= 7, "{links} links");
+}
+
+#[test]
+fn a_row_comes_from_the_database() {
+    let demo = Program::start(&[]);
+    for _ in 0..20 {
+        let row = demo.get("/db").json();
+        assert!((1..=10_000).contains(&row["id"].as_u64().unwrap()), "{row}");
+        assert!((1..=10_000).contains(&row["randomNumber"].as_u64().unwrap()), "{row}");
+    }
+}
+
+#[test]
+fn a_token_opens_what_is_protected() {
+    let demo = Program::start(&[]);
+    let json = ["Content-Type: application/json"];
+    let granted = demo.ask("POST", "/login", &json, br#"{ "user": "demo", "password": "demo" }"#).json();
+    assert_eq!(granted["expires_in_seconds"], 3600);
+    let token = granted["token"].as_str().unwrap();
+    for field in [format!("Authorization: Bearer {token}"), format!("Authorization: bearer  {token}")] {
+        assert_eq!(demo.ask("GET", "/me", &[&field], b"").json()["user"], "demo");
+    }
+    let wrong = demo.ask("POST", "/login", &json, br#"{ "user": "demo", "password": "demo2" }"#);
+    assert_eq!(wrong.status, 401);
+    for field in [
+        "X: none",
+        "Authorization: Bearer",
+        "Authorization: Bearer a.b.c",
+        "Authorization: Basic ZGVtbzpkZW1v",
+    ] {
+        let refused = demo.ask("GET", "/me", &[field], b"");
+        assert_eq!((refused.status, refused.field("www-authenticate")), (401, Some("Bearer")), "{field}");
+    }
+}
+
+#[test]
+fn a_wait_lasts_as_long_as_asked_for_at_least() {
+    let demo = Program::start(&[]);
+    let begun = std::time::Instant::now();
+    assert_eq!(demo.get("/slow-async?ms=50").text(), "slept 50 ms\n");
+    assert!(begun.elapsed().as_millis() >= 50);
+    for wrong in ["/slow-async", "/slow-async?ms=soon", "/slow-async?ms=-1", "/slow-async?ms=60001"] {
+        assert_eq!(demo.get(wrong).status, 400, "{wrong}");
+    }
+}
+
+#[test]
+fn an_upload_tells_what_it_was() {
+    let demo = Program::start(&[]);
+    let form = ["Content-Type: multipart/form-data; boundary=b"];
+    let part = |about: &str, content: &str| {
+        format!("--b\r\nContent-Disposition: form-data; {about}\r\n\r\n{content}\r\n")
+    };
+    let body = part("name=\"a\"", "12345")
+        + &part("name=\"f\"; filename=\"x.bin\"", &"x".repeat(500_000))
+        + "--b--\r\n";
+    let told = demo.ask("POST", "/upload", &form, body.as_bytes()).json();
+    assert_eq!(
+        told,
+        json!([
+            { "name": "a", "file": null, "type": null, "bytes": 5 },
+            { "name": "f", "file": "x.bin", "type": null, "bytes": 500_000 },
+        ])
+    );
+    let most = part("name=\"n\"", "x").repeat(100) + "--b--\r\n";
+    assert_eq!(demo.ask("POST", "/upload", &form, most.as_bytes()).json().as_array().unwrap().len(), 100);
+    let many = part("name=\"n\"", "x").repeat(101) + "--b--\r\n";
+    assert_eq!(demo.ask("POST", "/upload", &form, many.as_bytes()).status, 413);
+    assert_eq!(demo.ask("POST", "/upload", &form, b"no form").status, 400);
+}

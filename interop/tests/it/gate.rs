@@ -1,0 +1,26 @@
+//! A gate that holds handlers back until the test opens it.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+/// Closed at first; open for good once opened. Clones are the same gate.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<Semaphore>);
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+}
+
+impl Gate {
+    pub(crate) fn open(&self) {
+        self.0.close();
+    }
+
+    /// Returns when the gate is open.
+    pub(crate) async fn passed(&self) {
+        drop(self.0.acquire().await);
+    }
+}

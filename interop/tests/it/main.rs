@@ -1,0 +1,29 @@
+//! Axum applications of every kind, unchanged, each asked on the wire. `serve.rs` says by whom they are served.
+
+mod client;
+mod folder;
+mod gate;
+mod serve;
+
+mod body_limits;
+mod client_gone;
+mod connect_info;
+mod errors;
+mod expect;
+mod extractors;
+mod flow;
+mod http10;
+mod jwt;
+mod key_value;
+mod multipart;
+mod panics;
+mod routing;
+mod runtime;
+mod shutdown;
+mod sql;
+mod sse;
+mod static_files;
+mod streaming;
+mod todos;
+mod websocket;
+mod wire;

@@ -1,0 +1,103 @@
+//! Routers in routers: nesting, merging, fallbacks, methods that aren't allowed, `HEAD` and `OPTIONS`, CORS.
+
+use axum::Router;
+use axum::extract::{MatchedPath, OriginalUri, Path};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::Redirect;
+use axum::routing::{any, get, on, post};
+use tower_http::cors::{Any, CorsLayer};
+
+use crate::client::{Client, ask, get as ask_get};
+use crate::serve::serve;
+
+async fn where_am_i(matched: MatchedPath, OriginalUri(original): OriginalUri, uri: Uri) -> String {
+    format!("{} {} {}", matched.as_str(), original, uri)
+}
+
+async fn parts(Path((user, rest)): Path<(String, String)>) -> String {
+    format!("{user}|{rest}")
+}
+
+fn app() -> Router {
+    let users = Router::new()
+        .route("/{id}/where", get(where_am_i))
+        .route("/{id}/files/{*rest}", get(parts))
+        .fallback(async || (StatusCode::NOT_FOUND, "no such user page"));
+    let misc = Router::new()
+        .route("/get-or-post", get(async || "got").post(async || "posted"))
+        .route("/any", any(async |method: Method| method.to_string()))
+        .route("/trace", on(axum::routing::MethodFilter::TRACE, async || "traced"))
+        .route("/old", get(async || Redirect::permanent("/any")))
+        .route("/only-post", post(async || "posted"));
+    Router::new()
+        .nest("/users", users)
+        .merge(misc)
+        .fallback(async |uri: Uri| (StatusCode::NOT_FOUND, format!("nothing at {uri}")))
+        .method_not_allowed_fallback(async || (StatusCode::METHOD_NOT_ALLOWED, "not like that"))
+}
+
+#[test]
+fn nested_routes_see_their_own_path() {
+    let server = serve(app());
+    let at = ask_get(server.addr, "/users/7/where?full=1");
+    assert_eq!(at.text(), "/users/{id}/where /users/7/where?full=1 /7/where?full=1");
+}
+
+#[test]
+fn parameters_are_decoded_once() {
+    let server = serve(app());
+    assert_eq!(ask_get(server.addr, "/users/a%20b/files/x/%25y/z").text(), "a b|x/%y/z");
+    assert_eq!(ask_get(server.addr, "/users/%C3%A4/files/%2F").text(), "ä|/");
+    assert_eq!(ask_get(server.addr, "/users/%FF/files/x").status(), 400, "what is no UTF-8 is no `String`");
+}
+
+#[test]
+fn each_router_has_its_fallback() {
+    let server = serve(app());
+    let outer = ask_get(server.addr, "/none?q");
+    assert_eq!((outer.status(), outer.text()), (404, "nothing at /none?q"));
+    assert_eq!(ask_get(server.addr, "/users/7/none").text(), "no such user page");
+}
+
+#[test]
+fn methods_are_told_apart() {
+    let server = serve(app());
+    let mut client = Client::connect(server.addr);
+    assert_eq!(client.ask("GET", "/get-or-post", &[], b"").text(), "got");
+    assert_eq!(client.ask("POST", "/get-or-post", &[], b"").text(), "posted");
+    let refused = client.ask("DELETE", "/get-or-post", &[], b"");
+    assert_eq!((refused.status(), refused.text()), (405, "not like that"));
+    assert_eq!(refused.head.field("allow"), Some("GET,HEAD,POST"));
+    for method in ["GET", "PUT", "PATCH", "OPTIONS", "BREW"] {
+        assert_eq!(client.ask(method, "/any", &[], b"").text(), method);
+    }
+}
+
+#[test]
+fn head_is_get_without_its_body() {
+    let server = serve(app());
+    let mut client = Client::connect(server.addr);
+    let head = client.ask("HEAD", "/get-or-post", &[], b"");
+    assert_eq!((head.status(), head.head.content_length()), (200, Some(3)));
+    assert_eq!(client.ask("GET", "/get-or-post", &[], b"").text(), "got");
+    assert_eq!(client.ask("HEAD", "/only-post", &[], b"").status(), 405);
+}
+
+#[test]
+fn a_redirect_says_where_to() {
+    let server = serve(app());
+    let moved = ask_get(server.addr, "/old");
+    assert_eq!((moved.status(), moved.head.field("location")), (308, Some("/any")));
+}
+
+#[test]
+fn a_preflight_is_answered_by_the_layer() {
+    let cors = CorsLayer::new().allow_origin(Any).allow_methods([Method::GET, Method::DELETE]);
+    let server = serve(app().layer(cors));
+    let asked = ["Origin: http://shop.example", "Access-Control-Request-Method: DELETE"];
+    let preflight = ask(server.addr, "OPTIONS", "/only-post", &asked, b"");
+    assert_eq!(preflight.status(), 200);
+    assert_eq!(preflight.head.field("access-control-allow-methods"), Some("GET,DELETE"));
+    let plain = ask(server.addr, "GET", "/any", &asked[..1], b"");
+    assert_eq!(plain.head.field("access-control-allow-origin"), Some("*"));
+}
