@@ -10,11 +10,11 @@ use crate::buffer::Buffer;
 use crate::call::Exchange;
 use crate::conn::NONE;
 use crate::instead::Taker;
-use crate::later::Waiting;
 use crate::limits::{Limits, SPARE_BLOCKS_MAX};
 use crate::pace::Pace;
 use crate::page_pool::PagePool;
 use crate::panics;
+use crate::waiting::Waiting;
 
 /// What becomes of the body that is arriving.
 pub(crate) enum Destination {

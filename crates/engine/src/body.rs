@@ -8,7 +8,7 @@ use crate::block::{Block, Destination};
 use crate::conn::Phase;
 use crate::dispatch::{Step, Then, asked};
 use crate::instead::Instead;
-use crate::later::{Begun, Waiting};
+use crate::later::Begun;
 use crate::pace::Pace;
 use crate::page_pool::PagePool;
 use crate::panics;
@@ -16,6 +16,7 @@ use crate::refuse::Refusal;
 use crate::request::{Request, Turn};
 use crate::respond::Outcome;
 use crate::service::Service;
+use crate::waiting::Waiting;
 
 /// How the decoding of a piece of body has ended.
 pub(crate) enum Piece {

@@ -62,6 +62,7 @@ mod summary;
 mod table;
 mod thread;
 mod timer;
+mod waiting;
 mod watchdog;
 mod wheel;
 mod worker;

@@ -63,3 +63,8 @@ pub use media_type::media_type;
 pub use options::{BadOption, FindOptions, FolderError, FolderOptions, Hidden, MediaTypeOptions};
 /// What is done about symbolic links.
 pub use shearwater_io::fs::Links;
+
+/// The page of `docs/guide`: its code is compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/files.md")]
+mod guide {}

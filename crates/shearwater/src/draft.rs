@@ -2,6 +2,7 @@
 
 use shearwater_http1::Method;
 
+use crate::middleware::Steps;
 use crate::node::{Node, allow};
 use crate::{Place, RouteError};
 
@@ -65,10 +66,10 @@ impl Draft {
         self.claims.first().map(|claim| &claim.place)
     }
 
-    /// The node. `others`: methods that requests may go on to; `is_bare`: see there.
-    pub(crate) fn into_node(self, others: Vec<Method>, is_bare: bool) -> Node {
+    /// The node. `others`: methods that requests may go on to.
+    pub(crate) fn into_node(self, others: Vec<Method>, steps: Steps) -> Node {
         let allow = allow(self.methods().chain(others));
         let targets = self.claims.iter().filter_map(|claim| Some((claim.method, claim.target?)));
-        Node::new(targets, allow, self.is_open(), is_bare)
+        Node::new(targets, allow, self.is_open(), steps)
     }
 }

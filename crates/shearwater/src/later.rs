@@ -14,9 +14,12 @@ pub(crate) type CallLater = Box<dyn Fn(&Request<'_>, &mut Response<'_>)>;
 
 /// Makes it, on the worker's thread.
 pub(crate) enum MakeLater {
-    Async(Box<dyn Fn() -> CallLater + Send + Sync>),
-    Coroutine(Box<dyn Fn(&Rc<Stacks>) -> CallLater + Send + Sync>),
+    Async(MakeAsync),
+    Coroutine(MakeCoroutine),
 }
+
+type MakeAsync = Box<dyn Fn() -> CallLater + Send + Sync>;
+type MakeCoroutine = Box<dyn Fn(&Rc<Stacks>) -> CallLater + Send + Sync>;
 
 /// A worker's own ways to call the handlers of all routes that may wait. Only where one of them is a coroutine there are stacks.
 ///

@@ -74,3 +74,16 @@ pub use shearwater_engine::tasks::{self, Order, StackOptions};
 
 /// What an answering type implements to run on the engine directly: one value per worker, without a lock.
 pub use shearwater_engine::App as Service;
+
+/// The pages of `docs/guide`: their code is compiled and run with the tests.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../../docs/guide/routes.md")]
+    struct Routes;
+    #[doc = include_str!("../../../docs/guide/fast-routes.md")]
+    struct FastRoutes;
+    #[doc = include_str!("../../../docs/guide/middleware.md")]
+    struct Middleware;
+    #[doc = include_str!("../../../docs/guide/state.md")]
+    struct State;
+}

@@ -2,6 +2,8 @@
 
 use shearwater_http1::Method;
 
+use crate::middleware::Steps;
+
 /// As many as [`Method`] has.
 const METHODS: usize = Method::Other as usize + 1;
 
@@ -17,6 +19,8 @@ pub(crate) struct Node {
     pub(crate) is_open: bool,
     /// Nothing runs around its requests, and nobody asks for more than what was sent.
     pub(crate) is_bare: bool,
+    /// What runs around its requests; for the node of an exact path.
+    pub(crate) steps: Steps,
 }
 
 impl Node {
@@ -24,9 +28,9 @@ impl Node {
         targets: impl IntoIterator<Item = (Method, usize)>,
         allow: String,
         is_open: bool,
-        is_bare: bool,
+        steps: Steps,
     ) -> Self {
-        let mut node = Self { targets: [NONE; METHODS], allow, is_open, is_bare };
+        let mut node = Self { targets: [NONE; METHODS], allow, is_open, is_bare: false, steps };
         for (method, target) in targets {
             node.targets[method as usize] = target;
         }

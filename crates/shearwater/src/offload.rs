@@ -165,7 +165,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::sync_channel;
     use std::sync::{Arc, Barrier};
     use std::time::Duration;
 
@@ -175,7 +175,7 @@ mod tests {
     fn so_many_threads_and_so_much_that_waits() {
         let pool: &'static Pool = Box::leak(Box::default());
         let gate = Arc::new(Barrier::new(OFFLOAD_THREADS_MAX + 1));
-        let (done, is_done) = channel();
+        let (done, is_done) = sync_channel(OFFLOAD_THREADS_MAX + OFFLOAD_WAITING_MAX);
         for _ in 0..OFFLOAD_THREADS_MAX {
             let (gate, done) = (Arc::clone(&gate), done.clone());
             assert!(pool.begin(Box::new(move || {
@@ -202,7 +202,7 @@ mod tests {
     fn a_thread_without_work_ends() {
         let pool: &'static Pool = Box::leak(Box::default());
         locked(&pool.state).threads = 1;
-        let (done, is_done) = channel();
+        let (done, is_done) = sync_channel(OFFLOAD_THREADS_MAX + OFFLOAD_WAITING_MAX);
         locked(&pool.state).waiting.push_back(Box::new(move || done.send(()).expect("somebody listens")));
         pool.serve(Duration::ZERO);
         is_done.recv().expect("what waited is done first");

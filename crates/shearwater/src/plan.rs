@@ -52,6 +52,8 @@ pub(crate) struct Plan {
     pub(crate) pattern_nodes: Vec<Node>,
     /// The longest prefix first.
     pub(crate) beneath: Vec<Beneath>,
+    /// The fallback's target, by number, where it answers all that has no exact path: nothing runs around it, and there is nothing else.
+    pub(crate) everything: Option<usize>,
     pub(crate) targets: Vec<Target>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) services: Vec<MakeService>,
@@ -81,20 +83,37 @@ pub(crate) enum What<'a> {
 }
 
 impl Plan {
-    /// What answers most requests: an exact path's target, where nothing runs around it.
+    /// What an exact path has, and its target for a method.
     #[inline]
-    pub(crate) fn bare(&self, method: Method, path: &[u8]) -> Option<&Target> {
-        let node = self.exact.get(path).filter(|node| node.is_bare)?;
-        self.targets.get(node.target(method))
+    pub(crate) fn exact(&self, method: Method, path: &[u8]) -> Option<(&Node, Option<&Target>)> {
+        let node = self.exact.get(path)?;
+        Some((node, self.targets.get(node.target(method))))
     }
 
     /// What answers a request: the route of its exact path, else of a pattern, else the mount or the fallback with the longest prefix.
     pub(crate) fn find<'a>(&'a self, method: Method, path: &'a str) -> Found<'a> {
-        let exact = self.exact.get(path.as_bytes());
-        match exact.map(|node| (self.targets.get(node.target(method)), node)) {
-            Some((Some(target), _)) => return Found { what: What::Target(target), params: None },
-            Some((None, node)) if !node.is_open => return Found { what: What::NoMethod(node), params: None },
-            Some(_) | None => {}
+        match self.exact(method, path.as_bytes()) {
+            Some((_, Some(target))) => Found { what: What::Target(target), params: None },
+            Some((node, None)) => self.elsewhere(Some(node), method, path),
+            None => self.elsewhere(None, method, path),
+        }
+    }
+
+    /// What answers every request that has no exact path, where that is always the same.
+    #[inline]
+    pub(crate) fn everything(&self) -> Option<&Target> {
+        self.everything.and_then(|number| self.targets.get(number))
+    }
+
+    /// What answers a request that isn't answered by an exact path, with what that path has, if there is one.
+    pub(crate) fn elsewhere<'a>(
+        &'a self,
+        exact: Option<&'a Node>,
+        method: Method,
+        path: &'a str,
+    ) -> Found<'a> {
+        if let Some(node) = exact.filter(|node| !node.is_open) {
+            return Found { what: What::NoMethod(node), params: None };
         }
         if let Ok(matched) = self.patterns.at(path) {
             let node = &self.pattern_nodes[*matched.value];

@@ -11,6 +11,7 @@ use crate::app::{App, Beneath as GivenBeneath, Given};
 use crate::draft::Draft;
 use crate::encoded::{Answer, Block};
 use crate::fast::Fast;
+use crate::middleware::{Middleware, Steps};
 use crate::node::{Node, allow};
 use crate::pattern::{self, Path};
 use crate::plan::{Beneath, BeneathWhat, Plan, Target};
@@ -33,14 +34,23 @@ pub(crate) fn plan(app: App) -> Result<Plan, RouteErrors> {
     let beneath = planning.beneath(beneath, &patterns);
     RouteErrors::of(std::mem::take(&mut planning.errors))?;
     middleware.settle();
-    let is_shared = !states.is_empty() || !locals.is_empty();
-    let exact = planning.exact_nodes(&patterns, |path| !is_shared && !middleware.covers(path));
+    let has_state = !states.is_empty() || !locals.is_empty();
+    let exact = planning.exact_nodes(&patterns, &middleware, has_state);
     let Planning { targets, blocks, drafts, .. } = planning;
-    let pattern_nodes = drafts.into_iter().map(|(_, draft)| draft.into_node(Vec::new(), false)).collect();
+    let everything = match &beneath[..] {
+        [Beneath { prefix, what: BeneathWhat::Fallback(target) }]
+            if prefix.is_empty() && drafts.is_empty() && middleware.is_empty() && !has_state =>
+        {
+            Some(*target)
+        }
+        _ => None,
+    };
+    let node = |(_, draft): (String, Draft)| draft.into_node(Vec::new(), Steps::default());
     Ok(Plan {
         exact,
+        everything,
         patterns,
-        pattern_nodes,
+        pattern_nodes: drafts.into_iter().map(node).collect(),
         beneath,
         targets,
         blocks,
@@ -179,13 +189,16 @@ impl Planning {
     fn exact_nodes(
         &mut self,
         patterns: &Router<usize>,
-        is_bare: impl Fn(&str) -> bool,
+        middleware: &Middleware,
+        has_state: bool,
     ) -> HashMap<Box<[u8]>, Node, RandomState> {
         let exact = std::mem::take(&mut self.exact);
         let nodes = exact.into_iter().map(|(path, draft)| {
             let others = self.others(&path, &draft, patterns);
-            let node = draft.into_node(others, is_bare(&path));
-            (path.into_bytes().into_boxed_slice(), node)
+            let path = path.into_bytes().into_boxed_slice();
+            let mut node = draft.into_node(others, middleware.steps(&path));
+            node.is_bare = node.steps.is_empty() && !has_state;
+            (path, node)
         });
         nodes.collect()
     }

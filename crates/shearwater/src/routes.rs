@@ -61,11 +61,17 @@ impl Service for RoutesService {
     }
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        let worker = &*self.0;
+        let worker = &self.0;
+        let plan = &*worker.plan;
         let head = request.head();
-        match worker.plan.bare(head.method(), head.path_bytes()) {
-            Some(target) => worker.call(target, request, response),
-            None => respond(&self.0, request, response, None),
+        match plan.exact(head.method(), head.path_bytes()) {
+            Some((node, Some(target))) if node.is_bare => worker.call(target, request, response),
+            Some((node, Some(target))) => worker.respond_exact(node, target, request, response),
+            Some((node, None)) => worker.respond_elsewhere(Some(node), request, response),
+            None => match plan.everything() {
+                Some(target) => worker.call(target, request, response),
+                None => worker.respond_elsewhere(None, request, response),
+            },
         }
     }
 }
@@ -82,36 +88,10 @@ impl BodySink for Sink {
     }
 
     fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        respond(&self.worker, request, response, Some(&mut *self.sink));
+        let head = request.head();
+        let found = self.worker.plan.find(head.method(), head.path());
+        self.worker.respond_found(&found, request, response, Some(&mut *self.sink));
     }
-}
-
-/// Finds what answers, and answers, with what runs around it. A sink that has taken the body answers in its handler's place.
-fn respond(
-    worker: &Rc<Worker>,
-    request: &Request<'_>,
-    response: &mut Response<'_>,
-    sink: Option<&mut dyn BodySink>,
-) {
-    let head = request.head();
-    let Found { what, params } = worker.plan.find(head.method(), head.path());
-    let view = View { worker, params: params.as_ref(), mount_len: 0 };
-    worker.plan.middleware.around(&request.within(&view), response, |request, response| match what {
-        What::Mount { service, prefix_len } => {
-            let view = View { worker, params: None, mount_len: prefix_len };
-            let request = request.within(&view);
-            match sink {
-                Some(sink) => sink.finish(&request, response),
-                None => worker.services[service].respond(&request, response),
-            }
-        }
-        What::Target(target) => match sink {
-            Some(sink) => sink.finish(request, response),
-            None => worker.call(target, request, response),
-        },
-        What::NoMethod(node) => no_method(node, request, response),
-        What::Nothing => nothing(request, response),
-    });
 }
 
 impl Worker {
@@ -121,6 +101,71 @@ impl Worker {
             What::Mount { service, .. } => self.services[service].body_policy(head),
             What::Target(_) | What::NoMethod(_) | What::Nothing => BodyPolicy::Discard,
         }
+    }
+
+    /// Answers with the target of an exact path, with what runs around it.
+    #[inline(never)]
+    fn respond_exact(
+        self: &Rc<Self>,
+        node: &Node,
+        target: &Target,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) {
+        let view = self.view(None, 0);
+        let around = &self.plan.middleware;
+        around.around_known(&node.steps, &request.within(&view), response, |request, response| {
+            self.call(target, request, response);
+        });
+    }
+
+    /// Finds what answers where no exact path does, and answers.
+    #[inline(never)]
+    fn respond_elsewhere(
+        self: &Rc<Self>,
+        exact: Option<&Node>,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) {
+        let head = request.head();
+        let found = self.plan.elsewhere(exact, head.method(), head.path());
+        self.respond_found(&found, request, response, None);
+    }
+
+    /// Answers with what was found, with what runs around it. A sink that has taken the body answers in its handler's place.
+    fn respond_found(
+        self: &Rc<Self>,
+        found: &Found<'_>,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        sink: Option<&mut dyn BodySink>,
+    ) {
+        let view = self.view(found.params.as_ref(), 0);
+        let around = &self.plan.middleware;
+        around.around(&request.within(&view), response, |request, response| match found.what {
+            What::Mount { service, prefix_len } => {
+                let view = self.view(None, prefix_len);
+                let request = request.within(&view);
+                match sink {
+                    Some(sink) => sink.finish(&request, response),
+                    None => self.services[service].respond(&request, response),
+                }
+            }
+            What::Target(target) => match sink {
+                Some(sink) => sink.finish(request, response),
+                None => self.call(target, request, response),
+            },
+            What::NoMethod(node) => no_method(node, request, response),
+            What::Nothing => nothing(request, response),
+        });
+    }
+
+    fn view<'a>(
+        self: &'a Rc<Self>,
+        params: Option<&'a matchit::Params<'a, 'a>>,
+        mount_len: usize,
+    ) -> View<'a> {
+        View { worker: self, params, mount_len }
     }
 
     pub(crate) fn states(&self) -> &States {

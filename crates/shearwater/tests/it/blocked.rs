@@ -1,7 +1,7 @@
 //! The watchdog: a handler that keeps a worker is told of, and an idle server is left alone.
 
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_handler_that_keeps_its_worker_is_told_of() {
-    let (let_go, wait): (_, Receiver<()>) = channel();
+    let (let_go, wait): (_, Receiver<()>) = sync_channel(1);
     let wait = Arc::new(Mutex::new(wait));
     let mut app = App::new();
     app.get("/blocks", move |_: &Request, response: &mut Response| {

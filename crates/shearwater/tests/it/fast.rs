@@ -122,7 +122,14 @@ fn shared() -> App {
     let mut app = App::new();
     app.fast("/any", Fast::json("[]").cors(Cors::any().expose("X-A").headers("X-B, X-C").max_age_s(600)));
     let own = Cors::origins(["https://a.example", "http://b.example:8080"]).credentials();
-    app.fast("/own", Fast::with(|response| drop(response.text("own"))).cors(own).methods(&[Method::Post]));
+    app.fast(
+        "/own",
+        Fast::with(|response| {
+            response.text("own");
+        })
+        .cors(own)
+        .methods(&[Method::Post]),
+    );
     app.fast("/nobody", Fast::text("a").cors(Cors::origins::<String>([])));
     app
 }

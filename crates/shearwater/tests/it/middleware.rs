@@ -48,7 +48,9 @@ fn app() -> App {
             inner.get("", handler);
             inner.get("/", handler);
         });
-        api.scope("/own", |own| drop(own.fallback(handler)));
+        api.scope("/own", |own| {
+            own.fallback(handler);
+        });
     });
     app.before(note("app")).after(sign("app"));
     app.get("/api/beside", handler);

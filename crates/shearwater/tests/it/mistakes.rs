@@ -30,23 +30,65 @@ fn what_answers_the_same_requests_is_named_with_its_other() {
             other(app);
         })
     };
-    let get = |app: &mut App| drop(app.get("/a", answer));
-    assert_eq!(both(get, |app| drop(app.get("/a", answer))), "GET /a = GET /a");
-    assert_eq!(both(get, |app| drop(app.route(Method::Get, "/a", answer))), "GET /a = GET /a");
-    let fast = |app: &mut App| drop(app.fast("/a", Fast::text("a")));
+    let get = |app: &mut App| {
+        app.get("/a", answer);
+    };
+    assert_eq!(
+        both(get, |app| {
+            app.get("/a", answer);
+        }),
+        "GET /a = GET /a"
+    );
+    assert_eq!(
+        both(get, |app| {
+            app.route(Method::Get, "/a", answer);
+        }),
+        "GET /a = GET /a"
+    );
+    let fast = |app: &mut App| {
+        app.fast("/a", Fast::text("a"));
+    };
     assert_eq!(both(get, fast), "the fast route /a = GET /a");
     assert_eq!(both(fast, get), "the fast route /a = GET /a");
     assert_eq!(both(fast, fast), "the fast route /a = the fast route /a");
-    let pattern = |app: &mut App| drop(app.get("/a/{x}", answer));
-    assert_eq!(both(pattern, |app| drop(app.get("/a/{x}", answer))), "GET /a/{x} = GET /a/{x}");
-    assert_eq!(both(pattern, |app| drop(app.get("/a/{y}", answer))), "GET /a/{y} = GET /a/{x}");
-    assert_eq!(both(pattern, |app| drop(app.post("/a/{y}", answer))), "POST /a/{y} = GET /a/{x}");
-    assert_eq!(both(pattern, |app| drop(app.get("/a/{*x}", answer))), "GET /a/{*x} = GET /a/{x}");
-    let fallback = |app: &mut App| drop(app.fallback(answer));
+    let pattern = |app: &mut App| {
+        app.get("/a/{x}", answer);
+    };
+    assert_eq!(
+        both(pattern, |app| {
+            app.get("/a/{x}", answer);
+        }),
+        "GET /a/{x} = GET /a/{x}"
+    );
+    assert_eq!(
+        both(pattern, |app| {
+            app.get("/a/{y}", answer);
+        }),
+        "GET /a/{y} = GET /a/{x}"
+    );
+    assert_eq!(
+        both(pattern, |app| {
+            app.post("/a/{y}", answer);
+        }),
+        "POST /a/{y} = GET /a/{x}"
+    );
+    assert_eq!(
+        both(pattern, |app| {
+            app.get("/a/{*x}", answer);
+        }),
+        "GET /a/{*x} = GET /a/{x}"
+    );
+    let fallback = |app: &mut App| {
+        app.fallback(answer);
+    };
     assert_eq!(both(fallback, fallback), "the fallback of / = the fallback of /");
-    let state = |app: &mut App| drop(app.state(1u8));
+    let state = |app: &mut App| {
+        app.state(1u8);
+    };
     assert_eq!(both(state, state), "the state of type u8 = the state of type u8");
-    let local = |app: &mut App| drop(app.local(|_| 1u8));
+    let local = |app: &mut App| {
+        app.local(|_| 1u8);
+    };
     assert_eq!(both(local, local), "the local state of type u8 = the local state of type u8");
 }
 
@@ -58,7 +100,9 @@ fn what_is_never_reached_is_named_with_what_answers_in_its_place() {
     });
     assert_eq!(hidden, "the fallback of / < GET /{*rest}");
     let hidden = mistake(|app| {
-        app.scope("/a", |app| drop(app.fallback(answer)));
+        app.scope("/a", |app| {
+            app.fallback(answer);
+        });
         app.get("/{x}/{*rest}", answer);
     });
     assert_eq!(hidden, "the fallback of /a < GET /{x}/{*rest}");
@@ -78,17 +122,36 @@ fn what_no_request_has_is_refused_with_the_reason() {
         ("/{*a}/b", "nothing stands behind {*name}, which takes all the rest"),
         ("/{a}/{a}", "two of its parameters are called \"a\""),
     ] {
-        assert_eq!(mistake(|app| drop(app.get(path, answer))), format!("GET {path}: {why}"));
+        assert_eq!(
+            mistake(|app| {
+                app.get(path, answer);
+            }),
+            format!("GET {path}: {why}")
+        );
     }
     assert_eq!(
-        mistake(|app| drop(app.route(Method::Connect, "/", answer))),
+        mistake(|app| {
+            app.route(Method::Connect, "/", answer);
+        }),
         "CONNECT /: Connect can't be routed"
     );
-    assert_eq!(mistake(|app| drop(app.route(Method::Other, "/", answer))), "Other /: Other can't be routed");
-    assert_eq!(mistake(|app| drop(app.scope("/{x}", |_| {}))), "the scope /{x}: a prefix has no parameters");
     assert_eq!(
         mistake(|app| {
-            app.scope("/a", |app| drop(app.get("b", answer)));
+            app.route(Method::Other, "/", answer);
+        }),
+        "Other /: Other can't be routed"
+    );
+    assert_eq!(
+        mistake(|app| {
+            app.scope("/{x}", |_| {});
+        }),
+        "the scope /{x}: a prefix has no parameters"
+    );
+    assert_eq!(
+        mistake(|app| {
+            app.scope("/a", |app| {
+                app.get("b", answer);
+            });
         }),
         "GET b: a path begins with a slash"
     );
@@ -109,10 +172,14 @@ fn a_fast_route_that_can_not_be_encoded_is_refused() {
         (Fast::text("a").cors(Cors::origins(["example.org"])), "no origin"),
         (Fast::with(|_| {}).cors(Cors::any().headers("X\n")), "Access-Control-Allow-Headers"),
     ] {
-        let told = mistake(|app| drop(app.fast("/a", fast)));
+        let told = mistake(|app| {
+            app.fast("/a", fast);
+        });
         assert!(told.starts_with("the fast route /a: ") && told.contains(why), "{told}");
     }
-    let told = mistake(|app| drop(app.fast("/{a}", Fast::text("a"))));
+    let told = mistake(|app| {
+        app.fast("/{a}", Fast::text("a"));
+    });
     assert_eq!(told, "the fast route /{a}: a fast route has no parameters");
 }
 

@@ -141,7 +141,7 @@ fn bodies_go_where_the_route_of_the_pattern_says() {
     .buffer(8);
     app.put("/counted/{name}", |_: &Request, _: &mut Response| {}).stream(|| Count(0));
     let served = Served::app(app);
-    let mut put = |path: &str, body: &str| {
+    let put = |path: &str, body: &str| {
         let mut client = served.connect();
         client.send(format!("PUT {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()));
         let answer = client.send(body).answer("PUT");
@@ -161,7 +161,9 @@ fn what_a_fast_route_leaves_goes_on_to_patterns_then_to_fallbacks() {
     app.fast("/x/one", fast());
     app.route(Method::Put, "/x/{name}", show("pattern", &["name"]));
     app.fast("/y/one", fast());
-    app.scope("/y", |app| drop(app.fallback(show("fallback", &[]))));
+    app.scope("/y", |app| {
+        app.fallback(show("fallback", &[]));
+    });
     app.fast("/z", fast());
     let served = Served::app(app);
     let mut client = served.connect();

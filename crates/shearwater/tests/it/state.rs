@@ -24,7 +24,9 @@ fn state_is_found_by_its_type_in_every_kind_of_route() {
     };
     app.get("/exact", show);
     app.get("/of/{name}", show);
-    app.scope("/else", |app| drop(app.fallback(show)));
+    app.scope("/else", |app| {
+        app.fallback(show);
+    });
     app.before(move |request: &Request, response: &mut Response| match request.path() {
         "/before" => {
             show(request, response);

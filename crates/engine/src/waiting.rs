@@ -1,0 +1,144 @@
+//! A request that a handler is at work on: what the handler says becomes the output.
+
+use std::rc::Rc;
+
+use shearwater_http1::{Method, content_length_allowed};
+use shearwater_tasks::{Polled, TaskId};
+
+use crate::app::App;
+use crate::call::{Exchange, Later, Progress};
+use crate::panics;
+use crate::respond::{After, Asked, Fault};
+use crate::service::Service;
+
+/// A request that a handler is at work on.
+pub(crate) struct Waiting {
+    pub(crate) exchange: Rc<Exchange>,
+    pub(crate) task: TaskId,
+    pub(crate) asked: Asked,
+    /// Its body is still coming.
+    pub(crate) is_taking: bool,
+    /// The client waits for a `100` before it sends the body.
+    pub(crate) owes_continue: bool,
+    /// The handler has not been called for the first time.
+    pub(crate) is_new: bool,
+    /// How the connection goes on, once the head of a stream is appended.
+    pub(crate) after: Option<After>,
+    /// The answer has a body on the wire.
+    has_body: bool,
+    /// What ended the handler before its answer was complete.
+    fault: Option<Fault>,
+}
+
+impl Waiting {
+    pub(crate) fn new(later: Later, asked: Asked) -> Self {
+        let Later { exchange, task } = later;
+        Self {
+            exchange,
+            task,
+            asked,
+            is_taking: false,
+            owes_continue: false,
+            is_new: true,
+            after: None,
+            has_body: true,
+            fault: None,
+        }
+    }
+}
+
+/// What there is to do with a call after its handler was called.
+pub(crate) enum Next {
+    /// It goes on.
+    Wait,
+    /// It is over; the connection goes on like this.
+    End(After),
+    /// It is over, and its answer can't be completed.
+    Cut,
+}
+
+impl<A: App> Service<A> {
+    /// Calls the handler.
+    pub(crate) fn poll(&mut self, waiting: &mut Waiting) {
+        waiting.is_new = false;
+        let tasks = &mut self.calls.tasks;
+        match panics::catch(|| tasks.poll(waiting.task)) {
+            Err(message) => waiting.fault = Some(Fault::Panic(message)),
+            Ok(Polled::Ready) if !waiting.exchange.is_over() => {
+                let why = "a handler has ended without letting go of its call";
+                waiting.fault = Some(Fault::Built(why.to_owned()));
+            }
+            Ok(Polled::Ready | Polled::Pending | Polled::Gone) => {}
+        }
+    }
+
+    /// Moves what a handler has said into the output.
+    pub(crate) fn pump(&mut self, waiting: &mut Waiting) -> Next {
+        if let Some(fault) = waiting.fault.take() {
+            return self.give_up(waiting, fault);
+        }
+        match waiting.exchange.progress() {
+            Progress::Nothing => {}
+            Progress::Whole => {
+                // Behind a body that nobody reads no request can be found.
+                waiting.asked.is_last |= waiting.is_taking;
+                return Next::End(self.append_head(waiting, None));
+            }
+            Progress::Begun | Progress::Streams => self.append_stream(waiting, false),
+            Progress::Ended => {
+                self.append_stream(waiting, true);
+                if waiting.exchange.has_surplus() {
+                    self.faulty(Fault::Built("a handler has sent more than it had announced".to_owned()));
+                }
+                return Next::End(waiting.after.unwrap_or(After::Close));
+            }
+            Progress::Cut => {
+                let why = waiting.exchange.why_cut();
+                return self.give_up(waiting, Fault::Built(why));
+            }
+        }
+        Next::Wait
+    }
+
+    /// The answer can't be completed: a `500`, if nothing of it is sent.
+    fn give_up(&mut self, waiting: &mut Waiting, fault: Fault) -> Next {
+        if waiting.after.is_some() {
+            waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, false);
+            self.faulty(fault);
+            return Next::Cut;
+        }
+        Next::End(self.append_head(waiting, Some(fault)))
+    }
+
+    fn append_stream(&mut self, waiting: &mut Waiting, is_end: bool) {
+        if waiting.after.is_none() {
+            waiting.after = Some(self.append_head(waiting, None));
+        }
+        waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, is_end);
+    }
+
+    fn append_head(&mut self, waiting: &mut Waiting, fault: Option<Fault>) -> After {
+        let mut parts = waiting.exchange.take_parts().unwrap_or_default();
+        let answered = self.responder.answer_with(&mut parts, waiting.asked, fault);
+        let method = waiting.asked.method;
+        waiting.has_body = method != Method::Head
+            && content_length_allowed(method, answered.status)
+            && answered.status != 304;
+        self.calls.recycle_parts(parts);
+        let after = answered.after;
+        self.count(answered);
+        after
+    }
+
+    /// A client that waits for it is told to send its body as soon as the handler looks for it, if that hasn't begun its answer. True then.
+    pub(crate) fn say_continue(&mut self, waiting: &mut Waiting) -> bool {
+        let goes_on = waiting.owes_continue && waiting.exchange.is_wanted();
+        if goes_on {
+            waiting.owes_continue = false;
+            if waiting.after.is_none() {
+                self.responder.go_on();
+            }
+        }
+        goes_on
+    }
+}
