@@ -12,7 +12,7 @@ use crate::connect_info;
 use crate::head_pool::HeadPool;
 use crate::intake::Announced;
 use crate::request_head;
-use crate::runtime::Entered;
+use crate::runtime;
 use crate::tower_service::HttpService;
 use crate::upgrade::{self, Handed};
 use crate::upgrades::Upgrades;
@@ -23,22 +23,21 @@ pub(crate) struct Plan<S> {
     /// Whether the service is told where requests come from.
     pub(crate) tells_peer: bool,
     pub(crate) upgrades: Arc<Upgrades>,
-    pub(crate) handle: &'static Handle,
+    /// What tokio's sockets and timers look for.
+    pub(crate) handle: Handle,
 }
 
 /// One worker's.
 pub(crate) struct Bridge<S> {
     plan: Plan<S>,
     pool: Rc<RefCell<HeadPool>>,
-    /// What tokio's sockets and timers look for.
-    _entered: Entered,
 }
 
 impl<S: HttpService> Bridge<S> {
-    /// To be called on the worker's own thread.
+    /// To be called on the worker's own thread, which enters the runtime.
     pub(crate) fn new(plan: Plan<S>) -> Self {
-        let entered = Entered::new(plan.handle);
-        Self { plan, pool: Rc::new(RefCell::new(HeadPool::new())), _entered: entered }
+        runtime::enter(&plan.handle);
+        Self { plan, pool: Rc::new(RefCell::new(HeadPool::new())) }
     }
 
     fn answer_later(&self, request: &Request<'_>, response: &mut Response<'_>) {
@@ -68,7 +67,7 @@ impl<S: HttpService> Bridge<S> {
             return;
         };
         let peer = if self.plan.tells_peer { request.peer() } else { None };
-        let (service, handle) = (self.plan.service.clone(), self.plan.handle);
+        let (service, handle) = (self.plan.service.clone(), self.plan.handle.clone());
         response.hand_over(move |handed| {
             let mut read = handed.head;
             read.extend_from_slice(&handed.unread);

@@ -1,8 +1,9 @@
 //! The tokio runtime that services find on a worker's thread: the one at hand, or a small one of our own.
 
 use std::io;
+use std::mem::ManuallyDrop;
 
-use tokio::runtime::{Builder, EnterGuard, Handle};
+use tokio::runtime::{Builder, Handle};
 
 /// Threads of a runtime of our own: it drives sockets and timers, and what services spawn. Requests are answered by the workers.
 const THREADS: usize = 2;
@@ -31,11 +32,6 @@ impl Runtime {
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
     }
-
-    /// The handle for as long as the process: each server that is started leaves one behind, a pointer.
-    pub(crate) fn leaked_handle(&self) -> &'static Handle {
-        Box::leak(Box::new(self.handle.clone()))
-    }
 }
 
 impl Drop for Runtime {
@@ -47,14 +43,8 @@ impl Drop for Runtime {
     }
 }
 
-/// A thread that has entered a runtime for as long as this lives.
-#[derive(Debug)]
-pub(crate) struct Entered {
-    _guard: EnterGuard<'static>,
-}
-
-impl Entered {
-    pub(crate) fn new(handle: &'static Handle) -> Self {
-        Self { _guard: handle.enter() }
-    }
+/// Makes a runtime the one that this thread finds, for as long as the thread lives: also what is dropped at its end may look for it.
+pub(crate) fn enter(handle: &Handle) {
+    // It holds nothing but what the thread had entered before.
+    let _entered = ManuallyDrop::new(handle.enter());
 }

@@ -155,12 +155,17 @@ impl<S: HttpService> Serve<S> {
         let system = |error| Error::Start(StartError::System(error));
         let runtime = Runtime::here().map_err(system)?;
         let upgrades = Upgrades::new(upgrades_max);
-        let handle = runtime.leaked_handle();
+        let handle = runtime.handle().clone();
         let (service, of_workers) = (Mutex::new(service), Arc::clone(&upgrades));
         let bridge = move |_| {
             // Cloned here, used on the worker's own thread: it need not be `Sync`.
             let service = service.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Bridge::new(Plan { service, tells_peer, upgrades: Arc::clone(&of_workers), handle })
+            Bridge::new(Plan {
+                service,
+                tells_peer,
+                upgrades: Arc::clone(&of_workers),
+                handle: handle.clone(),
+            })
         };
         let running = match fast {
             None => server?.start(bridge)?,

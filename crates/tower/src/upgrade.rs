@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use shearwater::{Head, Known};
+use shearwater::{Head, Known, Version};
 use tokio::sync::watch;
 
 use crate::body::Body;
@@ -22,9 +22,9 @@ use crate::socket::Socket;
 use crate::tower_service::{BoxError, HttpService};
 use crate::upgrades::{Order, Permit};
 
-/// Whether the request wants its connection upgraded (RFC 9110 section 7.8).
+/// Whether the request wants its connection upgraded (RFC 9110 section 7.8), which HTTP/1.0 doesn't know.
 pub(crate) fn is_asked(head: &Head<'_>) -> bool {
-    if head.field(Known::Upgrade).is_none() {
+    if head.field(Known::Upgrade).is_none() || head.version() == Version::Http10 {
         return false;
     }
     let options = head.all(Known::Connection).flat_map(|value| value.split(|byte| *byte == b','));

@@ -65,7 +65,7 @@ fn what_does_not_listen_is_refused_before_anything_serves() {
     for socket in [OwnedFd::from(connected), OwnedFd::from(datagrams)] {
         match Server::on(socket).workers(1).start_app(app()).err() {
             Some(Error::Start(StartError::Socket(error))) => {
-                assert_eq!(error.kind(), ErrorKind::InvalidInput)
+                assert_eq!(error.kind(), ErrorKind::InvalidInput);
             }
             other => panic!("{other:?}"),
         }

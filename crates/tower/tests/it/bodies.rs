@@ -1,7 +1,7 @@
 //! Bodies of requests on their way to handlers.
 
 use std::convert::Infallible;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -176,7 +176,7 @@ fn beyond_the_limit_they_are_refused() {
 #[test]
 fn who_reads_elsewhere_is_told_when_the_client_goes() {
     for driver in drivers() {
-        let (tell, told) = channel();
+        let (tell, told) = sync_channel(1);
         let detached = move |body: Body| {
             let tell = tell.clone();
             async move {

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use axum::Router;
 use axum::routing::get;
@@ -14,7 +14,7 @@ use crate::served::{here, runtime};
 /// A router whose `/wait` waits until it is told not to.
 fn held() -> (Router, Receiver<()>, watch::Sender<bool>) {
     let (release, released) = watch::channel(false);
-    let (begun, has_begun) = channel();
+    let (begun, has_begun) = sync_channel(1);
     let wait = move || {
         let (mut released, begun) = (released.clone(), begun.clone());
         async move {

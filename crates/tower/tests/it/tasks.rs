@@ -1,7 +1,7 @@
 //! Handlers that wait: what of tokio they can use, and what becomes of them.
 
 use std::net::TcpListener;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use axum::Router;
@@ -90,7 +90,7 @@ fn sockets_of_tokio_work_in_handlers() {
 }
 
 /// Says when it is dropped.
-struct Told(Sender<()>);
+struct Told(SyncSender<()>);
 
 impl Drop for Told {
     fn drop(&mut self) {
@@ -101,8 +101,8 @@ impl Drop for Told {
 #[test]
 fn a_handler_is_dropped_when_its_client_goes() {
     for driver in drivers() {
-        let (begun, has_begun) = channel();
-        let (ended, has_ended) = channel();
+        let (begun, has_begun) = sync_channel(1);
+        let (ended, has_ended) = sync_channel(1);
         let wait = move || {
             let (begun, told) = (begun.clone(), Told(ended.clone()));
             async move {
@@ -118,6 +118,42 @@ fn a_handler_is_dropped_when_its_client_goes() {
         assert!(has_ended.try_recv().is_err(), "it waits");
         drop(wire);
         has_ended.recv_timeout(PATIENCE).expect("it is dropped");
+    }
+}
+
+/// Spawns a task when it is dropped, as connections of pools do that go back.
+struct Returned(SyncSender<()>);
+
+impl Drop for Returned {
+    fn drop(&mut self) {
+        let told = self.0.clone();
+        tokio::spawn(async move { told.send(()) });
+    }
+}
+
+#[test]
+fn what_is_dropped_at_the_end_finds_its_runtime() {
+    for driver in drivers() {
+        let mut around = tokio::runtime::Builder::new_multi_thread();
+        let around = around.worker_threads(1).enable_all().build().expect("a runtime");
+        let (begun, has_begun) = sync_channel(1);
+        let (ended, has_ended) = sync_channel(1);
+        let wait = move || {
+            let (begun, returned) = (begun.clone(), Returned(ended.clone()));
+            async move {
+                begun.send(()).expect("the test is there");
+                std::future::pending::<()>().await;
+                drop(returned);
+            }
+        };
+        let entered = around.enter();
+        let served = Served::on(driver, Router::new().route("/", get(wait)));
+        drop(entered);
+        let mut client = served.connect();
+        client.ask("GET", "/", &[]);
+        has_begun.recv_timeout(PATIENCE).expect("it is called");
+        drop(served);
+        has_ended.recv_timeout(PATIENCE).expect("it is dropped, and can spawn");
     }
 }
 

@@ -152,9 +152,12 @@ fn a_drain_does_not_wait_for_what_was_upgraded() {
 }
 
 #[test]
-fn a_body_is_no_obstacle_but_there_is_no_upgrade_with_one() {
+fn where_there_can_be_no_upgrade_the_request_is_an_ordinary_one() {
     let router = Router::new().route("/", axum::routing::post(|body: String| async { body }));
     let served = Served::new(router);
     let answer = served.wire().send_body("/", &["Connection: upgrade", "Upgrade: other/1"], b"a body");
     assert_eq!((answer.status, answer.text()), (200, "a body"));
+    let mut wire = served.wire();
+    wire.0.send("GET /none HTTP/1.0\r\nConnection: upgrade, keep-alive\r\nUpgrade: other/1\r\n\r\n");
+    assert_eq!(wire.answer("GET").field("connection"), Some("keep-alive"), "HTTP/1.0 has none");
 }
