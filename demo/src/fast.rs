@@ -1,18 +1,35 @@
-//! The routes that are answered in front of the application where `SERVER_MODE` is `performance`.
+//! What is answered in front of the application: native routes of the engine.
 
-use axum::Router;
-use axum::http::header;
-use axum::routing::get;
+use std::time::Duration;
 
-const JSON: &[u8] = br#"{"message":"Hello, World!"}"#;
-const PLAINTEXT: &[u8] = b"Hello, World!";
+use shearwater::{App, Fast, Line};
 
-/// Prebuilt answers to `GET`; all else falls through to the application.
-pub(crate) fn in_front_of(app: Router) -> Router {
-    let json = get(async || ([(header::CONTENT_TYPE, "application/json")], JSON));
-    let plaintext = get(async || ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], PLAINTEXT));
-    Router::new()
-        .route("/json", json.fallback_service(app.clone()))
-        .route("/plaintext", plaintext.fallback_service(app.clone()))
-        .fallback_service(app)
+use crate::routes::slow::WAIT_MS_MAX;
+use crate::settings::Mode;
+
+const JSON: &str = r#"{"message":"Hello, World!"}"#;
+const PLAINTEXT: &str = "Hello, World!";
+
+/// `/slow` in any mode; in that of performance prebuilt answers to `GET` of two paths. All else falls through to the application.
+pub(crate) fn in_front(mode: Mode) -> App {
+    let mut app = App::new();
+    app.get_coroutine("/slow", slow);
+    if mode == Mode::Performance {
+        app.fast("/json", Fast::json(JSON)).fast("/plaintext", Fast::text(PLAINTEXT));
+    }
+    app
+}
+
+/// `/slow?ms=`: straight-line code that waits, while its worker serves others.
+fn slow(line: &mut Line<'_>) {
+    let wanted = line.query().and_then(|query| query.strip_prefix("ms="));
+    match wanted.and_then(|ms| ms.parse().ok()).filter(|ms| *ms <= WAIT_MS_MAX) {
+        Some(ms) => {
+            line.sleep(Duration::from_millis(ms));
+            line.response().text(&format!("slept {ms} ms\n"));
+        }
+        None => {
+            line.response().status(400).text(&format!("ms should be a number, {WAIT_MS_MAX} at most\n"));
+        }
+    }
 }

@@ -1,8 +1,11 @@
 //! Who serves the application, and how it ends: the one file to change for another server.
 
+use std::fmt::Display;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Duration;
+
+use shearwater::Limits;
 
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -60,45 +63,43 @@ pub(crate) fn run(
     mode: Mode,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), String> {
-    let listener = TcpListener::bind(address);
-    let listener = listener.map_err(|error| format!("cannot listen on {address}: {error}"))?;
     let failed = |error| format!("cannot serve: {error}");
     let runtime = Builder::new_multi_thread().enable_all().build().map_err(failed)?;
-    let result = runtime.block_on(serve(listener, state, mode, ready));
+    let result = runtime.block_on(serve(address, state, mode, ready));
     runtime.shutdown_background();
-    result.map_err(failed)
+    result
 }
 
 async fn serve(
-    listener: TcpListener,
+    address: SocketAddr,
     state: State,
     mode: Mode,
     ready: impl FnOnce(SocketAddr),
-) -> io::Result<()> {
+) -> Result<(), String> {
     let stop = state.stop().clone();
-    let mut signals = Signals::new()?;
-    let app = app::router(state);
-    let service = match mode {
-        Mode::Standard => app,
-        Mode::Performance => fast::in_front_of(app),
-    };
+    let failed = |error: &dyn Display| format!("cannot serve: {error}");
+    let mut signals = Signals::new().map_err(|error| failed(&error))?;
+    let service = shearwater_tower::bind(address.to_string(), app::router(state));
+    let server = service
+        .fast(fast::in_front(mode))
+        .limits(Limits { body_bytes_max: u64::MAX, ..Limits::default() })
+        // Events and chats are told apart from this, and sooner.
+        .drain_ms(DRAIN.as_millis() as u64)
+        .start()
+        .map_err(|error| error.to_string())?;
+    ready(server.address());
 
-    listener.set_nonblocking(true)?;
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    ready(listener.local_addr()?);
-    let mut drain = stop.watch();
-    let served =
-        axum::serve(listener, service).with_graceful_shutdown(async move { drain.requested().await });
-    // Connections that were upgraded are nobody's but their own.
+    let control = server.control();
     let served = async {
-        served.await?;
+        server.ended().await.map_err(|error| failed(&error))?;
+        // Connections that were upgraded are nobody's but their own.
         stop.released().await;
         Ok(())
     };
-
     let ended = async {
         signals.next().await;
         stop.request();
+        control.drain(DRAIN.as_millis() as u64);
         tokio::select! {
             () = signals.next() => "a second signal",
             () = tokio::time::sleep(DRAIN) => "the time to drain is over",

@@ -48,8 +48,8 @@ pub(crate) fn is_at_work(turns: u64) -> bool {
     turns % 2 == 1
 }
 
-/// A worker's side.
-#[derive(Debug, Clone)]
+/// A worker's side. One that is gone is asleep.
+#[derive(Debug)]
 pub(crate) struct Pulse {
     pulses: Arc<Pulses>,
     worker: usize,
@@ -85,6 +85,12 @@ impl Pulse {
     }
 }
 
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.sleep();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Pulse, Pulses};
@@ -103,5 +109,8 @@ mod tests {
         pulse.sleep();
         assert!(pulses.are_all_asleep());
         assert_eq!((pulses.turns(0), pulses.turns(1)), (0, 2));
+        pulse.wake();
+        drop(pulse);
+        assert!(pulses.are_all_asleep(), "a worker that has ended keeps nobody waiting");
     }
 }

@@ -125,7 +125,7 @@ impl Server {
         let mut senders = Vec::new();
         for (worker, listeners) in self.of_workers.into_iter().enumerate() {
             let pulse = running.watchdog.as_ref().and_then(|watchdog| {
-                Some(Pulse::new(Arc::clone(&watchdog.pulses), worker, watchdog.thread()?))
+                Some(Arc::new(Pulse::new(Arc::clone(&watchdog.pulses), worker, watchdog.thread()?)))
             });
             let setup = Setup { worker, pulse, ..first.clone() };
             let core = self.options.pin.then(|| cores[worker % cores.len()]);

@@ -43,7 +43,7 @@ pub struct Setup {
     /// In which order tasks that are ready go on.
     pub order: Order,
     /// Where it gives signs of life.
-    pub(crate) pulse: Option<Pulse>,
+    pub(crate) pulse: Option<Arc<Pulse>>,
     pub(crate) addresses: Option<Arc<Addresses>>,
     /// How many connections it may hold by what was asked for, unless the descriptors allow fewer.
     pub(crate) connections_asked: Option<usize>,
@@ -97,7 +97,7 @@ pub struct Worker<D, A> {
     pub(crate) ends: Ends,
     /// In which order connections that wait with input go on.
     order: Order,
-    pulse: Option<Pulse>,
+    pulse: Option<Arc<Pulse>>,
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
@@ -166,9 +166,9 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// Where the driver is broken.
     pub fn turn(&mut self) -> io::Result<()> {
         let patience = self.patience();
-        self.pulse.iter().for_each(Pulse::sleep);
+        self.pulse.iter().for_each(|pulse| pulse.sleep());
         self.driver.wait(patience)?;
-        self.pulse.iter().for_each(Pulse::wake);
+        self.pulse.iter().for_each(|pulse| pulse.wake());
         self.service.now_ms = self.driver.now_ms();
         self.service.calls.timers.set_now_ms(self.service.now_ms);
         self.service.responder.preamble.refresh(self.driver.unix_seconds());

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::app::Refusal;
 
 /// How long a request may ask to wait.
-const WAIT_MS_MAX: u64 = 60_000;
+pub(crate) const WAIT_MS_MAX: u64 = 60_000;
 
 /// How long to wait.
 #[derive(Deserialize)]

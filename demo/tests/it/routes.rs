@@ -76,11 +76,13 @@ fn a_token_opens_what_is_protected() {
 #[test]
 fn a_wait_lasts_as_long_as_asked_for_at_least() {
     let demo = Program::start(&[]);
-    let begun = std::time::Instant::now();
-    assert_eq!(demo.get("/slow-async?ms=50").text(), "slept 50 ms\n");
-    assert!(begun.elapsed().as_millis() >= 50);
-    for wrong in ["/slow-async", "/slow-async?ms=soon", "/slow-async?ms=-1", "/slow-async?ms=60001"] {
-        assert_eq!(demo.get(wrong).status, 400, "{wrong}");
+    for path in ["/slow", "/slow-async"] {
+        let begun = std::time::Instant::now();
+        assert_eq!(demo.get(&format!("{path}?ms=50")).text(), "slept 50 ms\n");
+        assert!(begun.elapsed().as_millis() >= 50);
+        for wrong in ["", "?ms=soon", "?ms=-1", "?ms=60001"] {
+            assert_eq!(demo.get(&format!("{path}{wrong}")).status, 400, "{path}{wrong}");
+        }
     }
 }
 

@@ -43,7 +43,7 @@ fn what_cannot_be_opened_is_told_too() {
     let output = refused(&[("LISTEN", &address)]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2));
-    assert!(said.starts_with(&format!("demo: cannot listen on {address}: ")), "{said}");
+    assert!(said.starts_with(&format!("demo: {address} is taken by another program")), "{said}");
 
     let output = refused(&[("PORT", "0"), ("DATABASE_URL", "sqlite:no/such/folder/demo.db")]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

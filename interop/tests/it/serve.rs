@@ -1,10 +1,11 @@
-//! The one place that knows what serves the applications: swap `run`, and every test asks another server.
+//! The one place that knows what serves the applications: with `axum::serve` in `run`, every test asks that.
 
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
 
 use axum::Router;
+use shearwater::Limits;
 use tokio::sync::oneshot;
 
 /// A running server. Dropped, it is told to end and not waited for: a test that fails must not hang.
@@ -37,10 +38,10 @@ pub(crate) fn serve_at(address: &str, make: impl Future<Output = Router> + Send 
 /// What is under test. Ends when all is answered that was asked before `stopped`.
 async fn run(listener: TcpListener, make: impl Future<Output = Router>, stopped: oneshot::Receiver<()>) {
     let router = make.await;
-    listener.set_nonblocking(true).unwrap();
-    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(async { drop(stopped.await) }).await.unwrap();
+    // Applications have their own bounds: uploads here are longer than the server's default allows.
+    let limits = Limits { body_bytes_max: u64::MAX, ..Limits::default() };
+    let server = shearwater_tower::serve(listener, router).limits(limits).connect_info();
+    server.with_graceful_shutdown(async { drop(stopped.await) }).await.unwrap();
 }
 
 impl Served {
