@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Buf;
+use http::response::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame};
 use shearwater::{Call, Gone, Method};
@@ -14,60 +15,57 @@ use shearwater::{Call, Gone, Method};
 use crate::head_pool::HeadPool;
 use crate::intake::{Announced, Intake};
 use crate::limits::{PIECE_BYTES_MAX, WHOLE_BODY_BYTES_MAX};
-use crate::response_head;
+use crate::response_head::{self, Declared};
 use crate::tower_service::{BoxError, HttpService};
 
 /// What polling a body gives.
 type Polled<B> = Poll<Option<Result<Frame<<B as HttpBody>::Data>, <B as HttpBody>::Error>>>;
 
-/// Has a service answer a call. `head` is that of the call's request.
-///
-/// The service is dropped as soon as its client has gone or ended its side. One that fails is a `500`, and so is an answer's body that fails before anything of it is sent; later its connection is cut off.
-pub(crate) async fn answer<S: HttpService>(
+/// Has a service answer a call, for which it need not be ready yet. `head` is that of the call's request.
+pub(crate) async fn begin<S: HttpService>(
     mut call: Call,
     head: Request<()>,
     announced: Announced,
     mut service: S,
     pool: Rc<RefCell<HeadPool>>,
 ) {
-    // Whoever has closed a socket looks like that, and a service that waits for somebody should know.
     call.end_with_client();
     if let Err(error) = poll_fn(|cx| service.poll_ready(cx)).await {
         return call.cut(why("the service is not ready", error));
     }
     let begin = |cx: &mut Context<'_>| Intake::begin(&mut call, announced, &mut pool.borrow_mut(), cx);
-    let (body, mut intake) = now(begin).await;
-    let answered = {
-        let mut answering = pin!(service.call(head.map(|()| body)));
-        poll_fn(|cx| intake.alongside(&mut call, cx, |_, cx| answering.as_mut().poll(cx))).await
-    };
-    match answered {
-        Ok(response) => send(call, intake, response, &pool).await,
-        Err(error) => call.cut(why("the service has failed", error)),
-    }
+    let (body, intake) = now(begin).await;
+    answer(call, intake, service.call(head.map(|()| body)), pool).await;
 }
 
-/// What the operator is told.
-fn why(what: &str, error: impl Into<BoxError>) -> String {
-    format!("{what}: {}", error.into())
-}
-
-/// Sends an answer, and feeds the request's body meanwhile.
-async fn send<B: HttpBody<Error: Into<BoxError>>>(
+/// Answers a call as a service does.
+///
+/// The service is dropped as soon as its client has gone or ended its side. One that fails is a `500`, and so is an answer's body that fails
+/// before anything of it is sent; later its connection is cut off.
+pub(crate) async fn answer<B: HttpBody<Error: Into<BoxError>>, E: Into<BoxError>>(
     mut call: Call,
     mut intake: Intake,
-    response: Response<B>,
-    pool: &RefCell<HeadPool>,
+    answering: impl Future<Output = Result<Response<B>, E>>,
+    pool: Rc<RefCell<HeadPool>>,
 ) {
+    // Whoever has closed a socket looks like that, and a service that waits for somebody should know.
+    call.end_with_client();
+    let answered = {
+        let mut answering = pin!(answering);
+        poll_fn(|cx| intake.alongside(&mut call, cx, |_, cx| answering.as_mut().poll(cx))).await
+    };
+    let response = match answered {
+        Ok(response) => response,
+        Err(error) => return call.cut(why("the service has failed", error)),
+    };
     let (parts, body) = response.into_parts();
-    let declared = response_head::set(&mut call.response(), parts.status, &parts.headers);
-    pool.borrow_mut().put(parts.headers);
+    let (status, declared) = set_head(&mut call, parts, &pool);
     let mut body = pin!(body);
-    let length = exact(&body);
+    let length = body.size_hint().exact();
     if call.method() == Method::Head {
         return call.begin(declared.length.or(length.filter(|length| *length > 0)));
     }
-    if body.is_end_stream() || !has_body(parts.status) {
+    if body.is_end_stream() || !has_body(status) {
         return;
     }
     let first = now(|cx| intake.alongside(&mut call, cx, |_, cx| body.as_mut().poll_frame(cx))).await;
@@ -77,6 +75,18 @@ async fn send<B: HttpBody<Error: Into<BoxError>>>(
     }
     call.begin(length.or(declared.length));
     stream(call, intake, body, first).await;
+}
+
+/// Sets status and fields.
+fn set_head(call: &mut Call, parts: Parts, pool: &RefCell<HeadPool>) -> (StatusCode, Declared) {
+    let declared = response_head::set(&mut call.response(), parts.status, &parts.headers);
+    pool.borrow_mut().put(parts.headers);
+    (parts.status, declared)
+}
+
+/// What the operator is told.
+fn why(what: &str, error: impl Into<BoxError>) -> String {
+    format!("{what}: {}", error.into())
 }
 
 /// Sends what is left of a body whose head is on its way.
@@ -138,9 +148,4 @@ fn whole<B: HttpBody>(first: &Polled<B>, length: Option<u64>, is_last: bool) -> 
 /// Whether an answer with this status has a body (RFC 9110 section 6.4.1).
 fn has_body(status: StatusCode) -> bool {
     !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
-}
-
-/// How long a body is that says so.
-fn exact(body: &impl HttpBody) -> Option<u64> {
-    body.size_hint().exact()
 }
