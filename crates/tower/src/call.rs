@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Buf;
-use http::response::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame};
 use shearwater::{Call, Gone, Method};
@@ -50,16 +49,16 @@ pub(crate) async fn answer<B: HttpBody<Error: Into<BoxError>>, E: Into<BoxError>
 ) {
     // Whoever has closed a socket looks like that, and a service that waits for somebody should know.
     call.end_with_client();
-    let answered = {
+    // What is gone before the next wait is in a block of its own: it takes no room in what waits.
+    let (status, declared, body) = {
         let mut answering = pin!(answering);
-        poll_fn(|cx| intake.alongside(&mut call, cx, |_, cx| answering.as_mut().poll(cx))).await
+        let answered =
+            poll_fn(|cx| intake.alongside(&mut call, cx, |_, cx| answering.as_mut().poll(cx))).await;
+        match answered {
+            Ok(response) => take_head(&mut call, response, &pool),
+            Err(error) => return call.cut(why("the service has failed", error)),
+        }
     };
-    let response = match answered {
-        Ok(response) => response,
-        Err(error) => return call.cut(why("the service has failed", error)),
-    };
-    let (parts, body) = response.into_parts();
-    let (status, declared) = set_head(&mut call, parts, &pool);
     let mut body = pin!(body);
     let length = body.size_hint().exact();
     if call.method() == Method::Head {
@@ -74,14 +73,21 @@ pub(crate) async fn answer<B: HttpBody<Error: Into<BoxError>>, E: Into<BoxError>
         return;
     }
     call.begin(length.or(declared.length));
-    stream(call, intake, body, first).await;
+    if let Err(why) = stream(&mut call, &mut intake, body, first).await {
+        call.cut(why);
+    }
 }
 
-/// Sets status and fields.
-fn set_head(call: &mut Call, parts: Parts, pool: &RefCell<HeadPool>) -> (StatusCode, Declared) {
+/// Sets status and fields; gives the body, and what was said of it.
+fn take_head<B>(
+    call: &mut Call,
+    response: Response<B>,
+    pool: &RefCell<HeadPool>,
+) -> (StatusCode, Declared, B) {
+    let (parts, body) = response.into_parts();
     let declared = response_head::set(&mut call.response(), parts.status, &parts.headers);
     pool.borrow_mut().put(parts.headers);
-    (parts.status, declared)
+    (parts.status, declared, body)
 }
 
 /// What the operator is told.
@@ -91,27 +97,22 @@ fn why(what: &str, error: impl Into<BoxError>) -> String {
 
 /// Sends what is left of a body whose head is on its way.
 async fn stream<B: HttpBody<Error: Into<BoxError>>>(
-    mut call: Call,
-    mut intake: Intake,
+    call: &mut Call,
+    intake: &mut Intake,
     mut body: Pin<&mut B>,
-    first: Polled<B>,
-) {
-    let mut next = first;
+    mut next: Polled<B>,
+) -> Result<(), String> {
     loop {
         let frame = match next {
             Poll::Ready(frame) => frame,
             Poll::Pending => {
-                poll_fn(|cx| intake.alongside(&mut call, cx, |_, cx| body.as_mut().poll_frame(cx))).await
+                poll_fn(|cx| intake.alongside(call, cx, |_, cx| body.as_mut().poll_frame(cx))).await
             }
         };
         match frame.map(|frame| frame.map(Frame::into_data)) {
-            None => return,
-            Some(Err(error)) => return call.cut(why("the body of an answer has failed", error)),
-            Some(Ok(Ok(data))) => {
-                if push(&mut call, &mut intake, data).await.is_err() {
-                    return;
-                }
-            }
+            None => return Ok(()),
+            Some(Err(error)) => return Err(why("the body of an answer has failed", error)),
+            Some(Ok(Ok(data))) => push(call, intake, data).await.map_err(|gone| gone.to_string())?,
             // Trailers, which few clients look at, and which this server doesn't announce.
             Some(Ok(Err(_))) => {}
         }
