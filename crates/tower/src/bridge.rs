@@ -3,14 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
-use shearwater::{BodyPolicy, Framing, Head, Request, Response, Service};
+use shearwater::{BodyPolicy, Call, Framing, Head, Request, Response, Service};
 use tokio::runtime::Handle;
 
+use crate::body::Body;
 use crate::call;
 use crate::connect_info;
 use crate::head_pool::HeadPool;
-use crate::intake::Announced;
+use crate::intake::{Announced, Intake};
 use crate::request_head;
 use crate::runtime;
 use crate::tower_service::HttpService;
@@ -51,14 +53,27 @@ impl<S: HttpService> Bridge<S> {
             }
         };
         let announced = Announced::by(&head);
+        let (mut service, pool) = (self.plan.service.clone(), Rc::clone(&self.pool));
+        // Nearly all are ready, and have no body to wait for: then the task begins as the service's own future, and is smaller.
+        if announced.is_none() && is_ready(&mut service) {
+            return response.later(request, |call| {
+                self.tell_peer(&call, &mut made);
+                call::answer(call, Intake::NONE, service.call(made.map(|()| Body::empty())), pool)
+            });
+        }
+        let service = self.plan.service.clone();
         response.later(request, |call| {
-            if self.plan.tells_peer
-                && let Some(peer) = call.peer()
-            {
-                connect_info::insert(&mut made, peer);
-            }
-            call::answer(call, made, announced, self.plan.service.clone(), Rc::clone(&self.pool))
+            self.tell_peer(&call, &mut made);
+            call::begin(call, made, announced, service, pool)
         });
+    }
+
+    fn tell_peer(&self, call: &Call, made: &mut http::Request<()>) {
+        if self.plan.tells_peer
+            && let Some(peer) = call.peer()
+        {
+            connect_info::insert(made, peer);
+        }
     }
 
     fn hand_over(&self, request: &Request<'_>, response: &mut Response<'_>) {
@@ -90,4 +105,9 @@ impl<S: HttpService> Service for Bridge<S> {
             self.answer_later(request, response);
         }
     }
+}
+
+/// Whether a service is ready at once. One that isn't must be asked again, by who can be woken.
+fn is_ready<S: HttpService>(service: &mut S) -> bool {
+    matches!(service.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())))
 }

@@ -14,60 +14,57 @@ use shearwater::{Call, Gone, Method};
 use crate::head_pool::HeadPool;
 use crate::intake::{Announced, Intake};
 use crate::limits::{PIECE_BYTES_MAX, WHOLE_BODY_BYTES_MAX};
-use crate::response_head;
+use crate::response_head::{self, Declared};
 use crate::tower_service::{BoxError, HttpService};
 
 /// What polling a body gives.
 type Polled<B> = Poll<Option<Result<Frame<<B as HttpBody>::Data>, <B as HttpBody>::Error>>>;
 
-/// Has a service answer a call. `head` is that of the call's request.
-///
-/// The service is dropped as soon as its client has gone or ended its side. One that fails is a `500`, and so is an answer's body that fails before anything of it is sent; later its connection is cut off.
-pub(crate) async fn answer<S: HttpService>(
+/// Has a service answer a call, for which it need not be ready yet. `head` is that of the call's request.
+pub(crate) async fn begin<S: HttpService>(
     mut call: Call,
     head: Request<()>,
     announced: Announced,
     mut service: S,
     pool: Rc<RefCell<HeadPool>>,
 ) {
-    // Whoever has closed a socket looks like that, and a service that waits for somebody should know.
     call.end_with_client();
     if let Err(error) = poll_fn(|cx| service.poll_ready(cx)).await {
         return call.cut(why("the service is not ready", error));
     }
     let begin = |cx: &mut Context<'_>| Intake::begin(&mut call, announced, &mut pool.borrow_mut(), cx);
-    let (body, mut intake) = now(begin).await;
-    let answered = {
-        let mut answering = pin!(service.call(head.map(|()| body)));
-        poll_fn(|cx| intake.alongside(&mut call, cx, |_, cx| answering.as_mut().poll(cx))).await
-    };
-    match answered {
-        Ok(response) => send(call, intake, response, &pool).await,
-        Err(error) => call.cut(why("the service has failed", error)),
-    }
+    let (body, intake) = now(begin).await;
+    answer(call, intake, service.call(head.map(|()| body)), pool).await;
 }
 
-/// What the operator is told.
-fn why(what: &str, error: impl Into<BoxError>) -> String {
-    format!("{what}: {}", error.into())
-}
-
-/// Sends an answer, and feeds the request's body meanwhile.
-async fn send<B: HttpBody<Error: Into<BoxError>>>(
+/// Answers a call as a service does.
+///
+/// The service is dropped as soon as its client has gone or ended its side. One that fails is a `500`, and so is an answer's body that fails
+/// before anything of it is sent; later its connection is cut off.
+pub(crate) async fn answer<B: HttpBody<Error: Into<BoxError>>, E: Into<BoxError>>(
     mut call: Call,
     mut intake: Intake,
-    response: Response<B>,
-    pool: &RefCell<HeadPool>,
+    answering: impl Future<Output = Result<Response<B>, E>>,
+    pool: Rc<RefCell<HeadPool>>,
 ) {
-    let (parts, body) = response.into_parts();
-    let declared = response_head::set(&mut call.response(), parts.status, &parts.headers);
-    pool.borrow_mut().put(parts.headers);
+    // Whoever has closed a socket looks like that, and a service that waits for somebody should know.
+    call.end_with_client();
+    // What is gone before the next wait is in a block of its own: it takes no room in what waits.
+    let (status, declared, body) = {
+        let mut answering = pin!(answering);
+        let answered =
+            poll_fn(|cx| intake.alongside(&mut call, cx, |_, cx| answering.as_mut().poll(cx))).await;
+        match answered {
+            Ok(response) => take_head(&mut call, response, &pool),
+            Err(error) => return call.cut(why("the service has failed", error)),
+        }
+    };
     let mut body = pin!(body);
-    let length = exact(&body);
+    let length = body.size_hint().exact();
     if call.method() == Method::Head {
         return call.begin(declared.length.or(length.filter(|length| *length > 0)));
     }
-    if body.is_end_stream() || !has_body(parts.status) {
+    if body.is_end_stream() || !has_body(status) {
         return;
     }
     let first = now(|cx| intake.alongside(&mut call, cx, |_, cx| body.as_mut().poll_frame(cx))).await;
@@ -76,32 +73,46 @@ async fn send<B: HttpBody<Error: Into<BoxError>>>(
         return;
     }
     call.begin(length.or(declared.length));
-    stream(call, intake, body, first).await;
+    if let Err(why) = stream(&mut call, &mut intake, body, first).await {
+        call.cut(why);
+    }
+}
+
+/// Sets status and fields; gives the body, and what was said of it.
+fn take_head<B>(
+    call: &mut Call,
+    response: Response<B>,
+    pool: &RefCell<HeadPool>,
+) -> (StatusCode, Declared, B) {
+    let (parts, body) = response.into_parts();
+    let declared = response_head::set(&mut call.response(), parts.status, &parts.headers);
+    pool.borrow_mut().put(parts.headers);
+    (parts.status, declared, body)
+}
+
+/// What the operator is told.
+fn why(what: &str, error: impl Into<BoxError>) -> String {
+    format!("{what}: {}", error.into())
 }
 
 /// Sends what is left of a body whose head is on its way.
 async fn stream<B: HttpBody<Error: Into<BoxError>>>(
-    mut call: Call,
-    mut intake: Intake,
+    call: &mut Call,
+    intake: &mut Intake,
     mut body: Pin<&mut B>,
-    first: Polled<B>,
-) {
-    let mut next = first;
+    mut next: Polled<B>,
+) -> Result<(), String> {
     loop {
         let frame = match next {
             Poll::Ready(frame) => frame,
             Poll::Pending => {
-                poll_fn(|cx| intake.alongside(&mut call, cx, |_, cx| body.as_mut().poll_frame(cx))).await
+                poll_fn(|cx| intake.alongside(call, cx, |_, cx| body.as_mut().poll_frame(cx))).await
             }
         };
         match frame.map(|frame| frame.map(Frame::into_data)) {
-            None => return,
-            Some(Err(error)) => return call.cut(why("the body of an answer has failed", error)),
-            Some(Ok(Ok(data))) => {
-                if push(&mut call, &mut intake, data).await.is_err() {
-                    return;
-                }
-            }
+            None => return Ok(()),
+            Some(Err(error)) => return Err(why("the body of an answer has failed", error)),
+            Some(Ok(Ok(data))) => push(call, intake, data).await.map_err(|gone| gone.to_string())?,
             // Trailers, which few clients look at, and which this server doesn't announce.
             Some(Ok(Err(_))) => {}
         }
@@ -138,9 +149,4 @@ fn whole<B: HttpBody>(first: &Polled<B>, length: Option<u64>, is_last: bool) -> 
 /// Whether an answer with this status has a body (RFC 9110 section 6.4.1).
 fn has_body(status: StatusCode) -> bool {
     !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
-}
-
-/// How long a body is that says so.
-fn exact(body: &impl HttpBody) -> Option<u64> {
-    body.size_hint().exact()
 }

@@ -27,6 +27,11 @@ impl Announced {
         Self { framing: head.framing(), is_held_back }
     }
 
+    /// Whether there is no body.
+    pub(crate) fn is_none(self) -> bool {
+        self.length() == Some(0)
+    }
+
     fn length(self) -> Option<u64> {
         match self.framing {
             Framing::None => Some(0),
@@ -43,6 +48,9 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
+    /// That of a request without a body.
+    pub(crate) const NONE: Self = Self { feed: None };
+
     /// The body of a call, and what keeps it coming. One that is there as a whole needs nothing more.
     pub(crate) fn begin(
         call: &mut Call,
@@ -50,20 +58,20 @@ impl Intake {
         pool: &mut HeadPool,
         cx: &mut Context<'_>,
     ) -> (Body, Self) {
-        let length = announced.length();
-        if length == Some(0) {
-            return (Body::empty(), Self { feed: None });
+        if announced.is_none() {
+            return (Body::empty(), Self::NONE);
         }
+        let length = announced.length();
         let first = if announced.is_held_back { Poll::Pending } else { first(call, length, pool, cx) };
         let piece = match first {
-            Poll::Ready(None) => return (Body::empty(), Self { feed: None }),
+            Poll::Ready(None) => return (Body::empty(), Self::NONE),
             Poll::Ready(Some(piece)) => Some(piece),
             Poll::Pending => None,
         };
         if let Some(piece) = &piece
             && call.poll_read(cx) == Poll::Ready(None)
         {
-            return (Body::whole(piece.clone()), Self { feed: None });
+            return (Body::whole(piece.clone()), Self::NONE);
         }
         let (feed, fed) = feed(length, piece);
         (Body::fed(fed), Self { feed: Some(feed) })

@@ -7,6 +7,7 @@ mod client;
 mod drain;
 mod fast;
 mod listeners;
+mod readiness;
 mod routes;
 mod served;
 mod tasks;
