@@ -8,6 +8,7 @@ mod harness;
 mod hostile;
 mod ranges;
 mod replaced;
+mod sanitize;
 mod soak;
 mod stress;
 mod tidy;
@@ -39,6 +40,8 @@ enum Command {
     Ranges(ranges::Args),
     /// Change files while they are served, and look at every byte of the answers
     Replaced(replaced::Args),
+    /// Run the tests of the tasks under Miri, ThreadSanitizer and AddressSanitizer
+    Sanitize(sanitize::Args),
     /// Check the rules of the house that the compiler cannot check
     Tidy(tidy::Args),
     /// Prove the server's promises from outside
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Stress(args) => stress::run(&args),
         Command::Ranges(args) => ranges::run(&args),
         Command::Replaced(args) => replaced::run(&args),
+        Command::Sanitize(args) => sanitize::run(&args),
         Command::Tidy(args) => tidy::run(&args),
         Command::Trial(args) => trial::run(args),
         Command::Hostile(args) => hostile::run(args),

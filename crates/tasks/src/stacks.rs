@@ -12,6 +12,9 @@ use corosensei::stack::DefaultStack;
 use crate::limits::{SPARE_STACKS_MAX, STACK_BYTES, STACK_BYTES_MIN, STACKS_MAX};
 use crate::overflow;
 
+/// More than any system gives; with a guard page it is a size still.
+const STACK_BYTES_MAX: usize = isize::MAX as usize / 2;
+
 /// How a worker's stacks are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackOptions {
@@ -61,7 +64,7 @@ impl Stacks {
     pub fn new(options: StackOptions) -> io::Result<Rc<Self>> {
         overflow::install()?;
         let options = StackOptions {
-            stack_bytes: options.stack_bytes.max(STACK_BYTES_MIN),
+            stack_bytes: options.stack_bytes.clamp(STACK_BYTES_MIN, STACK_BYTES_MAX),
             stacks_max: options.stacks_max.max(1),
             ..options
         };

@@ -128,3 +128,13 @@ fn a_stack_has_its_least_size_and_there_is_one_at_least() {
     let id = spawn(&mut tasks, Coroutine::new(&stacks, "small".into(), body));
     assert_eq!((tasks.poll(id), stacks.spare()), (Polled::Ready, 0));
 }
+
+#[test]
+#[should_panic(expected = "no memory for the stack of coroutine large: ")]
+fn a_stack_larger_than_any_system_gives_is_refused_when_it_is_wanted() {
+    let options = StackOptions { stack_bytes: usize::MAX, ..StackOptions::default() };
+    let stacks = Stacks::new(options).expect("none is made yet");
+    let mut tasks = tasks();
+    let id = spawn(&mut tasks, Coroutine::new(&stacks, "large".into(), |_: &Suspend<'_>| ()));
+    tasks.poll(id);
+}
