@@ -54,9 +54,9 @@ pub use server::{Running, Server};
 pub use shearwater_engine::http1::{Field, Head, Known, Method, Target, Version};
 pub use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
-    AcceptMode, BodyPolicy, BodySink, Control, DriverChoice, Failure, FieldLines, Limits, ListenAddress,
-    Notice, On, Overlay, Pieces, Prebuilt, Request, Response, Shortfall, StartError, StartReport, Summary,
-    TcpOptions, Timeouts, Totals, Wanted, raise_descriptor_limit,
+    AcceptMode, BodyPolicy, BodySink, Context, Control, DriverChoice, Failure, FieldLines, Limits,
+    ListenAddress, Notice, On, Overlay, Pieces, Prebuilt, Request, Response, Shortfall, StartError,
+    StartReport, Summary, TcpOptions, Timeouts, Totals, Wanted, raise_descriptor_limit,
 };
 
 /// What an answering type implements to run on the engine directly: one value per worker, without a lock.
