@@ -14,7 +14,7 @@ use crate::fast::Fast;
 use crate::middleware::{Middleware, Steps};
 use crate::node::{Node, allow};
 use crate::pattern::{self, Path};
-use crate::plan::{Beneath, BeneathWhat, Plan, Target};
+use crate::plan::{Answerer, Beneath, Plan, Target};
 use crate::route::Route;
 use crate::{Place, RouteError, RouteErrors};
 
@@ -36,12 +36,9 @@ pub(crate) fn plan(app: App) -> Result<Plan, RouteErrors> {
     let has_state = !states.is_empty() || !locals.is_empty();
     let exact = planning.exact_nodes(&patterns, &middleware, has_state);
     let Planning { targets, blocks, fast, drafts, .. } = planning;
+    let is_only = drafts.is_empty() && middleware.is_empty() && !has_state;
     let everything = match &beneath[..] {
-        [Beneath { prefix, what: BeneathWhat::Fallback(target) }]
-            if prefix.is_empty() && drafts.is_empty() && middleware.is_empty() && !has_state =>
-        {
-            Some(*target)
-        }
+        [Beneath { prefix, by }] if prefix.is_empty() && is_only => Some(*by),
         _ => None,
     };
     let of_fast = |number: usize, method| fast[number].of(method);
@@ -233,18 +230,18 @@ impl Planning {
                 self.errors.push(RouteError::Conflict { given: place.clone(), with });
             }
             let all = format!("{prefix}{unnamed}");
-            let by = patterns.at(&all).ok();
-            if let Some(by) = by.and_then(|matched| self.drafts[*matched.value].1.place()) {
+            let before = patterns.at(&all).ok();
+            if let Some(by) = before.and_then(|matched| self.drafts[*matched.value].1.place()) {
                 self.errors.push(RouteError::Unreachable { given: place, by: by.clone() });
             }
-            let what = match what {
-                GivenBeneath::Mount(service) => BeneathWhat::Mount(service),
+            let by = match what {
+                GivenBeneath::Mount(service) => Answerer::Mount(service),
                 GivenBeneath::Fallback(route) => {
                     self.targets.push(Target::Route(route));
-                    BeneathWhat::Fallback(self.targets.len() - 1)
+                    Answerer::Fallback(self.targets.len() - 1)
                 }
             };
-            settled.push(Beneath { prefix, what });
+            settled.push(Beneath { prefix, by });
         }
         settled.sort_by_key(|beneath| Reverse(beneath.prefix.len()));
         settled
