@@ -16,24 +16,22 @@ pub(crate) struct Draft {
 struct Claim {
     method: Method,
     place: Place,
-    /// The number of what answers, once it is known.
-    target: Option<usize>,
+    by: By,
+}
+
+/// What answers.
+#[derive(Clone, Copy)]
+pub(crate) enum By {
+    /// A route, by its target's number.
+    Target(usize),
+    /// A fast route, by its own number.
+    Fast(usize),
 }
 
 impl Draft {
-    /// Takes a method for a route, which answers by the target with this number.
-    pub(crate) fn route(&mut self, method: Method, place: Place, target: usize) -> Result<(), RouteError> {
-        self.has_route = true;
-        self.claim(method, place, Some(target))
-    }
-
-    /// Takes a method, for which something will answer.
-    pub(crate) fn claim(
-        &mut self,
-        method: Method,
-        place: Place,
-        target: Option<usize>,
-    ) -> Result<(), RouteError> {
+    /// Takes a method.
+    pub(crate) fn claim(&mut self, method: Method, place: Place, by: By) -> Result<(), RouteError> {
+        self.has_route |= matches!(by, By::Target(_));
         if matches!(method, Method::Connect | Method::Other) {
             let why = format!("{method:?} can't be routed");
             return Err(RouteError::Refused { given: place, why });
@@ -41,15 +39,8 @@ impl Draft {
         if let Some(with) = self.claims.iter().find(|claim| claim.method == method) {
             return Err(RouteError::Conflict { given: place, with: with.place.clone() });
         }
-        self.claims.push(Claim { method, place, target });
+        self.claims.push(Claim { method, place, by });
         Ok(())
-    }
-
-    /// Says what answers methods that were taken by this place before.
-    pub(crate) fn settle(&mut self, place: &Place, target_of: impl Fn(Method) -> usize) {
-        for claim in self.claims.iter_mut().filter(|claim| claim.place == *place) {
-            claim.target = Some(target_of(claim.method));
-        }
     }
 
     /// Whether requests with other methods go on.
@@ -66,10 +57,18 @@ impl Draft {
         self.claims.first().map(|claim| &claim.place)
     }
 
-    /// The node. `others`: methods that requests may go on to.
-    pub(crate) fn into_node(self, others: Vec<Method>, steps: Steps) -> Node {
+    /// The node. `others`: methods that requests may go on to; `of_fast`: the number of a fast route's target for a method.
+    pub(crate) fn into_node(
+        self,
+        others: Vec<Method>,
+        steps: Steps,
+        of_fast: impl Fn(usize, Method) -> usize,
+    ) -> Node {
         let allow = allow(self.methods().chain(others));
-        let targets = self.claims.iter().filter_map(|claim| Some((claim.method, claim.target?)));
+        let targets = self.claims.iter().map(|claim| match claim.by {
+            By::Target(target) => (claim.method, target),
+            By::Fast(number) => (claim.method, of_fast(number, claim.method)),
+        });
         Node::new(targets, allow, self.is_open(), steps)
     }
 }

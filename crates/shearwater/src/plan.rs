@@ -34,10 +34,11 @@ pub(crate) enum Target {
 /// What answers all that lies beneath a prefix and has no route.
 pub(crate) struct Beneath {
     pub(crate) prefix: String,
-    pub(crate) what: BeneathWhat,
+    pub(crate) by: Answerer,
 }
 
-pub(crate) enum BeneathWhat {
+#[derive(Clone, Copy)]
+pub(crate) enum Answerer {
     /// The fallback, by its target's number.
     Fallback(usize),
     /// A service, by its number.
@@ -52,8 +53,8 @@ pub(crate) struct Plan {
     pub(crate) pattern_nodes: Vec<Node>,
     /// The longest prefix first.
     pub(crate) beneath: Vec<Beneath>,
-    /// The fallback's target, by number, where it answers all that has no exact path: nothing runs around it, and there is nothing else.
-    pub(crate) everything: Option<usize>,
+    /// What answers all that has no exact path, where that is always the same: nothing runs around it, and there is nothing else.
+    pub(crate) everything: Option<Answerer>,
     pub(crate) targets: Vec<Target>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) services: Vec<MakeService>,
@@ -99,12 +100,6 @@ impl Plan {
         }
     }
 
-    /// What answers every request that has no exact path, where that is always the same.
-    #[inline]
-    pub(crate) fn everything(&self) -> Option<&Target> {
-        self.everything.and_then(|number| self.targets.get(number))
-    }
-
     /// What answers a request that isn't answered by an exact path, with what that path has, if there is one.
     pub(crate) fn elsewhere<'a>(
         &'a self,
@@ -122,9 +117,9 @@ impl Plan {
             return Found { what, params: Some(matched.params) };
         }
         let beneath = self.beneath.iter().find(|beneath| covers(&beneath.prefix, path.as_bytes()));
-        let what = match beneath.map(|beneath| (&beneath.what, beneath.prefix.len())) {
-            Some((BeneathWhat::Fallback(target), _)) => What::Target(&self.targets[*target]),
-            Some((BeneathWhat::Mount(service), prefix_len)) => What::Mount { service: *service, prefix_len },
+        let what = match beneath.map(|beneath| (beneath.by, beneath.prefix.len())) {
+            Some((Answerer::Fallback(target), _)) => What::Target(&self.targets[target]),
+            Some((Answerer::Mount(service), prefix_len)) => What::Mount { service, prefix_len },
             None => exact.map_or(What::Nothing, What::NoMethod),
         };
         Found { what, params: None }

@@ -8,13 +8,13 @@ use matchit::{InsertError, Router};
 use shearwater_http1::Method;
 
 use crate::app::{App, Beneath as GivenBeneath, Given};
-use crate::draft::Draft;
+use crate::draft::{By, Draft};
 use crate::encoded::{Answer, Block};
 use crate::fast::Fast;
 use crate::middleware::{Middleware, Steps};
 use crate::node::{Node, allow};
 use crate::pattern::{self, Path};
-use crate::plan::{Beneath, BeneathWhat, Plan, Target};
+use crate::plan::{Answerer, Beneath, Plan, Target};
 use crate::route::Route;
 use crate::{Place, RouteError, RouteErrors};
 
@@ -28,7 +28,8 @@ pub(crate) fn plan(app: App) -> Result<Plan, RouteErrors> {
     } = app;
     let mut planning = Planning { errors, ..Planning::default() };
     routes.into_iter().for_each(|route| planning.route(route));
-    let fast: Vec<_> = fast.into_iter().filter_map(|fast| planning.claim_fast(fast)).collect();
+    let fast = fast.into_iter().enumerate();
+    let fast: Vec<_> = fast.filter_map(|(number, fast)| planning.claim_fast(number, fast)).collect();
     let patterns = planning.insert_patterns();
     fast.into_iter().for_each(|fast| planning.encode(fast, &patterns));
     let beneath = planning.beneath(beneath, &patterns);
@@ -36,16 +37,14 @@ pub(crate) fn plan(app: App) -> Result<Plan, RouteErrors> {
     middleware.settle();
     let has_state = !states.is_empty() || !locals.is_empty();
     let exact = planning.exact_nodes(&patterns, &middleware, has_state);
-    let Planning { targets, blocks, drafts, .. } = planning;
+    let Planning { targets, blocks, fast, drafts, .. } = planning;
+    let is_only = drafts.is_empty() && middleware.is_empty() && !has_state;
     let everything = match &beneath[..] {
-        [Beneath { prefix, what: BeneathWhat::Fallback(target) }]
-            if prefix.is_empty() && drafts.is_empty() && middleware.is_empty() && !has_state =>
-        {
-            Some(*target)
-        }
+        [Beneath { prefix, by }] if prefix.is_empty() && is_only => Some(*by),
         _ => None,
     };
-    let node = |(_, draft): (String, Draft)| draft.into_node(Vec::new(), Steps::default());
+    let of_fast = |number: usize, method| fast[number].of(method);
+    let node = |(_, draft): (String, Draft)| draft.into_node(Vec::new(), Steps::default(), of_fast);
     Ok(Plan {
         exact,
         everything,
@@ -63,12 +62,27 @@ pub(crate) fn plan(app: App) -> Result<Plan, RouteErrors> {
     })
 }
 
+/// The numbers of a fast route's targets.
+struct FastTargets {
+    answer: usize,
+    /// For `OPTIONS`.
+    preflight: Option<usize>,
+}
+
+impl FastTargets {
+    fn of(&self, method: Method) -> usize {
+        self.preflight.filter(|_| method == Method::Options).unwrap_or(self.answer)
+    }
+}
+
 /// What is settled so far.
 #[derive(Default)]
 struct Planning {
     errors: Vec<RouteError>,
     targets: Vec<Target>,
     blocks: Vec<Block>,
+    /// By the number of the fast route: each has its own unless there is an error.
+    fast: Vec<FastTargets>,
     exact: HashMap<String, Draft>,
     /// Patterns, in the order in which they were given.
     drafts: Vec<(String, Draft)>,
@@ -90,13 +104,13 @@ impl Planning {
             }
             Err(why) => return self.errors.push(RouteError::Refused { given: place, why }),
         };
-        let claimed = draft.route(route.method, place, self.targets.len());
+        let claimed = draft.claim(route.method, place, By::Target(self.targets.len()));
         self.errors.extend(claimed.err());
         self.targets.push(Target::Route(route));
     }
 
     /// Takes a fast route's methods; gives it back with its path as requests have it.
-    fn claim_fast(&mut self, given: Given<Fast>) -> Option<Given<Fast>> {
+    fn claim_fast(&mut self, number: usize, given: Given<Fast>) -> Option<Given<Fast>> {
         let Given { place, path, what: fast } = given;
         let refused = |why: String| RouteError::Refused { given: place.clone(), why };
         let path = match pattern::read(&path) {
@@ -112,7 +126,7 @@ impl Planning {
         };
         let draft = self.exact.entry(path.clone()).or_default();
         for method in fast.answered() {
-            self.errors.extend(draft.claim(method, place.clone(), None).err());
+            self.errors.extend(draft.claim(method, place.clone(), By::Fast(number)).err());
         }
         Some(Given { place, path, what: fast })
     }
@@ -174,10 +188,7 @@ impl Planning {
             self.targets.push(Target::Preflight(lines));
             self.targets.len() - 1
         });
-        let of_method = |method| preflight.filter(|_| method == Method::Options).unwrap_or(answer);
-        if let Some(draft) = self.exact.get_mut(&path) {
-            draft.settle(&place, of_method);
-        }
+        self.fast.push(FastTargets { answer, preflight });
     }
 
     /// The methods of the pattern that requests of an exact path go on to.
@@ -196,7 +207,8 @@ impl Planning {
         let nodes = exact.into_iter().map(|(path, draft)| {
             let others = self.others(&path, &draft, patterns);
             let path = path.into_bytes().into_boxed_slice();
-            let mut node = draft.into_node(others, middleware.steps(&path));
+            let of_fast = |number: usize, method| self.fast[number].of(method);
+            let mut node = draft.into_node(others, middleware.steps(&path), of_fast);
             node.is_bare = node.steps.is_empty() && !has_state;
             (path, node)
         });
@@ -222,18 +234,18 @@ impl Planning {
                 self.errors.push(RouteError::Conflict { given: place.clone(), with });
             }
             let all = format!("{prefix}{unnamed}");
-            let by = patterns.at(&all).ok();
-            if let Some(by) = by.and_then(|matched| self.drafts[*matched.value].1.place()) {
+            let before = patterns.at(&all).ok();
+            if let Some(by) = before.and_then(|matched| self.drafts[*matched.value].1.place()) {
                 self.errors.push(RouteError::Unreachable { given: place, by: by.clone() });
             }
-            let what = match what {
-                GivenBeneath::Mount(service) => BeneathWhat::Mount(service),
+            let by = match what {
+                GivenBeneath::Mount(service) => Answerer::Mount(service),
                 GivenBeneath::Fallback(route) => {
                     self.targets.push(Target::Route(route));
-                    BeneathWhat::Fallback(self.targets.len() - 1)
+                    Answerer::Fallback(self.targets.len() - 1)
                 }
             };
-            settled.push(Beneath { prefix, what });
+            settled.push(Beneath { prefix, by });
         }
         settled.sort_by_key(|beneath| Reverse(beneath.prefix.len()));
         settled

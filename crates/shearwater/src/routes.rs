@@ -10,7 +10,7 @@ use crate::by_origin::ByOrigin;
 use crate::encoded::Block;
 use crate::later::CallLater;
 use crate::node::Node;
-use crate::plan::{Found, Plan, Target, What};
+use crate::plan::{Answerer, Found, Plan, Target, What};
 use crate::states::{Locals, States};
 use crate::view::View;
 use crate::{App, RouteErrors, Service, later, planning};
@@ -68,8 +68,9 @@ impl Service for RoutesService {
             Some((node, Some(target))) if node.is_bare => worker.call(target, request, response),
             Some((node, Some(target))) => worker.respond_exact(node, target, request, response),
             Some((node, None)) => worker.respond_elsewhere(Some(node), request, response),
-            None => match plan.everything() {
-                Some(target) => worker.call(target, request, response),
+            None => match plan.everything {
+                Some(Answerer::Fallback(target)) => worker.call(&plan.targets[target], request, response),
+                Some(Answerer::Mount(service)) => worker.services[service].respond(request, response),
                 None => worker.respond_elsewhere(None, request, response),
             },
         }
@@ -140,24 +141,33 @@ impl Worker {
         response: &mut Response<'_>,
         sink: Option<&mut dyn BodySink>,
     ) {
+        let middleware = &self.plan.middleware;
+        if middleware.is_empty() {
+            return self.answer(found, request, response, sink);
+        }
         let view = self.view(found.params.as_ref(), 0);
-        let around = &self.plan.middleware;
-        around.around(&request.within(&view), response, |request, response| match found.what {
-            What::Mount { service, prefix_len } => {
-                let view = self.view(None, prefix_len);
-                let request = request.within(&view);
-                match sink {
-                    Some(sink) => sink.finish(&request, response),
-                    None => self.services[service].respond(&request, response),
-                }
-            }
-            What::Target(target) => match sink {
-                Some(sink) => sink.finish(request, response),
-                None => self.call(target, request, response),
-            },
-            What::NoMethod(node) => no_method(node, request, response),
-            What::Nothing => nothing(request, response),
+        middleware.around(&request.within(&view), response, |request, response| {
+            self.answer(found, request, response, sink);
         });
+    }
+
+    fn answer(
+        self: &Rc<Self>,
+        found: &Found<'_>,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        sink: Option<&mut dyn BodySink>,
+    ) {
+        let mount_len = if let What::Mount { prefix_len, .. } = found.what { prefix_len } else { 0 };
+        let view = self.view(found.params.as_ref(), mount_len);
+        let request = &request.within(&view);
+        match (&found.what, sink) {
+            (What::NoMethod(node), _) => no_method(node, request, response),
+            (What::Nothing, _) => nothing(request, response),
+            (What::Target(_) | What::Mount { .. }, Some(sink)) => sink.finish(request, response),
+            (What::Target(target), None) => self.call(target, request, response),
+            (What::Mount { service, .. }, None) => self.services[*service].respond(request, response),
+        }
     }
 
     fn view<'a>(

@@ -29,6 +29,7 @@ impl Mounted {
             ("index.html", "index"),
             ("a.txt", "0123456789"),
             ("sub/index.html", "sub"),
+            ("sub/b.txt", "sub"),
             ("page.html", "page"),
         ] {
             fs::write(path.join(name), content).expect("a file");
@@ -153,4 +154,35 @@ fn a_guard_holds_for_files_however_they_are_asked_for() {
     ] {
         assert_eq!(client.request("GET", target, &[]).status, status, "{target}");
     }
+}
+
+#[test]
+fn no_way_of_writing_a_path_leads_around_a_guard() {
+    const PIECES: [&str; 9] = ["/", "sub", "%73ub", "%2F", "/.", "..", "%2e", "b.txt", "b%2Etxt"];
+    let guarded = Mounted::with(DriverChoice::Auto, |app, folder| {
+        app.mount("/", move |_| folder.files());
+        app.scope("/sub", |sub| {
+            sub.before(|_: &Request, response: &mut Response| {
+                response.status(403).text("guarded");
+                ControlFlow::Break(())
+            });
+        });
+    });
+    let open = Mounted::with(DriverChoice::Auto, |app, folder| {
+        app.mount("/", move |_| folder.files());
+    });
+    let (guarded, open) = (guarded.expect("there is a driver"), open.expect("there is a driver"));
+    let (mut client, mut other) = (guarded.connect(), open.connect());
+    let mut reached = 0;
+    for number in 0..PIECES.len().pow(4) {
+        let pieces = (0..4).map(|digit| PIECES[number / PIECES.len().pow(digit) % PIECES.len()]);
+        let target = format!("/{}", pieces.collect::<String>());
+        let answer = client.request("GET", &target, &[]);
+        assert_ne!(answer.text(), "sub", "{target}");
+        if other.request("GET", &target, &[]).text() == "sub" {
+            reached += 1;
+            assert_eq!((answer.status, answer.text()), (403, "guarded"), "{target}");
+        }
+    }
+    assert!(reached > 10, "the guarded file is asked for in {reached} ways");
 }

@@ -1,4 +1,4 @@
-//! Routes by exact path and method.
+//! Routes by path and method.
 
 use shearwater::{App, Method, Request, Response};
 
@@ -150,4 +150,51 @@ fn a_handler_sees_its_peer_and_the_time() {
         let expected = format!("{} true", client.stream.get_ref().local_addr().expect("an address"));
         assert_eq!(client.request("GET", "/", &[]).text(), expected);
     }
+}
+
+#[test]
+fn a_fallback_of_everything_leaves_the_rest_in_force() {
+    let fallback = |app: &mut App| {
+        app.fallback(|request: &Request, response: &mut Response| {
+            response.text(if request.query() == Some("state") {
+                request.state::<String>()
+            } else {
+                "fallback"
+            });
+        });
+    };
+    let answer = |define: &dyn Fn(&mut App), target: &str| {
+        let mut app = App::new();
+        fallback(&mut app);
+        define(&mut app);
+        let served = Served::app(app);
+        let answer = served.connect().request("GET", target, &[]);
+        (answer.text().to_owned(), answer.field("X-After").map(str::to_owned))
+    };
+    let nothing = |_: &mut App| {};
+    assert_eq!(answer(&nothing, "/a"), ("fallback".to_owned(), None));
+    let pattern = |app: &mut App| {
+        app.get("/{x}", |_: &Request, response: &mut Response| {
+            response.text("pattern");
+        });
+    };
+    assert_eq!(answer(&pattern, "/a"), ("pattern".to_owned(), None));
+    let state = |app: &mut App| {
+        app.state("state".to_owned());
+    };
+    assert_eq!(answer(&state, "/a?state"), ("state".to_owned(), None));
+    let after = |app: &mut App| {
+        app.after(|_: &Request, response: &mut Response| {
+            response.field("X-After", "yes");
+        });
+    };
+    assert_eq!(answer(&after, "/a"), ("fallback".to_owned(), Some("yes".to_owned())));
+    let mount = |app: &mut App| {
+        app.scope("/a", |app| {
+            app.fallback(|_: &Request, response: &mut Response| {
+                response.text("inner");
+            });
+        });
+    };
+    assert_eq!(answer(&mount, "/a"), ("inner".to_owned(), None));
 }

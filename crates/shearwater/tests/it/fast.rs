@@ -111,6 +111,20 @@ fn a_fast_route_has_its_own_methods_alone() {
     assert_eq!(client.answer("POST").text(), "a", "the body is thrown away");
 }
 
+#[test]
+fn one_path_may_have_several_each_for_its_methods() {
+    let mut app = App::new();
+    for (method, text) in [(Method::Get, "got"), (Method::Post, "posted"), (Method::Put, "put")] {
+        app.fast("/a", Fast::text(text).methods(&[method]));
+    }
+    let served = Served::app(app);
+    let mut client = served.connect();
+    for (method, text) in [("GET", "got"), ("POST", "posted"), ("PUT", "put")] {
+        assert_eq!(client.request(method, "/a", &["Content-Length: 0"]).text(), text);
+    }
+    assert_eq!(client.request("DELETE", "/a", &[]).field("Allow"), Some("GET, POST, PUT, HEAD, OPTIONS"));
+}
+
 /// The answer to a page's request from an origin.
 fn from(client: &mut Client, method: &str, path: &str, origin: Option<&str>) -> Answer {
     let origin = origin.map(|origin| format!("Origin: {origin}"));

@@ -137,3 +137,25 @@ fn checked_routes_serve_within_a_service_of_the_program() {
     let answer = served.connect().request("GET", "/a/route", &[]);
     assert_eq!((answer.text(), answer.field("X-Within")), ("route", Some("yes")));
 }
+
+#[test]
+fn a_mount_of_everything_answers_as_one_among_others() {
+    let mut app = App::new();
+    app.mount("/", |_| Show::default());
+    app.get("/exact", |_: &Request, response: &mut Response| {
+        response.text("exact");
+    });
+    let served = Served::app(app);
+    let mut client = served.connect();
+    for (method, target, status, body) in [
+        ("GET", "/a", 200, "|/a|/a|"),
+        ("OPTIONS", "*", 200, "|*|*|"),
+        ("GET", "/exact", 200, "exact"),
+        ("POST", "/exact", 405, "Method Not Allowed\n"),
+    ] {
+        let answer = client.request(method, target, &[]);
+        assert_eq!((answer.status, answer.text()), (status, body), "{method} {target}");
+    }
+    client.send("POST /a?stream HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nxyz");
+    assert_eq!(client.answer("POST").text(), "sink |/a");
+}
