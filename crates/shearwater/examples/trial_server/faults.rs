@@ -128,6 +128,12 @@ fn add_async(app: &mut App) {
         let _guard = call.state::<Alive>().guard();
         call.sleep(HOUR).await;
     });
+    app.get_async("/streams", async |call: &mut Call| {
+        let _guard = call.state::<Alive>().guard();
+        while call.send(b"more\n").await.is_ok() {
+            call.sleep(MOMENT).await;
+        }
+    });
     app.get_async("/length/{sent}", async |call: &mut Call| {
         let _guard = call.state::<Alive>().guard();
         let sent = vec![b'x'; number(call.param("sent"))];
@@ -174,6 +180,12 @@ fn add_coroutines(app: &mut App) {
     app.get_coroutine("/waits", |line: &mut Line| {
         let _guard = line.state::<Alive>().guard();
         line.sleep(HOUR);
+    });
+    app.get_coroutine("/streams", |line: &mut Line| {
+        let _guard = line.state::<Alive>().guard();
+        while line.send(b"more\n").is_ok() {
+            line.sleep(MOMENT);
+        }
     });
     app.get_coroutine("/length/{sent}", |line: &mut Line| {
         let _guard = line.state::<Alive>().guard();

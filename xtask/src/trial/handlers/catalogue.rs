@@ -110,6 +110,16 @@ pub(super) const ALL: &[Case] = &[
         end: End::GoesOn,
     },
     Case {
+        fault: "streams to a client that has closed",
+        route: "streams",
+        kinds: LATER,
+        promise: "nothing is left of it",
+        visit: client::closes_in_a_stream,
+        told: None,
+        counted: "",
+        end: End::GoesOn,
+    },
+    Case {
         fault: "says a length of its own",
         route: "length",
         kinds: &[Kind::Sync],

@@ -118,6 +118,14 @@ pub(super) fn goes_away(address: SocketAddr, target: &str) -> Said {
     goes_away_behind(address, &request("GET", target))
 }
 
+/// Closes in the middle of an answer, in order.
+pub(super) fn closes_in_a_stream(address: SocketAddr, target: &str) -> Said {
+    let mut client = Client::open(address).map_err(said)?;
+    client.send(&request("GET", target)).map_err(said)?;
+    client.head().map_err(said)?;
+    client.finish_sending().map_err(said)
+}
+
 /// Goes away in the middle of the body.
 pub(super) fn goes_away_in_the_body(address: SocketAddr, target: &str) -> Said {
     goes_away_behind(address, &[posting(target), vec![b'x'; 1000]].concat())
