@@ -46,7 +46,8 @@ pub enum Notice {
         /// What the panic said.
         message: String,
     },
-    /// A handler built a response that can't be sent, and a `500` went out: the first time in this worker.
+    /// A handler built a response that can't be sent: a `500` went out, or the answer ended with what had been sent by then. The first time
+    /// in this worker.
     HandlerMisbuilt {
         /// Which worker.
         worker: usize,
@@ -111,11 +112,14 @@ impl fmt::Display for Notice {
             Self::HandlerPanicked { worker, message } => {
                 write!(
                     f,
-                    "worker {worker}: a handler panicked ({message}); its client got a 500; later ones are only counted"
+                    "worker {worker}: a handler panicked ({message}); its client got a 500, or what had been sent by then; later ones are only counted"
                 )
             }
             Self::HandlerMisbuilt { worker, message } => {
-                write!(f, "worker {worker}: {message}; its client got a 500; later ones are only counted")
+                write!(
+                    f,
+                    "worker {worker}: {message}; its client got a 500, or what had been sent by then; later ones are only counted"
+                )
             }
             Self::WorkerBlocked { worker, ms, times } => {
                 write!(

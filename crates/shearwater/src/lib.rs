@@ -80,6 +80,16 @@ pub use shearwater_engine::App as Service;
 mod guide {
     #[doc = include_str!("../../../docs/guide/routes.md")]
     struct Routes;
+    #[doc = include_str!("../../../docs/guide/handlers.md")]
+    struct Handlers;
+    #[doc = include_str!("../../../docs/guide/async.md")]
+    struct AsyncHandlers;
+    #[doc = include_str!("../../../docs/guide/coroutines.md")]
+    struct Coroutines;
+    #[doc = include_str!("../../../docs/guide/bodies-and-streams.md")]
+    struct BodiesAndStreams;
+    #[doc = include_str!("../../../docs/guide/testing.md")]
+    struct Testing;
     #[doc = include_str!("../../../docs/guide/fast-routes.md")]
     struct FastRoutes;
     #[doc = include_str!("../../../docs/guide/middleware.md")]

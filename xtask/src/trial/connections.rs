@@ -1,8 +1,6 @@
 //! Trial `connections`: thousands of keep-alive connections at once, each answered, left idle, and answered again.
 
-use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::harness::common::Common;
@@ -10,7 +8,9 @@ use crate::harness::folder::Folder;
 use crate::harness::process::{self, core_percent, growth_kib, settle_descriptors};
 use crate::harness::report::Report;
 use crate::harness::server::Server;
-use crate::harness::trouble::{During, Outcome};
+use crate::harness::trouble::Outcome;
+
+use super::held::{Holder, Wanted};
 
 /// Connections of one client process: below a common descriptor limit, and below what one source address gets quickly.
 const PER_HOLDER: usize = 10_000;
@@ -22,6 +22,8 @@ const IDLE_BYTES_MAX: f64 = 96.0;
 const WARM_UP: usize = 100;
 /// The served file.
 const FILE: (&str, &[u8]) = ("page.txt", b"the same page for every connection\n");
+/// It, as it is asked for.
+const PAGE: Wanted<'_> = Wanted { target: "/page.txt", length: FILE.1.len() };
 /// How long the connections are left idle between the rounds.
 const IDLE: Duration = Duration::from_secs(2);
 /// What idle connections may cost, per cent of a core.
@@ -50,7 +52,7 @@ pub(super) fn run(common: &Common, options: &Options) -> Outcome<Report> {
     let server = Server::serve_folder(common, &folder.path().join("public"), &folder)?;
     let pid = server.pid();
     let cold = server.snapshot();
-    let mut warm_up = Holder::start(server.address(), WARM_UP, None)?;
+    let mut warm_up = Holder::start(server.address(), WARM_UP, None, PAGE)?;
     warm_up.order("open")?;
     warm_up.order("round")?;
     warm_up.end();
@@ -110,51 +112,8 @@ fn start_holders(address: SocketAddr, count: usize) -> Outcome<Vec<Holder>> {
         let share = left.min(PER_HOLDER);
         let run = 1 + address.port() % 250;
         let source = (count > PER_HOLDER).then(|| format!("127.0.{run}.{}", holders.len() + 1));
-        holders.push(Holder::start(address, share, source)?);
+        holders.push(Holder::start(address, share, source, PAGE)?);
         left -= share;
     }
     Ok(holders)
-}
-
-/// A client process that holds connections.
-#[derive(Debug)]
-struct Holder {
-    child: Child,
-    orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Holder {
-    fn start(address: SocketAddr, count: usize, source: Option<String>) -> Outcome<Self> {
-        let program = std::env::current_exe().during("looking for this program")?;
-        let mut command = Command::new(program);
-        command.args(["trial", "hold", "--address", &address.to_string(), "--count", &count.to_string()]);
-        command.args(["--target", &format!("/{}", FILE.0), "--length", &FILE.1.len().to_string()]);
-        if let Some(source) = source {
-            command.args(["--source", &source]);
-        }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().during("starting the client process")?;
-        let orders = child.stdin.take().ok_or("the client process has no input")?;
-        let answers = child.stdout.take().ok_or("the client process has no output")?;
-        Ok(Self { child, orders, answers: BufReader::new(answers) })
-    }
-
-    /// Has it do something, and gives on how many connections that went well.
-    fn order(&mut self, what: &str) -> Outcome<u64> {
-        writeln!(self.orders, "{what}").during("writing to the client process")?;
-        let mut line = String::new();
-        self.answers.read_line(&mut line).during("reading from the client process")?;
-        let good = line.strip_prefix("done ").and_then(|rest| rest.split(' ').next());
-        let good = good.and_then(|good| good.parse().ok());
-        good.ok_or_else(|| format!("the client process said {line:?}").into())
-    }
-
-    /// Lets go of all its connections.
-    fn end(self) {
-        let Self { mut child, orders, answers } = self;
-        drop((orders, answers));
-        // It ends at the end of its input; its exit code says nothing more.
-        let _ = child.wait();
-    }
 }

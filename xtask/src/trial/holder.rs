@@ -1,7 +1,7 @@
-//! The client process of `connections`: it holds many connections and does what its parent says, line by line.
+//! The client process of `connections` and `suspended`: it holds many connections and does what its parent says, line by line.
 //!
-//! A process of its own because open sockets count against a limit per process. Lines in: `open`, `round`, `quit`; each is
-//! answered with one line, `done GOOD WRONG`, the number of connections on which it went well and on which it did not.
+//! A process of its own because open sockets count against a limit per process. Lines in: `open`, `round` (or
+//! its halves, `send` and `read`), `quit`; each is answered with one line, `done GOOD WRONG`, the number of connections on which it went well and on which it did not.
 
 use std::io::{BufRead, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -41,6 +41,8 @@ pub(super) fn run(options: &Options) -> ExitCode {
         let done = match line.as_deref() {
             Ok("open") => open_all(options, &mut held),
             Ok("round") => round(options, &mut held),
+            Ok("send") => send_all(options, &mut held),
+            Ok("read") => read_all(options, &mut held),
             _ => break,
         };
         let mut out = std::io::stdout().lock();
@@ -75,32 +77,40 @@ fn open(options: &Options) -> Result<Client, Fault> {
 }
 
 /// Asks on every connection before it reads the first answer.
-fn round(options: &Options, held: &mut [Client]) -> (usize, usize) {
-    let bytes = request("GET", &options.target);
-    let mut wrong = 0;
-    let mut sent: Vec<&mut Client> = Vec::with_capacity(held.len());
-    for client in held {
-        match client.send(&bytes) {
-            Ok(()) => sent.push(client),
-            Err(fault) => complain(&mut wrong, "send", &fault),
-        }
-    }
-    let mut good = 0;
-    for client in sent {
-        match client.answer(false) {
-            Ok(answer) if answer.head.status == 200 && answer.body.len() == options.length => good += 1,
-            Ok(answer) => complain(&mut wrong, "answer", &Fault::Malformed(answer.head.text)),
-            Err(fault) => complain(&mut wrong, "answer", &fault),
-        }
-    }
-    (good, wrong)
+fn round(options: &Options, held: &mut Vec<Client>) -> (usize, usize) {
+    let (_, unsent) = send_all(options, held);
+    let (good, wrong) = read_all(options, held);
+    (good, unsent + wrong)
 }
 
-/// Counts a failure, and says what the first ones were on standard error.
-fn complain(wrong: &mut usize, what: &str, fault: &Fault) {
+/// Asks on every connection, and lets go of those on which that fails.
+fn send_all(options: &Options, held: &mut Vec<Client>) -> (usize, usize) {
+    let bytes = request("GET", &options.target);
+    let mut wrong = 0;
+    held.retain_mut(|client| match client.send(&bytes) {
+        Ok(()) => true,
+        Err(fault) => complain(&mut wrong, "send", &fault),
+    });
+    (held.len(), wrong)
+}
+
+/// Reads an answer from every connection, and lets go of those on which that fails.
+fn read_all(options: &Options, held: &mut Vec<Client>) -> (usize, usize) {
+    let mut wrong = 0;
+    held.retain_mut(|client| match client.answer(false) {
+        Ok(answer) if answer.head.status == 200 && answer.body.len() == options.length => true,
+        Ok(answer) => complain(&mut wrong, "answer", &Fault::Malformed(answer.head.text)),
+        Err(fault) => complain(&mut wrong, "answer", &fault),
+    });
+    (held.len(), wrong)
+}
+
+/// Counts a failure, and says what the first ones were on standard error. Always false: it didn't go well.
+fn complain(wrong: &mut usize, what: &str, fault: &Fault) -> bool {
     const COMPLAINTS_MAX: usize = 5;
     *wrong += 1;
     if *wrong <= COMPLAINTS_MAX {
         eprintln!("connections: {what}: {fault}");
     }
+    false
 }

@@ -11,6 +11,8 @@ mod drain;
 mod drain_load;
 mod early_errors;
 mod file_checks;
+mod handlers;
+mod held;
 mod holder;
 mod hostile_paths;
 mod large_file;
@@ -20,6 +22,7 @@ mod panics;
 mod slow_clients;
 mod slow_heads;
 mod slow_sink;
+mod suspended;
 mod traversal;
 
 use std::process::ExitCode;
@@ -48,6 +51,10 @@ enum Which {
     Churn(churn::Options),
     /// A hundred thousand panicking handlers beside good requests
     Panic(panics::Options),
+    /// Handlers that misbehave, each fault in each kind of handler
+    Handlers(handlers::Options),
+    /// Ten thousand requests that wait at once, async and as coroutines: what each costs in memory
+    Suspended(suspended::Options),
     /// SIGTERM under load, with a full accept queue and slow requests in flight
     Drain(drain::Options),
     /// Ten thousand files compared byte for byte, and a 2 GiB file with slow readers
@@ -84,6 +91,8 @@ fn expand(which: Which) -> Vec<Which> {
             Which::ManyFiles(many_files::Options::default()),
             Which::EarlyErrors(early_errors::Options::default()),
             Which::Panic(panics::Options::default()),
+            Which::Handlers(handlers::Options::default()),
+            Which::Suspended(suspended::Options::default()),
             Which::Drain(drain::Options::default()),
             Which::Connections(connections::Options::default()),
             Which::Churn(churn::Options::default()),
@@ -113,6 +122,8 @@ fn dispatch(common: &Common, trial: &Which) -> (&'static str, Outcome<Report>) {
         Which::EarlyErrors(options) => ("early-errors", early_errors::run(common, options)),
         Which::Churn(options) => ("churn", churn::run(common, options)),
         Which::Panic(options) => ("panic", panics::run(common, options)),
+        Which::Handlers(options) => ("handlers", handlers::run(common, options)),
+        Which::Suspended(options) => ("suspended", suspended::run(common, options)),
         Which::Drain(options) => ("drain", drain::run(common, options)),
         Which::ManyFiles(options) => ("many-files", many_files::run(common, options)),
         Which::Connections(options) => ("connections", connections::run(common, options)),

@@ -308,3 +308,22 @@ fn work_on_another_thread_is_waited_for() {
         }
     }
 }
+
+/// What is thrown away leaves room, too.
+#[test]
+fn a_long_stream_to_head_comes_to_its_end() {
+    let mut app = App::new();
+    app.get_async("/", async |call: &mut Call| {
+        for _ in 0..100 {
+            call.send(&[b'0'; 10_000]).await?;
+        }
+        Ok::<(), shearwater::Gone>(())
+    });
+    let mut tested = Tested::new(app).expect("one route");
+    let mut client = tested.connect();
+    client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\nGET /other HTTP/1.1\r\nHost: a\r\n\r\n");
+    tested.pass(Duration::from_secs(1));
+    let got = String::from_utf8_lossy(client.unread()).into_owned();
+    assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got:?}");
+    assert!(got.contains("\r\n\r\nHTTP/1.1 404 Not Found\r\n"), "the connection goes on: {got:?}");
+}

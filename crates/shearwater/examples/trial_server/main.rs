@@ -1,8 +1,12 @@
-//! The server that `cargo xtask trial` and the tests put under load: routes that echo, count, panic and wait.
+//! The server that `cargo xtask trial` and the tests put under load: routes that echo, count, panic and wait, beneath `/sync`, `/async` and
+//! `/coroutine` with every [fault](faults) that a handler can have, and such as [wait for each other](suspended).
 //!
 //! Set up by environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS`, `SHEARWATER_DRIVER` (auto, epoll,
-//! uring, kqueue), `SHEARWATER_DRAIN_MS`,
+//! uring, kqueue), `SHEARWATER_DRAIN_MS`, `SHEARWATER_WATCHDOG_MS`,
 //! `SHEARWATER_HEADER_TIMEOUT_MS`, `SHEARWATER_IDLE_TIMEOUT_MS`, `SHEARWATER_BODY_MAX` (bytes).
+
+mod faults;
+mod suspended;
 
 use std::time::Duration;
 
@@ -26,6 +30,7 @@ fn main() -> Result<(), shearwater::Error> {
         .workers(number("SHEARWATER_WORKERS", 0))
         .driver(driver())
         .drain_ms(number("SHEARWATER_DRAIN_MS", 30_000))
+        .watchdog_ms(number("SHEARWATER_WATCHDOG_MS", 1000))
         .limits(limits)
         .timeouts(timeouts)
         .run_app(app())
@@ -55,6 +60,8 @@ fn app() -> App {
         std::thread::sleep(Duration::from_millis(wanted.and_then(|ms| ms.parse().ok()).unwrap_or(100)));
         response.text("slow\n");
     });
+    faults::add(&mut app, &faults::Alive::default());
+    suspended::add(&mut app);
     app
 }
 

@@ -1,0 +1,52 @@
+//! Async handlers: they take a body as it comes, sleep, have what blocks done elsewhere, and stream. `cargo run --release --example async_handlers`,
+//! then `curl --data-binary @Cargo.toml http://127.0.0.1:8080/lines` and `curl -N http://127.0.0.1:8080/ticks`.
+use std::time::Duration;
+
+use shearwater::{App, Call, Gone, Offloaded, Server, offload};
+
+fn main() -> Result<(), shearwater::Error> {
+    let listen = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+    Server::new(listen).run_app(app())
+}
+
+pub(crate) fn app() -> App {
+    let mut app = App::new();
+    app.post_async("/lines", lines).read();
+    app.get_async("/slow", slow);
+    app.get_async("/primes", primes);
+    app.get_async("/ticks", ticks);
+    app
+}
+
+/// However large the body is, there is no more of it in memory than a piece.
+async fn lines(call: &mut Call) {
+    let mut count = 0;
+    while let Some(piece) = call.read().await {
+        count += piece.iter().filter(|byte| **byte == b'\n').count();
+    }
+    call.response().text(&format!("{count} lines\n"));
+}
+
+/// Others of its worker are served while it sleeps.
+async fn slow(call: &mut Call) {
+    call.sleep(Duration::from_millis(100)).await;
+    call.response().text("slow\n");
+}
+
+/// What computes for long, or blocks, has a thread of its own.
+async fn primes(call: &mut Call) -> Result<(), Offloaded> {
+    let is_prime = |number: &u32| (2..*number).take_while(|d| d * d <= *number).all(|d| number % d != 0);
+    let count = offload(move || (2..100_000).filter(is_prime).count()).await?;
+    call.response().text(&format!("{count} primes below 100000\n"));
+    Ok(())
+}
+
+/// Server-sent events. A client that reads slowly is waited for.
+async fn ticks(call: &mut Call) -> Result<(), Gone> {
+    call.response().content_type("text/event-stream").field("Cache-Control", "no-store");
+    for tick in 1..=3 {
+        call.send(format!("data: {tick}\n\n").as_bytes()).await?;
+        call.sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}

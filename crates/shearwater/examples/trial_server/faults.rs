@@ -1,0 +1,222 @@
+//! Handlers that misbehave: the same faults beneath `/sync`, `/async` and `/coroutine`. `docs/guide/handlers.md` says what each is answered
+//! with, `cargo xtask trial handlers` and the tests hold it.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use shearwater::{App, BodySink, Call, Gone, Line, Request, Response};
+
+/// What a stream of a wrong length announces.
+const ANNOUNCED_BYTES: u64 = 10;
+
+/// Long enough for what was said before to be sent.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// Longer than anybody waits.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Counts what lies on handlers' stacks and in their futures: nothing of it may outlive its request.
+#[derive(Clone, Default)]
+pub(crate) struct Alive(Arc<AtomicUsize>);
+
+struct Guard(Arc<AtomicUsize>);
+
+impl Alive {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn guard(&self) -> Guard {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Guard(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Adds the routes, and `/alive`: how many guards there are.
+pub(crate) fn add(app: &mut App, alive: &Alive) {
+    app.state(alive.clone());
+    app.get("/alive", |request: &Request, response: &mut Response| {
+        let count = request.state::<Alive>().count();
+        response.text(&count.to_string());
+    });
+    app.scope("/sync", |app| add_sync(app, alive));
+    app.scope("/async", add_async);
+    app.scope("/coroutine", add_coroutines);
+}
+
+fn add_sync(app: &mut App, alive: &Alive) {
+    app.get("/panic", |request: &Request, _: &mut Response| {
+        let _guard = request.state::<Alive>().guard();
+        panic!("asked to");
+    });
+    app.get("/overflow", |_: &Request, response: &mut Response| {
+        response.text(&depth(1).to_string());
+    });
+    app.post("/unread", |_: &Request, response: &mut Response| {
+        response.text("unread");
+    });
+    app.post("/early", |_: &Request, response: &mut Response| {
+        response.text("early");
+    })
+    .read();
+    let alive = alive.clone();
+    app.post("/waits", |_: &Request, response: &mut Response| {
+        response.text("no body");
+    })
+    .stream(move || Keeps { _guard: alive.guard() });
+    app.get("/length", |_: &Request, response: &mut Response| {
+        response.text("half done").field("Content-Length", "5");
+    });
+    app.get("/blocks/{ms}", |request: &Request, response: &mut Response| {
+        std::thread::sleep(milliseconds(request.param("ms")));
+        response.text("blocked");
+    });
+}
+
+/// Takes a body and keeps nothing of it.
+struct Keeps {
+    _guard: Guard,
+}
+
+impl BodySink for Keeps {
+    fn data(&mut self, _: &[u8]) -> Result<(), u16> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Request<'_>, response: &mut Response<'_>) {
+        response.text("taken");
+    }
+}
+
+fn add_async(app: &mut App) {
+    app.get_async("/panic", async |call: &mut Call| {
+        let _guard = call.state::<Alive>().guard();
+        call.sleep(MOMENT).await;
+        give_up()
+    });
+    app.get_async("/panic-behind", async |call: &mut Call| {
+        let _guard = call.state::<Alive>().guard();
+        call.send(b"begun").await?;
+        call.sleep(MOMENT).await;
+        give_up()
+    });
+    app.get_async("/overflow", async |call: &mut Call| {
+        call.response().text(&depth(1).to_string());
+    });
+    app.post_async("/unread", async |call: &mut Call| {
+        call.response().text("unread");
+    });
+    app.post_async("/early", async |call: &mut Call| {
+        call.response().text("early");
+    })
+    .read();
+    app.post_async("/ignores", async |call: &mut Call| {
+        let _guard = call.state::<Alive>().guard();
+        call.sleep(10 * MOMENT).await;
+        call.response().text("ignored");
+    })
+    .read();
+    app.get_async("/waits", async |call: &mut Call| {
+        let _guard = call.state::<Alive>().guard();
+        call.sleep(HOUR).await;
+    });
+    app.get_async("/streams", async |call: &mut Call| {
+        let _guard = call.state::<Alive>().guard();
+        while call.send(b"more\n").await.is_ok() {
+            call.sleep(MOMENT).await;
+        }
+    });
+    app.get_async("/length/{sent}", async |call: &mut Call| {
+        let _guard = call.state::<Alive>().guard();
+        let sent = vec![b'x'; number(call.param("sent"))];
+        call.begin(Some(ANNOUNCED_BYTES));
+        call.send(&sent).await?;
+        call.sleep(MOMENT).await;
+        Ok::<(), Gone>(())
+    });
+    app.get_async("/blocks/{ms}", async |call: &mut Call| {
+        std::thread::sleep(milliseconds(call.param("ms")));
+        call.response().text("blocked");
+    });
+    app.get_async("/fails", async |_: &mut Call| Err::<(), _>("no luck"));
+}
+
+fn add_coroutines(app: &mut App) {
+    app.get_coroutine("/panic", |line: &mut Line| {
+        let _guard = line.state::<Alive>().guard();
+        line.sleep(MOMENT);
+        give_up()
+    });
+    app.get_coroutine("/panic-behind", |line: &mut Line| {
+        let _guard = line.state::<Alive>().guard();
+        line.send(b"begun")?;
+        line.sleep(MOMENT);
+        give_up()
+    });
+    app.get_coroutine("/overflow", |line: &mut Line| {
+        line.response().text(&depth(1).to_string());
+    });
+    app.post_coroutine("/unread", |line: &mut Line| {
+        line.response().text("unread");
+    });
+    app.post_coroutine("/early", |line: &mut Line| {
+        line.response().text("early");
+    })
+    .read();
+    app.post_coroutine("/ignores", |line: &mut Line| {
+        let _guard = line.state::<Alive>().guard();
+        line.sleep(10 * MOMENT);
+        line.response().text("ignored");
+    })
+    .read();
+    app.get_coroutine("/waits", |line: &mut Line| {
+        let _guard = line.state::<Alive>().guard();
+        line.sleep(HOUR);
+    });
+    app.get_coroutine("/streams", |line: &mut Line| {
+        let _guard = line.state::<Alive>().guard();
+        while line.send(b"more\n").is_ok() {
+            line.sleep(MOMENT);
+        }
+    });
+    app.get_coroutine("/length/{sent}", |line: &mut Line| {
+        let _guard = line.state::<Alive>().guard();
+        let sent = vec![b'x'; number(line.param("sent"))];
+        line.begin(Some(ANNOUNCED_BYTES));
+        line.send(&sent)?;
+        line.sleep(MOMENT);
+        Ok::<(), Gone>(())
+    });
+    app.get_coroutine("/blocks/{ms}", |line: &mut Line| {
+        std::thread::sleep(milliseconds(line.param("ms")));
+        line.response().text("blocked");
+    });
+    app.get_coroutine("/fails", |_: &mut Line| Err::<(), _>("no luck"));
+}
+
+/// Panics. What it would give is for the sake of those that send before.
+fn give_up() -> Result<(), Gone> {
+    panic!("asked to");
+}
+
+/// Uses more stack than anybody has.
+fn depth(number: u64) -> u64 {
+    let frame = black_box([number; 32]);
+    if frame[0] == 0 { 0 } else { depth(frame[1] + 1) + frame[2] }
+}
+
+fn number(text: Option<&str>) -> usize {
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn milliseconds(text: Option<&str>) -> Duration {
+    Duration::from_millis(number(text) as u64)
+}

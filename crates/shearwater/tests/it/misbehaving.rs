@@ -1,0 +1,246 @@
+//! Handlers of each kind that misbehave, on each driver: what the client sees, what the operator is told, and that nothing is left. In the release
+//! profile `cargo xtask trial handlers` holds the same, and those that overflow their stacks.
+
+use std::io::Read;
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use shearwater::{App, Control, DriverChoice, Notice};
+use shearwater_engine::{Options, Running, Server};
+
+use crate::client::{Client, PATIENCE};
+use crate::served::drivers;
+
+#[path = "../../examples/trial_server/faults.rs"]
+mod faults;
+
+use faults::Alive;
+
+const KINDS: [&str; 3] = ["/sync", "/async", "/coroutine"];
+/// Those that may wait.
+const LATER: [&str; 2] = ["/async", "/coroutine"];
+/// A body that no socket swallows.
+const LARGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// One worker that serves the faults.
+struct Faulty {
+    running: Running,
+    control: Arc<Control>,
+    address: SocketAddr,
+    alive: Alive,
+}
+
+impl Faulty {
+    fn start(driver: DriverChoice, watchdog_ms: u64) -> Self {
+        let alive = Alive::default();
+        let mut app = App::new();
+        faults::add(&mut app, &alive);
+        let routes = app.build().expect("its routes are right");
+        let options = Options {
+            listen: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
+            workers: 1,
+            driver,
+            watchdog_ms,
+            ..Options::default()
+        };
+        let server = Server::bind(options).expect("a free port");
+        let running = server.start(move |worker| routes.service(worker)).expect("it starts");
+        Self { control: running.control(), address: running.start_report().addresses[0], running, alive }
+    }
+
+    fn connect(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// What the operator is told next.
+    fn told(&self) -> Notice {
+        self.running.notice(PATIENCE).expect("the operator is told")
+    }
+
+    #[track_caller]
+    fn until_alive(&self, count: usize) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.alive.count() != count {
+            assert!(Instant::now() < deadline, "{} are alive, not {count}", self.alive.count());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Others are served, and nothing is left; gives panics and errors.
+    fn end(self) -> (u64, u64) {
+        self.until_alive(0);
+        assert_eq!(self.connect().request("GET", "/alive", &[]).text(), "0");
+        self.control.stop();
+        let totals = self.running.wait().expect("it ends well").totals;
+        (totals.handler_panics, totals.handler_errors)
+    }
+}
+
+/// Calls `check` for each driver and each of these kinds, with a server of its own.
+fn each(kinds: &[&str], check: impl Fn(Faulty, &str)) {
+    for driver in drivers() {
+        for kind in kinds {
+            check(Faulty::start(driver, 0), kind);
+        }
+    }
+}
+
+#[track_caller]
+fn assert_500(served: &Faulty, target: &str) {
+    let mut client = served.connect();
+    let answer = client.request("GET", target, &[]);
+    assert_eq!((answer.status, answer.text()), (500, "Internal Server Error\n"), "{target}");
+    assert_eq!(answer.field("Connection"), Some("close"), "{target}");
+    client.is_ended();
+}
+
+#[track_caller]
+fn assert_misbuilt(served: &Faulty, words: &str) {
+    let told = served.told();
+    assert!(matches!(&told, Notice::HandlerMisbuilt { message, .. } if message.contains(words)), "{told}");
+}
+
+#[track_caller]
+fn assert_panicked(served: &Faulty) {
+    let told = served.told();
+    assert!(matches!(&told, Notice::HandlerPanicked { message, .. } if message == "asked to"), "{told}");
+}
+
+fn posting(client: &mut Client, target: &str) {
+    client.ask("POST", target, &[&format!("Content-Length: {LARGE_BYTES}")]);
+}
+
+#[test]
+fn a_panic_is_a_500() {
+    each(&KINDS, |served, kind| {
+        assert_500(&served, &format!("{kind}/panic"));
+        assert_panicked(&served);
+        assert_eq!(served.end(), (1, 0));
+    });
+}
+
+#[test]
+fn a_panic_behind_the_head_cuts_the_answer_off() {
+    each(&LATER, |served, kind| {
+        let mut client = served.connect();
+        client.ask("GET", &format!("{kind}/panic-behind"), &[]);
+        assert_eq!(client.head().status, 200);
+        assert_eq!(client.rest(), b"5\r\nbegun\r\n", "no last chunk");
+        assert_panicked(&served);
+        assert_eq!(served.end(), (1, 0));
+    });
+}
+
+#[test]
+fn an_error_is_a_500() {
+    each(&LATER, |served, kind| {
+        assert_500(&served, &format!("{kind}/fails"));
+        assert_misbuilt(&served, "no luck");
+        assert_eq!(served.end(), (0, 1));
+    });
+}
+
+#[test]
+fn a_body_that_nobody_reads_is_read_all_the_same() {
+    each(&KINDS, |served, kind| {
+        let mut client = served.connect();
+        posting(&mut client, &format!("{kind}/unread"));
+        assert_eq!(client.send(vec![b'x'; LARGE_BYTES]).answer("POST").text(), "unread");
+        assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection goes on");
+        assert_eq!(served.end(), (0, 0));
+    });
+}
+
+#[test]
+fn a_body_that_a_handler_wanted_and_never_reads_costs_the_connection() {
+    each(&LATER, |served, kind| {
+        let mut client = served.connect();
+        posting(&mut client, &format!("{kind}/ignores"));
+        let answer = client.send(vec![b'x'; LARGE_BYTES]).answer("POST");
+        assert_eq!((answer.text(), answer.field("Connection")), ("ignored", Some("close")));
+        client.end_sending().is_ended();
+        assert_eq!(served.end(), (0, 0));
+    });
+}
+
+#[test]
+fn an_answer_before_the_body_arrives_and_the_rest_is_thrown_away() {
+    each(&KINDS, |served, kind| {
+        let mut client = served.connect();
+        posting(&mut client, &format!("{kind}/early"));
+        let answer = client.answer("POST");
+        assert_eq!((answer.text(), answer.field("Connection")), ("early", Some("close")));
+        client.send(vec![b'x'; LARGE_BYTES]).end_sending().is_ended();
+        assert_eq!(served.end(), (0, 0));
+    });
+}
+
+/// Who closes with an answer unread, or before it comes, resets the connection.
+#[test]
+fn who_is_reset_takes_the_handler_along() {
+    each(&KINDS, |served, kind| {
+        let mut client = served.connect();
+        client.ask("GET", "/alive", &[]);
+        match kind {
+            "/sync" => posting(&mut client, "/sync/waits"),
+            kind => drop(client.ask("GET", &format!("{kind}/waits"), &[])),
+        }
+        served.until_alive(1);
+        drop(client);
+        assert_eq!(served.end(), (0, 0));
+    });
+}
+
+/// A client that has closed looks like one that has only ended its side, until it is sent something.
+#[test]
+fn who_has_closed_is_noticed_when_it_is_sent_something() {
+    each(&LATER, |served, kind| {
+        let mut client = served.connect();
+        client.ask("GET", &format!("{kind}/streams"), &[]);
+        assert_eq!(client.head().status, 200);
+        client.stream.get_ref().shutdown(Shutdown::Write).expect("our side ends");
+        let mut more = [0; 64];
+        client.stream.read_exact(&mut more).expect("half closed, it is served");
+        drop(client);
+        assert_eq!(served.end(), (0, 0));
+    });
+}
+
+#[test]
+fn a_length_of_its_own_is_a_500() {
+    each(&["/sync"], |served, kind| {
+        assert_500(&served, &format!("{kind}/length"));
+        assert_misbuilt(&served, "Content-Length");
+        assert_eq!(served.end(), (0, 1));
+    });
+}
+
+#[test]
+fn less_than_was_announced_is_cut_off_and_more_is_left_out() {
+    each(&LATER, |served, kind| {
+        let mut client = served.connect();
+        client.ask("GET", &format!("{kind}/length/5"), &[]);
+        assert_eq!(client.head().field("Content-Length"), Some("10"));
+        assert_eq!(client.rest(), b"xxxxx");
+        assert_misbuilt(&served, "less than it had announced");
+        let mut client = served.connect();
+        assert_eq!(client.request("GET", &format!("{kind}/length/15"), &[]).text(), "xxxxxxxxxx");
+        assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection goes on");
+        assert_eq!(served.end(), (0, 2));
+    });
+}
+
+#[test]
+fn a_blocked_worker_is_told_of_and_goes_on() {
+    for driver in drivers() {
+        for kind in KINDS {
+            let served = Faulty::start(driver, 20);
+            let mut client = served.connect();
+            assert_eq!(client.request("GET", &format!("{kind}/blocks/1000"), &[]).text(), "blocked");
+            let told = served.told();
+            assert!(matches!(told, Notice::WorkerBlocked { worker: 0, .. }), "{told}");
+            assert_eq!(served.end(), (0, 0));
+        }
+    }
+}
