@@ -7,7 +7,8 @@ use shearwater_io::listen::{self, ListenOptions};
 use shearwater_io::{Listener, ListenerId, unix};
 
 use crate::listen_address::ListenAddress;
-use crate::options::{AcceptMode, Options};
+use crate::listening_socket::{ListeningSocket, Place};
+use crate::options::{AcceptMode, Options, TcpOptions};
 use crate::start_error::StartError;
 
 /// The listeners of a server.
@@ -26,9 +27,9 @@ impl Bound {
     /// Binds what `options` say. What is bound when something fails is let go of.
     ///
     /// # Errors
-    /// [`StartError::NoAddress`], [`StartError::TooManyAddresses`], [`StartError::Bind`].
+    /// [`StartError::NoAddress`], [`StartError::TooManyAddresses`], [`StartError::Bind`], [`StartError::Socket`].
     pub(crate) fn all(options: &Options, workers: usize) -> Result<Self, StartError> {
-        if options.listen.is_empty() {
+        if options.listen.is_empty() && options.sockets.is_empty() {
             return Err(StartError::NoAddress);
         }
         let mut bound = Self {
@@ -44,6 +45,10 @@ impl Bound {
                 ListenAddress::Unix { path, mode } => bound.unix(path, *mode, id, options),
             };
             bind.map_err(|error| StartError::Bind { address: wanted.clone(), error })?;
+        }
+        for (index, socket) in (options.listen.len()..).zip(&options.sockets) {
+            let id = ListenerId::try_from(index).map_err(|_| StartError::TooManyAddresses)?;
+            bound.adopt(socket, id, options).map_err(StartError::Socket)?;
         }
         Ok(bound)
     }
@@ -81,16 +86,32 @@ impl Bound {
         Ok(())
     }
 
+    fn unix(&mut self, path: &Path, mode: u32, id: ListenerId, options: &Options) -> std::io::Result<()> {
+        self.only_one(unix::bind(path, mode, options.backlog, id)?, options.accept);
+        self.unix_sockets.push(path.to_owned());
+        Ok(())
+    }
+
+    /// A socket that listens already.
+    fn adopt(&mut self, given: &ListeningSocket, id: ListenerId, options: &Options) -> std::io::Result<()> {
+        let TcpOptions { nodelay, keepalive } = options.tcp;
+        let how = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
+        let socket = listen::adopt(given.duplicate()?, how)?;
+        match given.place()? {
+            Place::Tcp(address) => self.addresses.push(address),
+            Place::Unix(path) => self.unix_sockets.extend(path),
+        }
+        self.only_one(Listener::new(socket, id), options.accept);
+        Ok(())
+    }
+
     /// There is one socket for all workers: the kernel spreads nothing over several, and workers that wait at the same one are all woken
     /// for each connection. So its connections are handed out whatever the mode, unless there is one worker to have them all.
-    fn unix(&mut self, path: &Path, mode: u32, id: ListenerId, options: &Options) -> std::io::Result<()> {
-        let listener = unix::bind(path, mode, options.backlog, id)?;
-        match (options.accept, self.of_workers.as_mut_slice()) {
+    fn only_one(&mut self, listener: Listener, accept: AcceptMode) {
+        match (accept, self.of_workers.as_mut_slice()) {
             (AcceptMode::Reuseport, [only]) => only.push(listener),
             _ => self.of_acceptor.push(listener),
         }
-        self.unix_sockets.push(path.to_owned());
-        Ok(())
     }
 }
 
@@ -100,8 +121,7 @@ mod tests {
 
     use socket2::SockRef;
 
-    use super::{AcceptMode, Bound, Options};
-    use crate::options::TcpOptions;
+    use super::{AcceptMode, Bound, Options, TcpOptions};
     use crate::start_error::StartError;
 
     fn options(listen: Vec<SocketAddr>) -> Options {

@@ -64,6 +64,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             match end {
                 End::Broken => self.broken(token),
                 End::Eof if conn.phase == Phase::Linger => self.shut(token, CloseKind::Normal),
+                End::Eof if self.service.ends_with_client(token) => self.broken(token),
                 End::Eof if self.service.is_heard(token) => self.ended(token),
                 // What is on its way, or waits for its turn, comes first.
                 End::Eof => {}

@@ -252,6 +252,14 @@ impl<A> Service<A> {
         self.blocks.get_mut(index)?.call.as_ref().map(|waiting| waiting.task)
     }
 
+    /// Whether a handler is at work on a connection that is to be dropped as soon as the client has ended its side.
+    pub(crate) fn ends_with_client(&mut self, token: Token) -> bool {
+        let Some(conn) = self.table.find(token).filter(|conn| conn.is_handled()) else { return false };
+        let index = conn.block;
+        let waiting = self.blocks.get_mut(index).and_then(|block| block.call.as_ref());
+        waiting.is_some_and(|waiting| waiting.exchange.ends_with_client())
+    }
+
     /// Whether the handler that takes a connection's body has room for more of it than has been received.
     pub(crate) fn takes_more(&mut self, token: Token) -> bool {
         let index = self.table.get(token).block;

@@ -7,12 +7,15 @@ use shearwater_tasks::Order;
 
 use crate::limits::{Limits, Timeouts};
 use crate::listen_address::ListenAddress;
+use crate::listening_socket::ListeningSocket;
 
 /// How a server is set up.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where to listen.
     pub listen: Vec<ListenAddress>,
+    /// Sockets that listen already.
+    pub sockets: Vec<ListeningSocket>,
     /// How connections get to the workers.
     pub accept: AcceptMode,
     /// Threads that serve; 0: one per core that the process may use.
@@ -39,6 +42,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 8080)).into()],
+            sockets: Vec::new(),
             accept: AcceptMode::default(),
             workers: 0,
             driver: DriverChoice::Auto,

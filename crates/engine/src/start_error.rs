@@ -16,6 +16,8 @@ pub enum StartError {
         /// Why.
         error: io::Error,
     },
+    /// A socket that was to be listening already can't be used.
+    Socket(io::Error),
     /// The driver that was asked for isn't there.
     Driver {
         /// What is missing, and what to do.
@@ -42,6 +44,7 @@ impl fmt::Display for StartError {
                 write!(f, "{address}: this user may not listen there (ports below 1024 need a privilege)")
             }
             Self::Bind { address, error } => write!(f, "can't listen on {address}: {error}"),
+            Self::Socket(error) => write!(f, "can't use the socket that was given to listen on: {error}"),
             Self::Driver { why } => f.write_str(why),
             Self::Pin(error) => write!(f, "can't pin a worker to its core: {error}"),
             Self::NoAddress => f.write_str("no address to listen on"),

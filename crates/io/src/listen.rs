@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 
 use socket2::{Domain, Protocol, Socket, Type};
 #[cfg(not(target_os = "openbsd"))]
@@ -53,6 +54,38 @@ pub fn bind(addr: SocketAddr, options: ListenOptions) -> io::Result<TcpListener>
     socket.bind(&addr.into())?;
     socket.listen(i32::try_from(options.backlog).unwrap_or(i32::MAX))?;
     Ok(socket.into())
+}
+
+/// Takes a stream socket that listens already, whoever bound it, and gives it what connections inherit: as [`bind`] does, but for its
+/// address, its queue and whether its port is shared, which stay as they are. Non-blocking from now on, for all who hold it.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] where it does not listen; else what the kernel says.
+pub fn adopt(socket: OwnedFd, options: ListenOptions) -> io::Result<OwnedFd> {
+    let socket = Socket::from(socket);
+    if socket.r#type()? != Type::STREAM || !listens(&socket)? {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket does not listen"));
+    }
+    if socket.local_addr()?.as_socket().is_some() {
+        socket.set_tcp_nodelay(options.nodelay)?;
+        if options.keepalive {
+            keep_alive(&socket)?;
+        }
+        bound_unsent(&socket)?;
+    }
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+fn listens(socket: &Socket) -> io::Result<bool> {
+    socket.is_listener()
+}
+
+/// Where sockets don't tell, accepting will.
+#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
+fn listens(_: &Socket) -> io::Result<bool> {
+    Ok(true)
 }
 
 /// Finds out whether `addr` can be bound by somebody who doesn't share it: listeners with

@@ -60,13 +60,13 @@ pub use route_error::{RouteError, RouteErrors};
 pub use routes::{Routes, RoutesService};
 pub use server::{Running, Server};
 
-pub use shearwater_engine::http1::{Field, Head, Known, Method, Target, Version};
+pub use shearwater_engine::http1::{Expectation, Field, Framing, Head, Known, Method, Target, Version};
 pub use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
     AcceptMode, BodyError, BodyPolicy, BodySink, Call, ConnectionId, Context, Control, DriverChoice, Failure,
-    FieldLines, Gone, HandedOver, Limits, ListenAddress, Notice, On, Overlay, Pieces, Prebuilt, Request,
-    Response, Shortfall, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, Wanted,
-    raise_descriptor_limit,
+    FieldLines, Gone, HandedOver, Limits, ListenAddress, ListeningSocket, Notice, On, Overlay, Pieces,
+    Prebuilt, Request, Response, Shortfall, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals,
+    Wanted, raise_descriptor_limit,
 };
 
 /// Timers, tasks and stacks: what waits on a worker.

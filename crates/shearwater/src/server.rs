@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{
-    AcceptMode, Control, DriverChoice, Failure, Limits, ListenAddress, Notice, Options, Request, Response,
-    StartReport, Summary, TcpOptions, Timeouts,
+    AcceptMode, Control, DriverChoice, Failure, Limits, ListenAddress, ListeningSocket, Notice, Options,
+    Request, Response, StartReport, Summary, TcpOptions, Timeouts,
 };
 use shearwater_io::os;
 
@@ -71,6 +71,18 @@ impl Server {
     #[must_use]
     pub fn listen_at(mut self, address: ListenAddress) -> Self {
         self.options.listen.push(address);
+        self
+    }
+
+    /// A server that will serve at a socket that listens already.
+    pub fn on(socket: impl Into<ListeningSocket>) -> Self {
+        Self::of(Vec::new(), Vec::new()).listen_on(socket)
+    }
+
+    /// Serves at a socket that listens already too. See [`ListeningSocket`].
+    #[must_use]
+    pub fn listen_on(mut self, socket: impl Into<ListeningSocket>) -> Self {
+        self.options.sockets.push(socket.into());
         self
     }
 
@@ -276,6 +288,14 @@ impl Running {
                 .and_then(|caught| caught.watch(self.control(), self.drain_ms, self.verbosity))
                 .map_err(Error::Signals)?,
         };
+        self.wait_for_control()
+    }
+
+    /// Waits for the end as [`wait`](Self::wait) does, which [`Control`] alone brings about: signals are the program's own business.
+    ///
+    /// # Errors
+    /// [`Error::Failed`], as there.
+    pub fn wait_for_control(self) -> Result<Summary, Error> {
         let (control, verbosity) = (self.control(), self.verbosity);
         let end = self.report_until_the_end();
         verbosity.in_all(&control.totals());

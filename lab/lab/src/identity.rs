@@ -31,7 +31,9 @@ pub fn of(server: &ServerKind, scenario: &Scenario, binaries: &Binaries) -> Iden
 
 fn version(kind: Kind, program: &Path) -> String {
     match kind {
-        Kind::Null | Kind::Shearwater | Kind::ShearwaterSite => machine::commit(&root()),
+        Kind::Null | Kind::Shearwater | Kind::ShearwaterSite | Kind::ShearwaterAxum => {
+            machine::commit(&root())
+        }
         Kind::Hyper => lock::versions(&["hyper", "tokio"]),
         Kind::Axum => lock::versions(&["axum", "hyper", "tokio"]),
         Kind::ServeDir | Kind::ServeDirOneThread => lock::versions(&["tower-http", "axum", "hyper", "tokio"]),

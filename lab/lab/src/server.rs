@@ -31,6 +31,8 @@ pub enum Kind {
     Hyper,
     /// `axum::serve`, from the peers' workspace.
     Axum,
+    /// The router of `Axum` on our engine, from the peers' workspace.
+    ShearwaterAxum,
     /// tower-http's `ServeDir`, from the peers' workspace, as its documentation starts it: with as many threads for files as it
     /// takes.
     ServeDir,
@@ -67,6 +69,7 @@ pub const SERVERS: &[ServerKind] = &[
     peer("static-web-server", Kind::StaticWebServer),
     peer("hyper", Kind::Hyper),
     peer("axum", Kind::Axum),
+    peer("shearwater-axum", Kind::ShearwaterAxum),
     peer("servedir", Kind::ServeDir),
     peer("servedir-one-thread", Kind::ServeDirOneThread),
 ];
@@ -111,7 +114,9 @@ impl ServerKind {
             | Kind::StaticWebServer
             | Kind::ServeDir
             | Kind::ServeDirOneThread => scenario.source == Source::File,
-            Kind::Hyper | Kind::Axum => scenario.source == Source::Plaintext && !scenario.varied,
+            Kind::Hyper | Kind::Axum | Kind::ShearwaterAxum => {
+                scenario.source == Source::Plaintext && !scenario.varied
+            }
         }
     }
 
@@ -139,7 +144,9 @@ impl ServerKind {
             Kind::H2o => h2o::launch(program, place),
             Kind::StaticWebServer => Ok(static_web_server::launch(program, place)),
             Kind::ServeDirOneThread => Ok(peers::launch_built(program, place, &["1"])),
-            Kind::Hyper | Kind::Axum | Kind::ServeDir => Ok(peers::launch_built(program, place, &[])),
+            Kind::Hyper | Kind::Axum | Kind::ShearwaterAxum | Kind::ServeDir => {
+                Ok(peers::launch_built(program, place, &[]))
+            }
         }
     }
 
@@ -181,6 +188,7 @@ impl ServerKind {
             Kind::StaticWebServer => peers::static_web_server::program(),
             Kind::Hyper => peers::built("peer-hyper"),
             Kind::Axum => peers::built("peer-axum"),
+            Kind::ShearwaterAxum => peers::built("peer-ours-axum"),
             Kind::ServeDir | Kind::ServeDirOneThread => peers::built("peer-servedir"),
         }
     }

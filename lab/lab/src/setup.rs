@@ -87,6 +87,7 @@ pub const TOOLS: &[Tool] = &[
 const BUILT: &[(&str, &str, &[&str])] = &[
     ("peer-hyper", "peer `hyper`", &["hyper", "tokio"]),
     ("peer-axum", "peer `axum`", &["axum", "hyper", "tokio"]),
+    ("peer-ours-axum", "`shearwater-axum`", &["axum", "tokio"]),
     ("peer-servedir", "peer `servedir`", &["tower-http", "axum", "hyper", "tokio"]),
 ];
 

@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Room for a burst of ten thousand connections, as all servers of the lab have it.
-const BACKLOG: u32 = 16_384;
+pub const BACKLOG: u32 = 16_384;
 
 /// Threads that may wait for files beside the worker, as tokio has it without being told.
 const FILE_THREADS: usize = 512;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Waker;
 
-use shearwater_http1::{Head, HeadLimits, HeadParser, Version};
+use shearwater_http1::{Head, HeadLimits, HeadParser, Version, response_has_body};
 use shearwater_io::Token;
 
 use crate::call::stream::Stream;
@@ -21,6 +21,8 @@ pub(crate) struct Exchange {
     body: Vec<u8>,
     token: Token,
     peer: Option<SocketAddr>,
+    /// A client that has ended its side is gone.
+    ends_with_client: Cell<bool>,
     context: Option<Rc<dyn Context>>,
     /// Bytes that exchanges of this worker hold for their clients.
     held: Rc<Cell<usize>>,
@@ -75,6 +77,7 @@ impl Exchange {
             body: Vec::new(),
             token: Token::new(0, 0),
             peer: None,
+            ends_with_client: Cell::new(false),
             context: None,
             held,
             input: RefCell::default(),
@@ -101,6 +104,7 @@ impl Exchange {
             buffer.clear();
             buffer.shrink_to(SPARE_BUFFER_BYTES_MAX);
         }
+        self.ends_with_client.set(false);
         self.drop_streams();
         self.context = None;
         *self.output.get_mut() = Output::default();
@@ -142,6 +146,16 @@ impl Exchange {
 
     pub(crate) fn connection(&self) -> ConnectionId {
         ConnectionId::of(self.token)
+    }
+
+    /// Handler: what is said of it at [`Call::end_with_client`](crate::Call::end_with_client).
+    pub(crate) fn end_with_client(&self) {
+        self.ends_with_client.set(true);
+    }
+
+    /// Worker: whether that was said.
+    pub(crate) fn ends_with_client(&self) -> bool {
+        self.ends_with_client.get()
     }
 }
 
@@ -202,8 +216,9 @@ impl Exchange {
     pub(crate) fn begin(&self, parts: Box<Parts>, length: Option<u64>) {
         let mut output = self.output.borrow_mut();
         if output.parts.is_none() && !output.stream.is_begun() {
-            let is_chunked = self.head().version() == Version::Http11;
-            output.stream.begin(length, is_chunked);
+            let head = self.head();
+            let is_sent = response_has_body(head.method(), parts.status);
+            output.stream.begin(length, head.version() == Version::Http11, is_sent);
             output.parts = Some(parts);
         }
     }

@@ -141,6 +141,13 @@ impl Call {
         self.timers.sleep(duration)
     }
 
+    /// From now on a client that has ended its side counts as gone while its answer isn't complete: the future that holds this is dropped then,
+    /// and the connection closed. Without it such a client still gets its answer, as HTTP allows; whoever has only waited, and closed his
+    /// socket, can't be told apart from it.
+    pub fn end_with_client(&mut self) {
+        self.exchange.end_with_client();
+    }
+
     /// The answer as it is built: status, fields, body. After [`begin`](Self::begin) nothing that is set here is seen any more.
     pub fn response(&mut self) -> Response<'_> {
         Response::go_on(self.parts.get_or_insert_default())

@@ -26,7 +26,8 @@ impl Call {
     /// (chunked, RFC 9112 section 7.1; to an HTTP/1.0 client until the connection closes).
     ///
     /// A body set before by [`response`](Self::response) is left out. A stream that ends short of its length is cut off: its connection is
-    /// closed. What goes beyond it is thrown away. Either is told to the operator.
+    /// closed. What goes beyond it is thrown away. Either is told to the operator. Where HTTP has no body (`HEAD`, `204`, `304`) none need be
+    /// sent: the length is what `GET` would have got.
     pub fn begin(&mut self, length: Option<u64>) {
         if let Some(mut parts) = self.parts.take() {
             parts.body = Some(Body::Stream(Framing::of(length, self.head().version())));
@@ -75,17 +76,21 @@ pub(crate) struct Stream {
     /// What its head has announced and is still to come.
     left: u64,
     has_surplus: bool,
+    /// Nothing of it is sent but its head.
+    is_unsent: bool,
     bytes: Vec<u8>,
 }
 
 impl Stream {
-    pub(crate) fn begin(&mut self, length: Option<u64>, is_chunked: bool) {
+    /// Of something that is not sent (an answer to `HEAD`, a `304`) nothing need be pushed, whatever its head announces.
+    pub(crate) fn begin(&mut self, length: Option<u64>, is_chunked: bool, is_sent: bool) {
         self.framing = Some(match length {
             Some(length) => Framing::Length(length),
             None if is_chunked => Framing::Chunked,
             None => Framing::Close,
         });
-        self.left = length.unwrap_or(0);
+        self.left = length.filter(|_| is_sent).unwrap_or(0);
+        self.is_unsent = !is_sent;
     }
 
     pub(crate) fn is_begun(&self) -> bool {
@@ -96,6 +101,7 @@ impl Stream {
     pub(crate) fn push(&mut self, bytes: &[u8]) -> usize {
         let before = self.bytes.len();
         match self.framing {
+            _ if self.is_unsent => {}
             Some(Framing::Length(_)) => {
                 let most = usize::try_from(self.left).unwrap_or(usize::MAX);
                 let taken = bytes.len().min(most);

@@ -92,6 +92,21 @@ fn a_stream_s_head_alone_answers_head() {
 }
 
 #[test]
+fn a_length_that_head_is_told_need_not_be_kept() {
+    for digit in 0..4 {
+        for sent in [0, 3, ANNOUNCED_BYTES + 2] {
+            let mut world = World::default();
+            let (text, mut client) = got(&mut world, head("HEAD", &format!("/announced/{digit}?{sent}"), ""));
+            let (head, body) = parts(&text);
+            assert!(head.contains(&format!("\r\nContent-Length: {ANNOUNCED_BYTES}")), "{head}");
+            assert_eq!((body, world.totals().handler_errors), ("", 0), "{digit} {sent}");
+            assert_goes_on(&mut world, &mut client);
+            end(world, &mut client);
+        }
+    }
+}
+
+#[test]
 fn an_announced_length_is_kept_or_the_connection_ends_short() {
     for digit in 0..4 {
         for sent in [0, 3, ANNOUNCED_BYTES, ANNOUNCED_BYTES + 2] {
@@ -328,6 +343,27 @@ fn a_half_closed_client_gets_its_answer() {
     world.pass(100);
     assert!(client.read().starts_with(b"HTTP/1.1 200 OK\r\n"));
     world.end();
+}
+
+#[test]
+fn a_handler_may_end_with_its_client_s_side() {
+    for request in [
+        get("/loyal"),
+        post("/loyal-taken", "abc").into(),
+        head("POST", "/loyal-taken", "Content-Length: 10\r\n"),
+    ] {
+        let mut world = World::default();
+        let mut client = world.connect();
+        client.send(request);
+        world.settle();
+        assert_eq!(at_work(), 1);
+        client.peer.finish();
+        world.pass(100);
+        assert_eq!(at_work(), 0);
+        client.assert_closed();
+        assert_eq!(world.totals().connections_broken, 1);
+        world.end();
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod dispatch;
 mod drain;
 mod fast;
 mod faults;
+mod given_sockets;
 mod hello;
 mod limits;
 mod middleware;

@@ -89,6 +89,7 @@ pub const PEERS: &[Case] = &[
     cpu("nginx-return", "plaintext", ("nginx", EPOLL), Shown),
     cpu("hyper", "plaintext", ("hyper", EPOLL), Shown),
     cpu("axum", "plaintext", ("axum", EPOLL), Shown),
+    cpu("shearwater-axum", "plaintext", ("shearwater-axum", EPOLL), Shown),
     cpu("lighttpd-x16", "1k-x16", ("lighttpd", EPOLL), Shown),
     cpu("h2o-x16", "1k-x16", ("h2o", EPOLL), Shown),
     cpu("lighttpd-churn", "1k-churn", ("lighttpd", EPOLL), Shown),

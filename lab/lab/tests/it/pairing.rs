@@ -138,6 +138,7 @@ fn a_server_is_not_put_before_requests_that_it_has_no_answer_to() {
         ("servedir", "1m", "json"),
         ("hyper", "plaintext-x16", "plaintext-varied"),
         ("axum", "plaintext", "1k"),
+        ("shearwater-axum", "plaintext", "1k"),
     ] {
         let server = lab::server::find(name).expect("it is in the table");
         let find = |name| scenario::find(name).expect("it is in the table");

@@ -57,7 +57,8 @@ pub(crate) fn at_work() -> usize {
 
 /// Whose handlers take the body themselves.
 pub(crate) fn body_policy(route: &str, _: &Head<'_>) -> Option<BodyPolicy> {
-    matches!(route, "taken" | "mirror" | "unread" | "hungry" | "at-once").then_some(BodyPolicy::Call)
+    matches!(route, "taken" | "mirror" | "unread" | "hungry" | "at-once" | "loyal-taken")
+        .then_some(BodyPolicy::Call)
 }
 
 /// Answers later, if the route is one of these.
@@ -74,6 +75,7 @@ pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Respons
         "cut" => response.later(request, cut),
         "later-panics" => response.later(request, later_panics),
         "never" => response.later(request, never),
+        "loyal" | "loyal-taken" => response.later(request, loyal),
         "background" => response.later(request, background),
         _ => return false,
     }
@@ -194,6 +196,12 @@ async fn never(call: Call) {
     let _presence = Presence::new();
     std::future::pending::<()>().await;
     drop(call);
+}
+
+/// Waits for as long as the client does.
+async fn loyal(mut call: Call) {
+    call.end_with_client();
+    never(call).await;
 }
 
 /// Goes on when its answer is complete.

@@ -1,0 +1,73 @@
+//! Sockets that listen before the server is set up.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use shearwater::{App, Error, Request, Response, Server, StartError};
+
+use crate::client::{Client, PATIENCE};
+use crate::served::{Served, drivers};
+
+fn app() -> App {
+    App::of(|_: &Request, response: &mut Response| {
+        response.text("served");
+    })
+}
+
+#[test]
+fn every_driver_serves_them_with_any_number_of_workers() {
+    for driver in drivers() {
+        for workers in [1, 3] {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            let address = listener.local_addr().expect("its address");
+            // Who came before the server did is in the queue.
+            let mut early = Client::connect(address);
+            let served = Served::of(Server::on(listener).driver(driver).workers(workers), app());
+            assert_eq!(served.addresses, [address]);
+            assert_eq!(early.request("GET", "/", &[]).text(), "served");
+            for _ in 0..10 {
+                assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
+            }
+            drop(early);
+            assert_eq!(served.stop().connections_accepted, 11);
+            let refused = TcpStream::connect(address).expect_err("nobody listens there any more");
+            assert!(matches!(refused.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset));
+        }
+    }
+}
+
+#[test]
+fn they_stand_beside_addresses_and_may_be_of_unix() {
+    let path = std::env::temp_dir().join(format!("shearwater-given-{}", std::process::id()));
+    drop(std::fs::remove_file(&path));
+    let unix = UnixListener::bind(&path).expect("a socket");
+    let served = Served::of(Server::new("127.0.0.1:0").workers(1).listen_on(unix), app());
+    assert_eq!(served.unix_sockets, [path.as_path()]);
+    assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
+    let mut stream = UnixStream::connect(&path).expect("connects");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("asks");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an end in order");
+    assert!(answer.ends_with("served"), "{answer}");
+    served.stop();
+    assert!(path.exists(), "its file is that of who made it");
+    std::fs::remove_file(&path).expect("it is there");
+}
+
+#[test]
+fn what_does_not_listen_is_refused_before_anything_serves() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let connected = TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
+    let datagrams = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    for socket in [OwnedFd::from(connected), OwnedFd::from(datagrams)] {
+        match Server::on(socket).workers(1).start_app(app()).err() {
+            Some(Error::Start(StartError::Socket(error))) => {
+                assert_eq!(error.kind(), ErrorKind::InvalidInput)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}

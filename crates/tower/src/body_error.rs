@@ -1,0 +1,37 @@
+//! Why a body can't be read to its end.
+
+use std::fmt;
+
+/// Why a request's body has ended early.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// The request is over: its client is gone, what it sent was refused, or it was answered before all of its body was read.
+    Over,
+    /// The connection was handed over, and that is what became of it.
+    HandedOver(hyper::Error),
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Over => f.write_str("the request was over before its body was read to the end"),
+            Self::HandedOver(error) => write!(f, "can't read the request's body: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BodyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Over => None,
+            Self::HandedOver(error) => Some(error),
+        }
+    }
+}
+
+impl From<hyper::Error> for BodyError {
+    fn from(error: hyper::Error) -> Self {
+        Self::HandedOver(error)
+    }
+}

@@ -1,0 +1,59 @@
+//! Runs an unchanged axum router, or any other [tower service](HttpService), on Shearwater's engine.
+//!
+//! ```no_run
+//! use axum::{Router, routing::get};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), shearwater::Error> {
+//!     let router = Router::new().route("/", get(|| async { "Hello, World!" }));
+//!     shearwater_tower::bind("127.0.0.1:3000", router).await
+//! }
+//! ```
+//!
+//! `shearwater_tower::serve(listener, router)` takes the place of `axum::serve(listener, router)`, and
+//! [`Serve::with_graceful_shutdown`] is what it is there. Without a runtime, `bind(address, router).run()` does it.
+//!
+//! # What runs where
+//!
+//! A request is read, and its answer written, by a worker's own thread. The service's future runs there too, as a task of the worker,
+//! which has entered a tokio runtime: timers, sockets, `tokio::spawn` and `spawn_blocking` work as ever. A handler that blocks holds its
+//! worker up; `spawn_blocking` is for that. `tokio::task::spawn_local` and `LocalSet` don't work there.
+//!
+//! # What is different
+//!
+//! - Bodies of requests are bounded by [`Limits::body_bytes_max`](shearwater::Limits::body_bytes_max), 10 MiB unless told otherwise.
+//! - `Date` and `Server` are the engine's own. A status that isn't 200 to 599 becomes a 500. Trailers are left out.
+//! - A service that fails instead of answering is a 500; one whose answer's body fails has its connection cut off.
+//! - What asks for an upgrade of its connection (and has no body) is handed over to hyper, on tokio's threads: WebSocket works.
+//!   `CONNECT` is refused.
+
+#![forbid(unsafe_code)]
+
+mod body;
+mod body_error;
+mod bridge;
+mod call;
+mod connect_info;
+mod feed;
+mod head_pool;
+mod intake;
+pub mod limits;
+mod listen;
+mod names;
+mod replayed;
+mod request_head;
+mod response_head;
+mod running;
+mod runtime;
+mod serve;
+mod socket;
+mod tower_service;
+mod upgrade;
+mod upgrades;
+
+pub use body::Body;
+pub use body_error::BodyError;
+pub use listen::Listen;
+pub use running::Running;
+pub use serve::{Serve, bind, serve};
+pub use tower_service::{BoxError, HttpService};

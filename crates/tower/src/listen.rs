@@ -1,0 +1,42 @@
+//! What [`serve`](crate::serve()) takes to listen at.
+
+use std::io;
+use std::os::unix::net::UnixListener;
+
+use shearwater::ListeningSocket;
+
+/// A socket that listens already: the standard library's or tokio's.
+#[derive(Debug)]
+pub struct Listen {
+    pub(crate) socket: io::Result<ListeningSocket>,
+}
+
+impl From<std::net::TcpListener> for Listen {
+    fn from(listener: std::net::TcpListener) -> Self {
+        Self { socket: Ok(listener.into()) }
+    }
+}
+
+impl From<UnixListener> for Listen {
+    fn from(listener: UnixListener) -> Self {
+        Self { socket: Ok(listener.into()) }
+    }
+}
+
+impl From<tokio::net::TcpListener> for Listen {
+    fn from(listener: tokio::net::TcpListener) -> Self {
+        Self { socket: listener.into_std().map(ListeningSocket::from) }
+    }
+}
+
+impl From<tokio::net::UnixListener> for Listen {
+    fn from(listener: tokio::net::UnixListener) -> Self {
+        Self { socket: listener.into_std().map(ListeningSocket::from) }
+    }
+}
+
+impl From<ListeningSocket> for Listen {
+    fn from(socket: ListeningSocket) -> Self {
+        Self { socket: Ok(socket) }
+    }
+}

@@ -1,0 +1,205 @@
+//! A request's head, from the engine's form into that of `http`.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
+use shearwater::{Field, Head, Method, Version};
+
+use crate::head_pool::HeadPool;
+use crate::names;
+
+/// The longest target that `http` takes, in bytes.
+const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
+
+/// Why a request can't be handed on, though the engine has nothing against it: the status that it is refused with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unfit(pub(crate) u16);
+
+impl Unfit {
+    const BAD: Self = Self(400);
+    const TARGET_TOO_LONG: Self = Self(414);
+    const UNKNOWN_METHOD: Self = Self(501);
+    const TOO_MANY_FIELDS: Self = Self(431);
+
+    /// What the client is told.
+    pub(crate) fn why(self) -> &'static str {
+        match self {
+            Self::TARGET_TOO_LONG => "The target is too long.\n",
+            Self::UNKNOWN_METHOD => "The method is unknown.\n",
+            Self::TOO_MANY_FIELDS => "There are too many fields.\n",
+            _ => "The request has no form that the application could read.\n",
+        }
+    }
+}
+
+/// A request with this head. Its target and the values of its fields are cut from one copy of the head.
+///
+/// The target stays in the form in which it was sent: `/path?query`, absolute or `*` (RFC 9112 section 3.2). Values may have bytes above
+/// 0x7F (obs-text).
+pub(crate) fn request<B>(head: &Head<'_>, body: B, pool: &mut HeadPool) -> Result<Request<B>, Unfit> {
+    let method = method(head)?;
+    let raw = head.raw();
+    let copy = pool.copy(raw);
+    let cut = |part: &[u8]| cut(raw, &copy, part);
+    let uri = uri(head.target_str(), cut)?;
+    let fields = head.fields();
+    let mut map = pool.map(fields.size_hint().0);
+    match fill(&mut map, fields, cut) {
+        Ok(()) => {}
+        Err(unfit) => {
+            pool.put(map);
+            return Err(unfit);
+        }
+    }
+    let mut request = Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = uri;
+    *request.version_mut() = version(head.version());
+    *request.headers_mut() = map;
+    Ok(request)
+}
+
+fn fill<'a>(
+    map: &mut HeaderMap,
+    fields: impl Iterator<Item = Field<'a>>,
+    cut: impl Fn(&[u8]) -> Bytes,
+) -> Result<(), Unfit> {
+    for field in fields {
+        let name = match field.known {
+            Some(known) => names::name(known).clone(),
+            None => HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| Unfit::BAD)?,
+        };
+        let value = HeaderValue::from_maybe_shared(cut(field.value)).map_err(|_| Unfit::BAD)?;
+        map.try_append(name, value).map_err(|_| Unfit::TOO_MANY_FIELDS)?;
+    }
+    Ok(())
+}
+
+/// The same bytes as `part` of `raw`, as a part of its `copy`.
+fn cut(raw: &[u8], copy: &Bytes, part: &[u8]) -> Bytes {
+    let start = (part.as_ptr() as usize).wrapping_sub(raw.as_ptr() as usize);
+    match start.checked_add(part.len()) {
+        Some(end) if end <= copy.len() => copy.slice(start..end),
+        // An empty one may lie anywhere.
+        _ => Bytes::copy_from_slice(part),
+    }
+}
+
+fn method(head: &Head<'_>) -> Result<http::Method, Unfit> {
+    Ok(match head.method() {
+        Method::Get => http::Method::GET,
+        Method::Head => http::Method::HEAD,
+        Method::Post => http::Method::POST,
+        Method::Put => http::Method::PUT,
+        Method::Delete => http::Method::DELETE,
+        Method::Connect => http::Method::CONNECT,
+        Method::Options => http::Method::OPTIONS,
+        Method::Trace => http::Method::TRACE,
+        Method::Patch => http::Method::PATCH,
+        Method::Other => {
+            let name = head.method_name().as_bytes();
+            http::Method::from_bytes(name).map_err(|_| Unfit::UNKNOWN_METHOD)?
+        }
+    })
+}
+
+fn uri(target: &str, cut: impl Fn(&[u8]) -> Bytes) -> Result<Uri, Unfit> {
+    if target == "/" {
+        return Ok(Uri::default());
+    }
+    if target.len() > TARGET_BYTES_MAX {
+        return Err(Unfit::TARGET_TOO_LONG);
+    }
+    Uri::from_maybe_shared(cut(target.as_bytes())).map_err(|_| Unfit::BAD)
+}
+
+fn version(version: Version) -> http::Version {
+    match version {
+        Version::Http10 => http::Version::HTTP_10,
+        Version::Http11 => http::Version::HTTP_11,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, header};
+    use shearwater_http1::{HeadLimits, HeadParser, Parsed};
+
+    use super::{HeadPool, Unfit};
+
+    /// What becomes of a head that the engine takes.
+    fn parsed(text: impl AsRef<[u8]>) -> Result<Request<()>, Unfit> {
+        let text = text.as_ref();
+        let mut parser = HeadParser::new(HeadLimits {
+            target_bytes_max: 100_000,
+            head_bytes_max: 200_000,
+            ..HeadLimits::default()
+        });
+        assert_eq!(parser.parse(text), Ok(Parsed::Complete { head_len: text.len() }));
+        super::request(&parser.head(text), (), &mut HeadPool::new())
+    }
+
+    #[test]
+    fn method_target_and_version_are_those_sent() {
+        for (line, method, uri, version) in [
+            ("GET / HTTP/1.1", "GET", "/", http::Version::HTTP_11),
+            ("GET /a%20b?c=d&e HTTP/1.0", "GET", "/a%20b?c=d&e", http::Version::HTTP_10),
+            ("GET /? HTTP/1.1", "GET", "/?", http::Version::HTTP_11),
+            ("HEAD //a/../b HTTP/1.1", "HEAD", "//a/../b", http::Version::HTTP_11),
+            ("OPTIONS * HTTP/1.1", "OPTIONS", "*", http::Version::HTTP_11),
+            (
+                "POST http://example.org:8080/x?y HTTP/1.1",
+                "POST",
+                "http://example.org:8080/x?y",
+                http::Version::HTTP_11,
+            ),
+            ("PROPFIND /dav HTTP/1.1", "PROPFIND", "/dav", http::Version::HTTP_11),
+            (
+                "A-RATHER-LONG-METHOD-OF-32-BYTES /x HTTP/1.1",
+                "A-RATHER-LONG-METHOD-OF-32-BYTES",
+                "/x",
+                http::Version::HTTP_11,
+            ),
+        ] {
+            let request = parsed(format!("{line}\r\nHost: example.org\r\n\r\n")).expect(line);
+            assert_eq!(request.method().as_str(), method);
+            assert_eq!(request.uri().to_string(), uri);
+            assert_eq!(request.version(), version);
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_target_are_found() {
+        let request =
+            parsed("GET http://example.org:81/p?q HTTP/1.1\r\nHost: example.org:81\r\n\r\n").expect("fit");
+        let uri = request.uri();
+        assert_eq!(uri.scheme_str(), Some("http"));
+        assert_eq!(uri.authority().map(|authority| authority.as_str()), Some("example.org:81"));
+        assert_eq!((uri.path(), uri.query()), ("/p", Some("q")));
+        let request = parsed("GET /p?q HTTP/1.1\r\nHost: example.org\r\n\r\n").expect("fit");
+        assert_eq!(
+            (request.uri().host(), request.uri().path(), request.uri().query()),
+            (None, "/p", Some("q"))
+        );
+    }
+
+    #[test]
+    fn fields_keep_their_order_among_those_of_a_name_and_their_bytes() {
+        let head = b"GET / HTTP/1.1\r\nHost: h\r\nx-own: 1\r\nCOOKIE: a=b\r\nCookie: c=d\r\nX-Own: \xE9t\xE9\r\nX-Empty:\r\nDNT: 1\r\n\r\n";
+        let request = parsed(head).expect("fit");
+        let all = |name: &str| -> Vec<Vec<u8>> {
+            request.headers().get_all(name).iter().map(|value| value.as_bytes().to_vec()).collect()
+        };
+        assert_eq!(all("cookie"), [b"a=b".to_vec(), b"c=d".to_vec()]);
+        assert_eq!(all("x-own"), [b"1".to_vec(), b"\xE9t\xE9".to_vec()]);
+        assert_eq!(all("x-empty"), [b"".to_vec()]);
+        assert_eq!(request.headers()[header::HOST], "h");
+        assert_eq!(request.headers()[header::DNT], "1");
+        assert_eq!(request.headers().len(), 7);
+    }
+
+    #[test]
+    fn what_http_has_no_form_for_is_refused_and_nothing_panics() {
+        let long = format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "a".repeat(70_000));
+        assert_eq!(parsed(long).expect_err("too long"), Unfit::TARGET_TOO_LONG);
+    }
+}

@@ -1,0 +1,122 @@
+//! A server that serves a tower service.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use shearwater::{Control, Error, StartError, StartReport};
+use tokio::sync::oneshot;
+
+use crate::runtime::Runtime;
+use crate::upgrades::Upgrades;
+
+/// A server that serves. Dropping it stops it at once.
+pub struct Running {
+    /// Until somebody waits for its end.
+    server: Option<shearwater::Running>,
+    stop: StopOnDrop,
+    upgrades: Arc<Upgrades>,
+    runtime: Runtime,
+    drain: Duration,
+    start_report: StartReport,
+}
+
+impl Running {
+    pub(crate) fn new(
+        server: shearwater::Running,
+        runtime: Runtime,
+        upgrades: Arc<Upgrades>,
+        drain: Duration,
+    ) -> Self {
+        let (stop, start_report) = (StopOnDrop(server.control()), server.start_report().clone());
+        Self { server: Some(server), stop, upgrades, runtime, drain, start_report }
+    }
+
+    /// The first address of TCP that it listens at.
+    ///
+    /// # Panics
+    /// Where it listens at Unix-domain sockets alone.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.start_report.addresses[0]
+    }
+
+    /// What was found and settled at the start: addresses, driver, limits.
+    #[must_use]
+    pub fn start_report(&self) -> &StartReport {
+        &self.start_report
+    }
+
+    /// The handle to stop and count with, from any thread. To drain, ask [`drain`](Self::drain): connections that were upgraded are
+    /// told too.
+    #[must_use]
+    pub fn control(&self) -> Arc<Control> {
+        Arc::clone(&self.stop.0)
+    }
+
+    /// Takes no new connections, answers what was received, and ends, in the time that was set for it.
+    pub fn drain(&self) {
+        let drain = drain(Arc::clone(&self.stop.0), Arc::clone(&self.upgrades), self.drain);
+        self.runtime.handle().spawn(drain);
+    }
+
+    /// Drains once `signal` is ready.
+    pub(crate) fn drain_after(&self, signal: impl Future<Output = ()> + Send + 'static) {
+        let drain = drain(Arc::clone(&self.stop.0), Arc::clone(&self.upgrades), self.drain);
+        self.runtime.handle().spawn(async {
+            signal.await;
+            drain.await;
+        });
+    }
+
+    /// Waits until it has ended. Dropped earlier, it stops.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] where a worker has ended other than by plan: the others are drained then.
+    pub async fn ended(mut self) -> Result<(), Error> {
+        let (tell, told) = oneshot::channel();
+        if let Some(server) = self.server.take() {
+            let waiting = thread::Builder::new().name("serve".to_owned());
+            // Nobody listens where this was dropped.
+            let waiting = waiting.spawn(move || drop(tell.send(server.wait_for_control())));
+            waiting.map_err(|error| Error::Start(StartError::System(error)))?;
+        }
+        let ended = told.await;
+        let (upgrades, drain) = (Arc::clone(&self.upgrades), self.drain);
+        // Where the runtime is on its way down there is nobody left to wait for.
+        drop(self.runtime.handle().spawn(async move { upgrades.end(drain).await }).await);
+        match ended {
+            Ok(ended) => ended.map(drop),
+            Err(_) => Err(Error::Start(StartError::System(io::Error::other("the server's thread is gone")))),
+        }
+    }
+
+    /// Waits until it has ended, on this thread.
+    ///
+    /// # Errors
+    /// As [`ended`](Self::ended), and [`Error::Signals`].
+    ///
+    /// # Panics
+    /// Within a tokio runtime, which it would hold up.
+    pub fn wait(mut self) -> Result<(), Error> {
+        let ended = self.server.take().map_or(Ok(()), |server| server.wait().map(drop));
+        self.runtime.handle().block_on(self.upgrades.end(self.drain));
+        ended
+    }
+}
+
+async fn drain(control: Arc<Control>, upgrades: Arc<Upgrades>, patience: Duration) {
+    control.drain(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX));
+    upgrades.end(patience).await;
+}
+
+/// Stops a server that nobody waits for any more.
+struct StopOnDrop(Arc<Control>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}

@@ -1,0 +1,188 @@
+//! A server for a tower service, as a program sets it up.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use shearwater::{App, DriverChoice, Error, Limits, Server, StartError, Timeouts, Verbosity};
+
+use crate::bridge::{Bridge, Plan};
+use crate::limits::UPGRADES_MAX;
+use crate::listen::Listen;
+use crate::running::Running;
+use crate::runtime::Runtime;
+use crate::tower_service::HttpService;
+use crate::upgrades::Upgrades;
+
+/// Default of [`Serve::drain_ms`].
+const DRAIN_MS: u64 = 30_000;
+
+type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Serves a service at a socket that listens already, as `axum::serve` does. With more than one worker one thread accepts for all;
+/// [`bind`] gives each worker a listener of its own.
+///
+/// Nothing happens before the result is awaited, [run](Serve::run) or [started](Serve::start).
+pub fn serve<S: HttpService>(listener: impl Into<Listen>, service: S) -> Serve<S> {
+    let socket = listener.into().socket.map_err(StartError::Socket);
+    Serve::of(socket.map(Server::on).map_err(Error::Start), service)
+}
+
+/// Serves a service at an address, such as `127.0.0.1:3000`, `[::]:80` or `unix:/run/site.sock`: each worker has a listener of its own, over
+/// which the kernel spreads connections.
+///
+/// Nothing happens before the result is awaited, [run](Serve::run) or [started](Serve::start).
+pub fn bind<S: HttpService>(address: impl Into<String>, service: S) -> Serve<S> {
+    Serve::of(Ok(Server::new(address)), service)
+}
+
+/// A server to be set up. Await it, within tokio or not; or [`run`](Self::run) it where there is no runtime at all.
+#[must_use = "it serves when it is awaited, run or started"]
+pub struct Serve<S> {
+    server: Result<Server, Error>,
+    service: S,
+    fast: Option<App>,
+    tells_peer: bool,
+    upgrades_max: usize,
+    drain_ms: u64,
+    shutdown: Option<Shutdown>,
+}
+
+/// Setting up.
+impl<S: HttpService> Serve<S> {
+    fn of(server: Result<Server, Error>, service: S) -> Self {
+        Self {
+            server: server.map(|server| server.verbosity(Verbosity::Warn)),
+            service,
+            fast: None,
+            tells_peer: false,
+            upgrades_max: UPGRADES_MAX,
+            drain_ms: DRAIN_MS,
+            shutdown: None,
+        }
+        .drain_ms(DRAIN_MS)
+    }
+
+    /// Changes anything else that a [`Server`] can be told.
+    pub fn server(mut self, change: impl FnOnce(Server) -> Server) -> Self {
+        self.server = self.server.map(change);
+        self
+    }
+
+    /// Threads that serve. Default 0: one per core that the process may use.
+    pub fn workers(self, workers: usize) -> Self {
+        self.server(|server| server.workers(workers))
+    }
+
+    /// The driver. Default: the best that works here.
+    pub fn driver(self, driver: DriverChoice) -> Self {
+        self.server(|server| server.driver(driver))
+    }
+
+    /// What each worker holds back from its clients. A request's body may be as long as [`Limits::body_bytes_max`], whatever the service
+    /// would take.
+    pub fn limits(self, limits: Limits) -> Self {
+        self.server(|server| server.limits(limits))
+    }
+
+    /// How long a worker waits for its clients.
+    pub fn timeouts(self, timeouts: Timeouts) -> Self {
+        self.server(|server| server.timeouts(timeouts))
+    }
+
+    /// What is printed to standard error while it serves. Default: what is not as it should be.
+    pub fn verbosity(self, verbosity: Verbosity) -> Self {
+        self.server(|server| server.verbosity(verbosity))
+    }
+
+    /// Milliseconds that a drain may take before the rest is closed. Default 30,000.
+    pub fn drain_ms(mut self, drain_ms: u64) -> Self {
+        self.drain_ms = drain_ms;
+        self.server(|server| server.drain_ms(drain_ms))
+    }
+
+    /// Puts an app in front: what it has no route for goes to the service, which is its mount at `/`. What the app does before and after
+    /// handlers it does for the service too.
+    ///
+    /// An app with a mount at `/` or a fallback of its own is an error at the start.
+    pub fn fast(mut self, app: App) -> Self {
+        self.fast = Some(app);
+        self
+    }
+
+    /// Tells the service where a request comes from: by axum's `ConnectInfo<SocketAddr>` among the request's extensions, or by the
+    /// `SocketAddr` itself where this crate is built without its feature `axum`. There is none for who came through a Unix-domain socket.
+    pub fn connect_info(mut self) -> Self {
+        self.tells_peer = true;
+        self
+    }
+
+    /// Connections that may be upgraded at once, to WebSocket for example; further ones are answered with `503`. Default
+    /// [`UPGRADES_MAX`].
+    pub fn upgrades_max(mut self, upgrades_max: usize) -> Self {
+        self.upgrades_max = upgrades_max;
+        self
+    }
+
+    /// Drains as soon as `signal` is ready: no new connections are taken, what was received is answered, and it ends, after
+    /// [`drain_ms`](Self::drain_ms) at the latest.
+    pub fn with_graceful_shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.shutdown = Some(Box::pin(signal));
+        self
+    }
+}
+
+/// Serving.
+impl<S: HttpService> Serve<S> {
+    /// Serves until `SIGTERM` or `SIGINT` (the first drains, the second stops) or its graceful shutdown, without a runtime around it.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    ///
+    /// # Panics
+    /// Within a tokio runtime, which it would hold up: await it there.
+    pub fn run(self) -> Result<(), Error> {
+        self.server(Server::handle_signals).start()?.wait()
+    }
+
+    /// Binds and starts, and returns at once: for programs that want the port, the control or the end. Within a tokio runtime that one
+    /// drives what the service waits for, else one of its own does.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn start(self) -> Result<Running, Error> {
+        let Self { server, service, fast, tells_peer, upgrades_max, drain_ms, shutdown } = self;
+        let system = |error| Error::Start(StartError::System(error));
+        let runtime = Runtime::here().map_err(system)?;
+        let upgrades = Upgrades::new(upgrades_max);
+        let handle = runtime.leaked_handle();
+        let (service, of_workers) = (Mutex::new(service), Arc::clone(&upgrades));
+        let bridge = move |_| {
+            // Cloned here, used on the worker's own thread: it need not be `Sync`.
+            let service = service.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Bridge::new(Plan { service, tells_peer, upgrades: Arc::clone(&of_workers), handle })
+        };
+        let running = match fast {
+            None => server?.start(bridge)?,
+            Some(mut app) => {
+                app.mount("/", bridge);
+                server?.start_app(app)?
+            }
+        };
+        let running = Running::new(running, runtime, upgrades, Duration::from_millis(drain_ms));
+        if let Some(shutdown) = shutdown {
+            running.drain_after(shutdown);
+        }
+        Ok(running)
+    }
+}
+
+impl<S: HttpService> IntoFuture for Serve<S> {
+    type Output = Result<(), Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    /// Serves until its graceful shutdown; for ever without one. Signals are the program's own business. Dropped, it stops.
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.start()?.ended().await })
+    }
+}

@@ -1,0 +1,275 @@
+//! Answers on their way to clients.
+
+use std::io::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Buf;
+use futures_util::{StreamExt, stream};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+
+use crate::served::{Served, drivers};
+
+/// Pieces, each as soon as it is asked for; an error at the end, if that is wanted.
+fn pieces(count: usize, fails: bool) -> Body {
+    let pieces = (0..count).map(|number| Ok(format!("piece {number}\n")));
+    let end = fails.then(|| Err(Error::other("as the test wants it")));
+    Body::from_stream(stream::iter(pieces.chain(end)))
+}
+
+/// The same, each a moment later.
+fn late_pieces(count: usize, fails: bool) -> Body {
+    Body::from_stream(StreamExt::then(pieces(count, fails).into_data_stream(), |piece| async {
+        tokio::task::yield_now().await;
+        piece
+    }))
+}
+
+/// A body with a length of its own, and one that only a field tells.
+async fn long() -> Vec<u8> {
+    vec![b'x'; 300_000]
+}
+
+async fn announced() -> Response {
+    ([(header::CONTENT_LENGTH, "16")], pieces(2, false)).into_response()
+}
+
+async fn cut_short() -> Response {
+    ([(header::CONTENT_LENGTH, "100")], late_pieces(2, false)).into_response()
+}
+
+async fn with_trailers() -> Response {
+    let mut trailers = HeaderMap::new();
+    trailers.insert("x-trailer", HeaderValue::from_static("1"));
+    let frames = [Ok::<_, Error>(Frame::data(Bytes::from("data"))), Ok(Frame::trailers(trailers))];
+    Body::new(StreamBody::new(stream::iter(frames)).boxed_unsync()).into_response()
+}
+
+async fn own_fields() -> Response {
+    let fields = [
+        (header::DATE, "Thu, 01 Jan 1970 00:00:00 GMT"),
+        (header::SERVER, "another"),
+        (header::TRANSFER_ENCODING, "gzip"),
+        (header::TRAILER, "x-trailer"),
+        (header::ETAG, "\"1\""),
+    ];
+    (fields, "fields").into_response()
+}
+
+fn router() -> Router {
+    Router::new()
+        .route("/pieces", get(|| async { pieces(3, false) }))
+        .route("/late", get(|| async { late_pieces(3, false) }))
+        .route("/long", get(long))
+        .route("/announced", get(announced))
+        .route("/cut-short", get(cut_short))
+        .route("/fails-at-once", get(|| async { pieces(0, true) }))
+        .route("/fails-later", get(|| async { late_pieces(2, true) }))
+        .route("/trailers", get(with_trailers))
+        .route("/fields", get(own_fields))
+        .route("/empty", get(|| async {}))
+        .route("/204", get(|| async { StatusCode::NO_CONTENT }))
+        .route("/304", get(|| async { (StatusCode::NOT_MODIFIED, [(header::ETAG, "\"1\"")]) }))
+        .route("/299", get(|| async { (StatusCode::from_u16(299).expect("three digits"), "odd") }))
+        .route("/999", get(|| async { (StatusCode::from_u16(999).expect("three digits"), "odd") }))
+        .route("/101", get(|| async { StatusCode::SWITCHING_PROTOCOLS }))
+        .route("/close", get(|| async { ([(header::CONNECTION, "close")], "closed") }))
+}
+
+#[test]
+fn pieces_come_as_they_are_made_on_every_driver() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        let mut wire = served.wire();
+        assert_eq!(wire.request("GET", "/pieces", &[]).text(), "piece 0\npiece 1\npiece 2\n");
+        let answer = wire.request("GET", "/late", &[]);
+        assert_eq!(
+            (answer.text(), answer.field("transfer-encoding")),
+            ("piece 0\npiece 1\npiece 2\n", Some("chunked"))
+        );
+        assert_eq!(wire.request("GET", "/empty", &[]).field("content-length"), Some("0"));
+        // Without chunks the end is the connection's.
+        wire.0.send("GET /late HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
+        assert_eq!(wire.answer("GET").text(), "piece 0\npiece 1\npiece 2\n");
+    }
+}
+
+#[test]
+fn what_is_known_of_the_length_is_said() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        let mut wire = served.wire();
+        let answer = wire.request("GET", "/long", &[]);
+        assert_eq!(answer.field("content-length"), Some("300000"));
+        assert!(answer.body == vec![b'x'; 300_000]);
+        let answer = wire.request("GET", "/announced", &[]);
+        assert_eq!((answer.text(), answer.field("content-length")), ("piece 0\npiece 1\n", Some("16")));
+        for (target, length) in
+            [("/long", Some("300000")), ("/announced", Some("16")), ("/pieces", None), ("/empty", Some("0"))]
+        {
+            assert_eq!(wire.request("HEAD", target, &[]).field("content-length"), length, "{target}");
+        }
+        assert_eq!(
+            wire.request("GET", "/empty", &[]).status,
+            200,
+            "nothing of a body was sent behind a HEAD"
+        );
+    }
+}
+
+#[test]
+fn each_status_has_the_form_that_http_gives_it() {
+    let served = Served::new(router());
+    let mut wire = served.wire();
+    for (target, status, length) in [
+        ("/204", 204, None),
+        ("/304", 304, None),
+        ("/101", 500, Some("0")),
+        ("/999", 500, Some("3")),
+        ("/299", 299, Some("3")),
+    ] {
+        let answer = wire.request("GET", target, &[]);
+        assert_eq!((answer.status, answer.field("content-length")), (status, length), "{target}");
+    }
+}
+
+#[test]
+fn fields_of_the_connection_are_the_servers_own() {
+    let served = Served::new(router());
+    let mut wire = served.wire();
+    // The client looks for `Date` and `Server`, each once.
+    let answer = wire.request("GET", "/fields", &[]);
+    assert_eq!((answer.text(), answer.field("etag")), ("fields", Some("\"1\"")));
+    assert_eq!((answer.field("transfer-encoding"), answer.field("trailer")), (None, None));
+    let answer = wire.request("GET", "/trailers", &["TE: trailers"]);
+    assert_eq!(answer.text(), "data");
+    let answer = wire.request("GET", "/close", &[]);
+    assert_eq!((answer.text(), answer.field("connection")), ("closed", Some("close")));
+    wire.0.is_ended();
+}
+
+#[test]
+fn what_can_not_be_completed_is_not_ended_as_if_it_were() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        let answer = served.wire().request("GET", "/fails-at-once", &[]);
+        assert_eq!(answer.status, 500);
+        let mut wire = served.wire();
+        wire.0.ask("GET", "/fails-later", &[]);
+        assert_eq!(wire.0.head().status, 200);
+        assert_eq!(wire.0.rest(), b"8\r\npiece 0\n\r\n8\r\npiece 1\n\r\n", "no last chunk");
+        let mut wire = served.wire();
+        wire.0.ask("GET", "/cut-short", &[]);
+        assert_eq!(wire.0.head().field("content-length"), Some("100"));
+        assert_eq!(wire.0.rest(), b"piece 0\npiece 1\n");
+        assert_eq!(served.wire().request("GET", "/empty", &[]).status, 200);
+    }
+}
+
+#[test]
+fn a_slow_client_holds_the_body_up() {
+    const PIECE: usize = 64 * 1024;
+    const PIECES: usize = 1024;
+    for driver in drivers() {
+        let made = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&made);
+        let body = move || {
+            let made = Arc::clone(&counted);
+            async move {
+                let pieces = (0..PIECES).map(move |number| {
+                    made.fetch_add(1, Ordering::Relaxed);
+                    Ok::<_, Error>(vec![number as u8; PIECE])
+                });
+                Body::from_stream(stream::iter(pieces))
+            }
+        };
+        let served = Served::on(driver, Router::new().route("/", get(body)));
+        let mut wire = served.wire();
+        wire.0.ask("GET", "/", &[]);
+        assert_eq!(wire.0.head().status, 200);
+        still(&made);
+        let last = made.load(Ordering::Relaxed);
+        assert!(last < PIECES / 2, "{last} pieces were made for a client that takes none");
+        let mut len = 0;
+        loop {
+            match wire.chunk().len() {
+                0 => break,
+                more => len += more,
+            }
+        }
+        assert_eq!(len, PIECE * PIECES);
+    }
+}
+
+/// A body of one piece that says how much of it has been taken.
+struct OnePiece {
+    left: usize,
+    taken: Arc<AtomicUsize>,
+}
+
+/// Zeros.
+static ZEROS: [u8; 64 * 1024 * 1024] = [0; 64 * 1024 * 1024];
+
+impl Buf for OnePiece {
+    fn remaining(&self) -> usize {
+        self.left
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &ZEROS[..self.left]
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.left -= count;
+        self.taken.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_slow_client_holds_a_long_piece_up() {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&taken);
+    let service = tower::service_fn(move |_: axum::http::Request<shearwater_tower::Body>| {
+        let piece = OnePiece { left: ZEROS.len(), taken: Arc::clone(&counted) };
+        async { Ok::<_, Error>(axum::http::Response::new(http_body_util::Full::new(piece))) }
+    });
+    let served = Served::of(shearwater_tower::bind("127.0.0.1:0", service).workers(1));
+    let mut wire = served.wire();
+    wire.0.ask("GET", "/", &[]);
+    assert_eq!(wire.0.head().field("content-length"), Some(ZEROS.len().to_string().as_str()));
+    still(&taken);
+    let before = taken.load(Ordering::Relaxed);
+    assert!(before < ZEROS.len() / 2, "{before} bytes were taken for a client that takes none");
+    assert!(wire.exactly(ZEROS.len()) == ZEROS);
+}
+
+/// Waits until a number stays as it is for many looks in a row.
+fn still(number: &AtomicUsize) {
+    let (mut last, mut looks) = (0, 0);
+    while looks < 2000 {
+        let now = number.load(Ordering::Relaxed);
+        looks = if now == last { looks + 1 } else { 0 };
+        last = now;
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_service_that_fails_is_a_500() {
+    let service = tower::service_fn(|request: axum::http::Request<shearwater_tower::Body>| async move {
+        match request.uri().path() {
+            "/fails" => Err(Error::other("as the test wants it")),
+            _ => Ok(axum::http::Response::new(http_body_util::Full::new(Bytes::from("served")))),
+        }
+    });
+    let served = Served::of(shearwater_tower::bind("127.0.0.1:0", service).workers(1));
+    let mut wire = served.wire();
+    assert_eq!(wire.request("GET", "/", &[]).text(), "served");
+    assert_eq!(wire.request("GET", "/fails", &[]).status, 500);
+}

@@ -1,0 +1,252 @@
+//! Bodies of requests on their way to handlers.
+
+use std::convert::Infallible;
+use std::sync::mpsc::channel;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::StatusCode;
+use axum::routing::post;
+use futures_util::StreamExt;
+use http_body_util::BodyExt;
+use shearwater::Limits;
+
+use crate::client::PATIENCE;
+use crate::served::{Served, drivers, here};
+
+/// Adds a body up: its length, and the sum of its bytes.
+async fn sum(body: Body) -> String {
+    let mut pieces = body.into_data_stream();
+    let (mut len, mut sum) = (0, 0u64);
+    while let Some(piece) = pieces.next().await {
+        let Ok(piece) = piece else { return "cut off".to_owned() };
+        len += piece.len();
+        sum += piece.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+    }
+    format!("{len} {sum}")
+}
+
+/// Reads it on one of tokio's threads.
+async fn elsewhere(body: Body) -> String {
+    tokio::spawn(sum(body)).await.expect("no panic")
+}
+
+/// Sends back what comes, as it comes.
+async fn back(body: Body) -> Body {
+    let pieces = body.into_data_stream().map(|piece| Ok::<_, Infallible>(piece.unwrap_or_default()));
+    Body::from_stream(pieces)
+}
+
+async fn hint(body: Body) -> String {
+    let hint = http_body::Body::size_hint(&body);
+    let is_over = http_body::Body::is_end_stream(&body);
+    let collected = body.collect().await.map(|all| all.to_bytes().len());
+    format!("{:?} {is_over} {:?}", hint.exact(), collected.ok())
+}
+
+fn router() -> Router {
+    Router::new()
+        .route("/echo", post(|body: Bytes| async { body }))
+        .route("/sum", post(sum))
+        .route("/elsewhere", post(elsewhere))
+        .route("/back", post(back))
+        .route("/hint", post(hint))
+        .route("/refused", post(|| async { (StatusCode::FORBIDDEN, "no") }))
+}
+
+/// Bytes of no pattern that repeats in a buffer.
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|index| (index % 251) as u8).collect()
+}
+
+fn summed(bytes: &[u8]) -> String {
+    format!("{} {}", bytes.len(), bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>())
+}
+
+#[test]
+fn of_any_size_they_arrive_whole_on_every_driver() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        let mut wire = served.wire();
+        for len in [0, 1, 1000, 1025, 16_384, 65_536, 100_000, 1_000_000] {
+            let body = bytes(len);
+            assert_eq!(wire.send_body("/echo", &[], &body).body, body, "{len}");
+            assert_eq!(wire.send_body("/sum", &[], &body).text(), summed(&body), "{len}");
+            assert_eq!(wire.send_body("/elsewhere", &[], &body).text(), summed(&body), "{len}");
+        }
+        assert_eq!(served.totals().connections_accepted, 1);
+    }
+}
+
+#[test]
+fn byte_by_byte_and_in_chunks_too() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        let mut wire = served.wire();
+        wire.0.ask("POST", "/sum", &["Content-Length: 20"]);
+        for byte in bytes(20) {
+            wire.0.send([byte]);
+        }
+        assert_eq!(wire.answer("POST").text(), summed(&bytes(20)));
+        wire.0.ask("POST", "/sum", &["Transfer-Encoding: chunked"]);
+        for piece in bytes(200_000).chunks(999) {
+            wire.0.send(format!("{:x}\r\n", piece.len())).send(piece).send("\r\n");
+        }
+        wire.0.send("0\r\nX-Trailer: 1\r\n\r\n");
+        assert_eq!(wire.answer("POST").text(), summed(&bytes(200_000)));
+        assert_eq!(wire.request("POST", "/sum", &[]).text(), "0 0", "and the connection goes on");
+    }
+}
+
+#[test]
+fn what_is_said_of_their_length_is_right() {
+    let served = Served::new(router());
+    let mut wire = served.wire();
+    assert_eq!(wire.request("POST", "/hint", &[]).text(), "Some(0) true Some(0)");
+    assert_eq!(wire.send_body("/hint", &[], b"12345").text(), "Some(5) false Some(5)");
+    assert_eq!(wire.send_body("/hint", &[], &bytes(200_000)).text(), "Some(200000) false Some(200000)");
+    wire.0.ask("POST", "/hint", &["Transfer-Encoding: chunked"]).send("3\r\nabc\r\n");
+    wire.0.send("0\r\n\r\n");
+    let answer = wire.answer("POST");
+    assert!(["None false Some(3)", "Some(3) false Some(3)"].contains(&answer.text()), "{}", answer.text());
+}
+
+#[test]
+fn an_answer_may_go_on_while_its_request_does() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        let mut wire = served.wire();
+        wire.0.ask("POST", "/back", &["Transfer-Encoding: chunked"]);
+        let head = wire.0.head();
+        assert_eq!((head.status, head.field("transfer-encoding")), (200, Some("chunked")));
+        for number in 0..20 {
+            let said = format!("piece {number}");
+            wire.0.send(format!("{:x}\r\n{said}\r\n", said.len()));
+            assert_eq!(wire.chunk(), said.as_bytes());
+        }
+        wire.0.send("0\r\n\r\n");
+        assert_eq!(wire.chunk(), b"");
+        assert_eq!(wire.send_body("/echo", &[], b"again").text(), "again");
+    }
+}
+
+#[test]
+fn a_client_that_waits_for_a_word_gets_it_once_somebody_reads() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        let mut wire = served.wire();
+        wire.0.ask("POST", "/sum", &["Content-Length: 3", "Expect: 100-continue"]);
+        assert_eq!(wire.0.head().status, 100);
+        wire.0.send([1, 2, 3]);
+        assert_eq!(wire.answer("POST").text(), "3 6");
+        // Who isn't wanted is told at once.
+        wire.0.ask("POST", "/refused", &["Content-Length: 3", "Expect: 100-continue"]);
+        let answer = wire.answer("POST");
+        assert_eq!((answer.status, answer.text()), (403, "no"));
+    }
+}
+
+#[test]
+fn nobody_need_read_them() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        let mut wire = served.wire();
+        let answer = wire.send_body("/refused", &[], b"short");
+        assert_eq!((answer.status, answer.field("connection")), (403, None));
+        let answer = wire.send_body("/refused", &[], &bytes(1_000_000));
+        assert_eq!((answer.status, answer.text()), (403, "no"));
+    }
+}
+
+#[test]
+fn beyond_the_limit_they_are_refused() {
+    let limits = Limits { body_bytes_max: 1000, ..Limits::default() };
+    let served = Served::of(here(router()).limits(limits));
+    assert_eq!(served.wire().send_body("/sum", &[], &bytes(1000)).status, 200);
+    assert_eq!(served.wire().send_body("/sum", &[], &bytes(1001)).status, 413);
+    let mut wire = served.wire();
+    wire.0
+        .ask("POST", "/sum", &["Transfer-Encoding: chunked"])
+        .send("3e9\r\n")
+        .send(bytes(1001))
+        .send("\r\n");
+    assert_eq!(wire.answer("POST").status, 413);
+}
+
+#[test]
+fn who_reads_elsewhere_is_told_when_the_client_goes() {
+    for driver in drivers() {
+        let (tell, told) = channel();
+        let detached = move |body: Body| {
+            let tell = tell.clone();
+            async move {
+                let task = tokio::spawn(async move {
+                    let result = sum(body).await;
+                    tell.send(result).expect("the test is there");
+                });
+                task.await.expect("no panic");
+            }
+        };
+        let served = Served::on(driver, Router::new().route("/", post(detached)));
+        let mut wire = served.wire();
+        wire.0.ask("POST", "/", &["Content-Length: 10"]).send([1, 2, 3]);
+        drop(wire);
+        assert_eq!(told.recv_timeout(PATIENCE).expect("it ends"), "cut off");
+    }
+}
+
+#[test]
+fn a_slow_reader_holds_its_client_up() {
+    // The client can't get rid of more than buffers on the way hold while nobody reads.
+    let (go_on, gone_on) = tokio::sync::watch::channel(false);
+    let slow = move |body: Body| {
+        let mut gone_on = gone_on.clone();
+        async move {
+            let mut pieces = body.into_data_stream();
+            let first = pieces.next().await.expect("a piece").expect("readable").len();
+            drop(gone_on.wait_for(|go_on| *go_on).await);
+            let mut len = first;
+            while let Some(piece) = pieces.next().await {
+                len += piece.expect("readable").len();
+            }
+            len.to_string()
+        }
+    };
+    const LEN: usize = 64 * 1024 * 1024;
+    let limits = Limits { body_bytes_max: LEN as u64, ..Limits::default() };
+    for driver in drivers() {
+        let router = Router::new().route("/", post(slow.clone()));
+        let served = Served::of(here(router).driver(driver).limits(limits));
+        let mut wire = served.wire();
+        wire.0.ask("POST", "/", &[&format!("Content-Length: {LEN}")]);
+        let stream = wire.0.stream.get_ref();
+        stream.set_nonblocking(true).expect("it can");
+        let piece = vec![7; 256 * 1024];
+        let mut sent = 0;
+        let mut stuck = 0;
+        // Stuck for many looks in a row: what the socket takes, the server has to have made room for.
+        while stuck < 2000 && sent < LEN {
+            match std::io::Write::write(&mut wire.0.stream.get_ref(), &piece[..piece.len().min(LEN - sent)]) {
+                Ok(len) => {
+                    sent += len;
+                    stuck = 0;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    stuck += 1;
+                    std::thread::yield_now();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(sent < LEN / 2, "{sent} bytes left the client though nobody reads");
+        wire.0.stream.get_ref().set_nonblocking(false).expect("it can");
+        go_on.send_replace(true);
+        while sent < LEN {
+            let len = piece.len().min(LEN - sent);
+            wire.0.send(&piece[..len]);
+            sent += len;
+        }
+        assert_eq!(wire.answer("POST").text(), LEN.to_string());
+        go_on.send_replace(false);
+    }
+}

@@ -1,0 +1,88 @@
+//! The end of a server.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+
+use axum::Router;
+use axum::routing::get;
+use tokio::sync::watch;
+
+use crate::client::{Client, PATIENCE};
+use crate::served::{here, runtime};
+
+/// A router whose `/wait` waits until it is told not to.
+fn held() -> (Router, Receiver<()>, watch::Sender<bool>) {
+    let (release, released) = watch::channel(false);
+    let (begun, has_begun) = channel();
+    let wait = move || {
+        let (mut released, begun) = (released.clone(), begun.clone());
+        async move {
+            begun.send(()).expect("the test is there");
+            drop(released.wait_for(|released| *released).await);
+            "waited"
+        }
+    };
+    (Router::new().route("/wait", get(wait)).route("/", get(|| async { "served" })), has_begun, release)
+}
+
+/// Tries until nobody listens.
+fn until_refused(address: SocketAddr) {
+    loop {
+        match TcpStream::connect(address) {
+            // Still in the queue of who is about to stop listening.
+            Ok(stream) => drop(stream),
+            Err(error) => {
+                let kind = error.kind();
+                return assert!(
+                    matches!(kind, ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset),
+                    "{error}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_drain_answers_what_was_received_and_takes_nobody_new() {
+    let (router, has_begun, release) = held();
+    let running = here(router).start().expect("starts");
+    let address = running.address();
+    let mut client = Client::connect(address);
+    client.ask("GET", "/wait", &[]);
+    has_begun.recv_timeout(PATIENCE).expect("it is called");
+    running.drain();
+    until_refused(address);
+    release.send(true).expect("it waits");
+    let answer = client.answer("GET");
+    assert_eq!((answer.text(), answer.field("connection")), ("waited", Some("close")));
+    runtime().block_on(running.ended()).expect("ends by plan");
+}
+
+#[test]
+fn a_drain_ends_in_its_time() {
+    let (router, has_begun, _release) = held();
+    let running = here(router).drain_ms(50).start().expect("starts");
+    let mut client = Client::connect(running.address());
+    client.ask("GET", "/wait", &[]);
+    has_begun.recv_timeout(PATIENCE).expect("it is called");
+    running.drain();
+    runtime().block_on(running.ended()).expect("ends by plan");
+    // Cut off, in whichever way.
+    assert!(
+        std::io::Read::read(&mut client.stream, &mut [0]).is_ok_and(|len| len == 0),
+        "nothing is answered"
+    );
+}
+
+#[test]
+fn who_drops_what_it_awaits_stops_it() {
+    let (router, has_begun, _release) = held();
+    let running = here(router).start().expect("starts");
+    let address = running.address();
+    let mut client = Client::connect(address);
+    client.ask("GET", "/wait", &[]);
+    has_begun.recv_timeout(PATIENCE).expect("it is called");
+    drop(running);
+    until_refused(address);
+}

@@ -1,0 +1,14 @@
+//! An unchanged axum router on the engine, on the wire.
+
+mod answers;
+mod bodies;
+#[path = "../../../shearwater/tests/it/client.rs"]
+mod client;
+mod drain;
+mod fast;
+mod listeners;
+mod routes;
+mod served;
+mod tasks;
+mod upgrades;
+mod wire;

@@ -1,0 +1,140 @@
+//! What a request says reaches the handler, and what the handler says the client.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, Version, header};
+use axum::response::{AppendHeaders, IntoResponse};
+use axum::routing::{any, get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+
+use crate::served::{Served, drivers, here};
+
+#[derive(serde::Deserialize)]
+struct Page {
+    number: u32,
+}
+
+fn router() -> Router {
+    let counted = Arc::new(AtomicU64::new(0));
+    Router::new()
+        .route("/", get(|| async { "root" }))
+        .route(
+            "/count",
+            get(|State(counted): State<Arc<AtomicU64>>| async move {
+                counted.fetch_add(1, Ordering::Relaxed).to_string()
+            }),
+        )
+        .route("/user/{id}", get(|Path(id): Path<u32>| async move { format!("user {id}") }))
+        .route("/page", get(|Query(page): Query<Page>| async move { format!("page {}", page.number) }))
+        .route("/json", post(|Json(value): Json<Value>| async move { Json(json!({ "got": value })) }))
+        .route(
+            "/created",
+            post(|| async { (StatusCode::CREATED, AppendHeaders([("x-own", "1"), ("x-own", "2")]), "made") }),
+        )
+        .route("/said", any(said))
+        .with_state(counted)
+}
+
+/// All that a request says, but for its body.
+async fn said(method: Method, uri: Uri, version: Version, fields: HeaderMap) -> impl IntoResponse {
+    let own: Vec<_> = fields.get_all("x-own").iter().map(|value| value.as_bytes().to_vec()).collect();
+    let host = fields[header::HOST].to_str().expect("ASCII");
+    format!("{method} {uri} {version:?} {host} {own:?}")
+}
+
+#[test]
+fn extractors_and_state_work_on_every_driver() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        let mut wire = served.wire();
+        assert_eq!(wire.request("GET", "/", &[]).text(), "root");
+        assert_eq!(wire.request("GET", "/count", &[]).text(), "0");
+        assert_eq!(wire.request("GET", "/count", &[]).text(), "1");
+        assert_eq!(wire.request("GET", "/user/17", &[]).text(), "user 17");
+        assert_eq!(wire.request("GET", "/user/x", &[]).status, 400);
+        assert_eq!(wire.request("GET", "/page?number=3", &[]).text(), "page 3");
+        let answer = wire.send_body("/json", &["Content-Type: application/json"], br#"{"a":[1]}"#);
+        assert_eq!((answer.status, answer.field("content-type")), (200, Some("application/json")));
+        assert_eq!(answer.text(), r#"{"got":{"a":[1]}}"#);
+        assert_eq!(wire.send_body("/json", &[], b"{}").status, 415);
+        let created = wire.send_body("/created", &[], b"");
+        assert_eq!((created.status, created.text()), (201, "made"));
+        let own = created.fields.iter().filter(|(name, _)| name == "x-own").count();
+        assert_eq!(own, 2, "{created:?}");
+        assert_eq!(served.totals().requests, 9, "on one connection");
+    }
+}
+
+#[test]
+fn what_is_asked_for_arrives_as_it_was_sent() {
+    let served = Served::new(router());
+    let mut wire = served.wire();
+    let answer = wire.request("DELETE", "/said?a=%20b", &["X-Own: 1", "x-own: \u{e9}"]);
+    assert_eq!(answer.text(), "DELETE /said?a=%20b HTTP/1.1 localhost [[49], [195, 169]]");
+    wire.0.send("PROPFIND http://example.org/said HTTP/1.1\r\nHost: example.org\r\n\r\n");
+    assert_eq!(wire.answer("PROPFIND").text(), "PROPFIND http://example.org/said HTTP/1.1 example.org []");
+    wire.0.send("GET /said HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
+    let answer = wire.answer("GET");
+    assert_eq!(answer.text(), "GET /said HTTP/1.0 h []");
+    assert_eq!(answer.field("Connection"), Some("keep-alive"));
+    wire.0.send("GET /said HTTP/1.0\r\nHost: h\r\n\r\n");
+    assert_eq!(wire.answer("GET").field("Connection"), Some("close"));
+    wire.0.is_ended();
+}
+
+#[test]
+fn axums_own_answers_are_its_own() {
+    let served = Served::new(router());
+    let mut wire = served.wire();
+    assert_eq!(wire.request("GET", "/none", &[]).status, 404);
+    let answer = wire.request("PUT", "/", &[]);
+    assert_eq!((answer.status, answer.field("allow")), (405, Some("GET,HEAD")));
+    let answer = wire.request("HEAD", "/", &[]);
+    assert_eq!((answer.status, answer.field("content-length")), (200, Some("4")));
+    assert_eq!(wire.request("GET", "/", &[]).text(), "root", "nothing stands between the two");
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let served = Served::new(router());
+    let mut wire = served.wire();
+    let all: String = (0..50).map(|id| format!("GET /user/{id} HTTP/1.1\r\nHost: h\r\n\r\n")).collect();
+    wire.0.send(all);
+    for id in 0..50 {
+        assert_eq!(wire.answer("GET").text(), format!("user {id}"));
+    }
+}
+
+#[test]
+fn the_clients_address_is_told_where_that_is_asked_for() {
+    let router = || {
+        Router::new().route(
+            "/",
+            get(|peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>| async move {
+                peer.map_or("nobody".to_owned(), |peer| peer.0.0.to_string())
+            }),
+        )
+    };
+    for driver in drivers() {
+        let served = Served::of(here(router()).driver(driver).connect_info());
+        let mut wire = served.wire();
+        let own = wire.0.stream.get_ref().local_addr().expect("an address").to_string();
+        assert_eq!(wire.request("GET", "/", &[]).text(), own);
+        let served = Served::on(driver, router());
+        assert_eq!(served.wire().request("GET", "/", &[]).text(), "nobody");
+    }
+}
+
+#[test]
+fn many_workers_serve_the_same_state() {
+    let served = Served::of(here(router()).workers(3));
+    let mut numbers: Vec<u64> = (0..30)
+        .map(|_| served.wire().request("GET", "/count", &[]).text().parse().expect("a number"))
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..30).collect::<Vec<_>>());
+}

@@ -1,0 +1,87 @@
+//! A served router for the time of one test.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use shearwater::{DriverChoice, Server, StartError, Totals};
+use shearwater_tower::{Running, Serve, bind};
+
+use crate::client::Client;
+use crate::wire::Wire;
+
+/// Serves until it is dropped.
+pub(crate) struct Served {
+    running: Option<Running>,
+    pub(crate) address: SocketAddr,
+}
+
+impl Served {
+    /// With one worker, on this driver.
+    pub(crate) fn on(driver: DriverChoice, router: Router) -> Self {
+        Self::of(here(router).driver(driver))
+    }
+
+    /// With one worker.
+    pub(crate) fn new(router: Router) -> Self {
+        Self::of(here(router))
+    }
+
+    pub(crate) fn of<S: shearwater_tower::HttpService>(serve: Serve<S>) -> Self {
+        let running = serve.start().expect("starts");
+        Self { address: running.address(), running: Some(running) }
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// A client that takes chunks too.
+    pub(crate) fn wire(&self) -> Wire {
+        Wire(self.connect())
+    }
+
+    pub(crate) fn running(&self) -> &Running {
+        self.running.as_ref().expect("it runs until it is dropped")
+    }
+
+    /// What has been counted so far.
+    pub(crate) fn totals(&self) -> Totals {
+        self.running().control().totals()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let Some(running) = self.running.take() else { return };
+        running.control().stop();
+        let ended = runtime().block_on(running.ended());
+        assert!(ended.is_ok() || std::thread::panicking(), "{ended:?}");
+    }
+}
+
+/// One worker on a free port.
+pub(crate) fn here(router: Router) -> Serve<Router> {
+    bind("127.0.0.1:0", router).workers(1)
+}
+
+/// A runtime for the test itself.
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// Every driver that works here.
+pub(crate) fn drivers() -> Vec<DriverChoice> {
+    let probe = Server::new("127.0.0.1:0").workers(1).driver(DriverChoice::Uring);
+    match probe.start_app(shearwater::App::new()) {
+        Ok(running) => {
+            running.control().stop();
+            running.wait_for_control().expect("ends by plan");
+            vec![DriverChoice::Auto, DriverChoice::Uring]
+        }
+        Err(shearwater::Error::Start(StartError::Driver { why })) => {
+            println!("skipped: {why}");
+            vec![DriverChoice::Auto]
+        }
+        Err(other) => panic!("{other}"),
+    }
+}

@@ -1,0 +1,202 @@
+//! Handlers that wait: what of tokio they can use, and what becomes of them.
+
+use std::net::TcpListener;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::client::PATIENCE;
+use crate::served::{Served, drivers, here, runtime};
+
+async fn spawned() -> String {
+    let task = tokio::spawn(async { std::thread::current().name().unwrap_or_default().to_owned() });
+    format!("on {}", task.await.expect("it ends"))
+}
+
+async fn blocking() -> String {
+    tokio::task::spawn_blocking(|| "blocked".to_owned()).await.expect("it ends")
+}
+
+async fn slept() -> String {
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let here = std::thread::current().name().unwrap_or_default().to_owned();
+    match tokio::time::timeout(Duration::from_millis(10), std::future::pending::<()>()).await {
+        Ok(()) => unreachable!("it never ends"),
+        Err(_) => format!("slept on {here}"),
+    }
+}
+
+fn router() -> Router {
+    Router::new()
+        .route("/spawned", get(spawned))
+        .route("/blocking", get(blocking))
+        .route("/slept", get(slept))
+}
+
+fn asked(served: &Served) {
+    let mut wire = served.wire();
+    assert!(wire.request("GET", "/spawned", &[]).text().starts_with("on tokio"));
+    assert_eq!(wire.request("GET", "/blocking", &[]).text(), "blocked");
+    assert_eq!(wire.request("GET", "/slept", &[]).text(), "slept on worker-0");
+}
+
+#[test]
+fn without_a_runtime_around_it_a_small_one_is_there() {
+    for driver in drivers() {
+        asked(&Served::on(driver, router()));
+    }
+}
+
+#[test]
+fn within_a_runtime_that_one_is_used() {
+    let mut around = tokio::runtime::Builder::new_multi_thread();
+    let around = around.worker_threads(1).enable_all().thread_name("tokio of the test");
+    let around = around.build().expect("a runtime");
+    let entered = around.enter();
+    let served = Served::of(here(router()));
+    drop(entered);
+    asked(&served);
+    assert_eq!(served.wire().request("GET", "/spawned", &[]).text(), "on tokio of the test");
+}
+
+#[test]
+fn sockets_of_tokio_work_in_handlers() {
+    let other = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = other.local_addr().expect("its address");
+    let router = Router::new().route(
+        "/",
+        get(move || async move {
+            let mut stream = tokio::net::TcpStream::connect(address).await.expect("connects");
+            stream.write_all(b"question").await.expect("writes");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.expect("reads");
+            answer
+        }),
+    );
+    for driver in drivers() {
+        let served = Served::on(driver, router.clone());
+        let mut wire = served.wire();
+        wire.0.ask("GET", "/", &[]);
+        let (mut stream, _) = other.accept().expect("the handler connects");
+        let mut question = [0; 8];
+        std::io::Read::read_exact(&mut stream, &mut question).expect("the question");
+        std::io::Write::write_all(&mut stream, b"answer").expect("an answer");
+        drop(stream);
+        assert_eq!((question, wire.answer("GET").text()), (*b"question", "answer"));
+    }
+}
+
+/// Says when it is dropped.
+struct Told(Sender<()>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+#[test]
+fn a_handler_is_dropped_when_its_client_goes() {
+    for driver in drivers() {
+        let (begun, has_begun) = channel();
+        let (ended, has_ended) = channel();
+        let wait = move || {
+            let (begun, told) = (begun.clone(), Told(ended.clone()));
+            async move {
+                begun.send(()).expect("the test is there");
+                std::future::pending::<()>().await;
+                drop(told);
+            }
+        };
+        let served = Served::on(driver, Router::new().route("/", get(wait)));
+        let mut wire = served.wire();
+        wire.0.ask("GET", "/", &[]);
+        has_begun.recv_timeout(PATIENCE).expect("it is called");
+        assert!(has_ended.try_recv().is_err(), "it waits");
+        drop(wire);
+        has_ended.recv_timeout(PATIENCE).expect("it is dropped");
+    }
+}
+
+#[test]
+fn who_has_said_all_gets_an_answer_that_is_there_at_once() {
+    for driver in drivers() {
+        let served = Served::on(driver, Router::new().route("/", get(|| async { "served" })));
+        let mut client = served.connect();
+        client.ask("GET", "/", &[]).end_sending();
+        assert_eq!(client.answer("GET").text(), "served");
+        client.is_ended();
+    }
+}
+
+#[test]
+fn others_are_served_while_one_waits() {
+    let (release, released) = tokio::sync::watch::channel(false);
+    let wait = move || {
+        let mut released = released.clone();
+        async move {
+            drop(released.wait_for(|released| *released).await.expect("the test is there"));
+            "waited"
+        }
+    };
+    let served = Served::new(Router::new().route("/wait", get(wait)).route("/", get(|| async { "served" })));
+    let mut waiting: Vec<_> = (0..100).map(|_| served.wire()).collect();
+    for wire in &mut waiting {
+        wire.0.ask("GET", "/wait", &[]);
+    }
+    assert_eq!(served.wire().request("GET", "/", &[]).text(), "served");
+    release.send(true).expect("they wait");
+    for wire in &mut waiting {
+        assert_eq!(wire.answer("GET").text(), "waited");
+    }
+}
+
+async fn panics() -> &'static str {
+    panic!("as the test wants it")
+}
+
+async fn panics_late() -> &'static str {
+    tokio::task::yield_now().await;
+    panic!("as the test wants it")
+}
+
+#[test]
+fn a_panic_costs_its_own_request() {
+    let router = Router::new()
+        .route("/panics", get(panics))
+        .route("/late", get(panics_late))
+        .route("/", get(|| async { "served" }));
+    let served = Served::new(router);
+    for target in ["/panics", "/late"] {
+        let mut wire = served.wire();
+        let answer = wire.request("GET", target, &[]);
+        assert_eq!((answer.status, answer.field("connection")), (500, Some("close")));
+        wire.0.is_ended();
+    }
+    assert_eq!(served.wire().request("GET", "/", &[]).text(), "served");
+    assert_eq!(served.totals().handler_panics, 2);
+}
+
+#[test]
+fn it_is_served_where_it_is_awaited() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = std::thread::spawn(move || {
+        runtime().block_on(async {
+            let listener = {
+                listener.set_nonblocking(true).expect("it can");
+                tokio::net::TcpListener::from_std(listener).expect("it listens")
+            };
+            let serve = shearwater_tower::serve(listener, router());
+            serve.with_graceful_shutdown(async { drop(stopped.await) }).await
+        })
+    });
+    let mut client = crate::client::Client::connect(address);
+    assert_eq!(client.request("GET", "/blocking", &[]).text(), "blocked");
+    stop.send(()).expect("it serves");
+    serving.join().expect("no panic").expect("ends by plan");
+}

@@ -1,0 +1,68 @@
+//! A client that takes answers in every framing.
+
+use std::io::{BufRead, Read};
+
+use crate::client::{Answer, Client};
+
+/// One connection.
+pub(crate) struct Wire(pub(crate) Client);
+
+impl Wire {
+    /// Asks without a body, and reads the answer.
+    pub(crate) fn request(&mut self, method: &str, target: &str, fields: &[&str]) -> Answer {
+        self.0.ask(method, target, fields);
+        self.answer(method)
+    }
+
+    /// Asks with a body of a known length, and reads the answer.
+    pub(crate) fn send_body(&mut self, target: &str, fields: &[&str], body: &[u8]) -> Answer {
+        let length = format!("Content-Length: {}", body.len());
+        let fields: Vec<&str> = fields.iter().copied().chain([length.as_str()]).collect();
+        self.0.ask("POST", target, &fields).send(body);
+        self.answer("POST")
+    }
+
+    /// Reads an answer, whatever its framing.
+    pub(crate) fn answer(&mut self, method: &str) -> Answer {
+        let mut answer = self.0.head();
+        if method == "HEAD" || matches!(answer.status, 100..=199 | 204 | 304) {
+            return answer;
+        }
+        answer.body = match (answer.field("Content-Length"), answer.field("Transfer-Encoding")) {
+            (Some(length), None) => self.exactly(length.parse().expect("a number")),
+            (None, Some("chunked")) => self.chunks(),
+            (None, None) => {
+                assert_eq!(answer.field("Connection"), Some("close"), "{answer:?}");
+                self.0.rest()
+            }
+            both => panic!("{both:?}"),
+        };
+        answer
+    }
+
+    pub(crate) fn exactly(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.0.stream.read_exact(&mut bytes).expect("so many bytes");
+        bytes
+    }
+
+    /// The next chunk; empty at the end.
+    pub(crate) fn chunk(&mut self) -> Vec<u8> {
+        let mut line = String::new();
+        self.0.stream.read_line(&mut line).expect("a line");
+        let len = usize::from_str_radix(line.trim_end(), 16).expect("a size");
+        let bytes = self.exactly(len);
+        assert_eq!(self.exactly(2), b"\r\n");
+        bytes
+    }
+
+    fn chunks(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        loop {
+            match self.chunk() {
+                chunk if chunk.is_empty() => return all,
+                chunk => all.extend_from_slice(&chunk),
+            }
+        }
+    }
+}
