@@ -105,7 +105,7 @@ pub(super) struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct BarArgs {
-    /// Only these rows, with commas between
+    /// Only these rows, with commas between; `axum` is all rows of axum on our engine
     #[arg(long)]
     pub(super) only: Option<String>,
 
