@@ -22,6 +22,8 @@ pub(super) enum Command {
     Bar(BarArgs),
     /// What configured sites cost beside a folder: instructions, start, memory
     Sites(SitesArgs),
+    /// What each kind of handler costs beside plain text: instructions
+    Handlers(HandlersArgs),
     /// Thousands of connections on a page at a fixed rate: what is lost, and the slowest answer
     Crowd(CrowdArgs),
     /// Say what is installed, and how to get what is not
@@ -123,6 +125,12 @@ pub(super) struct BarArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SitesArgs {
+    #[command(flatten)]
+    pub(super) programs: ProgramArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct HandlersArgs {
     #[command(flatten)]
     pub(super) programs: ProgramArgs,
 }

@@ -20,7 +20,7 @@ impl Binaries {
         let mut command = Command::new(cargo);
         command.current_dir(root()).args(["build", "--quiet", "--profile", profile]);
         command.args(["--package", "null-server", "--package", "shearwater-cli", "--bins"]);
-        command.args(["--package", "shearwater", "--example", "plaintext"]);
+        command.args(["--package", "shearwater", "--example", "plaintext", "--example", "kinds"]);
         let status = command.status().map_err(|error| format!("cargo: {error}"))?;
         if !status.success() {
             return Err(format!("cargo build --profile {profile}: {status}"));
@@ -49,6 +49,11 @@ impl Binaries {
     /// The example with handlers.
     pub fn example(&self) -> PathBuf {
         self.folder.join("examples").join("plaintext")
+    }
+
+    /// The example with a handler of each kind.
+    pub fn kinds(&self) -> PathBuf {
+        self.folder.join("examples").join("kinds")
     }
 }
 

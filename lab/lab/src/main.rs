@@ -10,8 +10,8 @@ use std::time::Duration;
 use clap::Parser;
 
 use arguments::{
-    BarArgs, BesideArgs, Cli, ClientArgs, Command, CompareArgs, CrowdArgs, CrowdClientArgs, RunArgs,
-    SetupArgs, SitesArgs,
+    BarArgs, BesideArgs, Cli, ClientArgs, Command, CompareArgs, CrowdArgs, CrowdClientArgs, HandlersArgs,
+    RunArgs, SetupArgs, SitesArgs,
 };
 use lab::bar::run::{Agenda, Settings};
 use lab::bar::{self, Verdict, cases, table};
@@ -19,13 +19,14 @@ use lab::binaries::Binaries;
 use lab::client::beside::{self, Request};
 use lab::client::{self, Load};
 use lab::compare::{self, Plan};
-use lab::{crowd, idle, peers, record, report, scenario, server, setup, sites};
+use lab::{crowd, handlers, idle, peers, record, report, scenario, server, setup, sites};
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Compare(args) => compare(&args),
         Command::Bar(args) => bar(&args),
         Command::Sites(args) => cost_of_sites(&args),
+        Command::Handlers(args) => cost_of_handlers(&args),
         Command::Crowd(args) => face_crowd(&args),
         Command::CrowdClient(args) => be_crowd(&args),
         Command::Setup(args) => check_setup(&args),
@@ -92,6 +93,12 @@ fn cost_of_sites(args: &SitesArgs) -> Result<ExitCode, String> {
     let outcome = sites::run(&Binaries::build(&args.programs.profile)?, &say)?;
     print!("{}", outcome.text());
     Ok(if outcome.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn cost_of_handlers(args: &HandlersArgs) -> Result<ExitCode, String> {
+    let verdicts = handlers::run(&Binaries::build(&args.programs.profile)?, &say)?;
+    print!("{}", verdicts.text());
+    Ok(if verdicts.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn face_crowd(args: &CrowdArgs) -> Result<ExitCode, String> {
