@@ -14,8 +14,8 @@ const TEXT: &str = "Hello, World!";
 /// What a body may have.
 const BODY_BYTES_MAX: u64 = 64 * 1024;
 /// Turns that `/manyturns` takes, and what it holds and touches meanwhile.
-const TURNS: u8 = 8;
-const HELD_BYTES: usize = 1024;
+const TURNS: u8 = 32;
+const HELD_BYTES: usize = 2048;
 
 #[derive(Serialize)]
 struct Message {
