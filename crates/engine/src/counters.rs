@@ -72,6 +72,10 @@ counters! {
         handler_errors,
         /// Answers cut short because a file was shorter than it had been, or could not be read.
         files_failed,
+        /// Turns in which handlers that had waited were ready to go on.
+        task_turns,
+        /// How many were, in all those turns together.
+        tasks_ready,
         /// Bytes received.
         bytes_received,
         /// Bytes of the sends that ended well; of one that broke off, what the kernel had taken doesn't count.

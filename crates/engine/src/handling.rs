@@ -25,7 +25,12 @@ impl<D: Driver, A: App> Worker<D, A> {
         let calls = &mut self.service.calls;
         calls.timers.expire();
         calls.tasks.collect();
-        for _ in 0..calls.tasks.ready() {
+        let ready = calls.tasks.ready();
+        if ready > 0 {
+            self.service.counters.task_turns.add(1);
+            self.service.counters.tasks_ready.add(ready as u64);
+        }
+        for _ in 0..ready {
             let Some(task) = self.service.calls.tasks.next() else { return };
             self.run_task(task);
         }

@@ -22,6 +22,12 @@ pub(super) enum Command {
     Bar(BarArgs),
     /// What configured sites cost beside a folder: instructions, start, memory
     Sites(SitesArgs),
+    /// What each kind of handler costs beside plain text: instructions
+    Handlers(HandlersArgs),
+    /// First in, first out against last in, first out, where hundreds of handlers are ready at once
+    Order(OrderArgs),
+    /// What lasts: events for an hour, an upload of 2 GB, a thousand WebSockets
+    Lasting(LastingArgs),
     /// Thousands of connections on a page at a fixed rate: what is lost, and the slowest answer
     Crowd(CrowdArgs),
     /// Say what is installed, and how to get what is not
@@ -37,6 +43,9 @@ pub(super) enum Command {
     /// Ask at a fixed rate on many connections (the lab calls it)
     #[command(hide = true)]
     CrowdClient(CrowdClientArgs),
+    /// Ask on many connections, on each again as soon as it is answered (the lab calls it)
+    #[command(hide = true)]
+    TogetherClient(TogetherClientArgs),
 }
 
 #[derive(Debug, Args)]
@@ -105,7 +114,7 @@ pub(super) struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct BarArgs {
-    /// Only these rows, with commas between
+    /// Only these rows, with commas between; `axum` is all rows of axum on our engine
     #[arg(long)]
     pub(super) only: Option<String>,
 
@@ -123,6 +132,48 @@ pub(super) struct BarArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SitesArgs {
+    #[command(flatten)]
+    pub(super) programs: ProgramArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct HandlersArgs {
+    #[command(flatten)]
+    pub(super) programs: ProgramArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct OrderArgs {
+    /// Requests under way at once
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=15_000))]
+    pub(super) connections: u32,
+
+    /// Rounds; each order has one block in each, and the first one another
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=i64::from(BLOCKS_MAX)))]
+    pub(super) blocks: u32,
+
+    /// Length of a block in seconds
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=60))]
+    pub(super) seconds: u32,
+
+    /// For the order of blocks and the intervals
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+
+    /// A block is void if its server waited for its core longer, in per cent of the window; without it, 1
+    #[arg(long)]
+    pub(super) wait_percent: Option<f64>,
+
+    #[command(flatten)]
+    pub(super) programs: ProgramArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LastingArgs {
+    /// Only these, with commas between: sse-hour, sse-minute, upload, websockets
+    #[arg(long)]
+    pub(super) only: Option<String>,
+
     #[command(flatten)]
     pub(super) programs: ProgramArgs,
 }
@@ -200,6 +251,18 @@ pub(super) struct CrowdClientArgs {
     pub(super) connections: u32,
     #[arg(long)]
     pub(super) rate: u32,
+    #[arg(long)]
+    pub(super) seconds: u64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TogetherClientArgs {
+    #[command(flatten)]
+    pub(super) ask: AskArgs,
+    #[arg(long)]
+    pub(super) target: String,
+    #[arg(long)]
+    pub(super) connections: u32,
     #[arg(long)]
     pub(super) seconds: u64,
 }

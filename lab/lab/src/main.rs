@@ -10,8 +10,8 @@ use std::time::Duration;
 use clap::Parser;
 
 use arguments::{
-    BarArgs, BesideArgs, Cli, ClientArgs, Command, CompareArgs, CrowdArgs, CrowdClientArgs, RunArgs,
-    SetupArgs, SitesArgs,
+    BarArgs, BesideArgs, Cli, ClientArgs, Command, CompareArgs, CrowdArgs, CrowdClientArgs, HandlersArgs,
+    LastingArgs, OrderArgs, RunArgs, SetupArgs, SitesArgs, TogetherClientArgs,
 };
 use lab::bar::run::{Agenda, Settings};
 use lab::bar::{self, Verdict, cases, table};
@@ -19,15 +19,19 @@ use lab::binaries::Binaries;
 use lab::client::beside::{self, Request};
 use lab::client::{self, Load};
 use lab::compare::{self, Plan};
-use lab::{crowd, idle, peers, record, report, scenario, server, setup, sites};
+use lab::{crowd, handlers, idle, lasting, order, peers, record, report, scenario, server, setup, sites};
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Compare(args) => compare(&args),
         Command::Bar(args) => bar(&args),
         Command::Sites(args) => cost_of_sites(&args),
+        Command::Handlers(args) => cost_of_handlers(&args),
+        Command::Lasting(args) => let_last(&args),
+        Command::Order(args) => compare_orders(&args),
         Command::Crowd(args) => face_crowd(&args),
         Command::CrowdClient(args) => be_crowd(&args),
+        Command::TogetherClient(args) => ask_together(&args),
         Command::Setup(args) => check_setup(&args),
         Command::List => list(),
         Command::Client(args) => send(&args),
@@ -94,6 +98,32 @@ fn cost_of_sites(args: &SitesArgs) -> Result<ExitCode, String> {
     Ok(if outcome.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+fn cost_of_handlers(args: &HandlersArgs) -> Result<ExitCode, String> {
+    let verdicts = handlers::run(&Binaries::build(&args.programs.profile)?, &say)?;
+    print!("{}", verdicts.text());
+    Ok(if verdicts.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn compare_orders(args: &OrderArgs) -> Result<ExitCode, String> {
+    let plan = order::Plan {
+        connections: args.connections,
+        blocks: args.blocks,
+        seconds: args.seconds,
+        seed: args.seed,
+        wait_percent_max: args.wait_percent,
+    };
+    let outcome = order::run(plan, &Binaries::build(&args.programs.profile)?, &say)?;
+    print!("{}", outcome.text());
+    Ok(if outcome.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn let_last(args: &LastingArgs) -> Result<ExitCode, String> {
+    let trials = lasting::select(args.only.as_deref())?;
+    let verdicts = lasting::run(&trials, &args.programs.profile, &say)?;
+    print!("{}", verdicts.text());
+    Ok(if verdicts.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 fn face_crowd(args: &CrowdArgs) -> Result<ExitCode, String> {
     let servers = args.servers.split(',').map(server::find).collect::<Result<_, _>>()?;
     let plan = crowd::Plan { servers, connections: args.connections, rate: args.rate, seconds: args.seconds };
@@ -113,6 +143,19 @@ fn be_crowd(args: &CrowdClientArgs) -> Result<ExitCode, String> {
         duration: Duration::from_secs(args.seconds),
     };
     println!("{}", client::crowd::run(&request).map_err(|error| format!("client: {error}"))?);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask_together(args: &TogetherClientArgs) -> Result<ExitCode, String> {
+    idle::raise_descriptor_limit();
+    let request = client::together::Request {
+        address: args.ask.address,
+        target: args.target.clone(),
+        answer_bytes: args.ask.answer_bytes()?,
+        connections: args.connections,
+        duration: Duration::from_secs(args.seconds),
+    };
+    println!("{}", client::together::run(&request).map_err(|error| format!("client: {error}"))?);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,6 +1,6 @@
 //! The rows of the bar.
 
-use super::Figure::{AtLeast, AtMost, Shown};
+use super::Figure::{AtLeast, AtMost, Below, Shown};
 use super::{Case, Figure, Measure};
 use crate::alone::{Subject, Trial};
 
@@ -8,6 +8,7 @@ const EPOLL: &str = "shearwater-epoll";
 const URING: &str = "shearwater-uring";
 const NULL_EPOLL: &str = "null-epoll";
 const NULL_URING: &str = "null-uring";
+const OURS_AXUM: &str = "shearwater-axum";
 
 type Names = (&'static str, &'static str);
 
@@ -84,12 +85,29 @@ pub const CASES: &[Case] = &[
     alone("p99-uring", (Trial::Downloads, URING), P99, AtMost(5.0)),
 ];
 
+/// Rows of a router of axum's on our engine, run by the group's name `axum`: against `axum::serve` and against hyper with nothing above it.
+pub const AXUM: &[Case] = &[
+    cpu("axum-plaintext", "plaintext", (OURS_AXUM, "axum"), Below(1.0)),
+    cpu("axum-hyper", "plaintext", (OURS_AXUM, "hyper"), AtMost(1.02)),
+    cpu("axum-x16", "plaintext-x16", ("axum", OURS_AXUM), AtLeast(4.0)),
+    cpu("axum-x16-hyper", "plaintext-x16", (OURS_AXUM, "hyper"), Shown),
+    cpu("axum-churn", "plaintext-churn", (OURS_AXUM, "axum"), Below(1.0)),
+    cpu("axum-churn-hyper", "plaintext-churn", (OURS_AXUM, "hyper"), Shown),
+    cpu("axum-engine", "plaintext", (OURS_AXUM, EPOLL), Shown),
+];
+/// What all rows of [`AXUM`] together are named.
+const AXUM_GROUP: &str = "axum";
+
+/// All rows there are, whoever they are for.
+pub fn all() -> impl Iterator<Item = &'static Case> {
+    CASES.iter().chain(AXUM).chain(PEERS)
+}
+
 /// Rows for information, run with `--peers`: the others where no figure is asked of us.
 pub const PEERS: &[Case] = &[
     cpu("nginx-return", "plaintext", ("nginx", EPOLL), Shown),
     cpu("hyper", "plaintext", ("hyper", EPOLL), Shown),
-    cpu("axum", "plaintext", ("axum", EPOLL), Shown),
-    cpu("shearwater-axum", "plaintext", ("shearwater-axum", EPOLL), Shown),
+    cpu("axum-serve", "plaintext", ("axum", EPOLL), Shown),
     cpu("lighttpd-x16", "1k-x16", ("lighttpd", EPOLL), Shown),
     cpu("h2o-x16", "1k-x16", ("h2o", EPOLL), Shown),
     cpu("lighttpd-churn", "1k-churn", ("lighttpd", EPOLL), Shown),
@@ -104,7 +122,7 @@ pub const PEERS: &[Case] = &[
     alone("nginx-p99", (Trial::Downloads, "nginx"), P99, Shown),
 ];
 
-/// The rows of these names, with commas between; without names those of the default run.
+/// The rows of these names, with commas between; `axum` names all of [`AXUM`]. Without names those of the default run.
 ///
 /// # Errors
 /// A name that there is none of.
@@ -112,9 +130,13 @@ pub fn select(only: Option<&str>, peers: bool) -> Result<Vec<&'static Case>, Str
     let Some(only) = only else {
         return Ok(CASES.iter().chain(PEERS.iter().filter(|_| peers)).collect());
     };
-    let find = |name: &str| {
-        let found = CASES.iter().chain(PEERS).find(|case| case.name == name);
-        found.ok_or_else(|| format!("the bar has no row {name:?}; `--list` names them"))
-    };
-    only.split(',').map(find).collect()
+    let mut found = Vec::new();
+    for name in only.split(',') {
+        let before = found.len();
+        found.extend(all().filter(|case| case.name == name || name == AXUM_GROUP && AXUM.contains(case)));
+        if found.len() == before {
+            return Err(format!("the bar has no row {name:?}; `--list` names them"));
+        }
+    }
+    Ok(found)
 }

@@ -43,6 +43,8 @@ pub enum Figure {
     AtMost(f64),
     /// At least.
     AtLeast(f64),
+    /// Less, with the whole interval: a claim to be less than something at all, which noise must not make.
+    Below(f64),
     /// Shown beside the others; nothing is held against it.
     Shown,
 }
@@ -79,7 +81,16 @@ impl Figure {
         match self {
             Self::AtMost(figure) => measured <= figure,
             Self::AtLeast(figure) => measured >= figure,
+            Self::Below(figure) => measured < figure,
             Self::Shown => true,
+        }
+    }
+
+    /// Whether what was measured meets it: by its median, or by its whole interval where that is asked for.
+    pub fn holds_for(self, estimate: Estimate) -> bool {
+        match self {
+            Self::Below(_) => estimate.interval.is_some_and(|(_, high)| self.is_met_by(high)),
+            _ => self.is_met_by(estimate.median),
         }
     }
 
@@ -93,6 +104,7 @@ impl Figure {
         match self {
             Self::AtMost(figure) => format!("≤ {figure}"),
             Self::AtLeast(figure) => format!("≥ {figure}"),
+            Self::Below(figure) => format!("< {figure}, all of it"),
             Self::Shown => "-".to_owned(),
         }
     }
@@ -136,7 +148,7 @@ impl Verdict {
 pub fn judge(case: &Case, outcomes: &[Outcome], findings: &[Finding], seed: u64) -> Verdict {
     match measured(case, outcomes, findings, seed) {
         Ok(estimate) if case.figure == Figure::Shown => Verdict::Shown(estimate),
-        Ok(estimate) if case.figure.is_met_by(estimate.median) => Verdict::Met(estimate),
+        Ok(estimate) if case.figure.holds_for(estimate) => Verdict::Met(estimate),
         Ok(estimate) => Verdict::Missed(estimate),
         Err(reason) => Verdict::NotMeasured(reason),
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::cases::{CASES, PEERS};
+use super::cases;
 use super::{Case, judge};
 use crate::alone::Finding;
 use crate::compare::{AGAIN, Outcome};
@@ -14,7 +14,7 @@ pub fn list() -> String {
     let row = |case: &Case| {
         [case.name.to_owned(), case.scenario.to_owned(), case.measure.text(), case.figure.text()]
     };
-    let rows: Vec<_> = std::iter::once(title).chain(CASES.iter().chain(PEERS).map(row)).collect();
+    let rows: Vec<_> = std::iter::once(title).chain(cases::all().map(row)).collect();
     align(&rows)
 }
 

@@ -4,7 +4,12 @@ use std::time::Duration;
 
 /// The value that so many of a hundred do not exceed; 0 of no values.
 pub fn percentile(sorted: &[u64], percent: usize) -> u64 {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    permille(sorted, percent * 10)
+}
+
+/// The value that so many of a thousand do not exceed; 0 of no values.
+pub fn permille(sorted: &[u64], permille: usize) -> u64 {
+    let rank = (sorted.len() * permille).div_ceil(1000).max(1);
     sorted.get(rank - 1).copied().unwrap_or(0)
 }
 

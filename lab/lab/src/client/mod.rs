@@ -9,6 +9,7 @@ pub mod crowd;
 pub mod latency;
 mod request;
 pub(crate) mod source;
+pub mod together;
 
 use std::io;
 use std::net::SocketAddr;

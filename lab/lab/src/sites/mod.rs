@@ -2,9 +2,8 @@
 //!
 //! The folder is the same for all, and so are the requests: what differs is only what stands between the two.
 
+mod asks;
 mod configurations;
-mod instructions;
-mod rounds;
 mod start;
 
 use std::fs;
@@ -12,14 +11,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use configurations::{Sites, text};
-pub use instructions::parse_total;
 
 use crate::binaries::Binaries;
+use crate::instructions::{self, Subject};
 use crate::process::Launch;
-use crate::report::align;
 use crate::scenario::file_bytes;
 use crate::site::Site;
-use rounds::Ask;
+use crate::verdicts::Verdicts;
+use asks::Ask;
 
 /// A realistic site may cost so many instructions more than the folder.
 const SITE_COST_MAX: f64 = 400.0;
@@ -33,42 +32,12 @@ const FILE_BYTES: usize = 1024;
 const BROTLI_BYTES: usize = 512;
 const GZIP_BYTES: usize = 600;
 
+const NOTE: &str = "User instructions of one request by callgrind (epoll, one worker, 32 connections): the difference of two runs over their \
+                    difference in requests.\nThe start is counted from the process's beginning to its first answer.";
+
 const ONE: Sites = Sites::Many { sites: 1, routes: 1 };
 const MANY_SMALL: Sites = Sites::Many { sites: 1_000, routes: 1 };
 const MANY: Sites = Sites::Many { sites: 1_000, routes: 100 };
-
-/// What is measured, and what came of it.
-pub struct Outcome {
-    rows: Vec<[String; 3]>,
-    failed: bool,
-}
-
-impl Outcome {
-    /// The table.
-    pub fn text(&self) -> String {
-        let mut out = align(&self.rows);
-        out.push_str(
-            "\nUser instructions of one request by callgrind (epoll, one worker, 32 connections): the difference of two runs over their \
-             difference in requests.\nThe start is counted from the process's beginning to its first answer.\n",
-        );
-        out
-    }
-
-    /// Whether every bound held.
-    pub fn is_met(&self) -> bool {
-        !self.failed
-    }
-
-    fn shown(&mut self, what: &str, figure: String) {
-        self.rows.push([what.to_owned(), figure, String::new()]);
-    }
-
-    fn judged(&mut self, what: &str, figure: String, bound: &str, held: bool) {
-        let verdict = if held { "held" } else { "FAILED" };
-        self.rows.push([what.to_owned(), figure, format!("{bound}: {verdict}")]);
-        self.failed |= !held;
-    }
-}
 
 /// What servers are started from.
 struct Stage<'a> {
@@ -120,15 +89,19 @@ pub fn launch(sites: Sites, program: PathBuf, address: SocketAddr, site: &Site) 
 ///
 /// # Errors
 /// valgrind is missing, a server doesn't start, or an answer isn't what was asked for.
-pub fn run(binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Outcome, String> {
+pub fn run(binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Verdicts, String> {
     let site = Site::create().map_err(|error| format!("creating the site: {error}"))?;
     let stage = Stage { binaries, site };
     stage.write_files()?;
     let count = |sites: Sites, ask: Ask| {
         say(&format!("instructions: {sites}, {ask}"));
-        instructions::per_request(&stage, sites, ask)
+        instructions::per_request(&Subject {
+            launch: &|address| stage.launch(sites, address),
+            send: &|address, requests| asks::send(address, sites, ask, requests),
+            site: &stage.site,
+        })
     };
-    let mut outcome = Outcome { rows: vec![["what", "figure", "bound"].map(str::to_owned)], failed: false };
+    let mut outcome = Verdicts::new(NOTE);
     of_a_site(&mut outcome, &count)?;
     of_many(&mut outcome, &count)?;
     for sites in [Sites::Bare, Sites::Real, MANY_SMALL, MANY] {
@@ -144,7 +117,7 @@ pub fn run(binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Outcome, String> {
 type Count<'a> = dyn Fn(Sites, Ask) -> Result<f64, String> + 'a;
 
 /// The folder against a site as people have them, for requests that say little and much.
-fn of_a_site(outcome: &mut Outcome, count: &Count<'_>) -> Result<(), String> {
+fn of_a_site(outcome: &mut Verdicts, count: &Count<'_>) -> Result<(), String> {
     for ask in [Ask::Plain, Ask::Full, Ask::FullCoded] {
         let (bare, real) = (count(Sites::Bare, ask)?, count(Sites::Real, ask)?);
         outcome.shown(&format!("{}, {ask}", Sites::Bare), format!("{bare:.1}"));
@@ -161,7 +134,7 @@ fn of_a_site(outcome: &mut Outcome, count: &Count<'_>) -> Result<(), String> {
 }
 
 /// One site against a thousand, by ways that are remembered and by more than are.
-fn of_many(outcome: &mut Outcome, count: &Count<'_>) -> Result<(), String> {
+fn of_many(outcome: &mut Verdicts, count: &Count<'_>) -> Result<(), String> {
     for ask in [Ask::FewWays, Ask::ManyWays] {
         let (of_one, of_many) = (count(ONE, ask)?, count(MANY, ask)?);
         outcome.shown(&format!("{ONE}, {ask}"), format!("{of_one:.1}"));

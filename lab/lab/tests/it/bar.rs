@@ -1,12 +1,13 @@
 //! The bar: every row is run or says why not, and is judged by its own figure.
 
 use lab::alone::{Finding, Subject, Trial};
-use lab::bar::cases::{CASES, PEERS, select};
+use lab::bar::cases::{self, AXUM, CASES, PEERS, select};
 use lab::bar::run::{Agenda, Settings};
 use lab::bar::table;
 use lab::bar::{Case, Figure, Measure, Verdict, judge};
 use lab::block::Block;
 use lab::compare::Outcome;
+use lab::statistics::Estimate;
 
 use crate::pairing::{block, outcome};
 
@@ -74,6 +75,19 @@ fn an_interval_over_the_figure_is_said() {
 }
 
 #[test]
+fn a_claim_to_be_less_at_all_needs_the_whole_interval() {
+    let judged = |ours: Vec<Block>| {
+        let outcomes = [outcome(vec![block(4.0); 4], ours)];
+        verdict(&case("plaintext", CPU, Figure::Below(1.0)), &outcomes, &[])
+    };
+    assert!(matches!(judged(vec![block(3.9); 4]), Verdict::Met(_)));
+    assert!(matches!(judged(vec![block(3.9), block(3.8), block(3.9), block(4.1)]), Verdict::Missed(_)));
+    assert!(matches!(judged(vec![block(4.0); 4]), Verdict::Missed(_)));
+    let few = Estimate { median: 0.5, interval: None, values: 2 };
+    assert!(!Figure::Below(1.0).holds_for(few), "two values have no interval");
+}
+
+#[test]
 fn syscalls_are_compared_round_by_round() {
     let mut outcome = outcome(vec![block(4.0); 3], vec![block(5.0); 3]);
     let row = case("plaintext", SYSCALLS, Figure::AtMost(0.05));
@@ -121,8 +135,9 @@ fn a_trial_of_another_server_says_nothing() {
 
 #[test]
 fn every_row_is_run_with_servers_that_serve_it() {
-    let cases = select(None, true).expect("all rows");
-    assert_eq!(cases.len(), CASES.len() + PEERS.len());
+    assert_eq!(select(None, true).expect("all but a group's").len(), CASES.len() + PEERS.len());
+    let cases: Vec<&Case> = cases::all().collect();
+    assert_eq!(cases.len(), CASES.len() + AXUM.len() + PEERS.len());
     let agenda = Agenda::of(&cases, SETTINGS).expect("the rows name what exists");
     for plan in &agenda.plans {
         let name = plan.scenario.name;
@@ -143,8 +158,9 @@ fn every_row_is_run_with_servers_that_serve_it() {
         let runs = |name: &str| plan.servers.iter().any(|server| server.name == name);
         assert!(names.into_iter().all(runs), "{}", case.name);
     }
-    let names: std::collections::BTreeSet<&str> = CASES.iter().chain(PEERS).map(|case| case.name).collect();
-    assert_eq!(names.len(), CASES.len() + PEERS.len());
+    let names: std::collections::BTreeSet<&str> = cases::all().map(|case| case.name).collect();
+    assert_eq!(names.len(), cases::all().count());
+    assert!(!names.contains("axum"), "it names a group");
 }
 
 #[test]
@@ -154,6 +170,9 @@ fn only_what_is_asked_is_run() {
     let servers: Vec<&str> = agenda.plans[0].servers.iter().map(|server| server.name).collect();
     assert_eq!((agenda.plans.len(), servers), (1, vec!["null-uring", "shearwater-uring"]));
     assert_eq!(agenda.subjects.len(), 1);
+    let group = select(Some("fresh-rss-epoll,axum"), false).expect("both exist");
+    assert_eq!(group.len(), 1 + AXUM.len());
+    assert!(group[1..].iter().all(|case| AXUM.contains(case)));
     assert!(select(Some("nothing"), false).is_err());
     assert!(select(Some(""), false).is_err());
     assert_eq!(select(None, false).expect("all that have a figure").len(), CASES.len());

@@ -1,11 +1,13 @@
 //! User instructions of a request, counted by valgrind's callgrind: the same on every machine, but for the program's own dice.
 
+pub mod rounds;
+
 use std::fs;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::rounds::{self, Ask};
-use super::{Sites, Stage};
 use crate::process::{Launch, Server, free_address};
+use crate::site::Site;
 
 /// Requests of the two runs. The first also pays for the start and for all that is done once.
 const REQUESTS: [u32; 2] = [2_048, 10_240];
@@ -13,22 +15,35 @@ const REQUESTS: [u32; 2] = [2_048, 10_240];
 const PATIENCE: Duration = Duration::from_secs(300);
 const VALGRIND: &str = "valgrind";
 
+/// A server and what it is asked.
+pub struct Subject<'a> {
+    /// How it is started to listen at an address.
+    pub launch: &'a dyn Fn(SocketAddr) -> Result<Launch, String>,
+    /// Sends it so many requests, a multiple of [`rounds::CONNECTIONS`], and looks at each answer.
+    pub send: &'a dyn Fn(SocketAddr, u32) -> Result<(), String>,
+    /// Where the counts and what it says are written.
+    pub site: &'a Site,
+}
+
 /// How many instructions a request more costs.
-pub(super) fn per_request(stage: &Stage<'_>, sites: Sites, ask: Ask) -> Result<f64, String> {
+///
+/// # Errors
+/// valgrind is missing, the server doesn't start, or an answer isn't what was asked for.
+pub fn per_request(subject: &Subject<'_>) -> Result<f64, String> {
     let [few, many] = REQUESTS;
-    let (base, all) = (total(stage, sites, ask, few)?, total(stage, sites, ask, many)?);
+    let (base, all) = (total(subject, few)?, total(subject, many)?);
     Ok((all as f64 - base as f64) / f64::from(many - few))
 }
 
 /// Instructions of a server from its start to its end, with so many requests.
-fn total(stage: &Stage<'_>, sites: Sites, ask: Ask, requests: u32) -> Result<u64, String> {
+fn total(subject: &Subject<'_>, requests: u32) -> Result<u64, String> {
     let address = free_address(&mut 0)?;
     // The total of an earlier run must not stand for one that never came.
-    let counted = stage.site.write("callgrind.out", "")?;
-    let launch = under(&stage.launch(sites, address)?, &counted.display().to_string());
-    let log = stage.site.folder().join("valgrind.log");
+    let counted = subject.site.write("callgrind.out", "")?;
+    let launch = under(&(subject.launch)(address)?, &counted.display().to_string());
+    let log = subject.site.folder().join("valgrind.log");
     let mut server = Server::start_within(PATIENCE, &launch, address, &log)?;
-    let sent = rounds::send(address, sites, ask, requests);
+    let sent = (subject.send)(address, requests);
     server.end_within(PATIENCE);
     sent?;
     let text = fs::read_to_string(&counted).map_err(|error| format!("{}: {error}", counted.display()))?;
@@ -48,4 +63,16 @@ fn under(launch: &Launch, out: &str) -> Launch {
 /// The number of instructions in a file of callgrind's.
 pub fn parse_total(text: &str) -> Option<u64> {
     text.lines().rev().find_map(|line| line.strip_prefix("totals: "))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_total;
+
+    #[test]
+    fn a_total_is_read_where_there_is_one() {
+        assert_eq!(parse_total("events: Ir\nfn=main\n1 7\n\ntotals: 48120\n"), Some(48_120));
+        assert_eq!(parse_total("events: Ir\n"), None);
+        assert_eq!(parse_total("totals: many\n"), None);
+    }
 }

@@ -1,19 +1,12 @@
-//! The requests: so many rounds of one on each of 32 connections, every answer compared. All are sent before the first answer is read, so
-//! that a turn of the server has many.
+//! The requests, and what each one's answer has to be.
 
 use std::fmt::{self, Display};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::net::SocketAddr;
 
 use super::{BROTLI_BYTES, FILE_BYTES, Sites};
-use crate::probe;
+use crate::instructions::rounds::{self, CONNECTIONS};
 use crate::scenario::file_bytes;
 
-/// Connections.
-const CONNECTIONS: usize = 32;
-/// How long an answer may take: under an instruction counter all is slow.
-const TIMEOUT: Duration = Duration::from_secs(60);
 /// Spellings of the file's path: more than a worker remembers ways.
 const SPELLINGS: u32 = 1024;
 
@@ -52,7 +45,7 @@ impl Ask {
             _ => format!("/{}", super::FILE),
         };
         let host = match self {
-            Self::FewWays => sites.host(number % CONNECTIONS as u32 * 31),
+            Self::FewWays => sites.host(number % CONNECTIONS * 31),
             _ => sites.host(number),
         };
         let codings = if self == Self::FullCoded { "gzip, deflate, br" } else { "deflate;q=0.5" };
@@ -84,48 +77,9 @@ fn spelling(number: u32) -> String {
 
 /// Sends so many requests, a multiple of 32, and compares each answer's status and content.
 pub(super) fn send(address: SocketAddr, sites: Sites, ask: Ask, requests: u32) -> Result<(), String> {
-    exchange(address, sites, ask, requests).map_err(|error| format!("{sites}, {ask}: {error}"))
-}
-
-fn exchange(address: SocketAddr, sites: Sites, ask: Ask, requests: u32) -> Result<(), String> {
-    let say = |error: std::io::Error| error.to_string();
-    let connect = |_| {
-        let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        Ok(stream)
-    };
-    let mut streams = (0..CONNECTIONS).map(connect).collect::<std::io::Result<Vec<_>>>().map_err(say)?;
-    let wanted = wanted(ask);
-    for round in 0..requests / CONNECTIONS as u32 {
-        for (number, stream) in (round * CONNECTIONS as u32..).zip(&mut streams) {
-            stream.write_all(&ask.request(sites, number)).map_err(say)?;
-        }
-        for stream in &mut streams {
-            read(stream, &wanted)?;
-        }
-    }
-    Ok(())
-}
-
-/// Reads one answer: a 200 with this content.
-fn read(stream: &mut TcpStream, wanted: &[u8]) -> Result<(), String> {
-    let mut received = Vec::new();
-    let mut buffer = [0; 4096];
-    let answer = loop {
-        let length = stream.read(&mut buffer).map_err(|error| error.to_string())?;
-        if length == 0 {
-            return Err(format!("closed after {} bytes", received.len()));
-        }
-        received.extend_from_slice(&buffer[..length]);
-        if let Some(answer) = probe::parse(&received)? {
-            break answer;
-        }
-    };
-    if answer.status != 200 || answer.body != wanted {
-        let (status, length) = (answer.status, answer.body.len());
-        return Err(format!("a {status} with {length} bytes, not a 200 with the {} wanted", wanted.len()));
-    }
-    Ok(())
+    let request = |number| ask.request(sites, number);
+    let sent = rounds::exchange(address, requests, &request, &wanted(ask));
+    sent.map_err(|error| format!("{sites}, {ask}: {error}"))
 }
 
 #[cfg(test)]
@@ -143,7 +97,7 @@ mod tests {
         let address = listener.local_addr().expect("it is bound");
         thread::scope(|scope| {
             scope.spawn(|| {
-                let streams: Vec<_> = listener.incoming().take(CONNECTIONS).flatten().collect();
+                let streams: Vec<_> = listener.incoming().take(CONNECTIONS as usize).flatten().collect();
                 for mut stream in streams {
                     let head = stream.read(&mut [0; 4096]).expect("a request, which is sent in one piece");
                     assert!(head > 0);
@@ -151,7 +105,7 @@ mod tests {
                     let _ = stream.write_all(answer);
                 }
             });
-            send(address, Sites::Bare, ask, CONNECTIONS as u32)
+            send(address, Sites::Bare, ask, CONNECTIONS)
         })
     }
 

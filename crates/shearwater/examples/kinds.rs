@@ -1,0 +1,105 @@
+//! A route for each kind of handler, as `cargo lab handlers` and `cargo lab order` ask for them: the same 13 bytes by each, and paths of the
+//! same length, so that what differs is the kind alone.
+//!
+//! Set up by environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS` (0: one per core),
+//! `SHEARWATER_DRIVER` (auto, epoll, uring, kqueue), `SHEARWATER_ORDER` (fifo, lifo).
+
+use std::sync::{Arc, OnceLock};
+
+use serde::Serialize;
+use shearwater::tasks::yield_now;
+use shearwater::{App, Call, Control, DriverChoice, Fast, Line, Order, Request, Response, Server};
+
+const TEXT: &str = "Hello, World!";
+/// What a body may have.
+const BODY_BYTES_MAX: u64 = 64 * 1024;
+/// Turns that `/manyturns` takes, and what it holds and touches meanwhile.
+const TURNS: u8 = 32;
+const HELD_BYTES: usize = 2048;
+
+#[derive(Serialize)]
+struct Message {
+    message: &'static str,
+}
+
+fn main() -> Result<(), shearwater::Error> {
+    let setting = |name: &str| std::env::var(name).ok();
+    let listen = setting("SHEARWATER_LISTEN").unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+    let workers = setting("SHEARWATER_WORKERS").and_then(|workers| workers.parse().ok()).unwrap_or(0);
+    let driver = match setting("SHEARWATER_DRIVER").as_deref() {
+        Some("epoll") => DriverChoice::Epoll,
+        Some("uring") => DriverChoice::Uring,
+        Some("kqueue") => DriverChoice::Kqueue,
+        Some(_) | None => DriverChoice::Auto,
+    };
+    let order = match setting("SHEARWATER_ORDER").as_deref() {
+        Some("lifo") => Order::Lifo,
+        Some(_) | None => Order::Fifo,
+    };
+    let control = Arc::new(OnceLock::new());
+    let server = Server::new(listen).workers(workers).driver(driver).order(order).handle_signals();
+    let running = server.start_app(app(Arc::clone(&control)))?;
+    // Nobody else sets it.
+    let _ = control.set(running.control());
+    running.wait().map(drop)
+}
+
+fn app(control: Arc<OnceLock<Arc<Control>>>) -> App {
+    let mut app = App::new();
+    app.get("/plaintext", |_: &Request, response: &mut Response| {
+        response.text(TEXT);
+    });
+    app.fast("/fast-text", Fast::text(TEXT));
+    app.get("/json-text", |_: &Request, response: &mut Response| {
+        response.content_type("application/json").body_with(|out| {
+            // It has no key that is not a string, and a Vec takes all that is written to it.
+            let _ = serde_json::to_writer(out, &Message { message: TEXT });
+        });
+    });
+    app.get("/counts", move |_: &Request, response: &mut Response| {
+        let totals = control.get().map(|control| control.totals()).unwrap_or_default();
+        response.text(&format!("kinds turns={} ready={}\n", totals.task_turns, totals.tasks_ready));
+    });
+    add_waiting(&mut app);
+    add_bodies(&mut app);
+    app
+}
+
+/// Handlers that may wait: some that don't, some that let others have their turn.
+fn add_waiting(app: &mut App) {
+    app.get_async("/asynctext", async |call: &mut Call| {
+        call.response().text(TEXT);
+    });
+    app.get_async("/asyncturn", async |call: &mut Call| {
+        yield_now().await;
+        call.response().text(TEXT);
+    });
+    app.get_coroutine("/coroutine", |line: &mut Line| {
+        line.response().text(TEXT);
+    });
+    app.get_coroutine("/corouturn", |line: &mut Line| {
+        line.yield_now();
+        line.response().text(TEXT);
+    });
+    app.get_async("/manyturns", async |call: &mut Call| {
+        let mut held = [0_u8; HELD_BYTES];
+        for turn in 0..TURNS {
+            held.fill(turn);
+            yield_now().await;
+        }
+        let all_kept = held.iter().all(|byte| *byte == TURNS - 1);
+        call.response().text(if all_kept { TEXT } else { "lost" });
+    });
+}
+
+/// Bodies that are sent back: kept by the engine, and read piece by piece.
+fn add_bodies(app: &mut App) {
+    app.post("/post-body", |request: &Request, response: &mut Response| {
+        response.content_type("text/plain; charset=utf-8").body(request.body());
+    })
+    .buffer(BODY_BYTES_MAX);
+    app.post_async("/take-body", async |call: &mut Call| {
+        let body = call.read_to_end(BODY_BYTES_MAX as usize).await.unwrap_or_else(|read| read);
+        call.response().content_type("text/plain; charset=utf-8").body(body);
+    });
+}

@@ -1,0 +1,63 @@
+//! An axum app whose requests last, as `cargo lab lasting` asks it: events that go on for ever, uploads of any length that are read as they
+//! come, and WebSockets that send back what they are sent.
+//!
+//! Set up by environment: `LASTING_LISTEN` (127.0.0.1:3000), `LASTING_EVERY_MS` (1000: between two events).
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ws::{WebSocket, WebSocketUpgrade};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::response::sse::{Event, Sse};
+use axum::routing::{any, get, post};
+use futures_util::StreamExt;
+use futures_util::stream::{self, Stream};
+use shearwater::{Error, Limits};
+
+/// What an upload may have.
+const UPLOAD_BYTES_MAX: u64 = 16 << 30;
+
+fn main() -> Result<(), Error> {
+    let setting = |name: &str| std::env::var(name).ok();
+    let listen = setting("LASTING_LISTEN").unwrap_or_else(|| "127.0.0.1:3000".to_owned());
+    let every_ms = setting("LASTING_EVERY_MS").and_then(|ms| ms.parse().ok()).unwrap_or(1000);
+    let every = Duration::from_millis(every_ms);
+    let router = Router::new()
+        .route("/events", get(async move || Sse::new(events(every))))
+        .route("/upload", post(upload))
+        .route("/ws", any(async |upgrade: WebSocketUpgrade| -> Response { upgrade.on_upgrade(echo) }));
+    let limits = Limits { body_bytes_max: UPLOAD_BYTES_MAX, ..Limits::default() };
+    shearwater_tower::bind(listen, router).workers(1).limits(limits).run()
+}
+
+/// Numbers, one each so often.
+fn events(every: Duration) -> impl Stream<Item = Result<Event, Infallible>> {
+    stream::unfold(0_u64, move |number| async move {
+        tokio::time::sleep(every).await;
+        Some((Ok(Event::default().data(number.to_string())), number + 1))
+    })
+}
+
+/// Reads to the end and keeps nothing: how many bytes there were, and their sum.
+async fn upload(body: Body) -> Result<String, StatusCode> {
+    let mut pieces = body.into_data_stream();
+    let (mut bytes, mut sum) = (0_u64, 0_u64);
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| StatusCode::BAD_REQUEST)?;
+        bytes += piece.len() as u64;
+        sum = piece.iter().fold(sum, |sum, byte| sum.wrapping_add(u64::from(*byte)));
+    }
+    Ok(format!("upload bytes={bytes} sum={sum}"))
+}
+
+/// Sends back what comes, until the client ends it, which is answered by itself.
+async fn echo(mut socket: WebSocket) {
+    while let Some(Ok(message)) = socket.recv().await {
+        if socket.send(message).await.is_err() {
+            return;
+        }
+    }
+}
