@@ -184,4 +184,15 @@ mod tests {
             assert_eq!(heap.first_due_ms(), list.first().map(|(due_ms, ..)| *due_ms));
         }
     }
+
+    #[test]
+    fn those_due_at_the_same_time_come_in_the_order_in_which_they_were_put() {
+        let mut heap = DueHeap::default();
+        let keys: Vec<Key> = (0..20).map(|_| heap.put(5, Waker::noop().clone())).collect();
+        for (number, key) in keys.iter().enumerate() {
+            assert!(heap.waker_mut(*key).is_some() && heap.take_due(5).is_some());
+            assert!(heap.waker_mut(*key).is_none(), "{number} was not the first");
+        }
+        assert_eq!(heap.len(), 0);
+    }
 }

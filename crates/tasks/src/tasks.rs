@@ -156,9 +156,7 @@ impl Tasks {
         self.wakes.take(&mut self.collected);
         for index in self.collected.drain(..) {
             let slot = &mut self.slots[index as usize];
-            if slot.stored.is_none() {
-                slot.woken.clear();
-            } else if !slot.in_ready {
+            if slot.stored.is_some() && !slot.in_ready {
                 slot.in_ready = true;
                 self.ready.push(index);
             }
