@@ -32,7 +32,7 @@ pub(crate) enum Destination {
 pub(crate) struct Block {
     /// Received and not consumed: a part of a head, or pipelined requests that wait.
     pub(crate) input: Buffer,
-    /// Has parsed the head that is unfinished, or whose body is arriving.
+    /// Has parsed the head that is unfinished, or whose body is arriving. Has no room until then.
     pub(crate) parser: HeadParser,
     /// The head whose body is arriving.
     pub(crate) head: Buffer,
@@ -55,7 +55,7 @@ impl Block {
     fn new(limits: &Limits) -> Self {
         Self {
             input: Buffer::default(),
-            parser: HeadParser::new(limits.head()),
+            parser: HeadParser::without_room(limits.head()),
             head: Buffer::default(),
             body: Buffer::default(),
             decoder: None,

@@ -50,6 +50,7 @@ impl<A: App> Service<A> {
         let mut block = self.blocks.take(&mut conn.block);
         block.head.extend(head, &mut self.blocks.pool);
         std::mem::swap(&mut self.parser, &mut block.parser);
+        self.parser.make_room();
         let parsed = block.parser.head(&block.head);
         // A client that has begun to send doesn't wait for a 100 (RFC 9110 section 10.1.1).
         let go_on = parsed.expectation() == Expectation::Continue && !has_begun;

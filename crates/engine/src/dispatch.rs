@@ -95,6 +95,7 @@ impl<A: App> Service<A> {
         let conn = self.table.get(token);
         let mut block = self.blocks.take(&mut conn.block);
         std::mem::swap(&mut self.parser, &mut block.parser);
+        self.parser.make_room();
         self.blocks.put(conn.block, block);
         if conn.phase != Phase::Head {
             conn.phase = Phase::Head;

@@ -103,7 +103,7 @@ fn trim(bytes: &[u8], colon: usize, mut end: usize) -> Result<Span, Reject> {
     Ok(Span::new(end - value.len(), end))
 }
 
-/// The lines of one head, in order: the request line, then the fields. Allocated once.
+/// The lines of one head, in order: the request line, then the fields. Allocated once, unless it is made [empty](FieldTable::empty).
 #[derive(Debug)]
 pub(crate) struct FieldTable {
     /// The first one is the request line's.
@@ -118,10 +118,26 @@ pub(crate) struct FieldTable {
     first: [u16; Known::COUNT],
 }
 
+fn room_for(lines: usize) -> Box<[FieldSpans]> {
+    vec![FieldSpans::NONE; lines].into_boxed_slice()
+}
+
 impl FieldTable {
     pub(crate) fn new(fields_max: usize) -> Self {
-        let lines = vec![FieldSpans::NONE; REQUEST_LINES + fields_max].into_boxed_slice();
-        Self { lines, judged: 0, present: 0, repeated: 0, first: [0; Known::COUNT] }
+        Self { lines: room_for(REQUEST_LINES + fields_max), ..Self::empty() }
+    }
+
+    /// One without room: it can be given what another one says.
+    pub(crate) fn empty() -> Self {
+        Self { lines: Box::default(), judged: 0, present: 0, repeated: 0, first: [0; Known::COUNT] }
+    }
+
+    /// Gives it the room that one has which was made for so many fields; what it says is forgotten where it had less.
+    #[inline]
+    pub(crate) fn make_room(&mut self, fields_max: usize) {
+        if self.lines.len() < REQUEST_LINES + fields_max {
+            *self = Self::new(fields_max);
+        }
     }
 
     #[inline]
@@ -131,8 +147,11 @@ impl FieldTable {
         self.repeated = 0;
     }
 
-    /// Makes it say what `other` says, which has no more lines than there is room for here.
+    /// Makes it say what `other` says; makes as much room as that needs.
     pub(crate) fn copy_from(&mut self, other: &Self) {
+        if self.lines.len() < other.judged {
+            self.lines = room_for(other.judged);
+        }
         self.lines[..other.judged].copy_from_slice(&other.lines[..other.judged]);
         (self.judged, self.present, self.repeated, self.first) =
             (other.judged, other.present, other.repeated, other.first);

@@ -68,16 +68,29 @@ impl Summary {
 impl HeadParser {
     /// A parser for heads within `limits` (moved into their usable ranges, see [`HeadLimits`]). Allocates 20 bytes per line.
     pub fn new(limits: HeadLimits) -> Self {
-        let limits = limits.usable();
+        let mut parser = Self::without_room(limits);
+        parser.make_room();
+        parser
+    }
+
+    /// A parser that can [adopt](HeadParser::adopt) heads, and has to be given [room](HeadParser::make_room) before it parses one: for who keeps
+    /// many of them. Allocates nothing.
+    pub fn without_room(limits: HeadLimits) -> Self {
         Self {
-            limits,
+            limits: limits.usable(),
             stage: Stage::Start,
             cutter: Cutter::detect(),
             progress: Progress::START,
             request: RequestLine::NONE,
-            fields: FieldTable::new(limits.fields_max),
+            fields: FieldTable::empty(),
             summary: Summary::NONE,
         }
+    }
+
+    /// Allocates what it takes to parse, where that isn't there; the head that it holds is forgotten then.
+    #[inline]
+    pub fn make_room(&mut self) {
+        self.fields.make_room(self.limits.fields_max);
     }
 
     /// Makes the parser ready for another head.
@@ -125,8 +138,7 @@ impl HeadParser {
     /// Makes this parser hold what `head` says, as if it had parsed it: for who keeps a copy of the head's bytes
     /// ([`Head::raw`]) and gives that to [`HeadParser::head`] later.
     ///
-    /// # Panics
-    /// If the head has more fields than this parser may take.
+    /// Allocates 20 bytes for each line of a head that has more of them than there was room for before.
     pub fn adopt(&mut self, head: &Head<'_>) {
         let other = head.parser();
         self.stage = other.stage;

@@ -72,7 +72,7 @@ pub(crate) enum Progress {
 impl Exchange {
     pub(crate) fn new(limits: HeadLimits, held: Rc<Cell<usize>>) -> Self {
         Self {
-            parser: HeadParser::new(limits),
+            parser: HeadParser::without_room(limits),
             head: Vec::new(),
             body: Vec::new(),
             token: Token::new(0, 0),

@@ -1,5 +1,6 @@
 //! The crate's behaviour, seen from outside.
 
+mod adopting;
 mod corpus;
 mod corpus_format;
 mod differential;
