@@ -49,6 +49,28 @@ impl<A> Service<A> {
         tick_at(pace.due_ms())
     }
 
+    /// The same of a body that a handler takes.
+    pub(crate) fn body_begins_anew(&mut self, token: Token, now_ms: u64) {
+        self.body_goes_on(token, now_ms);
+        self.await_body(token);
+    }
+
+    /// More of a body is awaited that a handler takes: by the time that it has left. While something is being sent the timer is that send's, and
+    /// who waits for a `100` isn't to blame that nothing comes.
+    pub(crate) fn await_body(&mut self, token: Token) {
+        let conn = self.table.get(token);
+        conn.unset(Flag::FirstHead);
+        if conn.has(Flag::Sending) {
+            return;
+        }
+        let index = conn.block;
+        if self.owes_continue(token) {
+            return self.wheel.clear(self.table.conns_mut(), token.slot());
+        }
+        let Some(pace) = self.blocks.get_mut(index).map(|block| block.pace) else { return };
+        self.set_deadline(token, tick_at(pace.due_ms()));
+    }
+
     /// A send is not over at once: most are before anybody looks.
     pub(crate) fn write_began(&mut self, token: Token, now_ms: u64) {
         let look_ms = self.timeouts.write_ms.min(WRITE_LOOK_MS);
@@ -62,7 +84,7 @@ impl<A> Service<A> {
     /// An answer is sent: what is waited for next?
     pub(crate) fn reading_goes_on(&mut self, token: Token, now_ms: u64) {
         let deadline = match self.table.get(token).phase {
-            Phase::Body | Phase::Taking | Phase::Exchanging => self.body_goes_on(token, now_ms),
+            Phase::Body => self.body_goes_on(token, now_ms),
             Phase::Head => tick_at(now_ms.saturating_add(self.timeouts.head_ms)),
             _ if self.responder.draining => tick_at(now_ms.saturating_add(self.timeouts.drain_idle_ms)),
             _ => coarse_tick_at(now_ms.saturating_add(self.timeouts.idle_ms)),

@@ -16,7 +16,7 @@ impl<D: Driver, A: App> Worker<D, A> {
     pub(crate) fn run_tasks(&mut self) {
         let tasks = &self.service.calls.tasks;
         // One that was dropped may still be called for.
-        if !tasks.is_empty() || tasks.ready() > 0 {
+        if !tasks.is_empty() || tasks.ready() > 0 || !self.service.calls.timers.is_empty() {
             self.run_ready();
         }
     }
@@ -47,7 +47,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             }
             return;
         }
-        service.run_call(token);
+        service.run_call(token, false);
         self.advance(token);
     }
 
@@ -65,8 +65,11 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// A send has ended: the handler may say more.
     pub(crate) fn handler_goes_on(&mut self, token: Token) {
         self.service.go_on_call(token);
-        if self.service.table.get(token).is_taking() {
-            self.service.reading_goes_on(token, self.driver.now_ms());
+        match self.service.table.get(token).phase {
+            // Nothing was received meanwhile.
+            Phase::Taking => self.service.body_begins_anew(token, self.driver.now_ms()),
+            Phase::Exchanging => self.service.await_body(token),
+            _ => {}
         }
         self.advance(token);
     }

@@ -9,12 +9,11 @@ use shearwater_tasks::TaskId;
 use crate::app::App;
 use crate::block::Destination;
 use crate::body::{Piece, decode};
-use crate::call::Later;
+use crate::call::{Around, Later};
 use crate::conn::{Flag, NONE, Phase};
 use crate::dispatch::{Step, Then, asked};
 use crate::instead::Instead;
 use crate::pace::Pace;
-use crate::panics;
 use crate::refuse::Refusal;
 use crate::request::{Request, Turn};
 use crate::respond::{After, Asked, Fault, Outcome};
@@ -54,7 +53,7 @@ impl<A: App> Service<A> {
     /// A handler can't do what it wants to.
     fn misbuild(&mut self, token: Token, asked: Asked, why: &str) -> Step {
         let fault = Some(Fault::Built(why.to_owned()));
-        let answered = self.responder.answer_with(&mut Box::default(), asked, fault);
+        let answered = self.responder.answer_with(&mut Box::default(), Around::default(), asked, fault);
         self.answered(token, answered);
         Step::new(0, Then::Refused)
     }
@@ -152,9 +151,7 @@ impl<A: App> Service<A> {
         let bytes_before = block.body_bytes;
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
         block.pace = block.pace.earn(&self.pace_rule, block.body_bytes - bytes_before, self.now_ms);
-        let pace = block.pace;
         let is_new = block.call.as_ref().is_some_and(|waiting| waiting.is_new);
-        let owes_continue = block.call.as_ref().is_some_and(|waiting| waiting.owes_continue);
         if let (Piece::Complete, Some(waiting)) = (&piece, &block.call) {
             waiting.exchange.end_body();
             block.decoder = None;
@@ -165,33 +162,34 @@ impl<A: App> Service<A> {
         match piece {
             Piece::Refused(refusal) => return Step::new(consumed, self.refuse(token, refusal).then),
             Piece::Panicked(message) => return Step::new(consumed, self.fail(token, message).then),
-            // Who waits for a `100` isn't to blame that nothing comes.
-            Piece::Starved if owes_continue => self.wheel.clear(self.table.conns_mut(), token.slot()),
-            Piece::Starved => self.body_awaited(token, pace),
+            Piece::Starved => self.await_body(token),
             Piece::Complete | Piece::Full => {}
         }
+        if self.blocks.is_full() {
+            return Step::new(consumed, self.refuse_full(token).then);
+        }
         if is_new {
-            return Step::new(consumed, self.run_call(token));
+            return Step::new(consumed, self.run_call(token, consumed < input.len()));
         }
         Step::new(consumed, Then::Waits)
     }
 
-    /// Calls a connection's handler again, and acts on what it says.
-    pub(crate) fn run_call(&mut self, token: Token) -> Then {
+    /// Calls a connection's handler again, and acts on what it says. `is_followed`: more has come behind the request, and isn't kept yet.
+    pub(crate) fn run_call(&mut self, token: Token, is_followed: bool) -> Then {
         let Some(mut waiting) = self.take_call(token) else { return Then::Waits };
         self.poll(&mut waiting);
-        self.go_on_with(token, waiting)
+        self.go_on_with(token, waiting, is_followed)
     }
 
     /// Goes on with a connection's call after a send.
     pub(crate) fn go_on_call(&mut self, token: Token) {
         if let Some(waiting) = self.take_call(token) {
             waiting.exchange.wake_writer();
-            self.go_on_with(token, waiting);
+            self.go_on_with(token, waiting, false);
         }
     }
 
-    fn go_on_with(&mut self, token: Token, mut waiting: Waiting) -> Then {
+    fn go_on_with(&mut self, token: Token, mut waiting: Waiting, is_followed: bool) -> Then {
         let conn = self.table.get(token);
         // Only one send at a time: what has been said meanwhile waits for its end.
         if conn.has(Flag::Sending) {
@@ -200,7 +198,7 @@ impl<A: App> Service<A> {
         }
         let is_taking = conn.is_taking();
         waiting.is_taking = is_taking;
-        waiting.asked.is_followed = self.blocks.has_input(conn.block);
+        waiting.asked.is_followed = is_followed || self.blocks.has_input(conn.block);
         match self.pump(&mut waiting) {
             Next::Wait => {
                 let goes_on = self.say_continue(&mut waiting);
@@ -209,7 +207,7 @@ impl<A: App> Service<A> {
                 }
                 self.keep_call(token, waiting);
                 if goes_on {
-                    self.reading_goes_on(token, self.now_ms);
+                    self.body_begins_anew(token, self.now_ms);
                 }
                 Then::Waits
             }
@@ -222,11 +220,11 @@ impl<A: App> Service<A> {
     }
 
     fn end_call(&mut self, token: Token, waiting: Waiting, after: After) -> Then {
-        self.let_go(waiting);
         let conn = self.table.get(token);
         let mut block = self.blocks.take(&mut conn.block);
         block.end_request(&mut self.blocks.pool);
         self.blocks.put(conn.block, block);
+        self.let_go(waiting);
         self.set_after(token, after);
         Then::Answered
     }
@@ -260,6 +258,13 @@ impl<A> Service<A> {
         waiting.is_some_and(|waiting| waiting.exchange.ends_with_client())
     }
 
+    /// Whether a connection's client waits for a `100` before it sends its body.
+    pub(crate) fn owes_continue(&mut self, token: Token) -> bool {
+        let index = self.table.get(token).block;
+        let waiting = self.blocks.get_mut(index).and_then(|block| block.call.as_ref());
+        waiting.is_some_and(|waiting| waiting.owes_continue)
+    }
+
     /// Whether the handler that takes a connection's body has room for more of it than has been received.
     pub(crate) fn takes_more(&mut self, token: Token) -> bool {
         let index = self.table.get(token).block;
@@ -282,7 +287,7 @@ impl<A> Service<A> {
     }
 
     fn let_go(&mut self, waiting: Waiting) {
-        self.calls.recycle(waiting.exchange);
+        self.calls.abandon(waiting.exchange, waiting.task);
     }
 
     /// Drops a connection's handler, if one is at work; true where a part of its answer is sent, or about to be.
@@ -293,9 +298,10 @@ impl<A> Service<A> {
         }
         let Some(waiting) = self.take_call(token) else { return false };
         let has_begun = waiting.after.is_some();
-        let tasks = &mut self.calls.tasks;
-        // A future that panics when it is dropped has nobody left to answer to; the hook has shown it.
-        let _ = panics::catch(|| tasks.cancel(waiting.task));
+        let index = self.table.get(token).block;
+        if let Some(block) = self.blocks.get_mut(index) {
+            block.destination = Destination::Nowhere;
+        }
         self.let_go(waiting);
         has_begun
     }

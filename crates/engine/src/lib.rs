@@ -69,7 +69,7 @@ mod worker;
 mod write;
 
 pub use app::{App, BodyPolicy, BodySink};
-pub use call::{BodyError, Call, Gone};
+pub use call::{Call, Gone};
 pub use context::Context;
 pub use control::{Control, Notice};
 pub use counters::{Counters, Totals};

@@ -103,7 +103,7 @@ impl<D: Driver, A: App> Worker<D, A> {
                 return;
             }
             // That nothing came meanwhile was not the client's doing.
-            self.service.reading_goes_on(token, self.driver.now_ms());
+            self.service.body_begins_anew(token, self.driver.now_ms());
         }
         self.service.table.get(token).unset(Flag::Paused);
         self.driver.recv_resume(token);

@@ -3,7 +3,7 @@
 use shearwater_http1::{Method, Version, content_length_allowed, encode, response_has_body};
 use shearwater_io::{Item, Output};
 
-use crate::call::Calls;
+use crate::call::{Around, Calls};
 use crate::instead::Instead;
 use crate::lasting::Lasting;
 use crate::limits::COPIED_BYTES_MAX;
@@ -91,9 +91,12 @@ impl Responder {
         handler: impl FnOnce(&mut Response<'_>),
     ) -> Outcome {
         let parts = &mut self.parts;
-        let caught = panics::catch(|| handler(&mut Response::or_later(parts, calls)));
+        let caught = panics::catch(|| handler(&mut Response::or_later(parts, &mut *calls)));
         let fault = match caught {
-            Err(message) => Some(Fault::Panic(message)),
+            Err(message) => {
+                self.forget_later(calls);
+                Some(Fault::Panic(message))
+            }
             Ok(()) if self.parts.instead.is_some() => return self.instead(),
             Ok(()) => self.parts.bad_field.take().map(Fault::Built),
         };
@@ -103,13 +106,39 @@ impl Responder {
     /// The handler has done something else.
     #[cold]
     fn instead(&mut self) -> Outcome {
-        Outcome::Instead(self.parts.instead.take().unwrap_or(Instead::Full))
+        let mut instead = self.parts.instead.take().unwrap_or(Instead::Full);
+        if let Instead::Later(later) = &mut instead {
+            let parts = &mut self.parts;
+            later.around.fields.extend_from_slice(&parts.fields);
+            later.around.overlay = parts.overlay.take();
+            later.around.bad_field = parts.bad_field.take();
+            later.around.close = parts.close;
+        }
+        Outcome::Instead(instead)
+    }
+
+    /// A handler that was to answer later won't.
+    #[cold]
+    fn forget_later(&mut self, calls: &mut Calls) {
+        if let Some(Instead::Later(later)) = self.parts.instead.take() {
+            calls.abandon(later.exchange, later.task);
+        }
     }
 
     /// Appends an answer that was built elsewhere, or its head if its body follows. The parts come back as they like.
-    pub(crate) fn answer_with(&mut self, parts: &mut Parts, asked: Asked, fault: Option<Fault>) -> Answered {
+    pub(crate) fn answer_with(
+        &mut self,
+        parts: &mut Parts,
+        around: Around,
+        asked: Asked,
+        fault: Option<Fault>,
+    ) -> Answered {
         std::mem::swap(&mut self.parts, parts);
-        let fault = fault.or_else(|| self.parts.bad_field.take().map(Fault::Built));
+        self.parts.fields.extend_from_slice(&around.fields);
+        self.parts.overlay = around.overlay.or(self.parts.overlay.take());
+        self.parts.close |= around.close;
+        let bad_field = around.bad_field.or(self.parts.bad_field.take());
+        let fault = fault.or(bad_field.map(Fault::Built));
         let answered = self.finish(asked, fault);
         std::mem::swap(&mut self.parts, parts);
         answered

@@ -137,6 +137,13 @@ impl Parts {
         self.bad_field = None;
     }
 
+    /// Keeps little memory.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        self.fields.shrink_to(bytes);
+        self.bytes.shrink_to(bytes);
+        self.content_type.built.shrink_to(bytes);
+    }
+
     /// Most answers have none: to let go of one is no part of their way.
     #[inline]
     fn forget_body(&mut self) {
@@ -339,7 +346,7 @@ impl<'a> Response<'a> {
     }
 
     /// The last body that is set holds.
-    fn set_body(&mut self, body: Body) -> &mut Self {
+    pub(crate) fn set_body(&mut self, body: Body) -> &mut Self {
         self.parts.prebuilt = None;
         self.parts.body = Some(body);
         self

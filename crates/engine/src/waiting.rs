@@ -6,7 +6,7 @@ use shearwater_http1::{Method, content_length_allowed};
 use shearwater_tasks::{Polled, TaskId};
 
 use crate::app::App;
-use crate::call::{Exchange, Later, Progress};
+use crate::call::{Around, Exchange, Later, Progress};
 use crate::panics;
 use crate::respond::{After, Asked, Fault};
 use crate::service::Service;
@@ -28,11 +28,15 @@ pub(crate) struct Waiting {
     has_body: bool,
     /// What ended the handler before its answer was complete.
     fault: Option<Fault>,
+    /// What was laid over its answer.
+    around: Around,
+    /// The head said that the handler had done something wrong: a `500` took the place of all of it.
+    is_failed: bool,
 }
 
 impl Waiting {
     pub(crate) fn new(later: Later, asked: Asked) -> Self {
-        let Later { exchange, task } = later;
+        let Later { exchange, task, around } = later;
         Self {
             exchange,
             task,
@@ -43,6 +47,8 @@ impl Waiting {
             after: None,
             has_body: true,
             fault: None,
+            around,
+            is_failed: false,
         }
     }
 }
@@ -84,7 +90,13 @@ impl<A: App> Service<A> {
                 waiting.asked.is_last |= waiting.is_taking;
                 return Next::End(self.append_head(waiting, None));
             }
-            Progress::Begun | Progress::Streams => self.append_stream(waiting, false),
+            Progress::Begun | Progress::Streams => {
+                self.append_stream(waiting, false);
+                // Where nothing but the head is sent there is nothing to wait for.
+                if !waiting.has_body || waiting.is_failed {
+                    return Next::End(waiting.after.unwrap_or(After::Close));
+                }
+            }
             Progress::Ended => {
                 self.append_stream(waiting, true);
                 if waiting.exchange.has_surplus() {
@@ -113,13 +125,18 @@ impl<A: App> Service<A> {
     fn append_stream(&mut self, waiting: &mut Waiting, is_end: bool) {
         if waiting.after.is_none() {
             waiting.after = Some(self.append_head(waiting, None));
+            if waiting.is_failed {
+                waiting.has_body = false;
+            }
         }
         waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, is_end);
     }
 
     fn append_head(&mut self, waiting: &mut Waiting, fault: Option<Fault>) -> After {
         let mut parts = waiting.exchange.take_parts().unwrap_or_default();
-        let answered = self.responder.answer_with(&mut parts, waiting.asked, fault);
+        let around = std::mem::take(&mut waiting.around);
+        let answered = self.responder.answer_with(&mut parts, around, waiting.asked, fault);
+        waiting.is_failed = answered.fault.is_some();
         let method = waiting.asked.method;
         waiting.has_body = method != Method::Head
             && content_length_allowed(method, answered.status)

@@ -238,6 +238,13 @@ impl<D: Driver, A: App> Worker<D, A> {
         (self.service.table.len(), self.service.blocks.len(), self.service.wheel.len())
     }
 
+    /// Tasks that are at work, bytes that they hold for their clients, and sleeps: all 0 when nobody is connected and no handler goes on by itself.
+    #[must_use]
+    pub fn waiting_in_use(&self) -> (usize, usize, usize) {
+        let calls = &self.service.calls;
+        (calls.tasks.len(), calls.held_bytes().get(), calls.timers.len())
+    }
+
     /// Whether the next turn has something to do without an event: input that waits for its turn, connections whose client is
     /// gone, tasks that are ready, or memory on its way back to the system.
     #[must_use]

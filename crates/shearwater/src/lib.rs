@@ -63,7 +63,7 @@ pub use server::{Running, Server};
 pub use shearwater_engine::http1::{Expectation, Field, Framing, Head, Known, Method, Target, Version};
 pub use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
-    AcceptMode, BodyError, BodyPolicy, BodySink, Call, ConnectionId, Context, Control, DriverChoice, Failure,
+    AcceptMode, BodyPolicy, BodySink, Call, ConnectionId, Context, Control, DriverChoice, Failure,
     FieldLines, Gone, HandedOver, Limits, ListenAddress, ListeningSocket, Notice, On, Overlay, Pieces,
     Prebuilt, Request, Response, Shortfall, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals,
     Wanted, raise_descriptor_limit,

@@ -141,7 +141,8 @@ impl Pool {
         loop {
             if let Some(work) = state.waiting.pop_front() {
                 drop(state);
-                work();
+                // A result that nobody waits for any more may panic when it is dropped: the thread goes on.
+                drop(catch_unwind(AssertUnwindSafe(work)));
                 state = locked(&self.state);
                 continue;
             }

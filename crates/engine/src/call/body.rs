@@ -1,27 +1,8 @@
 //! Reading a body as its handler wants it.
 
-use std::fmt;
 use std::task::{Context, Poll};
 
 use crate::call::Call;
-
-/// Why no more of a body comes. The worker drops the handler's future as soon as it knows; this is for bodies that were handed on
-/// elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BodyError {
-    /// The request has ended before its body was complete: it was malformed, too large or too slow, or its client is gone.
-    Incomplete,
-}
-
-impl fmt::Display for BodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Incomplete => f.write_str("the request ended before its body was complete"),
-        }
-    }
-}
-
-impl std::error::Error for BodyError {}
 
 impl Call {
     /// The next piece of the body, never empty; `None` at its end. Only where the policy is [`BodyPolicy::Call`](crate::BodyPolicy::Call):

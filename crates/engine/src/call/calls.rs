@@ -10,7 +10,9 @@ use shearwater_tasks::{Options, TaskId, Tasks, Timers};
 
 use crate::call::peers::Peers;
 use crate::call::{Call, Exchange};
-use crate::limits::SPARE_CALLS_MAX;
+use crate::limits::{SPARE_BUFFER_BYTES_MAX, SPARE_CALLS_MAX};
+use crate::overlay::Overlay;
+use crate::panics;
 use crate::request::Request;
 use crate::response::Parts;
 
@@ -18,6 +20,17 @@ use crate::response::Parts;
 pub(crate) struct Later {
     pub(crate) exchange: Rc<Exchange>,
     pub(crate) task: TaskId,
+    /// What was laid over the answer meanwhile, by who runs around the handler.
+    pub(crate) around: Around,
+}
+
+/// Fields and an overlay that are set around a handler that answers later: they belong to its answer, whatever that is.
+#[derive(Default)]
+pub(crate) struct Around {
+    pub(crate) fields: Vec<u8>,
+    pub(crate) overlay: Option<Rc<Overlay>>,
+    pub(crate) bad_field: Option<String>,
+    pub(crate) close: bool,
 }
 
 /// Tasks and timers of a worker, and spare memory for the next calls.
@@ -61,7 +74,7 @@ impl Calls {
         let parts = self.spare_parts.pop().unwrap_or_default();
         let call = Call::new(Rc::clone(&exchange), parts, Rc::clone(&self.timers));
         match self.tasks.spawn(tag_of(token), make(call)) {
-            Ok(task) => Some(Later { exchange, task }),
+            Ok(task) => Some(Later { exchange, task, around: Around::default() }),
             Err(future) => {
                 drop(future);
                 self.recycle(exchange);
@@ -75,6 +88,16 @@ impl Calls {
         self.tasks.tag(task).map(token_of)
     }
 
+    /// A call that is not to be answered: its future is dropped, unless it has let go of the call and does something else.
+    pub(crate) fn abandon(&mut self, exchange: Rc<Exchange>, task: TaskId) {
+        if !exchange.is_over() {
+            let tasks = &mut self.tasks;
+            // A future that panics when it is dropped has nobody left to answer to; the hook has shown it.
+            let _ = panics::catch(|| tasks.cancel(task));
+        }
+        self.recycle(exchange);
+    }
+
     /// Takes back what a call was made of. One that somebody still holds is left to them.
     pub(crate) fn recycle(&mut self, mut exchange: Rc<Exchange>) {
         if let Some(parts) = exchange.take_parts() {
@@ -86,13 +109,14 @@ impl Calls {
                 self.spare.push(exchange);
             }
         } else {
-            exchange.drop_streams();
+            exchange.leave();
         }
     }
 
     pub(crate) fn recycle_parts(&mut self, mut parts: Box<Parts>) {
         if self.spare_parts.len() < SPARE_CALLS_MAX {
             parts.clear();
+            parts.shrink_to(SPARE_BUFFER_BYTES_MAX);
             self.spare_parts.push(parts);
         }
     }

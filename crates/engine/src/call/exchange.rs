@@ -24,8 +24,11 @@ pub(crate) struct Exchange {
     /// A client that has ended its side is gone.
     ends_with_client: Cell<bool>,
     context: Option<Rc<dyn Context>>,
-    /// Bytes that exchanges of this worker hold for their clients.
+    /// Bytes that exchanges of this worker hold for their clients, and which of them this one does.
     held: Rc<Cell<usize>>,
+    own: Cell<usize>,
+    /// The connection is: whoever still has the call is told.
+    is_gone: Cell<bool>,
     input: RefCell<Input>,
     output: RefCell<Output>,
 }
@@ -50,6 +53,19 @@ struct Output {
     /// Why the handler has given up: what it has begun can't be ended well.
     cut: Option<String>,
     writer: Option<Waker>,
+}
+
+impl Output {
+    fn clear(&mut self) {
+        self.stream.reset();
+        (self.parts, self.is_over, self.cut, self.writer) = (None, false, None, None);
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.let_go(self.own.get());
+    }
 }
 
 /// How far an answer has come.
@@ -80,6 +96,8 @@ impl Exchange {
             ends_with_client: Cell::new(false),
             context: None,
             held,
+            own: Cell::new(0),
+            is_gone: Cell::new(false),
             input: RefCell::default(),
             output: RefCell::default(),
         }
@@ -99,33 +117,42 @@ impl Exchange {
 
     /// Forgets the request; keeps a little memory.
     pub(crate) fn close(&mut self) {
-        self.let_go(self.head.capacity() + self.body.capacity());
+        self.let_go(self.own.get());
+        self.is_gone.set(false);
         for buffer in [&mut self.head, &mut self.body] {
             buffer.clear();
             buffer.shrink_to(SPARE_BUFFER_BYTES_MAX);
         }
         self.ends_with_client.set(false);
-        self.drop_streams();
         self.context = None;
-        *self.output.get_mut() = Output::default();
-    }
-
-    /// What waits for either side is no longer needed.
-    pub(crate) fn drop_streams(&self) {
-        let mut input = self.input.borrow_mut();
-        self.let_go(input.bytes.len());
+        let input = self.input.get_mut();
         input.bytes.clear();
         input.bytes.shrink_to(SPARE_BUFFER_BYTES_MAX);
         (input.is_over, input.is_wanted, input.reader) = (false, false, None);
+        self.output.get_mut().clear();
+    }
+
+    /// The connection is done with it, and somebody still has the call: nothing more comes, and nothing more is taken.
+    pub(crate) fn leave(&self) {
+        self.is_gone.set(true);
+        let mut input = self.input.borrow_mut();
+        self.let_go(input.bytes.len());
+        (input.bytes, input.is_over) = (Vec::new(), true);
+        let reader = input.reader.take();
+        drop(input);
         self.let_go(self.output.borrow_mut().stream.clear());
+        reader.into_iter().for_each(Waker::wake);
+        self.wake_writer();
     }
 
     fn hold(&self, bytes: usize) {
         self.held.set(self.held.get() + bytes);
+        self.own.set(self.own.get() + bytes);
     }
 
     fn let_go(&self, bytes: usize) {
         self.held.set(self.held.get() - bytes);
+        self.own.set(self.own.get() - bytes);
     }
 
     pub(crate) fn head(&self) -> Head<'_> {
@@ -225,7 +252,15 @@ impl Exchange {
 
     /// Handler: the next bytes of the stream.
     pub(crate) fn push(&self, bytes: &[u8]) {
+        if self.is_gone.get() {
+            return;
+        }
         self.hold(self.output.borrow_mut().stream.push(bytes));
+    }
+
+    /// Handler: whether nobody takes anything any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_gone.get()
     }
 
     /// Handler: whether there is room for more; if not, `waker` is woken when there is.

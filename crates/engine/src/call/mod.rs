@@ -21,8 +21,7 @@ use crate::context::{decoded, state_of};
 use crate::request::ConnectionId;
 use crate::response::{Parts, Response};
 
-pub use body::BodyError;
-pub(crate) use calls::{Calls, Later};
+pub(crate) use calls::{Around, Calls, Later};
 pub(crate) use exchange::{Exchange, Progress};
 pub use stream::Gone;
 
@@ -31,8 +30,11 @@ pub use stream::Gone;
 /// It owns a copy of the head, so it may be kept across every wait. The answer is what [`response`](Self::response) holds when the
 /// `Call` is dropped, or what [`begin`](Self::begin) and [`send`](Self::send) have sent by then. It stays on its worker's thread.
 ///
-/// The future that holds it is dropped when the client is gone, or when its body turns out to be malformed, too large or too slow before
-/// the answer was begun (the client is told `400`, `413` or `408` then).
+/// It belongs to the future (or the coroutine) that it was given to: what others do with it is seen when that is polled next.
+///
+/// That future is dropped when the connection is broken, or when its body turns out to be malformed, too large or too slow before
+/// the answer was begun (the client is told `400`, `413` or `408` then). A client that has only ended its side may be waiting for the answer, and
+/// nothing tells it from one that is gone until something is sent: see [`end_with_client`](Self::end_with_client).
 pub struct Call {
     exchange: Rc<Exchange>,
     /// The answer that is being built. Taken away when it is complete.

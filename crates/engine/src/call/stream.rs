@@ -7,7 +7,7 @@ use shearwater_http1::encode;
 
 use crate::call::Call;
 use crate::limits::{CALL_OUTPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
-use crate::response::{Body, Framing};
+use crate::response::{Body, Framing, Response};
 
 /// The client takes nothing more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +26,12 @@ impl Call {
     /// (chunked, RFC 9112 section 7.1; to an HTTP/1.0 client until the connection closes).
     ///
     /// A body set before by [`response`](Self::response) is left out. A stream that ends short of its length is cut off: its connection is
-    /// closed. What goes beyond it is thrown away. Either is told to the operator. Where HTTP has no body (`HEAD`, `204`, `304`) none need be
-    /// sent: the length is what `GET` would have got.
+    /// closed. What goes beyond it is thrown away. Either is told to the operator. Where HTTP has no body (`HEAD`, `204`, `304`) the length is
+    /// what `GET` would have got, and the handler's future is dropped: there is nothing left for it to say.
     pub fn begin(&mut self, length: Option<u64>) {
         if let Some(mut parts) = self.parts.take() {
-            parts.body = Some(Body::Stream(Framing::of(length, self.head().version())));
+            let framing = Framing::of(length, self.head().version());
+            Response::go_on(&mut parts).set_body(Body::Stream(framing));
             self.exchange.begin(parts, length);
         }
     }
@@ -39,6 +40,7 @@ impl Call {
     /// the client.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
         match self.exchange.has_output_room(cx.waker()) {
+            _ if self.exchange.is_gone() => Poll::Ready(Err(Gone)),
             true => Poll::Ready(Ok(())),
             false => Poll::Pending,
         }
@@ -138,6 +140,12 @@ impl Stream {
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// For another answer.
+    pub(crate) fn reset(&mut self) {
+        self.clear();
+        (self.framing, self.left, self.has_surplus, self.is_unsent) = (None, 0, false, false);
     }
 
     /// Forgets the bytes that waited; gives how many they were.
