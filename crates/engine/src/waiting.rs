@@ -84,7 +84,12 @@ impl<A: App> Service<A> {
                 waiting.asked.is_last |= waiting.is_taking;
                 return Next::End(self.append_head(waiting, None));
             }
-            Progress::Begun | Progress::Streams => self.append_stream(waiting, false),
+            Progress::Begun | Progress::Streams => {
+                self.append_stream(waiting, false);
+                if !waiting.has_body {
+                    return self.end_without_body(waiting);
+                }
+            }
             Progress::Ended => {
                 self.append_stream(waiting, true);
                 if waiting.exchange.has_surplus() {
@@ -108,6 +113,14 @@ impl<A: App> Service<A> {
             return Next::Cut;
         }
         Next::End(self.append_head(waiting, Some(fault)))
+    }
+
+    /// Nothing more of this answer is ever sent: nobody is to work on it, least of all on a stream without an end.
+    fn end_without_body(&mut self, waiting: &Waiting) -> Next {
+        let tasks = &mut self.calls.tasks;
+        // A future that panics when it is dropped has nobody left to answer to; the hook has shown it.
+        let _ = panics::catch(|| tasks.cancel(waiting.task));
+        Next::End(waiting.after.unwrap_or(After::Close))
     }
 
     fn append_stream(&mut self, waiting: &mut Waiting, is_end: bool) {
