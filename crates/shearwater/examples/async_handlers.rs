@@ -35,7 +35,7 @@ async fn slow(call: &mut Call) {
 
 /// What computes for long, or blocks, has a thread of its own.
 async fn primes(call: &mut Call) -> Result<(), Offloaded> {
-    let is_prime = |number: &u32| (2..*number).take_while(|d| d * d <= *number).all(|d| number % d != 0);
+    let is_prime = |n: &u32| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
     let count = offload(move || (2..100_000).filter(is_prime).count()).await?;
     call.response().text(&format!("{count} primes below 100000\n"));
     Ok(())

@@ -19,7 +19,7 @@ const COUNT: usize = 10_000;
 /// Requests before the first measurement.
 const WARM_UP: usize = 100;
 /// The kinds of handlers, and what a waiting request of each may cost in resident memory, in bytes.
-const KINDS: [(&str, f64); 2] = [("async", 8192.0), ("coroutine", 12_288.0)];
+const KINDS: [(&str, f64); 2] = [("async", 3072.0), ("coroutine", 8192.0)];
 /// How many body bytes they answer with.
 const ANSWER_BYTES: usize = b"held\n".len();
 /// How long connections may be left without a request while others are opened, in milliseconds.

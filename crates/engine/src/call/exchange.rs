@@ -328,11 +328,6 @@ impl Exchange {
             output.stream.append_end(out);
         }
         self.let_go(output.stream.clear());
-        drop(output);
-        if !has_body {
-            // Nothing is sent whose end would make room.
-            self.wake_writer();
-        }
     }
 
     /// Worker: what was to be sent has gone.

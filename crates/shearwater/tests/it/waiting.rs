@@ -309,21 +309,26 @@ fn work_on_another_thread_is_waited_for() {
     }
 }
 
-/// What is thrown away leaves room, too.
+/// Who asks for the head alone has it, and nobody works on a body that is never sent.
 #[test]
-fn a_long_stream_to_head_comes_to_its_end() {
-    let mut app = App::new();
-    app.get_async("/", async |call: &mut Call| {
-        for _ in 0..100 {
-            call.send(&[b'0'; 10_000]).await?;
-        }
-        Ok::<(), shearwater::Gone>(())
-    });
-    let mut tested = Tested::new(app).expect("one route");
-    let mut client = tested.connect();
-    client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\nGET /other HTTP/1.1\r\nHost: a\r\n\r\n");
-    tested.pass(Duration::from_secs(1));
-    let got = String::from_utf8_lossy(client.unread()).into_owned();
-    assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got:?}");
-    assert!(got.contains("\r\n\r\nHTTP/1.1 404 Not Found\r\n"), "the connection goes on: {got:?}");
+fn a_stream_s_handler_is_dropped_behind_the_answer_to_head() {
+    for pause_ms in [0, 1000] {
+        let alive = Alive::default();
+        let guarded = alive.clone();
+        let mut app = App::new();
+        app.get_async("/", async move |call: &mut Call| {
+            let _guard = guarded.guard();
+            while call.send(&[b'0'; 10_000]).await.is_ok() {
+                call.sleep(Duration::from_millis(pause_ms)).await;
+            }
+        });
+        let mut tested = Tested::new(app).expect("one route");
+        let mut client = tested.connect();
+        client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\nGET /other HTTP/1.1\r\nHost: a\r\n\r\n");
+        tested.pass(Duration::from_secs(1));
+        let got = String::from_utf8_lossy(client.unread()).into_owned();
+        assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got:?}");
+        assert!(got.contains("\r\n\r\nHTTP/1.1 404 Not Found\r\n"), "the connection goes on: {got:?}");
+        assert_eq!(alive.count(), 0);
+    }
 }

@@ -1,5 +1,6 @@
 //! One fault: what is promised of it, and whether a server keeps that.
 
+use std::fmt::Display;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt as _;
@@ -13,6 +14,9 @@ use crate::harness::server::{Server, Signal};
 use crate::harness::trouble::Outcome;
 
 use super::client::{Said, ask, expect};
+
+/// What a server doesn't keep of a promise, in words.
+pub(super) type Kept = Result<(), String>;
 
 /// How long what has to come may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -71,7 +75,7 @@ pub(super) struct Case {
 
 impl Case {
     /// Whether a server of its own keeps the promise; what it doesn't keep, if so.
-    pub(super) fn hold(&self, common: &Common, folder: &Folder, kind: Kind) -> Outcome<Said> {
+    pub(super) fn hold(&self, common: &Common, folder: &Folder, kind: Kind) -> Outcome<Kept> {
         // Where no handler blocks nobody looks: on a busy machine a worker may stand still by itself.
         let watchdog_ms = if self.route.starts_with("blocks") { WATCHDOG_MS } else { 0 };
         let settings = [("SHEARWATER_WATCHDOG_MS", watchdog_ms.to_string())];
@@ -83,10 +87,10 @@ impl Case {
         })
     }
 
-    fn hold_to_the_end(&self, server: &mut Server, target: &str) -> Said {
+    fn hold_to_the_end(&self, server: &mut Server, target: &str) -> Kept {
         let address = server.address();
-        let mut other = ask(address, &request("GET", "/"))?;
-        (self.visit)(address, target)?;
+        let mut other = ask(address, &request("GET", "/")).map_err(in_words)?;
+        (self.visit)(address, target).map_err(in_words)?;
         expect(&mut other, &request("GET", "/"), b"Hello, world\n")
             .map_err(|why| format!("another: {why}"))?;
         until("guards are left", || nobody_is_alive(address))?;
@@ -95,7 +99,7 @@ impl Case {
         }
         // A drain gives an idle client a moment.
         drop(other);
-        server.signal(Signal::TERM).map_err(|trouble| trouble.to_string())?;
+        server.signal(Signal::TERM).map_err(in_words)?;
         match server.wait_for_end(PATIENCE) {
             Some(status) if status.success() => {}
             other => return Err(format!("the server's end: {other:?}")),
@@ -110,8 +114,8 @@ impl Case {
         }
     }
 
-    fn see_it_aborted(&self, server: &mut Server, target: &str) -> Said {
-        (self.visit)(server.address(), target)?;
+    fn see_it_aborted(&self, server: &mut Server, target: &str) -> Kept {
+        (self.visit)(server.address(), target).map_err(in_words)?;
         match server.wait_for_end(PATIENCE) {
             Some(status) if status.signal() == Some(SIGABRT) => {}
             other => return Err(format!("the process's end: {other:?}")),
@@ -127,11 +131,15 @@ fn nobody_is_alive(address: SocketAddr) -> bool {
     ask(address, b"").is_ok_and(|mut client| expect(&mut client, &request("GET", "/alive"), b"0").is_ok())
 }
 
+fn in_words(why: impl Display) -> String {
+    why.to_string()
+}
+
 fn log(server: &Server) -> String {
     fs::read_to_string(server.log()).unwrap_or_default()
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) -> Said {
+fn until(what: &str, mut is_so: impl FnMut() -> bool) -> Kept {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         if Instant::now() >= deadline {
