@@ -126,8 +126,9 @@ impl Stream {
         }
     }
 
+    /// Of what is never sent there is none: who makes it waits, and is dropped.
     pub(crate) fn has_room(&self) -> bool {
-        self.bytes.len() < CALL_OUTPUT_BYTES_MAX
+        !self.is_unsent && self.bytes.len() < CALL_OUTPUT_BYTES_MAX
     }
 
     /// Whether it has ended with less than its head has announced.
