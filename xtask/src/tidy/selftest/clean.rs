@@ -57,12 +57,14 @@ impl Sources {
 const CRATES: &[(&str, &str, &[&str])] = &[
     ("http1", "shearwater-http1", &[]),
     ("io", "shearwater-io", &["mio", "rustix", "socket2"]),
-    ("engine", "shearwater-engine", &["shearwater-http1", "shearwater-io", "httpdate"]),
+    ("tasks", "shearwater-tasks", &["corosensei"]),
+    ("engine", "shearwater-engine", &["shearwater-http1", "shearwater-io", "shearwater-tasks", "httpdate"]),
     ("shearwater", "shearwater", &["shearwater-engine"]),
     ("files", "shearwater-files", &["shearwater", "shearwater-io"]),
     ("site", "shearwater-site", &["shearwater", "shearwater-files"]),
     ("config", "shearwater-config", &["toml"]),
     ("precompress", "shearwater-precompress", &["flate2"]),
+    ("tower", "shearwater-tower", &["shearwater", "tower-service"]),
     ("cli", "shearwater-cli", &["shearwater", "shearwater-files", "clap"]),
 ];
 
