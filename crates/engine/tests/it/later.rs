@@ -2,51 +2,10 @@
 
 use shearwater_engine::{Limits, Notice, Timeouts};
 
+use crate::harness::asking::{assert_goes_on, end, get, got, parts, post};
 use crate::harness::unit::head;
 use crate::harness::waiting::{ANNOUNCED_BYTES, at_work};
-use crate::harness::{Client, Setting, World};
-
-/// What a client gets that sends this, and nothing more.
-#[track_caller]
-fn got(world: &mut World, request: impl AsRef<[u8]>) -> (String, Client) {
-    let mut client = world.connect();
-    client.send(request);
-    world.pass(400);
-    let text = String::from_utf8_lossy(client.read()).into_owned();
-    (text, client)
-}
-
-fn get(target: &str) -> Vec<u8> {
-    head("GET", target, "")
-}
-
-fn post(target: &str, body: &str) -> String {
-    format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}", body.len())
-}
-
-/// Head and body of an answer.
-#[track_caller]
-fn parts(answer: &str) -> (&str, &str) {
-    answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no end of the head: {answer:?}"))
-}
-
-/// The connection is whole: another request is answered on it.
-#[track_caller]
-fn assert_goes_on(world: &mut World, client: &mut Client) {
-    client.send(get("/plain/9"));
-    world.settle();
-    let text = String::from_utf8_lossy(client.read()).into_owned();
-    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text:?}");
-    assert!(!client.peer.saw_fin() && !client.peer.saw_reset());
-}
-
-/// Ends the conversation and looks for what is left.
-#[track_caller]
-fn end(mut world: World, client: &mut Client) {
-    client.peer.finish();
-    world.end();
-    assert_eq!(at_work(), 0, "handlers at work");
-}
+use crate::harness::{Setting, World};
 
 #[test]
 fn a_stream_comes_in_chunks_as_it_is_made() {
@@ -467,4 +426,50 @@ fn ten_thousand_that_wait_hold_nobody_up() {
     assert_eq!(answered.count(), WAITING);
     clients.iter_mut().for_each(|client| client.peer.finish());
     end(world, &mut quick);
+}
+
+/// The answer encoded before says a length of its own.
+#[test]
+fn a_stream_takes_the_place_of_a_prebuilt_answer() {
+    let mut world = World::default();
+    let (text, mut client) = got(&mut world, get("/prebuilt-stream"));
+    let (head, body) = parts(&text);
+    assert!(head.contains("\r\nTransfer-Encoding: chunked") && !head.contains("Content-Length"), "{head}");
+    assert_eq!(body, "8\r\nstreamed\r\n0\r\n\r\n");
+    assert_goes_on(&mut world, &mut client);
+    end(world, &mut client);
+}
+
+#[test]
+fn a_stream_with_a_bad_field_is_an_error() {
+    let mut world = World::default();
+    let (text, mut client) = got(&mut world, get("/bad-field-stream"));
+    assert!(text.starts_with("HTTP/1.1 500 ") && !text.contains("streamed"), "{text:?}");
+    end(world, &mut client);
+}
+
+/// Nobody takes the rest of an answer to `HEAD`: it ends at once, however long it would be.
+#[test]
+fn the_head_of_a_long_stream_ends() {
+    let mut world = World::default();
+    let (text, mut client) = got(&mut world, head("HEAD", "/stream/0?20000", ""));
+    assert!(text.starts_with("HTTP/1.1 200 ") && parts(&text).1.is_empty(), "{text:?}");
+    assert_eq!(at_work(), 0);
+    assert_goes_on(&mut world, &mut client);
+    end(world, &mut client);
+}
+
+/// What a client has sent with a request is answered with it, whichever way the request is handled.
+#[test]
+fn a_drain_answers_what_was_sent_behind() {
+    for route in ["buffer/0", "taken/0", "taken/1", "later/0", "later/1"] {
+        let mut world = World::default();
+        let (_, mut client) = got(&mut world, get("/plain/1"));
+        world.control.drain(5000);
+        world.turn();
+        client.send([post(&format!("/{route}"), "abc").into_bytes(), get("/plain/9")].concat());
+        world.run();
+        let text = String::from_utf8_lossy(client.read()).into_owned();
+        assert_eq!(text.matches("HTTP/1.1 200 ").count(), 3, "{route}: {text:?}");
+    }
 }

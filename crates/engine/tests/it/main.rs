@@ -9,6 +9,8 @@ mod dispatching;
 mod draining;
 mod harness;
 mod later;
+mod later_bounds;
+mod later_deadlines;
 mod limits;
 mod paces;
 mod responses;

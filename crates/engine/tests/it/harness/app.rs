@@ -6,7 +6,7 @@ use std::panic;
 use std::rc::Rc;
 use std::sync::{Once, OnceLock};
 
-use super::waiting;
+use super::{unruly, waiting};
 use shearwater_engine::http1::Head;
 use shearwater_engine::io::fs::Meta;
 use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
@@ -29,8 +29,8 @@ pub(crate) struct TestApp;
 impl App for TestApp {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         let route = first_segment(head.path());
-        if let Some(policy) = waiting::body_policy(route, head) {
-            return policy;
+        if waiting::takes_body(route) || unruly::takes_body(route) {
+            return BodyPolicy::Call;
         }
         match route {
             "buffer" => BodyPolicy::Buffer { bytes_max: BUFFER_BYTES_MAX },
@@ -46,7 +46,7 @@ impl App for TestApp {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let query = request.query().unwrap_or_default();
         let route = first_segment(request.path());
-        if waiting::respond(route, request, response) {
+        if waiting::respond(route, request, response) || unruly::respond(route, request, response) {
             return;
         }
         match route {
@@ -65,7 +65,7 @@ impl App for TestApp {
             "field" => drop(response.field(query, "x").text("must not be seen")),
             "value" => drop(response.field("X-Value", "a\r\nX-Other: b").text("must not be seen")),
             "prebuilt" => {
-                response.text("must not be seen").prebuilt(&PREBUILT.with(Rc::clone));
+                response.text("must not be seen").prebuilt(&prebuilt());
                 match query {
                     "" => {}
                     "text" => drop(response.status(403).text("no")),
@@ -171,12 +171,17 @@ fn pattern(first: u8, len: usize) -> Vec<u8> {
 
 thread_local! {
     /// An answer encoded before.
-    static PREBUILT: Rc<Prebuilt> = Rc::new(prebuilt());
+    static PREBUILT: Rc<Prebuilt> = Rc::new(make_prebuilt());
     /// A real file that has no name any more, one per thread.
     static FILE: Rc<SharedFile> = Rc::new(SharedFile::new(make_file()));
 }
 
-fn prebuilt() -> Prebuilt {
+/// The answer encoded before.
+pub(crate) fn prebuilt() -> Rc<Prebuilt> {
+    PREBUILT.with(Rc::clone)
+}
+
+fn make_prebuilt() -> Prebuilt {
     let mut lines = FieldLines::new();
     lines.push("ETag", "\"1\"").expect("a field");
     let body = Item::Shared(Shared::Static(b"encoded before\n"));

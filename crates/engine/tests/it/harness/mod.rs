@@ -2,10 +2,12 @@
 
 pub(crate) mod answer;
 pub(crate) mod app;
+pub(crate) mod asking;
 pub(crate) mod client;
 pub(crate) mod conversation;
 pub(crate) mod dice;
 pub(crate) mod unit;
+pub(crate) mod unruly;
 pub(crate) mod waiting;
 pub(crate) mod world;
 

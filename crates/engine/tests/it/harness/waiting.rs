@@ -3,9 +3,8 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use shearwater_engine::http1::Head;
 use shearwater_engine::tasks::yield_now;
-use shearwater_engine::{BodyPolicy, Call, Request, Response};
+use shearwater_engine::{Call, Request, Response};
 
 use super::app::{DIGEST_START, ON_PURPOSE, digest, text_of};
 
@@ -26,10 +25,10 @@ thread_local! {
 type Count = std::thread::LocalKey<Cell<usize>>;
 
 /// Counts a handler while it lives.
-struct Presence(&'static Count);
+pub(super) struct Presence(&'static Count);
 
 impl Presence {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::among(&AT_WORK)
     }
 
@@ -55,10 +54,9 @@ pub(crate) fn at_work() -> usize {
     AT_WORK.get()
 }
 
-/// Whose handlers take the body themselves.
-pub(crate) fn body_policy(route: &str, _: &Head<'_>) -> Option<BodyPolicy> {
+/// Whether the route's handler takes the body itself.
+pub(crate) fn takes_body(route: &str) -> bool {
     matches!(route, "taken" | "mirror" | "unread" | "hungry" | "at-once" | "loyal-taken")
-        .then_some(BodyPolicy::Call)
 }
 
 /// Answers later, if the route is one of these.
@@ -103,7 +101,7 @@ async fn wait(call: &Call) {
     }
 }
 
-async fn later(mut call: Call) {
+pub(super) async fn later(mut call: Call) {
     let _presence = Presence::new();
     wait(&call).await;
     let text = text_of(call.head().method_name(), call.head().target_str(), call.body());
@@ -192,7 +190,7 @@ async fn later_panics(mut call: Call) {
     panic!("{ON_PURPOSE}");
 }
 
-async fn never(call: Call) {
+pub(super) async fn never(call: Call) {
     let _presence = Presence::new();
     std::future::pending::<()>().await;
     drop(call);

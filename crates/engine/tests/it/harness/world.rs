@@ -13,7 +13,7 @@ use super::client::Client;
 use super::waiting;
 
 /// Turns after which a world that doesn't come to rest is broken.
-const TURNS_MAX: usize = 30_000;
+const TURNS_MAX: usize = 300_000;
 /// How finely [`World::pass`] lets time pass.
 const STEP_MS: u64 = 32;
 
@@ -154,6 +154,8 @@ impl World {
     fn assert_nothing_left(&self) {
         self.net.assert_quiet();
         assert_eq!(self.worker.in_use(), (0, 0, 0), "(connections, blocks, timers) still in use");
+        let (tasks, held, _) = self.worker.waiting_in_use();
+        assert_eq!((tasks, held), (0, 0), "(tasks, bytes held for them) still in use");
         let totals = self.totals();
         assert_eq!(totals.connections_accepted, totals.connections_closed, "connections opened and closed");
     }

@@ -1,0 +1,122 @@
+//! Handlers that wait and don't do as they should, or not in the usual order.
+
+use std::cell::RefCell;
+use std::future::{Ready, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use shearwater_engine::tasks::Sleep;
+use shearwater_engine::{Call, Request, Response};
+
+use super::app::{ON_PURPOSE, prebuilt};
+use super::waiting::{Presence, later, never};
+
+/// What `/flood` sends at once, and how often.
+const FLOOD: (usize, usize) = (10_000, 1000);
+/// What `/speaks-first` sends before it takes the body.
+const FIRST_BYTES: usize = 600_000;
+/// Length of the answer at `/large`.
+const LARGE_BYTES: usize = 1_000_000;
+
+thread_local! {
+    /// Calls whose handlers have given them away.
+    static KEPT: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
+    /// A sleep that nobody waits for any more.
+    static FORGOTTEN: RefCell<Option<Pin<Box<Sleep>>>> = const { RefCell::new(None) };
+}
+
+/// Whether the route's handler takes the body itself.
+pub(crate) fn takes_body(route: &str) -> bool {
+    matches!(route, "flood" | "speaks-first")
+}
+
+/// Answers later, if the route is one of these.
+pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Response<'_>) -> bool {
+    match route {
+        "prebuilt-stream" => response.later(request, prebuilt_stream),
+        "bad-field-stream" => response.later(request, bad_field_stream),
+        "twice" => {
+            response.later(request, never);
+            response.later(request, later);
+        }
+        "begins-and-panics" => {
+            response.later(request, never);
+            panic!("{ON_PURPOSE}");
+        }
+        "make-panics" => response.later(request, make_panics),
+        "forgets-sleep" => response.later(request, forgets_sleep),
+        "flood" => response.later(request, flood),
+        "speaks-first" => response.later(request, speaks_first),
+        "large" => response.later(request, large),
+        "keeps" => response.later(request, keeps),
+        "lets-go" => {
+            KEPT.with(RefCell::take);
+            response.text("let go\n");
+        }
+        _ => return false,
+    }
+    true
+}
+
+async fn prebuilt_stream(mut call: Call) {
+    let _presence = Presence::new();
+    call.response().prebuilt(&prebuilt());
+    call.send(b"streamed").await.expect("the client is there");
+}
+
+/// Goes on whatever it is told.
+async fn bad_field_stream(mut call: Call) {
+    let _presence = Presence::new();
+    call.response().field("X-Value", "a\r\nX-Other: b");
+    let _ = call.send(b"streamed").await;
+    call.sleep(Duration::from_millis(50)).await;
+    let _ = call.send(b"streamed on").await;
+}
+
+fn make_panics(call: Call) -> Ready<()> {
+    let _call = call;
+    panic!("{ON_PURPOSE}");
+}
+
+/// Begins a sleep and keeps it, unawaited, beyond its own end.
+async fn forgets_sleep(mut call: Call) {
+    let _presence = Presence::new();
+    let mut sleep = Box::pin(call.timers().sleep(Duration::from_secs(1)));
+    poll_fn(|cx| {
+        assert!(sleep.as_mut().poll(cx).is_pending(), "a second is not over at once");
+        Poll::Ready(())
+    })
+    .await;
+    FORGOTTEN.set(Some(sleep));
+    call.response().text("forgotten\n");
+}
+
+/// Streams much, and never looks at the body.
+async fn flood(mut call: Call) {
+    let _presence = Presence::new();
+    let piece = vec![b'x'; FLOOD.0];
+    for _ in 0..FLOOD.1 {
+        call.send(&piece).await.expect("the client is there");
+    }
+}
+
+/// Sends a large piece before it takes the body.
+async fn speaks_first(mut call: Call) {
+    let _presence = Presence::new();
+    call.send(&vec![b'x'; FIRST_BYTES]).await.expect("the client is there");
+    while call.read().await.is_some() {}
+}
+
+async fn large(mut call: Call) {
+    let _presence = Presence::new();
+    call.response().body(vec![b'x'; LARGE_BYTES]);
+}
+
+/// Gives its call away, and never ends.
+async fn keeps(mut call: Call) {
+    let _presence = Presence::new();
+    call.response().text("kept\n");
+    KEPT.with_borrow_mut(|kept| kept.push(call));
+    std::future::pending::<()>().await;
+}
