@@ -178,11 +178,13 @@ fn dish(choices: &mut Choices<'_>, number: usize, hears: bool, takes_much: bool)
         14 => Unit::too_large(number, 1 << 30, choices.below(5000)),
         15 if takes_much => Unit::file(),
         16 => Unit::plain("OPTIONS", number),
+        17 => Unit::later("GET", number),
+        18 => Unit::later("HEAD", number),
         _ => Unit::get(number),
     };
     (unit, false)
 }
 
 fn route(choices: &mut Choices<'_>) -> &'static str {
-    choices.of(["plain", "buffer", "sink"])
+    choices.of(["plain", "buffer", "sink", "taken"])
 }
