@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::ws::{WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::response::sse::{Event, Sse};
@@ -53,10 +53,10 @@ async fn upload(body: Body) -> Result<String, StatusCode> {
     Ok(format!("upload bytes={bytes} sum={sum}"))
 }
 
-/// Sends back what comes, until the client ends it, which is answered by itself.
+/// Sends texts back, until the client ends it: that is answered by the next look for a message.
 async fn echo(mut socket: WebSocket) {
     while let Some(Ok(message)) = socket.recv().await {
-        if socket.send(message).await.is_err() {
+        if matches!(message, Message::Text(_)) && socket.send(message).await.is_err() {
             return;
         }
     }
