@@ -1,11 +1,12 @@
 //! What each kind of handler costs: user instructions of a request, one kind beside the other in one program, against the plain text
-//! of the example that everything else is measured with.
+//! of the example that everything else is measured with. Beside them axum on our engine, and what it stands on elsewhere.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::binaries::Binaries;
 use crate::instructions::{self, Subject, rounds};
+use crate::peers;
 use crate::process::Launch;
 use crate::scenario::{JSON, PLAINTEXT};
 use crate::site::Site;
@@ -18,6 +19,13 @@ const JSON_MORE_MAX: f64 = 600.0;
 
 const NOTE: &str = "User instructions of one request by callgrind (epoll, one worker, 32 connections): the difference of two runs over their \
                     difference in requests.\nA turn that a handler lets others have is one of the worker's, with all that waits.";
+
+/// Programs of the peers' workspace with the same text, and what each is.
+const PEERS: [(&str, &str); 3] = [
+    ("peer-ours-axum", "axum's router on our engine"),
+    ("peer-axum", "axum::serve"),
+    ("peer-hyper", "hyper by itself"),
+];
 
 /// What a kind may cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,6 +105,11 @@ impl Kind {
     }
 }
 
+/// A program of the peers' workspace: it has one worker.
+fn launch_peer(program: PathBuf, address: SocketAddr) -> Launch {
+    Launch { program, arguments: vec![address.to_string()], environment: Vec::new() }
+}
+
 /// One of the examples, with one worker on epoll.
 fn launch(program: PathBuf, address: SocketAddr) -> Launch {
     let environment = vec![
@@ -113,19 +126,32 @@ fn launch(program: PathBuf, address: SocketAddr) -> Launch {
 /// valgrind is missing, a server doesn't start, or an answer isn't what was asked for.
 pub fn run(binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Verdicts, String> {
     let site = Site::create().map_err(|error| format!("creating the site: {error}"))?;
-    let count = |program: PathBuf, kind: &Kind| {
-        say(&format!("instructions: {}", kind.about));
+    let count = |kind: &Kind, about: &str, launch: &dyn Fn(SocketAddr) -> Launch| {
+        say(&format!("instructions: {about}"));
         instructions::per_request(&Subject {
-            launch: &|address| Ok(launch(program.clone(), address)),
+            launch: &|address| Ok(launch(address)),
             send: &|address, requests| kind.send(address, requests),
             site: &site,
         })
     };
     let mut verdicts = Verdicts::new(NOTE);
-    let plain = count(binaries.example(), &PLAIN)?;
-    verdicts.shown("the plain text of `examples/plaintext`", format!("{plain:.1}"));
+    let about = "the plain text of `examples/plaintext`";
+    let plain = count(&PLAIN, about, &|address| launch(binaries.example(), address))?;
+    verdicts.shown(about, format!("{plain:.1}"));
     for kind in KINDS {
-        kind.judge(&mut verdicts, count(binaries.kinds(), kind)?, plain);
+        let measured = count(kind, kind.about, &|address| launch(binaries.kinds(), address))?;
+        kind.judge(&mut verdicts, measured, plain);
+    }
+    for (name, about) in PEERS {
+        // They are nobody's bound: one that isn't built is left out.
+        let program = peers::built(name);
+        match program.exists() {
+            true => {
+                let measured = count(&PLAIN, about, &|address| launch_peer(program.clone(), address))?;
+                Kind { about, ..PLAIN }.judge(&mut verdicts, measured, plain);
+            }
+            false => verdicts.shown(about, "not built: `cargo lab setup --build-peers`".to_owned()),
+        }
     }
     Ok(verdicts)
 }
