@@ -101,5 +101,6 @@ fn add_bodies(app: &mut App) {
     app.post_async("/take-body", async |call: &mut Call| {
         let body = call.read_to_end(BODY_BYTES_MAX as usize).await.unwrap_or_else(|read| read);
         call.response().content_type("text/plain; charset=utf-8").body(body);
-    });
+    })
+    .read();
 }

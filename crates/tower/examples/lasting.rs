@@ -1,21 +1,22 @@
 //! An axum app whose requests last, as `cargo lab lasting` asks it: events that go on for ever, uploads of any length that are read as they
 //! come, and WebSockets that send back what they are sent.
 //!
-//! Set up by environment: `LASTING_LISTEN` (127.0.0.1:3000), `LASTING_EVERY_MS` (1000: between two events).
+//! Set up by environment: `LASTING_LISTEN` (127.0.0.1:3000), `LASTING_DRIVER` (auto, epoll, uring), `LASTING_EVERY_MS` (1000: between two
+//! events).
 
 use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::ws::{WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::response::sse::{Event, Sse};
 use axum::routing::{any, get, post};
 use futures_util::StreamExt;
 use futures_util::stream::{self, Stream};
-use shearwater::{Error, Limits};
+use shearwater::{DriverChoice, Error, Limits};
 
 /// What an upload may have.
 const UPLOAD_BYTES_MAX: u64 = 16 << 30;
@@ -23,6 +24,11 @@ const UPLOAD_BYTES_MAX: u64 = 16 << 30;
 fn main() -> Result<(), Error> {
     let setting = |name: &str| std::env::var(name).ok();
     let listen = setting("LASTING_LISTEN").unwrap_or_else(|| "127.0.0.1:3000".to_owned());
+    let driver = match setting("LASTING_DRIVER").as_deref() {
+        Some("epoll") => DriverChoice::Epoll,
+        Some("uring") => DriverChoice::Uring,
+        Some(_) | None => DriverChoice::Auto,
+    };
     let every_ms = setting("LASTING_EVERY_MS").and_then(|ms| ms.parse().ok()).unwrap_or(1000);
     let every = Duration::from_millis(every_ms);
     let router = Router::new()
@@ -30,7 +36,7 @@ fn main() -> Result<(), Error> {
         .route("/upload", post(upload))
         .route("/ws", any(async |upgrade: WebSocketUpgrade| -> Response { upgrade.on_upgrade(echo) }));
     let limits = Limits { body_bytes_max: UPLOAD_BYTES_MAX, ..Limits::default() };
-    shearwater_tower::bind(listen, router).workers(1).limits(limits).run()
+    shearwater_tower::bind(listen, router).workers(1).driver(driver).limits(limits).run()
 }
 
 /// Numbers, one each so often.
@@ -53,10 +59,10 @@ async fn upload(body: Body) -> Result<String, StatusCode> {
     Ok(format!("upload bytes={bytes} sum={sum}"))
 }
 
-/// Sends back what comes, until the client ends it, which is answered by itself.
+/// Sends texts back, until the client ends it: that is answered by the next look for a message.
 async fn echo(mut socket: WebSocket) {
     while let Some(Ok(message)) = socket.recv().await {
-        if socket.send(message).await.is_err() {
+        if matches!(message, Message::Text(_)) && socket.send(message).await.is_err() {
             return;
         }
     }

@@ -174,6 +174,10 @@ pub(super) struct LastingArgs {
     #[arg(long)]
     pub(super) only: Option<String>,
 
+    /// How the axum app's server waits for the kernel
+    #[arg(long, default_value = "epoll", value_parser = ["epoll", "uring"])]
+    pub(super) driver: String,
+
     #[command(flatten)]
     pub(super) programs: ProgramArgs,
 }

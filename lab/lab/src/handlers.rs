@@ -1,11 +1,12 @@
 //! What each kind of handler costs: user instructions of a request, one kind beside the other in one program, against the plain text
-//! of the example that everything else is measured with.
+//! of the example that everything else is measured with. Beside them axum on our engine, and what it stands on elsewhere.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::binaries::Binaries;
-use crate::instructions::{self, Subject, rounds};
+use crate::instructions::{self, Subject, heap, rounds};
+use crate::peers;
 use crate::process::Launch;
 use crate::scenario::{JSON, PLAINTEXT};
 use crate::site::Site;
@@ -17,7 +18,14 @@ const FAST_FACTOR_MAX: f64 = 1.03;
 const JSON_MORE_MAX: f64 = 600.0;
 
 const NOTE: &str = "User instructions of one request by callgrind (epoll, one worker, 32 connections): the difference of two runs over their \
-                    difference in requests.\nA turn that a handler lets others have is one of the worker's, with all that waits.";
+                    difference in requests; allocations\nlikewise by memcheck, where the system's allocator is used. A turn that a handler lets others have is one of the worker's, with all that waits.";
+
+/// Programs of the peers' workspace with the same text, and what each is.
+const PEERS: [(&str, &str); 3] = [
+    ("peer-ours-axum", "axum's router on our engine"),
+    ("peer-axum", "axum::serve"),
+    ("peer-hyper", "hyper by itself"),
+];
 
 /// What a kind may cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,6 +46,14 @@ struct Kind {
     body: Option<&'static str>,
     wanted: &'static str,
     bound: Bound,
+}
+
+/// What a request costs.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    instructions: f64,
+    /// None where they can't be counted: in programs with an allocator of their own.
+    allocations: Option<f64>,
 }
 
 const fn get(about: &'static str, target: &'static str, bound: Bound) -> Kind {
@@ -80,9 +96,13 @@ impl Kind {
         sent.map_err(|error| format!("{}: {error}", self.target))
     }
 
-    fn judge(&self, verdicts: &mut Verdicts, measured: f64, plain: f64) {
+    fn judge(&self, verdicts: &mut Verdicts, cost: Cost, plain: f64) {
+        let Cost { instructions: measured, allocations } = cost;
         let more = measured - plain;
-        let figure = format!("{measured:.1} ({more:+.1}, x {:.3})", measured / plain);
+        // A few more or less at the start may leave a trace below nothing.
+        let allocated = allocations.map(|count| format!("; {:.2} allocations", count.abs()));
+        let allocated = allocated.unwrap_or_default();
+        let figure = format!("{measured:.1} ({more:+.1}, x {:.3}){allocated}", measured / plain);
         match self.bound {
             Bound::None => verdicts.shown(self.about, figure),
             Bound::Factor(factor) => {
@@ -97,6 +117,11 @@ impl Kind {
     }
 }
 
+/// A program of the peers' workspace: it has one worker.
+fn launch_peer(program: PathBuf, address: SocketAddr) -> Launch {
+    Launch { program, arguments: vec![address.to_string()], environment: Vec::new() }
+}
+
 /// One of the examples, with one worker on epoll.
 fn launch(program: PathBuf, address: SocketAddr) -> Launch {
     let environment = vec![
@@ -107,32 +132,74 @@ fn launch(program: PathBuf, address: SocketAddr) -> Launch {
     Launch { program, arguments: Vec::new(), environment }
 }
 
+/// A program to be counted.
+#[derive(Clone)]
+enum Program {
+    /// One of the examples.
+    Ours(PathBuf),
+    /// One of the peers' workspace.
+    Peer(PathBuf),
+}
+
+impl Program {
+    /// With one worker on epoll.
+    fn launch(&self, address: SocketAddr) -> Launch {
+        match self.clone() {
+            Self::Ours(program) => launch(program, address),
+            Self::Peer(program) => launch_peer(program, address),
+        }
+    }
+
+    /// What a request costs it.
+    fn cost(&self, kind: &Kind, site: &Site) -> Result<Cost, String> {
+        let subject = Subject {
+            launch: &|address| Ok(self.launch(address)),
+            send: &|address, requests| kind.send(address, requests),
+            site,
+        };
+        let instructions = instructions::per_request(&subject)?;
+        let allocations = match self {
+            Self::Ours(_) => Some(heap::allocations_per_request(&subject)?),
+            Self::Peer(_) => None,
+        };
+        Ok(Cost { instructions, allocations })
+    }
+}
+
 /// Counts all of them, which takes some minutes.
 ///
 /// # Errors
 /// valgrind is missing, a server doesn't start, or an answer isn't what was asked for.
 pub fn run(binaries: &Binaries, say: &dyn Fn(&str)) -> Result<Verdicts, String> {
     let site = Site::create().map_err(|error| format!("creating the site: {error}"))?;
-    let count = |program: PathBuf, kind: &Kind| {
-        say(&format!("instructions: {}", kind.about));
-        instructions::per_request(&Subject {
-            launch: &|address| Ok(launch(program.clone(), address)),
-            send: &|address, requests| kind.send(address, requests),
-            site: &site,
-        })
-    };
     let mut verdicts = Verdicts::new(NOTE);
-    let plain = count(binaries.example(), &PLAIN)?;
-    verdicts.shown("the plain text of `examples/plaintext`", format!("{plain:.1}"));
+    let about = "the plain text of `examples/plaintext`";
+    say(about);
+    let plain = Program::Ours(binaries.example()).cost(&PLAIN, &site)?.instructions;
+    verdicts.shown(about, format!("{plain:.1}"));
+    let kinds = Program::Ours(binaries.kinds());
     for kind in KINDS {
-        kind.judge(&mut verdicts, count(binaries.kinds(), kind)?, plain);
+        say(kind.about);
+        kind.judge(&mut verdicts, kinds.cost(kind, &site)?, plain);
+    }
+    for (name, about) in PEERS {
+        say(about);
+        // They are nobody's bound: one that isn't built is left out.
+        let program = peers::built(name);
+        match program.exists() {
+            true => {
+                let cost = Program::Peer(program).cost(&PLAIN, &site)?;
+                Kind { about, ..PLAIN }.judge(&mut verdicts, cost, plain);
+            }
+            false => verdicts.shown(about, "not built: `cargo lab setup --build-peers`".to_owned()),
+        }
     }
     Ok(verdicts)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Bound, KINDS, PLAIN};
+    use super::{Bound, Cost, KINDS, PLAIN};
     use crate::verdicts::Verdicts;
 
     #[test]
@@ -150,7 +217,11 @@ mod tests {
     fn a_bound_holds_up_to_itself() {
         let held = |bound, measured| {
             let mut verdicts = Verdicts::new("");
-            super::Kind { bound, ..PLAIN }.judge(&mut verdicts, measured, 1000.0);
+            super::Kind { bound, ..PLAIN }.judge(
+                &mut verdicts,
+                Cost { instructions: measured, allocations: None },
+                1000.0,
+            );
             verdicts.is_met()
         };
         assert!(held(Bound::None, 9e9));

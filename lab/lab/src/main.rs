@@ -119,7 +119,7 @@ fn compare_orders(args: &OrderArgs) -> Result<ExitCode, String> {
 
 fn let_last(args: &LastingArgs) -> Result<ExitCode, String> {
     let trials = lasting::select(args.only.as_deref())?;
-    let verdicts = lasting::run(&trials, &args.programs.profile, &say)?;
+    let verdicts = lasting::run(&trials, &args.driver, &args.programs.profile, &say)?;
     print!("{}", verdicts.text());
     Ok(if verdicts.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -185,3 +185,30 @@ fn workers_of_one_control_are_summed() {
     let totals = control.totals();
     assert_eq!((totals.connections_accepted, totals.connections_refused, totals.requests), (2, 1, 1));
 }
+
+#[test]
+fn handlers_that_are_ready_are_counted_and_the_turns_in_which_some_are() {
+    const CLIENTS: u64 = 5;
+    let mut world = World::default();
+    let ask = |world: &mut World, target: &str| {
+        let mut client = world.connect();
+        client.send(head("GET", target, ""));
+        client
+    };
+    // Each waits for one turn.
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| ask(&mut world, "/later/1")).collect();
+    world.settle();
+    let totals = world.totals();
+    assert_eq!((totals.task_turns, totals.tasks_ready), (1, CLIENTS), "all in the same turn");
+    // Neither one that is done at once nor one that is never woken is.
+    clients.push(ask(&mut world, "/later/4"));
+    clients.push(ask(&mut world, "/never/0"));
+    clients.push(ask(&mut world, "/plain/1"));
+    world.settle();
+    assert_eq!(
+        world.totals(),
+        shearwater_engine::Totals { task_turns: 1, tasks_ready: CLIENTS, ..world.totals() }
+    );
+    clients.iter_mut().for_each(|client| client.peer.reset());
+    world.settle();
+}

@@ -93,6 +93,7 @@ pub const AXUM: &[Case] = &[
     cpu("axum-x16-hyper", "plaintext-x16", (OURS_AXUM, "hyper"), Shown),
     cpu("axum-churn", "plaintext-churn", (OURS_AXUM, "axum"), Below(1.0)),
     cpu("axum-churn-hyper", "plaintext-churn", (OURS_AXUM, "hyper"), Shown),
+    syscalls("axum-syscalls", (OURS_AXUM, "hyper"), Shown),
     cpu("axum-engine", "plaintext", (OURS_AXUM, EPOLL), Shown),
 ];
 /// What all rows of [`AXUM`] together are named.

@@ -148,6 +148,9 @@ impl Verdict {
 pub fn judge(case: &Case, outcomes: &[Outcome], findings: &[Finding], seed: u64) -> Verdict {
     match measured(case, outcomes, findings, seed) {
         Ok(estimate) if case.figure == Figure::Shown => Verdict::Shown(estimate),
+        Ok(Estimate { interval: None, values, .. }) if matches!(case.figure, Figure::Below(_)) => {
+            Verdict::NotMeasured(format!("{values} of {VALUES_MIN} values that an interval needs"))
+        }
         Ok(estimate) if case.figure.holds_for(estimate) => Verdict::Met(estimate),
         Ok(estimate) => Verdict::Missed(estimate),
         Err(reason) => Verdict::NotMeasured(reason),

@@ -1,9 +1,12 @@
-//! User instructions of a request, counted by valgrind's callgrind: the same on every machine, but for the program's own dice.
+//! User instructions of a request, counted by valgrind's callgrind: the same on every machine, but for the program's own dice, and for how many
+//! requests its turns happen to have.
 
+pub mod heap;
 pub mod rounds;
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::process::{Launch, Server, free_address};
@@ -30,32 +33,42 @@ pub struct Subject<'a> {
 /// # Errors
 /// valgrind is missing, the server doesn't start, or an answer isn't what was asked for.
 pub fn per_request(subject: &Subject<'_>) -> Result<f64, String> {
+    difference(|requests| total(subject, requests))
+}
+
+/// What a request more adds to a count of a whole run.
+fn difference(total: impl Fn(u32) -> Result<u64, String>) -> Result<f64, String> {
     let [few, many] = REQUESTS;
-    let (base, all) = (total(subject, few)?, total(subject, many)?);
+    let (base, all) = (total(few)?, total(many)?);
     Ok((all as f64 - base as f64) / f64::from(many - few))
 }
 
 /// Instructions of a server from its start to its end, with so many requests.
 fn total(subject: &Subject<'_>, requests: u32) -> Result<u64, String> {
-    let address = free_address(&mut 0)?;
     // The total of an earlier run must not stand for one that never came.
     let counted = subject.site.write("callgrind.out", "")?;
-    let launch = under(&(subject.launch)(address)?, &counted.display().to_string());
-    let log = subject.site.folder().join("valgrind.log");
-    let mut server = Server::start_within(PATIENCE, &launch, address, &log)?;
-    let sent = (subject.send)(address, requests);
-    server.end_within(PATIENCE);
-    sent?;
+    let tool = ["--tool=callgrind".to_owned(), format!("--callgrind-out-file={}", counted.display())];
+    run_under(subject, &tool, requests)?;
     let text = fs::read_to_string(&counted).map_err(|error| format!("{}: {error}", counted.display()))?;
     parse_total(&text).ok_or_else(|| format!("{} has no total", counted.display()))
 }
 
-fn under(launch: &Launch, out: &str) -> Launch {
-    let own = ["--tool=callgrind".to_owned(), format!("--callgrind-out-file={out}")];
+/// Runs a server under one of valgrind's tools from its start to its end; gives the file with what both have said.
+fn run_under(subject: &Subject<'_>, tool: &[String], requests: u32) -> Result<PathBuf, String> {
+    let address = free_address(&mut 0)?;
+    let launch = under(&(subject.launch)(address)?, tool);
+    let log = subject.site.folder().join("valgrind.log");
+    let mut server = Server::start_within(PATIENCE, &launch, address, &log)?;
+    let sent = (subject.send)(address, requests);
+    server.end_within(PATIENCE);
+    sent.map(|()| log)
+}
+
+fn under(launch: &Launch, tool: &[String]) -> Launch {
     let program = std::iter::once(launch.program.display().to_string());
     Launch {
         program: VALGRIND.into(),
-        arguments: own.into_iter().chain(program).chain(launch.arguments.iter().cloned()).collect(),
+        arguments: tool.iter().cloned().chain(program).chain(launch.arguments.iter().cloned()).collect(),
         environment: launch.environment.clone(),
     }
 }

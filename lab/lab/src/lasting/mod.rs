@@ -65,7 +65,7 @@ struct Shown {
 ///
 /// # Errors
 /// The app can't be built.
-pub fn run(trials: &[Trial], profile: &str, say: &dyn Fn(&str)) -> Result<Verdicts, String> {
+pub fn run(trials: &[Trial], driver: &str, profile: &str, say: &dyn Fn(&str)) -> Result<Verdicts, String> {
     crate::idle::raise_descriptor_limit();
     let needs_app = trials.iter().any(|trial| *trial != Trial::Hour);
     let binaries = needs_app.then(|| Binaries::build_lasting(profile)).transpose()?;
@@ -74,7 +74,7 @@ pub fn run(trials: &[Trial], profile: &str, say: &dyn Fn(&str)) -> Result<Verdic
         say(trial.about());
         let shown = match (trial, &binaries) {
             (Trial::Hour, _) => hour::run().map(|figure| Shown { figure, growth_mib: None }),
-            (_, Some(binaries)) => trial.on_app(binaries),
+            (_, Some(binaries)) => trial.on_app(binaries, driver),
             (_, None) => Err("the app was not built".to_owned()),
         };
         trial.judge(&mut verdicts, shown);
@@ -105,11 +105,14 @@ impl Trial {
     }
 
     /// On a fresh server; its memory is looked at before and after.
-    fn on_app(self, binaries: &Binaries) -> Result<Shown, String> {
+    fn on_app(self, binaries: &Binaries, driver: &str) -> Result<Shown, String> {
         let site = Site::create().map_err(|error| format!("creating the site: {error}"))?;
         let address = free_address(&mut 0)?;
-        let environment =
-            vec![("LASTING_LISTEN", address.to_string()), ("LASTING_EVERY_MS", minute::EVERY_MS.to_string())];
+        let environment = vec![
+            ("LASTING_LISTEN", address.to_string()),
+            ("LASTING_DRIVER", driver.to_owned()),
+            ("LASTING_EVERY_MS", minute::EVERY_MS.to_string()),
+        ];
         let launch = Launch { program: binaries.lasting(), arguments: Vec::new(), environment };
         let mut server = Server::start(&launch, address, &site.folder().join("server.log"))?;
         server.find_processes();

@@ -83,8 +83,14 @@ fn a_claim_to_be_less_at_all_needs_the_whole_interval() {
     assert!(matches!(judged(vec![block(3.9); 4]), Verdict::Met(_)));
     assert!(matches!(judged(vec![block(3.9), block(3.8), block(3.9), block(4.1)]), Verdict::Missed(_)));
     assert!(matches!(judged(vec![block(4.0); 4]), Verdict::Missed(_)));
-    let few = Estimate { median: 0.5, interval: None, values: 2 };
-    assert!(!Figure::Below(1.0).holds_for(few), "two values have no interval");
+    assert!(matches!(
+        judged(vec![block(3.9), block(3.8), block(3.9), Block::failed(String::new())]),
+        Verdict::Met(_)
+    ));
+    let outcomes = [outcome(vec![block(4.0); 2], vec![block(3.0); 2])];
+    let row = case("plaintext", CPU, Figure::Below(1.0));
+    assert!(matches!(verdict(&row, &outcomes, &[]), Verdict::NotMeasured(_)), "two values have no interval");
+    assert!(!Figure::Below(1.0).holds_for(Estimate { median: 0.5, interval: None, values: 2 }));
 }
 
 #[test]
