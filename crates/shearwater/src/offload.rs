@@ -46,9 +46,16 @@ type Work = Box<dyn FnOnce() + Send>;
 pub fn offload<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, Offloaded>> {
+    offload_to(pool(), work)
+}
+
+fn offload_to<T: Send + 'static>(
+    pool: &'static Pool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> impl Future<Output = Result<T, Offloaded>> {
     let place = Arc::new(Place::default());
     let there = Arc::clone(&place);
-    let is_begun = pool().begin(Box::new(move || {
+    let is_begun = pool.begin(Box::new(move || {
         there.put(catch_unwind(AssertUnwindSafe(work)).map_err(|_| Offloaded::Panicked));
     }));
     if !is_begun {
@@ -166,11 +173,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::sync_channel;
+    use std::sync::mpsc::{SyncSender, sync_channel};
     use std::sync::{Arc, Barrier};
     use std::time::Duration;
 
-    use super::{OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Pool, locked};
+    use super::{OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Pool, locked, offload_to};
+
+    /// How long a test waits before it fails.
+    const PATIENCE: Duration = Duration::from_secs(20);
 
     #[test]
     fn so_many_threads_and_so_much_that_waits() {
@@ -208,5 +218,34 @@ mod tests {
         pool.serve(Duration::ZERO);
         is_done.recv().expect("what waited is done first");
         assert_eq!(locked(&pool.state).threads, 0);
+    }
+
+    /// A result that nobody waits for any more: it tells that it is dropped, and panics then (without a word on standard error).
+    struct Bomb(SyncSender<()>);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            self.0.send(()).expect("somebody listens");
+            std::panic::resume_unwind(Box::new("on purpose"));
+        }
+    }
+
+    #[test]
+    fn a_result_that_panics_when_it_is_dropped_ends_no_thread() {
+        let pool: &'static Pool = Box::leak(Box::default());
+        let (dropped, is_dropped) = sync_channel(1);
+        for _ in 0..=OFFLOAD_THREADS_MAX {
+            let (go, may_go) = sync_channel(1);
+            let dropped = dropped.clone();
+            drop(offload_to(pool, move || {
+                may_go.recv().expect("its future is dropped by then");
+                Bomb(dropped)
+            }));
+            go.send(()).expect("it waits for that");
+            is_dropped.recv_timeout(PATIENCE).expect("a thread has done it");
+        }
+        let (done, is_done) = sync_channel(1);
+        drop(offload_to(pool, move || done.send(()).expect("somebody listens")));
+        is_done.recv_timeout(PATIENCE).expect("a thread is left, or is made");
     }
 }

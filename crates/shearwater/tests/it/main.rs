@@ -11,6 +11,7 @@ mod examples;
 mod fast;
 mod faults;
 mod given_sockets;
+mod handing_over;
 mod hello;
 mod limits;
 mod middleware;

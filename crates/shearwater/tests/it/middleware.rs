@@ -1,8 +1,9 @@
 //! What runs before and after handlers: in which order, for which paths, and what ends it.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
-use shearwater::{App, BodySink, Fast, Request, Response};
+use shearwater::{App, BodySink, Call, Fast, Line, Request, Response};
 
 use crate::client::Client;
 use crate::served::Served;
@@ -200,4 +201,36 @@ fn a_step_that_panics_costs_its_request() {
     assert_eq!(client.request("GET", "/?panic", &[]).status, 500);
     client.is_ended();
     assert_eq!(served.connect().request("GET", "/", &[]).status, 200);
+}
+
+/// What the steps around a handler that waits have said stands in its answer, whichever kind it is of.
+#[test]
+fn fields_of_steps_stand_beside_those_of_handlers_that_wait() {
+    let mut app = App::new();
+    app.before(note("before")).after(|_: &Request<'_>, response: &mut Response<'_>| {
+        response.field("X-Way", "after");
+    });
+    app.get("/at-once", handler);
+    app.get_async("/async", async |call: &mut Call| {
+        call.response().field("X-Way", "handler");
+    });
+    app.get_async("/async-waits", async |call: &mut Call| {
+        call.sleep(Duration::from_millis(1)).await;
+        call.response().field("X-Way", "handler");
+    });
+    app.get_coroutine("/coroutine", |line: &mut Line<'_>| {
+        line.response().field("X-Way", "handler");
+    });
+    app.get_coroutine("/coroutine-waits", |line: &mut Line<'_>| {
+        line.sleep(Duration::from_millis(1));
+        line.response().field("X-Way", "handler");
+    });
+    let served = Served::app(app);
+    let mut client = served.connect();
+    for target in ["/at-once", "/async", "/async-waits", "/coroutine", "/coroutine-waits"] {
+        let (status, said) = way(&mut client, "GET", target);
+        let mut said: Vec<_> = said.split(", ").collect();
+        said.sort_unstable();
+        assert_eq!((status, &said[..]), (200, &["after", "before", "handler"][..]), "{target}");
+    }
 }

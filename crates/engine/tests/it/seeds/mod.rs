@@ -1,8 +1,12 @@
-//! Ten thousand random conversations on a rough kernel, each from one seed.
+//! Random conversations on a rough kernel, each from one seed: ten thousand whose every answer is known, and some hundreds with
+//! handlers that wait, in two ways.
 //!
-//! `SHEARWATER_SEED=7 cargo test -p shearwater-engine seeds -- --nocapture` holds one and shows what happened;
+//! `SHEARWATER_SEED=7 cargo test -p shearwater-engine seeds::random -- --nocapture` holds one and shows what happened;
 //! `SHEARWATER_SEEDS=200000` holds more (best with `--release`).
 
+mod answering;
+mod asked;
+mod leaving;
 mod random;
 
 use std::panic::{self, AssertUnwindSafe};
@@ -12,21 +16,48 @@ use std::thread;
 
 /// Seeds of an ordinary run of the tests.
 const SEEDS: u64 = 10_000;
+/// Of those with handlers that wait, which take longer.
+const WAITING_SEEDS: u64 = 300;
 /// Seeds that a thread takes at once.
-const SEEDS_AT_ONCE: u64 = 64;
+const SEEDS_AT_ONCE: u64 = 16;
 
 #[test]
 fn random_conversations_end_well() {
     if let Some(seed) = number_of("SHEARWATER_SEED") {
         return replay(seed);
     }
-    let seeds = number_of("SHEARWATER_SEEDS").unwrap_or(SEEDS);
+    hold_all(SEEDS, |seed| drop(random::conversation(seed).run()));
+}
+
+/// Whatever clients and handlers do: nothing is left when the clients are gone.
+#[test]
+fn random_clients_leave_nothing_behind() {
+    hold_or_replay(leaving::hold);
+}
+
+/// Whatever it takes to answer: each request gets its own answer, in order, until one says that it is the last.
+#[test]
+fn random_requests_are_answered_in_order() {
+    hold_or_replay(answering::hold);
+}
+
+fn hold_or_replay(hold_one: fn(u64)) {
+    match number_of("SHEARWATER_SEED") {
+        Some(seed) => hold_one(seed),
+        None => hold_all(WAITING_SEEDS, hold_one),
+    }
+}
+
+/// Holds what each seed says, on all processors.
+#[track_caller]
+fn hold_all(usual: u64, hold_one: fn(u64)) {
+    let seeds = number_of("SHEARWATER_SEEDS").unwrap_or(usual);
     let next = AtomicU64::new(0);
     let failed = Mutex::new(None);
     let threads = thread::available_parallelism().map_or(1, usize::from).min(8);
     thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| hold(&next, seeds, &failed));
+            scope.spawn(|| hold(hold_one, &next, seeds, &failed));
         }
     });
     let failed = failed.into_inner().expect("no thread panics while it holds the lock");
@@ -39,14 +70,14 @@ fn random_conversations_end_well() {
 }
 
 /// Holds the conversations of seeds until none is left or one has failed.
-fn hold(next: &AtomicU64, seeds: u64, failed: &Mutex<Option<u64>>) {
+fn hold(hold_one: fn(u64), next: &AtomicU64, seeds: u64, failed: &Mutex<Option<u64>>) {
     loop {
         let first = next.fetch_add(SEEDS_AT_ONCE, Ordering::Relaxed);
         if first >= seeds {
             return;
         }
         for seed in first..seeds.min(first + SEEDS_AT_ONCE) {
-            let held = panic::catch_unwind(AssertUnwindSafe(|| drop(random::conversation(seed).run())));
+            let held = panic::catch_unwind(AssertUnwindSafe(|| hold_one(seed)));
             if held.is_err() {
                 failed.lock().expect("no thread panics while it holds the lock").get_or_insert(seed);
                 next.store(seeds, Ordering::Relaxed);
