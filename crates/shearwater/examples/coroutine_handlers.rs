@@ -36,8 +36,7 @@ fn slow(line: &mut Line) {
 
 /// What computes for long, or blocks, has a thread of its own.
 fn primes(line: &mut Line) -> Result<(), Offloaded> {
-    let is_prime =
-        |number: &u32| (2..*number).take_while(|d| d * d <= *number).all(|d| !number.is_multiple_of(d));
+    let is_prime = |number: &u32| (2..*number).take_while(|d| d * d <= *number).all(|d| number % d != 0);
     let count = line.offload(move || (2..100_000).filter(is_prime).count())?;
     line.response().text(&format!("{count} primes below 100000\n"));
     Ok(())
