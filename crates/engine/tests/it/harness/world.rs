@@ -13,7 +13,7 @@ use super::client::Client;
 use super::waiting;
 
 /// Turns after which a world that doesn't come to rest is broken.
-const TURNS_MAX: usize = 300_000;
+const TURNS_MAX: usize = 30_000;
 /// How finely [`World::pass`] lets time pass.
 const STEP_MS: u64 = 32;
 
