@@ -166,7 +166,7 @@ fn dish(choices: &mut Choices<'_>, number: usize, hears: bool, takes_much: bool)
         2 => Unit::no_content(number),
         3 => Unit::not_modified(number),
         4 => Unit::post(route(choices), number, choices.below(300)),
-        5 => Unit::post(route(choices), number, choices.below(30_000)),
+        5 if takes_much => Unit::post(route(choices), number, choices.below(30_000)),
         6 => Unit::post_chunked(route(choices), number, choices.below(400), 1 + choices.below(99)),
         7 if hears => Unit::post_expecting(route(choices), number, 1 + choices.below(200)),
         8 => Unit::http10(number, true),
