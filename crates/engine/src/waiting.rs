@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use shearwater_http1::{Method, content_length_allowed};
+use shearwater_http1::response_has_body;
 use shearwater_tasks::{Polled, TaskId};
 
 use crate::app::App;
@@ -137,10 +137,7 @@ impl<A: App> Service<A> {
         let around = std::mem::take(&mut waiting.around);
         let answered = self.responder.answer_with(&mut parts, around, waiting.asked, fault);
         waiting.is_failed = answered.fault.is_some();
-        let method = waiting.asked.method;
-        waiting.has_body = method != Method::Head
-            && content_length_allowed(method, answered.status)
-            && answered.status != 304;
+        waiting.has_body = response_has_body(waiting.asked.method, answered.status);
         self.calls.recycle_parts(parts);
         let after = answered.after;
         self.count(answered);
