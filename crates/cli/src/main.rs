@@ -20,10 +20,9 @@ use clap::Parser;
 
 use crate::args::{Command, CommandLine};
 
-/// Gives memory back to the system when a load has passed, which the system's own allocator doesn't (see
-/// `docs/decisions/0002-allocator.md`).
+/// Gives memory back to the system when a load has passed and a worker that rests says so (see `docs/decisions/0002-allocator.md`).
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: shearwater_allocator::MiMalloc = shearwater_allocator::MiMalloc;
 
 fn main() -> ExitCode {
     let command_line = CommandLine::parse();

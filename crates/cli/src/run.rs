@@ -11,7 +11,10 @@ use crate::{banner, say};
 pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
     let Plan { server, site, cache, replaced, .. } = configured::plan(serve)?;
     let served = site.clone();
-    let running = server.handle_signals().start(move |_| served.service(cache))?;
+    let running = server
+        .handle_signals()
+        .at_rest(shearwater_allocator::give_back)
+        .start(move |_| served.service(cache))?;
     say(&banner::start(&site, running.start_report(), &replaced));
     let summary = running.wait()?;
     say(&farewell(&summary));

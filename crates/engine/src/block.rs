@@ -172,6 +172,12 @@ impl Blocks {
         }
     }
 
+    /// Frees the spare ones.
+    pub(crate) fn forget_spare(&mut self) {
+        self.spare = Vec::new();
+        self.pool.forget_spare();
+    }
+
     /// Whether the worker's blocks hold more than they may.
     pub(crate) fn is_full(&self) -> bool {
         self.held_bytes + self.held_by_calls.get() + self.pool.leaving_bytes()

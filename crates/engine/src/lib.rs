@@ -51,6 +51,7 @@ mod refuse;
 mod request;
 mod respond;
 mod response;
+mod rest;
 mod running;
 mod served;
 mod server;

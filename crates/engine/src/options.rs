@@ -36,6 +36,10 @@ pub struct Options {
     pub order: Order,
     /// How often it is looked whether a handler keeps a worker, in milliseconds; 0: never.
     pub watchdog_ms: u64,
+    /// Called on a worker's own thread when that has had nothing to do for [`REST_AFTER_MS`](crate::limits::REST_AFTER_MS) and has given back
+    /// its own memory of busier moments, once until something happens again: the place for a word to an allocator that keeps what was freed.
+    /// It should take milliseconds at most; a panic is printed and otherwise ignored.
+    pub at_rest: Option<fn()>,
 }
 
 impl Default for Options {
@@ -53,6 +57,7 @@ impl Default for Options {
             timeouts: Timeouts::default(),
             order: Order::Fifo,
             watchdog_ms: 1000,
+            at_rest: None,
         }
     }
 }

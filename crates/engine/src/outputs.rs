@@ -20,6 +20,11 @@ impl Outputs {
         output
     }
 
+    /// Frees what is kept.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
     /// Takes back an output that was sent.
     pub(crate) fn give(&mut self, mut output: Output) {
         if self.spare.len() == SPARE_OUTPUTS_MAX {
@@ -75,5 +80,13 @@ mod tests {
         }
         outputs.give(output(SPARE_OUTPUT_BYTES_MAX));
         assert_eq!(outputs.spare.len(), 1, "there is room again");
+    }
+
+    #[test]
+    fn keeps_nothing_that_it_is_to_forget() {
+        let mut outputs = keep(SPARE_OUTPUT_BYTES_MAX);
+        outputs.forget();
+        assert_eq!((outputs.spare.len(), outputs.bytes), (0, 0));
+        assert_eq!(outputs.take().capacity(), 0);
     }
 }

@@ -38,6 +38,12 @@ impl PagePool {
         }
     }
 
+    /// Keeps nothing for the next buffers: what is spare is on its way as well.
+    pub(crate) fn forget_spare(&mut self) {
+        self.leaving.append(&mut self.spare);
+        self.leaving_bytes += std::mem::take(&mut self.spare_bytes);
+    }
+
     /// Memory on its way back to the system, in bytes.
     pub(crate) fn leaving_bytes(&self) -> usize {
         self.leaving_bytes
@@ -119,5 +125,19 @@ mod tests {
         assert_eq!((turns, leaving), (8, 0));
         pool.release();
         assert_eq!(pool.spare_bytes, SPARE_PAGES_BYTES_MAX, "what is kept stays");
+    }
+
+    #[test]
+    fn what_it_is_to_forget_goes_back_in_shares() {
+        let mut pool = PagePool::default();
+        pool.give(used(SPARE_PAGES_BYTES_MAX / 2));
+        assert!(!pool.is_busy());
+        pool.forget_spare();
+        assert_eq!(
+            (pool.spare.len(), pool.spare_bytes, pool.leaving_bytes()),
+            (0, 0, SPARE_PAGES_BYTES_MAX / 2)
+        );
+        pool.release();
+        assert_eq!(pool.leaving_bytes(), SPARE_PAGES_BYTES_MAX / 2 - RELEASED_BYTES_PER_TURN_MAX);
     }
 }

@@ -105,10 +105,11 @@ impl Server {
         let asked = Some(self.options.limits.connections_max);
         let connections_asked = asked.filter(|asked| *asked <= limits.connections_max);
         let watchdog = self.watchdog(&control)?;
-        let order = self.options.order;
+        let Options { order, at_rest, .. } = self.options;
         let first = Setup {
             connections_asked,
             order,
+            at_rest,
             ..Setup::new(0, limits, self.options.timeouts, Arc::clone(&control))
         };
         let cores = os::cores();

@@ -24,6 +24,7 @@ use crate::outputs::Outputs;
 use crate::pace::PaceRule;
 use crate::pulse::Pulse;
 use crate::respond::Responder;
+use crate::rest::Rest;
 use crate::served::Served;
 use crate::service::Service;
 use crate::table::Table;
@@ -42,6 +43,8 @@ pub struct Setup {
     pub control: Arc<Control>,
     /// In which order tasks that are ready go on.
     pub order: Order,
+    /// Called on the worker's thread when it rests: see [`Options::at_rest`](crate::Options::at_rest).
+    pub at_rest: Option<fn()>,
     /// Where it gives signs of life.
     pub(crate) pulse: Option<Arc<Pulse>>,
     pub(crate) addresses: Option<Arc<Addresses>>,
@@ -62,6 +65,7 @@ impl Setup {
             timeouts,
             control,
             order: Order::Fifo,
+            at_rest: None,
             pulse: None,
             addresses,
             connections_asked,
@@ -97,6 +101,8 @@ pub struct Worker<D, A> {
     pub(crate) ends: Ends,
     /// In which order connections that wait with input go on.
     order: Order,
+    /// When it gives memory back.
+    pub(crate) rest: Rest,
     pulse: Option<Arc<Pulse>>,
 }
 
@@ -144,6 +150,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             arrived: 0,
             ends: Ends::default(),
             order: setup.order,
+            rest: Rest::new(setup.at_rest),
             pulse: setup.pulse,
         }
     }
@@ -173,6 +180,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.service.calls.timers.set_now_ms(self.service.now_ms);
         self.service.responder.preamble.refresh(self.driver.unix_seconds());
         while let Some(event) = self.driver.next() {
+            self.rest.hear(self.service.now_ms);
             self.handle(event);
         }
         self.go_on();
@@ -187,6 +195,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.service.responder.lasting.end_turn();
         // Wakes of this turn, whoever they came from: after this the worker may sleep.
         self.service.calls.tasks.collect();
+        self.rest();
         Ok(())
     }
 
@@ -225,11 +234,11 @@ impl<D: Driver, A: App> Worker<D, A> {
             return Some(Duration::ZERO);
         }
         let now_ms = self.driver.now_ms();
-        let retry = self.accept_again_ms.map(|at_ms| at_ms.saturating_sub(now_ms));
-        let drain = self.drain_until_ms().map(|until_ms| until_ms.saturating_sub(now_ms));
+        let timer_ms = self.service.calls.timers.next_due_ms();
+        let at_ms = [self.accept_again_ms, self.drain_until_ms(), timer_ms, self.rest.due_ms()];
+        let first = at_ms.into_iter().flatten().min().map(|at_ms| at_ms.saturating_sub(now_ms));
         let due = self.service.wheel.next_due_ms(now_ms);
-        let timer = self.service.calls.timers.next_due_ms().map(|due_ms| due_ms.saturating_sub(now_ms));
-        [retry, drain, due, timer].into_iter().flatten().min().map(Duration::from_millis)
+        [first, due].into_iter().flatten().min().map(Duration::from_millis)
     }
 
     /// Connections, blocks and timers in use: all 0 when nobody is connected.

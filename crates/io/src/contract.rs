@@ -170,6 +170,11 @@ pub trait Driver {
     /// Whether the kernel may have had more events than the last `wait` took (T4).
     fn has_more(&self) -> bool;
 
+    /// Gives back memory of a busier moment, and says whether it has; not while there is work left (T5).
+    fn rest(&mut self) -> bool {
+        true
+    }
+
     /// The turn's next event (T2).
     fn next(&mut self) -> Option<Event>;
 

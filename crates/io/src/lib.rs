@@ -18,6 +18,8 @@
 //!   The time of day may lag by 50 ms.
 //! - **T4** [`Driver::has_more`] says after `wait` whether the kernel may have had more events than it took. The worker lets
 //!   no deadline pass then, for a bounded number of turns: its input may not have been fetched.
+//! - **T5** [`Driver::rest`] is called when nothing has happened for a while: the driver gives back the memory of a busier moment.
+//!   It declines while it has work of its own; nothing that has arrived is lost either way.
 //!
 //! **A, accepting**
 //! - **A1** Each connection is announced once, by [`Event::Accepted`], before any other event of its token.
@@ -93,6 +95,7 @@
 //! | verb | poll (epoll, kqueue) | uring (io_uring) | sim |
 //! |---|---|---|---|
 //! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left | one `io_uring_enter`, with the turn's entries; none where work is left and there are no entries | none; moves the driven clock |
+//! | `rest` | nothing to give back | receive buffers, queues | counts |
 //! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl`, for good | armed for good; one by one where room is scarce; surplus waits unannounced | takes one from the queue, or a seeded failure |
 //! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | armed until a credit of bytes is used up; provided buffers | seeded length |
 //! | `send` | `send` / `sendmsg` / `sendfile` (or `pread` and `send`; a `statx` before the last bytes of a version) at once; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, parked as one poll entry | seeded length |

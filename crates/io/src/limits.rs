@@ -86,9 +86,6 @@ pub const RECV_BUFFERS_FIRST: u16 = 64;
 /// Bytes of one receive buffer of a completion driver at most.
 pub const RECV_BUFFER_BYTES_MAX: usize = 16 * 1024;
 
-/// Milliseconds after which a completion driver that hears nothing gives back the memory of a busier moment.
-pub const QUIET_MS: u64 = 1000;
-
 /// Places for sends in flight that a driver keeps when nothing is in flight; those of a busier moment are freed.
 pub const SENDS_KEPT_MAX: usize = 256;
 

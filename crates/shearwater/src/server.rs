@@ -158,6 +158,15 @@ impl Server {
         self
     }
 
+    /// Calls something on a worker's own thread when that has had nothing to do for a second and has given back its own memory of busier
+    /// moments, once until something happens again: the place for a word to an allocator that keeps what was freed. It should take
+    /// milliseconds at most; a panic is printed and otherwise ignored. Default: nothing.
+    #[must_use]
+    pub fn at_rest(mut self, at_rest: fn()) -> Self {
+        self.options.at_rest = Some(at_rest);
+        self
+    }
+
     /// Connections held at once, all workers together: each worker holds an even part, and at least one. Default: each as many as
     /// [`Limits::connections_max`], in whose place this comes. Fewer, where there are fewer descriptors; see
     /// [`StartReport::connections_max`].

@@ -82,6 +82,11 @@ impl Blocks {
         }
     }
 
+    /// Frees what is kept.
+    pub(crate) fn forget_spare(&mut self) {
+        *self = Self::new();
+    }
+
     /// Bytes that are kept.
     #[cfg(test)]
     fn spare_bytes(&self) -> usize {

@@ -111,6 +111,11 @@ impl Tasks {
         Ok(TaskId { slot: index, generation: slot.generation })
     }
 
+    /// Frees the memory that is kept for the next futures. Slots stay.
+    pub fn forget_spare(&mut self) {
+        self.blocks.forget_spare();
+    }
+
     /// Polls a task, whether it was woken or not.
     ///
     /// # Panics

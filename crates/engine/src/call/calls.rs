@@ -113,6 +113,13 @@ impl Calls {
         }
     }
 
+    /// Frees what is kept for the next calls.
+    pub(crate) fn forget_spare(&mut self) {
+        self.spare = Vec::new();
+        self.spare_parts = Vec::new();
+        self.tasks.forget_spare();
+    }
+
     pub(crate) fn recycle_parts(&mut self, mut parts: Box<Parts>) {
         if self.spare_parts.len() < SPARE_CALLS_MAX {
             parts.clear();

@@ -14,6 +14,7 @@ mod later_deadlines;
 mod limits;
 mod paces;
 mod responses;
+mod resting;
 mod seeds;
 mod smuggling;
 mod timeouts;

@@ -85,8 +85,6 @@ pub struct Uring {
     writable: VecDeque<Token>,
     /// Whether an armed receive goes on until its credit of bytes is used up.
     multishot: bool,
-    /// When the kernel was heard last, while there may be memory to give back.
-    heard_ms: Option<u64>,
 }
 
 impl Uring {
@@ -124,7 +122,6 @@ impl Uring {
             rearm_bulk: VecDeque::new(),
             writable: VecDeque::new(),
             multishot: options.multishot && report.limited_multishot,
-            heard_ms: None,
         };
         uring.wake.arm(&mut uring.ring);
         Ok(uring)
@@ -185,6 +182,10 @@ impl Driver for Uring {
 
     fn has_more(&self) -> bool {
         self.conns.queue.has_more
+    }
+
+    fn rest(&mut self) -> bool {
+        self.give_memory_back()
     }
 
     fn next(&mut self) -> Option<Event> {

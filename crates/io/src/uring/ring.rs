@@ -237,6 +237,11 @@ impl Ring {
         queue.taskrun() || queue.cq_overflow()
     }
 
+    /// Whether there are completions to be taken.
+    pub(super) fn has_told(&mut self) -> bool {
+        !self.ring.completion().is_empty()
+    }
+
     /// Whether the kernel holds no entry.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight == 0

@@ -9,7 +9,6 @@ use io_uring::types::Fd;
 use super::ring::{COMPLETION_ENTRIES, Done, Kind};
 use super::{InRing, Uring};
 use crate::conns::{Flags, NONE, Pushed, Slot};
-use crate::limits::QUIET_MS;
 use crate::{Event, Token};
 
 /// Room that each queue keeps in quiet moments.
@@ -20,7 +19,7 @@ impl Uring {
         self.give_lent_back();
         self.rearm_recvs();
         self.arm_accepts();
-        let timeout = if self.is_busy() { Some(Duration::ZERO) } else { self.patience(timeout) };
+        let timeout = if self.is_busy() { Some(Duration::ZERO) } else { timeout };
         self.ring.enter(timeout)?;
         self.clock.read();
         self.conns.begin_turn(self.clock.now_ms);
@@ -36,36 +35,23 @@ impl Uring {
         self.conns.note_fetched();
         self.conns.queue.has_more = self.ring.has_more();
         self.conns.queue.fix_turn();
-        self.note_quiet();
         Ok(())
     }
 
-    /// How long to wait at most: a driver that may have memory to give back waits for the moment to.
-    fn patience(&self, timeout: Option<Duration>) -> Option<Duration> {
-        let Some(heard_ms) = self.heard_ms else { return timeout };
-        let quiet_ms = (heard_ms + QUIET_MS + 1).saturating_sub(self.clock.now_ms);
-        let quiet = Duration::from_millis(quiet_ms);
-        Some(timeout.map_or(quiet, |timeout| timeout.min(quiet)))
-    }
-
-    /// Gives back what a busier moment has used once the kernel was not heard for a while.
-    fn note_quiet(&mut self) {
-        let now_ms = self.clock.now_ms;
-        if !self.inbox.is_empty() {
-            self.heard_ms = Some(now_ms);
-        } else if self.heard_ms.is_some_and(|heard_ms| heard_ms + QUIET_MS <= now_ms)
-            && !self.is_busy()
-            && !self.conns.queue.has_more
-        {
-            self.heard_ms = None;
-            self.buffers.trim();
-            self.gathers.trim();
-            self.inbox.shrink_to(QUEUE_KEPT);
-            self.held.shrink_to(QUEUE_KEPT);
-            self.rearm.shrink_to(QUEUE_KEPT);
-            self.rearm_bulk.shrink_to(QUEUE_KEPT);
-            self.writable.shrink_to(QUEUE_KEPT);
+    /// Gives back what a busier moment has used. The kernel writes to no buffer between two enters, so that all it has written to
+    /// by now is told by completions: none may be left.
+    pub(super) fn give_memory_back(&mut self) -> bool {
+        if self.is_busy() || self.lent.is_some() || self.ring.has_told() || self.ring.has_more() {
+            return false;
         }
+        self.buffers.trim();
+        self.gathers.trim();
+        self.inbox.shrink_to(QUEUE_KEPT);
+        self.held.shrink_to(QUEUE_KEPT);
+        self.rearm.shrink_to(QUEUE_KEPT);
+        self.rearm_bulk.shrink_to(QUEUE_KEPT);
+        self.writable.shrink_to(QUEUE_KEPT);
+        true
     }
 
     /// Whether there is work that needs no word from the kernel.

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use shearwater_io::limits::{QUIET_MS, RECVS_PER_TURN_MAX};
+use shearwater_io::limits::RECVS_PER_TURN_MAX;
 use shearwater_io::listen::{ListenOptions, bind};
 use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::uring::{NAME, Unavailable, Uring, UringOptions, probe};
@@ -132,9 +132,9 @@ fn input_beyond_all_buffers_arrives() {
     }
 }
 
-/// A driver that hears nothing for a while lets go of what it received into; what comes later is whole.
+/// A driver that rests lets go of what it received into; what comes later is whole.
 #[test]
-fn input_arrives_whole_after_a_quiet_moment() {
+fn input_arrives_whole_after_a_rest() {
     const CONNECTIONS: usize = 100;
     const BYTES: usize = 20_000;
     if is_missing::<UringHarness>() {
@@ -154,11 +154,7 @@ fn input_arrives_whole_after_a_quiet_moment() {
             let last = &world.page(*token).received[(round - 1) * BYTES..];
             assert!(last == pattern(BYTES, (round * CONNECTIONS + number) as u64));
         }
-        // What is left to do, then the quiet moment itself: it is long enough within the first of two.
-        for _ in 0..2 {
-            world.wait(QUIET_MS + 100);
-            assert!(world.step().is_none(), "nobody has anything to say");
-        }
+        world.until("the driver rests", |world| world.driver().rest());
     }
 }
 

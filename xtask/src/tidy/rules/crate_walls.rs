@@ -23,6 +23,7 @@ struct Room {
 }
 
 const ROOMS: &[Room] = &[
+    Room { folder: "allocator", may_use: &["libmimalloc-sys", "mimalloc"] },
     Room { folder: "http1", may_use: &[] },
     Room { folder: "io", may_use: &["io-uring", "libc", "mio", "rustix", "socket2"] },
     Room { folder: "tasks", may_use: &["corosensei", "libc"] },
@@ -63,12 +64,12 @@ const ROOMS: &[Room] = &[
         folder: "cli",
         may_use: &[
             "shearwater",
+            "shearwater-allocator",
             "shearwater-config",
             "shearwater-files",
             "shearwater-precompress",
             "shearwater-site",
             "clap",
-            "mimalloc",
         ],
     },
 ];

@@ -24,6 +24,7 @@ pub(crate) struct Setting {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) order: Order,
+    pub(crate) at_rest: Option<fn()>,
 }
 
 /// One worker, its network and its operator.
@@ -52,6 +53,7 @@ impl World {
         let control = Arc::new(control);
         let mut setup = Setup::new(0, setting.limits, setting.timeouts, Arc::clone(&control));
         setup.order = setting.order;
+        setup.at_rest = setting.at_rest;
         Self { worker: Worker::new(sim, TestApp, setup), net, control, notices, accept_fails }
     }
 

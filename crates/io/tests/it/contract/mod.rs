@@ -28,7 +28,8 @@ macro_rules! contract_suite {
             turns: t1_wait_lets_the_timeout_pass, t1_wait_returns_for_an_event, t1_wait_returns_at_once_for_input_left,
                 t1_wait_returns_at_once_for_a_file_left, t2_one_connection_is_read_a_bounded_number_of_times,
                 t2_a_sender_cannot_hold_a_turn, t2_a_flood_does_not_hide_a_neighbour, t2_an_unfinished_turn_loses_nothing,
-                t3_the_clock_stands_still_within_a_turn;
+                t3_the_clock_stands_still_within_a_turn,
+                t5_who_rests_loses_nothing;
             accepting: a1_accepted_once_and_first, a1_the_listener_and_the_peer_are_told, a2_full_is_said_once,
                 a2_the_queue_waits_until_there_is_room, a3_paused_means_none, a3_a_turn_accepts_a_bounded_number,
                 a4_stop_empties_the_queue_then_closes, a4_stop_takes_what_came_after_the_wait, a4_stop_of_an_empty_queue, a4_connections_outlive_the_listener;

@@ -153,3 +153,29 @@ pub(crate) fn t3_the_clock_stands_still_within_a_turn<H: Harness>() {
     world.wait(20);
     assert!(world.driver().now_ms() >= ms);
 }
+
+/// Input that has arrived and was not told, or not taken, input that is on its way, a send that is not over: none of it is lost on a driver that rests.
+pub(crate) fn t5_who_rests_loses_nothing<H: Harness>() {
+    const BYTES: usize = 5000;
+    let mut world = World::<H>::new();
+    let peers: Vec<_> = (0..20).map(|_| world.connect()).collect();
+    let input = |round: usize, number: usize| pattern(BYTES, (100 * round + number) as u64);
+    for round in 0..3 {
+        for (number, (peer, token)) in peers.iter().enumerate() {
+            world.peer_writes(*peer, &input(round, number));
+            world.driver().rest();
+            world.send(*token, plain(b"an answer"));
+        }
+        world.wait(10);
+        world.driver().rest();
+        let has_all = |world: &World<H>, token| world.page(token).received.len() == (round + 1) * BYTES;
+        world.until("all has arrived", |world| {
+            peers.iter().all(|(_, token)| has_all(world, *token) && !world.is_sending(*token))
+        });
+        world.until("the driver rests", |world| world.driver().rest());
+        for (number, (peer, token)) in peers.iter().enumerate() {
+            assert_eq!(world.page(*token).received[round * BYTES..], input(round, number));
+            assert_eq!(world.peer_gets(*peer, 9), b"an answer");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A worker without events gives memory back, once, and says so to whoever wants to know.
+
+use std::cell::Cell;
+
+use shearwater_engine::Timeouts;
+use shearwater_engine::limits::REST_AFTER_MS;
+
+use crate::harness::{Client, Setting, Unit, World};
+
+thread_local! {
+    static RESTS: Cell<u32> = const { Cell::new(0) };
+}
+
+fn rests() -> u32 {
+    RESTS.get()
+}
+
+fn begin() -> (World, Client) {
+    let at_rest: fn() = || RESTS.set(RESTS.get() + 1);
+    RESTS.set(0);
+    let timeouts = Timeouts { idle_ms: 60 * REST_AFTER_MS, ..Timeouts::default() };
+    let mut world = World::new(Setting { at_rest: Some(at_rest), timeouts, ..Setting::default() });
+    let client = world.connect();
+    world.settle();
+    (world, client)
+}
+
+fn ask(world: &mut World, client: &mut Client) {
+    client.got.clear();
+    client.send(Unit::get(0).bytes);
+    world.settle();
+    client.assert_got(&[Unit::get(0).answer]);
+}
+
+#[test]
+fn a_worker_rests_once_when_nothing_happens() {
+    let (mut world, mut client) = begin();
+    for times in 1..=3 {
+        ask(&mut world, &mut client);
+        let asked_ms = world.net.now_ms();
+        assert_eq!(rests(), times - 1, "it has just been heard of");
+        let rested_ms = world.sleep_until(|| rests() == times);
+        assert!(
+            (REST_AFTER_MS..=REST_AFTER_MS + 1).contains(&(rested_ms - asked_ms)),
+            "{asked_ms}, {rested_ms}"
+        );
+    }
+    // It sleeps on, and wakes for the client's deadline alone, by way of its timer's levels.
+    let (net, rested_ms) = (world.net.clone(), world.net.now_ms());
+    world.sleep_until(|| net.now_ms() > rested_ms + 10 * REST_AFTER_MS);
+    assert_eq!(rests(), 3, "once");
+    drop(client);
+    world.end();
+}
+
+#[test]
+fn a_worker_that_is_heard_of_does_not_rest() {
+    let (mut world, mut client) = begin();
+    for _ in 0..20 {
+        let until_ms = world.net.now_ms() + REST_AFTER_MS - 1;
+        ask(&mut world, &mut client);
+        world.net.advance(REST_AFTER_MS - 1);
+        assert!(world.net.now_ms() >= until_ms);
+    }
+    assert_eq!(rests(), 0);
+}
+
+/// What clients are in the middle of stays: half a head, a pipeline whose answers nobody reads.
+#[test]
+fn what_is_unfinished_outlives_a_rest() {
+    let (mut world, mut client) = begin();
+    let mut other = world.connect();
+    let (bytes, answer) = (Unit::get(0).bytes, Unit::get(0).answer);
+    let (first, last) = bytes.split_at(bytes.len() / 2);
+    client.send(first);
+    other.send(bytes.repeat(3));
+    world.sleep_until(|| rests() == 1);
+    client.send(last);
+    world.settle();
+    client.assert_got(std::slice::from_ref(&answer));
+    other.assert_got(&[answer.clone(), answer.clone(), answer]);
+}
+
+#[test]
+fn a_hook_that_panics_costs_nobody_anything() {
+    let at_rest: fn() = || {
+        RESTS.set(RESTS.get() + 1);
+        panic!("at rest");
+    };
+    RESTS.set(0);
+    let mut world = World::new(Setting { at_rest: Some(at_rest), ..Setting::default() });
+    let mut client = world.connect();
+    for times in 1..=2 {
+        ask(&mut world, &mut client);
+        world.sleep_until(|| rests() == times);
+    }
+    ask(&mut world, &mut client);
+}
