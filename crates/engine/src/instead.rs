@@ -98,7 +98,15 @@ impl Response<'_> {
     }
 
     /// A handler that was to answer later is not to.
+    #[inline]
     fn forget_later(&mut self) {
+        if self.parts.instead.is_some() {
+            self.forget();
+        }
+    }
+
+    #[cold]
+    fn forget(&mut self) {
         if let (Some(Instead::Later(later)), Some(calls)) = (self.parts.instead.take(), &mut self.calls) {
             calls.abandon(later.exchange, later.task);
         }

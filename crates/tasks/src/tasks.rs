@@ -116,9 +116,11 @@ impl Tasks {
     ///
     /// None where there are [`Options::tasks_max`] already.
     pub fn look<T>(&mut self, look: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
-        let index = self.free_slot()?;
-        self.free.push(index);
-        let slot = &self.slots[index as usize];
+        if self.free.is_empty() {
+            let index = self.free_slot()?;
+            self.free.push(index);
+        }
+        let slot = &self.slots[*self.free.last()? as usize];
         slot.woken.clear();
         Some(look(&mut Context::from_waker(&slot.waker)))
     }

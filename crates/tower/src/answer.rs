@@ -54,25 +54,28 @@ impl<S: HttpService> Answer<S> {
         }
     }
 
-    /// Tells all of it, where it is there. False where it isn't: nothing is told then.
-    pub(crate) fn tell(&mut self, response: &mut Response<'_>, spare: &Spare<S>) -> bool {
+    /// Tells all of it, where it is there. Where it isn't, nothing is told, and it comes back.
+    pub(crate) fn tell(mut self, response: &mut Response<'_>, spare: &Spare<S>) -> Option<Self> {
         if self.is_head_only {
-            return false;
+            return Some(self);
         }
-        if let Some(body) = &mut self.body {
+        if let Some(mut body) = self.body.take() {
             let is_last = body.get().is_end_stream();
-            let Some(whole) = whole::<S::Answer>(&self.first, self.length, is_last) else { return false };
+            let Some(whole) = whole::<S::Answer>(&self.first, self.length, is_last) else {
+                self.body = Some(body);
+                return Some(self);
+            };
             response.body(whole);
+            spare.bodies.put(body);
         }
-        self.body.take().into_iter().for_each(|body| spare.bodies.put(body));
-        self.tell_head(response, spare);
-        true
+        tell_head(self.head, response, spare);
+        None
     }
 
     /// Sends the head. `None`: nothing follows it.
-    pub(crate) fn begin(mut self, call: &mut Call, spare: &Spare<S>) -> Option<Rest<S>> {
+    pub(crate) fn begin(self, call: &mut Call, spare: &Spare<S>) -> Option<Rest<S>> {
         let declared = response_head::length(&self.head.headers);
-        self.tell_head(&mut call.response(), spare);
+        tell_head(self.head, &mut call.response(), spare);
         let Some(body) = self.body else {
             call.begin(declared.or(self.length.filter(|length| *length > 0)));
             return None;
@@ -80,11 +83,12 @@ impl<S: HttpService> Answer<S> {
         call.begin(self.length.or(declared));
         Some(Rest { body, next: self.first })
     }
+}
 
-    fn tell_head(&mut self, response: &mut Response<'_>, spare: &Spare<S>) {
-        response_head::set(response, self.head.status, &self.head.headers);
-        spare.put_fields(&mut self.head.headers);
-    }
+/// Sets status and fields. What the fields lay in is used again, for those of a request.
+fn tell_head<S: HttpService>(head: Parts, response: &mut Response<'_>, spare: &Spare<S>) {
+    response_head::set(response, head.status, &head.headers);
+    spare.heads.borrow_mut().put(head.headers);
 }
 
 /// The first piece, if it is the whole body and small enough to leave with the head.

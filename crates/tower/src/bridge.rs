@@ -98,9 +98,7 @@ impl<S: HttpService> Bridge<S> {
     fn tell(&self, request: &Request<'_>, response: &mut Response<'_>, answer: http::Response<S::Answer>) {
         let mut answer = Answer::new(answer, request.method(), &self.spare);
         answer.look(|body| response.look(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending));
-        if answer.tell(response, &self.spare) {
-            return;
-        }
+        let Some(answer) = answer.tell(response, &self.spare) else { return };
         let spare = Rc::clone(&self.spare);
         response.later(request, |call| {
             let mut call = until_gone(call);

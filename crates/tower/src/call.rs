@@ -67,10 +67,7 @@ fn tell<S: HttpService>(
 ) -> Option<Rest<S>> {
     let mut answer = Answer::new(response, call.method(), spare);
     answer.look(|mut body| intake.alongside(call, cx, |_, cx| body.as_mut().poll_frame(cx)));
-    if answer.tell(&mut call.response(), spare) {
-        return None;
-    }
-    answer.begin(call, spare)
+    answer.tell(&mut call.response(), spare)?.begin(call, spare)
 }
 
 /// Sends what is left of a body whose head is on its way.

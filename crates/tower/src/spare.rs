@@ -2,8 +2,6 @@
 
 use std::cell::RefCell;
 
-use http::HeaderMap;
-
 use crate::head_pool::HeadPool;
 use crate::seat::Seats;
 use crate::tower_service::HttpService;
@@ -18,10 +16,5 @@ pub(crate) struct Spare<S: HttpService> {
 impl<S: HttpService> Spare<S> {
     pub(crate) fn new() -> Self {
         Self { heads: RefCell::new(HeadPool::new()), answering: Seats::new(), bodies: Seats::new() }
-    }
-
-    /// Takes the fields of an answer back for a further request.
-    pub(crate) fn put_fields(&self, fields: &mut HeaderMap) {
-        self.heads.borrow_mut().put(std::mem::take(fields));
     }
 }
