@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
+use std::task::Context;
 
 use crate::call::{Call, Later};
 use crate::request::Request;
@@ -51,6 +52,39 @@ impl Response<'_> {
         self.parts.instead = Some(calls.begin(request, make).map_or(Instead::Full, Instead::Later));
     }
 
+    /// Looks at something that may be ready at once, and then needs no [`later`](Self::later): `look` gets the context of the future that
+    /// is made next. What isn't ready goes on by [`later_when_woken`](Self::later_when_woken), which has to follow then.
+    ///
+    /// `None` where a further request can't be answered later: it is refused as there.
+    ///
+    /// # Panics
+    /// Within a [`Call`]: that answers itself.
+    pub fn look<T>(&mut self, look: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
+        self.forget_later();
+        let calls = self.calls.as_deref_mut().expect("a call answers itself");
+        let looked = calls.tasks.look(look);
+        if looked.is_none() {
+            self.parts.instead = Some(Instead::Full);
+        }
+        looked
+    }
+
+    /// As [`later`](Self::later), for what was [looked](Self::look) at and isn't ready: it is polled when it has been woken since, and not at
+    /// once.
+    ///
+    /// # Panics
+    /// Within a [`Call`].
+    pub fn later_when_woken<F: Future<Output = ()> + 'static>(
+        &mut self,
+        request: &Request<'_>,
+        make: impl FnOnce(Call) -> F,
+    ) {
+        self.later(request, make);
+        if let Some(Instead::Later(later)) = &mut self.parts.instead {
+            later.is_polled = true;
+        }
+    }
+
     /// Gives the connection away instead of answering: `take` is called on this worker's thread as soon as earlier answers are sent, and the
     /// server knows the connection no more. It is for another protocol ([RFC 9110 section 7.8](https://www.rfc-editor.org/rfc/rfc9110#section-7.8)),
     /// whose side then answers the request itself. For a request that has no body: any other becomes a `500`.
@@ -64,7 +98,15 @@ impl Response<'_> {
     }
 
     /// A handler that was to answer later is not to.
+    #[inline]
     fn forget_later(&mut self) {
+        if self.parts.instead.is_some() {
+            self.forget();
+        }
+    }
+
+    #[cold]
+    fn forget(&mut self) {
         if let (Some(Instead::Later(later)), Some(calls)) = (self.parts.instead.take(), &mut self.calls) {
             calls.abandon(later.exchange, later.task);
         }

@@ -65,7 +65,9 @@ impl<A: App> Service<A> {
             self.let_go(waiting);
             return Begun::Refused;
         }
-        self.poll(&mut waiting);
+        if waiting.is_new {
+            self.poll(&mut waiting);
+        }
         match self.pump(&mut waiting) {
             Next::Wait => Begun::Waits(waiting),
             Next::End(after) => {

@@ -18,6 +18,7 @@ mod buffer;
 mod call;
 mod close;
 mod conn;
+mod content_type;
 mod context;
 mod control;
 

@@ -1,6 +1,7 @@
 //! Fields that are laid over an answer, whoever gives it: set, replaced or left out as it is encoded.
 
-use crate::response::{CONTENT_TYPE, append_field, encode_field};
+use crate::content_type;
+use crate::response::{append_field, encode_field};
 
 const SERVER: &str = "Server";
 
@@ -122,8 +123,8 @@ impl Layer {
 
 /// It goes with the content, and not by way of a field.
 fn check_name(name: &str) -> Result<(), String> {
-    match name.eq_ignore_ascii_case(CONTENT_TYPE) {
-        true => Err(format!("{CONTENT_TYPE} belongs to the content")),
+    match content_type::is_name(name) {
+        true => Err(format!("{} belongs to the content", content_type::NAME)),
         false => Ok(()),
     }
 }

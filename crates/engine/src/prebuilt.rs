@@ -3,9 +3,10 @@
 use shearwater_http1::encode;
 use shearwater_io::Item;
 
+use crate::content_type;
 use crate::field_lines::FieldLines;
 use crate::overlay::{Names, mask_of_lines};
-use crate::response::{CONTENT_TYPE, append_field};
+use crate::response::append_field;
 
 /// A body with all its fields encoded, for [`Response::prebuilt`](crate::Response::prebuilt). Each worker has its own.
 #[derive(Debug)]
@@ -28,9 +29,9 @@ impl Prebuilt {
     /// Where the media type can't be sent as a field, or the further fields have one of their own: what is wrong.
     pub fn new(media_type: &str, lines: &FieldLines, body: Item) -> Result<Self, String> {
         let mut fields = Vec::new();
-        append_field(&mut fields, CONTENT_TYPE, media_type.as_bytes())?;
+        append_field(&mut fields, content_type::NAME, media_type.as_bytes())?;
         let type_len = fields.len();
-        if lines.has(CONTENT_TYPE) {
+        if lines.has(content_type::NAME) {
             return Err(format!("the fields of an answer of type {media_type} have another type"));
         }
         fields.extend_from_slice(lines.as_bytes());

@@ -6,6 +6,7 @@ use shearwater_http1::{Version, encode};
 use shearwater_io::{FileSlice, Item, Shared};
 
 use crate::call::Calls;
+use crate::content_type::{self, ContentType};
 use crate::field_lines::FieldLines;
 use crate::instead::Instead;
 use crate::overlay::{Overlay, first_line, name_of};
@@ -102,26 +103,6 @@ impl Body {
     }
 }
 
-/// The line of `Content-Type`: a usual one, or one that the handler has put together.
-#[derive(Default)]
-pub(crate) struct ContentType {
-    usual: Option<&'static [u8]>,
-    built: Vec<u8>,
-}
-
-impl ContentType {
-    #[inline]
-    pub(crate) fn line(&self) -> &[u8] {
-        self.usual.unwrap_or(&self.built)
-    }
-
-    #[inline]
-    fn clear(&mut self) {
-        self.usual = None;
-        self.built.clear();
-    }
-}
-
 impl Parts {
     #[inline]
     pub(crate) fn clear(&mut self) {
@@ -141,7 +122,7 @@ impl Parts {
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         self.fields.shrink_to(bytes);
         self.bytes.shrink_to(bytes);
-        self.content_type.built.shrink_to(bytes);
+        self.content_type.shrink_to(bytes);
     }
 
     /// Most answers have none: to let go of one is no part of their way.
@@ -222,11 +203,14 @@ impl<'a> Response<'a> {
     /// (`Connection`, `Content-Length`, `Date`, `Server`, `Transfer-Encoding`) makes the answer a `500`: what it would have
     /// changed is where the message ends.
     pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
-        if name.eq_ignore_ascii_case(CONTENT_TYPE) {
-            self.parts.content_type.clear();
-            return self.append(|parts| &mut parts.content_type.built, CONTENT_TYPE, value.as_ref());
+        let appended = match content_type::is_name(name) {
+            true => self.parts.content_type.set(value.as_ref()),
+            false => append_field(&mut self.parts.fields, name, value.as_ref()),
+        };
+        if let Err(why) = appended {
+            self.parts.bad_field.get_or_insert(why);
         }
-        self.append(|parts| &mut parts.fields, name, value.as_ref())
+        self
     }
 
     /// Appends a field unless this very line was appended before.
@@ -274,19 +258,12 @@ impl<'a> Response<'a> {
 
     /// Sets `Content-Type` (RFC 9110 section 8.3): the last one holds.
     pub fn content_type(&mut self, media_type: &str) -> &mut Self {
-        self.field(CONTENT_TYPE, media_type)
-    }
-
-    fn append(&mut self, place: impl Fn(&mut Parts) -> &mut Vec<u8>, name: &str, value: &[u8]) -> &mut Self {
-        if let Err(why) = append_field(place(self.parts), name, value) {
-            self.parts.bad_field.get_or_insert(why);
-        }
-        self
+        self.field(content_type::NAME, media_type)
     }
 
     /// Sets `Content-Type` by its line, known to be one.
     fn content_type_line(&mut self, line: &'static [u8]) -> &mut Self {
-        self.parts.content_type.usual = Some(line);
+        self.parts.content_type.set_line(line);
         self
     }
 
@@ -361,8 +338,6 @@ impl<'a> Response<'a> {
 
 /// Fields that decide where a message ends, or that the server alone knows.
 const OWNED: [&str; 5] = ["Connection", "Content-Length", "Date", "Server", "Transfer-Encoding"];
-
-pub(crate) const CONTENT_TYPE: &str = "Content-Type";
 
 pub(crate) fn append_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), String> {
     if OWNED.iter().any(|owned| owned.eq_ignore_ascii_case(name)) {

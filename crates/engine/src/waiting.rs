@@ -20,7 +20,7 @@ pub(crate) struct Waiting {
     pub(crate) is_taking: bool,
     /// The client waits for a `100` before it sends the body.
     pub(crate) owes_continue: bool,
-    /// The handler has not been called for the first time.
+    /// The handler is still to be called for the first time.
     pub(crate) is_new: bool,
     /// How the connection goes on, once the head of a stream is appended.
     pub(crate) after: Option<After>,
@@ -36,14 +36,14 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     pub(crate) fn new(later: Later, asked: Asked) -> Self {
-        let Later { exchange, task, around } = later;
+        let Later { exchange, task, is_polled, around } = later;
         Self {
             exchange,
             task,
             asked,
             is_taking: false,
             owes_continue: false,
-            is_new: true,
+            is_new: !is_polled,
             after: None,
             has_body: true,
             fault: None,

@@ -116,6 +116,20 @@ impl Tasks {
         self.blocks.forget_spare();
     }
 
+    /// Looks at something with the waker of the task that is [spawned](Self::spawn) next: what is ready at once needs no task. What isn't may
+    /// be spawned then without being polled once more: it counts as woken where it was woken since. Nothing may be spawned or end in between.
+    ///
+    /// None where there are [`Options::tasks_max`] already.
+    pub fn look<T>(&mut self, look: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
+        if self.free.is_empty() {
+            let index = self.free_slot()?;
+            self.free.push(index);
+        }
+        let slot = &self.slots[*self.free.last()? as usize];
+        slot.woken.clear();
+        Some(look(&mut Context::from_waker(&slot.waker)))
+    }
+
     /// Polls a task, whether it was woken or not.
     ///
     /// # Panics

@@ -1,20 +1,24 @@
-//! What a worker calls: makes a task of each request, in which the service answers it.
+//! What a worker calls: has the service answer each request, at once where it can, else as a task.
 
 use std::cell::RefCell;
+use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use http_body::Body as _;
 use shearwater::{BodyPolicy, Call, Framing, Head, Request, Response, Service};
 use tokio::runtime::Handle;
 
+use crate::answer::Answer;
 use crate::body::Body;
 use crate::call;
 use crate::connect_info;
-use crate::head_pool::HeadPool;
 use crate::intake::{Announced, Intake};
+use crate::peers::Peers;
 use crate::request_head;
 use crate::runtime;
+use crate::spare::Spare;
 use crate::tower_service::HttpService;
 use crate::upgrade::{self, Handed};
 use crate::upgrades::Upgrades;
@@ -30,21 +34,22 @@ pub(crate) struct Plan<S> {
 }
 
 /// One worker's.
-pub(crate) struct Bridge<S> {
+pub(crate) struct Bridge<S: HttpService> {
     plan: Plan<S>,
-    pool: Rc<RefCell<HeadPool>>,
+    spare: Rc<Spare<S>>,
+    peers: RefCell<Peers>,
 }
 
 impl<S: HttpService> Bridge<S> {
     /// To be called on the worker's own thread, which enters the runtime.
     pub(crate) fn new(plan: Plan<S>) -> Self {
         runtime::enter(&plan.handle);
-        Self { plan, pool: Rc::new(RefCell::new(HeadPool::new())) }
+        Self { plan, spare: Rc::new(Spare::new()), peers: RefCell::default() }
     }
 
-    fn answer_later(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn answer(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let head = request.head();
-        let made = request_head::request(&head, (), &mut self.pool.borrow_mut());
+        let made = request_head::request(&head, Body::empty(), &mut self.spare.heads.borrow_mut());
         let mut made = match made {
             Ok(made) => made,
             Err(unfit) => {
@@ -52,28 +57,58 @@ impl<S: HttpService> Bridge<S> {
                 return;
             }
         };
-        let announced = Announced::by(&head);
-        let (mut service, pool) = (self.plan.service.clone(), Rc::clone(&self.pool));
-        // Nearly all are ready, and have no body to wait for: then the task begins as the service's own future, and is smaller.
-        if announced.is_none() && is_ready(&mut service) {
-            return response.later(request, |call| {
-                self.tell_peer(&call, &mut made);
-                call::answer(call, Intake::NONE, service.call(made.map(|()| Body::empty())), pool)
-            });
+        if self.plan.tells_peer
+            && let Some(peer) = self.peers.borrow_mut().of(request)
+        {
+            connect_info::insert(&mut made, peer);
         }
-        let service = self.plan.service.clone();
-        response.later(request, |call| {
-            self.tell_peer(&call, &mut made);
-            call::begin(call, made, announced, service, pool)
-        });
+        let announced = Announced::by(&head);
+        let mut service = self.plan.service.clone();
+        // Nearly all are ready, and have no body to wait for.
+        if announced.is_none() && is_ready(&mut service) {
+            return self.answer_at_once(request, response, service.call(made));
+        }
+        let (service, spare) = (self.plan.service.clone(), Rc::clone(&self.spare));
+        response.later(request, |call| call::begin(until_gone(call), made, announced, service, spare));
     }
 
-    fn tell_peer(&self, call: &Call, made: &mut http::Request<()>) {
-        if self.plan.tells_peer
-            && let Some(peer) = call.peer()
-        {
-            connect_info::insert(made, peer);
+    /// Most services answer when they are polled for the first time: then there is nothing to keep of the request.
+    fn answer_at_once(&self, request: &Request<'_>, response: &mut Response<'_>, answering: S::Answering) {
+        let mut answering = self.spare.answering.take(answering);
+        let answered = match response.look(|cx| answering.get().poll(cx)) {
+            Some(Poll::Ready(answered)) => answered,
+            Some(Poll::Pending) => {
+                let spare = Rc::clone(&self.spare);
+                return response.later_when_woken(request, |call| {
+                    call::go_on(until_gone(call), Intake::NONE, answering, spare)
+                });
+            }
+            None => return,
+        };
+        self.spare.answering.put(answering);
+        match answered {
+            Ok(answer) => self.tell(request, response, answer),
+            Err(error) => response.later(request, |call| {
+                call.cut(call::failed(error));
+                ready(())
+            }),
         }
+    }
+
+    fn tell(&self, request: &Request<'_>, response: &mut Response<'_>, answer: http::Response<S::Answer>) {
+        let mut answer = Answer::new(answer, request.method(), &self.spare);
+        answer.look(|body| response.look(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending));
+        let Some(answer) = answer.tell(response, &self.spare) else { return };
+        let spare = Rc::clone(&self.spare);
+        response.later(request, |call| {
+            let mut call = until_gone(call);
+            let rest = answer.begin(&mut call, &spare);
+            async move {
+                if let Some(rest) = rest {
+                    call::stream(call, Intake::NONE, rest, spare).await;
+                }
+            }
+        });
     }
 
     fn hand_over(&self, request: &Request<'_>, response: &mut Response<'_>) {
@@ -102,7 +137,7 @@ impl<S: HttpService> Service for Bridge<S> {
         if upgrade::is_asked(&head) && head.framing() == Framing::None {
             self.hand_over(request, response);
         } else {
-            self.answer_later(request, response);
+            self.answer(request, response);
         }
     }
 }
@@ -110,4 +145,11 @@ impl<S: HttpService> Service for Bridge<S> {
 /// Whether a service is ready at once. One that isn't must be asked again, by who can be woken.
 fn is_ready<S: HttpService>(service: &mut S) -> bool {
     matches!(service.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())))
+}
+
+/// Has a call's service dropped as soon as its client has gone or ended its side. Whoever has closed a socket looks like that, and a service
+/// that waits for somebody should know.
+fn until_gone(mut call: Call) -> Call {
+    call.end_with_client();
+    call
 }

@@ -1,123 +1,104 @@
-//! One request: from its call to a service, and the service's answer back to the call.
+//! A request that is answered later: from its call to a service, and the service's answer back to the call.
 
-use std::cell::RefCell;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Buf;
-use http::{Request, Response, StatusCode};
+use http::Request;
 use http_body::{Body as HttpBody, Frame};
-use shearwater::{Call, Gone, Method};
+use shearwater::{Call, Gone};
 
-use crate::head_pool::HeadPool;
+use crate::answer::{Answer, Rest};
+use crate::body::Body;
 use crate::intake::{Announced, Intake};
-use crate::limits::{PIECE_BYTES_MAX, WHOLE_BODY_BYTES_MAX};
-use crate::response_head::{self, Declared};
+use crate::limits::PIECE_BYTES_MAX;
+use crate::seat::Seat;
+use crate::spare::Spare;
 use crate::tower_service::{BoxError, HttpService};
 
-/// What polling a body gives.
-type Polled<B> = Poll<Option<Result<Frame<<B as HttpBody>::Data>, <B as HttpBody>::Error>>>;
-
-/// Has a service answer a call, for which it need not be ready yet. `head` is that of the call's request.
+/// Has a service answer a call, for which it need not be ready yet. `request` is that of the call, still without its body.
 pub(crate) async fn begin<S: HttpService>(
     mut call: Call,
-    head: Request<()>,
+    request: Request<Body>,
     announced: Announced,
     mut service: S,
-    pool: Rc<RefCell<HeadPool>>,
+    spare: Rc<Spare<S>>,
 ) {
-    call.end_with_client();
     if let Err(error) = poll_fn(|cx| service.poll_ready(cx)).await {
         return call.cut(why("the service is not ready", error));
     }
-    let begin = |cx: &mut Context<'_>| Intake::begin(&mut call, announced, &mut pool.borrow_mut(), cx);
+    let begin = |cx: &mut Context<'_>| Intake::begin(&mut call, announced, &mut spare.heads.borrow_mut(), cx);
     let (body, intake) = now(begin).await;
-    answer(call, intake, service.call(head.map(|()| body)), pool).await;
+    let answering = spare.answering.take(service.call(request.map(|_| body)));
+    go_on(call, intake, answering, spare).await;
 }
 
-/// Answers a call as a service does.
+/// Answers a call as a service does that is at work on it.
 ///
-/// The service is dropped as soon as its client has gone or ended its side. One that fails is a `500`, and so is an answer's body that fails
-/// before anything of it is sent; later its connection is cut off.
-pub(crate) async fn answer<B: HttpBody<Error: Into<BoxError>>, E: Into<BoxError>>(
+/// One that fails is a `500`, and so is an answer's body that fails before anything of it is sent; later its connection is cut off.
+pub(crate) async fn go_on<S: HttpService>(
     mut call: Call,
     mut intake: Intake,
-    answering: impl Future<Output = Result<Response<B>, E>>,
-    pool: Rc<RefCell<HeadPool>>,
+    mut answering: Seat<S::Answering>,
+    spare: Rc<Spare<S>>,
 ) {
-    // Whoever has closed a socket looks like that, and a service that waits for somebody should know.
-    call.end_with_client();
-    // What is gone before the next wait is in a block of its own: it takes no room in what waits.
-    let (status, declared, body) = {
-        let mut answering = pin!(answering);
-        let answered =
-            poll_fn(|cx| intake.alongside(&mut call, cx, |_, cx| answering.as_mut().poll(cx))).await;
-        match answered {
-            Ok(response) => take_head(&mut call, response, &pool),
-            Err(error) => return call.cut(why("the service has failed", error)),
-        }
-    };
-    let mut body = pin!(body);
-    let length = body.size_hint().exact();
-    if call.method() == Method::Head {
-        return call.begin(declared.length.or(length.filter(|length| *length > 0)));
-    }
-    if body.is_end_stream() || !has_body(status) {
-        return;
-    }
-    let first = now(|cx| intake.alongside(&mut call, cx, |_, cx| body.as_mut().poll_frame(cx))).await;
-    if let Some(whole) = whole::<B>(&first, length, body.is_end_stream()) {
-        call.response().body(whole);
-        return;
-    }
-    call.begin(length.or(declared.length));
-    if let Err(why) = stream(&mut call, &mut intake, body, first).await {
-        call.cut(why);
+    // What is gone before the next wait stays within: it takes no room in what waits.
+    let answered = poll_fn(|cx| {
+        let answered = ready!(intake.alongside(&mut call, cx, |_, cx| answering.get().poll(cx)));
+        Poll::Ready(answered.map(|response| tell(&mut call, &mut intake, response, &spare, cx)))
+    })
+    .await;
+    spare.answering.put(answering);
+    match answered {
+        Ok(None) => {}
+        Ok(Some(rest)) => stream(call, intake, rest, spare).await,
+        Err(error) => call.cut(failed(error)),
     }
 }
 
-/// Sets status and fields; gives the body, and what was said of it.
-fn take_head<B>(
+/// Tells an answer, or begins it; gives the rest that is to be streamed.
+fn tell<S: HttpService>(
     call: &mut Call,
-    response: Response<B>,
-    pool: &RefCell<HeadPool>,
-) -> (StatusCode, Declared, B) {
-    let (parts, body) = response.into_parts();
-    let declared = response_head::set(&mut call.response(), parts.status, &parts.headers);
-    pool.borrow_mut().put(parts.headers);
-    (parts.status, declared, body)
-}
-
-/// What the operator is told.
-fn why(what: &str, error: impl Into<BoxError>) -> String {
-    format!("{what}: {}", error.into())
+    intake: &mut Intake,
+    response: http::Response<S::Answer>,
+    spare: &Spare<S>,
+    cx: &mut Context<'_>,
+) -> Option<Rest<S>> {
+    let mut answer = Answer::new(response, call.method(), spare);
+    answer.look(|mut body| intake.alongside(call, cx, |_, cx| body.as_mut().poll_frame(cx)));
+    answer.tell(&mut call.response(), spare)?.begin(call, spare)
 }
 
 /// Sends what is left of a body whose head is on its way.
-async fn stream<B: HttpBody<Error: Into<BoxError>>>(
-    call: &mut Call,
-    intake: &mut Intake,
-    mut body: Pin<&mut B>,
-    mut next: Polled<B>,
-) -> Result<(), String> {
+pub(crate) async fn stream<S: HttpService>(
+    mut call: Call,
+    mut intake: Intake,
+    rest: Rest<S>,
+    spare: Rc<Spare<S>>,
+) {
+    let Rest { mut body, mut next } = rest;
     loop {
         let frame = match next {
             Poll::Ready(frame) => frame,
             Poll::Pending => {
-                poll_fn(|cx| intake.alongside(call, cx, |_, cx| body.as_mut().poll_frame(cx))).await
+                poll_fn(|cx| intake.alongside(&mut call, cx, |_, cx| body.get().poll_frame(cx))).await
             }
         };
+        next = Poll::Pending;
         match frame.map(|frame| frame.map(Frame::into_data)) {
-            None => return Ok(()),
-            Some(Err(error)) => return Err(why("the body of an answer has failed", error)),
-            Some(Ok(Ok(data))) => push(call, intake, data).await.map_err(|gone| gone.to_string())?,
+            None => break,
+            Some(Err(error)) => return call.cut(why("the body of an answer has failed", error)),
+            Some(Ok(Ok(data))) => {
+                if let Err(gone) = push(&mut call, &mut intake, data).await {
+                    return call.cut(gone.to_string());
+                }
+            }
             // Trailers, which few clients look at, and which this server doesn't announce.
             Some(Ok(Err(_))) => {}
         }
-        next = Poll::Pending;
     }
+    spare.bodies.put(body);
 }
 
 /// Sends a piece as its client takes it.
@@ -132,21 +113,16 @@ async fn push(call: &mut Call, intake: &mut Intake, mut data: impl Buf) -> Resul
     Ok(())
 }
 
+/// What the operator is told of a service that gives no answer.
+pub(crate) fn failed(error: impl Into<BoxError>) -> String {
+    why("the service has failed", error)
+}
+
+fn why(what: &str, error: impl Into<BoxError>) -> String {
+    format!("{what}: {}", error.into())
+}
+
 /// What there is now.
 async fn now<T>(mut look: impl FnMut(&mut Context<'_>) -> T) -> T {
     poll_fn(|cx| Poll::Ready(look(cx))).await
-}
-
-/// The first piece, if it is the whole body and small enough to leave with the head.
-fn whole<B: HttpBody>(first: &Polled<B>, length: Option<u64>, is_last: bool) -> Option<&[u8]> {
-    let Poll::Ready(Some(Ok(frame))) = first else { return None };
-    let data = frame.data_ref()?;
-    let chunk = data.chunk();
-    let is_all = chunk.len() == data.remaining() && (is_last || length == Some(chunk.len() as u64));
-    (is_all && chunk.len() <= WHOLE_BODY_BYTES_MAX).then_some(chunk)
-}
-
-/// Whether an answer with this status has a body (RFC 9110 section 6.4.1).
-fn has_body(status: StatusCode) -> bool {
-    !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }

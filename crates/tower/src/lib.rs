@@ -29,6 +29,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod body;
 mod body_error;
 mod bridge;
@@ -40,13 +41,16 @@ mod intake;
 pub mod limits;
 mod listen;
 mod names;
+mod peers;
 mod replayed;
 mod request_head;
 mod response_head;
 mod running;
 mod runtime;
+mod seat;
 mod serve;
 mod socket;
+mod spare;
 mod tower_service;
 mod upgrade;
 mod upgrades;

@@ -20,3 +20,6 @@ pub const UPGRADES_MAX: usize = 4096;
 
 /// Bytes of a body that are handed to the engine at once, each time the client has taken enough of those before.
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// Memory of ended futures of services, in bytes, that a worker keeps for the next ones; as much again of bodies of their answers.
+pub const SPARE_SEATS_BYTES_MAX: usize = 256 * 1024;

@@ -1,6 +1,9 @@
 //! A request's head, from the engine's form into that of `http`.
 
+use std::mem::{self, ManuallyDrop};
+
 use bytes::Bytes;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use shearwater::{Field, Head, Method, Version};
 
@@ -51,11 +54,16 @@ pub(crate) fn request<B>(head: &Head<'_>, body: B, pool: &mut HeadPool) -> Resul
         }
     }
     let mut request = Request::new(body);
-    *request.method_mut() = method;
-    *request.uri_mut() = uri;
     *request.version_mut() = version(head.version());
-    *request.headers_mut() = map;
+    fill_in(request.method_mut(), method);
+    fill_in(request.uri_mut(), uri);
+    fill_in(request.headers_mut(), map);
     Ok(request)
+}
+
+/// Puts a part in the place of the empty one of a new request. That has nothing to be freed: to find it out each time takes a while.
+fn fill_in<T>(place: &mut T, part: T) {
+    let _empty = ManuallyDrop::new(mem::replace(place, part));
 }
 
 fn fill<'a>(
@@ -109,7 +117,12 @@ fn uri(target: &str, cut: impl Fn(&[u8]) -> Bytes) -> Result<Uri, Unfit> {
     if target.len() > TARGET_BYTES_MAX {
         return Err(Unfit::TARGET_TOO_LONG);
     }
-    Uri::from_maybe_shared(cut(target.as_bytes())).map_err(|_| Unfit::BAD)
+    let target = cut(target.as_bytes());
+    match target.starts_with(b"/") {
+        true => PathAndQuery::from_maybe_shared(target).map(Uri::from),
+        false => Uri::from_maybe_shared(target),
+    }
+    .map_err(|_| Unfit::BAD)
 }
 
 fn version(version: Version) -> http::Version {

@@ -11,25 +11,16 @@ use shearwater::Response;
 
 const INTERNAL_SERVER_ERROR: u16 = 500;
 
-/// What an answer's fields say of its body.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Declared {
-    /// `Content-Length`, if there is one that is a number, and no other.
-    pub(crate) length: Option<u64>,
-}
-
 /// Sets status and fields.
 ///
 /// A status that is no final one of HTTP (RFC 9110 section 15) becomes a 500.
-pub(crate) fn set(response: &mut Response<'_>, status: StatusCode, fields: &HeaderMap) -> Declared {
+pub(crate) fn set(response: &mut Response<'_>, status: StatusCode, fields: &HeaderMap) {
     response.status(final_status(status));
-    let mut declared = Declared::default();
     for (name, value) in fields {
         match kind(name) {
             Kind::Own => {
                 response.field(name.as_str(), value);
             }
-            Kind::Length => declared.length = length(fields),
             Kind::Connection => {
                 if has_close(value) {
                     response.close();
@@ -38,30 +29,31 @@ pub(crate) fn set(response: &mut Response<'_>, status: StatusCode, fields: &Head
             Kind::LeftOut => {}
         }
     }
-    declared
 }
 
 /// What is done with a field.
 enum Kind {
     /// It is the answer's own.
     Own,
-    Length,
     Connection,
     LeftOut,
 }
 
 fn kind(name: &HeaderName) -> Kind {
     match *name {
-        header::CONTENT_LENGTH => Kind::Length,
         header::CONNECTION => Kind::Connection,
-        header::DATE | header::SERVER | header::TRAILER | header::TRANSFER_ENCODING => Kind::LeftOut,
+        header::CONTENT_LENGTH
+        | header::DATE
+        | header::SERVER
+        | header::TRAILER
+        | header::TRANSFER_ENCODING => Kind::LeftOut,
         _ if matches!(name.as_str(), "keep-alive" | "proxy-connection") => Kind::LeftOut,
         _ => Kind::Own,
     }
 }
 
-/// The one length, if that is what stands there.
-fn length(fields: &HeaderMap) -> Option<u64> {
+/// What the fields say of the body's length, in bytes: `Content-Length`, if there is one that is a number, and no other.
+pub(crate) fn length(fields: &HeaderMap) -> Option<u64> {
     let mut values = fields.get_all(header::CONTENT_LENGTH).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
     let is_number = value.as_bytes().iter().all(u8::is_ascii_digit);

@@ -20,6 +20,8 @@ use crate::response::Parts;
 pub(crate) struct Later {
     pub(crate) exchange: Rc<Exchange>,
     pub(crate) task: TaskId,
+    /// The future was polled already, with the waker of this task.
+    pub(crate) is_polled: bool,
     /// What was laid over the answer meanwhile, by who runs around the handler.
     pub(crate) around: Around,
 }
@@ -74,7 +76,7 @@ impl Calls {
         let parts = self.spare_parts.pop().unwrap_or_default();
         let call = Call::new(Rc::clone(&exchange), parts, Rc::clone(&self.timers));
         match self.tasks.spawn(tag_of(token), make(call)) {
-            Ok(task) => Some(Later { exchange, task, around: Around::default() }),
+            Ok(task) => Some(Later { exchange, task, is_polled: false, around: Around::default() }),
             Err(future) => {
                 drop(future);
                 self.recycle(exchange);

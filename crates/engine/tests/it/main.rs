@@ -12,6 +12,7 @@ mod later;
 mod later_bounds;
 mod later_deadlines;
 mod limits;
+mod looking;
 mod paces;
 mod responses;
 mod resting;

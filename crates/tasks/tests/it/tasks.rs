@@ -197,3 +197,58 @@ fn the_order_is_that_of_the_options() {
     assert_eq!(first_polled(Order::Fifo, 3), [0, 1, 2, 3, 4, 5]);
     assert_eq!(first_polled(Order::Lifo, 2), [5, 4, 0, 3, 2, 1]);
 }
+
+#[test]
+fn what_is_ready_when_it_is_looked_at_needs_no_task() {
+    let mut tasks = tasks();
+    let mut future = ready(17);
+    assert_eq!(tasks.look(|cx| Pin::new(&mut future).poll(cx)), Some(Poll::Ready(17)));
+    assert!(tasks.is_empty() && turn(&mut tasks).is_empty());
+}
+
+#[test]
+fn what_was_looked_at_is_polled_when_it_was_woken_since() {
+    for woken_before in [false, true] {
+        let (mut tasks, event) = (tasks(), Event::default());
+        let mut wait = Box::pin(event.wait());
+        assert_eq!(tasks.look(|cx| wait.as_mut().poll(cx)), Some(Poll::Pending));
+        if woken_before {
+            event.wake();
+        }
+        let id = spawn(&mut tasks, wait);
+        if !woken_before {
+            assert!(turn(&mut tasks).is_empty(), "nobody woke it");
+            event.wake();
+        }
+        assert_eq!(turn(&mut tasks), [(id, Polled::Pending)]);
+        event.happen();
+        assert_eq!(turn(&mut tasks), [(id, Polled::Ready)]);
+        assert_eq!(event.polls(), 3);
+    }
+}
+
+#[test]
+fn who_wakes_after_a_look_without_a_task_harms_no_later_one() {
+    let (mut tasks, event) = (tasks(), Event::default());
+    for _ in 0..3 {
+        let mut kept = None;
+        tasks.look(|cx| kept = Some(cx.waker().clone())).expect("there is room");
+        kept.expect("it was looked").wake();
+        assert!(turn(&mut tasks).is_empty());
+    }
+    let mut wait = Box::pin(event.wait());
+    assert_eq!(tasks.look(|cx| wait.as_mut().poll(cx)), Some(Poll::Pending));
+    let id = spawn(&mut tasks, wait);
+    assert!(turn(&mut tasks).is_empty(), "that was another's");
+    event.happen();
+    assert_eq!(turn(&mut tasks), [(id, Polled::Ready)]);
+}
+
+#[test]
+fn where_there_is_no_room_for_a_task_nothing_is_looked_at() {
+    let mut tasks = Tasks::new(Options { tasks_max: 1, ..Options::default() }, || ());
+    let only = spawn(&mut tasks, pending());
+    assert_eq!(tasks.look(|_| panic!("there is no room")), None::<()>);
+    tasks.cancel(only);
+    assert_eq!(tasks.look(|_| ()), Some(()));
+}

@@ -1,7 +1,11 @@
 //! Handlers that wait: what of tokio they can use, and what becomes of them.
 
 use std::net::TcpListener;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
@@ -187,6 +191,43 @@ fn others_are_served_while_one_waits() {
     release.send(true).expect("they wait");
     for wire in &mut waiting {
         assert_eq!(wire.answer("GET").text(), "waited");
+    }
+}
+
+/// Wakes with the first waker that it was polled with, as a future must not and some do; counts how often it was polled.
+struct KeepsFirst {
+    woken: Arc<AtomicBool>,
+    polls: usize,
+}
+
+impl Future for KeepsFirst {
+    type Output = usize;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<usize> {
+        self.polls += 1;
+        if self.woken.load(Ordering::Acquire) {
+            return Poll::Ready(self.polls);
+        }
+        if self.polls == 1 {
+            let (woken, waker) = (Arc::clone(&self.woken), cx.waker().clone());
+            std::thread::spawn(move || {
+                woken.store(true, Ordering::Release);
+                waker.wake();
+            });
+        }
+        Poll::Pending
+    }
+}
+
+#[test]
+fn a_handler_is_polled_with_one_waker_and_when_it_is_woken() {
+    let handler = || async { KeepsFirst { woken: Arc::default(), polls: 0 }.await.to_string() };
+    for driver in drivers() {
+        let served = Served::on(driver, Router::new().route("/", get(handler)));
+        let mut wire = served.wire();
+        for _ in 0..100 {
+            assert_eq!(wire.request("GET", "/", &[]).text(), "2", "once, and once it was woken");
+        }
     }
 }
 

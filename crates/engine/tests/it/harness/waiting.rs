@@ -1,6 +1,7 @@
 //! Handlers that wait: ready at once, in a later turn or at a later time, as the last digit of their path says.
 
 use std::cell::Cell;
+use std::task::Poll;
 use std::time::Duration;
 
 use shearwater_engine::tasks::yield_now;
@@ -63,6 +64,7 @@ pub(crate) fn takes_body(route: &str) -> bool {
 pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Response<'_>) -> bool {
     match route {
         "later" => response.later(request, later),
+        "looked" => looked(request, response),
         "taken" => response.later(request, taken),
         "mirror" => response.later(request, mirror),
         "unread" => response.later(request, unread),
@@ -106,6 +108,26 @@ pub(super) async fn later(mut call: Call) {
     wait(&call).await;
     let text = text_of(call.head().method_name(), call.head().target_str(), call.body());
     call.response().text(&text);
+}
+
+/// Gives way as often as the digit says; looked at before there is a call.
+fn looked(request: &Request<'_>, response: &mut Response<'_>) {
+    let digit = request.path().bytes().last().unwrap_or(b'0') - b'0';
+    let mut waiting = Box::pin(async move {
+        let presence = Presence::new();
+        for _ in 0..digit {
+            yield_now().await;
+        }
+        presence
+    });
+    match response.look(|cx| waiting.as_mut().poll(cx)) {
+        Some(Poll::Ready(_)) => drop(response.text("at once\n")),
+        Some(Poll::Pending) => response.later_when_woken(request, |mut call| async move {
+            let _presence = waiting.await;
+            call.response().text("later\n");
+        }),
+        None => {}
+    }
 }
 
 async fn taken(mut call: Call) {
