@@ -28,8 +28,9 @@ pub enum OpenError {
     Other(io::Error),
 }
 
-impl From<Errno> for OpenError {
-    fn from(errno: Errno) -> Self {
+impl OpenError {
+    /// What an error of the system says of a path.
+    pub(super) fn of(errno: Errno) -> Self {
         match errno {
             // INVAL, ILSEQ: a name that the file system can't hold. (Our flags were tried when the root was opened.)
             Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::ILSEQ => Self::NotFound,
