@@ -32,6 +32,7 @@ mod middleware;
 mod node;
 mod normal_path;
 mod offload;
+mod outstanding;
 mod pattern;
 mod place;
 mod plan;

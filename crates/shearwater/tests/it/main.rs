@@ -18,6 +18,7 @@ mod middleware;
 mod misbehaving;
 mod mistakes;
 mod mounts;
+mod offloaded;
 mod patterns;
 mod pipelining;
 mod served;
