@@ -6,6 +6,7 @@
 //! effective configuration is printed from, and the page of the documentation.
 
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod checks;
 mod conceal;

@@ -17,6 +17,7 @@ macro_rules! counters {
 
         /// Counters read at one moment, of one worker or summed over several.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+        #[non_exhaustive]
         pub struct Totals {
             $($(#[$doc])* pub $name: u64,)*
             $($(#[$limit_doc])* pub $limit: u64,)*

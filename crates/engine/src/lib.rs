@@ -6,6 +6,7 @@
 //! `worker` (the turn, and the one `match` on events) → `accept` → `read` → `dispatch` → `respond` → `write` → `close`.
 
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod accept;
 mod acceptor;

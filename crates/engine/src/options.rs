@@ -80,6 +80,7 @@ impl Default for TcpOptions {
 
 /// How connections get to the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum AcceptMode {
     /// Each worker listens by itself, and the kernel spreads connections over them by their addresses and ports
     /// (`SO_REUSEPORT`). Accepting costs no hand-over, and worker and connection stay on one core.
@@ -101,6 +102,7 @@ impl fmt::Display for AcceptMode {
 
 /// Which driver to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum DriverChoice {
     /// The best that works here; it is reported which.
     #[default]

@@ -24,6 +24,12 @@ pub struct Running {
     pub(crate) start_report: StartReport,
 }
 
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("start_report", &self.start_report).finish_non_exhaustive()
+    }
+}
+
 impl Running {
     /// The handle to drain, stop and count with, from any thread.
     #[must_use]
@@ -83,6 +89,7 @@ impl Running {
 
 /// What a server has done, told at its end.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Summary {
     /// All workers' counters.
     pub totals: Totals,

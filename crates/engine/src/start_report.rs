@@ -11,6 +11,7 @@ use crate::shortfall::Shortfall;
 
 /// What a server has found and settled at its start, for the operator.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct StartReport {
     /// Addresses bound, with the ports taken.
     pub addresses: Vec<SocketAddr>,

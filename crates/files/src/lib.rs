@@ -4,6 +4,7 @@
 //! candidates, opened beneath the root, which nothing leaves → `store`: the file in memory or open, or `listing`, the list of a folder → `siblings` and `accept_encoding` (in which coding?) → `conditional` (does the client have it?) → `range` (which part of it?) → reply.
 
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 #[doc(hidden)]
 pub mod accept;

@@ -19,6 +19,7 @@
 //! assert_eq!(head.field(Known::Accept), Some(&b"*/*"[..]));
 //! ```
 #![deny(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod authority;
 mod body;

@@ -3,6 +3,7 @@
 /// A request method. Methods are case-sensitive: `get` is [`Method::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Method {
     /// `GET`
     Get,

@@ -105,6 +105,8 @@
 //! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | cancels, then as poll | closes after the queue |
 //! | `detach` | deregistration | cancels and waits for the last completion; unread input goes along | unsupported |
 
+#![warn(missing_debug_implementations)]
+
 mod accepting;
 pub mod acceptor;
 mod ahead;

@@ -4,6 +4,7 @@
 //! place at once or not at all) → `format` (the coding).
 
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod format;
 pub mod limits;

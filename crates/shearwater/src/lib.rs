@@ -17,6 +17,7 @@
 //! panics costs its request (`500`, and the connection is closed), nothing else.
 
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod app;
 mod app_later;

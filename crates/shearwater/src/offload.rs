@@ -21,6 +21,7 @@ pub const OFFLOAD_IDLE: Duration = Duration::from_secs(10);
 
 /// Why a piece of work was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Offloaded {
     /// [`OFFLOAD_WAITING_MAX`] others wait, or the system gives no thread.
     Full,

@@ -1,5 +1,6 @@
 //! A server as a program sets it up and runs it.
 
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -251,6 +252,12 @@ pub struct Running {
     drain_ms: u64,
     verbosity: Verbosity,
     watch: Option<Watch>,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("start_report", self.start_report()).finish_non_exhaustive()
+    }
 }
 
 impl Running {

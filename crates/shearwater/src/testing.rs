@@ -23,6 +23,7 @@
 
 mod answer;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +52,12 @@ pub struct Tested {
     net: SimNet,
     control: Arc<Control>,
     outstanding: Arc<Outstanding>,
+}
+
+impl fmt::Debug for Tested {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tested").field("now_ms", &self.now_ms()).finish_non_exhaustive()
+    }
 }
 
 impl Tested {
@@ -200,6 +207,12 @@ impl Tested {
 pub struct Client {
     peer: SimPeer,
     got: Vec<u8>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("is_closed", &self.is_closed()).finish_non_exhaustive()
+    }
 }
 
 impl Client {

@@ -6,6 +6,7 @@
 //! is an error, its page.
 
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod error_pages;
 mod fixed;

@@ -18,6 +18,7 @@
 //! assert_eq!(tasks.poll(id), Polled::Ready);
 //! ```
 #![deny(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod alt_stack;
 mod block;

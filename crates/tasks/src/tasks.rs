@@ -1,6 +1,7 @@
 //! A worker's tasks: futures in recycled slots, polled by the worker when they were woken.
 
 use std::alloc::Layout;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -78,6 +79,15 @@ pub struct Tasks {
     /// Taken from the wakes; empty between two calls.
     collected: Vec<u32>,
     tasks_max: usize,
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks")
+            .field("len", &self.len())
+            .field("ready", &self.ready())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Tasks {

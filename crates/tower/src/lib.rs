@@ -28,6 +28,7 @@
 //!   `CONNECT` is refused.
 
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod body;
 mod body_error;
