@@ -6,7 +6,12 @@
 //! `worker` (the turn, and the one `match` on events) → `accept` → `read` → `dispatch` → `respond` → `write` → `close`.
 
 #![forbid(unsafe_code)]
-#![warn(missing_debug_implementations)]
+#![warn(
+    missing_debug_implementations,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate
+)]
 
 mod accept;
 mod acceptor;

@@ -44,6 +44,7 @@ impl Running {
     }
 
     /// The next thing that a worker has to say, within `patience`.
+    #[must_use]
     pub fn notice(&self, patience: Duration) -> Option<Notice> {
         self.notices.recv_timeout(patience).ok()
     }

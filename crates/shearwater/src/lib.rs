@@ -17,7 +17,12 @@
 //! panics costs its request (`500`, and the connection is closed), nothing else.
 
 #![forbid(unsafe_code)]
-#![warn(missing_debug_implementations)]
+#![warn(
+    missing_debug_implementations,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate
+)]
 
 mod app;
 mod app_later;

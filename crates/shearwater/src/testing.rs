@@ -128,6 +128,9 @@ impl Tested {
     }
 
     /// One turn of the worker: it takes what has arrived and calls what is ready.
+    ///
+    /// # Panics
+    /// If it breaks a rule of the kernel's contract: a fault of the server.
     pub fn turn(&mut self) {
         self.outstanding.during(|| self.worker.turn()).expect("the simulated kernel doesn't break");
     }

@@ -156,6 +156,7 @@ impl Tasks {
     }
 
     /// What the task was tagged with; none where it has ended.
+    #[must_use]
     pub fn tag(&self, id: TaskId) -> Option<u64> {
         let slot = self.slots.get(id.slot as usize)?;
         (slot.stored.is_some() && slot.generation == id.generation).then_some(slot.tag)
@@ -174,6 +175,7 @@ impl Tasks {
     }
 
     /// How many stand in the ready queue. Those that were cancelled or polled meanwhile count until [`next`](Self::next) passes over them.
+    #[must_use]
     pub fn ready(&self) -> usize {
         self.ready.len()
     }
@@ -196,11 +198,13 @@ impl Tasks {
     }
 
     /// How many tasks there are.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
     /// Whether there are none.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
