@@ -10,7 +10,7 @@ macro_rules! counters {
         /// What one worker has counted since it started.
         #[derive(Debug, Default)]
         #[repr(align(64))]
-        pub struct Counters {
+        pub(crate) struct Counters {
             $($(#[$doc])* pub(crate) $name: Counter,)*
             $($(#[$limit_doc])* pub(crate) $limit: Counter,)*
         }
@@ -25,7 +25,7 @@ macro_rules! counters {
 
         impl Totals {
             /// Adds what `counters` say now.
-            pub fn add(&mut self, counters: &Counters) {
+            pub(crate) fn add(&mut self, counters: &Counters) {
                 $(self.$name += counters.$name.get();)*
                 $(self.$limit += counters.$limit.get();)*
             }

@@ -78,7 +78,7 @@ pub use app::{App, BodyPolicy, BodySink};
 pub use call::{Call, Gone};
 pub use context::Context;
 pub use control::{Control, Notice};
-pub use counters::{Counters, Totals};
+pub use counters::Totals;
 pub use descriptors::raise_descriptor_limit;
 pub use field_lines::FieldLines;
 pub use instead::HandedOver;

@@ -79,7 +79,7 @@ impl Default for TcpOptions {
 }
 
 /// How connections get to the workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub enum AcceptMode {
     /// Each worker listens by itself, and the kernel spreads connections over them by their addresses and ports
@@ -101,7 +101,7 @@ impl fmt::Display for AcceptMode {
 }
 
 /// Which driver to use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub enum DriverChoice {
     /// The best that works here; it is reported which.

@@ -89,7 +89,7 @@ impl Running {
 }
 
 /// What a server has done, told at its end.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
     /// All workers' counters.
@@ -97,7 +97,7 @@ pub struct Summary {
 }
 
 /// A worker or the acceptor has ended other than by plan: a fault of this program or of the system.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Which worker; `None`: the acceptor.
     pub worker: Option<usize>,

@@ -10,7 +10,7 @@ use crate::options::Options;
 const DESCRIPTORS_WANTED: u64 = 65_536;
 
 /// What was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wanted {
     /// Connections that may wait to be accepted, per listener ([`Options::backlog`]).

@@ -20,7 +20,7 @@ pub const OFFLOAD_WAITING_MAX: usize = 4096;
 pub const OFFLOAD_IDLE: Duration = Duration::from_secs(10);
 
 /// Why a piece of work was not done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Offloaded {
     /// [`OFFLOAD_WAITING_MAX`] others wait, or the system gives no thread.
@@ -43,6 +43,20 @@ impl std::error::Error for Offloaded {}
 type Work = Box<dyn FnOnce() + Send>;
 
 /// Does something on another thread: it may block. It is begun at once; who drops the future leaves it to end by itself.
+///
+/// ```
+/// use shearwater::{App, Call, Offloaded, offload};
+/// use shearwater::testing::Tested;
+///
+/// let mut app = App::new();
+/// app.get_async("/sum", async |call: &mut Call| -> Result<(), Offloaded> {
+///     let sum = offload(|| (1..=1000_u32).sum::<u32>()).await?;
+///     call.response().text(&sum.to_string());
+///     Ok(())
+/// });
+/// assert_eq!(Tested::new(app)?.get("/sum").text(), "500500");
+/// # Ok::<(), shearwater::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Offloaded`] says why it wasn't done.

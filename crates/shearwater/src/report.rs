@@ -6,7 +6,7 @@ use std::io::Write;
 use shearwater_engine::{Notice, Totals};
 
 /// What a server prints to standard error while it serves: each also prints what those before it print.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 #[non_exhaustive]
 pub enum Verbosity {
     /// Nothing.

@@ -27,7 +27,8 @@ impl std::error::Error for BodyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Over => None,
-            Self::HandedOver(error) => Some(&**error),
+            // The error itself is a part of the text.
+            Self::HandedOver(error) => error.source(),
         }
     }
 }

@@ -65,7 +65,8 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Other(error) => Some(error),
+            // The error itself is the text.
+            Self::Other(error) => error.source(),
             _ => None,
         }
     }

@@ -24,5 +24,6 @@ mod pipelining;
 mod served;
 mod start;
 mod state;
+mod traits;
 mod unix_sockets;
 mod waiting;
