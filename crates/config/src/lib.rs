@@ -6,6 +6,12 @@
 //! effective configuration is printed from, and the page of the documentation.
 
 #![forbid(unsafe_code)]
+#![warn(
+    missing_debug_implementations,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate
+)]
 
 mod checks;
 mod conceal;

@@ -1,6 +1,7 @@
 //! What a program gives to a worker: an [`App`] that answers requests.
 
 use shearwater_http1::Head;
+use std::fmt;
 
 use crate::{Request, Response};
 
@@ -19,6 +20,7 @@ pub trait App {
 }
 
 /// What becomes of a request's body. Whatever it is, `Limits::body_bytes_max` holds.
+#[non_exhaustive]
 pub enum BodyPolicy {
     /// Read and thrown away as it arrives; the handler sees an empty body.
     Discard,
@@ -33,6 +35,17 @@ pub enum BodyPolicy {
     /// [`Call::read`](crate::Call::read), which is received no faster than that. Without `later` the body is not read, and the connection is
     /// closed behind the answer, unless all of it is there already.
     Call,
+}
+
+impl fmt::Debug for BodyPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Discard => f.write_str("Discard"),
+            Self::Buffer { bytes_max } => f.debug_struct("Buffer").field("bytes_max", bytes_max).finish(),
+            Self::Stream(_) => f.write_str("Stream(..)"),
+            Self::Call => f.write_str("Call"),
+        }
+    }
 }
 
 /// Takes a body piece by piece, then answers in place of [`App::respond`].

@@ -12,6 +12,7 @@ use crate::limits::NOTICES_MAX;
 
 /// What a worker tells the operator: each kind once until it is over, not a million times.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Notice {
     /// Accepting paused; connections wait in the kernel's queue.
     AcceptPaused {

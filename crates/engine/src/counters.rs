@@ -10,13 +10,14 @@ macro_rules! counters {
         /// What one worker has counted since it started.
         #[derive(Debug, Default)]
         #[repr(align(64))]
-        pub struct Counters {
+        pub(crate) struct Counters {
             $($(#[$doc])* pub(crate) $name: Counter,)*
             $($(#[$limit_doc])* pub(crate) $limit: Counter,)*
         }
 
         /// Counters read at one moment, of one worker or summed over several.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+        #[non_exhaustive]
         pub struct Totals {
             $($(#[$doc])* pub $name: u64,)*
             $($(#[$limit_doc])* pub $limit: u64,)*
@@ -24,7 +25,7 @@ macro_rules! counters {
 
         impl Totals {
             /// Adds what `counters` say now.
-            pub fn add(&mut self, counters: &Counters) {
+            pub(crate) fn add(&mut self, counters: &Counters) {
                 $(self.$name += counters.$name.get();)*
                 $(self.$limit += counters.$limit.get();)*
             }

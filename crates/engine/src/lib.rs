@@ -6,6 +6,12 @@
 //! `worker` (the turn, and the one `match` on events) → `accept` → `read` → `dispatch` → `respond` → `write` → `close`.
 
 #![forbid(unsafe_code)]
+#![warn(
+    missing_debug_implementations,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate
+)]
 
 mod accept;
 mod acceptor;
@@ -74,7 +80,7 @@ pub use app::{App, BodyPolicy, BodySink};
 pub use call::{Call, Gone};
 pub use context::Context;
 pub use control::{Control, Notice};
-pub use counters::{Counters, Totals};
+pub use counters::Totals;
 pub use descriptors::raise_descriptor_limit;
 pub use field_lines::FieldLines;
 pub use instead::HandedOver;

@@ -84,7 +84,7 @@ pub const WATCHDOG_SLEEP_MS: u64 = 5000;
 pub const BLOCKED_TOLD_EVERY_MS: u64 = 60_000;
 
 /// What a worker holds back from its clients. Sizes in bytes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Size of a request's head; `431` beyond. Default 64 KiB.
     pub head_bytes_max: usize,
@@ -170,7 +170,7 @@ impl Limits {
 
 /// How long a worker waits, in milliseconds. Timers fire up to 256 ms late, those of idle, writing
 /// and lingering connections up to 1.3 s; more where a turn takes longer than that.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     /// From accept to the end of the first head. Nothing received: closed in silence; a part of a head: `408`. Default 10 s.
     pub first_head_ms: u64,

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 pub const UNIX_MODE: u32 = 0o660;
 
 /// Where a server listens: an address of TCP, or the name of a Unix-domain socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ListenAddress {
     /// Port 0 takes a free one. `[::]` takes IPv4 too (`IPV6_V6ONLY` off, whatever the system's default is), unless the same
     /// server listens on the same port of IPv4 by itself.

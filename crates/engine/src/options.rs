@@ -84,7 +84,8 @@ impl Default for TcpOptions {
 }
 
 /// How connections get to the workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
 pub enum AcceptMode {
     /// Each worker listens by itself, and the kernel spreads connections over them by their addresses and ports
     /// (`SO_REUSEPORT`). Accepting costs no hand-over, and worker and connection stay on one core.
@@ -105,7 +106,8 @@ impl fmt::Display for AcceptMode {
 }
 
 /// Which driver to use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
 pub enum DriverChoice {
     /// The best that works here; it is reported which.
     #[default]

@@ -6,7 +6,7 @@ use crate::response::{append_field, encode_field};
 const SERVER: &str = "Server";
 
 /// Which answers a field is laid over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum On {
     /// Every one.
     Every,

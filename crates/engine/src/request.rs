@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::borrow::Cow;
+use std::fmt;
 use std::net::SocketAddr;
 
 use shearwater_http1::Head;
@@ -16,6 +17,15 @@ pub struct Request<'a> {
     turn: &'a dyn Turn,
     token: Token,
     context: Option<&'a dyn Context>,
+}
+
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("head", &self.head)
+            .field("body_len", &self.body.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> Request<'a> {

@@ -1,5 +1,6 @@
 //! A response as a handler builds it.
 
+use std::fmt;
 use std::rc::Rc;
 
 use shearwater_http1::{Version, encode};
@@ -163,6 +164,15 @@ pub struct Response<'a> {
     pub(crate) parts: &'a mut Parts,
     /// For an answer that is to come later; `None` where it does already.
     pub(crate) calls: Option<&'a mut Calls>,
+}
+
+impl fmt::Debug for Response<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response")
+            .field("status", &self.parts.status)
+            .field("body_len", &self.parts.body_len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> Response<'a> {

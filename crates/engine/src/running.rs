@@ -24,6 +24,12 @@ pub struct Running {
     pub(crate) start_report: StartReport,
 }
 
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("start_report", &self.start_report).finish_non_exhaustive()
+    }
+}
+
 impl Running {
     /// The handle to drain, stop and count with, from any thread.
     #[must_use]
@@ -38,6 +44,7 @@ impl Running {
     }
 
     /// The next thing that a worker has to say, within `patience`.
+    #[must_use]
     pub fn notice(&self, patience: Duration) -> Option<Notice> {
         self.notices.recv_timeout(patience).ok()
     }
@@ -82,14 +89,15 @@ impl Running {
 }
 
 /// What a server has done, told at its end.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Summary {
     /// All workers' counters.
     pub totals: Totals,
 }
 
 /// A worker or the acceptor has ended other than by plan: a fault of this program or of the system.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Which worker; `None`: the acceptor.
     pub worker: Option<usize>,

@@ -1,5 +1,6 @@
 //! The control plane: choose a driver, bind, start a thread per core.
 
+use std::fmt;
 use std::sync::Arc;
 
 use shearwater_io::inbox::{InboxSender, inbox};
@@ -38,6 +39,12 @@ pub struct Server {
     of_acceptor: Vec<Listener>,
     share: Share,
     start_report: StartReport,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("start_report", &self.start_report).finish_non_exhaustive()
+    }
 }
 
 /// What a worker may have of the process's descriptors.

@@ -10,7 +10,8 @@ use crate::options::Options;
 const DESCRIPTORS_WANTED: u64 = 65_536;
 
 /// What was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Wanted {
     /// Connections that may wait to be accepted, per listener ([`Options::backlog`]).
     Backlog,
@@ -24,6 +25,7 @@ pub enum Wanted {
 
 /// Something of which there is less than was asked for. Displays as one sentence that says what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Shortfall {
     /// What.
     pub wanted: Wanted,

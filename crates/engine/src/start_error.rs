@@ -8,6 +8,7 @@ use crate::listen_address::ListenAddress;
 
 /// Why a server could not start. Displays as one sentence.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum StartError {
     /// An address can't be bound.
     Bind {

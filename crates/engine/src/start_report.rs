@@ -10,7 +10,8 @@ use crate::options::AcceptMode;
 use crate::shortfall::Shortfall;
 
 /// What a server has found and settled at its start, for the operator.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StartReport {
     /// Addresses bound, with the ports taken.
     pub addresses: Vec<SocketAddr>,

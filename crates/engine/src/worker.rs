@@ -1,6 +1,7 @@
 //! A worker's turn: wait, take the events, go on with what waits, look at the clock. The one `match` on events is here.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,6 +105,12 @@ pub struct Worker<D, A> {
     /// When it gives memory back.
     pub(crate) rest: Rest,
     pulse: Option<Arc<Pulse>>,
+}
+
+impl<D, A> fmt::Debug for Worker<D, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("worker", &self.service.worker).finish_non_exhaustive()
+    }
 }
 
 impl<D: Driver, A: App> Worker<D, A> {

@@ -1,6 +1,7 @@
 //! What a worker keeps of files in memory: one bound for all its folders.
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::rc::Rc;
 
 use crate::clock_cache::Clock;
@@ -19,6 +20,12 @@ pub struct FileCache {
     lookups: Rc<RefCell<Clock<Lookup>>>,
     listings: Rc<RefCell<Clock<Rc<Listing>>>>,
     folders: Cell<u32>,
+}
+
+impl fmt::Debug for FileCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileCache").field("limits", &self.limits).finish_non_exhaustive()
+    }
 }
 
 /// A folder's part of it.

@@ -1,6 +1,7 @@
 //! Answers requests with the files of a folder.
 
 use std::cell::RefCell;
+use std::fmt;
 
 use shearwater::{Method, Request, Response, Service};
 
@@ -29,6 +30,12 @@ const ALLOW: &str = "GET, HEAD, OPTIONS";
 /// Where `NAME.br`, `NAME.zst` or `NAME.gz` lies beside `NAME` and isn't older, it is sent in its place to clients that accept its coding.
 pub struct Files {
     finder: RefCell<Finder>,
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files").finish_non_exhaustive()
+    }
 }
 
 impl Files {

@@ -73,6 +73,7 @@ pub enum BodyEvent<'a> {
 
 impl BodyDecoder {
     /// A decoder for one body.
+    #[must_use]
     pub fn new(framing: Framing, limits: BodyLimits) -> Self {
         let (state, remaining) = match framing {
             Framing::None | Framing::Length(0) => (State::Done, 0),
@@ -92,6 +93,7 @@ impl BodyDecoder {
     }
 
     /// Whether the body has ended.
+    #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == State::Done
     }

@@ -89,12 +89,14 @@ fn decimal(digits: &[u8]) -> Option<u64> {
 
 /// Whether a response with this status to this method is followed by a body (RFC 9112 6.3): not after HEAD, not with 1xx, 204 and 304,
 /// not with a 2xx to CONNECT. Fields that describe a body may be sent all the same where [`content_length_allowed`] says so.
+#[must_use]
 pub fn response_has_body(method: Method, status: u16) -> bool {
     method != Method::Head && status_has_body(status) && !is_tunnel(method, status)
 }
 
 /// Whether responses with this status have a body at all: not 1xx, 204 and 304 (RFC 9110 6.4.1). A 205 has one, and it must be
 /// empty (RFC 9110 15.3.6): send `Content-Length: 0`.
+#[must_use]
 pub fn status_has_body(status: u16) -> bool {
     !matches!(status, 100..=199 | 204 | 304)
 }
@@ -102,6 +104,7 @@ pub fn status_has_body(status: u16) -> bool {
 /// Whether a response may have `Content-Length` or `Transfer-Encoding`: never with 1xx and 204, nor with a 2xx to CONNECT
 /// (RFC 9110 8.6, RFC 9112 6.1). With HEAD and 304 a `Content-Length` tells what GET would have sent.
 #[inline]
+#[must_use]
 pub fn content_length_allowed(method: Method, status: u16) -> bool {
     !matches!(status, 100..=199 | 204) && !is_tunnel(method, status)
 }

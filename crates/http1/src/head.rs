@@ -21,27 +21,32 @@ impl<'a> Head<'a> {
     }
 
     /// The method.
+    #[must_use]
     pub fn method(&self) -> Method {
         self.parser.request.method
     }
 
     /// The method as sent; this is how to tell the ones that are [`Method::Other`] apart.
+    #[must_use]
     pub fn method_name(&self) -> &'a str {
         self.parser.request.method_name().text(self.bytes)
     }
 
     /// The request target, taken apart.
+    #[must_use]
     pub fn target(&self) -> Target<'a> {
         self.parser.request.target.view(self.bytes)
     }
 
     /// The request target as sent.
+    #[must_use]
     pub fn target_str(&self) -> &'a str {
         self.parser.request.target.whole.text(self.bytes)
     }
 
     /// The target's path, still percent-encoded: begins with `/`, or is `*` for a request about the server as a whole (OPTIONS with
     /// `*`, or with an absolute target without path and query, RFC 9112 3.2.4), or is empty for CONNECT.
+    #[must_use]
     pub fn path(&self) -> &'a str {
         let target = &self.parser.request.target;
         let path = target.path.text(self.bytes);
@@ -58,6 +63,7 @@ impl<'a> Head<'a> {
 
     /// The [`path`](Self::path) as bytes: for who looks it up and doesn't show it.
     #[inline]
+    #[must_use]
     pub fn path_bytes(&self) -> &'a [u8] {
         let target = &self.parser.request.target;
         match target.form {
@@ -67,23 +73,27 @@ impl<'a> Head<'a> {
     }
 
     /// What follows the target's first `?`, still percent-encoded, possibly empty. `None` without a `?`.
+    #[must_use]
     pub fn query(&self) -> Option<&'a str> {
         self.parser.request.target.query().map(|query| query.text(self.bytes))
     }
 
     /// The version to read the request as.
+    #[must_use]
     pub fn version(&self) -> Version {
         self.parser.request.version
     }
 
     /// The host that is asked for, with its port if one was sent: the target's authority if it has one, else the Host field. Empty
     /// if the client sent none.
+    #[must_use]
     pub fn host(&self) -> &'a str {
         self.parser.summary.host.text(self.bytes)
     }
 
     /// The [`host`](Self::host) as bytes: for who looks it up and doesn't show it.
     #[inline]
+    #[must_use]
     pub fn host_bytes(&self) -> &'a [u8] {
         self.parser.summary.host.bytes(self.bytes)
     }
@@ -95,11 +105,13 @@ impl<'a> Head<'a> {
     }
 
     /// The value of the first field with this name, in constant time.
+    #[must_use]
     pub fn field(&self, known: Known) -> Option<&'a [u8]> {
         self.parser.fields.first(known).map(|field| field.value.bytes(self.bytes))
     }
 
     /// The value of the first field with this name, in any case. In constant time for known names, else by search.
+    #[must_use]
     pub fn field_named(&self, name: &str) -> Option<&'a [u8]> {
         if let Some(known) = Known::from_name(name.as_bytes()) {
             return self.field(known);
@@ -116,27 +128,32 @@ impl<'a> Head<'a> {
     }
 
     /// How the body is delimited.
+    #[must_use]
     pub fn framing(&self) -> Framing {
         self.parser.summary.framing
     }
 
     /// Whether the client lets the connection carry another request (RFC 9112 9.3).
+    #[must_use]
     pub fn keep_alive(&self) -> bool {
         self.parser.summary.keep_alive
     }
 
     /// What the client expects before it sends the body (RFC 9110 10.1.1).
+    #[must_use]
     pub fn expectation(&self) -> Expectation {
         self.parser.summary.expectation
     }
 
     /// The head's length in bytes, its empty line included.
     #[expect(clippy::len_without_is_empty, reason = "a head is never empty")]
+    #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// The head as received.
+    #[must_use]
     pub fn raw(&self) -> &'a [u8] {
         self.bytes
     }

@@ -80,17 +80,20 @@ impl Known {
     pub const COUNT: usize = ALL.len();
 
     /// All known names, in the order of their numbers.
+    #[must_use]
     pub const fn all() -> &'static [Self] {
         ALL
     }
 
     /// The usual spelling.
+    #[must_use]
     pub const fn name(self) -> &'static str {
         NAMES[self as usize]
     }
 
     /// The known name that `name` spells, in any case.
     #[inline]
+    #[must_use]
     pub fn from_name(name: &[u8]) -> Option<Self> {
         name_hash::find(name)
     }

@@ -19,6 +19,12 @@
 //! assert_eq!(head.field(Known::Accept), Some(&b"*/*"[..]));
 //! ```
 #![deny(unsafe_code)]
+#![warn(
+    missing_debug_implementations,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate
+)]
 
 mod authority;
 mod body;

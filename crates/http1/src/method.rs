@@ -3,6 +3,7 @@
 /// A request method. Methods are case-sensitive: `get` is [`Method::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Method {
     /// `GET`
     Get,
@@ -28,6 +29,7 @@ pub enum Method {
 
 impl Method {
     /// The method with this exact name; [`Method::Other`] for any other name.
+    #[must_use]
     pub fn from_name(name: &[u8]) -> Self {
         match name {
             b"GET" => Self::Get,
@@ -59,6 +61,7 @@ impl Method {
     }
 
     /// The method's name; `None` for [`Method::Other`], whose name stands in the request only.
+    #[must_use]
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::Get => Some("GET"),

@@ -11,8 +11,10 @@ const OUTER_BYTES: usize = 2 * WORD_BYTES;
 const SLOT_COUNT: usize = 256;
 /// Found by trial; the assertion says whether it still fits when a name is added.
 const MULTIPLIER: u64 = 0x550D_40DD_C255_7035;
-const _: () = assert!(is_perfect(), "two known names share a slot: try other odd multipliers");
-static TABLE: Table = Table { slots: slots(), patterns: patterns() };
+static TABLE: Table = {
+    assert!(is_perfect(), "two known names share a slot: try other odd multipliers");
+    Table { slots: slots(), patterns: patterns() }
+};
 
 struct Table {
     slots: [Option<Known>; SLOT_COUNT],

@@ -67,6 +67,7 @@ impl Summary {
 
 impl HeadParser {
     /// A parser for heads within `limits` (moved into their usable ranges, see [`HeadLimits`]). Allocates 20 bytes per line.
+    #[must_use]
     pub fn new(limits: HeadLimits) -> Self {
         let mut parser = Self::without_room(limits);
         parser.make_room();
@@ -75,6 +76,7 @@ impl HeadParser {
 
     /// A parser that can [adopt](HeadParser::adopt) heads, and has to be given [room](HeadParser::make_room) before it parses one: for who keeps
     /// many of them. Allocates nothing.
+    #[must_use]
     pub fn without_room(limits: HeadLimits) -> Self {
         Self {
             limits: limits.usable(),
@@ -130,6 +132,7 @@ impl HeadParser {
     /// # Panics
     /// If the last result of [`HeadParser::parse`] was not [`Parsed::Complete`], or `bytes` is shorter than the head. Accessors of
     /// the head may panic, or return other text, if `bytes` has other content.
+    #[must_use]
     pub fn head<'a>(&'a self, bytes: &'a [u8]) -> Head<'a> {
         assert!(self.stage == Stage::Complete, "no complete head has been parsed");
         Head::new(self, &bytes[..self.progress.line_start])

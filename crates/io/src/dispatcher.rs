@@ -64,6 +64,7 @@ impl<C> Dispatcher<C> {
 
     /// Whether the inbox of every worker that is left is full; then `waker` is woken when one isn't any more. `false` where no
     /// worker is left: there is nobody to wait for.
+    #[must_use]
     pub fn await_room(&self, waker: &Waker) -> bool {
         let mut someone_is_full = false;
         for worker in &self.workers {

@@ -117,6 +117,7 @@ impl<C> InboxSender<C> {
     }
 
     /// Whether the inbox has room; where it is full `waker` is woken, once, when it isn't any more.
+    #[must_use]
     pub fn await_room(&self, waker: &Waker) -> Room {
         let mut queue = self.shared.lock();
         let room = queue.room();

@@ -108,6 +108,13 @@
 //! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | cancels, then as poll | closes after the queue |
 //! | `detach` | deregistration | cancels and waits for the last completion; unread input goes along | unsupported |
 
+#![warn(
+    missing_debug_implementations,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate
+)]
+
 mod accepting;
 pub mod acceptor;
 mod ahead;

@@ -4,6 +4,12 @@
 //! place at once or not at all) → `format` (the coding).
 
 #![forbid(unsafe_code)]
+#![warn(
+    missing_debug_implementations,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate
+)]
 
 mod format;
 pub mod limits;

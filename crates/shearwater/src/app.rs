@@ -1,6 +1,7 @@
 //! What a program gives to a server: routes, fast routes, mounts, state, and what runs around them.
 
 use std::any::{TypeId, type_name};
+use std::fmt;
 use std::ops::ControlFlow;
 use std::panic::Location;
 
@@ -69,6 +70,17 @@ pub struct App {
     pub(crate) stacks: StackOptions,
     state_places: Vec<((&'static str, TypeId), Place)>,
     pub(crate) errors: Vec<RouteError>,
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App")
+            .field("routes", &self.routes.len())
+            .field("fast", &self.fast.len())
+            .field("beneath", &self.beneath.len())
+            .field("errors", &self.errors)
+            .finish_non_exhaustive()
+    }
 }
 
 impl App {

@@ -12,7 +12,7 @@ use crate::by_origin::ByOrigin;
 /// let open = Fast::json("[]").cors(Cors::any());
 /// let own = Fast::json("[]").cors(Cors::origins(["https://example.org"]).headers("Authorization").max_age_s(600));
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cors {
     /// `None`: any.
     origins: Option<Vec<String>>,

@@ -9,6 +9,7 @@ use crate::RouteErrors;
 
 /// Displays as one sentence that says what happened and what to do; mistakes in routes as one for each, on lines of their own.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Error {
     /// The address is none that a socket can be bound to.
     Address {

@@ -1,6 +1,7 @@
 //! Fast routes: answers that are encoded once, before the first request.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use shearwater_engine::{FieldLines, Response};
 use shearwater_http1::Method;
@@ -24,6 +25,16 @@ pub struct Fast {
     methods: Vec<Method>,
     fields: Vec<(String, String)>,
     cors: Option<Cors>,
+}
+
+impl fmt::Debug for Fast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fast")
+            .field("methods", &self.methods)
+            .field("fields", &self.fields)
+            .field("cors", &self.cors)
+            .finish_non_exhaustive()
+    }
 }
 
 enum Content {

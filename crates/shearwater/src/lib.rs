@@ -15,8 +15,34 @@
 //! Handlers run on the worker's own thread, one request at a time: they should compute, not wait. Those that wait are
 //! [async](App::get_async) or [coroutines](App::get_coroutine), and let others have their turn meanwhile. A handler that
 //! panics costs its request (`500`, and the connection is closed), nothing else.
+//!
+//! # What is where
+//!
+//! - [`App`]: routes with parameters, [fast routes](Fast), scopes, mounts, what runs before and after handlers, state.
+//! - [`Request`] and [`Response`]: what a handler that answers at once has in hand.
+//! - [`Call`] and [`Line`]: the same for handlers that wait, with bodies that are read and sent as they come; [`offload`] for what blocks.
+//! - [`Server`]: addresses, threads, [`Limits`], [`Timeouts`]; [`Running`] and [`Control`]: a server that serves, drained or stopped.
+//! - [`testing`]: an app in memory, with the clock in the test's hand.
+//! - [`Service`]: the engine as it is, without routes.
+//!
+//! Typed extractors, multipart, events, WebSocket and layers are those of axum and tower: the crate `shearwater-tower` runs an unchanged
+//! router on the same engine.
+//!
+//! # What to rely on
+//!
+//! - Options ([`Limits`], [`Timeouts`], [`TcpOptions`], [`StackOptions`]) are plain data: `Limits { fields_max: 50, ..Limits::default() }`.
+//!   A field more is no breaking change, so write the rest as it is here.
+//! - Errors, and whatever else only the server makes, may get further kinds and fields (`#[non_exhaustive]`). An error's text is complete by
+//!   itself, with the system's own words in it: its `source()` has none of them again.
+//! - Public items name types of the standard library and of this project alone; `shearwater-tower` names those that it is there for.
 
 #![forbid(unsafe_code)]
+#![warn(
+    missing_debug_implementations,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate
+)]
 
 mod app;
 mod app_later;
@@ -32,6 +58,7 @@ mod middleware;
 mod node;
 mod normal_path;
 mod offload;
+mod outstanding;
 mod pattern;
 mod place;
 mod plan;
@@ -61,7 +88,8 @@ pub use routes::{Routes, RoutesService};
 pub use server::{Running, Server};
 
 pub use shearwater_engine::http1::{Expectation, Field, Framing, Head, Known, Method, Target, Version};
-pub use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
+pub use shearwater_engine::io::os::DescriptorLimit;
+pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
     AcceptMode, BodyPolicy, BodySink, Call, ConnectionId, Context, Control, DriverChoice, Failure,
     FieldLines, Gone, HandedOver, Limits, ListenAddress, ListeningSocket, Notice, On, Overlay, Pieces,

@@ -1,5 +1,6 @@
 //! A request in the hands of a coroutine: straight-line code that waits in the middle.
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
@@ -26,6 +27,12 @@ use crate::offload::{self, Offloaded};
 pub struct Line<'a> {
     call: Call,
     suspend: &'a Suspend<'a>,
+}
+
+impl fmt::Debug for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line").field("call", &self.call).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Line<'a> {

@@ -8,6 +8,8 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
+use crate::outstanding::Outstanding;
+
 /// Threads that do such work, all workers together.
 pub const OFFLOAD_THREADS_MAX: usize = 64;
 
@@ -18,7 +20,8 @@ pub const OFFLOAD_WAITING_MAX: usize = 4096;
 pub const OFFLOAD_IDLE: Duration = Duration::from_secs(10);
 
 /// Why a piece of work was not done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Offloaded {
     /// [`OFFLOAD_WAITING_MAX`] others wait, or the system gives no thread.
     Full,
@@ -41,6 +44,20 @@ type Work = Box<dyn FnOnce() + Send>;
 
 /// Does something on another thread: it may block. It is begun at once; who drops the future leaves it to end by itself.
 ///
+/// ```
+/// use shearwater::{App, Call, Offloaded, offload};
+/// use shearwater::testing::Tested;
+///
+/// let mut app = App::new();
+/// app.get_async("/sum", async |call: &mut Call| -> Result<(), Offloaded> {
+///     let sum = offload(|| (1..=1000_u32).sum::<u32>()).await?;
+///     call.response().text(&sum.to_string());
+///     Ok(())
+/// });
+/// assert_eq!(Tested::new(app)?.get("/sum").text(), "500500");
+/// # Ok::<(), shearwater::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Offloaded`] says why it wasn't done.
 pub fn offload<T: Send + 'static>(
@@ -53,15 +70,15 @@ fn offload_to<T: Send + 'static>(
     pool: &'static Pool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, Offloaded>> {
-    let place = Arc::new(Place::default());
-    let there = Arc::clone(&place);
+    let place = Arc::new(Place::new(Outstanding::current()));
+    let (here, there) = (Awaiting(Arc::clone(&place)), Arc::clone(&place));
     let is_begun = pool.begin(Box::new(move || {
         there.put(catch_unwind(AssertUnwindSafe(work)).map_err(|_| Offloaded::Panicked));
     }));
     if !is_begun {
         place.put(Err(Offloaded::Full));
     }
-    std::future::poll_fn(move |cx| place.poll(cx.waker()))
+    std::future::poll_fn(move |cx| here.0.poll(cx.waker()))
 }
 
 /// Where a result is awaited.
@@ -70,22 +87,30 @@ struct Place<T>(Mutex<Awaited<T>>);
 struct Awaited<T> {
     result: Option<Result<T, Offloaded>>,
     waker: Option<Waker>,
-}
-
-impl<T> Default for Place<T> {
-    fn default() -> Self {
-        Self(Mutex::new(Awaited { result: None, waker: None }))
-    }
+    /// Until it is there, or nobody waits: only where the app is under test.
+    outstanding: Option<Arc<Outstanding>>,
 }
 
 impl<T> Place<T> {
+    fn new(outstanding: Option<Arc<Outstanding>>) -> Self {
+        outstanding.iter().for_each(|outstanding| outstanding.begin());
+        Self(Mutex::new(Awaited { result: None, waker: None, outstanding }))
+    }
+
     fn put(&self, result: Result<T, Offloaded>) {
-        let waker = {
+        let (waker, outstanding) = {
             let mut awaited = locked(&self.0);
             awaited.result = Some(result);
-            awaited.waker.take()
+            (awaited.waker.take(), awaited.outstanding.take())
         };
         waker.into_iter().for_each(Waker::wake);
+        outstanding.into_iter().for_each(|outstanding| outstanding.end());
+    }
+
+    /// Nobody waits any more.
+    fn forget(&self) {
+        let outstanding = locked(&self.0).outstanding.take();
+        outstanding.into_iter().for_each(|outstanding| outstanding.end());
     }
 
     fn poll(&self, waker: &Waker) -> Poll<Result<T, Offloaded>> {
@@ -97,6 +122,15 @@ impl<T> Place<T> {
                 Poll::Pending
             }
         }
+    }
+}
+
+/// Who waits at a place.
+struct Awaiting<T>(Arc<Place<T>>);
+
+impl<T> Drop for Awaiting<T> {
+    fn drop(&mut self) {
+        self.0.forget();
     }
 }
 

@@ -6,7 +6,8 @@ use std::io::Write;
 use shearwater_engine::{Notice, Totals};
 
 /// What a server prints to standard error while it serves: each also prints what those before it print.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+#[non_exhaustive]
 pub enum Verbosity {
     /// Nothing.
     Off,
@@ -52,15 +53,10 @@ fn gravity(notice: &Notice) -> Verbosity {
         | Notice::AcceptorEnded { error: Some(_) }
         | Notice::HandlerPanicked { .. }
         | Notice::HandlerMisbuilt { .. } => Verbosity::Error,
-        Notice::AcceptPaused { .. }
-        | Notice::Full { .. }
-        | Notice::WorkerBlocked { .. }
-        | Notice::AcceptResumed { .. }
-        | Notice::CutOff { .. }
-        | Notice::AcceptorPaused { .. }
-        | Notice::AcceptorResumed => Verbosity::Warn,
         Notice::Draining { .. } | Notice::Stopping => Verbosity::Info,
         Notice::WorkerEnded { error: None, .. } | Notice::AcceptorEnded { error: None } => Verbosity::Debug,
+        // Accepting is paused or goes on, a worker is blocked, connections were cut off; and whatever notices there will be.
+        _ => Verbosity::Warn,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use shearwater_engine::{BodyPolicy, BodySink, Request, Response};
 use shearwater_http1::Method;
+use std::fmt;
 
 use crate::later::CallLater;
 
@@ -29,6 +30,12 @@ pub struct Route {
     pub(crate) method: Method,
     handler: Handler,
     body: Body,
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Route").field("method", &self.method).finish_non_exhaustive()
+    }
 }
 
 impl Route {

@@ -1,5 +1,6 @@
 //! An app's routes, and how a worker answers with them.
 
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,6 +19,12 @@ use crate::{App, RouteErrors, Service, later, planning};
 /// The routes of an [`App`], checked. Cheap to clone.
 #[derive(Clone)]
 pub struct Routes(Arc<Plan>);
+
+impl fmt::Debug for Routes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Routes").finish_non_exhaustive()
+    }
+}
 
 impl Routes {
     pub(crate) fn of(app: App) -> Result<Self, RouteErrors> {
@@ -41,6 +48,12 @@ impl Routes {
 
 /// The routes of an [`App`], as one worker answers with them.
 pub struct RoutesService(Rc<Worker>);
+
+impl fmt::Debug for RoutesService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RoutesService").finish_non_exhaustive()
+    }
+}
 
 pub(crate) struct Worker {
     plan: Arc<Plan>,

@@ -1,5 +1,6 @@
 //! A server as a program sets it up and runs it.
 
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -26,6 +27,21 @@ const DRAIN_MS: u64 = 30_000;
 
 /// A server to be set up: addresses, threads, limits; then [`run`](Server::run) with a closure,
 /// [`run_app`](Server::run_app) with routes, or [`start`](Server::start) with anything.
+///
+/// ```
+/// use shearwater::{App, Limits, Request, Response, Server};
+///
+/// let mut app = App::new();
+/// app.get("/", |_: &Request, response: &mut Response| {
+///     response.text("Hello");
+/// });
+/// let limits = Limits { body_bytes_max: 64 * 1024, ..Limits::default() };
+/// let running = Server::new("127.0.0.1:0").workers(1).limits(limits).start_app(app)?;
+/// assert_ne!(running.address().port(), 0);
+/// running.control().drain(1000);
+/// running.wait_for_control()?;
+/// # Ok::<(), shearwater::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Server {
     addresses: Vec<String>,
@@ -39,6 +55,7 @@ pub struct Server {
 impl Server {
     /// A server that will listen on `address`, such as `127.0.0.1:8080`, `[::]:80` (IPv4 too), `localhost:0` (port 0 takes a
     /// free one) or `unix:/run/site.sock` (see [`ListenAddress`]).
+    #[must_use]
     pub fn new(address: impl Into<String>) -> Self {
         Self::of(vec![address.into()], Vec::new())
     }
@@ -75,6 +92,7 @@ impl Server {
     }
 
     /// A server that will serve at a socket that listens already.
+    #[must_use]
     pub fn on(socket: impl Into<ListeningSocket>) -> Self {
         Self::of(Vec::new(), Vec::new()).listen_on(socket)
     }
@@ -260,6 +278,12 @@ pub struct Running {
     drain_ms: u64,
     verbosity: Verbosity,
     watch: Option<Watch>,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("start_report", self.start_report()).finish_non_exhaustive()
+    }
 }
 
 impl Running {

@@ -23,6 +23,7 @@
 
 mod answer;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ use shearwater_engine::io::sim::{Sim, SimNet, SimOptions, SimPeer};
 use shearwater_engine::tasks::Order;
 use shearwater_engine::{Control, Limits, Setup, Timeouts, Totals, Worker};
 
+use crate::outstanding::{Outstanding, Waited};
 use crate::{App, Error, RoutesService};
 
 pub use answer::Answer;
@@ -41,11 +43,21 @@ const TURNS_MAX: usize = 1_000_000;
 /// How finely time passes: no timer is later than that.
 const STEP: Duration = Duration::from_millis(10);
 
+/// How long a test waits for the next piece of offloaded work to be done. It is real time: other threads know no other.
+pub const OFFLOADED_PATIENCE: Duration = Duration::from_secs(60);
+
 /// An app on a worker of its own.
 pub struct Tested {
     worker: Worker<Sim, RoutesService>,
     net: SimNet,
     control: Arc<Control>,
+    outstanding: Arc<Outstanding>,
+}
+
+impl fmt::Debug for Tested {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tested").field("now_ms", &self.now_ms()).finish_non_exhaustive()
+    }
 }
 
 impl Tested {
@@ -69,7 +81,8 @@ impl Tested {
         let control = Arc::new(control);
         let mut setup = Setup::new(0, limits, timeouts, Arc::clone(&control));
         setup.order = order;
-        Ok(Self { worker: Worker::new(sim, routes.service(0), setup), net, control })
+        let worker = Worker::new(sim, routes.service(0), setup);
+        Ok(Self { worker, net, control, outstanding: Arc::default() })
     }
 
     /// A client that has connected.
@@ -77,16 +90,17 @@ impl Tested {
         Client { peer: self.net.connect(), got: Vec::new() }
     }
 
-    /// Sends one request on a connection of its own and gives the answer, however long the handler sleeps.
+    /// Sends one request on a connection of its own and gives the answer, however long the handler sleeps. No time passes while it waits
+    /// for [offloaded](crate::offload()) work.
     ///
     /// # Panics
-    /// If there is none within a day of the app's time.
+    /// If there is none within a day of the app's time; and as [`settle_offloaded`](Self::settle_offloaded).
     pub fn ask(&mut self, request: impl AsRef<[u8]>) -> Answer {
         let mut client = self.connect();
         client.send(request);
         let end_ms = self.net.now_ms() + 24 * 3600 * 1000;
         loop {
-            self.settle();
+            self.settle_offloaded();
             if let Some(answer) = client.answer() {
                 return answer;
             }
@@ -114,8 +128,11 @@ impl Tested {
     }
 
     /// One turn of the worker: it takes what has arrived and calls what is ready.
+    ///
+    /// # Panics
+    /// If it breaks a rule of the kernel's contract: a fault of the server.
     pub fn turn(&mut self) {
-        self.worker.turn().expect("the simulated kernel doesn't break");
+        self.outstanding.during(|| self.worker.turn()).expect("the simulated kernel doesn't break");
     }
 
     /// Turns until there is nothing left to do but to wait for clients, timers or other threads.
@@ -132,7 +149,34 @@ impl Tested {
         panic!("the worker doesn't come to rest");
     }
 
-    /// Lets time pass, and the worker act on it.
+    /// Settles, and waits meanwhile for what handlers have [offloaded](crate::offload()) and still wait for. What else other threads do for
+    /// them is not waited for: take [turns](Self::turn) until it has arrived.
+    ///
+    /// # Panics
+    /// If none of that work is done within [`OFFLOADED_PATIENCE`]; and as [`settle`](Self::settle).
+    pub fn settle_offloaded(&mut self) {
+        assert!(
+            self.settle_within(OFFLOADED_PATIENCE),
+            "offloaded work doesn't end; where it shouldn't, use `connect`, `settle` and `pass`"
+        );
+    }
+
+    /// False where offloaded work isn't done in time, or always leads to more.
+    fn settle_within(&mut self, patience: Duration) -> bool {
+        for _ in 0..TURNS_MAX {
+            let seen = self.outstanding.over();
+            self.settle();
+            match self.outstanding.wait(seen, patience) {
+                Waited::Nothing => return true,
+                Waited::Over => {}
+                Waited::InVain => return false,
+            }
+        }
+        false
+    }
+
+    /// Lets time pass, and the worker act on it. It passes for [offloaded](crate::offload()) work too, done or not:
+    /// [`settle_offloaded`](Self::settle_offloaded) before it makes that certain.
     ///
     /// # Panics
     /// As [`settle`](Self::settle).
@@ -166,6 +210,12 @@ impl Tested {
 pub struct Client {
     peer: SimPeer,
     got: Vec<u8>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("is_closed", &self.is_closed()).finish_non_exhaustive()
+    }
 }
 
 impl Client {
@@ -208,5 +258,36 @@ impl Client {
     /// Whether it takes what it is sent: one that doesn't makes handlers wait.
     pub fn set_reading(&mut self, is_reading: bool) {
         self.peer.set_reading(is_reading);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Barrier};
+    use std::time::Duration;
+
+    use super::{OFFLOADED_PATIENCE, Tested};
+    use crate::{App, Call, Offloaded, offload};
+
+    #[test]
+    fn the_wait_for_offloaded_work_has_its_bound() {
+        let gate = Arc::new(Barrier::new(2));
+        let there = Arc::clone(&gate);
+        let mut app = App::new();
+        app.get_async("/", async move |call: &mut Call| -> Result<(), Offloaded> {
+            let there = Arc::clone(&there);
+            offload(move || there.wait().is_leader()).await?;
+            call.response().text("done");
+            Ok(())
+        });
+        let mut tested = Tested::new(app).expect("one route");
+        let mut client = tested.connect();
+        client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+        assert!(!tested.settle_within(Duration::ZERO), "it isn't done");
+        assert!(client.answer().is_none());
+        gate.wait();
+        assert!(tested.settle_within(OFFLOADED_PATIENCE), "it is done");
+        assert_eq!(client.answer().expect("the work is done").text(), "done");
+        assert!(tested.settle_within(Duration::ZERO), "there is nothing to wait for");
     }
 }

@@ -6,6 +6,12 @@
 //! is an error, its page.
 
 #![forbid(unsafe_code)]
+#![warn(
+    missing_debug_implementations,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate
+)]
 
 mod error_pages;
 mod fixed;

@@ -1,6 +1,7 @@
 //! One worker's sites: which site, which route, and what they answer.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -27,6 +28,12 @@ pub struct SiteService {
     plain_pages: PlainPages,
     ways: RefCell<Ways>,
     places: RefCell<Places>,
+}
+
+impl fmt::Debug for SiteService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SiteService").field("files", &self.files).finish_non_exhaustive()
+    }
 }
 
 /// Where texts are put together; kept for their memory.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 /// Which of the ready tasks is next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Order {
     /// The one that has been ready for longest.
     #[default]

@@ -1,6 +1,7 @@
 //! A worker's tasks: futures in recycled slots, polled by the worker when they were woken.
 
 use std::alloc::Layout;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -78,6 +79,15 @@ pub struct Tasks {
     /// Taken from the wakes; empty between two calls.
     collected: Vec<u32>,
     tasks_max: usize,
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks")
+            .field("len", &self.len())
+            .field("ready", &self.ready())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Tasks {
@@ -165,6 +175,7 @@ impl Tasks {
     }
 
     /// What the task was tagged with; none where it has ended.
+    #[must_use]
     pub fn tag(&self, id: TaskId) -> Option<u64> {
         let slot = self.slots.get(id.slot as usize)?;
         (slot.stored.is_some() && slot.generation == id.generation).then_some(slot.tag)
@@ -183,6 +194,7 @@ impl Tasks {
     }
 
     /// How many stand in the ready queue. Those that were cancelled or polled meanwhile count until [`next`](Self::next) passes over them.
+    #[must_use]
     pub fn ready(&self) -> usize {
         self.ready.len()
     }
@@ -205,11 +217,13 @@ impl Tasks {
     }
 
     /// How many tasks there are.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
     /// Whether there are none.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

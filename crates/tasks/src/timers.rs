@@ -21,11 +21,13 @@ pub struct Timers {
 
 impl Timers {
     /// Timers at time 0, for [`TIMERS_MAX`] sleeps.
+    #[must_use]
     pub fn new() -> Rc<Self> {
         Self::with_max(TIMERS_MAX)
     }
 
     /// Timers at time 0, for so many sleeps at the same time. Further ones are polled in every turn until they are due.
+    #[must_use]
     pub fn with_max(timers_max: usize) -> Rc<Self> {
         Rc::new(Self { now_ms: Cell::new(0), heap: RefCell::default(), timers_max })
     }
@@ -117,6 +119,7 @@ pub struct Sleep {
 
 impl Sleep {
     /// When it is over, on the timers' clock.
+    #[must_use]
     pub fn due_ms(&self) -> u64 {
         self.due_ms
     }

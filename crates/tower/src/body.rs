@@ -78,7 +78,7 @@ impl http_body::Body for Body {
             Kind::Fed(fed) => fed.poll(cx).map(|piece| piece.map(|piece| piece.map(Frame::data))),
             Kind::Incoming(incoming) => Pin::new(incoming)
                 .poll_frame(cx)
-                .map(|frame| frame.map(|frame| frame.map_err(BodyError::from))),
+                .map(|frame| frame.map(|frame| frame.map_err(|error| BodyError::HandedOver(error.into())))),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::tower_service::BoxError;
+
 /// Why a request's body has ended early.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -9,7 +11,7 @@ pub enum BodyError {
     /// The request is over: its client is gone, what it sent was refused, or it was answered before all of its body was read.
     Over,
     /// The connection was handed over, and that is what became of it.
-    HandedOver(hyper::Error),
+    HandedOver(BoxError),
 }
 
 impl fmt::Display for BodyError {
@@ -25,13 +27,8 @@ impl std::error::Error for BodyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Over => None,
-            Self::HandedOver(error) => Some(error),
+            // The error itself is a part of the text.
+            Self::HandedOver(error) => error.source(),
         }
-    }
-}
-
-impl From<hyper::Error> for BodyError {
-    fn from(error: hyper::Error) -> Self {
-        Self::HandedOver(error)
     }
 }

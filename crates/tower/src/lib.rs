@@ -28,6 +28,12 @@
 //!   `CONNECT` is refused.
 
 #![forbid(unsafe_code)]
+#![warn(
+    missing_debug_implementations,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate
+)]
 
 mod answer;
 mod body;

@@ -103,7 +103,7 @@ fn method(head: &Head<'_>) -> Result<http::Method, Unfit> {
         Method::Options => http::Method::OPTIONS,
         Method::Trace => http::Method::TRACE,
         Method::Patch => http::Method::PATCH,
-        Method::Other => {
+        _ => {
             let name = head.method_name().as_bytes();
             http::Method::from_bytes(name).map_err(|_| Unfit::UNKNOWN_METHOD)?
         }

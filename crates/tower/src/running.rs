@@ -1,5 +1,6 @@
 //! A server that serves a tower service.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,6 +22,12 @@ pub struct Running {
     runtime: Runtime,
     drain: Duration,
     start_report: StartReport,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("start_report", &self.start_report).finish_non_exhaustive()
+    }
 }
 
 impl Running {

@@ -1,5 +1,6 @@
 //! A server for a tower service, as a program sets it up.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -46,6 +47,15 @@ pub struct Serve<S> {
     upgrades_max: usize,
     drain_ms: u64,
     shutdown: Option<Shutdown>,
+}
+
+impl<S> fmt::Debug for Serve<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Serve")
+            .field("server", &self.server)
+            .field("drain_ms", &self.drain_ms)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Setting up.

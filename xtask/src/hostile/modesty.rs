@@ -23,8 +23,10 @@ pub(super) fn go_first() -> bool {
 
 /// Sets the scheduling class of this thread by the system's own program; this one has no unsafe code to call the kernel.
 fn set_class(class: &str, priority: &str) -> bool {
-    let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+    // `PID/task/TID`. Elsewhere than on Linux there is none, nor that program.
+    let Ok(thread) = std::fs::read_link("/proc/thread-self") else { return false };
     let mut command = Command::new("chrt");
-    command.args([class, "--pid", priority, &thread]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args([class, "--pid", priority]).args(thread.file_name());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

@@ -11,6 +11,7 @@ mod markdown;
 mod rules;
 #[cfg(test)]
 mod selftest;
+mod surface;
 mod tree;
 mod uses;
 

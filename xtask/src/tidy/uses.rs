@@ -40,6 +40,13 @@ pub(crate) fn imports(code: &Code) -> Vec<Import> {
     found.0
 }
 
+/// The imports of one declaration.
+pub(crate) fn imports_of(item: &ItemUse) -> Vec<Import> {
+    let mut found = Imports::default();
+    found.visit_item_use(item);
+    found.0
+}
+
 /// Lines of code for more than tests that use the module `path`, by an import or by a full path.
 pub(crate) fn lines_using(code: &Code, path: &[&str]) -> BTreeSet<usize> {
     let inline = code.paths(path).filter(|token| !token.test).map(|token| token.line);

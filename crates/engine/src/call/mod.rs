@@ -10,6 +10,7 @@ mod stream;
 
 use std::any::TypeId;
 use std::borrow::Cow;
+use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -42,6 +43,12 @@ pub struct Call {
     /// The piece of the body that was read last.
     piece: Vec<u8>,
     timers: Rc<Timers>,
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("head", &self.head()).finish_non_exhaustive()
+    }
 }
 
 impl Call {

@@ -10,7 +10,7 @@ use crate::limits::{CALL_OUTPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::response::{Body, Framing, Response};
 
 /// The client takes nothing more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gone;
 
 impl fmt::Display for Gone {

@@ -205,10 +205,8 @@ fn handlers_that_are_ready_are_counted_and_the_turns_in_which_some_are() {
     clients.push(ask(&mut world, "/never/0"));
     clients.push(ask(&mut world, "/plain/1"));
     world.settle();
-    assert_eq!(
-        world.totals(),
-        shearwater_engine::Totals { task_turns: 1, tasks_ready: CLIENTS, ..world.totals() }
-    );
+    let totals = world.totals();
+    assert_eq!((totals.task_turns, totals.tasks_ready), (1, CLIENTS));
     clients.iter_mut().for_each(|client| client.peer.reset());
     world.settle();
 }

@@ -28,8 +28,9 @@ pub enum OpenError {
     Other(io::Error),
 }
 
-impl From<Errno> for OpenError {
-    fn from(errno: Errno) -> Self {
+impl OpenError {
+    /// What an error of the system says of a path.
+    pub(super) fn of(errno: Errno) -> Self {
         match errno {
             // INVAL, ILSEQ: a name that the file system can't hold. (Our flags were tried when the root was opened.)
             Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::ILSEQ => Self::NotFound,
@@ -64,7 +65,8 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Other(error) => Some(error),
+            // The error itself is the text.
+            Self::Other(error) => error.source(),
             _ => None,
         }
     }

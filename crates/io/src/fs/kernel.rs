@@ -38,7 +38,7 @@ pub(super) fn open(
             // A sandbox that was closed after the root was opened.
             Err(Errno::NOSYS) => return Ok(None),
             Err(Errno::LOOP) if links == Links::Deny => return Err(OpenError::Link),
-            Err(errno) => return Err(errno.into()),
+            Err(errno) => return Err(OpenError::of(errno)),
         }
     }
     Ok(None)

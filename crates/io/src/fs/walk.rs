@@ -52,7 +52,7 @@ pub(super) fn open(root: BorrowedFd<'_>, path: &[u8], policy: Links) -> Result<O
             name => walk.enter(name)?,
         }
     }
-    Ok(open_at(walk.current(), b".", READ | OFlags::DIRECTORY)?)
+    open_at(walk.current(), b".", READ | OFlags::DIRECTORY).map_err(OpenError::of)
 }
 
 fn open_at(directory: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
@@ -102,7 +102,7 @@ impl Walk<'_> {
     /// Where `name` is a symbolic link, which is why opening it failed: puts its target ahead.
     fn follow(&mut self, name: &[u8], failure: Errno) -> Result<(), OpenError> {
         if !may_be_link(failure) {
-            return Err(failure.into());
+            return Err(OpenError::of(failure));
         }
         match readlinkat(self.current(), name, Vec::new()) {
             Ok(target) => self.turn(target.to_bytes()),
@@ -115,7 +115,7 @@ impl Walk<'_> {
                 self.ahead.push(name.to_vec());
                 Ok(())
             }
-            Err(errno) => Err(errno.into()),
+            Err(errno) => Err(OpenError::of(errno)),
         }
     }
 

@@ -4,6 +4,7 @@ use shearwater_engine::http1::{BodyDecoder, BodyEvent, BodyLimits, Framing};
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Answer {
     /// The status.
     pub status: u16,

@@ -15,7 +15,7 @@ fn app() -> App {
 }
 
 fn refusal(started: Result<Running, Error>) -> Error {
-    started.err().expect("it can't start")
+    started.expect_err("it can't start")
 }
 
 #[test]

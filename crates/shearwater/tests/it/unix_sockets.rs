@@ -133,7 +133,7 @@ fn a_mode_of_its_own_and_nothing_but_a_socket() {
 #[track_caller]
 fn refusal(path: &Path) -> String {
     let started = server(DriverChoice::Auto, 1, AcceptMode::Reuseport, path).start_app(app());
-    let error = started.err().expect("it can't start");
+    let error = started.expect_err("it can't start");
     assert!(matches!(&error, Error::Start(StartError::Bind { .. })), "{error:?}");
     error.to_string()
 }

@@ -11,5 +11,6 @@ mod readiness;
 mod routes;
 mod served;
 mod tasks;
+mod traits;
 mod upgrades;
 mod wire;

@@ -5,6 +5,7 @@ mod clock;
 mod crate_walls;
 mod event_match;
 mod file_system;
+mod foreign_types;
 mod framing;
 mod hot_modules;
 mod ignored_tests;
@@ -44,6 +45,7 @@ impl Rule {
 pub(crate) const ALL: &[Rule] = &[
     readable::RULE,
     crate_walls::RULE,
+    foreign_types::RULE,
     unsafe_fence::RULE,
     os_conditions::RULE,
     hot_modules::RULE,

@@ -10,7 +10,7 @@ const KNOWN: &str = "crates/http1/src/known.rs";
 const RATCHET: &str = "xtask/tidy-ratchet.txt";
 
 /// Changes the clean tree.
-type Change = fn(&mut Sources);
+pub(super) type Change = fn(&mut Sources);
 
 /// What is allowed and how it looks.
 pub(super) const ALLOWED: &[(&str, Change)] = &[

@@ -9,7 +9,7 @@ pub(super) struct Planted {
     pub(super) plant: fn(&mut Sources),
 }
 
-const fn planted(rule: &'static str, path: &'static str, plant: fn(&mut Sources)) -> Planted {
+pub(super) const fn planted(rule: &'static str, path: &'static str, plant: fn(&mut Sources)) -> Planted {
     Planted { rule, path, plant }
 }
 

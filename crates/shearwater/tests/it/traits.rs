@@ -1,0 +1,99 @@
+//! What other threads may have, and what every public type tells of itself.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use shearwater::testing::{Answer, Tested};
+use shearwater::{
+    AcceptMode, App, BodyPolicy, Call, Control, Cors, DriverChoice, Error, Failure, Fast, FieldLines, Gone,
+    Limits, Line, ListenAddress, ListeningSocket, Method, Notice, Offloaded, Order, Overlay, Place, Request,
+    Response, RouteError, RouteErrors, Routes, RoutesService, Running, Server, Shortfall, StackOptions,
+    StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, Verbosity, offload,
+};
+
+fn sent<T: Send + 'static>() {}
+fn shared<T: Send + Sync + 'static>() {}
+fn error<T: std::error::Error + Send + Sync + 'static>() {}
+fn shown<T: Debug + ?Sized>() {}
+fn compared<T: Clone + Eq + Debug + Send + Sync>() {}
+fn key<T: Copy + Eq + Hash + Debug + Send + Sync>() {}
+
+/// Whether the bounds hold is the compiler's to say.
+#[test]
+fn what_sets_a_server_up_may_be_made_on_any_thread() {
+    shared::<App>();
+    shared::<Routes>();
+    shared::<Server>();
+    shared::<Fast>();
+    shared::<Cors>();
+    shared::<Control>();
+    shared::<Overlay>();
+    shared::<FieldLines>();
+    shared::<ListeningSocket>();
+    sent::<Running>();
+    compared::<Limits>();
+    compared::<Timeouts>();
+    compared::<TcpOptions>();
+    compared::<StackOptions>();
+    compared::<ListenAddress>();
+    compared::<StartReport>();
+    compared::<Shortfall>();
+    compared::<Totals>();
+    compared::<Summary>();
+    compared::<Notice>();
+    compared::<Place>();
+    compared::<Answer>();
+    key::<AcceptMode>();
+    key::<DriverChoice>();
+    key::<Method>();
+    key::<Order>();
+    key::<Verbosity>();
+}
+
+#[test]
+fn every_error_is_one_for_any_thread() {
+    error::<Error>();
+    error::<StartError>();
+    error::<RouteError>();
+    error::<RouteErrors>();
+    error::<Failure>();
+    error::<Offloaded>();
+    error::<Gone>();
+}
+
+#[test]
+fn what_a_worker_lends_shows_itself() {
+    shown::<Request<'_>>();
+    shown::<Response<'_>>();
+    shown::<Call>();
+    shown::<Line<'_>>();
+    shown::<RoutesService>();
+    shown::<BodyPolicy>();
+    shown::<Tested>();
+}
+
+#[test]
+fn offloaded_work_may_be_awaited_on_any_thread() {
+    fn awaited<F: Future<Output = Result<u8, Offloaded>> + Send + 'static>(_: &F) {}
+    awaited(&offload(|| 0));
+}
+
+#[test]
+fn what_is_shown_of_a_request_leaves_its_fields_and_its_body_out() {
+    let mut app = App::new();
+    app.post("/echo", |request: &Request, response: &mut Response| {
+        response.status(201).text("ready");
+        let shown = format!("{request:?} {response:?}");
+        response.text(&shown);
+    })
+    .buffer(1024);
+    let shown = format!("{app:?}");
+    assert!(shown.starts_with("App { routes: 1,"), "{shown}");
+    let mut tested = Tested::new(app).expect("one route");
+    let request = "POST /echo HTTP/1.1\r\nHost: test\r\nAuthorization: Basic c2VjcmV0\r\nContent-Length: 6\r\n\r\nsecret";
+    let answer = tested.ask(request);
+    let shown = answer.text();
+    assert!(shown.contains("target: \"/echo\"") && shown.contains("body_len: 6"), "{shown}");
+    assert!(shown.contains("status: 201, body_len: 5"), "{shown}");
+    assert!(!shown.contains("secret") && !shown.contains("c2VjcmV0"), "{shown}");
+}

@@ -1,0 +1,39 @@
+//! What other threads may have, and what every public type tells of itself.
+
+use std::error::Error;
+use std::fmt::Debug;
+
+use axum::Router;
+use shearwater_tower::{Body, BodyError, Listen, Running, Serve};
+
+fn sent<T: Debug + Send + 'static>() {}
+fn shared<T: Debug + Send + Sync + 'static>() {}
+
+/// Whether the bounds hold is the compiler's to say.
+#[test]
+fn bodies_and_servers_may_be_anywhere() {
+    shared::<Body>();
+    shared::<BodyError>();
+    shared::<Listen>();
+    sent::<Serve<Router>>();
+    sent::<Running>();
+    sent::<<Serve<Router> as IntoFuture>::Output>();
+}
+
+#[test]
+fn a_server_may_be_awaited_by_any_task() {
+    fn spawned<F: IntoFuture<IntoFuture: Send + 'static>>(_: &F) {}
+    let serve = shearwater_tower::bind("127.0.0.1:0", Router::new());
+    spawned(&serve);
+    let shown = format!("{serve:?}");
+    assert!(shown.starts_with("Serve { server: Ok("), "{shown}");
+}
+
+#[test]
+fn an_error_of_a_body_tells_everything_once() {
+    let inner = std::io::Error::other("the inner one");
+    let error = BodyError::HandedOver(inner.into());
+    assert_eq!(error.to_string(), "can't read the request's body: the inner one");
+    assert!(error.source().is_none(), "its text has it");
+    assert!(BodyError::Over.source().is_none());
+}
