@@ -31,6 +31,11 @@ const fn in_tower(path: &'static str, why: &'static str) -> Allowed {
 }
 
 const ALLOWED: &[Allowed] = &[
+    Allowed {
+        folder: "allocator",
+        path: "mimalloc::MiMalloc",
+        why: "what the program's global allocator is of; no other program is meant to use the crate",
+    },
     in_tower("tower_service::Service", "the trait that the crate is there for"),
     in_tower("http::Request", "what such a service is called with"),
     in_tower("http::Response", "what such a service answers"),
