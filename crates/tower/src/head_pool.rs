@@ -1,9 +1,10 @@
-//! What the heads of a worker's requests are made of: blocks of bytes and header maps, used again.
+//! What the heads of a worker's requests are made of: blocks of bytes, header maps and values, used again.
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 
 use crate::limits::{HEAD_BLOCK_BYTES, HEAD_IN_BLOCK_BYTES_MAX, SPARE_MAP_FIELDS_MAX, SPARE_MAPS_MAX};
+use crate::usual_values::UsualValues;
 
 /// One worker's.
 #[derive(Debug)]
@@ -11,11 +12,16 @@ pub(crate) struct HeadPool {
     /// The block that the next copies are cut from. Once all of them are gone it begins anew.
     block: BytesMut,
     maps: Vec<HeaderMap>,
+    pub(crate) values: UsualValues,
 }
 
 impl HeadPool {
     pub(crate) fn new() -> Self {
-        Self { block: BytesMut::with_capacity(HEAD_BLOCK_BYTES), maps: Vec::new() }
+        Self {
+            block: BytesMut::with_capacity(HEAD_BLOCK_BYTES),
+            maps: Vec::new(),
+            values: UsualValues::new(),
+        }
     }
 
     /// A copy of a head that its fields can be cut from without further copies.
@@ -30,9 +36,11 @@ impl HeadPool {
         self.block.split().freeze()
     }
 
-    /// An empty map.
+    /// An empty map with room for so many fields. One that grows costs more than a new one.
     pub(crate) fn map(&mut self, fields: usize) -> HeaderMap {
-        self.maps.pop().unwrap_or_else(|| HeaderMap::with_capacity(fields))
+        let is_fit = self.maps.last().is_some_and(|map| map.capacity() >= fields);
+        let spare = if is_fit { self.maps.pop() } else { None };
+        spare.unwrap_or_else(|| HeaderMap::with_capacity(fields))
     }
 
     /// Takes a map back for a further request.
@@ -94,6 +102,8 @@ mod tests {
             pool.put(map);
         }
         assert_eq!(pool.maps.len(), SPARE_MAPS_MAX);
+        assert!(pool.map(SPARE_MAP_FIELDS_MAX).capacity() >= SPARE_MAP_FIELDS_MAX);
+        assert_eq!(pool.maps.len(), SPARE_MAPS_MAX, "none of them is large enough");
         assert!(pool.map(8).is_empty());
         pool.put(HeaderMap::with_capacity(SPARE_MAP_FIELDS_MAX * 2));
         pool.put(HeaderMap::new());

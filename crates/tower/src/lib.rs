@@ -60,6 +60,7 @@ mod spare;
 mod tower_service;
 mod upgrade;
 mod upgrades;
+mod usual_values;
 
 pub use body::Body;
 pub use body_error::BodyError;

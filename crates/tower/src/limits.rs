@@ -23,3 +23,9 @@ pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// Memory of ended futures of services, in bytes, that a worker keeps for the next ones; as much again of bodies of their answers.
 pub const SPARE_SEATS_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of a request field's value that a worker keeps for the next request with the same; one for each field that tells of clients.
+pub const USUAL_VALUE_BYTES_MAX: usize = 256;
+
+/// Other values that may come before the one that is kept makes room.
+pub const USUAL_VALUE_MISSES_MAX: u8 = 8;

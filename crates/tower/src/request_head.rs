@@ -9,6 +9,7 @@ use shearwater::{Field, Head, Method, Version};
 
 use crate::head_pool::HeadPool;
 use crate::names;
+use crate::usual_values::UsualValues;
 
 /// The longest target that `http` takes, in bytes.
 const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
@@ -34,7 +35,7 @@ impl Unfit {
     }
 }
 
-/// A request with this head. Its target and the values of its fields are cut from one copy of the head.
+/// A request with this head. Its target and the values of its fields are cut from one copy of the head, but for usual values.
 ///
 /// The target stays in the form in which it was sent: `/path?query`, absolute or `*` (RFC 9112 section 3.2). Values may have bytes above
 /// 0x7F (obs-text).
@@ -46,7 +47,7 @@ pub(crate) fn request<B>(head: &Head<'_>, body: B, pool: &mut HeadPool) -> Resul
     let uri = uri(head.target_str(), cut)?;
     let fields = head.fields();
     let mut map = pool.map(fields.size_hint().0);
-    match fill(&mut map, fields, cut) {
+    match fill(&mut map, fields, &mut pool.values, cut) {
         Ok(()) => {}
         Err(unfit) => {
             pool.put(map);
@@ -69,6 +70,7 @@ fn fill_in<T>(place: &mut T, part: T) {
 fn fill<'a>(
     map: &mut HeaderMap,
     fields: impl Iterator<Item = Field<'a>>,
+    usual: &mut UsualValues,
     cut: impl Fn(&[u8]) -> Bytes,
 ) -> Result<(), Unfit> {
     for field in fields {
@@ -76,7 +78,10 @@ fn fill<'a>(
             Some(known) => names::name(known).clone(),
             None => HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| Unfit::BAD)?,
         };
-        let value = HeaderValue::from_maybe_shared(cut(field.value)).map_err(|_| Unfit::BAD)?;
+        let value = match field.known.and_then(|known| usual.get(known, field.value)) {
+            Some(value) => value,
+            None => HeaderValue::from_maybe_shared(cut(field.value)).map_err(|_| Unfit::BAD)?,
+        };
         map.try_append(name, value).map_err(|_| Unfit::TOO_MANY_FIELDS)?;
     }
     Ok(())
