@@ -7,8 +7,8 @@
 
 pub use mimalloc::MiMalloc;
 
-/// Gives what the calling thread has freed back to the system. Takes microseconds where there is little, and milliseconds for each hundred
-/// megabytes. Meant for programs whose global allocator is [`MiMalloc`]; others have nothing in it.
+/// Gives back to the system what the calling thread has freed, and what other threads have given up. Takes microseconds where there is little, and
+/// milliseconds for each hundred megabytes. Meant for programs whose global allocator is [`MiMalloc`]; others have nothing in it.
 #[expect(unsafe_code, reason = "a function of C")]
 pub fn give_back() {
     // SAFETY: it may be called at any time, on any thread; it changes nothing that is allocated.

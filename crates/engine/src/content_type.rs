@@ -40,7 +40,7 @@ impl ContentType {
     /// Sets it by its value.
     ///
     /// # Errors
-    /// The value is none. There is no line then.
+    /// What is wrong with the value. There is no line then.
     pub(crate) fn set(&mut self, value: &[u8]) -> Result<(), String> {
         self.clear();
         if self.built_value() != Some(value) {

@@ -1,6 +1,7 @@
 //! What a handler does instead of answering at once: it answers later, or gives the connection away.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::task::Context;
 
@@ -52,8 +53,9 @@ impl Response<'_> {
         self.parts.instead = Some(calls.begin(request, make).map_or(Instead::Full, Instead::Later));
     }
 
-    /// Looks at something that may be ready at once, and then needs no [`later`](Self::later): `look` gets the context of the future that
-    /// is made next. What isn't ready goes on by [`later_when_woken`](Self::later_when_woken), which has to follow then.
+    /// Looks at something that may be ready at once, and then needs no [`later`](Self::later): it is [told](Self::tell). `look` gets the context
+    /// of the future that is made next. What isn't ready goes on by [`later_when_woken`](Self::later_when_woken), which has to follow then, for
+    /// what was looked at last: only its wakes count.
     ///
     /// `None` where a further request can't be answered later: it is refused as there.
     ///
@@ -85,6 +87,28 @@ impl Response<'_> {
         }
     }
 
+    /// Answers as a [`Call`] does that is over at once: what is set in this response, before or afterwards, is laid over what `tell` says, as
+    /// with [`later`](Self::later).
+    ///
+    /// # Panics
+    /// Within a [`Call`].
+    pub fn tell<T>(&mut self, tell: impl FnOnce(&mut Response<'_>) -> T) -> T {
+        self.forget_later();
+        let calls = self.calls.as_deref_mut().expect("a call answers itself");
+        let mut parts = calls.spare_parts();
+        let told = tell(&mut Response::new(&mut parts));
+        self.parts.told = Some(parts);
+        told
+    }
+
+    /// The address that a request came from, asked of the system once a connection; `None` on a Unix-domain socket, or where the client is gone.
+    pub fn peer(&mut self, request: &Request<'_>) -> Option<SocketAddr> {
+        match &mut self.calls {
+            Some(calls) => calls.peer_of(request),
+            None => request.peer(),
+        }
+    }
+
     /// Gives the connection away instead of answering: `take` is called on this worker's thread as soon as earlier answers are sent, and the
     /// server knows the connection no more. It is for another protocol ([RFC 9110 section 7.8](https://www.rfc-editor.org/rfc/rfc9110#section-7.8)),
     /// whose side then answers the request itself. For a request that has no body: any other becomes a `500`.
@@ -100,15 +124,18 @@ impl Response<'_> {
     /// A handler that was to answer later is not to.
     #[inline]
     fn forget_later(&mut self) {
-        if self.parts.instead.is_some() {
+        if self.parts.is_other() {
             self.forget();
         }
     }
 
     #[cold]
     fn forget(&mut self) {
-        if let (Some(Instead::Later(later)), Some(calls)) = (self.parts.instead.take(), &mut self.calls) {
+        let (instead, told) = (self.parts.instead.take(), self.parts.told.take());
+        let Some(calls) = &mut self.calls else { return };
+        if let Some(Instead::Later(later)) = instead {
             calls.abandon(later.exchange, later.task);
         }
+        told.into_iter().for_each(|parts| calls.recycle_parts(parts));
     }
 }

@@ -99,7 +99,8 @@ impl<A: App> Service<A> {
         let asked = asked(&head, false, is_last);
         let request = Request::new(head, &[], turn, token);
         let app = &self.app;
-        let unread = Asked { is_last: is_last || !all_is_here, ..asked };
+        let is_followed = all_is_here && body_len(framing) < rest.len();
+        let unread = Asked { is_last: is_last || !all_is_here, is_followed, ..asked };
         let outcome =
             self.responder.answer(unread, &mut self.calls, |response| app.respond(&request, response));
         let later = match outcome {

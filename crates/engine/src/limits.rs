@@ -51,9 +51,12 @@ pub const SPARE_PAGES_BYTES_MAX: usize = 1024 * 1024;
 /// Memory in such pages that a worker gives back to the system in one turn: the kernel takes about a microsecond for 16 KiB.
 pub const RELEASED_BYTES_PER_TURN_MAX: usize = 128 * 1024;
 
-/// Milliseconds without an event after which a worker gives back the memory of a busier moment: what it keeps for the next requests, its driver's
+/// Milliseconds without an event of its driver after which a worker gives back the memory of a busier moment: what it keeps for the next requests, its driver's
 /// and its allocator's.
 pub const REST_AFTER_MS: u64 = 1000;
+
+/// Events since the last time below which it isn't worth to wake up for that.
+pub const REST_EVENTS_MIN: usize = 64;
 
 /// How long accepting waits after the descriptors ran out, unless a connection closes first.
 pub const ACCEPT_RETRY_MS: u64 = 1000;

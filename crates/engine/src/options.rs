@@ -36,8 +36,9 @@ pub struct Options {
     pub order: Order,
     /// How often it is looked whether a handler keeps a worker, in milliseconds; 0: never.
     pub watchdog_ms: u64,
-    /// Called on a worker's own thread when that has had nothing to do for [`REST_AFTER_MS`](crate::limits::REST_AFTER_MS) and has given back
-    /// its own memory of busier moments, once until something happens again: the place for a word to an allocator that keeps what was freed.
+    /// Called on a worker's own thread when no connection has said anything for [`REST_AFTER_MS`](crate::limits::REST_AFTER_MS) and the worker has
+    /// given back its own memory of a busier moment ([`REST_EVENTS_MIN`](crate::limits::REST_EVENTS_MIN) events since it last did): the place
+    /// for a word to an allocator that keeps what was freed. Tasks that only sleep and calculate meanwhile don't keep it from that.
     /// It should take milliseconds at most; a panic is printed and otherwise ignored.
     pub at_rest: Option<fn()>,
 }

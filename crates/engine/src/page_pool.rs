@@ -38,10 +38,9 @@ impl PagePool {
         }
     }
 
-    /// Keeps nothing for the next buffers: what is spare is on its way as well.
+    /// Keeps nothing for the next buffers: gives what is spare back at once, which is little.
     pub(crate) fn forget_spare(&mut self) {
-        self.leaving.append(&mut self.spare);
-        self.leaving_bytes += std::mem::take(&mut self.spare_bytes);
+        (self.spare, self.spare_bytes) = (Vec::new(), 0);
     }
 
     /// Memory on its way back to the system, in bytes.
@@ -128,16 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn what_it_is_to_forget_goes_back_in_shares() {
+    fn keeps_nothing_that_it_is_to_forget() {
         let mut pool = PagePool::default();
         pool.give(used(SPARE_PAGES_BYTES_MAX / 2));
-        assert!(!pool.is_busy());
         pool.forget_spare();
-        assert_eq!(
-            (pool.spare.len(), pool.spare_bytes, pool.leaving_bytes()),
-            (0, 0, SPARE_PAGES_BYTES_MAX / 2)
-        );
-        pool.release();
-        assert_eq!(pool.leaving_bytes(), SPARE_PAGES_BYTES_MAX / 2 - RELEASED_BYTES_PER_TURN_MAX);
+        assert_eq!((pool.spare.len(), pool.spare_bytes, pool.leaving_bytes()), (0, 0, 0));
+        assert_eq!(pool.take().held_bytes(), 0);
     }
 }

@@ -3,7 +3,7 @@
 use shearwater_http1::{Method, Version, content_length_allowed, encode, response_has_body};
 use shearwater_io::{Item, Output};
 
-use crate::call::{Around, Calls};
+use crate::call::{Around, Calls, Later};
 use crate::instead::Instead;
 use crate::lasting::Lasting;
 use crate::limits::COPIED_BYTES_MAX;
@@ -97,29 +97,40 @@ impl Responder {
                 self.forget_later(calls);
                 Some(Fault::Panic(message))
             }
-            Ok(()) if self.parts.instead.is_some() => return self.instead(),
+            Ok(()) if self.parts.is_other() => return self.instead(asked, calls),
             Ok(()) => self.parts.bad_field.take().map(Fault::Built),
         };
         Outcome::Answered(self.finish(asked, fault))
     }
 
-    /// The handler has done something else.
+    /// The handler has done something else. What it has set itself lies around that.
     #[cold]
-    fn instead(&mut self) -> Outcome {
-        let mut instead = self.parts.instead.take().unwrap_or(Instead::Full);
-        if let Instead::Later(later) = &mut instead {
-            let parts = &mut self.parts;
-            later.around.fields.extend_from_slice(&parts.fields);
-            later.around.overlay = parts.overlay.take();
-            later.around.bad_field = parts.bad_field.take();
-            later.around.close = parts.close;
+    fn instead(&mut self, asked: Asked, calls: &mut Calls) -> Outcome {
+        let (instead, told) = (self.parts.instead.take(), self.parts.told.take());
+        let mut around = Around {
+            fields: Vec::new(),
+            overlay: self.parts.overlay.take(),
+            bad_field: self.parts.bad_field.take(),
+            close: self.parts.close,
+        };
+        around.fields.extend_from_slice(&self.parts.fields);
+        match (told, instead) {
+            (Some(mut told), _) => {
+                let answered = self.answer_with(&mut told, around, asked, None);
+                calls.recycle_parts(told);
+                Outcome::Answered(answered)
+            }
+            (None, Some(Instead::Later(later))) => {
+                Outcome::Instead(Instead::Later(Later { around, ..later }))
+            }
+            (None, instead) => Outcome::Instead(instead.unwrap_or(Instead::Full)),
         }
-        Outcome::Instead(instead)
     }
 
     /// A handler that was to answer later won't.
     #[cold]
     fn forget_later(&mut self, calls: &mut Calls) {
+        self.parts.told = None;
         if let Some(Instead::Later(later)) = self.parts.instead.take() {
             calls.abandon(later.exchange, later.task);
         }

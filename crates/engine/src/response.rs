@@ -30,6 +30,8 @@ pub(crate) struct Parts {
     pub(crate) overlay: Option<Rc<Overlay>>,
     /// What takes the place of an answer.
     pub(crate) instead: Option<Instead>,
+    /// The answer that a call would give, all of it there.
+    pub(crate) told: Option<Box<Parts>>,
     pub(crate) status: u16,
     pub(crate) close: bool,
     /// What is wrong with a field that the handler gave, if anything.
@@ -46,6 +48,7 @@ impl Default for Parts {
             prebuilt: None,
             overlay: None,
             instead: None,
+            told: None,
             status: 200,
             close: false,
             bad_field: None,
@@ -126,6 +129,12 @@ impl Parts {
         self.content_type.shrink_to(bytes);
     }
 
+    /// Whether something takes the place of what is said here.
+    #[inline]
+    pub(crate) fn is_other(&self) -> bool {
+        self.instead.is_some() || self.told.is_some()
+    }
+
     /// Most answers have none: to let go of one is no part of their way.
     #[inline]
     fn forget_body(&mut self) {
@@ -137,8 +146,8 @@ impl Parts {
     /// Likewise.
     #[inline]
     fn forget_instead(&mut self) {
-        if self.instead.is_some() {
-            self.instead = None;
+        if self.is_other() {
+            (self.instead, self.told) = (None, None);
         }
     }
 

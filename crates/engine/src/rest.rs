@@ -3,33 +3,39 @@
 use shearwater_io::Driver;
 
 use crate::app::App;
-use crate::limits::REST_AFTER_MS;
+use crate::limits::{REST_AFTER_MS, REST_EVENTS_MIN};
 use crate::panics;
 use crate::worker::Worker;
 
 /// When a worker rests.
 #[derive(Debug)]
 pub(crate) struct Rest {
-    /// When it was heard of last, while there may be memory to give back.
-    heard_ms: Option<u64>,
+    /// When it was heard of last.
+    heard_ms: u64,
+    /// Events since it rested last.
+    events: usize,
     /// Called on the worker's thread when the worker has given back its own.
     at_rest: Option<fn()>,
 }
 
 impl Rest {
     pub(crate) fn new(at_rest: Option<fn()>) -> Self {
-        Self { heard_ms: None, at_rest }
+        Self { heard_ms: 0, events: 0, at_rest }
     }
 
-    /// Something has happened.
+    /// A turn had so many events.
     #[inline]
-    pub(crate) fn hear(&mut self, now_ms: u64) {
-        self.heard_ms = Some(now_ms);
+    pub(crate) fn hear(&mut self, events: usize, now_ms: u64) {
+        if events > 0 {
+            self.events += events;
+            self.heard_ms = now_ms;
+        }
     }
 
-    /// When the worker is to rest, if nothing happens until then.
+    /// When the worker is to rest, if nothing happens until then and there may be memory to give back.
+    #[inline]
     pub(crate) fn due_ms(&self) -> Option<u64> {
-        self.heard_ms.map(|heard_ms| heard_ms + REST_AFTER_MS)
+        (self.events >= REST_EVENTS_MIN).then_some(self.heard_ms + REST_AFTER_MS)
     }
 }
 
@@ -47,7 +53,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         if self.is_busy() || !self.driver.rest() {
             return;
         }
-        self.rest.heard_ms = None;
+        self.rest.events = 0;
         self.service.outputs.forget();
         self.service.blocks.forget_spare();
         self.service.calls.forget_spare();

@@ -186,10 +186,12 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.service.now_ms = self.driver.now_ms();
         self.service.calls.timers.set_now_ms(self.service.now_ms);
         self.service.responder.preamble.refresh(self.driver.unix_seconds());
+        let mut events = 0;
         while let Some(event) = self.driver.next() {
-            self.rest.hear(self.service.now_ms);
             self.handle(event);
+            events += 1;
         }
+        self.rest.hear(events, self.service.now_ms);
         self.go_on();
         self.run_tasks();
         self.end_some();

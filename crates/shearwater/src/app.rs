@@ -275,7 +275,8 @@ impl App {
     }
 
     /// Runs something after handlers, in the order opposite to [`before`](Self::before), whoever has answered: it sees the status and may
-    /// change what is answered. It doesn't run where a handler panics, nor for requests that the server refuses itself.
+    /// change what is answered. Of an answer that comes later (an async handler's, a coroutine's, a service's), whether it happens to be there at
+    /// once or not, it sees nothing, and what it sets of fields and overlays is laid over that. It doesn't run where a handler panics, nor for requests that the server refuses itself.
     pub fn after(
         &mut self,
         step: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,

@@ -176,9 +176,9 @@ impl Server {
         self
     }
 
-    /// Calls something on a worker's own thread when that has had nothing to do for a second and has given back its own memory of busier
-    /// moments, once until something happens again: the place for a word to an allocator that keeps what was freed. It should take
-    /// milliseconds at most; a panic is printed and otherwise ignored. Default: nothing.
+    /// Calls something on a worker's own thread when no connection has said anything for a second and the worker has given back its own memory
+    /// of a busier moment: the place for a word to an allocator that keeps what was freed. It should take milliseconds at most; a panic is
+    /// printed and otherwise ignored. Default: nothing.
     #[must_use]
     pub fn at_rest(mut self, at_rest: fn()) -> Self {
         self.options.at_rest = Some(at_rest);

@@ -1,6 +1,5 @@
 //! What a worker calls: has the service answer each request, at once where it can, else as a task.
 
-use std::cell::RefCell;
 use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,7 +14,6 @@ use crate::body::Body;
 use crate::call;
 use crate::connect_info;
 use crate::intake::{Announced, Intake};
-use crate::peers::Peers;
 use crate::request_head;
 use crate::runtime;
 use crate::spare::Spare;
@@ -37,14 +35,13 @@ pub(crate) struct Plan<S> {
 pub(crate) struct Bridge<S: HttpService> {
     plan: Plan<S>,
     spare: Rc<Spare<S>>,
-    peers: RefCell<Peers>,
 }
 
 impl<S: HttpService> Bridge<S> {
     /// To be called on the worker's own thread, which enters the runtime.
     pub(crate) fn new(plan: Plan<S>) -> Self {
         runtime::enter(&plan.handle);
-        Self { plan, spare: Rc::new(Spare::new()), peers: RefCell::default() }
+        Self { plan, spare: Rc::new(Spare::new()) }
     }
 
     fn answer(&self, request: &Request<'_>, response: &mut Response<'_>) {
@@ -58,7 +55,7 @@ impl<S: HttpService> Bridge<S> {
             }
         };
         if self.plan.tells_peer
-            && let Some(peer) = self.peers.borrow_mut().of(request)
+            && let Some(peer) = response.peer(request)
         {
             connect_info::insert(&mut made, peer);
         }
@@ -98,7 +95,7 @@ impl<S: HttpService> Bridge<S> {
     fn tell(&self, request: &Request<'_>, response: &mut Response<'_>, answer: http::Response<S::Answer>) {
         let mut answer = Answer::new(answer, request.method(), &self.spare);
         answer.look(|body| response.look(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending));
-        let Some(answer) = answer.tell(response, &self.spare) else { return };
+        let Some(answer) = response.tell(|response| answer.tell(response, &self.spare)) else { return };
         let spare = Rc::clone(&self.spare);
         response.later(request, |call| {
             let mut call = until_gone(call);

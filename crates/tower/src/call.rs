@@ -40,16 +40,19 @@ pub(crate) async fn begin<S: HttpService>(
 pub(crate) async fn go_on<S: HttpService>(
     mut call: Call,
     mut intake: Intake,
-    mut answering: Seat<S::Answering>,
+    answering: Seat<S::Answering>,
     spare: Rc<Spare<S>>,
 ) {
+    let mut answering = Some(answering);
     // What is gone before the next wait stays within: it takes no room in what waits.
     let answered = poll_fn(|cx| {
-        let answered = ready!(intake.alongside(&mut call, cx, |_, cx| answering.get().poll(cx)));
+        let seat = answering.as_mut().expect("it is polled until it is ready");
+        let answered = ready!(intake.alongside(&mut call, cx, |_, cx| seat.get().poll(cx)));
+        // Whatever it holds is let go of before its answer's body is asked.
+        answering.take().into_iter().for_each(|seat| spare.answering.put(seat));
         Poll::Ready(answered.map(|response| tell(&mut call, &mut intake, response, &spare, cx)))
     })
     .await;
-    spare.answering.put(answering);
     match answered {
         Ok(None) => {}
         Ok(Some(rest)) => stream(call, intake, rest, spare).await,

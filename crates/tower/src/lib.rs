@@ -47,7 +47,6 @@ mod intake;
 pub mod limits;
 mod listen;
 mod names;
-mod peers;
 mod replayed;
 mod request_head;
 mod response_head;

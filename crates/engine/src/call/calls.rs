@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use shearwater_http1::HeadLimits;
@@ -69,11 +70,11 @@ impl Calls {
         make: impl FnOnce(Call) -> F,
     ) -> Option<Later> {
         let token = request.token();
-        let peer = self.peers.of(token, request.turn());
+        let peer = self.peer_of(request);
         let mut exchange =
             self.spare.pop().unwrap_or_else(|| Rc::new(Exchange::new(self.limits, Rc::clone(&self.held))));
         Rc::get_mut(&mut exchange).expect("a spare one is held by nobody else").open(request, token, peer);
-        let parts = self.spare_parts.pop().unwrap_or_default();
+        let parts = self.spare_parts();
         let call = Call::new(Rc::clone(&exchange), parts, Rc::clone(&self.timers));
         match self.tasks.spawn(tag_of(token), make(call)) {
             Ok(task) => Some(Later { exchange, task, is_polled: false, around: Around::default() }),
@@ -83,6 +84,16 @@ impl Calls {
                 None
             }
         }
+    }
+
+    /// The address that a request came from.
+    pub(crate) fn peer_of(&mut self, request: &Request<'_>) -> Option<SocketAddr> {
+        self.peers.of(request.token(), request.turn())
+    }
+
+    /// Parts for an answer; they come back by [`recycle_parts`](Self::recycle_parts).
+    pub(crate) fn spare_parts(&mut self) -> Box<Parts> {
+        self.spare_parts.pop().unwrap_or_default()
     }
 
     /// The connection of a task.

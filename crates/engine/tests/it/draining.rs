@@ -3,6 +3,7 @@
 use shearwater_engine::Notice;
 use shearwater_engine::io::sim::SimOptions;
 
+use crate::harness::unit::head;
 use crate::harness::{Answer, Client, Setting, Unit, World};
 
 fn idle_client(world: &mut World) -> Client {
@@ -213,4 +214,21 @@ fn who_connects_while_the_worker_ends_is_turned_away() {
     world.run();
     assert_eq!(world.totals().connections_accepted, 100);
     clients.iter_mut().for_each(|client| client.assert_got(&[]));
+}
+
+/// A body of no bytes that its handler doesn't look at ends where its head does: what stands behind it is a request.
+#[test]
+fn what_follows_an_empty_body_is_answered() {
+    for empty in ["Content-Length: 0\r\n", ""] {
+        let mut world = World::default();
+        let mut client = world.connect();
+        world.settle();
+        world.control.drain(60_000);
+        client.send([head("POST", "/at-once/0", empty), Unit::get(1).bytes].concat());
+        world.settle();
+        let text = String::from_utf8_lossy(client.read()).into_owned();
+        assert_eq!(text.matches("HTTP/1.1 200 ").count(), 2, "{empty:?}: {text:?}");
+        client.peer.finish();
+        world.run();
+    }
 }

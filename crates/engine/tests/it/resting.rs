@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use shearwater_engine::Timeouts;
-use shearwater_engine::limits::REST_AFTER_MS;
+use shearwater_engine::limits::{REST_AFTER_MS, REST_EVENTS_MIN};
 
 use crate::harness::{Client, Setting, Unit, World};
 
@@ -25,6 +25,13 @@ fn begin() -> (World, Client) {
     (world, client)
 }
 
+/// Something happens, as often as it has to.
+fn stir(world: &mut World, client: &mut Client) {
+    for _ in 0..REST_EVENTS_MIN {
+        ask(world, client);
+    }
+}
+
 fn ask(world: &mut World, client: &mut Client) {
     client.got.clear();
     client.send(Unit::get(0).bytes);
@@ -36,7 +43,7 @@ fn ask(world: &mut World, client: &mut Client) {
 fn a_worker_rests_once_when_nothing_happens() {
     let (mut world, mut client) = begin();
     for times in 1..=3 {
-        ask(&mut world, &mut client);
+        stir(&mut world, &mut client);
         let asked_ms = world.net.now_ms();
         assert_eq!(rests(), times - 1, "it has just been heard of");
         let rested_ms = world.sleep_until(|| rests() == times);
@@ -58,7 +65,7 @@ fn a_worker_that_is_heard_of_does_not_rest() {
     let (mut world, mut client) = begin();
     for _ in 0..20 {
         let until_ms = world.net.now_ms() + REST_AFTER_MS - 1;
-        ask(&mut world, &mut client);
+        stir(&mut world, &mut client);
         world.net.advance(REST_AFTER_MS - 1);
         assert!(world.net.now_ms() >= until_ms);
     }
@@ -69,6 +76,8 @@ fn a_worker_that_is_heard_of_does_not_rest() {
 #[test]
 fn what_is_unfinished_outlives_a_rest() {
     let (mut world, mut client) = begin();
+    stir(&mut world, &mut client);
+    client.got.clear();
     let mut other = world.connect();
     let (bytes, answer) = (Unit::get(0).bytes, Unit::get(0).answer);
     let (first, last) = bytes.split_at(bytes.len() / 2);
@@ -91,8 +100,21 @@ fn a_hook_that_panics_costs_nobody_anything() {
     let mut world = World::new(Setting { at_rest: Some(at_rest), ..Setting::default() });
     let mut client = world.connect();
     for times in 1..=2 {
-        ask(&mut world, &mut client);
+        stir(&mut world, &mut client);
         world.sleep_until(|| rests() == times);
     }
     ask(&mut world, &mut client);
+}
+
+#[test]
+fn few_events_are_not_worth_a_rest() {
+    let (mut world, mut client) = begin();
+    (0..5).for_each(|_| ask(&mut world, &mut client));
+    let asked_ms = world.net.now_ms();
+    world.turn();
+    assert!(world.net.now_ms() > asked_ms + 2 * REST_AFTER_MS, "it sleeps on");
+    assert_eq!(rests(), 0);
+    let mut client = world.connect();
+    stir(&mut world, &mut client);
+    world.sleep_until(|| rests() == 1);
 }

@@ -1,6 +1,11 @@
 //! Routes of the engine's own in front of a router.
 
+use std::ops::ControlFlow;
+
 use axum::Router;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use axum::routing::{any, get};
 use shearwater::{App, Error, Fast, Request, Response};
 
@@ -37,4 +42,49 @@ fn an_app_that_leaves_nothing_to_the_router_is_an_error() {
         response.text("all");
     });
     assert!(matches!(here(Router::new()).fast(fast).start().err(), Some(Error::Routes(_))));
+}
+
+/// Answers with the status that it is asked for, at once or a moment later.
+async fn answer(Path((status, when)): Path<(u16, String)>) -> axum::response::Response {
+    if when == "soon" {
+        tokio::task::yield_now().await;
+    }
+    let status = StatusCode::from_u16(status).expect("a status");
+    match status {
+        StatusCode::OK => "answer".into_response(),
+        _ => status.into_response(),
+    }
+}
+
+/// What stands around a service lies over its answer in the same way, whether that is there at once or not, and to each method.
+#[test]
+fn steps_around_a_service_see_no_difference_between_at_once_and_later() {
+    for driver in drivers() {
+        let mut fast = App::new();
+        fast.before(|_: &Request, response: &mut Response| {
+            response.text("before").field("Before", "yes");
+            ControlFlow::Continue(())
+        });
+        fast.after(|_: &Request, response: &mut Response| {
+            let status = response.status_code().to_string();
+            response.field("Seen", status).html("<p>after</p>");
+        });
+        let router = Router::new().route("/{status}/{when}", get(answer));
+        let served = Served::of(here(router).driver(driver).fast(fast));
+        let mut wire = served.wire();
+        for (status, body) in [(200, "answer"), (404, ""), (204, "")] {
+            let mut heads = Vec::new();
+            for (method, when) in [("GET", "now"), ("GET", "soon"), ("HEAD", "now"), ("HEAD", "soon")] {
+                let answer = wire.request(method, &format!("/{status}/{when}"), &[]);
+                let body = if method == "HEAD" { "" } else { body };
+                assert_eq!((answer.status, answer.text()), (status, body), "{method} {when}");
+                assert_eq!((answer.field("Before"), answer.field("Seen")), (Some("yes"), Some("200")));
+                let mut fields = answer.fields.clone();
+                fields.retain(|(name, _)| name != "Date");
+                fields.sort();
+                heads.push(fields);
+            }
+            assert!(heads.iter().all(|fields| *fields == heads[0]), "{status}: {heads:#?}");
+        }
+    }
 }
