@@ -2,7 +2,7 @@
 //!
 //! [`Config::parse`] is the whole way: `toml` (tables with the place of each key and value) → `sections` (which keys there are, what
 //! each means, what may stand there) → `rules` (one kind of value each) → `conflicts` (what is right by itself but not together).
-//! Each key stands in one list, its section's [`fields`](fields::Fields::fields): what is read, what the defaults are printed from, what the
+//! Each key stands in one list, its section's `Fields::fields`: what is read, what the defaults are printed from, what the
 //! effective configuration is printed from, and the page of the documentation.
 
 #![forbid(unsafe_code)]

@@ -22,6 +22,7 @@ pub(crate) enum Instead {
 
 /// A connection that the server has let go of, with what was received on it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct HandedOver {
     /// The connection, in non-blocking mode.
     pub descriptor: OwnedFd,

@@ -7,6 +7,7 @@ macro_rules! known {
         /// A request field name with a number of its own.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
+        #[non_exhaustive]
         pub enum Known {
             $(#[doc = concat!("`", $name, "`")] $variant,)*
         }
