@@ -136,7 +136,8 @@ impl Responder {
         }
     }
 
-    /// Appends an answer that was built elsewhere, or its head if its body follows. The parts come back as they like.
+    /// Appends an answer that was built elsewhere, or its head if its body follows. What comes back in `parts` are those of an earlier answer, to be
+    /// used again: to move them costs more than all else here.
     pub(crate) fn answer_with(
         &mut self,
         parts: &mut Parts,
@@ -150,9 +151,7 @@ impl Responder {
         self.parts.close |= around.close;
         let bad_field = around.bad_field.or(self.parts.bad_field.take());
         let fault = fault.or(bad_field.map(Fault::Built));
-        let answered = self.finish(asked, fault);
-        std::mem::swap(&mut self.parts, parts);
-        answered
+        self.finish(asked, fault)
     }
 
     #[inline]

@@ -15,9 +15,9 @@
 //!
 //! # What runs where
 //!
-//! A request is read, and its answer written, by a worker's own thread. The service's future runs there too, as a task of the worker,
-//! which has entered a tokio runtime: timers, sockets, `tokio::spawn` and `spawn_blocking` work as ever. A handler that blocks holds its
-//! worker up; `spawn_blocking` is for that. `tokio::task::spawn_local` and `LocalSet` don't work there.
+//! A request is read, and its answer written, by a worker's own thread. The service's future runs there too, as a task of the worker
+//! where it isn't ready at its first poll. The thread has entered a tokio runtime: timers, sockets, `tokio::spawn` and `spawn_blocking`
+//! work as ever. A handler that blocks holds its worker up; `spawn_blocking` is for that. `tokio::task::spawn_local` and `LocalSet` don't work there.
 //!
 //! # What is different
 //!
