@@ -40,10 +40,7 @@ fn relative(root: &Path, path: &Path) -> String {
 
 fn collect(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), String> {
     if files.len() >= FILES_MAX || depth > DEPTH_MAX {
-        return Err(format!(
-            "{}: more than {FILES_MAX} files, or folders {DEPTH_MAX} deep",
-            path.display()
-        ));
+        return Err(format!("{}: more than {FILES_MAX} files, or folders {DEPTH_MAX} deep", path.display()));
     }
     // Links are not followed: what they lead to is not ours.
     let kind = fs::symlink_metadata(path).map_err(|error| told(path, &error))?.file_type();

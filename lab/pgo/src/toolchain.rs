@@ -62,8 +62,7 @@ mod tests {
 
     use super::Toolchain;
 
-    const ABOUT: &str =
-        "rustc 1.2.3 (0123456 2000-01-01)\nbinary: rustc\nhost: x86_64-unknown-linux-gnu\nLLVM version: 1.0\n";
+    const ABOUT: &str = "rustc 1.2.3 (0123456 2000-01-01)\nbinary: rustc\nhost: x86_64-unknown-linux-gnu\nLLVM version: 1.0\n";
 
     #[test]
     fn the_compiler_is_read_from_what_it_says() {
