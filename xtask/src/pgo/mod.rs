@@ -31,9 +31,11 @@ const MORE: &str = "\
 A profile says which ways through the program are taken often; the compiler lays them out straight and inlines along them. It is \
 made of runs of the program itself:
 
-  cargo xtask pgo generate    # about ten minutes: build, train, merge; needs `rustup component add llvm-tools`
+  cargo xtask pgo generate    # build, train, merge: about ten minutes
   cargo xtask pgo             # the program with it, in target/pgo/use
-  cargo xtask pgo off         # the program without it, in target/dist, as `cargo build --profile dist` makes it
+  cargo xtask pgo off         # the program without it, in target/dist
+
+What merges comes with the compiler: `rustup component add llvm-tools`.
 
 The training is no benchmark: files small and large, coded and not, ranges, 304, 404, refusals, bodies, every kind of handler, heads \
 of browsers and of tools, keep-alive, pipelining, short connections, slow clients, resets, on each driver. Every answer is compared, \
