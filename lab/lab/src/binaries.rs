@@ -24,7 +24,8 @@ const PROGRAMS: [&str; 11] = [
     "--example",
     "kinds",
 ];
-/// What of it is guided. The null server never is: it is what others are held against.
+/// What of it is guided: what was trained, for the profile of other programs does harm. The null server never is: it is what others
+/// are held against.
 const GUIDED: [&str; 9] = [
     "--package",
     "shearwater-cli",
