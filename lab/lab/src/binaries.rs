@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pgo::build::{self, CARGO_PROFILE, Way};
+use pgo::build::{self, CARGO_PROFILE, TRAINED, Way};
 use pgo::place::Place;
 use pgo::profile::{self, Found, Profile};
 use pgo::stamp::Stamp;
 use pgo::toolchain::Toolchain;
 
-/// Everything that the lab measures and that is ours.
+/// Everything that the lab measures and that is ours. The null server is never guided: it is what others are held against.
 const PROGRAMS: [&str; 11] = [
     "--package",
     "null-server",
@@ -24,20 +24,6 @@ const PROGRAMS: [&str; 11] = [
     "--example",
     "kinds",
 ];
-/// What of it is guided: what was trained, for the profile of other programs does harm. The null server never is: it is what others
-/// are held against.
-const GUIDED: [&str; 9] = [
-    "--package",
-    "shearwater-cli",
-    "--bins",
-    "--package",
-    "shearwater",
-    "--example",
-    "plaintext",
-    "--example",
-    "kinds",
-];
-
 /// How our programs are to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Making {
@@ -72,7 +58,7 @@ impl Binaries {
                     &place,
                     &toolchain,
                     way,
-                    &[["--quiet"].as_slice(), &GUIDED].concat(),
+                    &[["--quiet"].as_slice(), &TRAINED].concat(),
                 ))?;
                 (Some(build::programs(&place, &toolchain, way)), found.to_string())
             }

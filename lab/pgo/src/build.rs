@@ -11,6 +11,20 @@ use crate::toolchain::Toolchain;
 /// The profile (cargo's) whose programs are guided: what is packaged and measured.
 pub const CARGO_PROFILE: &str = "dist";
 
+/// Words of cargo's for what may be guided: the program, and the examples that the lab measures. Each of them is trained, for the profile
+/// of other programs on the same engine does harm.
+pub const TRAINED: [&str; 9] = [
+    "--package",
+    "shearwater-cli",
+    "--bins",
+    "--package",
+    "shearwater",
+    "--example",
+    "kinds",
+    "--example",
+    "plaintext",
+];
+
 /// What becomes of the programs.
 #[derive(Debug, Clone, Copy)]
 pub enum Way<'a> {

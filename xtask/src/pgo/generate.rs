@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pgo::build::{self, Way};
+use pgo::build::{self, TRAINED, Way};
 use pgo::place::Place;
 use pgo::profile::{self, Profile};
 use pgo::stamp::Stamp;
@@ -15,22 +15,9 @@ use super::{say, succeed};
 use crate::harness::drivers::Drivers;
 use crate::harness::trouble::{During, Outcome};
 
-/// What is trained: the program, the example with bodies and refusals, the examples with handlers of each kind.
-const TRAINED: [&str; 12] = [
-    "--package",
-    "shearwater-cli",
-    "--bin",
-    "shearwater",
-    "--package",
-    "shearwater",
-    "--example",
-    "trial_server",
-    "--example",
-    "kinds",
-    "--example",
-    "plaintext",
-];
-/// How many programs these are: each leaves a trace.
+/// What is trained beside what may be guided: the example that takes bodies, since the soak needs it.
+const SOAKED: [&str; 2] = ["--example", "trial_server"];
+/// How many programs these are together: each leaves a trace.
 const TRACES: usize = 4;
 
 /// What is to be made.
@@ -55,7 +42,7 @@ impl Plan<'_> {
         profile::remove(place)?;
         fs::create_dir_all(place.traces()).during("making a folder for the traces")?;
         say("1 of 3: building programs that trace themselves");
-        succeed(build::command(place, toolchain, Way::Tracing, &TRAINED))?;
+        succeed(build::command(place, toolchain, Way::Tracing, &[TRAINED.as_slice(), &SOAKED].concat()))?;
         say("2 of 3: training them");
         let programs = build::programs(place, toolchain, Way::Tracing);
         let training = Training { programs: &programs, driver: self.driver, seed: self.seed };
