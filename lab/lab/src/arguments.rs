@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use clap::{Args, Parser, Subcommand};
 
+use lab::binaries::Making;
 use lab::compare::BLOCKS_MAX;
 
 /// Measures Shearwater and its peers in one run
@@ -60,7 +61,18 @@ pub(super) struct SetupArgs {
 pub(super) struct ProgramArgs {
     /// Profile that our programs are built in
     #[arg(long, default_value = "dist")]
-    pub(super) profile: String,
+    profile: String,
+
+    /// Leave the profile of how they run off, which is used where there is one (`cargo xtask pgo generate`)
+    #[arg(long)]
+    no_pgo: bool,
+}
+
+impl ProgramArgs {
+    /// What is to be built.
+    pub(super) fn making(&self) -> Making {
+        Making { profile: self.profile.clone(), may_be_guided: !self.no_pgo }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -178,8 +190,9 @@ pub(super) struct LastingArgs {
     #[arg(long, default_value = "epoll", value_parser = ["epoll", "uring"])]
     pub(super) driver: String,
 
-    #[command(flatten)]
-    pub(super) programs: ProgramArgs,
+    /// Profile that the app is built in
+    #[arg(long, default_value = "dist")]
+    pub(super) profile: String,
 }
 
 #[derive(Debug, Args)]

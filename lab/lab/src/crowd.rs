@@ -64,7 +64,8 @@ impl Seen {
 impl Row {
     /// Whether it was measured, and nothing was lost: that is asked of our own server, of peers it is shown.
     pub fn is_met(&self) -> bool {
-        let is_ours = matches!(self.server.kind, Kind::Shearwater | Kind::ShearwaterSite);
+        let is_ours =
+            matches!(self.server.kind, Kind::Shearwater | Kind::ShearwaterPlain | Kind::ShearwaterSite);
         self.seen.as_ref().is_ok_and(|seen| !is_ours || !seen.has_lost(self.due))
     }
 }

@@ -25,15 +25,20 @@ pub struct Identity {
 /// Looks at the server's program.
 pub fn of(server: &ServerKind, scenario: &Scenario, binaries: &Binaries) -> Identity {
     let program = server.program_path(scenario, binaries);
-    let version = version(server.kind, &program);
+    let version = version(server.kind, &program, binaries);
     Identity { released: release::day_of(&version), file_days: machine::age_days(&program), version }
 }
 
-fn version(kind: Kind, program: &Path) -> String {
+fn version(kind: Kind, program: &Path, binaries: &Binaries) -> String {
     match kind {
-        Kind::Null | Kind::Shearwater | Kind::ShearwaterSite | Kind::ShearwaterAxum => {
-            machine::commit(&root())
+        Kind::Shearwater | Kind::ShearwaterSite if binaries.are_guided() => {
+            format!("{}, guided by {}", machine::commit(&root()), binaries.guidance())
         }
+        Kind::Null
+        | Kind::Shearwater
+        | Kind::ShearwaterPlain
+        | Kind::ShearwaterSite
+        | Kind::ShearwaterAxum => machine::commit(&root()),
         Kind::Hyper => lock::versions(&["hyper", "tokio"]),
         Kind::Axum => lock::versions(&["axum", "hyper", "tokio"]),
         Kind::ServeDir | Kind::ServeDirOneThread => lock::versions(&["tower-http", "axum", "hyper", "tokio"]),

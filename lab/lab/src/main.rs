@@ -60,7 +60,7 @@ fn compare(args: &CompareArgs) -> Result<ExitCode, String> {
         syscall_rounds: args.syscall_rounds,
     };
     say(&format!("about {:.0} s", plan.estimated_s()));
-    let binaries = Binaries::build(&run.programs.profile)?;
+    let binaries = Binaries::build(&run.programs.making(), &say)?;
     let outcome = compare::run(plan, &binaries, &say)?;
     let json = record::describe(&outcome, &binaries);
     let path = record::write(outcome.plan.scenario.name, &json)?;
@@ -79,7 +79,7 @@ fn bar(args: &BarArgs) -> Result<ExitCode, String> {
     let cases = cases::select(args.only.as_deref(), args.peers)?;
     let agenda = Agenda::of(&cases, Settings { blocks, seconds, seed, wait_percent_max })?;
     say(&format!("{} rows, about {:.0} minutes", cases.len(), agenda.estimated_s() / 60.0));
-    let binaries = Binaries::build(&args.run.programs.profile)?;
+    let binaries = Binaries::build(&args.run.programs.making(), &say)?;
     let (outcomes, findings) = agenda.run(&binaries, &say)?;
     let json = record::describe_bar(&cases, (&outcomes, &findings), seed, &binaries);
     say(&format!("written to {}", record::write("bar", &json)?.display()));
@@ -93,14 +93,16 @@ fn bar(args: &BarArgs) -> Result<ExitCode, String> {
 }
 
 fn cost_of_sites(args: &SitesArgs) -> Result<ExitCode, String> {
-    let outcome = sites::run(&Binaries::build(&args.programs.profile)?, &say)?;
-    print!("{}", outcome.text());
+    let binaries = Binaries::build(&args.programs.making(), &say)?;
+    let outcome = sites::run(&binaries, &say)?;
+    println!("{}{}", outcome.text(), binaries.about());
     Ok(if outcome.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn cost_of_handlers(args: &HandlersArgs) -> Result<ExitCode, String> {
-    let verdicts = handlers::run(&Binaries::build(&args.programs.profile)?, &say)?;
-    print!("{}", verdicts.text());
+    let binaries = Binaries::build(&args.programs.making(), &say)?;
+    let verdicts = handlers::run(&binaries, &say)?;
+    println!("{}{}", verdicts.text(), binaries.about());
     Ok(if verdicts.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -112,14 +114,15 @@ fn compare_orders(args: &OrderArgs) -> Result<ExitCode, String> {
         seed: args.seed,
         wait_percent_max: args.wait_percent,
     };
-    let outcome = order::run(plan, &Binaries::build(&args.programs.profile)?, &say)?;
-    print!("{}", outcome.text());
+    let binaries = Binaries::build(&args.programs.making(), &say)?;
+    let outcome = order::run(plan, &binaries, &say)?;
+    println!("{}{}", outcome.text(), binaries.about());
     Ok(if outcome.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn let_last(args: &LastingArgs) -> Result<ExitCode, String> {
     let trials = lasting::select(args.only.as_deref())?;
-    let verdicts = lasting::run(&trials, &args.driver, &args.programs.profile, &say)?;
+    let verdicts = lasting::run(&trials, &args.driver, &args.profile, &say)?;
     print!("{}", verdicts.text());
     Ok(if verdicts.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -127,8 +130,9 @@ fn let_last(args: &LastingArgs) -> Result<ExitCode, String> {
 fn face_crowd(args: &CrowdArgs) -> Result<ExitCode, String> {
     let servers = args.servers.split(',').map(server::find).collect::<Result<_, _>>()?;
     let plan = crowd::Plan { servers, connections: args.connections, rate: args.rate, seconds: args.seconds };
-    let rows = crowd::run(&plan, &Binaries::build(&args.programs.profile)?, &say)?;
-    print!("{}", crowd::render(&plan, &rows));
+    let binaries = Binaries::build(&args.programs.making(), &say)?;
+    let rows = crowd::run(&plan, &binaries, &say)?;
+    println!("{}{}", crowd::render(&plan, &rows), binaries.about());
     Ok(if rows.iter().all(crowd::Row::is_met) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

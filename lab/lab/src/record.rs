@@ -31,6 +31,7 @@ pub fn describe(outcome: &Outcome, binaries: &Binaries) -> Json {
         ("unix_seconds", Json::Count(unix_seconds())),
         ("commit", Json::text(machine::commit(&root()))),
         ("profile", Json::text(binaries.profile())),
+        ("profile_guided", Json::text(binaries.guidance())),
         ("machine", machine::describe()),
         ("wrk", Json::text(machine::version(Path::new("wrk"), "-v"))),
         ("null_answer_bytes", Json::Count(outcome.null_bytes)),
@@ -84,6 +85,7 @@ pub fn describe_bar(
         ("trials", Json::List(findings.iter().map(describe_finding).collect())),
         ("commit", Json::text(machine::commit(&root()))),
         ("profile", Json::text(binaries.profile())),
+        ("profile_guided", Json::text(binaries.guidance())),
         ("machine", machine::describe()),
         ("command", Json::text(std::env::args().skip(1).collect::<Vec<_>>().join(" "))),
     ])

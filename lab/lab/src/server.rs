@@ -17,6 +17,8 @@ pub enum Kind {
     Null,
     /// Ours: the program for files, the example `plaintext` for handlers.
     Shearwater,
+    /// The same, built without a profile of how it runs: to be held against one that is built with it.
+    ShearwaterPlain,
     /// Our program with a site configured as people have them (`sites::Sites::Real`) over the same folder.
     ShearwaterSite,
     /// nginx, one worker, tuned.
@@ -62,6 +64,8 @@ pub const SERVERS: &[ServerKind] = &[
     ServerKind { name: "null-uring", kind: Kind::Null, driver: "uring" },
     ServerKind { name: "shearwater-epoll", kind: Kind::Shearwater, driver: "epoll" },
     ServerKind { name: "shearwater-uring", kind: Kind::Shearwater, driver: "uring" },
+    ServerKind { name: "shearwater-epoll-plain", kind: Kind::ShearwaterPlain, driver: "epoll" },
+    ServerKind { name: "shearwater-uring-plain", kind: Kind::ShearwaterPlain, driver: "uring" },
     ServerKind { name: "shearwater-site", kind: Kind::ShearwaterSite, driver: "epoll" },
     peer("nginx", Kind::Nginx),
     peer("lighttpd", Kind::Lighttpd),
@@ -107,7 +111,7 @@ impl ServerKind {
     /// Whether it has an answer to the scenario's requests.
     pub fn serves(&self, scenario: &Scenario) -> bool {
         match self.kind {
-            Kind::Null | Kind::Shearwater | Kind::Nginx => true,
+            Kind::Null | Kind::Shearwater | Kind::ShearwaterPlain | Kind::Nginx => true,
             Kind::ShearwaterSite
             | Kind::Lighttpd
             | Kind::H2o
@@ -136,8 +140,10 @@ impl ServerKind {
         let program = self.program_path(scenario, place.binaries);
         match self.kind {
             Kind::Null => Ok(self.null(program, scenario, place)),
-            Kind::Shearwater if scenario.source == Source::File => Ok(self.program(program, place)),
-            Kind::Shearwater => Ok(self.example(program, place)),
+            Kind::Shearwater | Kind::ShearwaterPlain if scenario.source == Source::File => {
+                Ok(self.program(program, place))
+            }
+            Kind::Shearwater | Kind::ShearwaterPlain => Ok(self.example(program, place)),
             Kind::ShearwaterSite => sites::launch(Sites::Real, program, place.address, place.site),
             Kind::Nginx => nginx::launch(program, scenario, place),
             Kind::Lighttpd => lighttpd::launch(program, place),
@@ -182,6 +188,8 @@ impl ServerKind {
             Kind::Shearwater if scenario.source == Source::File => binaries.program(),
             Kind::ShearwaterSite => binaries.program(),
             Kind::Shearwater => binaries.example(),
+            Kind::ShearwaterPlain if scenario.source == Source::File => binaries.plain_program(),
+            Kind::ShearwaterPlain => binaries.plain_example(),
             Kind::Nginx => "nginx".into(),
             Kind::Lighttpd => "lighttpd".into(),
             Kind::H2o => "h2o".into(),

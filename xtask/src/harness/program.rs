@@ -34,7 +34,7 @@ fn find(given: Option<&Path>, built: &str, build: &[&str]) -> Outcome<PathBuf> {
 }
 
 /// The workspace's root: the folder above this crate.
-fn workspace_root() -> &'static Path {
+pub(crate) fn workspace_root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
 }

@@ -1,0 +1,3 @@
+//! A profile in a checkout: fresh, stale, changed, gone.
+
+mod profiles;
