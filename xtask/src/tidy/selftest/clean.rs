@@ -63,6 +63,7 @@ const CRATES: &[(&str, &str, &[&str])] = &[
     ("files", "shearwater-files", &["shearwater", "shearwater-io"]),
     ("site", "shearwater-site", &["shearwater", "shearwater-files"]),
     ("config", "shearwater-config", &["toml"]),
+    ("allocator", "shearwater-allocator", &["mimalloc"]),
     ("precompress", "shearwater-precompress", &["flate2"]),
     ("tower", "shearwater-tower", &["shearwater", "tower-service"]),
     ("cli", "shearwater-cli", &["shearwater", "shearwater-files", "clap"]),
@@ -120,6 +121,10 @@ const CODE: &[(&str, &str)] = &[
     ("crates/files/src/lib.rs", "//! Static files, served.\n\n#![forbid(unsafe_code)]\n"),
     ("crates/site/src/lib.rs", "//! Hosts and routes of sites.\n\n#![forbid(unsafe_code)]\n"),
     ("crates/config/src/lib.rs", "//! The file of settings.\n\n#![forbid(unsafe_code)]\n"),
+    (
+        "crates/allocator/src/lib.rs",
+        "//! What the program allocates with.\n\n#![deny(unsafe_code)]\n\npub use mimalloc::MiMalloc;\n",
+    ),
     ("crates/precompress/src/lib.rs", "//! Siblings, made beforehand.\n\n#![forbid(unsafe_code)]\n"),
     ("crates/cli/src/main.rs", "//! The program itself.\n\n#![forbid(unsafe_code)]\n\nfn main() {}\n"),
     (
