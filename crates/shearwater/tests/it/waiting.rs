@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use shearwater::testing::Tested;
-use shearwater::{App, Call, Limits, Line, Order, Request, Response, Timeouts, offload};
+use shearwater::{App, Call, Limits, Line, Order, Request, Response, StackOptions, Timeouts, offload};
 
 use crate::served::{Served, drivers, here};
 
@@ -329,6 +329,38 @@ fn a_stream_s_handler_is_dropped_behind_the_answer_to_head() {
         let got = String::from_utf8_lossy(client.unread()).into_owned();
         assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got:?}");
         assert!(got.contains("\r\n\r\nHTTP/1.1 404 Not Found\r\n"), "the connection goes on: {got:?}");
+        assert_eq!(alive.count(), 0);
+    }
+}
+
+/// Who asks while thousands of handlers sleep is answered by the turn behind the one in which it can be read; and they are all answered.
+#[test]
+fn ten_thousand_that_sleep_hold_nobody_up() {
+    const SLEEPING: usize = 10_000;
+    for kind in ["async", "coroutine"] {
+        let alive = Alive::default();
+        let mut app = app(&alive);
+        app.stacks(StackOptions { stacks_max: SLEEPING, ..StackOptions::default() });
+        let mut tested = Tested::new(app).expect("the routes don't contradict each other");
+        let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n");
+        let mut sleepers: Vec<_> = (0..SLEEPING).map(|_| tested.connect()).collect();
+        sleepers.iter_mut().for_each(|client| client.send(get(&format!("/{kind}/sleep/5000"))));
+        let mut quick = tested.connect();
+        tested.settle();
+        assert_eq!(alive.count(), SLEEPING, "{kind}");
+        for _ in 0..10 {
+            quick.send(get("/plain"));
+            // Not a turn too many: it would sleep until the first of the others is due.
+            let answer = (0..2).find_map(|_| {
+                tested.turn();
+                quick.answer()
+            });
+            assert_eq!(answer.expect("answered by the next turn").text(), "plain", "{kind}");
+        }
+        assert_eq!((alive.count(), tested.now_ms() < 5000), (SLEEPING, true), "{kind}: they sleep still");
+        tested.pass(Duration::from_millis(5100));
+        let texts = sleepers.iter_mut().filter_map(|client| client.answer());
+        assert_eq!(texts.filter(|answer| answer.text() == "slept 5000").count(), SLEEPING, "{kind}");
         assert_eq!(alive.count(), 0);
     }
 }
