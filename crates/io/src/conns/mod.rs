@@ -3,6 +3,7 @@
 //! Readiness and completion drivers differ in how they hear of things. What a connection is, how a send goes on by hand,
 //! and in which order things are told is the same, and stands here.
 
+mod line;
 mod push;
 mod queue;
 mod sends;
@@ -14,13 +15,15 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{SendFlags, Shutdown, getpeername, shutdown};
 
-use crate::{Event, Output, ReadEnd, SendError, Token, Waker, socket};
+use crate::limits::SEND_AT_ONCE_BYTES_MAX;
+use crate::{Event, Item, Output, ReadEnd, SendError, Token, Waker, socket};
 use push::{Means, Push, Stop, push, send_bytes};
 use queue::Completion;
 use sends::Sends;
 
 #[cfg(target_os = "linux")]
 pub(crate) use push::GATHER_MAX;
+pub(crate) use line::Line;
 pub(crate) use queue::Queue;
 pub(crate) use sends::Sending;
 pub(crate) use slots::{Flags, NONE, Slot, Slots};
@@ -100,7 +103,7 @@ impl<X: Default> Conns<X> {
         false
     }
 
-    /// Takes an output in and begins its send by hand (S1); its end is announced. Whether the socket is full.
+    /// Takes an output in and begins its send by hand (S1), now or behind what else the turn has; its end is announced. Whether the socket is full.
     pub(crate) fn send_by_hand(&mut self, token: Token, output: Output) -> bool {
         self.begin_by_hand(token, Sending::new(output))
     }
@@ -109,8 +112,14 @@ impl<X: Default> Conns<X> {
         let turn = self.queue.turn;
         let Self { slots, sends, queue, just_sent, means } = self;
         let Some(slot) = sender(slots, token, just_sent.as_ref()) else { return false };
+        if is_long(&sending) {
+            slot.send = sends.insert(sending);
+            slot.flags.set(Flags::WRITABLE);
+            queue.enqueue(token, &mut slot.flags);
+            return false;
+        }
         let Some(fd) = slot.fd.as_ref() else { return false };
-        let share = slot.turn_bytes_left(turn).min(queue.first_share(sending.left()));
+        let share = slot.turn_bytes_left(turn).min(queue.share(sending.left()));
         let Push { cost, end } = push(Some(token), fd, &mut sending, share, means);
         slot.add_turn_bytes(turn, cost);
         queue.add_sent_bytes(cost);
@@ -286,6 +295,12 @@ impl<X: Default> Conns<X> {
     }
 }
 
+/// Whether a send begins behind what else the turn has to do: it takes its time, or reads from a file.
+fn is_long(sending: &Sending) -> bool {
+    let is_file = |(_, item): &(usize, Item)| matches!(item, Item::File(_));
+    sending.left() > SEND_AT_ONCE_BYTES_MAX || sending.output.items().iter().any(is_file)
+}
+
 /// See [`Conns::sender`].
 fn sender<'a, X: Default>(
     slots: &'a mut Slots<X>,
@@ -371,7 +386,11 @@ mod tests {
         let file = Rc::new(SharedFile::new(file));
         output.push(Item::File(FileSlice { file, offset: 0, len: FETCH_LOOK_BYTES_MIN }));
 
-        assert!(!conns.send_by_hand(token, output), "it waits for the file, not for the socket");
+        assert!(!conns.send_by_hand(token, output), "it waits for its place in the turn");
+        conns.begin_turn(0);
+        assert_eq!(conns.queue.first(), Some(token));
+        let pushed = conns.push_more(token);
+        assert_eq!(pushed, Some(Pushed::Fetching), "it waits for the file, not for the socket");
         assert!(conns.waits_for_disk(token) && conns.progress(token) == 0);
         wakes.recv_timeout(Duration::from_secs(20)).expect("it was fetched");
         conns.begin_turn(1);

@@ -1,7 +1,8 @@
-//! What is left to do: completions to be told, connections to be served.
+//! What is left to do: completions to be told, sends to go on with.
 
 use std::collections::VecDeque;
 
+use super::line::Line;
 use super::slots::{Flags, Slots};
 use crate::Token;
 use crate::limits::{
@@ -17,19 +18,12 @@ pub(crate) enum Completion {
     Closed { token: Token },
 }
 
-/// What is left to do in this turn and the next.
-///
-/// `ready` and `passed_over` hold a connection at most once ([`Flags::QUEUED`]); the completions at most a `Sent` and a `Closed` each.
-#[derive(Debug, Default)]
+/// What is left to do in this turn and the next: the completions hold at most a `Sent` and a `Closed` of each connection.
+#[derive(Debug)]
 pub(crate) struct Queue {
-    /// Connections to be served; the first is the one being served.
-    ready: VecDeque<Token>,
-    /// Connections that found the turn's bytes or receives used up by others: the first ones of the next turn.
-    passed_over: VecDeque<Token>,
-    /// How many of those passed over in the turn before have still to be served in this one. They stand first in `ready`.
-    owed: usize,
-    /// How many of `ready` belong to this turn. What is appended meanwhile belongs to the next.
-    this_turn: usize,
+    /// Connections with a send to begin or to go on with by hand. They come behind everything else of a turn: what is short doesn't wait for
+    /// what is long.
+    sends: Line,
     /// Given out as soon as possible.
     completions: VecDeque<Completion>,
     /// Given out from the next turn on: see [`Queue::complete`].
@@ -40,19 +34,31 @@ pub(crate) struct Queue {
     pub(crate) woken: bool,
     /// Whether the kernel may have had more events than the last wait took.
     pub(crate) has_more: bool,
-    /// Bytes that sends have handed over in this turn, all connections together.
+    /// Bytes that sends have handed over in this part of the turn, all connections together: as they began, then from the line.
     sent_bytes: u64,
     /// Number of the turn, wrapping.
     pub(crate) turn: u16,
 }
 
-impl Queue {
-    /// Puts a connection into the queue, unless it stands there.
-    pub(crate) fn enqueue(&mut self, token: Token, flags: &mut Flags) {
-        if !flags.has(Flags::QUEUED) {
-            flags.set(Flags::QUEUED);
-            self.ready.push_back(token);
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            sends: Line::new(Flags::QUEUED),
+            completions: VecDeque::new(),
+            deferred: VecDeque::new(),
+            after_sent: false,
+            woken: false,
+            has_more: false,
+            sent_bytes: 0,
+            turn: 0,
         }
+    }
+}
+
+impl Queue {
+    /// Puts a connection with a send into the line, unless it stands there.
+    pub(crate) fn enqueue(&mut self, token: Token, flags: &mut Flags) {
+        self.sends.enqueue(token, flags);
     }
 
     /// Whether the end of a send that begins now may be told in this turn: see [`Queue::complete`].
@@ -89,32 +95,19 @@ impl Queue {
 
     /// Whether there is nothing to do.
     pub(crate) fn is_empty(&self) -> bool {
-        self.ready.is_empty()
-            && self.passed_over.is_empty()
-            && self.completions.is_empty()
-            && self.deferred.is_empty()
-            && !self.woken
+        self.sends.is_empty() && self.completions.is_empty() && self.deferred.is_empty() && !self.woken
     }
 
-    /// Makes what was for the next turn this turn's. [`Queue::fix_turn`] follows.
+    /// Makes what was for the next turn this turn's.
     pub(crate) fn begin_turn(&mut self) {
         self.turn = self.turn.wrapping_add(1);
         if !self.deferred.is_empty() {
             self.completions.append(&mut self.deferred);
         }
-        self.owed = self.passed_over.len();
-        if self.owed > 0 {
-            self.passed_over.append(&mut self.ready);
-            std::mem::swap(&mut self.passed_over, &mut self.ready);
-        }
+        self.sends.begin_turn();
         self.after_sent = false;
         self.has_more = false;
         self.sent_bytes = 0;
-    }
-
-    /// Bytes that a send with so many left may hand over as it begins: none before those who were passed over have had theirs.
-    pub(crate) fn first_share(&self, bytes_left: u64) -> u64 {
-        if self.owed == 0 { self.share(bytes_left) } else { 0 }
     }
 
     /// Bytes that a send with so many left may hand over now. What is too long for one turn anyway goes in smaller pieces.
@@ -133,11 +126,6 @@ impl Queue {
         self.sent_bytes += bytes;
     }
 
-    /// Those that stand in the queue by now are this turn's.
-    pub(crate) fn fix_turn(&mut self) {
-        self.this_turn = self.ready.len();
-    }
-
     /// Notes which event is given, if any.
     pub(crate) fn giving(&mut self, is_sent: bool) {
         self.after_sent = is_sent;
@@ -148,37 +136,26 @@ impl Queue {
         self.completions.pop_front()
     }
 
-    /// The connection that is to be served now.
-    pub(crate) fn first(&self) -> Option<Token> {
-        if self.this_turn == 0 { None } else { self.ready.front().copied() }
+    /// The connection that goes on sending now. With the first of a turn those that stand in the line by then are this turn's, and the bytes of
+    /// the turn are theirs: what has been sent meanwhile takes nothing from them.
+    pub(crate) fn first(&mut self) -> Option<Token> {
+        if !self.sends.is_fixed() {
+            self.sent_bytes = 0;
+        }
+        self.sends.first()
     }
 
-    fn take_first(&mut self) {
-        self.ready.pop_front();
-        self.this_turn -= 1;
-        self.owed = self.owed.saturating_sub(1);
-    }
-
-    /// Takes the first connection out, of which these are the flags: there is nothing more to do for it.
-    pub(crate) fn retire_served(&mut self, flags: &mut Flags) {
-        self.take_first();
-        flags.clear(Flags::QUEUED);
-    }
-
-    /// Takes the first connection out; it comes again in the next turn if there is more to do. `has_waited`: it wasn't read because others
-    /// were, if it was to be.
-    pub(crate) fn retire<X: Default>(&mut self, token: Token, slots: &mut Slots<X>, has_waited: bool) {
-        self.take_first();
-        if let Some(slot) = slots.open_mut(token) {
-            slot.flags.clear(Flags::QUEUED);
+    /// Takes the first connection out; it comes again in the next turn if its send is to go on, before others if it has found nothing left.
+    pub(crate) fn retire<X: Default>(&mut self, token: Token, slots: &mut Slots<X>) {
+        let Some(slot) = slots.open_mut(token) else { return self.sends.leave() };
+        self.sends.retire(&mut slot.flags);
+        if slot.flags.can_send() {
             let others_sent = self.sent_bytes
                 > SEND_LONG_BYTES_PER_TURN_MAX - SEND_LONG_BYTES_PER_TURN_MAX / SEND_REST_PART;
-            let is_owed_bytes = others_sent && slot.flags.can_send() && slot.turn_bytes(self.turn) == 0;
-            if is_owed_bytes || has_waited && slot.flags.wants_recv() {
-                slot.flags.set(Flags::QUEUED);
-                self.passed_over.push_back(token);
-            } else if slot.flags.wants_service() {
-                self.enqueue(token, &mut slot.flags);
+            if others_sent && slot.turn_bytes(self.turn) == 0 {
+                self.sends.pass_over(token, &mut slot.flags);
+            } else {
+                self.sends.enqueue(token, &mut slot.flags);
             }
         }
     }
@@ -186,9 +163,11 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::{
         Flags, Queue, SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_LONG_BYTES_PER_TURN_MAX,
-        SEND_REST_PART, Slots,
+        SEND_REST_PART, Slots, Token,
     };
 
     #[test]
@@ -214,25 +193,46 @@ mod tests {
         );
     }
 
+    /// What is short goes before, and may come in any number: those who wait with something long have bytes of their own.
     #[test]
-    fn nothing_begins_before_those_who_were_passed_over() {
+    fn what_was_sent_at_once_takes_nothing_from_those_in_line() {
         let (mut queue, mut slots) = (Queue::default(), Slots::<()>::new());
-        let (socket, _peer) = std::os::unix::net::UnixStream::pair().expect("a pair");
-        let token = slots.insert(socket.into());
-        let mut flags = Flags::WRITABLE;
-        queue.enqueue(token, &mut flags);
-        slots.open_mut(token).expect("it is open").flags = flags;
+        let (token, _peer) = waiting(&mut queue, &mut slots);
         queue.begin_turn();
-        queue.fix_turn();
         queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
-        queue.retire(token, &mut slots, false);
-        assert!(queue.first_share(1) == 0 && queue.first().is_none());
+        assert_eq!(queue.share(1), 0);
+        assert_eq!((queue.first(), queue.share(1)), (Some(token), SEND_BYTES_PER_TURN_ALL_MAX));
+        queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
+        assert_eq!((queue.first(), queue.share(1)), (Some(token), 0), "once a turn");
+    }
 
+    #[test]
+    fn who_finds_nothing_left_is_first_in_the_next_turn() {
+        let (mut queue, mut slots) = (Queue::default(), Slots::<()>::new());
+        let (served, _peer) = waiting(&mut queue, &mut slots);
+        let (owed, _peer) = waiting(&mut queue, &mut slots);
         queue.begin_turn();
-        queue.fix_turn();
-        assert_eq!((queue.first(), queue.first_share(1)), (Some(token), 0), "it goes first");
-        assert_eq!(queue.share(1), SEND_BYTES_PER_TURN_ALL_MAX, "with all that there is");
-        queue.retire(token, &mut slots, false);
-        assert!(queue.first_share(1) > 0);
+        assert_eq!(queue.first(), Some(served));
+        queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
+        let turn = queue.turn;
+        slots.open_mut(served).expect("it is open").add_turn_bytes(turn, SEND_BYTES_PER_TURN_ALL_MAX);
+        queue.retire(served, &mut slots);
+        assert_eq!(queue.first(), Some(owed));
+        queue.retire(owed, &mut slots);
+        assert!(queue.first().is_none() && !queue.is_empty());
+        queue.begin_turn();
+        assert_eq!(queue.first(), Some(owed));
+        queue.retire(owed, &mut slots);
+        assert_eq!(queue.first(), Some(served));
+    }
+
+    /// A connection with a send to go on with, in the line; its peer.
+    fn waiting(queue: &mut Queue, slots: &mut Slots<()>) -> (Token, UnixStream) {
+        let (socket, peer) = UnixStream::pair().expect("a pair");
+        let token = slots.insert(socket.into());
+        let slot = slots.open_mut(token).expect("it is open");
+        slot.flags.set(Flags::WRITABLE);
+        queue.enqueue(token, &mut slot.flags);
+        (token, peer)
     }
 }

@@ -24,7 +24,7 @@ impl Flags {
     pub(crate) const READ_CLOSED: Self = Self(1 << 3);
     /// The send in flight can go on.
     pub(crate) const WRITABLE: Self = Self(1 << 4);
-    /// It stands in the queue of connections to be served.
+    /// It stands in the line of those whose send is to begin or to go on.
     pub(crate) const QUEUED: Self = Self(1 << 5);
     /// Its `Sent` waits for the next turn.
     pub(crate) const SENT_DEFERRED: Self = Self(1 << 6);
@@ -66,14 +66,15 @@ impl Flags {
     pub(crate) fn can_send(self) -> bool {
         self.has(Self::WRITABLE) && !self.has(Self::FETCHING)
     }
-
-    /// Whether it must be served in this turn or the next.
-    pub(crate) fn wants_service(self) -> bool {
-        self.can_send() || self.wants_recv()
-    }
 }
 
-/// What the completion driver adds.
+/// What the readiness driver adds.
+impl Flags {
+    /// It stands in the line of those that are to be read.
+    pub(crate) const READ_QUEUED: Self = Self(1 << 9);
+}
+
+/// What the completion driver adds, with bits that the other uses for itself.
 #[cfg(target_os = "linux")]
 impl Flags {
     /// The kernel holds an entry that receives.

@@ -2,7 +2,8 @@
 //!
 //! A connection is registered once, for reading and writing, edge-triggered, and never again: a request costs a
 //! share of the turn's `epoll_wait`, one `recv` and one send. What the kernel has announced and the driver has not yet
-//! used up is kept as flags of the slot; connections with such flags stand in one queue, which is a turn's work.
+//! used up is kept as flags of the slot; connections with such flags stand in two lines, which are a turn's work: those to be read, then those with
+//! much to send.
 
 mod accept;
 mod close;
@@ -15,7 +16,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::conns::Conns;
+use crate::conns::{Conns, Flags, Line};
 use crate::{CloseKind, Detached, Driver, Entrances, Event, Output, Token, Waker, limits};
 use accept::Listeners;
 
@@ -50,6 +51,8 @@ pub struct Poll {
     waker: Waker,
     listeners: Listeners,
     conns: Conns<()>,
+    /// Connections to be read. They come before the sends that take long.
+    reads: Line,
     clock: Clock,
     buffer: Box<[u8]>,
     /// How much of `buffer` is lent.
@@ -79,6 +82,7 @@ impl Poll {
             poll,
             events: mio::Events::with_capacity(limits::EVENTS_PER_WAIT_MAX),
             conns: Conns::new(waker.clone()),
+            reads: Line::new(Flags::READ_QUEUED),
             waker,
             listeners,
             clock: Clock::new(),

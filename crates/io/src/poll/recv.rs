@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use super::Poll;
-use crate::conns::{Conns, Flags, read_closed};
+use crate::conns::{Flags, read_closed};
 use crate::limits::{RECVS_PER_TURN_MAX, is_bulk};
 use crate::{Event, Token};
 
@@ -14,14 +14,13 @@ impl Poll {
         if let Some(slot) = self.conns.slots.open_mut(token)
             && slot.flags.wants_recv()
         {
-            self.conns.queue.enqueue(token, &mut slot.flags);
+            self.reads.enqueue(token, &mut slot.flags);
         }
     }
 
     /// Receives once from the connection that is being served, if there is anything and it has not had its share.
     pub(super) fn receive(&mut self, token: Token) -> Option<Event> {
-        let Conns { slots, queue, .. } = &mut self.conns;
-        let slot = slots.open_mut(token)?;
+        let slot = self.conns.slots.open_mut(token)?;
         if !slot.flags.wants_recv() || self.recvs == RECVS_PER_TURN_MAX {
             return None;
         }
@@ -43,11 +42,9 @@ impl Poll {
                 // urgent data isn't, and a FIN that was announced together with the data.
                 if count < self.buffer.len() && !slot.flags.has(Flags::READS_ON) {
                     slot.flags.clear(Flags::READABLE);
-                    if !slot.flags.wants_service() {
-                        // Most requests: nothing is left to be served, and no second look taken.
-                        queue.retire_served(&mut slot.flags);
-                        self.recvs = 0;
-                    }
+                    // Most requests: nothing is left to be read, and no second look taken.
+                    self.reads.retire(&mut slot.flags);
+                    self.recvs = 0;
                 }
                 self.lent = count;
                 Some(Event::Received { token })
@@ -59,6 +56,22 @@ impl Poll {
             // It stays readable: the next turn tries again.
             Err(Errno::INTR) => None,
             Err(errno) => Some(read_closed(token, slot, Some(errno.into()))),
+        }
+    }
+
+    /// Takes the first of those that are read out of the line; it comes again in the next turn if there is more, before others if it was not
+    /// read at all because others were.
+    pub(super) fn retire_read(&mut self, token: Token) {
+        let has_waited = self.recvs == 0 && self.bulk_recvs_left == 0;
+        self.recvs = 0;
+        let Some(slot) = self.conns.slots.open_mut(token) else { return self.reads.leave() };
+        self.reads.retire(&mut slot.flags);
+        if slot.flags.wants_recv() {
+            if has_waited {
+                self.reads.pass_over(token, &mut slot.flags);
+            } else {
+                self.reads.enqueue(token, &mut slot.flags);
+            }
         }
     }
 }

@@ -9,13 +9,13 @@ use super::Poll;
 use super::wake::{GENERATION_MASK, Source, source};
 use crate::conns::{Conns, Flags, NONE, Pushed, Slot};
 use crate::limits::{EVENTS_PER_WAIT_MAX, bulk_recvs_per_turn_max};
-use crate::{Event, Token};
+use crate::Event;
 
 impl Poll {
     /// One `epoll_wait`, and what it says noted in the slots.
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.lent = 0;
-        let busy = self.conns.has_work() || self.listeners.are_ready();
+        let busy = self.conns.has_work() || !self.reads.is_empty() || self.listeners.are_ready();
         let timeout = if busy { Some(Duration::ZERO) } else { timeout };
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
@@ -23,10 +23,11 @@ impl Poll {
         }
         self.clock.read();
         self.conns.begin_turn(self.clock.now_ms);
+        self.reads.begin_turn();
         self.listeners.begin_turn();
         self.recvs = 0;
         self.bulk_recvs_left = bulk_recvs_per_turn_max(self.buffer.len());
-        let Self { events, conns: Conns { queue, slots, .. }, listeners, .. } = self;
+        let Self { events, conns: Conns { queue, slots, .. }, reads, listeners, .. } = self;
         let mut taken = 0;
         for event in events.iter() {
             taken += 1;
@@ -41,7 +42,10 @@ impl Poll {
                         continue;
                     };
                     note(slot, event);
-                    if slot.flags.wants_service() {
+                    if slot.flags.wants_recv() {
+                        reads.enqueue(token, &mut slot.flags);
+                    }
+                    if slot.flags.can_send() {
                         queue.enqueue(token, &mut slot.flags);
                     }
                 }
@@ -49,11 +53,10 @@ impl Poll {
         }
         queue.has_more = taken == EVENTS_PER_WAIT_MAX;
         self.conns.note_fetched();
-        self.conns.queue.fix_turn();
         Ok(())
     }
 
-    /// The turn's next event: what verbs have brought about, then the connections in turn, then new ones.
+    /// The turn's next event: what verbs have brought about, then what the connections say in turn, then sends by hand, then new connections.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.lent = 0;
         self.conns.queue.giving(false);
@@ -61,23 +64,20 @@ impl Poll {
             if let Some(event) = self.conns.next_told() {
                 return Some(event);
             }
-            let Some(token) = self.conns.queue.first() else { break };
-            if let Some(event) = self.serve(token) {
-                return Some(event);
+            if let Some(token) = self.reads.first() {
+                if let Some(event) = self.receive(token) {
+                    return Some(event);
+                }
+                self.retire_read(token);
+                continue;
             }
-            let has_waited = self.recvs == 0 && self.bulk_recvs_left == 0;
-            self.conns.queue.retire(token, &mut self.conns.slots, has_waited);
-            self.recvs = 0;
+            let Some(token) = self.conns.queue.first() else { return self.next_accept() };
+            let pushed = self.conns.push_more(token);
+            self.conns.queue.retire(token, &mut self.conns.slots);
+            if let Some(Pushed::Ended(send)) = pushed {
+                return Some(self.conns.give_sent(token, send));
+            }
         }
-        self.next_accept()
-    }
-
-    fn serve(&mut self, token: Token) -> Option<Event> {
-        let goes_on = self.conns.slots.open(token)?.flags.has(Flags::WRITABLE);
-        if goes_on && let Some(Pushed::Ended(send)) = self.conns.push_more(token) {
-            return Some(self.conns.give_sent(token, send));
-        }
-        self.receive(token)
     }
 }
 

@@ -124,6 +124,8 @@ pub(super) struct Ring {
     overflow: VecDeque<squeue::Entry>,
     /// Entries whose last completion is still to come, but for cancels.
     in_flight: usize,
+    /// Whether entries that send were queued since the last enter.
+    holds_sends: bool,
 }
 
 impl std::fmt::Debug for Ring {
@@ -140,7 +142,7 @@ impl Ring {
         if no_array {
             builder.setup_no_sqarray();
         }
-        Ok(Self { ring: builder.build(entries)?, overflow: VecDeque::new(), in_flight: 0 })
+        Ok(Self { ring: builder.build(entries)?, overflow: VecDeque::new(), in_flight: 0, holds_sends: false })
     }
 
     pub(super) fn submitter(&self) -> Submitter<'_> {
@@ -156,6 +158,7 @@ impl Ring {
         if name.kind() != Kind::Cancel {
             self.in_flight += 1;
         }
+        self.holds_sends |= name.kind() == Kind::Send;
         let entry = entry.user_data(name.0);
         if !self.overflow.is_empty() || !self.try_push(&entry) {
             self.overflow.push_back(entry);
@@ -179,6 +182,7 @@ impl Ring {
 
     /// Hands over what is queued and waits: not at all, for so long, or without limit.
     pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.holds_sends = false;
         self.make_room()?;
         if timeout == Some(Duration::ZERO) && self.has_nothing_to_say() {
             return Ok(());
@@ -192,6 +196,14 @@ impl Ring {
                 submitter.submit_with_args(1, &SubmitArgs::new().timespec(&timespec))
             }
         })
+    }
+
+    /// Hands over what is queued, if something is to be sent, and doesn't wait.
+    pub(super) fn hand_over_sends(&mut self) {
+        if std::mem::take(&mut self.holds_sends) {
+            // What goes wrong here does so at the turn's own enter as well, which tells it.
+            let _ = self.make_room().and_then(|()| passing(self.ring.submit()));
+        }
     }
 
     /// Whether an enter that does not wait would do nothing.

@@ -34,7 +34,6 @@ impl Uring {
         }
         self.conns.note_fetched();
         self.conns.queue.has_more = self.ring.has_more();
-        self.conns.queue.fix_turn();
         Ok(())
     }
 
@@ -114,10 +113,18 @@ impl Uring {
                 continue;
             }
             let Some(token) = self.conns.queue.first() else { return self.next_accept() };
-            if let Some(event) = self.go_on_sending(token) {
-                return Some(event);
+            // Answers that are ready go first: by hand it takes its time.
+            self.ring.hand_over_sends();
+            let pushed = self.conns.push_more(token);
+            self.conns.queue.retire(token, &mut self.conns.slots);
+            match pushed {
+                Some(Pushed::Ended(send)) => {
+                    let event = self.conns.give_sent(token, send);
+                    return Some(self.told(event));
+                }
+                Some(Pushed::Full) => self.await_writable(token),
+                Some(Pushed::Share | Pushed::Fetching) | None => {}
             }
-            self.conns.queue.retire(token, &mut self.conns.slots, false);
         }
     }
 
@@ -132,20 +139,6 @@ impl Uring {
             Kind::Send => self.sent(&done),
             // Taken out before: see `take_completions` and `Ring::take`.
             Kind::Writable | Kind::Wake | Kind::Cancel => None,
-        }
-    }
-
-    fn go_on_sending(&mut self, token: Token) -> Option<Event> {
-        match self.conns.push_more(token)? {
-            Pushed::Ended(send) => {
-                let event = self.conns.give_sent(token, send);
-                Some(self.told(event))
-            }
-            Pushed::Full => {
-                self.await_writable(token);
-                None
-            }
-            Pushed::Share | Pushed::Fetching => None,
         }
     }
 

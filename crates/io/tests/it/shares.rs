@@ -12,7 +12,7 @@ use shearwater_io::limits::{
 
 use crate::contract::harness::Harness;
 use crate::contract::sockets::{Kernel, SocketHarness};
-use crate::contract::world::{SentAs, World, file_item, file_of, pattern};
+use crate::contract::world::{Note, SentAs, World, file_item, file_of, pattern};
 
 /// T2, S5: what one turn can't serve is served in the next, not after the others have all they want.
 pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
@@ -53,6 +53,48 @@ pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
     assert!(got.contains(&FILE), "the first has all of it");
     let behind = got.iter().filter(|got| **got < FILE / 4).count();
     assert_eq!(behind, 0, "and none has been left behind: {got:?}");
+}
+
+/// T2: an answer that is short leaves before the turn's share of a file does: who asks for little doesn't wait for megabytes.
+pub(crate) fn what_is_short_goes_first<K: Kernel>() {
+    const FILE: u64 = 16_000_000;
+    let file = file_of(&pattern(FILE as usize, 9));
+    let mut world = World::<SocketHarness<K>>::new();
+    let (reader, download) = world.connect();
+    let (neighbour, quick) = world.connect();
+    let mut output = Output::new();
+    output.push(file_item(&file, 0, FILE));
+    world.send(download, output);
+    let (mut chunk, mut answered_beside, mut turns) = (Vec::new(), 0, 0);
+    while world.is_sending(download) {
+        world.harness.read(reader, usize::MAX, &mut chunk);
+        chunk.clear();
+        world.harness.write(neighbour, b"a word");
+        let before = world.driver().send_progress(download);
+        world.wait(5);
+        let mut answers = false;
+        while let Some(note) = world.step() {
+            if matches!(note, Note::Received(token, _) if token == quick) {
+                assert_eq!(world.driver().send_progress(download), before, "read behind a part of the file");
+                let mut answer = Output::new();
+                answer.bytes_mut().extend_from_slice(b"an answer");
+                world.send(quick, answer);
+                answers = true;
+            }
+        }
+        let goes_on = !world.is_sending(download) || world.driver().send_progress(download) > before;
+        world.harness.read(neighbour, usize::MAX, &mut chunk);
+        if answers && goes_on {
+            assert_eq!(chunk, b"an answer", "it waits for the file's part of the turn");
+            answered_beside += 1;
+        }
+        // On a turn in which nothing goes on it may leave with the next.
+        world.until("the answer is sent", |world| !world.is_sending(quick));
+        world.harness.read(neighbour, usize::MAX, &mut chunk);
+        turns += 1;
+        assert!(turns < 10_000, "the file never comes to its end");
+    }
+    assert!(answered_beside > 10, "{answered_beside} of {turns}");
 }
 
 /// T2: many who have megabytes to say are heard in turn, a bounded part in each, and who has little to say is heard at once.
