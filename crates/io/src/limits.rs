@@ -47,6 +47,10 @@ pub const COPIED_BYTES_WEIGHT: u64 = 4;
 /// Calls of the kernel for one send before other events get their turn: an answer may consist of many small pieces of a file.
 pub const SEND_CALLS_PER_TURN_MAX: usize = 16;
 
+/// Bytes of an output with a part of a file from which on it goes in full segments alone (Linux: `TCP_CORK`). Below it makes no difference, or a
+/// bad one (docs/decisions/0006-files.md).
+pub const CORKED_BYTES_MIN: u64 = 640 * 1024;
+
 /// Bytes of a connection that the kernel holds before it can send them (Linux: `TCP_NOTSENT_LOWAT`, for connections accepted). Without the bound
 /// a client that reads nothing makes it hold up to `tcp_wmem`, 4 MiB. What is on its way comes on top.
 pub const SEND_UNSENT_BYTES_FIRST: u32 = 128 * 1024;

@@ -39,6 +39,19 @@ pub(crate) fn hold_more(socket: impl AsFd) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn hold_more(_socket: impl AsFd) {}
 
+/// Holds segments back until they are full, or lets what is left of them go (Linux: `TCP_CORK`). Gives whether it holds back now: other
+/// sockets than TCP's have no segments.
+#[cfg(target_os = "linux")]
+pub(crate) fn cork(socket: impl AsFd, corked: bool) -> bool {
+    rustix::net::sockopt::set_tcp_cork(socket, corked).is_ok() && corked
+}
+
+/// Nothing is held back there.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn cork(_socket: impl AsFd, _corked: bool) -> bool {
+    false
+}
+
 /// Takes one connection from the listener's queue: non-blocking, closed on exec. Linux hands the listener's options on.
 #[cfg(target_os = "linux")]
 pub(crate) fn accept(listener: impl AsFd) -> Result<OwnedFd, Errno> {

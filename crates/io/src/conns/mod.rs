@@ -21,9 +21,9 @@ use push::{Means, Push, Stop, push, send_bytes};
 use queue::Completion;
 use sends::Sends;
 
+pub(crate) use line::Line;
 #[cfg(target_os = "linux")]
 pub(crate) use push::GATHER_MAX;
-pub(crate) use line::Line;
 pub(crate) use queue::Queue;
 pub(crate) use sends::Sending;
 pub(crate) use slots::{Flags, NONE, Slot, Slots};

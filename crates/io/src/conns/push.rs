@@ -10,8 +10,8 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::sends::Sending;
 use crate::ahead::Ahead;
-use crate::limits::{COPIED_BYTES_WEIGHT, SEND_CALLS_PER_TURN_MAX, SEND_TAKEN_BYTES_MIN};
-use crate::{FileSlice, Output, Piece, SendError, Token, Waker, socket};
+use crate::limits::{COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_CALLS_PER_TURN_MAX, SEND_TAKEN_BYTES_MIN};
+use crate::{FileSlice, Item, Output, Piece, SendError, Token, Waker, socket};
 
 /// Pieces of memory handed to the kernel by one call.
 pub(crate) const GATHER_MAX: usize = 32;
@@ -75,11 +75,24 @@ pub(crate) fn push(
 ) -> Push {
     let before = sending.done;
     (means.copied_bytes, means.calls) = (0, 0);
+    if sending.done == 0 && share > 0 && is_corked(&sending.output) {
+        sending.corked = socket::cork(socket.as_fd(), true);
+    }
     let end = push_share(looks_for, socket.as_fd(), sending, share, means);
+    if sending.corked && matches!(end, Ok(()) | Err(Stop::Failed(_))) {
+        sending.corked = socket::cork(socket.as_fd(), false);
+    }
     if matches!(end, Err(Stop::Full)) && sending.done >= SEND_TAKEN_BYTES_MIN {
         socket::hold_more(socket.as_fd());
     }
     Push { cost: sending.done - before + means.copying_cost(), end }
+}
+
+/// Whether a send is worth full segments. The kernel takes a file in pieces, and between two of them what was acknowledged meanwhile makes it
+/// send the last bytes of the first, full or not: of a MiB that cost three times as much (docs/decisions/0006-files.md).
+fn is_corked(output: &Output) -> bool {
+    let is_file = |(_, item): &(usize, Item)| matches!(item, Item::File(_));
+    output.len() >= CORKED_BYTES_MIN && output.items().iter().any(is_file)
 }
 
 fn push_share(
@@ -240,4 +253,54 @@ fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<u64, Stop> {
 
 fn broken(errno: Errno) -> Stop {
     Stop::Failed(SendError::Broken(errno.into()))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::rc::Rc;
+
+    use rustix::net::sockopt::tcp_cork;
+
+    use super::{CORKED_BYTES_MIN, Means, Push, Sending, Stop, push};
+    use crate::{FileSlice, Item, Output, SharedFile, Waker};
+
+    /// What is held back while more of the file is to come would be held back behind it too, for 200 ms, if nobody let it go.
+    #[test]
+    fn a_long_file_is_corked_until_its_end_and_a_shorter_one_never() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+        let mut peer = TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
+        let (socket, _) = listener.accept().expect("it is there");
+        socket.set_nonblocking(true).expect("it can");
+        let path = std::env::temp_dir().join(format!("shearwater-push-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
+        std::fs::remove_file(&path).expect("it was made here");
+        file.set_len(CORKED_BYTES_MIN).expect("a hole");
+        let file = Rc::new(SharedFile::new(file));
+        let mut means = Means::new(Waker::new(|| {}));
+        for (len, is_corked) in [(CORKED_BYTES_MIN, true), (CORKED_BYTES_MIN - 1, false)] {
+            let mut output = Output::new();
+            output.push(Item::File(FileSlice { file: Rc::clone(&file), offset: 0, len }));
+            let mut sending = Sending::new(output);
+            let mut left = len;
+            let mut scratch = vec![0; 64 * 1024];
+            loop {
+                let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut means);
+                assert!(matches!(end, Ok(()) | Err(Stop::Share | Stop::Full)), "{end:?}");
+                let is_over = end.is_ok();
+                assert_eq!(tcp_cork(&socket).expect("it tells"), is_corked && !is_over, "{len}, {end:?}");
+                // The kernel may hold back less than a segment of what it has taken: as much is left unread.
+                while left + sending.done > len + if is_over { 0 } else { 70_000 } {
+                    let read = peer.read(&mut scratch).expect("it comes");
+                    left -= read as u64;
+                }
+                if is_over {
+                    break;
+                }
+            }
+            assert_eq!(left, 0);
+        }
+    }
 }

@@ -15,12 +15,14 @@ pub(crate) struct Sending {
     pub(crate) result: Option<Result<(), SendError>>,
     /// Kept while a fetch that this send has asked for is wanted: nothing is fetched for a connection that is gone.
     pub(crate) wants: Option<Arc<()>>,
+    /// Whether the socket holds back what fills no segment: until this send has ended.
+    pub(crate) corked: bool,
 }
 
 impl Sending {
     /// A send of which nothing has been taken yet.
     pub(crate) fn new(output: Output) -> Self {
-        Self { output, done: 0, result: None, wants: None }
+        Self { output, done: 0, result: None, wants: None, corked: false }
     }
 
     /// Bytes that the kernel hasn't taken.

@@ -7,9 +7,9 @@ use mio::event::Event as Readiness;
 
 use super::Poll;
 use super::wake::{GENERATION_MASK, Source, source};
+use crate::Event;
 use crate::conns::{Conns, Flags, NONE, Pushed, Slot};
 use crate::limits::{EVENTS_PER_WAIT_MAX, bulk_recvs_per_turn_max};
-use crate::Event;
 
 impl Poll {
     /// One `epoll_wait`, and what it says noted in the slots.

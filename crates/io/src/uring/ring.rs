@@ -142,7 +142,12 @@ impl Ring {
         if no_array {
             builder.setup_no_sqarray();
         }
-        Ok(Self { ring: builder.build(entries)?, overflow: VecDeque::new(), in_flight: 0, holds_sends: false })
+        Ok(Self {
+            ring: builder.build(entries)?,
+            overflow: VecDeque::new(),
+            in_flight: 0,
+            holds_sends: false,
+        })
     }
 
     pub(super) fn submitter(&self) -> Submitter<'_> {
