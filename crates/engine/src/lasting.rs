@@ -1,21 +1,23 @@
-//! Answers that last until the turn ends, so that its other requests for the same file find it open.
+//! Answers that last a moment, so that other requests for the same file find it open.
 
 use std::rc::Rc;
 
 use shearwater_io::Item;
 
-use crate::limits::LASTING_ANSWERS_MAX;
+use crate::limits::{LASTING_ANSWERS_MAX, LASTING_MS_MAX};
 use crate::prebuilt::Prebuilt;
 
-/// Answers with a file that were sent in this turn, at most `LASTING_ANSWERS_MAX`. Whoever made one may keep it by a `Weak` and
+/// Answers with a file that were sent a moment ago, at most `LASTING_ANSWERS_MAX`. Whoever made one may keep it by a `Weak` and
 /// needn't ask when to let go: a deleted file isn't held open any longer than this.
 #[derive(Default)]
 pub(crate) struct Lasting {
     answers: Vec<Rc<Prebuilt>>,
+    /// When they are let go of, where some outlast their turn.
+    until_ms: Option<u64>,
 }
 
 impl Lasting {
-    /// Keeps an answer until the turn ends, if its body is a file, nobody else holds it, and there is room.
+    /// Keeps an answer for a moment, if its body is a file, nobody else holds it, and there is room.
     #[inline]
     pub(crate) fn keep(&mut self, answer: Rc<Prebuilt>) {
         let is_held = Rc::strong_count(&answer) > 1;
@@ -24,10 +26,34 @@ impl Lasting {
         }
     }
 
-    /// The turn has ended.
-    pub(crate) fn end_turn(&mut self) {
-        self.answers.clear();
+    /// The turn has ended: what may change at any moment goes with it, the rest after `LASTING_MS_MAX`.
+    #[inline]
+    pub(crate) fn end_turn(&mut self, now_ms: u64) {
+        if !self.answers.is_empty() {
+            self.let_go(now_ms);
+        }
     }
+
+    fn let_go(&mut self, now_ms: u64) {
+        if self.until_ms.is_some_and(|until_ms| until_ms <= now_ms) {
+            self.answers.clear();
+        } else {
+            self.answers.retain(|answer| is_left_alone(answer));
+        }
+        let until_ms = self.until_ms.filter(|until_ms| now_ms < *until_ms).unwrap_or(now_ms + LASTING_MS_MAX);
+        self.until_ms = (!self.answers.is_empty()).then_some(until_ms);
+    }
+
+    /// When the next answer is to be let go of.
+    #[inline]
+    pub(crate) fn due_ms(&self) -> Option<u64> {
+        self.until_ms
+    }
+}
+
+/// Whether the file was left alone for a while: one that is copied wasn't.
+fn is_left_alone(answer: &Prebuilt) -> bool {
+    matches!(answer.body(), Item::File(slice) if slice.file.is_lent())
 }
 
 #[cfg(test)]
@@ -37,28 +63,68 @@ mod tests {
 
     use shearwater_io::{FileSlice, Item, Shared, SharedFile};
 
-    use super::{LASTING_ANSWERS_MAX, Lasting};
+    use super::{LASTING_ANSWERS_MAX, LASTING_MS_MAX, Lasting};
     use crate::{FieldLines, Prebuilt};
 
     fn answer(body: Item) -> Rc<Prebuilt> {
         Rc::new(Prebuilt::new("text/plain", &FieldLines::new(), body).expect("a media type"))
     }
 
+    fn opened() -> SharedFile {
+        SharedFile::new(File::open(std::env::current_exe().expect("this program")).expect("it can be read"))
+    }
+
+    fn file_of(file: SharedFile) -> Rc<Prebuilt> {
+        answer(Item::File(FileSlice { file: Rc::new(file), offset: 0, len: 1 }))
+    }
+
     fn file() -> Rc<Prebuilt> {
-        let file = File::open(std::env::current_exe().expect("this program")).expect("it can be read");
-        answer(Item::File(FileSlice { file: Rc::new(SharedFile::new(file)), offset: 0, len: 1 }))
+        file_of(opened())
     }
 
     #[test]
-    fn a_file_lasts_until_the_turn_ends_and_memory_does_not() {
+    fn a_file_lasts_a_moment_and_memory_does_not() {
         let mut lasting = Lasting::default();
         let (file, memory) = (file(), answer(Item::Shared(Shared::Static(b"x"))));
         let weak = [Rc::downgrade(&file), Rc::downgrade(&memory)];
         lasting.keep(file);
         lasting.keep(memory);
         assert!(weak[0].upgrade().is_some() && weak[1].upgrade().is_none());
-        lasting.end_turn();
-        assert!(weak[0].upgrade().is_none());
+        lasting.end_turn(1_000);
+        assert_eq!(lasting.due_ms(), Some(1_000 + LASTING_MS_MAX));
+        lasting.end_turn(1_000 + LASTING_MS_MAX - 1);
+        assert!(weak[0].upgrade().is_some());
+        lasting.end_turn(1_000 + LASTING_MS_MAX);
+        assert!(weak[0].upgrade().is_none() && lasting.due_ms().is_none());
+    }
+
+    /// However often it is asked for meanwhile, and whoever comes later.
+    #[test]
+    fn the_first_one_decides_when_all_are_let_go_of() {
+        let mut lasting = Lasting::default();
+        lasting.keep(file());
+        lasting.end_turn(0);
+        let later = file();
+        let weak = Rc::downgrade(&later);
+        lasting.keep(later);
+        lasting.end_turn(LASTING_MS_MAX - 1);
+        assert!(weak.upgrade().is_some());
+        lasting.end_turn(LASTING_MS_MAX + 7);
+        assert!(weak.upgrade().is_none());
+        lasting.keep(file());
+        lasting.end_turn(LASTING_MS_MAX + 8);
+        assert_eq!(lasting.due_ms(), Some(2 * LASTING_MS_MAX + 8));
+    }
+
+    #[test]
+    fn what_was_changed_a_moment_ago_goes_with_its_turn() {
+        let mut lasting = Lasting::default();
+        let file = file_of(opened().copied());
+        let weak = Rc::downgrade(&file);
+        lasting.keep(file);
+        assert!(weak.upgrade().is_some());
+        lasting.end_turn(0);
+        assert!(weak.upgrade().is_none() && lasting.due_ms().is_none());
     }
 
     #[test]

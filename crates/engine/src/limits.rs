@@ -27,8 +27,12 @@ pub const OUTPUT_ITEMS_MAX: usize = 16;
 /// holds who doesn't take its answers.
 pub const OUTPUT_FILES_MAX: usize = 2;
 
-/// Answers with files that stay open until the turn ends, for its other requests.
+/// Answers with files that stay open for a moment, for other requests.
 pub const LASTING_ANSWERS_MAX: usize = 16;
+
+/// How long that is, from the end of the turn of the first of them on, in milliseconds. A file that was changed a moment ago stays open for its
+/// turn alone.
+pub const LASTING_MS_MAX: u64 = 50;
 
 /// Spare blocks (state of an unfinished request) that a worker keeps for the next.
 pub const SPARE_BLOCKS_MAX: usize = 64;

@@ -56,7 +56,7 @@ impl Pieces {
         self
     }
 
-    /// Says which answer it has its stretches of. A file is then found open by the turn's other requests, as if that answer had been
+    /// Says which answer it has its stretches of. A file is then found open by other requests for a moment, as if that answer had been
     /// sent.
     pub fn of(&mut self, whole: &Rc<Prebuilt>) -> &mut Self {
         self.whole = Some(Rc::clone(whole));
@@ -102,6 +102,7 @@ mod tests {
     use shearwater_http1::{Method, Version};
 
     use super::Pieces;
+    use crate::limits::LASTING_MS_MAX;
     use crate::respond::{Asked, Responder};
     use crate::{FieldLines, Prebuilt, Response};
 
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_pieces_are_of_stays_open_for_the_turn() {
+    fn a_file_that_pieces_are_of_stays_open_for_a_moment() {
         let file = File::open(std::env::current_exe().expect("this program")).expect("it can be read");
         let item = Item::File(FileSlice { file: Rc::new(SharedFile::new(file)), offset: 0, len: 10 });
         let whole = Rc::new(Prebuilt::new("text/plain", &FieldLines::new(), item).expect("a media type"));
@@ -181,7 +182,9 @@ mod tests {
             response.body_pieces(pieces);
         });
         assert!(weak.upgrade().is_some());
-        responder.lasting.end_turn();
+        responder.lasting.end_turn(0);
+        assert!(weak.upgrade().is_some());
+        responder.lasting.end_turn(LASTING_MS_MAX);
         assert!(weak.upgrade().is_none());
     }
 

@@ -201,7 +201,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         self.accept_again();
         self.check_drain();
-        self.service.responder.lasting.end_turn();
+        self.service.responder.lasting.end_turn(self.service.now_ms);
         // Wakes of this turn, whoever they came from: after this the worker may sleep.
         self.service.calls.tasks.collect();
         self.rest();
@@ -244,7 +244,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         let now_ms = self.driver.now_ms();
         let timer_ms = self.service.calls.timers.next_due_ms();
-        let at_ms = [self.accept_again_ms, self.drain_until_ms(), timer_ms, self.rest.due_ms()];
+        let files_ms = self.service.responder.lasting.due_ms();
+        let at_ms = [self.accept_again_ms, self.drain_until_ms(), timer_ms, self.rest.due_ms(), files_ms];
         let first = at_ms.into_iter().flatten().min().map(|at_ms| at_ms.saturating_sub(now_ms));
         let due = self.service.wheel.next_due_ms(now_ms);
         [first, due].into_iter().flatten().min().map(Duration::from_millis)

@@ -1,4 +1,4 @@
-//! What is sent of a file: kept in memory, or open as long as this turn.
+//! What is sent of a file: kept in memory, or open for a moment.
 
 use std::rc::Rc;
 

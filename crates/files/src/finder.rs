@@ -97,7 +97,7 @@ impl Finder {
         form.unwrap_or(Content::Held(held))
     }
 
-    /// A file that isn't in memory, but known: by another name from a moment ago, or from this turn.
+    /// A file that isn't in memory, but known: by another name, or open, from a moment ago.
     fn elsewhere(&mut self, shape: Shape, request: &Request<'_>) -> Option<Content> {
         let Self { plan, names, lookups, store, .. } = self;
         if lookups.elsewhere(&names.asked, Now::of(request), &mut names.file).is_some() {

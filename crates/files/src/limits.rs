@@ -1,6 +1,6 @@
 //! Bounds of requests for files, and of a worker's cache of them. Each has a line in `docs/limits.md`.
 
-/// Files that are found open by the further requests of the turn that has opened them; others are opened for each request.
+/// Files that are found open by further requests of the moment in which they were opened; others are opened for each request.
 pub const OPEN_FILES_MAX: usize = 16;
 
 /// How often a small file is read that changes while it is read; then it is sent from its descriptor, which ends short where it still does.

@@ -1,19 +1,20 @@
-//! Files that are sent from their descriptor: open as long as the turn in which they were asked for.
+//! Files that are sent from their descriptor: open for a moment from the turn on in which they were asked for.
 
 use std::rc::{Rc, Weak};
 
 use shearwater::{FileSlice, Item, Prebuilt, SharedFile};
-use shearwater_io::fs::Opened;
+use shearwater_io::fs::{Meta, Opened};
 
 use crate::content::Content;
 use crate::limits::{LENT_AFTER_S, OPEN_FILES_MAX};
+use crate::now::Now;
 use crate::plan::Plan;
 use crate::siblings::Siblings;
 use crate::variant::Entry;
 use crate::version::Version;
 
-/// The files that this turn has opened, at most `OPEN_FILES_MAX`: further ones are not kept. The engine holds their answers until the turn ends, this table doesn't:
-/// so no file is open between turns but those that are being sent.
+/// The files that were opened a moment ago, at most `OPEN_FILES_MAX`: further ones are not kept. The engine holds their answers, this table doesn't:
+/// so no file is open for longer than the engine says but those that are being sent.
 #[derive(Default)]
 pub(crate) struct OpenFiles {
     files: Vec<OpenFile>,
@@ -24,40 +25,55 @@ struct OpenFile {
     siblings: Siblings,
     version: Rc<Version>,
     content: Weak<Prebuilt>,
+    meta: Meta,
+    /// When it was seen to be so.
+    checked_ms: u64,
+}
+
+impl OpenFile {
+    /// Its content, if it is open, and untouched as of this turn. A look tells of everything that was done to the file, its removal and its
+    /// replacement by another among it; what was done to a folder or a link on the way to it shows when it is opened anew.
+    fn present(&mut self, now: Now) -> Option<Rc<Prebuilt>> {
+        let content = self.content.upgrade()?;
+        if self.checked_ms != now.ms {
+            let Item::File(slice) = content.body() else { return None };
+            if Meta::of(&slice.file).ok()? != self.meta {
+                return None;
+            }
+            self.checked_ms = now.ms;
+        }
+        Some(content)
+    }
 }
 
 impl OpenFiles {
-    /// What siblings the file of this key has, if this turn has opened it.
-    pub(crate) fn siblings(&self, key: &[u8]) -> Option<Siblings> {
-        let is_open = |file: &&OpenFile| file.key == key && file.content.strong_count() > 0;
-        self.files.iter().find(is_open).map(|file| file.siblings)
+    /// What siblings the file of this key has, if it is open.
+    pub(crate) fn siblings(&mut self, key: &[u8], now: Now) -> Option<Siblings> {
+        let file = self.files.iter_mut().find(|file| file.key == key)?;
+        file.present(now).map(|_| file.siblings)
     }
 
-    /// The file of this key, if this turn has opened it.
-    pub(crate) fn get(&self, key: &[u8]) -> Option<Content> {
-        let file = self.files.iter().find(|file| file.key == key)?;
-        let content = file.content.upgrade()?;
+    /// The file of this key, if it is open.
+    pub(crate) fn get(&mut self, key: &[u8], now: Now) -> Option<Content> {
+        let file = self.files.iter_mut().find(|file| file.key == key)?;
+        let content = file.present(now)?;
         Some(Content::Open(Rc::clone(&file.version), content))
     }
 
     /// A file that was opened just now.
-    pub(crate) fn take(
-        &mut self,
-        opened: Opened,
-        entry: Entry<'_>,
-        plan: &Plan,
-        unix_seconds: u64,
-    ) -> Content {
+    pub(crate) fn take(&mut self, opened: Opened, entry: Entry<'_>, plan: &Plan, now: Now) -> Content {
+        let Now { ms: checked_ms, unix_seconds } = now;
         let (meta, file) = (opened.meta, shared(opened, unix_seconds));
         let slice = FileSlice { file: Rc::new(file), offset: 0, len: meta.len };
         let (version, content) = Version::new(&meta, entry, plan, unix_seconds, Item::File(slice));
         let (version, content) = (Rc::new(version), Rc::new(content));
         let (key, siblings) = (entry.key.to_vec(), entry.variant.siblings());
-        self.keep(OpenFile { key, siblings, version: Rc::clone(&version), content: Rc::downgrade(&content) });
+        let (kept, held) = (Rc::clone(&version), Rc::downgrade(&content));
+        self.keep(OpenFile { key, siblings, version: kept, content: held, meta, checked_ms });
         Content::Open(version, content)
     }
 
-    /// Keeps a file, in the place of those that nobody holds any more: whose turn is over, or whose conditions came to an answer without
+    /// Keeps a file, in the place of those that nobody holds any more: whose moment is over, or whose conditions came to an answer without
     /// them.
     fn keep(&mut self, opened: OpenFile) {
         self.files.retain(|file| file.content.strong_count() > 0 && file.key != opened.key);
@@ -77,15 +93,20 @@ fn shared(opened: Opened, unix_seconds: u64) -> SharedFile {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::fs::{self, File};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
     use std::rc::Rc;
 
     use shearwater::{Item, Shared};
-    use shearwater_io::fs::{Kind, Meta, Opened, Timestamp};
+    use shearwater_io::fs::{Kind, Meta, Opened, Root, Timestamp};
 
     use super::{
-        Entry, LENT_AFTER_S, OPEN_FILES_MAX, OpenFile, OpenFiles, Plan, Prebuilt, Siblings, Version, shared,
+        Entry, LENT_AFTER_S, Now, OPEN_FILES_MAX, OpenFile, OpenFiles, Plan, Prebuilt, Siblings, Version,
+        shared,
     };
+
+    const NOW: Now = Now { ms: 7, unix_seconds: 2 };
 
     fn opened(name: usize) -> (OpenFile, Rc<Prebuilt>) {
         let time = Timestamp { seconds: 1, nanoseconds: 0 };
@@ -95,7 +116,8 @@ mod tests {
         let (version, content) =
             Version::new(&meta, entry, &Plan::usual(), 2, Item::Shared(Shared::Static(b"x")));
         let (version, content) = (Rc::new(version), Rc::new(content));
-        (OpenFile { key, siblings, version, content: Rc::downgrade(&content) }, content)
+        let (held, checked_ms) = (Rc::downgrade(&content), NOW.ms);
+        (OpenFile { key, siblings, version, content: held, meta, checked_ms }, content)
     }
 
     #[test]
@@ -122,9 +144,41 @@ mod tests {
         turn.clear();
         let (file, content) = opened(0);
         files.keep(file);
-        assert_eq!(files.files.len(), 1, "those of the turn before are gone");
-        assert!(files.get(b"0").is_some());
+        assert_eq!(files.files.len(), 1, "those of the moment before are gone");
+        assert!(files.get(b"0", NOW).is_some());
         drop(content);
-        assert!(files.get(b"0").is_none() && files.siblings(b"0").is_none());
+        assert!(files.get(b"0", NOW).is_none() && files.siblings(b"0", NOW).is_none());
+    }
+
+    /// What was done to a file shows in the next turn, though it stays open.
+    #[test]
+    fn an_open_file_is_looked_at_in_each_turn() {
+        let folder = std::env::temp_dir().join(format!("shearwater-open-files-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let (path, other) = (folder.join("file"), folder.join("other"));
+        type Change = fn(&Path, &Path) -> std::io::Result<()>;
+        let changes: [(&str, Change); 5] = [
+            ("written into", |path, _| fs::write(path, "y")),
+            ("replaced", |path, other| fs::rename(other, path)),
+            ("removed", |path, _| fs::remove_file(path)),
+            ("moved away", |path, other| fs::rename(path, other)),
+            ("closed to others", |path, _| fs::set_permissions(path, fs::Permissions::from_mode(0o600))),
+        ];
+        for (what, change) in changes {
+            fs::write(&path, "x").expect("it can be written");
+            fs::write(&other, "z").expect("it can be written");
+            let root = Root::open(&folder).expect("it is there");
+            let opened = root.open_beneath(b"file").expect("it is there");
+            let mut files = OpenFiles::default();
+            let content = files.take(opened, Entry::plain(b"file", Siblings::NONE), &Plan::usual(), NOW);
+            let later = |ms| Now { ms: NOW.ms + ms, ..NOW };
+            assert!(files.get(b"file", later(1)).is_some(), "untouched, before it was {what}");
+            change(&path, &other).expect("it can be done");
+            assert!(files.get(b"file", later(1)).is_some(), "a look a turn");
+            assert!(files.siblings(b"file", later(2)).is_none(), "{what}");
+            assert!(files.get(b"file", later(2)).is_none(), "{what}");
+            drop(content);
+        }
+        fs::remove_dir_all(&folder).expect("it was made here");
     }
 }

@@ -1,4 +1,4 @@
-//! The files of a folder by their names: in memory, open in this turn, or to be opened; each in the form that the client likes best.
+//! The files of a folder by their names: in memory, open for a moment, or to be opened; each in the form that the client likes best.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -106,12 +106,13 @@ impl Store {
         self.sibling(held.siblings(), name, request)
     }
 
-    /// A file that isn't in memory, if this turn has opened it, or a sibling of it that was seen a moment ago.
+    /// A file that isn't in memory, if it is open, or a sibling of it that was seen a moment ago.
     pub(crate) fn known_file(&mut self, name: &mut Vec<u8>, request: &Request<'_>) -> Option<Content> {
-        let open = self.open_files.siblings(name);
-        let known = open.or_else(|| self.seen.get(name, Now::of(request)));
+        let now = Now::of(request);
+        let open = self.open_files.siblings(name, now);
+        let known = open.or_else(|| self.seen.get(name, now));
         let sibling = known.and_then(|siblings| self.sibling(siblings, name, request));
-        sibling.or_else(|| self.open_files.get(name))
+        sibling.or_else(|| self.open_files.get(name, now))
     }
 
     /// A file that was opened just now, or a sibling of it.
@@ -130,7 +131,7 @@ impl Store {
             (None, Some(held)) => Content::Held(Rc::clone(held)),
             (None, None) => {
                 let entry = Entry::plain(name, siblings);
-                self.open_files.take(opened, entry, &self.plan, now.unix_seconds)
+                self.open_files.take(opened, entry, &self.plan, now)
             }
         };
         FoundFile { content, held }
@@ -172,7 +173,7 @@ impl Store {
             return Some(Content::Held(Rc::clone(held)));
         }
         if kept.is_none()
-            && let Some(content) = self.open_files.get(entry.key)
+            && let Some(content) = self.open_files.get(entry.key, now)
         {
             return Some(content);
         }
@@ -189,7 +190,7 @@ impl Store {
         };
         Some(match self.hold(kept, &mut opened, entry, now) {
             Some(held) => Content::Held(held),
-            None => self.open_files.take(opened, entry, &self.plan, now.unix_seconds),
+            None => self.open_files.take(opened, entry, &self.plan, now),
         })
     }
 
