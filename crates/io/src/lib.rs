@@ -98,7 +98,7 @@
 //! | `rest` | nothing to give back | receive buffers, queues | counts |
 //! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl`, for good | armed for good; one by one where room is scarce; surplus waits unannounced | takes one from the queue, or a seeded failure |
 //! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | armed until a credit of bytes is used up; provided buffers | seeded length |
-//! | `send` | `send` / `sendmsg` at once; files by `sendfile` (or `pread` and `send`; a `statx` before the last bytes of a version), like what is long behind all that was read in the turn; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, behind an enter that hands over the turn's entries if one sends; parked as one poll entry | seeded length |
+//! | `send` | `send` / `sendmsg` at once; files by `sendfile` (or `pread` and `send`; a `statx` before the last bytes of a version), like what is long behind all that was read in this turn or the next; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, behind an enter that hands over the turn's entries if one sends; parked as one poll entry | seeded length |
 //! | `unacknowledged` | `ioctl(SIOCOUTQ)`; `None` but on Linux | as poll | what the peer hasn't read |
 //! | `waits_for_disk` | none; a flag | none; a flag | where a test says so |
 //! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered | none; a flag; cancelled if something comes | a flag |

@@ -25,11 +25,12 @@ pub const RECV_BUFFER_BYTES: usize = 64 * 1024;
 /// and its head go in one turn (docs/decisions/0006-files.md).
 pub const SEND_BYTES_PER_TURN_MAX: u64 = 1088 * 1024;
 
-/// Bytes handed to the kernel in one turn, all connections together; answers of plain bytes find room beyond.
+/// Bytes handed to the kernel in one turn, all connections together: as much by short answers from shared blocks as they begin, and as much by
+/// what is long. Answers of plain bytes find room beyond.
 pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = SEND_BYTES_PER_TURN_MAX;
 
-/// Bytes of an answer that is sent by hand as soon as it is there. A longer one, and any with a part of a file, begins when everybody else was
-/// served in the turn: what is short doesn't wait for what is long.
+/// Bytes of an answer that is sent as soon as it is there. A longer one, and any with a part of a file, begins when everybody else was
+/// served in this turn, or in the next: what is short doesn't wait for what is long.
 pub const SEND_AT_ONCE_BYTES_MAX: u64 = 128 * 1024;
 
 /// Bytes after which a turn takes nothing of a send that is too long for one turn anyway: many downloads of large files keep a small

@@ -1,10 +1,12 @@
-//! A worker without events gives memory back, once, and says so to whoever wants to know.
+//! A worker without events closes the files that it keeps open for a moment, and gives memory back, once, and says so to whoever wants to know.
 
 use std::cell::Cell;
 
 use shearwater_engine::Timeouts;
-use shearwater_engine::limits::{REST_AFTER_MS, REST_EVENTS_MIN};
+use shearwater_engine::limits::{LASTING_MS_MAX, REST_AFTER_MS, REST_EVENTS_MIN};
 
+use crate::harness::app::is_kept;
+use crate::harness::asking::get;
 use crate::harness::{Client, Setting, Unit, World};
 
 thread_local! {
@@ -117,4 +119,19 @@ fn few_events_are_not_worth_a_rest() {
     let mut client = world.connect();
     stir(&mut world, &mut client);
     world.sleep_until(|| rests() == 1);
+}
+
+/// Nobody else has to come for that.
+#[test]
+fn a_file_is_closed_a_moment_after_it_was_asked_for() {
+    let (mut world, mut client) = begin();
+    assert!(!is_kept());
+    let asked_ms = world.net.now_ms();
+    client.send(get("/kept-file"));
+    world.settle();
+    assert!(is_kept(), "for those who ask for it next");
+    client.send(get("/kept-file"));
+    let closed_ms = world.sleep_until(|| !is_kept());
+    let lasted_ms = closed_ms - asked_ms;
+    assert!((LASTING_MS_MAX..=LASTING_MS_MAX + 1).contains(&lasted_ms), "{lasted_ms} ms");
 }

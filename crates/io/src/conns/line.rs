@@ -45,19 +45,15 @@ impl Line {
         self.this_turn = None;
     }
 
-    /// Whether somebody was served in this turn: who comes from now on belongs to the next.
-    pub(crate) fn is_fixed(&self) -> bool {
-        self.this_turn.is_some()
-    }
-
     /// The connection that is to be served now.
     pub(crate) fn first(&mut self) -> Option<Token> {
         let left = *self.this_turn.get_or_insert(self.waiting.len());
         if left == 0 { None } else { self.waiting.front().copied() }
     }
 
-    /// Takes the first out, which is no longer open.
+    /// Takes the first out, which is no longer open. `first` has given it in this turn.
     pub(crate) fn leave(&mut self) {
+        debug_assert!(self.this_turn.is_some_and(|left| left > 0), "one leaves for each that was first");
         self.waiting.pop_front();
         self.this_turn = self.this_turn.map(|left| left - 1);
     }
@@ -72,5 +68,37 @@ impl Line {
     pub(crate) fn pass_over(&mut self, token: Token, flags: &mut Flags) {
         flags.set(self.flag);
         self.passed_over.push_back(token);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Flags, Line};
+    use crate::Token;
+
+    #[test]
+    fn who_comes_when_somebody_was_served_waits_for_the_next_turn() {
+        let mut line = Line::new(Flags::QUEUED);
+        let [first, second, late] = [1, 2, 3].map(|slot| Token::new(slot, 0));
+        let mut flags = [Flags::default(); 3];
+        line.enqueue(first, &mut flags[0]);
+        line.enqueue(first, &mut flags[0]);
+        line.begin_turn();
+        line.enqueue(second, &mut flags[1]);
+        assert_eq!(line.first(), Some(first));
+        line.enqueue(late, &mut flags[2]);
+        // Its connection is closed: nobody's flags are left.
+        line.leave();
+        assert_eq!(line.first(), Some(second));
+        line.retire(&mut flags[1]);
+        assert!(!flags[1].has(Flags::QUEUED));
+        line.pass_over(second, &mut flags[1]);
+        assert!(line.first().is_none() && !line.is_empty());
+        line.begin_turn();
+        assert_eq!(line.first(), Some(second), "before the others");
+        line.retire(&mut flags[1]);
+        assert_eq!(line.first(), Some(late));
+        line.retire(&mut flags[2]);
+        assert!(line.first().is_none() && line.is_empty());
     }
 }

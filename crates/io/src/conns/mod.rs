@@ -89,7 +89,7 @@ impl<X: Default> Conns<X> {
         let len = output.len();
         if let Some(slot) = sender(&mut self.slots, token, self.just_sent.as_ref())
             && output.items().is_empty()
-            && len <= slot.turn_bytes_left(turn)
+            && len <= slot.turn_bytes_left(turn).min(SEND_AT_ONCE_BYTES_MAX)
             && let Some(fd) = slot.fd.as_ref()
         {
             // What hinders it shows once more below.
@@ -103,7 +103,7 @@ impl<X: Default> Conns<X> {
         false
     }
 
-    /// Takes an output in and begins its send by hand (S1), now or behind what else the turn has; its end is announced. Whether the socket is full.
+    /// Takes an output in to send it by hand (S1): a short one begins now, a long one in the line. Its end is announced. Whether the socket is full.
     pub(crate) fn send_by_hand(&mut self, token: Token, output: Output) -> bool {
         self.begin_by_hand(token, Sending::new(output))
     }
@@ -119,10 +119,10 @@ impl<X: Default> Conns<X> {
             return false;
         }
         let Some(fd) = slot.fd.as_ref() else { return false };
-        let share = slot.turn_bytes_left(turn).min(queue.share(sending.left()));
+        let share = slot.turn_bytes_left(turn).min(queue.first_share(sending.left()));
         let Push { cost, end } = push(Some(token), fd, &mut sending, share, means);
         slot.add_turn_bytes(turn, cost);
-        queue.add_sent_bytes(cost);
+        queue.add_first_bytes(cost);
         if end.is_ok() && just_sent.is_none() && queue.tells_at_once() {
             *just_sent = Some((token, sending.output));
             return false;

@@ -278,6 +278,7 @@ mod tests {
         let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
         std::fs::remove_file(&path).expect("it was made here");
         file.set_len(CORKED_BYTES_MIN).expect("a hole");
+        let shrinking = file.try_clone().expect("another descriptor");
         let file = Rc::new(SharedFile::new(file));
         let mut means = Means::new(Waker::new(|| {}));
         for (len, is_corked) in [(CORKED_BYTES_MIN, true), (CORKED_BYTES_MIN - 1, false)] {
@@ -302,5 +303,12 @@ mod tests {
             }
             assert_eq!(left, 0);
         }
+        let mut output = Output::new();
+        output.push(Item::File(FileSlice { file, offset: 0, len: CORKED_BYTES_MIN }));
+        let mut sending = Sending::new(output);
+        shrinking.set_len(1000).expect("it can be cut");
+        let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut means);
+        assert!(matches!(end, Err(Stop::Failed(_))), "{end:?}");
+        assert!(!tcp_cork(&socket).expect("it tells"), "its first part goes");
     }
 }

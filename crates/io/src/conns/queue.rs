@@ -34,7 +34,9 @@ pub(crate) struct Queue {
     pub(crate) woken: bool,
     /// Whether the kernel may have had more events than the last wait took.
     pub(crate) has_more: bool,
-    /// Bytes that sends have handed over in this part of the turn, all connections together: as they began, then from the line.
+    /// Bytes that sends have handed over in this turn as they began, all connections together.
+    first_bytes: u64,
+    /// Bytes that sends have handed over in this turn from the line. What is short takes nothing from what is long, nor the other way round.
     sent_bytes: u64,
     /// Number of the turn, wrapping.
     pub(crate) turn: u16,
@@ -49,6 +51,7 @@ impl Default for Queue {
             after_sent: false,
             woken: false,
             has_more: false,
+            first_bytes: 0,
             sent_bytes: 0,
             turn: 0,
         }
@@ -107,10 +110,22 @@ impl Queue {
         self.sends.begin_turn();
         self.after_sent = false;
         self.has_more = false;
-        self.sent_bytes = 0;
+        (self.first_bytes, self.sent_bytes) = (0, 0);
     }
 
-    /// Bytes that a send with so many left may hand over now. What is too long for one turn anyway goes in smaller pieces.
+    /// Bytes that a send with so many left may hand over as it begins, where it needn't stand in the line.
+    pub(crate) fn first_share(&self, bytes_left: u64) -> u64 {
+        let share = SEND_BYTES_PER_TURN_ALL_MAX.saturating_sub(self.first_bytes);
+        if share < bytes_left { 0 } else { share }
+    }
+
+    /// Notes bytes that a send has handed over as it began.
+    pub(crate) fn add_first_bytes(&mut self, bytes: u64) {
+        self.first_bytes += bytes;
+    }
+
+    /// Bytes that a send with so many left may hand over now that its place in the line has come. What is too long for one turn anyway goes in
+    /// smaller pieces.
     pub(crate) fn share(&self, bytes_left: u64) -> u64 {
         let bound = if bytes_left <= SEND_BYTES_PER_TURN_MAX {
             SEND_BYTES_PER_TURN_ALL_MAX
@@ -121,7 +136,7 @@ impl Queue {
         if share < bytes_left.min(bound / SEND_REST_PART) { 0 } else { share }
     }
 
-    /// Notes bytes that a send has handed over.
+    /// Notes bytes that a send has handed over from the line.
     pub(crate) fn add_sent_bytes(&mut self, bytes: u64) {
         self.sent_bytes += bytes;
     }
@@ -136,12 +151,8 @@ impl Queue {
         self.completions.pop_front()
     }
 
-    /// The connection that goes on sending now. With the first of a turn those that stand in the line by then are this turn's, and the bytes of
-    /// the turn are theirs: what has been sent meanwhile takes nothing from them.
+    /// The connection that goes on sending now. With the first of a turn those that stand in the line by then are this turn's.
     pub(crate) fn first(&mut self) -> Option<Token> {
-        if !self.sends.is_fixed() {
-            self.sent_bytes = 0;
-        }
         self.sends.first()
     }
 
@@ -193,17 +204,17 @@ mod tests {
         );
     }
 
-    /// What is short goes before, and may come in any number: those who wait with something long have bytes of their own.
+    /// What is short goes before, and may come in any number; what begins behind the line finds room however much went from it.
     #[test]
-    fn what_was_sent_at_once_takes_nothing_from_those_in_line() {
-        let (mut queue, mut slots) = (Queue::default(), Slots::<()>::new());
-        let (token, _peer) = waiting(&mut queue, &mut slots);
+    fn what_begins_and_what_stands_in_line_take_nothing_from_each_other() {
+        let mut queue = Queue::default();
+        queue.add_first_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
+        assert_eq!((queue.first_share(1), queue.share(1)), (0, SEND_BYTES_PER_TURN_ALL_MAX));
         queue.begin_turn();
         queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
-        assert_eq!(queue.share(1), 0);
-        assert_eq!((queue.first(), queue.share(1)), (Some(token), SEND_BYTES_PER_TURN_ALL_MAX));
-        queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
-        assert_eq!((queue.first(), queue.share(1)), (Some(token), 0), "once a turn");
+        assert_eq!((queue.first_share(1), queue.share(1)), (SEND_BYTES_PER_TURN_ALL_MAX, 0));
+        queue.begin_turn();
+        assert_eq!(queue.first_share(1), queue.share(1));
     }
 
     #[test]

@@ -124,8 +124,10 @@ pub(super) struct Ring {
     overflow: VecDeque<squeue::Entry>,
     /// Entries whose last completion is still to come, but for cancels.
     in_flight: usize,
-    /// Whether entries that send were queued since the last enter.
+    /// Whether entries that send were queued since the turn's enter.
     holds_sends: bool,
+    /// Whether they were handed over before the next.
+    has_handed_over: bool,
 }
 
 impl std::fmt::Debug for Ring {
@@ -147,6 +149,7 @@ impl Ring {
             overflow: VecDeque::new(),
             in_flight: 0,
             holds_sends: false,
+            has_handed_over: false,
         })
     }
 
@@ -187,7 +190,7 @@ impl Ring {
 
     /// Hands over what is queued and waits: not at all, for so long, or without limit.
     pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.holds_sends = false;
+        (self.holds_sends, self.has_handed_over) = (false, false);
         self.make_room()?;
         if timeout == Some(Duration::ZERO) && self.has_nothing_to_say() {
             return Ok(());
@@ -203,9 +206,11 @@ impl Ring {
         })
     }
 
-    /// Hands over what is queued, if something is to be sent, and doesn't wait.
+    /// Hands over what is queued, if something is to be sent, once a turn, and doesn't wait. The kernel may do what else is due as well: its completions are
+    /// the next turn's.
     pub(super) fn hand_over_sends(&mut self) {
-        if std::mem::take(&mut self.holds_sends) {
+        if self.holds_sends && !self.has_handed_over {
+            self.has_handed_over = true;
             // What goes wrong here does so at the turn's own enter as well, which tells it.
             let _ = self.make_room().and_then(|()| passing(self.ring.submit()));
         }

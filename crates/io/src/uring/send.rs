@@ -8,6 +8,7 @@ use super::recv::forget_full;
 use super::ring::{Done, Kind, Name};
 use super::turn::{pend, settle};
 use crate::conns::{Flags, GATHER_MAX, NONE, Sending};
+use crate::limits::SEND_AT_ONCE_BYTES_MAX;
 use crate::{Event, Item, Output, SendError, Token};
 use rustix::io::Errno;
 
@@ -36,7 +37,7 @@ impl Uring {
         let turn = self.conns.queue.turn;
         let Some(slot) = self.conns.sender(token) else { return };
         forget_full(slot);
-        if !fits_an_entry(&output, slot.turn_bytes_left(turn)) {
+        if !fits_an_entry(&output, slot.turn_bytes_left(turn).min(SEND_AT_ONCE_BYTES_MAX)) {
             if self.conns.send_by_hand(token, output) {
                 self.await_writable(token);
             }

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use shearwater_io::Driver;
-use shearwater_io::Output;
 use shearwater_io::limits::{
     BULK_RECV_BYTES_PER_TURN_MAX, COPIED_BYTES_WEIGHT, RECV_AFTER_PAUSE_MAX, RECV_BUFFER_BYTES,
-    SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_CALLS_PER_TURN_MAX,
+    SEND_AT_ONCE_BYTES_MAX, SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_CALLS_PER_TURN_MAX,
     SEND_LONG_BYTES_PER_TURN_MAX,
 };
+
+use shearwater_io::{Driver, Item, Output, Shared};
 
 use crate::contract::harness::Harness;
 use crate::contract::sockets::{Kernel, SocketHarness};
@@ -65,11 +65,14 @@ pub(crate) fn what_is_short_goes_first<K: Kernel>() {
     let mut output = Output::new();
     output.push(file_item(&file, 0, FILE));
     world.send(download, output);
-    let (mut chunk, mut answered_beside, mut turns) = (Vec::new(), 0, 0);
+    let (mut chunk, mut answered_beside, mut words, mut turns) = (Vec::new(), 0, 0, 0);
     while world.is_sending(download) {
         world.harness.read(reader, usize::MAX, &mut chunk);
         chunk.clear();
-        world.harness.write(neighbour, b"a word");
+        if world.page(quick).received.len() == words * b"a word".len() {
+            world.harness.write(neighbour, b"a word");
+            words += 1;
+        }
         let before = world.driver().send_progress(download);
         world.wait(5);
         let mut answers = false;
@@ -95,6 +98,28 @@ pub(crate) fn what_is_short_goes_first<K: Kernel>() {
         assert!(turns < 10_000, "the file never comes to its end");
     }
     assert!(answered_beside > 10, "{answered_beside} of {turns}");
+}
+
+/// T2: an answer in memory begins as soon as it is there up to a length; beyond, when the others were heard.
+pub(crate) fn what_is_long_begins_behind_the_others<K: Kernel>() {
+    for (len, is_long) in [(SEND_AT_ONCE_BYTES_MAX, false), (SEND_AT_ONCE_BYTES_MAX + 1, true)] {
+        let content = pattern(len as usize, 3);
+        for is_shared in [false, true] {
+            let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
+            let mut output = Output::new();
+            if is_shared {
+                output.push(Item::Shared(Shared::Block(Rc::new(content.clone().into()))));
+            } else {
+                output.bytes_mut().extend_from_slice(&content);
+            }
+            world.send(token, output);
+            // As an entry it leaves with the next turn's.
+            let is_entry = world.driver().name() == "uring";
+            let begins = !is_entry && !is_long;
+            assert_eq!(world.driver().send_progress(token) > 0, begins, "{len}, {is_shared}");
+            assert_eq!(world.peer_gets(peer, content.len()), content);
+        }
+    }
 }
 
 /// T2: many who have megabytes to say are heard in turn, a bounded part in each, and who has little to say is heard at once.

@@ -1,9 +1,10 @@
 //! The app under the tests: each answer names the request that it belongs to, so that a mixture can't go unseen.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::Write;
 use std::panic;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::{Once, OnceLock};
 
 use super::{unruly, waiting};
@@ -57,6 +58,7 @@ impl App for TestApp {
             }
             "big" => drop(response.body_static(big())),
             "file" => drop(response.body_file(file_slice(FILE_BYTES as u64))),
+            "kept-file" => drop(response.prebuilt(&kept_file())),
             "own-file" => drop(response.body_file(own_slice())),
             "short-file" => drop(response.body_file(file_slice(FILE_BYTES as u64 + 1))),
             "changed-file" => drop(response.body_file(changed_slice())),
@@ -174,6 +176,26 @@ thread_local! {
     static PREBUILT: Rc<Prebuilt> = Rc::new(make_prebuilt());
     /// A real file that has no name any more, one per thread.
     static FILE: Rc<SharedFile> = Rc::new(SharedFile::new(make_file()));
+    /// The answer at `/kept-file`, while it lasts.
+    static KEPT: RefCell<Weak<Prebuilt>> = const { RefCell::new(Weak::new()) };
+}
+
+/// The file as an answer that nobody but the engine holds.
+fn kept_file() -> Rc<Prebuilt> {
+    KEPT.with_borrow_mut(|kept| {
+        kept.upgrade().unwrap_or_else(|| {
+            let file = Item::File(own_slice());
+            let answer =
+                Rc::new(Prebuilt::new("text/plain", &FieldLines::new(), file).expect("a media type"));
+            *kept = Rc::downgrade(&answer);
+            answer
+        })
+    })
+}
+
+/// Whether the engine holds it.
+pub(crate) fn is_kept() -> bool {
+    KEPT.with_borrow(|kept| kept.strong_count() > 0)
 }
 
 /// The answer encoded before.
