@@ -151,6 +151,12 @@ impl Conn {
         self.block == NONE && self.flags & (Flag::Paused as u8 | Flag::ReadClosed as u8) == 0
     }
 
+    /// Whether something goes on when what it sends has left: a request that waits, a handler, its end.
+    #[inline]
+    pub(crate) fn waits_for_sent(&self) -> bool {
+        self.phase != Phase::Idle || !self.is_settled()
+    }
+
     /// Whether a request is on its way in, waits, or is being answered. Not while it only waits for the client's end.
     pub(crate) fn is_at_work(&self) -> bool {
         match self.phase {

@@ -71,6 +71,7 @@ impl<A: App> Service<A> {
     }
 
     /// The next head: `input` starts with it.
+    #[inline(always)]
     fn take_head(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
         let conn = self.table.get(token);
         if conn.phase == Phase::Head {
@@ -105,6 +106,7 @@ impl<A: App> Service<A> {
     }
 
     /// A complete head: answers it, or turns to its body.
+    #[inline(always)]
     fn take_request(&mut self, token: Token, input: &[u8], head_len: usize, turn: &dyn Turn) -> Step {
         let (bytes, rest) = input.split_at(head_len);
         let head = self.parser.head(bytes);
@@ -138,7 +140,7 @@ impl<A: App> Service<A> {
             {
                 let (body, behind) = rest.split_at(len as usize);
                 let seen = if matches!(policy, BodyPolicy::Discard) { &[] } else { body };
-                let step = self.answer_head(token, bytes, seen, !behind.is_empty(), turn);
+                let step = self.answer_with_body(token, bytes, seen, !behind.is_empty(), turn);
                 Step::new(step.consumed + body.len(), step.then)
             }
             _ => self.begin_body(token, bytes, policy, !rest.is_empty()),
@@ -146,6 +148,7 @@ impl<A: App> Service<A> {
     }
 
     /// Answers the request whose head the worker's own parser holds.
+    #[inline(always)]
     fn answer_head(
         &mut self,
         token: Token,
@@ -166,6 +169,19 @@ impl<A: App> Service<A> {
             Outcome::Instead(instead) => return self.do_instead(token, bytes, asked, instead),
         }
         Step::new(bytes.len(), Then::Answered)
+    }
+
+    /// Likewise, and its body is there.
+    #[inline(never)]
+    fn answer_with_body(
+        &mut self,
+        token: Token,
+        bytes: &[u8],
+        body: &[u8],
+        is_followed: bool,
+        turn: &dyn Turn,
+    ) -> Step {
+        self.answer_head(token, bytes, body, is_followed, turn)
     }
 
     /// Whether the request at hand is the last that its connection may send.
@@ -194,7 +210,7 @@ impl<A: App> Service<A> {
             self.counters.count_class(answered.status);
         }
         if let Some(fault) = answered.fault {
-            self.faulty(fault);
+            self.faulty(*fault);
         }
     }
 

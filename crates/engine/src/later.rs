@@ -52,7 +52,7 @@ impl<A: App> Service<A> {
 
     /// A handler can't do what it wants to.
     fn misbuild(&mut self, token: Token, asked: Asked, why: &str) -> Step {
-        let fault = Some(Fault::Built(why.to_owned()));
+        let fault = Some(Box::new(Fault::Built(why.to_owned())));
         let answered = self.responder.answer_with(&mut Box::default(), Around::default(), asked, fault);
         self.answered(token, answered);
         Step::new(0, Then::Refused)

@@ -42,8 +42,8 @@ pub(crate) struct Asked {
 pub(crate) struct Answered {
     pub(crate) after: After,
     pub(crate) status: u16,
-    /// What the handler did wrong; the client got a `500` then.
-    pub(crate) fault: Option<Fault>,
+    /// What the handler did wrong; the client got a `500` then. In a box, so that all of this fits registers.
+    pub(crate) fault: Option<Box<Fault>>,
 }
 
 /// What a handler's call has led to.
@@ -82,8 +82,9 @@ impl Responder {
         }
     }
 
-    /// Calls a handler and appends its answer.
-    #[inline]
+    /// Calls a handler and appends its answer. Inlined with all that lies on a usual answer's way, whatever a profile says: it is short, and
+    /// what it hands over would go through memory.
+    #[inline(always)]
     pub(crate) fn answer(
         &mut self,
         asked: Asked,
@@ -95,10 +96,10 @@ impl Responder {
         let fault = match caught {
             Err(message) => {
                 self.forget_later(calls);
-                Some(Fault::Panic(message))
+                Some(Box::new(Fault::Panic(message)))
             }
             Ok(()) if self.parts.is_other() => return self.instead(asked, calls),
-            Ok(()) => self.parts.bad_field.take().map(Fault::Built),
+            Ok(()) => self.parts.fault.take(),
         };
         Outcome::Answered(self.finish(asked, fault))
     }
@@ -110,7 +111,7 @@ impl Responder {
         let mut around = Around {
             fields: Vec::new(),
             overlay: self.parts.overlay.take(),
-            bad_field: self.parts.bad_field.take(),
+            fault: self.parts.fault.take(),
             close: self.parts.close,
         };
         around.fields.extend_from_slice(&self.parts.fields);
@@ -143,19 +144,18 @@ impl Responder {
         parts: &mut Parts,
         around: Around,
         asked: Asked,
-        fault: Option<Fault>,
+        fault: Option<Box<Fault>>,
     ) -> Answered {
         std::mem::swap(&mut self.parts, parts);
         self.parts.fields.extend_from_slice(&around.fields);
         self.parts.overlay = around.overlay.or(self.parts.overlay.take());
         self.parts.close |= around.close;
-        let bad_field = around.bad_field.or(self.parts.bad_field.take());
-        let fault = fault.or(bad_field.map(Fault::Built));
-        self.finish(asked, fault)
+        let own = around.fault.or(self.parts.fault.take());
+        self.finish(asked, fault.or(own))
     }
 
-    #[inline]
-    fn finish(&mut self, asked: Asked, fault: Option<Fault>) -> Answered {
+    #[inline(always)]
+    fn finish(&mut self, asked: Asked, fault: Option<Box<Fault>>) -> Answered {
         if fault.is_some() {
             self.fail();
         }
@@ -208,7 +208,7 @@ impl Responder {
     }
 
     /// Appends the answer. Most have nothing laid over them, so the form is compiled for that once more.
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, asked: Asked, after: After) {
         match self.parts.overlay.take() {
             None => self.append_under(None, asked, after),
@@ -226,7 +226,11 @@ impl Responder {
     fn append_under(&mut self, overlay: Option<&Overlay>, asked: Asked, after: After) {
         let Self { out, preamble, parts, .. } = self;
         let status = parts.status;
-        let has_length = content_length_allowed(asked.method, status) && status != 304;
+        // Most are a 200, and none is to CONNECT.
+        let has_length = match status {
+            200 => asked.method != Method::Connect,
+            _ => content_length_allowed(asked.method, status) && status != 304,
+        };
         let has_body = has_length && asked.method != Method::Head;
         debug_assert_eq!(has_body, response_has_body(asked.method, status));
         let bytes = out.bytes_mut();
@@ -250,7 +254,9 @@ impl Responder {
             return self.lasting.keep(prebuilt);
         }
         bytes.extend_from_slice(parts.content_type.line());
-        without.append_others(bytes, &parts.fields);
+        if !parts.fields.is_empty() {
+            without.append_others(bytes, &parts.fields);
+        }
         match has_length {
             true if parts.framing().is_some() => {
                 parts.framing().into_iter().for_each(|framing| framing.append(bytes));
@@ -258,16 +264,24 @@ impl Responder {
             true => encode::content_length_and_end(bytes, parts.body_len()),
             false => encode::end_of_head(bytes),
         }
-        match parts.body.take() {
-            _ if !has_body => {}
-            None => bytes.extend_from_slice(&parts.bytes),
-            Some(Body::Stream(_)) => {}
-            Some(Body::Item(item)) => push(out, &item),
-            Some(Body::Pieces(pieces)) => {
-                if let Some(whole) = pieces.append_to(out) {
+        match &parts.body {
+            Some(_) => self.append_body(has_body),
+            None if has_body => bytes.extend_from_slice(&parts.bytes),
+            None => {}
+        }
+    }
+
+    /// Appends a body that is more than bytes, or lets go of it.
+    #[inline(never)]
+    fn append_body(&mut self, has_body: bool) {
+        match self.parts.body.take() {
+            Some(Body::Item(item)) if has_body => push(&mut self.out, &item),
+            Some(Body::Pieces(pieces)) if has_body => {
+                if let Some(whole) = pieces.append_to(&mut self.out) {
                     self.lasting.keep(whole);
                 }
             }
+            Some(_) | None => {}
         }
     }
 }

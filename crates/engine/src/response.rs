@@ -13,6 +13,7 @@ use crate::instead::Instead;
 use crate::overlay::{Overlay, first_line, name_of};
 use crate::pieces::Pieces;
 use crate::prebuilt::Prebuilt;
+use crate::respond::Fault;
 
 /// Where a response's parts are gathered: kept by the worker and used again.
 pub(crate) struct Parts {
@@ -35,7 +36,7 @@ pub(crate) struct Parts {
     pub(crate) status: u16,
     pub(crate) close: bool,
     /// What is wrong with a field that the handler gave, if anything.
-    pub(crate) bad_field: Option<String>,
+    pub(crate) fault: Option<Box<Fault>>,
 }
 
 impl Default for Parts {
@@ -51,7 +52,7 @@ impl Default for Parts {
             told: None,
             status: 200,
             close: false,
-            bad_field: None,
+            fault: None,
         }
     }
 }
@@ -113,13 +114,31 @@ impl Parts {
         self.fields.clear();
         self.content_type.clear();
         self.bytes.clear();
-        self.forget_body();
-        self.prebuilt = None;
-        self.overlay = None;
-        self.forget_instead();
         self.status = 200;
         self.close = false;
-        self.bad_field = None;
+        if self.has_more() {
+            self.forget_more();
+        }
+    }
+
+    /// Whether there is something to let go of. An answer that was appended has left nothing.
+    #[inline]
+    fn has_more(&self) -> bool {
+        self.body.is_some()
+            || self.prebuilt.is_some()
+            || self.overlay.is_some()
+            || self.is_other()
+            || self.fault.is_some()
+    }
+
+    #[cold]
+    fn forget_more(&mut self) {
+        self.body = None;
+        self.prebuilt = None;
+        self.overlay = None;
+        self.instead = None;
+        self.told = None;
+        self.fault = None;
     }
 
     /// Keeps little memory.
@@ -135,20 +154,18 @@ impl Parts {
         self.instead.is_some() || self.told.is_some()
     }
 
-    /// Most answers have none: to let go of one is no part of their way.
+    /// Forgets a body that is more than bytes. Most answers have none: to let go of one is no part of their way.
     #[inline]
     fn forget_body(&mut self) {
-        if self.body.is_some() {
-            self.body = None;
+        if self.body.is_some() || self.prebuilt.is_some() {
+            self.forget_a_body();
         }
     }
 
-    /// Likewise.
-    #[inline]
-    fn forget_instead(&mut self) {
-        if self.is_other() {
-            (self.instead, self.told) = (None, None);
-        }
+    #[cold]
+    fn forget_a_body(&mut self) {
+        self.body = None;
+        self.prebuilt = None;
     }
 
     /// How the body is told to end, where it follows.
@@ -227,7 +244,7 @@ impl<'a> Response<'a> {
             false => append_field(&mut self.parts.fields, name, value.as_ref()),
         };
         if let Err(why) = appended {
-            self.parts.bad_field.get_or_insert(why);
+            self.parts.fault.get_or_insert_with(|| Box::new(Fault::Built(why)));
         }
         self
     }
@@ -298,7 +315,6 @@ impl<'a> Response<'a> {
 
     /// Sets the body to a copy of `bytes`.
     pub fn body(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
-        self.parts.prebuilt = None;
         self.parts.forget_body();
         self.parts.bytes.clear();
         self.parts.bytes.extend_from_slice(bytes.as_ref());

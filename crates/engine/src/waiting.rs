@@ -27,7 +27,7 @@ pub(crate) struct Waiting {
     /// The answer has a body on the wire.
     has_body: bool,
     /// What ended the handler before its answer was complete.
-    fault: Option<Fault>,
+    fault: Option<Box<Fault>>,
     /// What was laid over its answer.
     around: Around,
     /// The head said that the handler had done something wrong: a `500` took the place of all of it.
@@ -69,10 +69,10 @@ impl<A: App> Service<A> {
         waiting.is_new = false;
         let tasks = &mut self.calls.tasks;
         match panics::catch(|| tasks.poll(waiting.task)) {
-            Err(message) => waiting.fault = Some(Fault::Panic(message)),
+            Err(message) => waiting.fault = Some(Box::new(Fault::Panic(message))),
             Ok(Polled::Ready) if !waiting.exchange.is_over() => {
                 let why = "a handler has ended without letting go of its call";
-                waiting.fault = Some(Fault::Built(why.to_owned()));
+                waiting.fault = Some(Box::new(Fault::Built(why.to_owned())));
             }
             Ok(Polled::Ready | Polled::Pending | Polled::Gone) => {}
         }
@@ -106,17 +106,17 @@ impl<A: App> Service<A> {
             }
             Progress::Cut => {
                 let why = waiting.exchange.why_cut();
-                return self.give_up(waiting, Fault::Built(why));
+                return self.give_up(waiting, Box::new(Fault::Built(why)));
             }
         }
         Next::Wait
     }
 
     /// The answer can't be completed: a `500`, if nothing of it is sent.
-    fn give_up(&mut self, waiting: &mut Waiting, fault: Fault) -> Next {
+    fn give_up(&mut self, waiting: &mut Waiting, fault: Box<Fault>) -> Next {
         if waiting.after.is_some() {
             waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, false);
-            self.faulty(fault);
+            self.faulty(*fault);
             return Next::Cut;
         }
         Next::End(self.append_head(waiting, Some(fault)))
@@ -132,7 +132,7 @@ impl<A: App> Service<A> {
         waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, is_end);
     }
 
-    fn append_head(&mut self, waiting: &mut Waiting, fault: Option<Fault>) -> After {
+    fn append_head(&mut self, waiting: &mut Waiting, fault: Option<Box<Fault>>) -> After {
         let mut parts = waiting.exchange.take_parts().unwrap_or_default();
         let around = std::mem::take(&mut waiting.around);
         let answered = self.responder.answer_with(&mut parts, around, waiting.asked, fault);

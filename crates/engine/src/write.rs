@@ -14,7 +14,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         if service.responder.out.is_empty() {
             return self.flush_nothing(token);
         }
-        if self.driver.send_at_once(token, &mut service.responder.out) {
+        let is_awaited = service.table.get(token).waits_for_sent();
+        if self.driver.send_at_once(token, &mut service.responder.out, is_awaited) {
             return self.sent_at_once(token);
         }
         service.responder.out = service.outputs.take();

@@ -200,8 +200,9 @@ pub trait Driver {
     fn send(&mut self, token: Token, output: Output);
 
     /// Sends, and says whether all of it is done at once (S7): then the output stays with the caller. Else it is moved in as by
-    /// [`Driver::send`], and an empty one stays in its place.
-    fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
+    /// [`Driver::send`], and an empty one stays in its place. If the end `is_awaited`, [`Event::Sent`] tells it as soon as it has come.
+    fn send_at_once(&mut self, token: Token, output: &mut Output, is_awaited: bool) -> bool {
+        let _ = is_awaited;
         self.send(token, std::mem::take(output));
         false
     }

@@ -21,6 +21,12 @@ pub const KEEPALIVE_PROBES: u32 = 6;
 /// Default size of the worker's receive buffer: the most that one `Received` lends.
 pub const RECV_BUFFER_BYTES: usize = 64 * 1024;
 
+/// How late the end of a send is told that nobody waits for, in milliseconds, where a driver saves a call by that.
+pub const SENT_LATE_MS_MAX: u64 = 50;
+
+/// Bytes of a send whose end may be told late: nearly all take them whole, and what is left over is sent late too.
+pub const SENT_LATE_BYTES_MAX: u64 = 4 * 1024;
+
 /// Bytes handed to the kernel for one connection before other events get their turn. A little more than 1 MiB, so that such a file
 /// and its head go in one turn (docs/decisions/0006-files.md).
 pub const SEND_BYTES_PER_TURN_MAX: u64 = 1088 * 1024;

@@ -8,19 +8,24 @@ use crate::middleware::Steps;
 const METHODS: usize = Method::Other as usize + 1;
 
 /// No target.
-const NONE: usize = usize::MAX;
+const NONE: u32 = u32::MAX;
 
-/// A path's targets by method, as numbers.
+/// A path's targets by method, as numbers. Small, for each request looks at one that nobody has looked at for a while.
 #[derive(Debug)]
 pub(crate) struct Node {
-    targets: [usize; METHODS],
-    allow: String,
+    targets: [u32; METHODS],
     /// It has fast routes alone: requests with other methods go on.
     pub(crate) is_open: bool,
     /// Nothing runs around its requests, and nobody asks for more than what was sent.
     pub(crate) is_bare: bool,
-    /// What runs around its requests; for the node of an exact path.
-    pub(crate) steps: Steps,
+    rest: Box<Rest>,
+}
+
+/// What most requests have no use for.
+#[derive(Debug)]
+struct Rest {
+    allow: String,
+    steps: Steps,
 }
 
 impl Node {
@@ -30,9 +35,11 @@ impl Node {
         is_open: bool,
         steps: Steps,
     ) -> Self {
-        let mut node = Self { targets: [NONE; METHODS], allow, is_open, is_bare: false, steps };
+        let rest = Box::new(Rest { allow, steps });
+        let mut node = Self { targets: [NONE; METHODS], is_open, is_bare: false, rest };
         for (method, target) in targets {
-            node.targets[method as usize] = target;
+            node.targets[method as usize] =
+                u32::try_from(target).expect("fewer targets than memory for them");
         }
         let (get, head) = (Method::Get as usize, Method::Head as usize);
         if node.targets[head] == NONE {
@@ -44,12 +51,17 @@ impl Node {
     /// The number of what answers a method. That of `GET` answers `HEAD` too, unless it has one of its own.
     #[inline]
     pub(crate) fn target(&self, method: Method) -> usize {
-        self.targets[method as usize]
+        self.targets[method as usize] as usize
+    }
+
+    /// What runs around its requests; for the node of an exact path.
+    pub(crate) fn steps(&self) -> &Steps {
+        &self.rest.steps
     }
 
     /// Its methods, as `Allow` lists them (RFC 9110 section 10.2.1).
     pub(crate) fn allow(&self) -> &str {
-        &self.allow
+        &self.rest.allow
     }
 }
 

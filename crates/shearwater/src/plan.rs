@@ -85,7 +85,7 @@ pub(crate) enum What<'a> {
 
 impl Plan {
     /// What an exact path has, and its target for a method.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn exact(&self, method: Method, path: &[u8]) -> Option<(&Node, Option<&Target>)> {
         let node = self.exact.get(path)?;
         Some((node, self.targets.get(node.target(method))))

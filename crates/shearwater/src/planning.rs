@@ -209,7 +209,7 @@ impl Planning {
             let path = path.into_bytes().into_boxed_slice();
             let of_fast = |number: usize, method| self.fast[number].of(method);
             let mut node = draft.into_node(others, middleware.steps(&path), of_fast);
-            node.is_bare = node.steps.is_empty() && !has_state;
+            node.is_bare = node.steps().is_empty() && !has_state;
             (path, node)
         });
         nodes.collect()

@@ -4,11 +4,11 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater_engine::{BodyPolicy, BodySink, Prebuilt, Request, Response};
+use shearwater_engine::{BodyPolicy, BodySink, FieldLines, Prebuilt, Request, Response};
 use shearwater_http1::{Head, Method, Target as RequestTarget};
 
 use crate::by_origin::ByOrigin;
-use crate::encoded::Block;
+use crate::encoded::{Block, Written};
 use crate::later::CallLater;
 use crate::node::Node;
 use crate::plan::{Answerer, Found, Plan, Target, What};
@@ -73,6 +73,7 @@ impl Service for RoutesService {
         }
     }
 
+    #[inline]
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let worker = &self.0;
         let plan = &*worker.plan;
@@ -128,7 +129,7 @@ impl Worker {
     ) {
         let view = self.view(None, 0);
         let around = &self.plan.middleware;
-        around.around_known(&node.steps, &request.within(&view), response, |request, response| {
+        around.around_known(node.steps(), &request.within(&view), response, |request, response| {
             self.call(target, request, response);
         });
     }
@@ -199,19 +200,31 @@ impl Worker {
         &self.locals
     }
 
-    #[inline]
+    #[inline(always)]
     fn call(&self, target: &Target, request: &Request<'_>, response: &mut Response<'_>) {
         match target {
             Target::Route(route) => route.respond(request, response, &self.later),
-            Target::Block(block) => {
-                response.prebuilt(self.blocks[*block].get(&request.head()));
-            }
-            Target::Written(written) => written.respond(&request.head(), response),
-            Target::Preflight(lines) => {
-                response.status(204).lines(lines.get(&request.head()));
-            }
+            Target::Block(block) => answer_block(&self.blocks[*block], request, response),
+            Target::Written(written) => answer_written(written, request, response),
+            Target::Preflight(lines) => answer_preflight(lines, request, response),
         }
     }
+}
+
+// Not inlined, as those behind it: then a call of a handler is no more than a jump.
+#[inline(never)]
+fn answer_block(block: &ByOrigin<Rc<Prebuilt>>, request: &Request<'_>, response: &mut Response<'_>) {
+    response.prebuilt(block.get(&request.head()));
+}
+
+#[inline(never)]
+fn answer_written(written: &Written, request: &Request<'_>, response: &mut Response<'_>) {
+    written.respond(&request.head(), response);
+}
+
+#[inline(never)]
+fn answer_preflight(lines: &ByOrigin<FieldLines>, request: &Request<'_>, response: &mut Response<'_>) {
+    response.status(204).lines(lines.get(&request.head()));
 }
 
 /// The path has other methods.

@@ -15,6 +15,7 @@ use crate::limits::{SPARE_BUFFER_BYTES_MAX, SPARE_CALLS_MAX};
 use crate::overlay::Overlay;
 use crate::panics;
 use crate::request::Request;
+use crate::respond::Fault;
 use crate::response::Parts;
 
 /// A request that its handler answers later.
@@ -32,7 +33,7 @@ pub(crate) struct Later {
 pub(crate) struct Around {
     pub(crate) fields: Vec<u8>,
     pub(crate) overlay: Option<Rc<Overlay>>,
-    pub(crate) bad_field: Option<String>,
+    pub(crate) fault: Option<Box<Fault>>,
     pub(crate) close: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Field lines of a response.
 
-use super::number::{DECIMAL_DIGITS_MAX, write_decimal};
+use super::number::{DECIMAL_DIGITS_MAX, digits, write_decimal};
 use crate::{class, scan};
 use std::fmt;
 
@@ -54,16 +54,21 @@ pub fn content_length_and_end(out: &mut Vec<u8>, length: u64) {
     append_length(out, length, b"\r\n\r\n".len());
 }
 
-/// Puts the line together in one place, from its end, so that it is appended at once. `behind` bytes stand behind the number.
+/// Appends the longest line there is, and puts the number in its place: what is built elsewhere would be read again before it is
+/// written. `behind` bytes stand behind the number.
 #[inline]
 fn append_length(out: &mut Vec<u8>, length: u64, behind: usize) {
-    const NAME: &[u8; 16] = b"Content-Length: ";
-    const DIGITS_END: usize = NAME.len() + DECIMAL_DIGITS_MAX;
-    let mut line = *b"....................................\r\n\r\n";
-    let digits = write_decimal(&mut line, DIGITS_END, length);
-    let start = digits - NAME.len();
-    line[start..digits].copy_from_slice(NAME);
-    out.extend_from_slice(&line[start..DIGITS_END + behind]);
+    const NAME_BYTES: usize = b"Content-Length: ".len();
+    const LINE: &[u8; NAME_BYTES + DECIMAL_DIGITS_MAX + END.len()] =
+        b"Content-Length: 00000000000000000000\r\n\r\n";
+    const END: &[u8; 4] = b"\r\n\r\n";
+    let start = out.len();
+    out.extend_from_slice(LINE);
+    let Some(line) = out.last_chunk_mut::<{ LINE.len() }>() else { return };
+    let end = NAME_BYTES + digits(length);
+    write_decimal(line, end, length);
+    line[end..end + END.len()].copy_from_slice(END);
+    out.truncate(start + end + behind);
 }
 
 /// Appends `Transfer-Encoding: chunked`. Never to an HTTP/1.0 client (RFC 9112 6.1).

@@ -17,6 +17,17 @@ const fn pairs() -> [[u8; 2]; 100] {
     pairs
 }
 
+/// How many decimal digits `number` has.
+#[inline]
+pub(super) fn digits(number: u64) -> usize {
+    match number {
+        ..100_000 => {
+            [10, 100, 1_000, 10_000].iter().fold(1, |digits, power| digits + usize::from(number >= *power))
+        }
+        _ => number.ilog10() as usize + 1,
+    }
+}
+
 /// Writes `number` in decimal so that its last digit stands before `end`; where its first one stands.
 #[inline]
 pub(super) fn write_decimal<const BYTES: usize>(

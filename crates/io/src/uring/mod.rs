@@ -218,7 +218,12 @@ impl Driver for Uring {
     }
 
     fn send(&mut self, token: Token, output: Output) {
-        self.start_send(token, output);
+        self.start_send(token, output, true);
+    }
+
+    fn send_at_once(&mut self, token: Token, output: &mut Output, is_awaited: bool) -> bool {
+        self.start_send(token, std::mem::take(output), is_awaited);
+        false
     }
 
     fn send_progress(&self, token: Token) -> u64 {

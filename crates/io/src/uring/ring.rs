@@ -18,11 +18,14 @@ use io_uring::{IoUring, Submitter, cqueue, opcode, squeue};
 use rustix::io::Errno;
 
 use crate::Token;
+use crate::limits::SENT_LATE_MS_MAX;
 
 /// Entries that go to the kernel by one call; more go by several.
 pub(super) const SUBMIT_ENTRIES: u32 = 256;
 /// Completions that fit; the kernel keeps what does not.
 pub(super) const COMPLETION_ENTRIES: u32 = 4096;
+
+const SENT_LATE_MAX: Duration = Duration::from_millis(SENT_LATE_MS_MAX);
 
 /// Bits of an entry's name that hold the slot.
 const SLOT_BITS: u32 = 28;
@@ -124,8 +127,10 @@ pub(super) struct Ring {
     overflow: VecDeque<squeue::Entry>,
     /// Entries whose last completion is still to come, but for cancels.
     in_flight: usize,
-    /// Whether entries that send were queued since the turn's enter.
-    holds_sends: bool,
+    /// Entries that send, queued since the turn's enter. They never wait: their completions come as they are handed over.
+    sends: usize,
+    /// Whether somebody waits for one of those completions.
+    is_awaited: bool,
     /// Whether they were handed over before the next.
     has_handed_over: bool,
 }
@@ -148,7 +153,8 @@ impl Ring {
             ring: builder.build(entries)?,
             overflow: VecDeque::new(),
             in_flight: 0,
-            holds_sends: false,
+            sends: 0,
+            is_awaited: false,
             has_handed_over: false,
         })
     }
@@ -166,11 +172,17 @@ impl Ring {
         if name.kind() != Kind::Cancel {
             self.in_flight += 1;
         }
-        self.holds_sends |= name.kind() == Kind::Send;
         let entry = entry.user_data(name.0);
         if !self.overflow.is_empty() || !self.try_push(&entry) {
             self.overflow.push_back(entry);
         }
+    }
+
+    /// Queues an entry that sends without waiting. Unless its completion `is_awaited`, the next enter goes on waiting when that has come.
+    pub(super) fn push_send(&mut self, entry: squeue::Entry, name: Name, is_awaited: bool) {
+        self.sends += 1;
+        self.is_awaited |= is_awaited;
+        self.push(entry, name);
     }
 
     fn try_push(&mut self, entry: &squeue::Entry) -> bool {
@@ -190,18 +202,24 @@ impl Ring {
 
     /// Hands over what is queued and waits: not at all, for so long, or without limit.
     pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        (self.holds_sends, self.has_handed_over) = (false, false);
+        let sends = if self.is_awaited { 0 } else { self.sends };
+        (self.sends, self.is_awaited, self.has_handed_over) = (0, false, false);
         self.make_room()?;
         if timeout == Some(Duration::ZERO) && self.has_nothing_to_say() {
             return Ok(());
         }
+        // By themselves the completions of what is sent here would end the wait at once, and the next turn would do nothing but wait again.
+        let (completions, timeout) = match sends {
+            0 => (1, timeout),
+            _ => (1 + sends, Some(timeout.map_or(SENT_LATE_MAX, |timeout| timeout.min(SENT_LATE_MAX)))),
+        };
         let submitter = self.ring.submitter();
         passing(match timeout {
             Some(Duration::ZERO) => submitter.submit(),
-            None => submitter.submit_and_wait(1),
+            None => submitter.submit_and_wait(completions),
             Some(timeout) => {
                 let timespec = Timespec::from(timeout);
-                submitter.submit_with_args(1, &SubmitArgs::new().timespec(&timespec))
+                submitter.submit_with_args(completions, &SubmitArgs::new().timespec(&timespec))
             }
         })
     }
@@ -209,7 +227,7 @@ impl Ring {
     /// Hands over what is queued, if something is to be sent, once a turn, and doesn't wait. The kernel may do what else is due as well: its completions are
     /// the next turn's.
     pub(super) fn hand_over_sends(&mut self) {
-        if self.holds_sends && !self.has_handed_over {
+        if self.sends > 0 && !self.has_handed_over {
             self.has_handed_over = true;
             // What goes wrong here does so at the turn's own enter as well, which tells it.
             let _ = self.make_room().and_then(|()| passing(self.ring.submit()));
@@ -248,6 +266,8 @@ impl Ring {
             let done = Done::from(self.ring.completion().next()?);
             if done.kind() != Kind::Cancel {
                 self.in_flight -= usize::from(done.is_last());
+                // One that was handed over before the turn's enter isn't waited for any more.
+                self.sends -= usize::from(done.kind() == Kind::Send && self.sends > 0);
                 return Some(done);
             }
         }

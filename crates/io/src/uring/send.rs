@@ -8,7 +8,7 @@ use super::recv::forget_full;
 use super::ring::{Done, Kind, Name};
 use super::turn::{pend, settle};
 use crate::conns::{Flags, GATHER_MAX, NONE, Sending};
-use crate::limits::SEND_AT_ONCE_BYTES_MAX;
+use crate::limits::{SEND_AT_ONCE_BYTES_MAX, SENT_LATE_BYTES_MAX};
 use crate::{Event, Item, Output, SendError, Token};
 use rustix::io::Errno;
 
@@ -33,7 +33,8 @@ fn fits_an_entry(output: &Output, share: u64) -> bool {
 }
 
 impl Uring {
-    pub(super) fn start_send(&mut self, token: Token, output: Output) {
+    /// Sends. Where the end `is_awaited`, the next enter waits for no more than that.
+    pub(super) fn start_send(&mut self, token: Token, output: Output, is_awaited: bool) {
         let turn = self.conns.queue.turn;
         let Some(slot) = self.conns.sender(token) else { return };
         forget_full(slot);
@@ -44,11 +45,12 @@ impl Uring {
             return;
         }
         let Some(fd) = pend(slot, Flags::SENDING) else { return };
-        self.submit_send(token, fd, output);
+        let is_awaited = is_awaited || output.len() > SENT_LATE_BYTES_MAX;
+        self.submit_send(token, fd, output, is_awaited);
     }
 
     /// Sends by one entry an output that fits into it.
-    fn submit_send(&mut self, token: Token, fd: Fd, output: Output) {
+    fn submit_send(&mut self, token: Token, fd: Fd, output: Output, is_awaited: bool) {
         let Some(slot) = self.conns.slots.open_mut(token) else { return };
         // What the entry points to is not the output itself, which may still move.
         slot.send = self.conns.sends.insert(Sending::new(output));
@@ -61,7 +63,7 @@ impl Uring {
         } else {
             opcode::SendMsg::new(fd, self.gathers.describe(slot.send, output)).flags(FLAGS as u32).build()
         };
-        self.ring.push(entry, name(token));
+        self.ring.push_send(entry, name(token), is_awaited);
     }
 
     /// The completion of a send.

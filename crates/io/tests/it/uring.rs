@@ -158,6 +158,52 @@ fn input_arrives_whole_after_a_rest() {
     }
 }
 
+/// Turns that exchanges of a question and an answer take, one after the other.
+fn turns_of(exchanges: usize, is_awaited: bool) -> usize {
+    let listener = a_listener();
+    let address = listener.local_addr().expect("its address");
+    let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
+    let asking = thread::spawn(move || {
+        let mut stream = TcpStream::connect(address).expect("connects");
+        for _ in 0..exchanges {
+            stream.write_all(b"?").expect("there is room");
+            stream.read_exact(&mut [0; 6]).expect("it is answered");
+        }
+    });
+    let token = first_accepted(&mut driver);
+    let (mut turns, mut answered, mut asked, mut sending) = (0, 0, false, false);
+    while answered < exchanges {
+        driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+        turns += 1;
+        while let Some(event) = driver.next() {
+            match event {
+                Event::Received { .. } => asked = true,
+                Event::Sent { .. } => sending = false,
+                _ => {}
+            }
+        }
+        if asked && !sending {
+            assert!(!driver.send_at_once(token, &mut plain(b"answer"), is_awaited));
+            (asked, sending) = (false, true);
+            answered += 1;
+        }
+    }
+    driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+    asking.join().expect("all was answered");
+    turns
+}
+
+/// S7: an answer whose end nobody waits for comes back with the next question, not in a turn of its own.
+#[test]
+fn an_end_that_nobody_waits_for_takes_no_turn() {
+    const EXCHANGES: usize = 50;
+    if is_missing::<UringHarness>() {
+        return;
+    }
+    let (awaited, not_awaited) = (turns_of(EXCHANGES, true), turns_of(EXCHANGES, false));
+    assert!(not_awaited < awaited, "{not_awaited} and {awaited}");
+}
+
 /// More entries in one turn than the queue of entries holds, and more completions than theirs.
 #[test]
 fn full_queues_lose_nothing() {

@@ -248,6 +248,21 @@ pub(crate) fn s7_what_is_sent_at_once_is_told_by_no_event<H: Harness>() {
     world.close_and_wait(token);
 }
 
+pub(crate) fn s7_what_nobody_waits_for_comes_back<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    // Also where nothing else happens, and where the socket takes a part only.
+    for len in [1, 6, 4096, 4097, 3_000_000] {
+        let answer = pattern(len, len as u64);
+        world.send_for(token, &mut plain(&answer), false);
+        assert!(world.peer_gets(peer, len) == answer);
+        world.until("it comes back", |world| !world.is_sending(token));
+    }
+    // A close doesn't wait for the next event either.
+    world.send_for(token, &mut plain(b"the last"), false);
+    world.close_and_wait(token);
+    assert!(!world.is_sending(token));
+}
+
 pub(crate) fn s7_what_is_not_comes_back<H: Harness>() {
     // More than any socket takes, a file, and a connection that is broken.
     let (mut world, peer, token) = World::<H>::connected();

@@ -304,8 +304,13 @@ impl<H: Harness> World<H> {
 
     /// Sends; whether the driver says that all is sent already, and leaves the output. A `Sent` that comes then is a fault.
     pub(crate) fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
+        self.send_for(token, output, true)
+    }
+
+    /// Likewise, where the end `is_awaited` or not.
+    pub(crate) fn send_for(&mut self, token: Token, output: &mut Output, is_awaited: bool) -> bool {
         let contents = Contents::of(output);
-        let at_once = self.driver().send_at_once(token, output);
+        let at_once = self.driver().send_at_once(token, output, is_awaited);
         let page = self.pages.get_mut(&token).expect("the connection is there");
         assert!(page.in_flight.is_none(), "one send at a time");
         if at_once {
