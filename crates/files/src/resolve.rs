@@ -35,8 +35,9 @@ pub enum BadPath {
 /// Why the path names no file; `name` holds a part of it then.
 pub fn resolve(path: &str, name: &mut Vec<u8>) -> Result<Resolved, BadPath> {
     name.clear();
-    let Some(path) = path.as_bytes().strip_prefix(b"/") else { return Err(BadPath::NoName) };
-    if is_plain(path) {
+    let whole = path.as_bytes();
+    let Some(path) = whole.strip_prefix(b"/") else { return Err(BadPath::NoName) };
+    if is_plain(whole) {
         name.extend_from_slice(path);
         let shape = if matches!(path, [] | [.., b'/']) { Shape::Directory } else { Shape::File };
         return Ok(Resolved { shape, is_hidden: false });
@@ -45,16 +46,14 @@ pub fn resolve(path: &str, name: &mut Vec<u8>) -> Result<Resolved, BadPath> {
     Ok(Resolved { shape, is_hidden: is_hidden(name) })
 }
 
-/// Whether a path is its own name: nothing encoded, no segment that is empty or begins with a dot. Most are; looks at every
-/// byte, so that the compiler may take many at once.
+/// Whether what follows a path's first slash is its own name: nothing encoded, no segment that is empty or begins with a dot. Most are; looks at
+/// every byte once, with the one before it, so that the compiler may take many at once.
 fn is_plain(path: &[u8]) -> bool {
-    let begins_badly = |byte: u8| (byte == b'.') | (byte == b'/');
-    let Some(&first) = path.first() else { return true };
-    let special = path.iter().fold(false, |any, &byte| any | (byte == b'%') | (byte == 0));
-    let pairs = path.iter().zip(&path[1..]);
-    let bad =
-        pairs.fold(begins_badly(first), |any, (&left, &right)| any | ((left == b'/') & begins_badly(right)));
-    !special & !bad
+    let Some(behind) = path.get(1..) else { return false };
+    let is_special = |left: u8, right: u8| {
+        (right == b'%') | (right == 0) | ((left == b'/') & ((right == b'.') | (right == b'/')))
+    };
+    !path.iter().zip(behind).fold(false, |any, (&left, &right)| any | is_special(left, right))
 }
 
 /// Whether a segment of a name begins with a dot, and is not the one that is for everybody.
@@ -198,10 +197,10 @@ mod tests {
                 let path: Vec<u8> = (0..len).map(digit).collect();
                 let mut name = Vec::new();
                 let shape = resolve_segments(&path, &mut name);
-                if is_plain(&path) {
+                let text = format!("/{}", String::from_utf8_lossy(&path));
+                if is_plain(text.as_bytes()) {
                     plain += 1;
                     assert_eq!(name, path, "{path:?}");
-                    let text = format!("/{}", String::from_utf8_lossy(&path));
                     assert_eq!(
                         (shape, &name),
                         resolved(&text).as_ref().map(|(shape, name)| (Ok(*shape), name)).expect("plain")

@@ -10,35 +10,34 @@ use std::time::Duration;
 use crate::Output;
 
 /// Names a connection from [`Event::Accepted`] until [`Event::Closed`] (clause K1).
+///
+/// One word: as two halves it would be written in two pieces and read in one, which no processor forwards.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Token {
-    slot: u32,
-    generation: u32,
-}
+pub struct Token(u64);
 
 impl Token {
     /// A token of `slot` in its `generation`. Only drivers make them.
     #[must_use]
     pub const fn new(slot: u32, generation: u32) -> Self {
-        Self { slot, generation }
+        Self((generation as u64) << u32::BITS | slot as u64)
     }
 
     /// The dense index that workers use for their own arrays.
     #[must_use]
     pub const fn slot(self) -> usize {
-        self.slot as usize
+        self.0 as u32 as usize
     }
 
     /// Which use of the slot this is.
     #[must_use]
     pub const fn generation(self) -> u32 {
-        self.generation
+        (self.0 >> u32::BITS) as u32
     }
 }
 
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "#{}.{}", self.slot, self.generation)
+        write!(f, "#{}.{}", self.slot(), self.generation())
     }
 }
 
