@@ -82,8 +82,8 @@ impl<A> Service<A> {
     }
 
     /// An answer is sent: what is waited for next?
-    pub(crate) fn reading_goes_on(&mut self, token: Token, now_ms: u64) {
-        let deadline = match self.table.get(token).phase {
+    pub(crate) fn reading_goes_on(&mut self, token: Token, phase: Phase, now_ms: u64) {
+        let deadline = match phase {
             Phase::Body => self.body_goes_on(token, now_ms),
             Phase::Head => tick_at(now_ms.saturating_add(self.timeouts.head_ms)),
             _ if self.responder.draining => tick_at(now_ms.saturating_add(self.timeouts.drain_idle_ms)),

@@ -42,6 +42,15 @@ impl Step {
     }
 }
 
+/// A request that is there as a whole.
+#[derive(Clone, Copy)]
+struct Whole<'a> {
+    head: &'a [u8],
+    /// As far as the handler is to see it.
+    body: &'a [u8],
+    is_followed: bool,
+}
+
 impl<A: App> Service<A> {
     /// Feeds input to a connection and answers what it completes; gives the number of bytes that are done with. The
     /// rest belongs to an unfinished head, or has to wait because a bound of the turn is reached.
@@ -49,25 +58,34 @@ impl<A: App> Service<A> {
         let mut consumed = 0;
         let mut answered = 0;
         while answered < REQUESTS_PER_TURN_MAX && self.output_bound().is_none() {
-            let rest = &input[consumed..];
-            let step = match self.table.get(token).phase {
-                // Also where nothing is left: a body of no bytes is complete as soon as its head is.
-                Phase::Body => self.take_body(token, rest, turn),
-                Phase::Taking | Phase::Exchanging => self.feed(token, rest),
-                _ if rest.is_empty() => break,
-                Phase::First | Phase::Idle | Phase::Head => self.take_head(token, rest, turn),
-                // Behind the last request nothing is looked at.
-                Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => return input.len(),
-                Phase::Handling => break,
-            };
+            let step = self.step(token, &input[consumed..], turn);
             consumed += step.consumed;
             match step.then {
                 Then::Starve | Then::Waits => break,
                 Then::Body => {}
                 Then::Answered | Then::Refused => answered += 1,
             }
+            if consumed == input.len() && step.then != Then::Body {
+                break;
+            }
         }
         consumed
+    }
+
+    /// One step of a connection. Not inlined into the loop, which would work out beforehand, and keep in memory, where everything lies.
+    #[inline(never)]
+    fn step(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
+        match self.table.get(token).phase {
+            // Also where nothing is left: a body of no bytes is complete as soon as its head is.
+            Phase::Body => self.take_body(token, input, turn),
+            Phase::Taking | Phase::Exchanging => self.feed(token, input),
+            Phase::First | Phase::Idle | Phase::Head if !input.is_empty() => {
+                self.take_head(token, input, turn)
+            }
+            // Behind the last request nothing is looked at.
+            Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => Step::new(input.len(), Then::Waits),
+            Phase::First | Phase::Idle | Phase::Head | Phase::Handling => Step::new(0, Then::Waits),
+        }
     }
 
     /// The next head: `input` starts with it.
@@ -121,7 +139,8 @@ impl<A: App> Service<A> {
         }
         let framing = head.framing();
         if framing == Framing::None {
-            return self.answer_head(token, bytes, &[], !rest.is_empty(), turn);
+            let whole = Whole { head: bytes, body: &[], is_followed: !rest.is_empty() };
+            return self.answer_whole(token, whole, turn);
         }
         let policy = match crate::panics::catch(|| self.app.body_policy(&head)) {
             Ok(policy) => policy,
@@ -140,7 +159,8 @@ impl<A: App> Service<A> {
             {
                 let (body, behind) = rest.split_at(len as usize);
                 let seen = if matches!(policy, BodyPolicy::Discard) { &[] } else { body };
-                let step = self.answer_with_body(token, bytes, seen, !behind.is_empty(), turn);
+                let whole = Whole { head: bytes, body: seen, is_followed: !behind.is_empty() };
+                let step = self.answer_with_body(token, whole, turn);
                 Step::new(step.consumed + body.len(), step.then)
             }
             _ => self.begin_body(token, bytes, policy, !rest.is_empty()),
@@ -149,39 +169,25 @@ impl<A: App> Service<A> {
 
     /// Answers the request whose head the worker's own parser holds.
     #[inline(always)]
-    fn answer_head(
-        &mut self,
-        token: Token,
-        bytes: &[u8],
-        body: &[u8],
-        is_followed: bool,
-        turn: &dyn Turn,
-    ) -> Step {
+    fn answer_whole(&mut self, token: Token, whole: Whole<'_>, turn: &dyn Turn) -> Step {
         let is_last = self.is_last(token);
-        let head = self.parser.head(bytes);
-        let request = Request::new(head, body, turn, token);
+        let head = self.parser.head(whole.head);
+        let request = Request::new(head, whole.body, turn, token);
         let app = &self.app;
-        let asked = asked(&head, is_followed, is_last);
+        let asked = asked(&head, whole.is_followed, is_last);
         let outcome =
             self.responder.answer(asked, &mut self.calls, |response| app.respond(&request, response));
         match outcome {
             Outcome::Answered(answered) => self.answered(token, answered),
-            Outcome::Instead(instead) => return self.do_instead(token, bytes, asked, instead),
+            Outcome::Instead(instead) => return self.do_instead(token, whole.head, asked, instead),
         }
-        Step::new(bytes.len(), Then::Answered)
+        Step::new(whole.head.len(), Then::Answered)
     }
 
-    /// Likewise, and its body is there.
+    /// Likewise, out of the way of those without a body.
     #[inline(never)]
-    fn answer_with_body(
-        &mut self,
-        token: Token,
-        bytes: &[u8],
-        body: &[u8],
-        is_followed: bool,
-        turn: &dyn Turn,
-    ) -> Step {
-        self.answer_head(token, bytes, body, is_followed, turn)
+    fn answer_with_body(&mut self, token: Token, whole: Whole<'_>, turn: &dyn Turn) -> Step {
+        self.answer_whole(token, whole, turn)
     }
 
     /// Whether the request at hand is the last that its connection may send.

@@ -11,18 +11,23 @@ const USUAL_STATUS: u16 = 200;
 
 const SERVER_LINE: &[u8] = b"Server: shearwater\r\n";
 
+const USUAL_STATUS_LINE: &[u8] = b"HTTP/1.1 200 OK\r\n";
+
+/// Any `Date` is as long as this one.
+const DATE_LINE: &[u8] = b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+
+const USUAL_BYTES: usize = USUAL_STATUS_LINE.len() + SERVER_LINE.len() + DATE_LINE.len();
+
 /// The preamble of the present second.
 pub(crate) struct Preamble {
     unix_seconds: u64,
-    /// That of a `200`.
-    bytes: Vec<u8>,
-    /// How much of it is the status line.
-    status_line_len: usize,
+    /// That of a [`USUAL_STATUS`].
+    usual: [u8; USUAL_BYTES],
 }
 
 impl Preamble {
     pub(crate) fn new(unix_seconds: u64) -> Self {
-        let mut preamble = Self { unix_seconds, bytes: Vec::new(), status_line_len: 0 };
+        let mut preamble = Self { unix_seconds, usual: [0; USUAL_BYTES] };
         preamble.format();
         preamble
     }
@@ -39,22 +44,20 @@ impl Preamble {
     #[inline]
     pub(crate) fn append(&self, out: &mut Vec<u8>, status: u16, server_line: Option<&[u8]>) {
         if status == USUAL_STATUS && server_line.is_none() {
-            return out.extend_from_slice(&self.bytes);
+            return out.extend_from_slice(&self.usual);
         }
         encode::status_line(out, status);
-        let (own, date) = self.bytes[self.status_line_len..].split_at(SERVER_LINE.len());
-        out.extend_from_slice(server_line.unwrap_or(own));
-        out.extend_from_slice(date);
+        out.extend_from_slice(server_line.unwrap_or(SERVER_LINE));
+        out.extend_from_slice(&self.usual[USUAL_BYTES - DATE_LINE.len()..]);
     }
 
-    /// Allocates only the first time.
     fn format(&mut self) {
         let date = HttpDate::from(UNIX_EPOCH + Duration::from_secs(self.unix_seconds));
-        self.bytes.clear();
-        encode::status_line(&mut self.bytes, USUAL_STATUS);
-        self.status_line_len = self.bytes.len();
-        self.bytes.extend_from_slice(SERVER_LINE);
-        write!(self.bytes, "Date: {date}\r\n").expect("a vector takes everything");
+        let (status_line, fields) = self.usual.split_at_mut(USUAL_STATUS_LINE.len());
+        let (server_line, mut date_line) = fields.split_at_mut(SERVER_LINE.len());
+        status_line.copy_from_slice(USUAL_STATUS_LINE);
+        server_line.copy_from_slice(SERVER_LINE);
+        write!(date_line, "Date: {date}\r\n").expect("a date is as long as any other");
     }
 }
 

@@ -226,11 +226,7 @@ impl Responder {
     fn append_under(&mut self, overlay: Option<&Overlay>, asked: Asked, after: After) {
         let Self { out, preamble, parts, .. } = self;
         let status = parts.status;
-        // Most are a 200, and none is to CONNECT.
-        let has_length = match status {
-            200 => asked.method != Method::Connect,
-            _ => content_length_allowed(asked.method, status) && status != 304,
-        };
+        let has_length = content_length_allowed(asked.method, status) && status != 304;
         let has_body = has_length && asked.method != Method::Head;
         debug_assert_eq!(has_body, response_has_body(asked.method, status));
         let bytes = out.bytes_mut();
@@ -257,31 +253,35 @@ impl Responder {
         if !parts.fields.is_empty() {
             without.append_others(bytes, &parts.fields);
         }
-        match has_length {
-            true if parts.framing().is_some() => {
-                parts.framing().into_iter().for_each(|framing| framing.append(bytes));
-            }
-            true => encode::content_length_and_end(bytes, parts.body_len()),
-            false => encode::end_of_head(bytes),
+        if let Some(body) = parts.body.take() {
+            return self.append_body(body, has_length, has_body);
         }
-        match &parts.body {
-            Some(_) => self.append_body(has_body),
-            None if has_body => bytes.extend_from_slice(&parts.bytes),
-            None => {}
+        if !has_length {
+            return encode::end_of_head(bytes);
+        }
+        encode::content_length_and_end(bytes, parts.bytes.len() as u64);
+        if has_body {
+            bytes.extend_from_slice(&parts.bytes);
         }
     }
 
-    /// Appends a body that is more than bytes, or lets go of it.
+    /// Appends the end of the head before a body that is more than bytes, and the body where it belongs there.
     #[inline(never)]
-    fn append_body(&mut self, has_body: bool) {
-        match self.parts.body.take() {
-            Some(Body::Item(item)) if has_body => push(&mut self.out, &item),
-            Some(Body::Pieces(pieces)) if has_body => {
+    fn append_body(&mut self, body: Body, has_length: bool, has_body: bool) {
+        let bytes = self.out.bytes_mut();
+        match &body {
+            _ if !has_length => encode::end_of_head(bytes),
+            Body::Stream(framing) => framing.append(bytes),
+            Body::Item(_) | Body::Pieces(_) => encode::content_length_and_end(bytes, body.len()),
+        }
+        match body {
+            Body::Item(item) if has_body => push(&mut self.out, &item),
+            Body::Pieces(pieces) if has_body => {
                 if let Some(whole) = pieces.append_to(&mut self.out) {
                     self.lasting.keep(whole);
                 }
             }
-            Some(_) | None => {}
+            Body::Item(_) | Body::Pieces(_) | Body::Stream(_) => {}
         }
     }
 }

@@ -99,7 +99,7 @@ impl Framing {
 }
 
 impl Body {
-    fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Item(item) => item.len(),
             Self::Pieces(pieces) => pieces.len(),

@@ -37,8 +37,13 @@ impl Wheel {
     /// Sets `slot`'s deadline. Fires at the first tick that is not before it.
     pub(crate) fn set(&mut self, conns: &mut SlotArray<Conn>, slot: usize, deadline: Tick) {
         let conn = &mut conns[slot];
+        let is_linked = conn.bucket != UNLINKED;
+        // Coarse deadlines stay the same for about a second.
+        if is_linked && conn.timer.deadline == deadline {
+            return;
+        }
         conn.timer.deadline = deadline;
-        if conn.bucket == UNLINKED {
+        if !is_linked {
             self.link(conns, slot);
         } else if self.distance(conn.bucket) > deadline.saturating_sub(self.turned_to) {
             self.unlink(conns, slot);

@@ -245,10 +245,16 @@ impl<D: Driver, A: App> Worker<D, A> {
         let now_ms = self.driver.now_ms();
         let timer_ms = self.service.calls.timers.next_due_ms();
         let files_ms = self.service.responder.lasting.due_ms();
-        let at_ms = [self.accept_again_ms, self.drain_until_ms(), timer_ms, self.rest.due_ms(), files_ms];
-        let first = at_ms.into_iter().flatten().min().map(|at_ms| at_ms.saturating_sub(now_ms));
-        let due = self.service.wheel.next_due_ms(now_ms);
-        [first, due].into_iter().flatten().min().map(Duration::from_millis)
+        let wheel_ms = self.service.wheel.next_due_ms(now_ms).map(|due_ms| now_ms.saturating_add(due_ms));
+        // Every turn asks: numbers are compared, not what may hold one.
+        let never = u64::MAX;
+        let first_ms = (self.accept_again_ms.unwrap_or(never))
+            .min(self.drain_until_ms().unwrap_or(never))
+            .min(timer_ms.unwrap_or(never))
+            .min(self.rest.due_ms().unwrap_or(never))
+            .min(files_ms.unwrap_or(never))
+            .min(wheel_ms.unwrap_or(never));
+        (first_ms < never).then(|| Duration::from_millis(first_ms.saturating_sub(now_ms)))
     }
 
     /// Connections, blocks and timers in use: all 0 when nobody is connected.

@@ -5,6 +5,7 @@ use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
 use crate::app::App;
 use crate::conn::{Flag, Phase};
 use crate::limits::SPARE_OUTPUT_BYTES_MAX;
+use crate::service::Service;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
@@ -14,8 +15,9 @@ impl<D: Driver, A: App> Worker<D, A> {
         if service.responder.out.is_empty() {
             return self.flush_nothing(token);
         }
-        let is_awaited = service.table.get(token).waits_for_sent();
-        if self.driver.send_at_once(token, &mut service.responder.out, is_awaited) {
+        let Service { table, responder, .. } = service;
+        let is_awaited = || table.get(token).waits_for_sent();
+        if self.driver.send_at_once(token, &mut responder.out, is_awaited) {
             return self.sent_at_once(token);
         }
         service.responder.out = service.outputs.take();
@@ -75,11 +77,11 @@ impl<D: Driver, A: App> Worker<D, A> {
         if conn.is_handled() {
             return self.handler_goes_on(token);
         }
-        let is_settled = conn.is_settled();
+        let (phase, is_settled) = (conn.phase, conn.is_settled());
         if !is_settled && conn.is_serving() && self.service.blocks.has_input(conn.block) {
             self.service.queue(token);
         }
-        self.service.reading_goes_on(token, self.driver.now_ms());
+        self.service.reading_goes_on(token, phase, self.driver.now_ms());
         if !is_settled {
             self.settle(token);
         }

@@ -170,7 +170,6 @@ impl FieldTable {
     }
 
     /// Judges the fields among the first `count` lines that have not been judged. A field that is refused will be refused again.
-    // Not inlined: the loop needs the registers.
     #[inline(always)]
     pub(crate) fn judge(&mut self, bytes: &[u8], count: usize) -> Result<(), Reject> {
         let first = self.judged.max(REQUEST_LINES);
@@ -178,15 +177,18 @@ impl FieldTable {
         for line in lines.iter_mut() {
             line.judge(bytes)?;
         }
-        for (index, line) in lines.iter().enumerate() {
-            let Some(known) = line.known else { continue };
-            let earlier = self.present & bit(known);
-            self.repeated |= earlier;
-            self.present |= bit(known);
-            if earlier == 0 {
-                // `HeadLimits::usable` keeps the number within 16 bits.
-                self.first[known as usize] = (first + index) as u16;
+        // `HeadLimits::usable` keeps the number within 16 bits.
+        let mut number = first as u16;
+        for line in lines {
+            if let Some(known) = line.known {
+                let earlier = self.present & bit(known);
+                self.repeated |= earlier;
+                self.present |= bit(known);
+                if earlier == 0 {
+                    self.first[known as usize] = number;
+                }
             }
+            number = number.wrapping_add(1);
         }
         self.judged = count;
         Ok(())

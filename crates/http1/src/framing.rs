@@ -106,6 +106,10 @@ pub fn status_has_body(status: u16) -> bool {
 #[inline]
 #[must_use]
 pub fn content_length_allowed(method: Method, status: u16) -> bool {
+    if status == 200 {
+        // What most answers are.
+        return method != Method::Connect;
+    }
     !matches!(status, 100..=199 | 204) && !is_tunnel(method, status)
 }
 

@@ -13,39 +13,38 @@ const SLOT_COUNT: usize = 256;
 const MULTIPLIER: u64 = 0x550D_40DD_C255_7035;
 static TABLE: Table = {
     assert!(is_perfect(), "two known names share a slot: try other odd multipliers");
-    Table { slots: slots(), patterns: patterns(), inner: inners() }
+    Table { slots: slots(), inner: inners() }
 };
 
 struct Table {
-    slots: [Option<Known>; SLOT_COUNT],
-    patterns: [Pattern; Known::COUNT],
-    inner: [Inner; Known::COUNT],
+    slots: [Slot; SLOT_COUNT],
+    /// What stands between the outer words of names of more than 16 bytes.
+    inner: [Words; Known::COUNT],
 }
 
 /// The first and the last eight bytes of a name. Of a shorter name both words have all: `first` at its low end, `last` at its high
 /// end, with zeros beside it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Words {
     first: u64,
     last: u64,
 }
 
-/// A known name, made ready for comparison: as usually spelt, with the bits that all spellings share. One line of the processor's cache
-/// for each: between two requests the kernel has used most of them.
-#[derive(Clone, Copy)]
+/// A known name as usually spelt, or none, made ready for comparison. In one line of the processor's cache, for between two requests the
+/// kernel has used most of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(64))]
-struct Pattern {
+struct Slot {
     outer: Words,
-    outer_mask: Words,
-    len: usize,
+    /// The bits that all spellings share.
+    mask: Words,
+    /// `NO_NAME` where there is none.
+    len: u32,
+    known: Known,
 }
 
-/// What stands between the outer words of a known name of more than 16 bytes, likewise.
-#[derive(Clone, Copy)]
-struct Inner {
-    words: Words,
-    mask: Words,
-}
+/// As long as no name is.
+const NO_NAME: u32 = u32::MAX;
 
 /// The known name that `name` spells, in any case.
 pub(crate) fn find(name: &[u8]) -> Option<Known> {
@@ -69,19 +68,18 @@ pub(crate) fn find_at(bytes: &[u8], start: usize, end: usize) -> Option<Known> {
 
 #[inline(always)]
 fn find_by(outer: Words, len: usize, is_like_within: impl Fn(Known) -> bool) -> Option<Known> {
-    let known = TABLE.slots[slot(outer)]?;
-    let pattern = &TABLE.patterns[known as usize];
-    let is_same = is_like(outer, pattern.outer, pattern.outer_mask)
-        && len == pattern.len
-        && (len <= OUTER_BYTES || is_like_within(known));
-    is_same.then_some(known)
+    let slot = &TABLE.slots[place(outer)];
+    let is_same = is_like(outer, slot.outer, slot.mask)
+        && len == slot.len as usize
+        && (len <= OUTER_BYTES || is_like_within(slot.known));
+    is_same.then_some(slot.known)
 }
 
 /// Whether a name of more than 16 bytes spells `known` between its outer words too.
 #[inline(never)]
 fn is_like_within(name: &[u8], known: Known) -> bool {
-    let usual = &TABLE.inner[known as usize];
-    is_like(inner(name), usual.words, usual.mask)
+    let usual = TABLE.inner[known as usize];
+    is_like(inner(name), usual, mask(usual))
 }
 
 #[inline(always)]
@@ -126,17 +124,22 @@ const fn splat(byte: u8) -> u64 {
 
 /// Bit 5 tells capitals from small letters: neither word's counts.
 #[inline(always)]
-const fn slot(words: Words) -> usize {
+const fn place(words: Words) -> usize {
     let mixed = (words.first ^ (words.last >> 1)) & splat(!0x30);
     (mixed.wrapping_mul(MULTIPLIER) >> (u64::BITS - SLOT_COUNT.ilog2())) as usize
 }
 
-const fn slots() -> [Option<Known>; SLOT_COUNT] {
-    let mut slots = [None; SLOT_COUNT];
+const fn slots() -> [Slot; SLOT_COUNT] {
+    let nothing = Words { first: 0, last: 0 };
+    let empty = Slot { outer: nothing, mask: nothing, len: NO_NAME, known: Known::all()[0] };
+    let mut slots = [empty; SLOT_COUNT];
     let mut index = 0;
     while index < Known::COUNT {
         let known = Known::all()[index];
-        slots[slot(words(known.name().as_bytes()))] = Some(known);
+        let name = known.name().as_bytes();
+        assert!(name.len() <= NAME_BYTES_MAX, "a known name is longer than names are looked for");
+        let outer = words(name);
+        slots[place(outer)] = Slot { outer, mask: mask(outer), len: name.len() as u32, known };
         index += 1;
     }
     slots
@@ -146,38 +149,20 @@ const fn is_perfect() -> bool {
     let slots = slots();
     let mut index = 0;
     while index < Known::COUNT {
-        match slots[slot(words(Known::all()[index].name().as_bytes()))] {
-            Some(known) if known as usize == index => index += 1,
-            _ => return false,
+        let slot = &slots[place(words(Known::all()[index].name().as_bytes()))];
+        if slot.len == NO_NAME || slot.known as usize != index {
+            return false;
         }
+        index += 1;
     }
     true
 }
 
-const fn patterns() -> [Pattern; Known::COUNT] {
-    let mut patterns = [pattern(Known::all()[0]); Known::COUNT];
+const fn inners() -> [Words; Known::COUNT] {
+    let mut inners = [Words { first: 0, last: 0 }; Known::COUNT];
     let mut index = 0;
     while index < Known::COUNT {
-        patterns[index] = pattern(Known::all()[index]);
-        index += 1;
-    }
-    patterns
-}
-
-const fn pattern(known: Known) -> Pattern {
-    let name = known.name().as_bytes();
-    assert!(name.len() <= NAME_BYTES_MAX, "a known name is longer than names are looked for");
-    let outer = words(name);
-    Pattern { outer, outer_mask: mask(outer), len: name.len() }
-}
-
-const fn inners() -> [Inner; Known::COUNT] {
-    let nothing = Words { first: 0, last: 0 };
-    let mut inners = [Inner { words: nothing, mask: nothing }; Known::COUNT];
-    let mut index = 0;
-    while index < Known::COUNT {
-        let words = inner(Known::all()[index].name().as_bytes());
-        inners[index] = Inner { words, mask: mask(words) };
+        inners[index] = inner(Known::all()[index].name().as_bytes());
         index += 1;
     }
     inners
@@ -199,14 +184,15 @@ mod tests {
     #[test]
     fn the_table_has_each_known_name_once() {
         assert!(is_perfect());
-        let (slots, patterns, inners) = (slots(), patterns(), inners());
-        assert_eq!(slots, TABLE.slots);
-        assert_eq!(slots.iter().flatten().count(), Known::COUNT);
-        for ((known, pattern), within) in Known::all().iter().zip(&patterns).zip(&inners) {
-            let (outer, inner) = (words(known.name().as_bytes()), inner(known.name().as_bytes()));
-            assert!(is_like(outer, pattern.outer, pattern.outer_mask), "{known:?}");
-            assert!(is_like(inner, within.words, within.mask), "{known:?}");
-            assert_eq!(pattern.len, known.name().len());
+        let (slots, inners) = (slots(), inners());
+        assert_eq!((slots, inners), (TABLE.slots, TABLE.inner));
+        let taken = || slots.iter().filter(|slot| slot.len != NO_NAME);
+        assert_eq!(taken().count(), Known::COUNT);
+        for slot in taken() {
+            let name = slot.known.name().as_bytes();
+            assert_eq!((slot.outer, slot.len as usize), (words(name), name.len()));
+            assert!(is_like(words(&name.to_ascii_lowercase()), slot.outer, slot.mask), "{:?}", slot.known);
+            assert_eq!(inners[slot.known as usize], inner(name));
         }
     }
 

@@ -39,7 +39,6 @@ impl RequestLine {
 
     /// Reads a line of a usual method, a path that may have a query, and a usual version. `None` for any other line: that may be
     /// good as well.
-    // Not inlined: it needs the registers.
     #[inline(always)]
     fn read_usual(&mut self, bytes: &[u8], line: Span, limits: &HeadLimits) -> Option<()> {
         let text = line.bytes(bytes);

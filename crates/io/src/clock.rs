@@ -26,7 +26,8 @@ impl Clock {
     /// Reads it.
     #[inline]
     pub(crate) fn read(&mut self) {
-        let now_ms = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let elapsed = self.start.elapsed();
+        let now_ms = elapsed.as_secs() * 1000 + u64::from(elapsed.subsec_millis());
         self.set(now_ms, os::unix_seconds);
     }
 

@@ -199,8 +199,9 @@ pub trait Driver {
     fn send(&mut self, token: Token, output: Output);
 
     /// Sends, and says whether all of it is done at once (S7): then the output stays with the caller. Else it is moved in as by
-    /// [`Driver::send`], and an empty one stays in its place. If the end `is_awaited`, [`Event::Sent`] tells it as soon as it has come.
-    fn send_at_once(&mut self, token: Token, output: &mut Output, is_awaited: bool) -> bool {
+    /// [`Driver::send`], and an empty one stays in its place. If the end `is_awaited`, [`Event::Sent`] tells it as soon as it has come; a
+    /// driver to which that makes no difference doesn't ask.
+    fn send_at_once(&mut self, token: Token, output: &mut Output, is_awaited: impl FnOnce() -> bool) -> bool {
         let _ = is_awaited;
         self.send(token, std::mem::take(output));
         false

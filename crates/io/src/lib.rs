@@ -62,7 +62,8 @@
 //! - **S6** [`Driver::send_progress`] is the number of bytes of the send in flight that the kernel has taken. It never goes back.
 //! - **S7** [`Driver::send_at_once`] is `send`, but may say that the kernel has taken everything already: then the output was not
 //!   moved, no send is in flight, and no `Sent` follows. Where the caller says that it doesn't wait for the end, `Sent` may be
-//!   told up to [`limits::SENT_LATE_MS_MAX`] late, and no later than the next event that comes from without.
+//!   told up to [`limits::SENT_LATE_MS_MAX`] late, and no later than the next event that comes from without. As late goes on what a
+//!   full socket has not taken of it.
 //! - **S8** [`Driver::unacknowledged`] is the number of bytes that the kernel has taken for the connection, by this send and those
 //!   before it, and of which the peer's system hasn't said that it has them: what S6 counts and the peer hasn't got. `None` where
 //!   this system doesn't tell. It may be a system call: for a deadline that has come, not for the way of a request. Of a Unix-domain

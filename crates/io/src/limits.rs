@@ -27,6 +27,10 @@ pub const SENT_LATE_MS_MAX: u64 = 50;
 /// Bytes of a send whose end may be told late: nearly all take them whole, and what is left over is sent late too.
 pub const SENT_LATE_BYTES_MAX: u64 = 4 * 1024;
 
+/// Sends of one turn whose ends may be told late. With one more completion to wait for that is what the kernel does in an enter at the most
+/// without being asked (`IO_LOCAL_TW_DEFAULT_MAX`, 20); asked for more, it does more, and fills as many receive buffers.
+pub const SENT_LATE_SENDS_MAX: usize = 19;
+
 /// Bytes handed to the kernel for one connection before other events get their turn. A little more than 1 MiB, so that such a file
 /// and its head go in one turn (docs/decisions/0006-files.md).
 pub const SEND_BYTES_PER_TURN_MAX: u64 = 1088 * 1024;

@@ -165,6 +165,11 @@ impl Output {
         (0..self.items.len()).filter(is_first).count()
     }
 
+    /// Whether a part of it is a piece of a file.
+    pub(crate) fn has_file(&self) -> bool {
+        self.items.iter().any(|(_, item)| matches!(item, Item::File(_)))
+    }
+
     /// Whether there is nothing to send.
     #[must_use]
     pub fn is_empty(&self) -> bool {

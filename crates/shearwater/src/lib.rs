@@ -51,6 +51,7 @@ mod cors;
 mod draft;
 mod encoded;
 mod error;
+mod exact;
 mod fast;
 mod later;
 mod line;

@@ -1,8 +1,5 @@
 //! An app's routes, checked and settled: shared by all workers, and never changed.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use matchit::{Params, Router};
 use shearwater_engine::FieldLines;
 use shearwater_engine::tasks::StackOptions;
@@ -11,6 +8,7 @@ use shearwater_http1::Method;
 use crate::Service;
 use crate::by_origin::ByOrigin;
 use crate::encoded::{Block, Written};
+use crate::exact::Exact;
 use crate::later::MakeLater;
 use crate::middleware::Middleware;
 use crate::node::Node;
@@ -47,7 +45,7 @@ pub(crate) enum Answerer {
 
 /// All of it.
 pub(crate) struct Plan {
-    pub(crate) exact: HashMap<Box<[u8]>, Node, RandomState>,
+    pub(crate) exact: Exact,
     /// Numbers of `pattern_nodes`.
     pub(crate) patterns: Router<usize>,
     pub(crate) pattern_nodes: Vec<Node>,

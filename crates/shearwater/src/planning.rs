@@ -1,18 +1,18 @@
 //! From what a program has given to an app to a plan, or to all that is wrong with it.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use foldhash::fast::RandomState;
 use matchit::{InsertError, Router};
 use shearwater_http1::Method;
 
 use crate::app::{App, Beneath as GivenBeneath, Given};
 use crate::draft::{By, Draft};
 use crate::encoded::{Answer, Block};
+use crate::exact::Exact;
 use crate::fast::Fast;
 use crate::middleware::{Middleware, Steps};
-use crate::node::{Node, allow};
+use crate::node::allow;
 use crate::pattern::{self, Path};
 use crate::plan::{Answerer, Beneath, Plan, Target};
 use crate::route::Route;
@@ -83,7 +83,8 @@ struct Planning {
     blocks: Vec<Block>,
     /// By the number of the fast route: each has its own unless there is an error.
     fast: Vec<FastTargets>,
-    exact: HashMap<String, Draft>,
+    /// In order, so that the same program has the same table each time.
+    exact: BTreeMap<String, Draft>,
     /// Patterns, in the order in which they were given.
     drafts: Vec<(String, Draft)>,
     /// The number of each pattern's draft.
@@ -197,12 +198,7 @@ impl Planning {
         matched.map_or_else(Vec::new, |matched| self.drafts[*matched.value].1.methods().collect())
     }
 
-    fn exact_nodes(
-        &mut self,
-        patterns: &Router<usize>,
-        middleware: &Middleware,
-        has_state: bool,
-    ) -> HashMap<Box<[u8]>, Node, RandomState> {
+    fn exact_nodes(&mut self, patterns: &Router<usize>, middleware: &Middleware, has_state: bool) -> Exact {
         let exact = std::mem::take(&mut self.exact);
         let nodes = exact.into_iter().map(|(path, draft)| {
             let others = self.others(&path, &draft, patterns);
@@ -212,7 +208,7 @@ impl Planning {
             node.is_bare = node.steps().is_empty() && !has_state;
             (path, node)
         });
-        nodes.collect()
+        Exact::of(nodes)
     }
 
     /// What answers beneath prefixes, the longest first.

@@ -1,6 +1,6 @@
 //! Field lines of a response.
 
-use super::number::{DECIMAL_DIGITS_MAX, digits, write_decimal};
+use super::number::{DECIMAL_DIGITS_MAX, FEW_DIGITS_END, digits, few_digits, write_decimal};
 use crate::{class, scan};
 use std::fmt;
 
@@ -54,10 +54,28 @@ pub fn content_length_and_end(out: &mut Vec<u8>, length: u64) {
     append_length(out, length, b"\r\n\r\n".len());
 }
 
-/// Appends the longest line there is, and puts the number in its place: what is built elsewhere would be read again before it is
-/// written. `behind` bytes stand behind the number.
+/// `behind` bytes of the line's and the head's end stand behind the number. Most lengths have few digits, which with that end are one word.
 #[inline]
 fn append_length(out: &mut Vec<u8>, length: u64, behind: usize) {
+    if length >= FEW_DIGITS_END {
+        return append_long_length(out, length, behind);
+    }
+    const NAME: &[u8; 16] = b"Content-Length: ";
+    const END: u64 = u32::from_le_bytes(*b"\r\n\r\n") as u64;
+    let start = out.len();
+    let (digits, count) = few_digits(length);
+    let word = u64::from(digits) | END << (count as u32 * u8::BITS);
+    let mut line = [0; NAME.len() + size_of::<u64>()];
+    line[..NAME.len()].copy_from_slice(NAME);
+    line[NAME.len()..].copy_from_slice(&word.to_le_bytes());
+    out.extend_from_slice(&line);
+    out.truncate(start + NAME.len() + count + behind);
+}
+
+/// Appends the longest line there is, and puts the number in its place: what is built elsewhere would be read again before it is
+/// written.
+#[inline(never)]
+fn append_long_length(out: &mut Vec<u8>, length: u64, behind: usize) {
     const NAME_BYTES: usize = b"Content-Length: ".len();
     const LINE: &[u8; NAME_BYTES + DECIMAL_DIGITS_MAX + END.len()] =
         b"Content-Length: 00000000000000000000\r\n\r\n";

@@ -48,6 +48,19 @@ pub(super) fn write_decimal<const BYTES: usize>(
     start
 }
 
+/// The numbers that [`few_digits`] takes.
+pub(super) const FEW_DIGITS_END: u64 = 10_000;
+
+/// The digits of a number below [`FEW_DIGITS_END`], the first one in the lowest byte, and how many they are.
+#[inline]
+pub(super) fn few_digits(number: u64) -> (u32, usize) {
+    let count = digits(number);
+    let ([thousands, hundreds], [tens, ones]) =
+        (PAIRS[(number / 100 % 100) as usize], PAIRS[(number % 100) as usize]);
+    let all = u32::from_le_bytes([thousands, hundreds, tens, ones]);
+    (all >> ((size_of::<u32>() - count) as u32 * u8::BITS), count)
+}
+
 /// Appends `number` in decimal, without leading zeros.
 pub fn decimal(out: &mut Vec<u8>, number: u64) {
     let mut digits = [0; DECIMAL_DIGITS_MAX];

@@ -1,61 +1,76 @@
 //! Connections that wait for their part of a turn.
 
-use std::collections::VecDeque;
-
 use super::slots::Flags;
 use crate::Token;
 
-/// A line of connections: each stands in it at most once, of which a flag of its slot tells.
+/// In the place of the turn's end: nobody was served in this turn.
+const OPEN: usize = usize::MAX;
+
+/// A line of connections: each waits in it at most once, of which a flag of its slot tells.
 #[derive(Debug)]
 pub(crate) struct Line {
     flag: Flags,
-    /// The first is the one being served.
-    waiting: VecDeque<Token>,
+    /// Those that were served in this turn, the one being served, those that wait.
+    line: Vec<Token>,
+    /// How many of `line` were served.
+    served: usize,
+    /// How much of `line` belongs to this turn, or `OPEN`.
+    turn_end: usize,
     /// Those that found the turn's share used up by others: the first ones of the next turn.
-    passed_over: VecDeque<Token>,
-    /// How many of `waiting` belong to this turn; `None` before the first is served.
-    this_turn: Option<usize>,
+    passed_over: Vec<Token>,
 }
 
 impl Line {
     /// An empty one, of which `flag` tells.
     pub(crate) fn new(flag: Flags) -> Self {
-        Self { flag, waiting: VecDeque::new(), passed_over: VecDeque::new(), this_turn: None }
+        Self { flag, line: Vec::new(), served: 0, turn_end: OPEN, passed_over: Vec::new() }
     }
 
     /// Puts a connection at the end, unless it stands in the line.
     pub(crate) fn enqueue(&mut self, token: Token, flags: &mut Flags) {
         if !flags.has(self.flag) {
             flags.set(self.flag);
-            self.waiting.push_back(token);
+            self.line.push(token);
         }
     }
 
     /// Whether nobody waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.passed_over.is_empty()
+        self.served == self.line.len() && self.passed_over.is_empty()
     }
 
     /// Makes what was for the next turn this turn's.
     pub(crate) fn begin_turn(&mut self) {
-        if !self.passed_over.is_empty() {
-            self.passed_over.append(&mut self.waiting);
-            std::mem::swap(&mut self.passed_over, &mut self.waiting);
+        if self.is_empty() {
+            self.line.clear();
+        } else {
+            self.lead_with_passed_over();
         }
-        self.this_turn = None;
+        self.served = 0;
+        self.turn_end = OPEN;
+    }
+
+    /// Those that were passed over take the places of those that were served.
+    #[inline(never)]
+    fn lead_with_passed_over(&mut self) {
+        self.line.splice(..self.served, self.passed_over.drain(..));
     }
 
     /// The connection that is to be served now.
     pub(crate) fn first(&mut self) -> Option<Token> {
-        let left = *self.this_turn.get_or_insert(self.waiting.len());
-        if left == 0 { None } else { self.waiting.front().copied() }
+        if self.turn_end == OPEN {
+            self.turn_end = self.line.len();
+        }
+        if self.served < self.turn_end { self.line.get(self.served).copied() } else { None }
     }
 
     /// Takes the first out, which is no longer open. `first` has given it in this turn.
     pub(crate) fn leave(&mut self) {
-        debug_assert!(self.this_turn.is_some_and(|left| left > 0), "one leaves for each that was first");
-        self.waiting.pop_front();
-        self.this_turn = self.this_turn.map(|left| left - 1);
+        debug_assert!(
+            self.served < self.turn_end && self.turn_end != OPEN,
+            "one leaves for each that was first"
+        );
+        self.served += 1;
     }
 
     /// Takes the first out, of which these are the flags.
@@ -67,7 +82,7 @@ impl Line {
     /// The connection was taken out for want of a share: it is one of the first of the next turn.
     pub(crate) fn pass_over(&mut self, token: Token, flags: &mut Flags) {
         flags.set(self.flag);
-        self.passed_over.push_back(token);
+        self.passed_over.push(token);
     }
 }
 

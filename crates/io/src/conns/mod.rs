@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::net::{SendFlags, Shutdown, getpeername, shutdown};
 
 use crate::limits::SEND_AT_ONCE_BYTES_MAX;
-use crate::{Event, Item, Output, ReadEnd, SendError, Token, Waker, socket};
+use crate::{Event, Output, ReadEnd, SendError, Token, Waker, socket};
 use push::{Means, Push, Stop, push, send_bytes};
 use queue::Completion;
 use sends::Sends;
@@ -258,16 +258,19 @@ impl<X: Default> Conns<X> {
         Ok(SocketAddr::try_from(address)?)
     }
 
-    /// What goes before anything else: what verbs have brought about, then the waker.
+    /// What goes before anything else: what verbs have brought about.
     pub(crate) fn next_told(&mut self) -> Option<Event> {
         if let Some((token, output)) = self.just_sent.take() {
             self.queue.giving(true);
             return Some(Event::Sent { token, output, result: Ok(()) });
         }
-        if let Some(completion) = self.queue.pop() {
-            return Some(self.give(completion));
-        }
-        std::mem::take(&mut self.queue.woken).then_some(Event::Woken)
+        self.queue.pop().map(|completion| self.give(completion))
+    }
+
+    /// That the waker was used, if it was and wasn't told.
+    pub(crate) fn next_woken(&mut self) -> Option<Event> {
+        // Not `then_some`, which would drop an event each time.
+        if std::mem::take(&mut self.queue.woken) { Some(Event::Woken) } else { None }
     }
 
     /// The event of a send that has ended. From here on the connection has none.
@@ -297,8 +300,7 @@ impl<X: Default> Conns<X> {
 
 /// Whether a send begins behind what else the turn has to do: it takes its time, or reads from a file.
 fn is_long(sending: &Sending) -> bool {
-    let is_file = |(_, item): &(usize, Item)| matches!(item, Item::File(_));
-    sending.left() > SEND_AT_ONCE_BYTES_MAX || sending.output.items().iter().any(is_file)
+    sending.left() > SEND_AT_ONCE_BYTES_MAX || sending.output.has_file()
 }
 
 /// See [`Conns::sender`].

@@ -11,7 +11,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use super::sends::Sending;
 use crate::ahead::Ahead;
 use crate::limits::{COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_CALLS_PER_TURN_MAX, SEND_TAKEN_BYTES_MIN};
-use crate::{FileSlice, Item, Output, Piece, SendError, Token, Waker, socket};
+use crate::{FileSlice, Output, Piece, SendError, Token, Waker, socket};
 
 /// Pieces of memory handed to the kernel by one call.
 pub(crate) const GATHER_MAX: usize = 32;
@@ -91,8 +91,7 @@ pub(crate) fn push(
 /// Whether a send is worth full segments. The kernel takes a file in pieces, and between two of them what was acknowledged meanwhile makes it
 /// send the last bytes of the first, full or not: of a MiB that cost three times as much (docs/decisions/0006-files.md).
 fn is_corked(output: &Output) -> bool {
-    let is_file = |(_, item): &(usize, Item)| matches!(item, Item::File(_));
-    output.len() >= CORKED_BYTES_MIN && output.items().iter().any(is_file)
+    output.len() >= CORKED_BYTES_MIN && output.has_file()
 }
 
 fn push_share(

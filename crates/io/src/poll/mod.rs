@@ -148,7 +148,7 @@ impl Driver for Poll {
         self.conns.send_by_hand(token, output);
     }
 
-    fn send_at_once(&mut self, token: Token, output: &mut Output, _is_awaited: bool) -> bool {
+    fn send_at_once(&mut self, token: Token, output: &mut Output, _: impl FnOnce() -> bool) -> bool {
         self.conns.send_at_once(token, output)
     }
 

@@ -64,6 +64,9 @@ impl Poll {
             if let Some(event) = self.conns.next_told() {
                 return Some(event);
             }
+            if let Some(woken) = self.conns.next_woken() {
+                return Some(woken);
+            }
             if let Some(token) = self.reads.first() {
                 if let Some(event) = self.receive(token) {
                     return Some(event);

@@ -158,7 +158,7 @@ impl Driver for Sim {
         }
     }
 
-    fn send_at_once(&mut self, token: Token, output: &mut Output, _is_awaited: bool) -> bool {
+    fn send_at_once(&mut self, token: Token, output: &mut Output, _: impl FnOnce() -> bool) -> bool {
         self.is_live(token, "send_at_once") && self.kernel.borrow_mut().send_at_once(token, output)
     }
 

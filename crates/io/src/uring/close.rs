@@ -20,7 +20,9 @@ impl Uring {
         }
         slot.flags.set(Flags::CLOSING);
         let (send, flags) = (slot.send, slot.flags);
-        if !flags.has(Flags::SENDING) {
+        if flags.has(Flags::SENDING) {
+            self.ring.await_sends();
+        } else {
             self.conns.cut_off(token, send);
         }
         self.disarm_recv(token);

@@ -221,8 +221,8 @@ impl Driver for Uring {
         self.start_send(token, output, true);
     }
 
-    fn send_at_once(&mut self, token: Token, output: &mut Output, is_awaited: bool) -> bool {
-        self.start_send(token, std::mem::take(output), is_awaited);
+    fn send_at_once(&mut self, token: Token, output: &mut Output, is_awaited: impl FnOnce() -> bool) -> bool {
+        self.start_send(token, std::mem::take(output), is_awaited());
         false
     }
 

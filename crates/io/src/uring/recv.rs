@@ -110,6 +110,10 @@ impl Uring {
             self.finish_close(token);
             return None;
         }
+        if slot.flags.has(Flags::SENDING) {
+            // It was sent something in this turn, and what comes now has to wait for the end of that.
+            self.ring.await_sends();
+        }
         match (done.result(), done.buffer()) {
             (Ok(len @ 1..), Some(id)) => {
                 slot.extra.recvs += 1;

@@ -18,7 +18,7 @@ use io_uring::{IoUring, Submitter, cqueue, opcode, squeue};
 use rustix::io::Errno;
 
 use crate::Token;
-use crate::limits::SENT_LATE_MS_MAX;
+use crate::limits::{SENT_LATE_MS_MAX, SENT_LATE_SENDS_MAX};
 
 /// Entries that go to the kernel by one call; more go by several.
 pub(super) const SUBMIT_ENTRIES: u32 = 256;
@@ -200,9 +200,19 @@ impl Ring {
         self.push(entry, Name::new(Kind::Cancel, Token::new(0, 0)));
     }
 
+    /// Somebody waits for the end of one of this turn's sends after all.
+    pub(super) fn await_sends(&mut self) {
+        self.is_awaited = true;
+    }
+
+    /// This turn's sends whose ends by themselves don't end the next wait.
+    pub(super) fn late_sends(&self) -> usize {
+        if self.is_awaited || self.sends > SENT_LATE_SENDS_MAX { 0 } else { self.sends }
+    }
+
     /// Hands over what is queued and waits: not at all, for so long, or without limit.
     pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        let sends = if self.is_awaited { 0 } else { self.sends };
+        let sends = self.late_sends();
         (self.sends, self.is_awaited, self.has_handed_over) = (0, false, false);
         self.make_room()?;
         if timeout == Some(Duration::ZERO) && self.has_nothing_to_say() {
@@ -266,8 +276,6 @@ impl Ring {
             let done = Done::from(self.ring.completion().next()?);
             if done.kind() != Kind::Cancel {
                 self.in_flight -= usize::from(done.is_last());
-                // One that was handed over before the turn's enter isn't waited for any more.
-                self.sends -= usize::from(done.kind() == Kind::Send && self.sends > 0);
                 return Some(done);
             }
         }

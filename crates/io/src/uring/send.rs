@@ -119,3 +119,134 @@ impl Uring {
         self.ring.cancel(writable_name(token));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use super::Uring;
+    use crate::limits::{SENT_LATE_BYTES_MAX, SENT_LATE_SENDS_MAX};
+    use crate::uring_options::UringOptions;
+    use crate::{CloseKind, Driver, Event, Output, Token};
+
+    const BUFFER_BYTES: usize = 1024;
+
+    /// A driver with so many connections, and their peers. `None` where the kernel has no such thing.
+    fn connected(count: usize) -> Option<(Uring, Vec<Token>, Vec<TcpStream>)> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+        let address = listener.local_addr().expect("its address");
+        let options = UringOptions { recv_buffer_bytes: BUFFER_BYTES, ..UringOptions::default() };
+        let mut driver =
+            Uring::new(vec![listener], options).map_err(|why| println!("skipped: {why}")).ok()?;
+        let peers = (0..count).map(|_| TcpStream::connect(address).expect("connects")).collect();
+        let mut tokens = Vec::new();
+        while tokens.len() < count {
+            driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+            while let Some(event) = driver.next() {
+                if let Event::Accepted { token, .. } = event {
+                    tokens.push(token);
+                }
+            }
+        }
+        driver.wait(Some(Duration::ZERO)).expect("the receives are handed over");
+        Some((driver, tokens, peers))
+    }
+
+    fn send(driver: &mut Uring, token: Token, len: usize, is_awaited: bool) {
+        let mut output = Output::new();
+        output.bytes_mut().resize(len, b'x');
+        assert!(!driver.send_at_once(token, &mut output, || is_awaited));
+    }
+
+    /// Answers the first of what comes, and gives how many events came behind it in the same turn.
+    fn answer_the_first(driver: &mut Uring, token: Token) -> usize {
+        for _ in 0..100 {
+            driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+            let mut behind = None;
+            while let Some(event) = driver.next() {
+                match (event, behind) {
+                    (Event::Received { .. }, None) => {
+                        send(driver, token, 6, false);
+                        behind = Some(0);
+                    }
+                    (_, seen) => behind = seen.map(|count| count + 1),
+                }
+            }
+            if let Some(behind) = behind {
+                return behind;
+            }
+        }
+        panic!("nothing came")
+    }
+
+    #[test]
+    fn only_a_short_answer_that_nobody_waits_for_is_late() {
+        let longest = SENT_LATE_BYTES_MAX as usize;
+        for (len, is_awaited, late) in [(longest, false, 1), (longest, true, 0), (longest + 1, false, 0)] {
+            let Some((mut driver, tokens, _peers)) = connected(1) else { return };
+            send(&mut driver, tokens[0], len, is_awaited);
+            assert_eq!(driver.ring.late_sends(), late, "{len} {is_awaited}");
+            let mut turns = 0;
+            while driver.conns.slots.open(tokens[0]).is_some_and(|slot| slot.send != super::NONE) {
+                // Nothing else happens: this would be the end of the test if the end of the send didn't end the wait.
+                driver.wait(None).expect("it can wait");
+                while driver.next().is_some() {}
+                turns += 1;
+            }
+            assert_eq!(turns, 1);
+        }
+    }
+
+    #[test]
+    fn not_more_of_them_than_an_enter_does_by_itself() {
+        for count in [SENT_LATE_SENDS_MAX, SENT_LATE_SENDS_MAX + 1] {
+            let Some((mut driver, tokens, _peers)) = connected(count) else { return };
+            tokens.iter().for_each(|token| send(&mut driver, *token, 6, false));
+            assert_eq!(driver.ring.late_sends(), if count > SENT_LATE_SENDS_MAX { 0 } else { count });
+        }
+    }
+
+    /// What comes behind an answer that was sent in the same turn has to wait for its end: more of a pipeline, or the client's end.
+    #[test]
+    fn what_comes_behind_it_waits_for_it() {
+        for (bytes, is_ended, expected) in [(100, false, 1), (2 * BUFFER_BYTES, false, 0), (100, true, 0)] {
+            let Some((mut driver, tokens, mut peers)) = connected(1) else { return };
+            peers[0].write_all(&vec![b'?'; bytes]).expect("there is room");
+            if is_ended {
+                peers[0].shutdown(Shutdown::Write).expect("it can");
+            }
+            let behind = answer_the_first(&mut driver, tokens[0]);
+            if behind == 0 && expected == 0 {
+                println!("skipped: each receive has a turn of its own");
+                continue;
+            }
+            assert_eq!(driver.ring.late_sends(), expected, "{bytes} {is_ended}");
+        }
+    }
+
+    #[test]
+    fn a_close_waits_for_it() {
+        let Some((mut driver, tokens, _peers)) = connected(1) else { return };
+        send(&mut driver, tokens[0], 6, false);
+        driver.close(tokens[0], CloseKind::Normal);
+        assert_eq!(driver.ring.late_sends(), 0);
+    }
+
+    /// An order is told when what happened before it has been.
+    #[test]
+    fn an_order_goes_behind_it() {
+        let Some((mut driver, tokens, _peers)) = connected(1) else { return };
+        send(&mut driver, tokens[0], 6, false);
+        driver.waker().wake();
+        let mut told = Vec::new();
+        while told.len() < 2 {
+            driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+            while let Some(event) = driver.next() {
+                told.push(matches!(event, Event::Woken));
+            }
+        }
+        assert_eq!(told, [false, true], "first the end of the send");
+    }
+}

@@ -112,6 +112,10 @@ impl Uring {
                 }
                 continue;
             }
+            // An order goes behind what had happened before it: the ends of sends may have waited for it.
+            if let Some(woken) = self.conns.next_woken() {
+                return Some(woken);
+            }
             let Some(token) = self.conns.queue.first() else { return self.next_accept() };
             // Answers that are ready go first: by hand it takes its time.
             self.ring.hand_over_sends();

@@ -183,7 +183,7 @@ fn turns_of(exchanges: usize, is_awaited: bool) -> usize {
             }
         }
         if asked && !sending {
-            assert!(!driver.send_at_once(token, &mut plain(b"answer"), is_awaited));
+            assert!(!driver.send_at_once(token, &mut plain(b"answer"), || is_awaited));
             (asked, sending) = (false, true);
             answered += 1;
         }
@@ -201,7 +201,7 @@ fn an_end_that_nobody_waits_for_takes_no_turn() {
         return;
     }
     let (awaited, not_awaited) = (turns_of(EXCHANGES, true), turns_of(EXCHANGES, false));
-    assert!(not_awaited < awaited, "{not_awaited} and {awaited}");
+    assert!(4 * not_awaited < 3 * awaited, "{not_awaited} and {awaited}");
 }
 
 /// More entries in one turn than the queue of entries holds, and more completions than theirs.

@@ -33,14 +33,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         folder: "shearwater",
-        may_use: &[
-            "shearwater-engine",
-            "shearwater-http1",
-            "shearwater-io",
-            "foldhash",
-            "matchit",
-            "signal-hook",
-        ],
+        may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "matchit", "signal-hook"],
     },
     Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate"] },
     Room { folder: "site", may_use: &["shearwater", "shearwater-files"] },

@@ -310,7 +310,7 @@ impl<H: Harness> World<H> {
     /// Likewise, where the end `is_awaited` or not.
     pub(crate) fn send_for(&mut self, token: Token, output: &mut Output, is_awaited: bool) -> bool {
         let contents = Contents::of(output);
-        let at_once = self.driver().send_at_once(token, output, is_awaited);
+        let at_once = self.driver().send_at_once(token, output, || is_awaited);
         let page = self.pages.get_mut(&token).expect("the connection is there");
         assert!(page.in_flight.is_none(), "one send at a time");
         if at_once {

@@ -1,0 +1,187 @@
+//! Exact paths, and what each has: a table that is made once and asked by every request.
+//!
+//! A slot holds what tells most paths apart: a look-up reads one line of memory, and of paths beyond sixteen bytes the key. The table never changes and clients
+//! add nothing to it: which paths share a place is settled when it is made, and a request that is looked for in vain is compared with those at most.
+
+use crate::node::Node;
+
+const WORD_BYTES: usize = size_of::<u64>();
+/// The longest path that the outer words cover.
+const OUTER_BYTES: usize = 2 * WORD_BYTES;
+
+/// Slots for each path, at least: most of those that are looked at are the right one or empty.
+const SLOTS_PER_PATH: usize = 4;
+
+/// Odd, with as many ones as zeros: the golden ratio's digits, and the square root of two's.
+const FACTORS: (u64, u64) = (0x9E37_79B9_7F4A_7C15, 0x6A09_E667_F3BC_C909);
+
+/// No path.
+const NONE: u32 = u32::MAX;
+
+/// The first and the last eight bytes of a path. One that has fewer stands in the first word as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Words {
+    first: u64,
+    last: u64,
+}
+
+/// Two of them fill a line of the processor's cache.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(32))]
+struct Slot {
+    words: Words,
+    len: u32,
+    /// The path's number, or `NONE`.
+    number: u32,
+}
+
+/// The paths.
+#[derive(Debug)]
+pub(crate) struct Exact {
+    /// A power of two of them.
+    slots: Box<[Slot]>,
+    nodes: Box<[Node]>,
+    paths: Box<[Box<[u8]>]>,
+}
+
+impl Exact {
+    /// A table of these paths, each of which occurs once.
+    pub(crate) fn of(nodes: impl IntoIterator<Item = (Box<[u8]>, Node)>) -> Self {
+        let (paths, nodes): (Vec<Box<[u8]>>, Vec<Node>) = nodes.into_iter().unzip();
+        let empty = Slot { words: Words { first: 0, last: 0 }, len: 0, number: NONE };
+        let mut slots = vec![empty; (paths.len() * SLOTS_PER_PATH).next_power_of_two()].into_boxed_slice();
+        for (number, path) in (0..).zip(&paths) {
+            let words = words(path);
+            let mut place = place(path, words, slots.len());
+            while slots[place].number != NONE {
+                place = (place + 1) % slots.len();
+            }
+            let len = u32::try_from(path.len()).expect("a path in a program is short");
+            slots[place] = Slot { words, len, number };
+        }
+        Self { slots, nodes: nodes.into_boxed_slice(), paths: paths.into_boxed_slice() }
+    }
+
+    /// What a path has.
+    #[inline(always)]
+    pub(crate) fn get(&self, path: &[u8]) -> Option<&Node> {
+        let words = words(path);
+        let mut place = place(path, words, self.slots.len());
+        loop {
+            let slot = self.slots.get(place)?;
+            if slot.words == words && slot.len as usize == path.len() && self.is_within(slot.number, path) {
+                return self.nodes.get(slot.number as usize);
+            }
+            if slot.number == NONE {
+                return None;
+            }
+            place = (place + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    /// Whether what stands between the outer words is the same too.
+    #[inline(always)]
+    fn is_within(&self, number: u32, path: &[u8]) -> bool {
+        path.len() <= OUTER_BYTES || self.paths.get(number as usize).is_some_and(|known| **known == *path)
+    }
+}
+
+/// The outer words.
+#[inline(always)]
+fn words(path: &[u8]) -> Words {
+    match (path.first_chunk(), path.last_chunk()) {
+        (Some(first), Some(last)) => {
+            Words { first: u64::from_le_bytes(*first), last: u64::from_le_bytes(*last) }
+        }
+        _ => words_of_short(path),
+    }
+}
+
+#[inline(never)]
+fn words_of_short(path: &[u8]) -> Words {
+    let mut first = [0; WORD_BYTES];
+    first[..path.len()].copy_from_slice(path);
+    Words { first: u64::from_le_bytes(first), last: 0 }
+}
+
+/// Where in a table of so many slots a path is looked for first.
+#[inline(always)]
+fn place(path: &[u8], words: Words, slots: usize) -> usize {
+    let mut mixed = mix(words.first, words.last);
+    if path.len() > OUTER_BYTES {
+        mixed = mix_inner(mixed, path);
+    }
+    (mixed as usize).wrapping_add(path.len()) & (slots - 1)
+}
+
+/// What stands between the outer words is mixed in: many paths may begin and end alike.
+#[inline(never)]
+fn mix_inner(mixed: u64, path: &[u8]) -> u64 {
+    let inner = &path[WORD_BYTES..path.len() - WORD_BYTES];
+    inner.chunks(WORD_BYTES).fold(mixed, |mixed, chunk| mix(mixed, words_of_short(chunk).first))
+}
+
+/// Both halves of a product of 128 bits.
+#[inline(always)]
+fn mix(one: u64, other: u64) -> u64 {
+    let product = u128::from(one ^ FACTORS.0) * u128::from(other ^ FACTORS.1);
+    product as u64 ^ (product >> u64::BITS) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exact, NONE};
+    use crate::middleware::Steps;
+    use crate::node::Node;
+
+    fn table(paths: &[String]) -> Exact {
+        let node =
+            |path: &String| (path.as_bytes().into(), Node::new([], path.clone(), false, Steps::default()));
+        Exact::of(paths.iter().map(node))
+    }
+
+    /// How many slots are looked at for the path that takes most.
+    fn longest(table: &Exact) -> usize {
+        let taken = table.slots.iter().chain(&*table.slots).map(|slot| slot.number != NONE);
+        let (longest, _) = taken.fold((0, 0), |(longest, run), is_taken| {
+            let run = if is_taken { run + 1 } else { 0 };
+            (longest.max(run), run)
+        });
+        longest
+    }
+
+    #[test]
+    fn each_path_has_its_own_and_no_other_has_any() {
+        let bytes = "/abcdefghijklmnopqrstuvwxyz/0123456789/";
+        for until in 0..bytes.len() {
+            // All that a path is but the last byte, and each with one byte another.
+            let mut paths: Vec<String> = (0..until).map(|len| bytes[..len].to_owned()).collect();
+            for place in 0..until {
+                let mut other = bytes[..until].to_owned();
+                other.replace_range(place..=place, "~");
+                paths.push(other);
+            }
+            let table = table(&paths);
+            for path in &paths {
+                assert_eq!(table.get(path.as_bytes()).map(Node::allow), Some(path.as_str()));
+            }
+            assert!(table.get(&bytes.as_bytes()[..until]).is_none());
+            assert!(table.get(b"\0").is_none() && table.get(b"/a\0").is_none());
+        }
+    }
+
+    /// Paths as programs have them, that differ in a few bytes at the front, in the middle or at the end.
+    #[test]
+    fn paths_that_are_alike_do_not_gather_in_one_place() {
+        for (before, behind) in
+            [("/", ""), ("/api/v1/item/", ""), ("/api/v1/item/", "/description"), ("", "")]
+        {
+            for step in [1, 7, 1000] {
+                let paths: Vec<_> =
+                    (0..1000).map(|number| format!("{before}{:05}{behind}", number * step)).collect();
+                let longest = longest(&table(&paths));
+                assert!(longest <= 16, "{longest} for {before}N{behind} by {step}");
+            }
+        }
+    }
+}
