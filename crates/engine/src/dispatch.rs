@@ -201,7 +201,7 @@ impl<A: App> Service<A> {
     }
 
     /// Books an answer: what it says of the connection, and of the handler.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn answered(&mut self, token: Token, answered: Answered) {
         let after = answered.after;
         self.count(answered);
@@ -209,7 +209,7 @@ impl<A: App> Service<A> {
     }
 
     /// Counts an answer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count(&mut self, answered: Answered) {
         self.counters.requests.add(1);
         if answered.status >= 300 {
@@ -313,6 +313,7 @@ impl<A: App> Service<A> {
     }
 
     /// Sets how the connection goes on.
+    #[inline(always)]
     pub(crate) fn set_after(&mut self, token: Token, after: After) {
         let conn = self.table.get(token);
         conn.unset(Flag::FirstHead);

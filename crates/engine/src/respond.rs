@@ -192,6 +192,7 @@ impl Responder {
         Response::new(&mut self.parts).status(500).text("Internal Server Error\n").close();
     }
 
+    #[inline(always)]
     fn after(&self, asked: Asked) -> After {
         if !asked.keep_alive && !asked.has_body {
             After::Close

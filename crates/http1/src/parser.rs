@@ -107,6 +107,7 @@ impl HeadParser {
     ///
     /// # Errors
     /// The reason why this is no acceptable head. Asking again without [`HeadParser::reset`] gives the same reason.
+    #[inline(always)]
     pub fn parse(&mut self, bytes: &[u8]) -> Result<Parsed, Reject> {
         // What stands beyond the bound is never looked at: that it is there is enough.
         let seen = &bytes[..bytes.len().min(self.limits.head_bytes_max)];
@@ -132,6 +133,7 @@ impl HeadParser {
     /// # Panics
     /// If the last result of [`HeadParser::parse`] was not [`Parsed::Complete`], or `bytes` is shorter than the head. Accessors of
     /// the head may panic, or return other text, if `bytes` has other content.
+    #[inline(always)]
     #[must_use]
     pub fn head<'a>(&'a self, bytes: &'a [u8]) -> Head<'a> {
         assert!(self.stage == Stage::Complete, "no complete head has been parsed");

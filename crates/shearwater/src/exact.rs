@@ -65,6 +65,9 @@ impl Exact {
     /// What a path has.
     #[inline(always)]
     pub(crate) fn get(&self, path: &[u8]) -> Option<&Node> {
+        if self.nodes.is_empty() {
+            return None;
+        }
         let words = words(path);
         let mut place = place(path, words, self.slots.len());
         loop {
