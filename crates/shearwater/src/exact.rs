@@ -12,7 +12,7 @@ const OUTER_BYTES: usize = 2 * WORD_BYTES;
 /// Slots for each path, at least: most of those that are looked at are the right one or empty.
 const SLOTS_PER_PATH: usize = 4;
 
-/// Odd, with as many ones as zeros: the golden ratio's digits, and the square root of two's.
+/// Numbers without a pattern, odd: the first 64 bits of what the golden ratio and the square root of two are beyond one.
 const FACTORS: (u64, u64) = (0x9E37_79B9_7F4A_7C15, 0x6A09_E667_F3BC_C909);
 
 /// No path.
