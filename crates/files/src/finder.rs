@@ -16,7 +16,7 @@ use crate::navigation::Navigation;
 use crate::now::Now;
 use crate::options::Hidden;
 use crate::plan::Plan;
-use crate::resolve::{self, Shape};
+use crate::resolve::{self, Named, Shape};
 use crate::search::{Found, Search};
 use crate::store::{FoundFile, Store};
 use crate::{redirect, refuse};
@@ -33,7 +33,9 @@ pub(crate) struct Finder {
 /// Names at hand; kept for their memory.
 #[derive(Default)]
 struct Names {
-    /// What the path names.
+    /// What the path names, where that has to be decoded.
+    decoded: Vec<u8>,
+    /// What the path names, when it isn't found at once.
     asked: Vec<u8>,
     /// The file that is looked at.
     file: Vec<u8>,
@@ -50,8 +52,8 @@ impl Finder {
 
     /// Answers `GET` and `HEAD`.
     pub(crate) fn respond(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        let resolved = match resolve::resolve(request.path(), &mut self.names.asked) {
-            Ok(resolved) => resolved,
+        let Named { name, resolved } = match resolve::named(request.path(), &mut self.names.decoded) {
+            Ok(named) => named,
             // The prefix of a mount, without a slash.
             Err(_) if request.path().is_empty() => return redirect::to_directory(request, response),
             Err(bad) => return refuse::path(bad, response),
@@ -60,13 +62,15 @@ impl Finder {
             return refuse::open(&OpenError::NotFound, response);
         }
         // Most requests end here: the file was found a moment ago, lies in memory and is sent as it is.
-        if let Some(held) = self.lookups.held(&self.names.asked, Now::of(request)) {
+        if let Some(held) = self.lookups.held(name, Now::of(request)) {
             match held.siblings().is_empty() {
                 true => held.reply(request, response),
                 false => self.form_of(held, request).reply(request, response),
             }
             return;
         }
+        self.names.asked.clear();
+        self.names.asked.extend_from_slice(name);
         match self.elsewhere(resolved.shape, request) {
             Some(content) => content.reply(request, response),
             None => self.respond_anew(resolved.shape, request, response),
@@ -175,7 +179,7 @@ impl Finder {
 
     /// Whether a page has the name that was asked for with a slash at its end; writes it without.
     fn page_behind_slash(&mut self, shape: Shape) -> Result<bool, OpenError> {
-        let Self { plan, names: Names { asked, file, other }, store, .. } = self;
+        let Self { plan, names: Names { asked, file, other, .. }, store, .. } = self;
         let is_page = Search { root: store.root(), plan }.page_behind_slash(asked, shape, file)?;
         if is_page {
             other.clear();

@@ -43,6 +43,7 @@ mod open_files;
 mod options;
 mod outlook;
 mod partial;
+mod plain_path;
 mod plan;
 pub mod range;
 mod redirect;

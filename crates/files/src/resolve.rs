@@ -1,5 +1,7 @@
 //! From a target's path to a file's name: percent-decoding once, and nothing that could mean two things.
 
+use crate::plain_path::is_plain;
+
 /// What the path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
@@ -16,6 +18,13 @@ pub struct Resolved {
     pub shape: Shape,
     /// A segment of the name begins with a dot, other than a `.well-known` in the first place (RFC 8615).
     pub is_hidden: bool,
+}
+
+/// A name where it stands: most are their paths' own, and who only looks one up needs no copy.
+#[derive(Debug)]
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) resolved: Resolved,
 }
 
 /// Why a path names no file.
@@ -35,25 +44,37 @@ pub enum BadPath {
 /// Why the path names no file; `name` holds a part of it then.
 pub fn resolve(path: &str, name: &mut Vec<u8>) -> Result<Resolved, BadPath> {
     name.clear();
-    let whole = path.as_bytes();
-    let Some(path) = whole.strip_prefix(b"/") else { return Err(BadPath::NoName) };
-    if is_plain(whole) {
-        name.extend_from_slice(path);
-        let shape = if matches!(path, [] | [.., b'/']) { Shape::Directory } else { Shape::File };
-        return Ok(Resolved { shape, is_hidden: false });
+    match own_name(path) {
+        Some(own) => {
+            name.extend_from_slice(own.name);
+            Ok(own.resolved)
+        }
+        None => decoded_name(path, name),
     }
-    let shape = resolve_segments(path, name)?;
-    Ok(Resolved { shape, is_hidden: is_hidden(name) })
 }
 
-/// Whether what follows a path's first slash is its own name: nothing encoded, no segment that is empty or begins with a dot. Most are; looks at
-/// every byte once, with the one before it, so that the compiler may take many at once.
-fn is_plain(path: &[u8]) -> bool {
-    let Some(behind) = path.get(1..) else { return false };
-    let is_special = |left: u8, right: u8| {
-        (right == b'%') | (right == 0) | ((left == b'/') & ((right == b'.') | (right == b'/')))
-    };
-    !path.iter().zip(behind).fold(false, |any, (&left, &right)| any | is_special(left, right))
+/// The name that [`resolve`] gives, and writes into `decoded` only where the path is another.
+pub(crate) fn named<'a>(path: &'a str, decoded: &'a mut Vec<u8>) -> Result<Named<'a>, BadPath> {
+    if let Some(own) = own_name(path) {
+        return Ok(own);
+    }
+    decoded.clear();
+    let resolved = decoded_name(path, decoded)?;
+    Ok(Named { name: decoded, resolved })
+}
+
+/// The name of a path that is its own.
+fn own_name(path: &str) -> Option<Named<'_>> {
+    let name = path.as_bytes().strip_prefix(b"/")?;
+    let shape = if matches!(name, [] | [.., b'/']) { Shape::Directory } else { Shape::File };
+    is_plain(path.as_bytes()).then_some(Named { name, resolved: Resolved { shape, is_hidden: false } })
+}
+
+/// The name of any path.
+fn decoded_name(path: &str, name: &mut Vec<u8>) -> Result<Resolved, BadPath> {
+    let path = path.as_bytes().strip_prefix(b"/").ok_or(BadPath::NoName)?;
+    let shape = resolve_segments(path, name)?;
+    Ok(Resolved { shape, is_hidden: is_hidden(name) })
 }
 
 /// Whether a segment of a name begins with a dot, and is not the one that is for everybody.
@@ -107,11 +128,15 @@ fn digit(byte: Option<&u8>) -> Result<u8, BadPath> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadPath, Resolved, Shape, is_hidden, is_plain, resolve, resolve_segments};
+    use super::{BadPath, Resolved, Shape, is_hidden, is_plain, named, resolve, resolve_segments};
 
+    /// Both ways to it come to the same.
     fn resolved(path: &str) -> Result<(Shape, Vec<u8>), BadPath> {
-        let mut name = b"left over".to_vec();
-        resolve(path, &mut name).map(|resolved| (resolved.shape, name))
+        let (mut name, mut decoded) = (b"left over".to_vec(), b"left over".to_vec());
+        let resolved = resolve(path, &mut name).map(|resolved| (resolved, name));
+        let named = named(path, &mut decoded).map(|named| (named.resolved, named.name.to_vec()));
+        assert_eq!(named, resolved, "{path}");
+        resolved.map(|(resolved, name)| (resolved.shape, name))
     }
 
     #[test]

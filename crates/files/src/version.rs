@@ -49,6 +49,15 @@ impl Version {
 
     /// Sends the content, the part of it that is asked for, or what the request's conditions come to.
     pub(crate) fn reply(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
+        // Most requests ask for nothing but the content.
+        if request.head().has_any(&SELECTIVE) {
+            return self.reply_as_asked(content, request, response);
+        }
+        response.prebuilt(content);
+    }
+
+    /// Sends what the conditions and the range of a request leave.
+    fn reply_as_asked(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
         match conditional::evaluate(&request.head(), &self.validators) {
             Outcome::Send if request.head().field(Known::Range).is_none() => {
                 response.prebuilt(content);
@@ -128,6 +137,9 @@ impl Version {
     }
 }
 
+/// The fields without which all of the content is asked for.
+const SELECTIVE: [Known; 5] =
+    [Known::IfMatch, Known::IfNoneMatch, Known::IfModifiedSince, Known::IfUnmodifiedSince, Known::Range];
 const ACCEPT_RANGES: (&str, &str) = ("Accept-Ranges", "bytes");
 const CACHE_CONTROL: &str = "Cache-Control";
 const VARY: (&str, &str) = ("Vary", "Accept-Encoding");

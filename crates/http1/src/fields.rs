@@ -206,6 +206,11 @@ impl FieldTable {
         }
     }
 
+    #[inline]
+    pub(crate) fn has_any(&self, known: &[Known]) -> bool {
+        self.present & known.iter().fold(0, |set, &known| set | bit(known)) != 0
+    }
+
     pub(crate) fn is_repeated(&self, known: Known) -> bool {
         self.repeated & bit(known) != 0
     }

@@ -110,6 +110,13 @@ impl<'a> Head<'a> {
         self.parser.fields.first(known).map(|field| field.value.bytes(self.bytes))
     }
 
+    /// Whether there is a field with one of these names; for a constant list, one look for all of them.
+    #[inline]
+    #[must_use]
+    pub fn has_any(&self, known: &[Known]) -> bool {
+        self.parser.fields.has_any(known)
+    }
+
     /// The value of the first field with this name, in any case. In constant time for known names, else by search.
     #[must_use]
     pub fn field_named(&self, name: &str) -> Option<&'a [u8]> {

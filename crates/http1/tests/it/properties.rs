@@ -95,6 +95,13 @@ fn what_is_written_is_what_is_read() {
 }
 
 fn check_lookups(head: &shearwater_http1::Head<'_>, fields: &[(String, Vec<u8>)]) {
+    let (present, absent): (Vec<_>, Vec<_>) = Known::all()
+        .iter()
+        .partition(|&&known| fields.iter().any(|field| field.0.eq_ignore_ascii_case(known.name())));
+    assert!(!head.has_any(&absent) && !head.has_any(&[]));
+    for &known in &present {
+        assert!(head.has_any(&[known]) && head.has_any(&[&absent[..], &[known]].concat()), "{known:?}");
+    }
     for name in ["accept", "X-A", "Cookie", "If-Match", "Y", "absent", "", "USER-AGENT"] {
         let expected: Vec<&[u8]> = fields
             .iter()
