@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::time::Duration;
 
 use shearwater::Limits;
@@ -10,6 +11,7 @@ use shearwater::Limits;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
 use crate::app::{self, State};
 use crate::fast;
@@ -80,38 +82,39 @@ async fn serve(
     let failed = |error: &dyn Display| format!("cannot serve: {error}");
     let mut signals = Signals::new().map_err(|error| failed(&error))?;
     let service = shearwater_tower::bind(address.to_string(), app::router(state));
+    let mut stopped = stop.watch();
     let server = service
         .fast(fast::in_front(mode))
         .limits(Limits { body_bytes_max: u64::MAX, ..Limits::default() })
         // Events and chats are told apart from this, and sooner.
         .drain_ms(DRAIN.as_millis() as u64)
+        .with_graceful_shutdown(async move { stopped.requested().await })
         .start()
         .map_err(|error| error.to_string())?;
     ready(server.address());
 
-    let control = server.control();
-    let served = async {
-        server.ended().await.map_err(|error| failed(&error))?;
-        // Connections that were upgraded are nobody's but their own.
-        stop.released().await;
-        Ok(())
-    };
-    let ended = async {
-        signals.next().await;
-        stop.request();
-        control.drain(DRAIN.as_millis() as u64);
-        tokio::select! {
-            () = signals.next() => "a second signal",
-            () = tokio::time::sleep(DRAIN) => "the time to drain is over",
-        }
-    };
+    // It keeps to the time to drain by itself.
+    let mut ended = pin!(async { server.ended().await.map_err(|error| failed(&error)) });
     tokio::select! {
-        result = served => result,
-        why = ended => {
-            println!("demo: {why}: what is still being answered is cut off");
-            Ok(())
-        }
+        // Without a signal it ends only where it has failed.
+        end = &mut ended => return end,
+        () = signals.next() => stop.request(),
     }
+    let over = Instant::now() + DRAIN;
+    let drained = async {
+        ended.await?;
+        // Connections that were upgraded are nobody's but their own.
+        let stayed = timeout_at(over, stop.released()).await.err();
+        Ok::<_, String>(stayed.map(|_| "the time to drain is over: who has not left"))
+    };
+    let cut_off = tokio::select! {
+        cut_off = drained => cut_off?,
+        () = signals.next() => Some("a second signal: what is still being answered"),
+    };
+    if let Some(cut_off) = cut_off {
+        println!("demo: {cut_off} is cut off");
+    }
+    Ok(())
 }
 
 /// The signals that end the program.

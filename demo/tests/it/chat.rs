@@ -2,12 +2,16 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use crate::program::Program;
 
 const TEXT: u8 = 0x81;
 const BINARY: u8 = 0x82;
 const CLOSE: u8 = 0x88;
+
+/// More messages of 4 KiB than two sockets hold, both ways.
+const MESSAGES_MAX: usize = 100_000;
 
 /// A guest's end of the line.
 struct Guest(TcpStream);
@@ -101,7 +105,26 @@ fn guests_are_told_when_the_server_ends() {
     guest.text();
     demo.terminate();
     assert_eq!(guest.closed(), 1001);
-    assert_eq!(demo.wait().0.code(), Some(0));
+    assert_eq!(demo.wait().status.code(), Some(0));
+}
+
+/// A guest who hears nothing can't be told to leave, and isn't waited for longer than requests are.
+#[test]
+fn who_does_not_leave_is_cut_off() {
+    let demo = Program::start(&[]);
+    let mut guest = Guest::join(&demo);
+    guest.0.set_write_timeout(Some(Duration::from_secs(3))).unwrap();
+    let message = [&[TEXT, 0xfe, 0x0f, 0xff, 0, 0, 0, 0][..], &[b'a'; 0xfff]].concat();
+    // What it says comes back to it: once that fills the sockets, it isn't heard either.
+    let heard = (0..MESSAGES_MAX).take_while(|_| guest.0.write_all(&message).is_ok()).count();
+    assert!(heard < MESSAGES_MAX, "the guest is heard without hearing");
+    demo.terminate();
+    let end = demo.wait();
+    assert!(end.status.success());
+    assert_eq!(
+        end.stdout.lines().last(),
+        Some("demo: the time to drain is over: who has not left is cut off")
+    );
 }
 
 #[test]

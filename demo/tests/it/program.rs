@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use crate::answer::Answer;
@@ -15,9 +16,19 @@ const WAIT_MAX: Duration = Duration::from_secs(20);
 pub(crate) struct Program {
     child: Child,
     stdout: BufReader<ChildStdout>,
+    /// What goes there while a test runs fits into a pipe.
+    stderr: ChildStderr,
     pub(crate) addr: SocketAddr,
     /// The line that it starts with.
     pub(crate) banner: String,
+}
+
+/// How a program ended, and what it had said until then.
+pub(crate) struct End {
+    pub(crate) status: ExitStatus,
+    /// Behind the banner.
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// The program with nothing but these settings, not started yet.
@@ -42,14 +53,15 @@ impl Program {
         if settings.iter().all(|(name, _)| *name != "LISTEN") {
             command.env("PORT", "0");
         }
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = child.stderr.take().unwrap();
         let mut banner = String::new();
         stdout.read_line(&mut banner).unwrap();
         let addr = banner.strip_prefix("demo: http://").and_then(|rest| rest.split('/').next());
         let addr = addr.and_then(|addr| addr.parse().ok());
         let addr = addr.unwrap_or_else(|| panic!("no address in {banner:?}"));
-        Self { child, stdout, addr, banner }
+        Self { child, stdout, stderr, addr, banner }
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -83,11 +95,12 @@ impl Program {
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     }
 
-    /// Waits for its end, and gives what else it said.
-    pub(crate) fn wait(mut self) -> (ExitStatus, String) {
-        let mut said = String::new();
-        self.stdout.read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap(), said)
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> End {
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        self.stdout.read_to_string(&mut stdout).unwrap();
+        self.stderr.read_to_string(&mut stderr).unwrap();
+        End { status: self.child.wait().unwrap(), stdout, stderr }
     }
 }
 
@@ -95,5 +108,10 @@ impl Drop for Program {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
+        if thread::panicking() {
+            let mut said = String::new();
+            drop(self.stderr.read_to_string(&mut said));
+            eprint!("{said}");
+        }
     }
 }

@@ -62,7 +62,7 @@ fn a_database_in_a_file_stays() {
     assert!(demo.banner.contains(&url), "{}", demo.banner);
     let row = demo.get("/db").json();
     demo.terminate();
-    assert!(demo.wait().0.success());
+    assert!(demo.wait().status.success());
 
     let kept = rusqlite::Connection::open(&path).unwrap();
     let number: u32 = kept
@@ -104,9 +104,9 @@ fn the_operator_is_told_what_the_secret_is_worth() {
         let demo = Program::start(settings);
         assert_eq!(demo.get("/").status, 200);
         demo.terminate();
-        let (status, said) = demo.wait();
-        assert!(status.success());
-        assert_eq!(said, format!("demo: {note}\n"));
+        let end = demo.wait();
+        assert!(end.status.success());
+        assert_eq!(end.stdout, format!("demo: {note}\n"));
     }
 }
 

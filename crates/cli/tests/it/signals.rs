@@ -164,7 +164,8 @@ fn ending_takes_no_longer_than_it_may() {
         stderr.contains(" has cut off 1 connections in the middle of a request or an answer\n"),
         "{stderr}"
     );
-    assert!(begun.elapsed() >= Duration::from_secs(1), "it was cut off too early: {:?}", begun.elapsed());
+    // Its clock counts whole milliseconds.
+    assert!(begun.elapsed() >= Duration::from_millis(999), "it was cut off too early: {:?}", begun.elapsed());
     assert!(client.rest().len() < LARGE_BYTES);
 }
 
