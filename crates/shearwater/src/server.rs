@@ -308,6 +308,12 @@ impl Running {
         self.running.control()
     }
 
+    /// What it prints to standard error.
+    #[must_use]
+    pub fn verbosity(&self) -> Verbosity {
+        self.verbosity
+    }
+
     /// Waits for the end, which `SIGTERM` or `SIGINT` or [`Control`] brings about; prints to standard error what workers report
     /// meanwhile, at `SIGUSR1` what they have done so far, and in the end what they have done.
     ///

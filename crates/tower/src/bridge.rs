@@ -109,7 +109,7 @@ impl<S: HttpService> Bridge<S> {
     }
 
     fn hand_over(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        let Some(permit) = self.plan.upgrades.enter() else {
+        let Some((permit, stop)) = self.plan.upgrades.enter() else {
             response.status(503).text("Too many connections are upgraded.\n");
             return;
         };
@@ -118,7 +118,7 @@ impl<S: HttpService> Bridge<S> {
         response.hand_over(move |handed| {
             let mut read = handed.head;
             read.extend_from_slice(&handed.unread);
-            let handed = Handed { descriptor: handed.descriptor, read, peer, permit };
+            let handed = Handed { descriptor: handed.descriptor, read, peer, permit, stop };
             handle.spawn(upgrade::serve(handed, service));
         });
     }

@@ -41,6 +41,7 @@ mod body_error;
 mod bridge;
 mod call;
 mod connect_info;
+mod ending;
 mod feed;
 mod head_pool;
 mod intake;

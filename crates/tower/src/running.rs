@@ -10,6 +10,7 @@ use std::time::Duration;
 use shearwater::{Control, Error, StartError, StartReport};
 use tokio::sync::oneshot;
 
+use crate::ending::Ending;
 use crate::runtime::Runtime;
 use crate::upgrades::Upgrades;
 
@@ -18,9 +19,8 @@ pub struct Running {
     /// Until somebody waits for its end.
     server: Option<shearwater::Running>,
     stop: StopOnDrop,
-    upgrades: Arc<Upgrades>,
+    ending: Arc<Ending>,
     runtime: Runtime,
-    drain: Duration,
     start_report: StartReport,
 }
 
@@ -38,7 +38,8 @@ impl Running {
         drain: Duration,
     ) -> Self {
         let (stop, start_report) = (StopOnDrop(server.control()), server.start_report().clone());
-        Self { server: Some(server), stop, upgrades, runtime, drain, start_report }
+        let ending = Arc::new(Ending::new(upgrades, drain, server.verbosity()));
+        Self { server: Some(server), stop, ending, runtime, start_report }
     }
 
     /// The first address of TCP that it listens at.
@@ -56,8 +57,8 @@ impl Running {
         &self.start_report
     }
 
-    /// The handle to stop and count with, from any thread. To drain, ask [`drain`](Self::drain): connections that were upgraded are
-    /// told too.
+    /// The handle to stop and count with, from any thread. To drain, ask [`drain`](Self::drain): the time of
+    /// connections that want an upgrade begins then too.
     #[must_use]
     pub fn control(&self) -> Arc<Control> {
         Arc::clone(&self.stop.0)
@@ -65,13 +66,12 @@ impl Running {
 
     /// Takes no new connections, answers what was received, and ends, in the time that was set for it.
     pub fn drain(&self) {
-        let drain = drain(Arc::clone(&self.stop.0), Arc::clone(&self.upgrades), self.drain);
-        self.runtime.handle().spawn(drain);
+        self.runtime.handle().spawn(drain(self.control(), Arc::clone(&self.ending)));
     }
 
     /// Drains once `signal` is ready.
     pub(crate) fn drain_after(&self, signal: impl Future<Output = ()> + Send + 'static) {
-        let drain = drain(Arc::clone(&self.stop.0), Arc::clone(&self.upgrades), self.drain);
+        let drain = drain(self.control(), Arc::clone(&self.ending));
         self.runtime.handle().spawn(async {
             signal.await;
             drain.await;
@@ -91,9 +91,9 @@ impl Running {
             waiting.map_err(|error| Error::Start(StartError::System(error)))?;
         }
         let ended = told.await;
-        let (upgrades, drain) = (Arc::clone(&self.upgrades), self.drain);
+        let ending = Arc::clone(&self.ending);
         // Where the runtime is on its way down there is nobody left to wait for.
-        drop(self.runtime.handle().spawn(async move { upgrades.end(drain).await }).await);
+        drop(self.runtime.handle().spawn(async move { ending.end().await }).await);
         match ended {
             Ok(ended) => ended.map(drop),
             Err(_) => Err(Error::Start(StartError::System(io::Error::other("the server's thread is gone")))),
@@ -109,14 +109,14 @@ impl Running {
     /// Within a tokio runtime, which it would hold up.
     pub fn wait(mut self) -> Result<(), Error> {
         let ended = self.server.take().map_or(Ok(()), |server| server.wait().map(drop));
-        self.runtime.handle().block_on(self.upgrades.end(self.drain));
+        self.runtime.handle().block_on(self.ending.end());
         ended
     }
 }
 
-async fn drain(control: Arc<Control>, upgrades: Arc<Upgrades>, patience: Duration) {
-    control.drain(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX));
-    upgrades.end(patience).await;
+async fn drain(control: Arc<Control>, ending: Arc<Ending>) {
+    control.drain(u64::try_from(ending.patience().as_millis()).unwrap_or(u64::MAX));
+    ending.end().await;
 }
 
 /// Stops a server that nobody waits for any more.

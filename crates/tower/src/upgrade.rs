@@ -4,7 +4,7 @@
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::Poll;
 
 use http::{HeaderValue, Request, Response, StatusCode, header};
@@ -20,7 +20,7 @@ use crate::connect_info;
 use crate::replayed::Replayed;
 use crate::socket::Socket;
 use crate::tower_service::{BoxError, HttpService};
-use crate::upgrades::{Order, Permit};
+use crate::upgrades::Permit;
 
 /// Whether the request wants its connection upgraded (RFC 9110 section 7.8), which HTTP/1.0 doesn't know.
 pub(crate) fn is_asked(head: &Head<'_>) -> bool {
@@ -39,18 +39,19 @@ pub(crate) struct Handed {
     /// The client's address, where the service is to know.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) permit: Permit,
+    /// Whether it is to end now.
+    pub(crate) stop: watch::Receiver<bool>,
 }
 
-/// Serves it until it ends, is upgraded or is told to end. To be called within a runtime.
+/// Serves it until it has answered, is upgraded or is told to end. To be called within a runtime.
 pub(crate) async fn serve<S: HttpService>(handed: Handed, service: S) {
-    let Handed { descriptor, read, peer, permit } = handed;
-    let orders = permit.orders();
+    let Handed { descriptor, read, peer, permit, stop } = handed;
     // A client that is gone by now has nobody to tell.
     let Ok(socket) = Socket::new(descriptor) else { return };
     let connection = TokioIo::new(Replayed::new(read, socket, permit));
     let answer = service_fn(move |request| answer(service.clone(), request, peer));
     let serving = http1::Builder::new().serve_connection(connection, answer).with_upgrades();
-    drive(serving, orders).await;
+    drive(serving, stop).await;
 }
 
 /// Answers its request. One that is not upgraded is the last: the time that a client may take for a further one is the engine's to watch.
@@ -71,44 +72,14 @@ async fn answer<S: HttpService>(
     Ok(response)
 }
 
-/// A connection that can be told to end behind the request at hand.
-trait Ending: Future {
-    fn end(self: Pin<&mut Self>);
-}
-
-impl<I, B, S> Ending for http1::UpgradeableConnection<I, S>
-where
-    Self: Future,
-    S: hyper::service::HttpService<Incoming, ResBody = B>,
-    S::Error: Into<BoxError>,
-    I: hyper::rt::Read + hyper::rt::Write + Unpin,
-    B: http_body::Body + 'static,
-    B::Error: Into<BoxError>,
-{
-    fn end(self: Pin<&mut Self>) {
-        self.graceful_shutdown();
-    }
-}
-
-/// Goes on with a connection until it has ended, and does what it is told meanwhile.
-async fn drive(serving: impl Ending, mut orders: watch::Receiver<Order>) {
-    let mut serving = pin!(serving);
-    orders.mark_changed(); // the order may have been given already
-    loop {
-        let told = {
-            let mut changed = pin!(orders.changed());
-            poll_fn(|cx| match serving.as_mut().poll(cx) {
-                Poll::Ready(_) => Poll::Ready(None),
-                Poll::Pending => changed.as_mut().poll(cx).map(Some),
-            })
-            .await
-        };
-        let order = told.map(|told| told.map_or(Order::Stop, |()| *orders.borrow_and_update()));
-        match order {
-            Some(Order::Serve) => {}
-            Some(Order::Drain) => serving.as_mut().end(),
-            // What it has failed of concerns its client, who is gone.
-            Some(Order::Stop) | None => return,
-        }
-    }
+/// Goes on with a connection until it has ended or is to end now. It needs no graceful shutdown, having one request only; hyper's (1.12)
+/// would lose an answer that waits to be flushed.
+async fn drive(serving: impl Future, mut stop: watch::Receiver<bool>) {
+    let (mut serving, mut stopped) = (pin!(serving), pin!(stop.wait_for(|stop| *stop)));
+    poll_fn(|cx| match serving.as_mut().poll(cx) {
+        // What it has failed of concerns its client, who is gone.
+        Poll::Ready(_) => Poll::Ready(()),
+        Poll::Pending => stopped.as_mut().poll(cx).map(drop),
+    })
+    .await;
 }
