@@ -86,7 +86,7 @@ async fn serve(
     let server = service
         .fast(fast::in_front(mode))
         .limits(Limits { body_bytes_max: u64::MAX, ..Limits::default() })
-        // Events and chats are told apart from this, and sooner.
+        // Events and chats are told apart from this, by the same word.
         .drain_ms(DRAIN.as_millis() as u64)
         .with_graceful_shutdown(async move { stopped.requested().await })
         .start()

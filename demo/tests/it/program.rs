@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::answer::Answer;
@@ -16,8 +16,7 @@ const WAIT_MAX: Duration = Duration::from_secs(20);
 pub(crate) struct Program {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// What goes there while a test runs fits into a pipe.
-    stderr: ChildStderr,
+    stderr: Option<JoinHandle<String>>,
     pub(crate) addr: SocketAddr,
     /// The line that it starts with.
     pub(crate) banner: String,
@@ -41,6 +40,14 @@ fn command<V: AsRef<OsStr>>(settings: &[(&str, V)]) -> Command {
     command
 }
 
+/// Hands on what a program says to standard error, for whoever looks at a test that fails, and keeps it.
+fn overhear(stderr: ChildStderr) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let lines = BufReader::new(stderr).lines().map_while(Result::ok);
+        lines.inspect(|line| eprintln!("{line}")).map(|line| line + "\n").collect()
+    })
+}
+
 /// Runs the program with settings that it refuses, to its end.
 pub(crate) fn refused<V: AsRef<OsStr>>(settings: &[(&str, V)]) -> Output {
     command(settings).stdin(Stdio::null()).output().unwrap()
@@ -55,7 +62,7 @@ impl Program {
         }
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let stderr = child.stderr.take().unwrap();
+        let stderr = child.stderr.take().map(overhear);
         let mut banner = String::new();
         stdout.read_line(&mut banner).unwrap();
         let addr = banner.strip_prefix("demo: http://").and_then(|rest| rest.split('/').next());
@@ -97,9 +104,9 @@ impl Program {
 
     /// Waits for its end.
     pub(crate) fn wait(mut self) -> End {
-        let (mut stdout, mut stderr) = (String::new(), String::new());
+        let mut stdout = String::new();
         self.stdout.read_to_string(&mut stdout).unwrap();
-        self.stderr.read_to_string(&mut stderr).unwrap();
+        let stderr = self.stderr.take().unwrap().join().unwrap();
         End { status: self.child.wait().unwrap(), stdout, stderr }
     }
 }
@@ -108,10 +115,5 @@ impl Drop for Program {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
-        if thread::panicking() {
-            let mut said = String::new();
-            drop(self.stderr.read_to_string(&mut said));
-            eprint!("{said}");
-        }
     }
 }

@@ -114,6 +114,24 @@ fn a_drain_has_an_end() {
     // Its clock counts whole milliseconds.
     assert!(begun.elapsed() >= Duration::from_millis(4999), "cut off after {:?}", begun.elapsed());
     assert!(end.stderr.contains(" has cut off 1 connections in the middle of a request"), "{}", end.stderr);
+    assert!(!end.stdout.contains("cut off"), "there were no guests: {}", end.stdout);
+}
+
+/// Such a connection isn't the workers' any more.
+#[test]
+fn a_drain_has_an_end_for_who_wants_an_upgrade() {
+    let demo = Program::start(&[]);
+    let mut stream = demo.connect();
+    let head = "GET /slow-async?ms=60000 HTTP/1.1\r\nHost: demo\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    demo.terminate();
+    let end = demo.wait();
+    assert!(end.status.success());
+    assert!(
+        end.stderr.contains("shearwater: 1 connections that wanted an upgrade are cut off in the middle"),
+        "{}",
+        end.stderr
+    );
 }
 
 #[test]
