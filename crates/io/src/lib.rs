@@ -9,7 +9,7 @@
 //! **T, turns**
 //! - **T1** [`Driver::wait`] blocks until there is an event, the timeout has passed, or a [`Waker`] was used. It
 //!   returns at once while the driver still has work of its own (a file being sent in pieces, input left unread). It
-//!   may return without an event (a signal, readiness that concerns nobody, a moment to give memory back): the worker
+//!   may return without an event (a signal, readiness that concerns nobody, a deadline that is gone, a moment to give memory back): the worker
 //!   looks at its timers and waits again.
 //! - **T2** [`Driver::next`] gives the turn's events until it gives `None`. Events caused by a verb (`Sent`, `Closed`)
 //!   may come in the same turn or a later one, never from inside the verb. A turn is finite: what one connection can
@@ -96,7 +96,7 @@
 //!
 //! | verb | poll (epoll, kqueue) | uring (io_uring) | sim |
 //! |---|---|---|---|
-//! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left | one `io_uring_enter`, with the turn's entries; none where work is left and there are no entries | none; moves the driven clock |
+//! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left; on Linux one `timerfd_settime` where a deadline comes before the alarm that is set | one `io_uring_enter`, with the turn's entries; none where work is left and there are no entries | none; moves the driven clock |
 //! | `rest` | nothing to give back | receive buffers, queues | counts |
 //! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl`, for good | armed for good; one by one where room is scarce; surplus waits unannounced | takes one from the queue, or a seeded failure |
 //! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | armed until a credit of bytes is used up; provided buffers | seeded length |

@@ -92,6 +92,10 @@ pub const FETCHES_MAX: usize = 1024;
 /// How long after the thread that fetches could not be started it is tried again.
 pub const FETCHER_RETRY_MS: u64 = 1000;
 
+/// A shorter timeout is the wait's own: setting the alarm costs a call, and it would go off as often.
+#[cfg(target_os = "linux")]
+pub(crate) const ALARM_TIMEOUT_MS_MIN: u64 = 200;
+
 /// Events taken from the kernel by one `wait`.
 pub const EVENTS_PER_WAIT_MAX: usize = 1024;
 

@@ -6,6 +6,11 @@
 //! much to send.
 
 mod accept;
+#[cfg(target_os = "linux")]
+mod alarm;
+#[cfg(not(target_os = "linux"))]
+#[path = "alarm_none.rs"]
+mod alarm;
 mod close;
 mod recv;
 mod turn;
@@ -19,6 +24,7 @@ use crate::clock::Clock;
 use crate::conns::{Conns, Flags, Line};
 use crate::{CloseKind, Detached, Driver, Entrances, Event, Output, Token, Waker, limits};
 use accept::Listeners;
+use alarm::Alarm;
 
 /// What mio waits with.
 #[cfg(target_os = "linux")]
@@ -49,6 +55,7 @@ pub struct Poll {
     poll: mio::Poll,
     events: mio::Events,
     waker: Waker,
+    alarm: Alarm,
     listeners: Listeners,
     conns: Conns<()>,
     /// Connections to be read. They come before the sends that take long.
@@ -75,6 +82,7 @@ impl Poll {
         }
         let poll = mio::Poll::new()?;
         let waker = wake::waker(poll.registry())?;
+        let alarm = Alarm::new(poll.registry(), wake::alarm());
         let connections_max = options.connections_max.min(wake::SLOTS_MAX);
         let listeners = Listeners::new(poll.registry(), entrances.into(), connections_max)?;
         listeners.inbox.attach(&waker);
@@ -84,6 +92,7 @@ impl Poll {
             conns: Conns::new(waker.clone()),
             reads: Line::new(Flags::READ_QUEUED),
             waker,
+            alarm,
             listeners,
             clock: Clock::new(),
             buffer: vec![0; options.recv_buffer_bytes].into_boxed_slice(),

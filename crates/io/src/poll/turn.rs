@@ -16,7 +16,7 @@ impl Poll {
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.lent = 0;
         let busy = self.conns.has_work() || !self.reads.is_empty() || self.listeners.are_ready();
-        let timeout = if busy { Some(Duration::ZERO) } else { timeout };
+        let timeout = if busy { Some(Duration::ZERO) } else { self.alarm.cover(timeout, self.clock.now_ms) };
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
@@ -27,7 +27,7 @@ impl Poll {
         self.listeners.begin_turn();
         self.recvs = 0;
         self.bulk_recvs_left = bulk_recvs_per_turn_max(self.buffer.len());
-        let Self { events, conns: Conns { queue, slots, .. }, reads, listeners, .. } = self;
+        let Self { events, alarm, conns: Conns { queue, slots, .. }, reads, listeners, .. } = self;
         let mut taken = 0;
         for event in events.iter() {
             taken += 1;
@@ -36,6 +36,7 @@ impl Poll {
                     queue.woken = true;
                     listeners.inbox.note_wake();
                 }
+                Source::Alarm => alarm.note(),
                 Source::Listener(id) => listeners.mark_ready(id),
                 Source::Connection { slot, generation } => {
                     let Some((token, slot)) = slots.open_by_bits(slot, generation, GENERATION_MASK) else {

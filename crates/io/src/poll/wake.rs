@@ -10,13 +10,15 @@ use crate::{ListenerId, Token, Waker};
 /// Low bits of a mio token: the slot. The rest is as much of the generation as fits.
 const SLOT_BITS: u32 = if usize::BITS >= 64 { 32 } else { 24 };
 const SLOT_MASK: usize = (1 << SLOT_BITS) - 1;
-/// The slot number that stands for the waker; those of the listeners lie below it.
+/// The slot number that stands for the waker.
 const WAKER: usize = SLOT_MASK;
+/// That of the alarm; those of the listeners lie below it.
+const ALARM: usize = WAKER - 1;
 /// The bits of a generation that a mio token holds.
 pub(super) const GENERATION_MASK: u32 =
     if usize::BITS >= 64 { u32::MAX } else { (1 << (usize::BITS - SLOT_BITS)) - 1 };
 /// Slots that can be told from listeners and waker.
-pub(super) const SLOTS_MAX: usize = SLOT_MASK - 1 - ListenerId::MAX as usize;
+pub(super) const SLOTS_MAX: usize = ALARM - 1 - ListenerId::MAX as usize;
 
 /// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub(super) enum Source {
     Listener(ListenerId),
     /// The waker.
     Waker,
+    /// The alarm.
+    Alarm,
 }
 
 /// mio's name for a connection.
@@ -37,7 +41,12 @@ pub(super) fn connection(token: Token) -> mio::Token {
 
 /// mio's name for a listener.
 pub(super) fn listener(id: ListenerId) -> mio::Token {
-    mio::Token(WAKER - 1 - usize::from(id))
+    mio::Token(ALARM - 1 - usize::from(id))
+}
+
+/// mio's name for the alarm.
+pub(super) fn alarm() -> mio::Token {
+    mio::Token(ALARM)
 }
 
 /// The way back.
@@ -45,8 +54,10 @@ pub(super) fn source(token: mio::Token) -> Source {
     let slot = token.0 & SLOT_MASK;
     if slot == WAKER {
         Source::Waker
+    } else if slot == ALARM {
+        Source::Alarm
     } else if slot >= SLOTS_MAX {
-        Source::Listener((WAKER - 1 - slot) as ListenerId)
+        Source::Listener((ALARM - 1 - slot) as ListenerId)
     } else {
         Source::Connection { slot: slot as u32, generation: (token.0 >> SLOT_BITS) as u32 }
     }
@@ -80,5 +91,6 @@ mod tests {
             assert_eq!(source(listener(id)), Source::Listener(id));
         }
         assert_eq!(source(mio::Token(WAKER)), Source::Waker);
+        assert_eq!(source(alarm()), Source::Alarm);
     }
 }

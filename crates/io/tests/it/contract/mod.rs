@@ -25,8 +25,8 @@ pub(crate) mod sockets;
 macro_rules! contract_suite {
     ($harness:ty) => {
         $crate::contract::contract_suite! { $harness;
-            turns: t1_wait_lets_the_timeout_pass, t1_wait_returns_for_an_event, t1_wait_returns_at_once_for_input_left,
-                t1_wait_returns_at_once_for_a_file_left, t2_one_connection_is_read_a_bounded_number_of_times,
+            turns: t1_wait_lets_the_timeout_pass, t1_an_earlier_timeout_counts, t1_wait_returns_for_an_event,
+                t1_wait_returns_at_once_for_input_left, t1_wait_returns_at_once_for_a_file_left, t2_one_connection_is_read_a_bounded_number_of_times,
                 t2_a_sender_cannot_hold_a_turn, t2_a_flood_does_not_hide_a_neighbour, t2_an_unfinished_turn_loses_nothing,
                 t3_the_clock_stands_still_within_a_turn,
                 t5_who_rests_loses_nothing;

@@ -25,6 +25,24 @@ pub(crate) fn t1_wait_lets_the_timeout_pass<H: Harness>() {
     });
 }
 
+/// Between two long timeouts of which nothing came, one that comes earlier.
+pub(crate) fn t1_an_earlier_timeout_counts<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    for (heard, timeout_ms) in [(1, 300), (2, 30)] {
+        world.harness.write(peer, b"x");
+        while world.page(token).received.len() < heard {
+            world.turn(LONG_MS);
+        }
+        let start = world.driver().now_ms();
+        world.until("the timeout has passed", |world| {
+            assert_eq!(world.rest_of_turn(), 0, "nothing happens here");
+            world.wait(timeout_ms);
+            world.driver().now_ms() >= start + timeout_ms - 1
+        });
+        assert!(world.driver().now_ms() < start + SOON_MS, "it ends the wait");
+    }
+}
+
 pub(crate) fn t1_wait_returns_for_an_event<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let start = world.driver().now_ms();

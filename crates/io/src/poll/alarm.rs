@@ -1,0 +1,162 @@
+//! A timer that stays set over many turns: what a wait's own timeout costs whenever a worker sleeps, the kernel's setting a timer and
+//! taking it back, is a hundredth of a small answer (`docs/decisions/0007-hot-path.md`).
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Interest, Registry};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+use crate::limits::ALARM_TIMEOUT_MS_MIN;
+
+/// One worker's.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    /// None where the kernel gives none: then each wait has its timeout.
+    timer: Option<OwnedFd>,
+    /// When it goes off, by the driver's clock, unless it has.
+    due_ms: Option<u64>,
+}
+
+impl Alarm {
+    /// Its events have this name.
+    pub(super) fn new(registry: &Registry, name: mio::Token) -> Self {
+        Self { timer: timer(registry, name).ok(), due_ms: None }
+    }
+
+    /// It has gone off.
+    pub(super) fn note(&mut self) {
+        self.due_ms = None;
+    }
+
+    /// What is left to wait with: nothing where the alarm goes off by then, late by the age of `now_ms` when it was set, as a wait's own
+    /// timeout would be. It may go off earlier, for a deadline that is gone: nobody takes it back.
+    #[inline]
+    pub(super) fn cover(&mut self, timeout: Option<Duration>, now_ms: u64) -> Option<Duration> {
+        let timeout = timeout?;
+        let timeout_ms =
+            timeout.as_secs().saturating_mul(1000).saturating_add(timeout.subsec_millis().into());
+        if timeout_ms < ALARM_TIMEOUT_MS_MIN {
+            return Some(timeout);
+        }
+        let due_ms = now_ms.saturating_add(timeout_ms);
+        if self.due_ms.is_some_and(|set_ms| set_ms <= due_ms) || self.set(timeout, due_ms) {
+            return None;
+        }
+        Some(timeout)
+    }
+
+    /// Whether it could be set.
+    #[cold]
+    fn set(&mut self, timeout: Duration, due_ms: u64) -> bool {
+        let (Some(timer), Ok(after)) = (&self.timer, Timespec::try_from(timeout)) else { return false };
+        let never = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let once = Itimerspec { it_interval: never, it_value: after };
+        let is_set = timerfd_settime(timer, TimerfdTimerFlags::empty(), &once).is_ok();
+        if is_set {
+            self.due_ms = Some(due_ms);
+        }
+        is_set
+    }
+}
+
+/// Edge-triggered, so nobody needs to read how often it has gone off.
+fn timer(registry: &Registry, name: mio::Token) -> io::Result<OwnedFd> {
+    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+    registry.register(&mut SourceFd(&timer.as_raw_fd()), name, Interest::READABLE)?;
+    Ok(timer)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rustix::time::timerfd_gettime;
+
+    use super::Alarm;
+    use crate::limits::ALARM_TIMEOUT_MS_MIN;
+
+    fn ms(ms: u64) -> Option<Duration> {
+        Some(Duration::from_millis(ms))
+    }
+
+    fn alarm() -> (mio::Poll, Alarm) {
+        let poll = mio::Poll::new().expect("a poll");
+        let alarm = Alarm::new(poll.registry(), mio::Token(7));
+        (poll, alarm)
+    }
+
+    /// Minutes, begun ones too, until the kernel lets it go off; 0 if it isn't set.
+    fn left_min(alarm: &Alarm) -> i64 {
+        let left = timerfd_gettime(alarm.timer.as_ref().expect("a timer")).expect("it tells").it_value;
+        (left.tv_sec + i64::from(left.tv_nsec > 0) + 59) / 60
+    }
+
+    #[test]
+    fn it_is_set_once_for_all_that_wait_as_long_or_longer() {
+        let (_poll, mut alarm) = alarm();
+        assert_eq!(alarm.cover(ms(300_000), 0), None);
+        for (timeout_ms, now_ms) in [(300_000, 1), (900_000, 2), (299_900, 100)] {
+            assert_eq!(alarm.cover(ms(timeout_ms), now_ms), None);
+            assert_eq!(alarm.due_ms, Some(300_000), "not set anew");
+        }
+        assert_eq!(alarm.cover(None, 3), None);
+        assert_eq!(left_min(&alarm), 5);
+    }
+
+    #[test]
+    fn an_earlier_deadline_sets_it_anew() {
+        let (_poll, mut alarm) = alarm();
+        assert_eq!(alarm.cover(ms(300_000), 0), None);
+        assert_eq!(alarm.cover(ms(180_000), 50_000), None);
+        assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(230_000), 3));
+    }
+
+    #[test]
+    fn it_is_set_anew_when_it_has_gone_off() {
+        let (_poll, mut alarm) = alarm();
+        assert_eq!(alarm.cover(ms(300_000), 0), None);
+        alarm.note();
+        assert_eq!(alarm.cover(ms(900_000), 0), None);
+        assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(900_000), 15));
+    }
+
+    #[test]
+    fn what_is_near_is_the_wait_s_own() {
+        let (_poll, mut alarm) = alarm();
+        let near = Some(Duration::from_millis(ALARM_TIMEOUT_MS_MIN) - Duration::from_nanos(1));
+        assert_eq!(alarm.cover(near, 0), near);
+        assert_eq!((alarm.due_ms, left_min(&alarm)), (None, 0));
+        assert_eq!(alarm.cover(ms(ALARM_TIMEOUT_MS_MIN), 0), None);
+        assert_eq!(alarm.due_ms, Some(ALARM_TIMEOUT_MS_MIN));
+    }
+
+    #[test]
+    fn without_a_timer_and_beyond_all_time_each_wait_has_its_timeout() {
+        let mut none = Alarm { timer: None, due_ms: None };
+        assert_eq!(none.cover(ms(1000), 0), ms(1000));
+        assert_eq!(none.due_ms, None);
+        let (_poll, mut alarm) = alarm();
+        assert_eq!(alarm.cover(Some(Duration::MAX), 0), Some(Duration::MAX));
+        assert_eq!(alarm.due_ms, None);
+    }
+
+    #[test]
+    fn each_time_it_goes_off_is_told_though_nobody_reads_it() {
+        let (mut poll, mut alarm) = alarm();
+        let mut events = mio::Events::with_capacity(4);
+        for now_ms in [0, 1000] {
+            assert_eq!(alarm.cover(ms(ALARM_TIMEOUT_MS_MIN), now_ms), None);
+            poll.poll(&mut events, Some(Duration::from_secs(20))).expect("it waits");
+            let names: Vec<_> = events.iter().map(|event| event.token().0).collect();
+            assert_eq!(names, [7]);
+            alarm.note();
+            poll.poll(&mut events, Some(Duration::ZERO)).expect("it looks");
+            assert!(events.is_empty(), "told once");
+        }
+    }
+}
