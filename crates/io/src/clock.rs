@@ -23,6 +23,12 @@ impl Clock {
         Self { start: Instant::now(), now_ms: 0, unix_seconds: os::unix_seconds(), looked_ms: 0 }
     }
 
+    /// How long it still is until then, however old the reading is.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn until(&self, due_ms: u64) -> std::time::Duration {
+        std::time::Duration::from_millis(due_ms).saturating_sub(self.start.elapsed())
+    }
+
     /// Reads it.
     #[inline]
     pub(crate) fn read(&mut self) {

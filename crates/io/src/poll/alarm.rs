@@ -11,6 +11,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
+use crate::clock::Clock;
 use crate::limits::ALARM_TIMEOUT_MS_MIN;
 
 /// One worker's.
@@ -33,27 +34,29 @@ impl Alarm {
         self.due_ms = None;
     }
 
-    /// What is left to wait with: nothing where the alarm goes off by then, late by the age of `now_ms` when it was set, as a wait's own
-    /// timeout would be. It may go off earlier, for a deadline that is gone: nobody takes it back.
+    /// What is left to wait with: nothing where the alarm goes off by then. It may go off earlier, for a deadline that is gone: nobody
+    /// takes it back.
     #[inline]
-    pub(super) fn cover(&mut self, timeout: Option<Duration>, now_ms: u64) -> Option<Duration> {
+    pub(super) fn cover(&mut self, timeout: Option<Duration>, clock: &Clock) -> Option<Duration> {
         let timeout = timeout?;
         let timeout_ms =
             timeout.as_secs().saturating_mul(1000).saturating_add(timeout.subsec_millis().into());
         if timeout_ms < ALARM_TIMEOUT_MS_MIN {
             return Some(timeout);
         }
-        let due_ms = now_ms.saturating_add(timeout_ms);
-        if self.due_ms.is_some_and(|set_ms| set_ms <= due_ms) || self.set(timeout, due_ms) {
+        let due_ms = clock.now_ms.saturating_add(timeout_ms);
+        if self.due_ms.is_some_and(|set_ms| set_ms <= due_ms) || self.set(due_ms, clock) {
             return None;
         }
         Some(timeout)
     }
 
-    /// Whether it could be set.
+    /// Whether it could be set. The clock is looked at anew: later turns rely on it, and this one may have lasted.
     #[cold]
-    fn set(&mut self, timeout: Duration, due_ms: u64) -> bool {
-        let (Some(timer), Ok(after)) = (&self.timer, Timespec::try_from(timeout)) else { return false };
+    fn set(&mut self, due_ms: u64, clock: &Clock) -> bool {
+        // None at all would not set it.
+        let after = clock.until(due_ms).max(Duration::from_nanos(1));
+        let (Some(timer), Ok(after)) = (&self.timer, Timespec::try_from(after)) else { return false };
         let never = Timespec { tv_sec: 0, tv_nsec: 0 };
         let once = Itimerspec { it_interval: never, it_value: after };
         let is_set = timerfd_settime(timer, TimerfdTimerFlags::empty(), &once).is_ok();
@@ -77,7 +80,7 @@ mod tests {
 
     use rustix::time::timerfd_gettime;
 
-    use super::Alarm;
+    use super::{Alarm, Clock};
     use crate::limits::ALARM_TIMEOUT_MS_MIN;
 
     fn ms(ms: u64) -> Option<Duration> {
@@ -96,32 +99,60 @@ mod tests {
         (left.tv_sec + i64::from(left.tv_nsec > 0) + 59) / 60
     }
 
+    /// A clock that says so, though it was made just now.
+    fn at(now_ms: u64) -> Clock {
+        let mut clock = Clock::new();
+        clock.now_ms = now_ms;
+        clock
+    }
+
     #[test]
     fn it_is_set_once_for_all_that_wait_as_long_or_longer() {
         let (_poll, mut alarm) = alarm();
-        assert_eq!(alarm.cover(ms(300_000), 0), None);
+        assert_eq!(alarm.cover(ms(300_000), &at(0)), None);
         for (timeout_ms, now_ms) in [(300_000, 1), (900_000, 2), (299_900, 100)] {
-            assert_eq!(alarm.cover(ms(timeout_ms), now_ms), None);
+            assert_eq!(alarm.cover(ms(timeout_ms), &at(now_ms)), None);
             assert_eq!(alarm.due_ms, Some(300_000), "not set anew");
         }
-        assert_eq!(alarm.cover(None, 3), None);
+        assert_eq!(alarm.cover(None, &at(3)), None);
         assert_eq!(left_min(&alarm), 5);
     }
 
     #[test]
     fn an_earlier_deadline_sets_it_anew() {
         let (_poll, mut alarm) = alarm();
-        assert_eq!(alarm.cover(ms(300_000), 0), None);
-        assert_eq!(alarm.cover(ms(180_000), 50_000), None);
-        assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(230_000), 3));
+        assert_eq!(alarm.cover(ms(900_000), &at(0)), None);
+        assert_eq!(alarm.cover(ms(170_000), &at(1)), None);
+        assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(170_001), 3));
+    }
+
+    /// Later turns rely on it: after a turn that has lasted long it goes off no later than without.
+    #[test]
+    fn it_goes_off_when_it_is_due_however_old_the_reading_is() {
+        let (_poll, mut alarm) = alarm();
+        assert_eq!(alarm.cover(ms(180_000), &at(420_000)), None);
+        assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(600_000), 10));
+    }
+
+    #[test]
+    fn what_was_due_before_it_could_be_set_goes_off_at_once() {
+        let (mut poll, mut alarm) = alarm();
+        let clock = at(0);
+        while !clock.until(ALARM_TIMEOUT_MS_MIN).is_zero() {
+            std::thread::yield_now();
+        }
+        assert_eq!(alarm.cover(ms(ALARM_TIMEOUT_MS_MIN), &clock), None);
+        let mut events = mio::Events::with_capacity(4);
+        poll.poll(&mut events, Some(Duration::from_secs(20))).expect("it waits");
+        assert!(!events.is_empty());
     }
 
     #[test]
     fn it_is_set_anew_when_it_has_gone_off() {
         let (_poll, mut alarm) = alarm();
-        assert_eq!(alarm.cover(ms(300_000), 0), None);
+        assert_eq!(alarm.cover(ms(300_000), &at(0)), None);
         alarm.note();
-        assert_eq!(alarm.cover(ms(900_000), 0), None);
+        assert_eq!(alarm.cover(ms(900_000), &at(0)), None);
         assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(900_000), 15));
     }
 
@@ -129,28 +160,35 @@ mod tests {
     fn what_is_near_is_the_wait_s_own() {
         let (_poll, mut alarm) = alarm();
         let near = Some(Duration::from_millis(ALARM_TIMEOUT_MS_MIN) - Duration::from_nanos(1));
-        assert_eq!(alarm.cover(near, 0), near);
+        assert_eq!(alarm.cover(near, &at(0)), near);
         assert_eq!((alarm.due_ms, left_min(&alarm)), (None, 0));
-        assert_eq!(alarm.cover(ms(ALARM_TIMEOUT_MS_MIN), 0), None);
+        assert_eq!(alarm.cover(ms(ALARM_TIMEOUT_MS_MIN), &at(0)), None);
         assert_eq!(alarm.due_ms, Some(ALARM_TIMEOUT_MS_MIN));
     }
 
     #[test]
-    fn without_a_timer_and_beyond_all_time_each_wait_has_its_timeout() {
+    fn without_a_timer_each_wait_has_its_timeout() {
         let mut none = Alarm { timer: None, due_ms: None };
-        assert_eq!(none.cover(ms(1000), 0), ms(1000));
+        assert_eq!(none.cover(ms(1000), &at(0)), ms(1000));
         assert_eq!(none.due_ms, None);
+    }
+
+    #[test]
+    fn beyond_all_time_is_far() {
         let (_poll, mut alarm) = alarm();
-        assert_eq!(alarm.cover(Some(Duration::MAX), 0), Some(Duration::MAX));
-        assert_eq!(alarm.due_ms, None);
+        assert_eq!(alarm.cover(Some(Duration::MAX), &at(7)), None);
+        assert!(left_min(&alarm) > 60 * 24 * 365);
+        assert_eq!(alarm.cover(ms(170_000), &at(7)), None);
+        assert_eq!(left_min(&alarm), 3);
     }
 
     #[test]
     fn each_time_it_goes_off_is_told_though_nobody_reads_it() {
         let (mut poll, mut alarm) = alarm();
-        let mut events = mio::Events::with_capacity(4);
-        for now_ms in [0, 1000] {
-            assert_eq!(alarm.cover(ms(ALARM_TIMEOUT_MS_MIN), now_ms), None);
+        let (mut events, mut clock) = (mio::Events::with_capacity(4), at(0));
+        for _ in 0..2 {
+            clock.read();
+            assert_eq!(alarm.cover(ms(ALARM_TIMEOUT_MS_MIN), &clock), None);
             poll.poll(&mut events, Some(Duration::from_secs(20))).expect("it waits");
             let names: Vec<_> = events.iter().map(|event| event.token().0).collect();
             assert_eq!(names, [7]);

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use mio::Registry;
 
+use crate::clock::Clock;
+
 /// None.
 #[derive(Debug)]
 pub(super) struct Alarm;
@@ -15,7 +17,7 @@ impl Alarm {
 
     pub(super) fn note(&mut self) {}
 
-    pub(super) fn cover(&mut self, timeout: Option<Duration>, _: u64) -> Option<Duration> {
+    pub(super) fn cover(&mut self, timeout: Option<Duration>, _: &Clock) -> Option<Duration> {
         timeout
     }
 }

@@ -16,7 +16,7 @@ impl Poll {
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.lent = 0;
         let busy = self.conns.has_work() || !self.reads.is_empty() || self.listeners.are_ready();
-        let timeout = if busy { Some(Duration::ZERO) } else { self.alarm.cover(timeout, self.clock.now_ms) };
+        let timeout = if busy { Some(Duration::ZERO) } else { self.alarm.cover(timeout, &self.clock) };
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}

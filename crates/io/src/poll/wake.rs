@@ -1,4 +1,4 @@
-//! What mio's events are about: connections, listeners, the waker; and the waker itself.
+//! What mio's events are about: connections, listeners, the waker, the alarm; and the waker itself.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const ALARM: usize = WAKER - 1;
 /// The bits of a generation that a mio token holds.
 pub(super) const GENERATION_MASK: u32 =
     if usize::BITS >= 64 { u32::MAX } else { (1 << (usize::BITS - SLOT_BITS)) - 1 };
-/// Slots that can be told from listeners and waker.
+/// Slots that can be told from listeners, alarm and waker.
 pub(super) const SLOTS_MAX: usize = ALARM - 1 - ListenerId::MAX as usize;
 
 /// What an event is about.
