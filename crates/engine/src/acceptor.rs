@@ -55,7 +55,7 @@ impl Accepting {
             }
             match self.acceptor.turn()? {
                 Progress::Over => return Ok(()),
-                Progress::Paused => {}
+                Progress::Paused | Progress::ListenerFailed { .. } => {}
                 Progress::Open => self.opened(),
                 Progress::Full => self.counters.hit_inbox.add(1),
                 Progress::Failed(error) => self.failed(error),

@@ -213,6 +213,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             Event::Accepted { token, .. } if self.is_ending() => self.turn_away(token),
             Event::Accepted { token, .. } => self.accepted(token),
             Event::AcceptFailed { error } => self.accept_failed(error),
+            Event::ListenerFailed { .. } => {}
             Event::AcceptStopped => self.accept_stopped(),
             Event::Received { token } => self.received(token),
             Event::ReadClosed { token, end } => self.read_closed(token, &end),

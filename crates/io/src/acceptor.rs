@@ -4,16 +4,15 @@
 //! connection and one more, and a wake for each worker. What it does with its time concerns no request.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use mio::Interest;
 use mio::unix::SourceFd;
 
-use crate::accepting::{Attempt, attempt};
 use crate::clock::Clock;
 use crate::inbox::Refused;
-use crate::limits::{ACCEPTS_AFTER_STOP_MAX, ACCEPTS_PER_TURN_MAX};
+use crate::listeners::{AcceptQueues, Accepted};
 use crate::poll::wake;
 use crate::{AcceptError, Dispatcher, Listener, ListenerId, Waker};
 
@@ -33,6 +32,13 @@ pub enum Progress {
     Full,
     /// Something is used up: nobody is accepted for a while.
     Failed(AcceptError),
+    /// A listener accepts nothing any more; the others do. Said once for each.
+    ListenerFailed {
+        /// The listener.
+        listener: ListenerId,
+        /// The system's number for what accepting says.
+        errno: i32,
+    },
     /// It has ended, by [`Acceptor::stop`] or because no worker is left.
     Over,
 }
@@ -53,7 +59,7 @@ pub struct Acceptor {
     events: mio::Events,
     waker: Waker,
     clock: Clock,
-    doors: Vec<Door>,
+    queues: AcceptQueues,
     dispatcher: Dispatcher,
     /// Accepted, and no inbox had room.
     held: Option<(OwnedFd, ListenerId)>,
@@ -63,16 +69,6 @@ pub struct Acceptor {
     /// Something was used up: nobody is accepted before this time.
     paused_until_ms: Option<u64>,
     stop: Option<StopKind>,
-    /// Accepted since `stop`, to come to an end however fast new ones arrive.
-    taken_since_stop: usize,
-}
-
-/// A listener.
-#[derive(Debug)]
-struct Door {
-    listener: Listener,
-    /// Its queue may hold connections.
-    ready: bool,
 }
 
 impl Acceptor {
@@ -84,26 +80,26 @@ impl Acceptor {
     pub fn new(listeners: Vec<Listener>, dispatcher: Dispatcher, retry_ms: u64) -> io::Result<Self> {
         let poll = mio::Poll::new()?;
         let waker = wake::waker_named(poll.registry(), WAKER)?;
-        let mut doors = Vec::with_capacity(listeners.len());
-        for (index, listener) in listeners.into_iter().enumerate() {
-            listener.set_nonblocking()?;
-            let source = listener.as_raw_fd();
-            poll.registry().register(&mut SourceFd(&source), mio::Token(index), Interest::READABLE)?;
-            doors.push(Door { listener, ready: false });
+        let queues = AcceptQueues::new(listeners)?;
+        for (index, fd) in queues.descriptors() {
+            poll.registry().register(
+                &mut SourceFd(&fd),
+                mio::Token(usize::from(index)),
+                Interest::READABLE,
+            )?;
         }
         Ok(Self {
             poll,
             events: mio::Events::with_capacity(ANNOUNCEMENTS_MAX),
             waker,
             clock: Clock::new(),
-            doors,
+            queues,
             dispatcher,
             held: None,
             told_full: false,
             retry_ms,
             paused_until_ms: None,
             stop: None,
-            taken_since_stop: 0,
         })
     }
 
@@ -117,10 +113,7 @@ impl Acceptor {
     pub fn stop(&mut self, kind: StopKind) {
         if self.stop.is_none() {
             self.paused_until_ms = None;
-            for door in &mut self.doors {
-                door.listener.hide();
-                door.ready = true;
-            }
+            self.queues.stop();
         }
         if self.stop != Some(StopKind::AtOnce) {
             self.stop = Some(kind);
@@ -146,7 +139,7 @@ impl Acceptor {
         }
         self.clock.read();
         for event in self.events.iter().filter(|event| event.token() != WAKER) {
-            self.doors[event.token().0].ready = true;
+            self.queues.mark_ready(event.token().0 as ListenerId);
         }
         if self.paused_until_ms.is_some_and(|until_ms| until_ms <= self.clock.now_ms) {
             self.paused_until_ms = None;
@@ -162,7 +155,7 @@ impl Acceptor {
         let busy = if self.held.is_some() {
             self.stop == Some(StopKind::AtOnce) || !self.dispatcher.await_room(&self.waker)
         } else {
-            self.stop.is_some() || self.doors.iter().any(|door| door.ready)
+            self.stop.is_some() || self.queues.are_ready()
         };
         busy.then_some(Duration::ZERO)
     }
@@ -178,36 +171,24 @@ impl Acceptor {
             return end;
         }
         self.told_full = false;
-        for index in 0..self.doors.len() {
-            if let Some(end) = self.empty(index) {
-                return end;
+        self.queues.begin_turn();
+        while let Some(accepted) = self.queues.next(true) {
+            match accepted {
+                Accepted::Connection(connection, listener) => {
+                    if let Some(end) = self.give(connection, listener) {
+                        return end;
+                    }
+                }
+                Accepted::Failed(error) => return self.fail(error),
+                Accepted::ListenerFailed { listener, errno } => {
+                    return Progress::ListenerFailed { listener, errno };
+                }
             }
         }
-        let empty = self.doors.iter().all(|door| !door.ready);
-        if self.stop.is_some() && (empty || self.taken_since_stop >= ACCEPTS_AFTER_STOP_MAX) {
+        if self.stop.is_some() && self.queues.are_drained() {
             return self.end();
         }
         Progress::Open
-    }
-
-    /// Takes a share of one listener's queue; what ended that early.
-    fn empty(&mut self, index: usize) -> Option<Progress> {
-        for _ in 0..ACCEPTS_PER_TURN_MAX {
-            let door = self.doors.get_mut(index).filter(|door| door.ready)?;
-            let id = door.listener.id();
-            match attempt(&door.listener) {
-                Attempt::Accepted(connection) => {
-                    self.taken_since_stop += usize::from(self.stop.is_some());
-                    if let Some(end) = self.give(connection, id) {
-                        return Some(end);
-                    }
-                }
-                Attempt::Retry => {}
-                Attempt::Empty => door.ready = false,
-                Attempt::Failed(error) => return Some(self.fail(error)),
-            }
-        }
-        None
     }
 
     /// Hands a connection out, or keeps it until there is room; what that means if it is no success.
@@ -233,7 +214,7 @@ impl Acceptor {
     }
 
     fn end(&mut self) -> Progress {
-        self.doors.clear();
+        self.queues.close();
         Progress::Over
     }
 }

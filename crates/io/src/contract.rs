@@ -59,6 +59,13 @@ pub enum Event {
         /// Why.
         error: AcceptError,
     },
+    /// A listener accepts nothing any more: somebody has shut it down, or its descriptor is none (A6).
+    ListenerFailed {
+        /// The listener.
+        listener: ListenerId,
+        /// The system's number for what accepting says.
+        errno: i32,
+    },
     /// The listeners are closed (A4).
     AcceptStopped,
     /// Bytes have arrived: [`Driver::lent`] (R2).

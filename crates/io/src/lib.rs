@@ -23,9 +23,10 @@
 //!
 //! **A, accepting**
 //! - **A1** Each connection is announced once, by [`Event::Accepted`], before any other event of its token.
-//! - **A2** When the process or the system has no descriptor or memory left, or the driver's own bound of connections is
-//!   reached, [`Event::AcceptFailed`] comes once and accepting is paused, as by [`Driver::accept_pause`]; connections
-//!   wait unannounced, in the kernel's queue or the driver's. Room alone does not end the pause.
+//! - **A2** When the process or the system has no descriptor or memory left, or somebody comes beyond the driver's own bound of
+//!   connections, [`Event::AcceptFailed`] comes once and accepting is paused, as by [`Driver::accept_pause`]; connections
+//!   wait unannounced, in the kernel's queue or the inbox. Room alone does not end the pause. No more descriptors than the bound
+//!   are ever taken from the kernel, and a listener where nobody comes keeps no room from another.
 //! - **A3** After [`Driver::accept_pause`] no `Accepted` follows but those already taken from the kernel (at most
 //!   [`limits::ACCEPTS_PER_TURN_MAX`]). [`Driver::accept_resume`] takes what has queued up meanwhile, with no new arrival needed.
 //! - **A4** [`Driver::accept_stop`] accepts what is queued, then closes the listeners, then says
@@ -37,6 +38,8 @@
 //!   waiting, everything: another driver may have room. At most
 //!   [`limits::ACCEPTS_PER_TURN_MAX`] are announced in a turn. After `accept_stop`, `AcceptStopped` comes once the inbox's sender is gone
 //!   as well and all that it had handed over is announced.
+//! - **A6** A listener that can accept nothing any more, because somebody else who has it too has shut it down for example, is told by
+//!   [`Event::ListenerFailed`], once. The others go on.
 //!
 //! **R, receiving**
 //! - **R1** Receiving is armed once, at accept. There is no verb to ask for bytes.
@@ -98,7 +101,7 @@
 //! |---|---|---|---|
 //! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left; on Linux one `timerfd_settime` where a deadline comes before the alarm that is set | one `io_uring_enter`, with the turn's entries; none where work is left and there are no entries | none; moves the driven clock |
 //! | `rest` | nothing to give back | receive buffers, queues | counts |
-//! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl`, for good | armed for good; one by one where room is scarce; surplus waits unannounced | takes one from the queue, or a seeded failure |
+//! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl`, for good; a `poll` where the driver is full | a poll entry that says when somebody waits; `accept4` for as many as came the last time, twice as many where more wait at once; a `poll` where the driver is full | takes one from the queue, or a seeded failure |
 //! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | armed until a credit of bytes is used up; provided buffers | seeded length |
 //! | `send` | `send` / `sendmsg` at once; files by `sendfile` (or `pread` and `send`; a `statx` before the last bytes of a version), like what is long behind all that was read in this turn or the next; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, behind an enter that hands over the turn's entries if one sends; parked as one poll entry | seeded length |
 //! | `unacknowledged` | `ioctl(SIOCOUTQ)`; `None` but on Linux | as poll | what the peer hasn't read |
@@ -107,7 +110,7 @@
 //! | `shutdown_write` | `shutdown` | `shutdown` | marks FIN |
 //! | `close` | `close`; cancels the parked send | cancels; `close` at the last completion, a turn later | marks closed |
 //! | `next`: handed over | none but the one `epoll_ctl` | none; armed with the turn's entries | takes one from the inbox, or a seeded failure |
-//! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | cancels, then as poll | closes after the queue |
+//! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | as poll, the `close` behind a cancel | closes after the queue |
 //! | `detach` | deregistration | cancels and waits for the last completion; unread input goes along | unsupported |
 
 #![warn(
@@ -117,7 +120,6 @@
     clippy::must_use_candidate
 )]
 
-mod accepting;
 pub mod acceptor;
 mod ahead;
 mod clock;
@@ -129,6 +131,7 @@ pub mod inbox;
 pub mod limits;
 pub mod listen;
 mod listener;
+mod listeners;
 pub mod os;
 mod output;
 mod page_buf;

@@ -20,10 +20,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use mio::Interest;
+use mio::unix::SourceFd;
+
 use crate::clock::Clock;
 use crate::conns::{Conns, Flags, Line};
+use crate::listeners::Listeners;
 use crate::{CloseKind, Detached, Driver, Entrances, Event, Output, Token, Waker, limits};
-use accept::Listeners;
 use alarm::Alarm;
 
 /// What mio waits with.
@@ -84,7 +87,10 @@ impl Poll {
         let waker = wake::waker(poll.registry())?;
         let alarm = Alarm::new(poll.registry(), wake::alarm());
         let connections_max = options.connections_max.min(wake::SLOTS_MAX);
-        let listeners = Listeners::new(poll.registry(), entrances.into(), connections_max)?;
+        let listeners = Listeners::new(entrances.into(), connections_max)?;
+        for (index, fd) in listeners.queues.descriptors() {
+            poll.registry().register(&mut SourceFd(&fd), wake::listener(index), Interest::READABLE)?;
+        }
         listeners.inbox.attach(&waker);
         Ok(Self {
             poll,

@@ -15,7 +15,7 @@ impl Poll {
     /// One `epoll_wait`, and what it says noted in the slots.
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.lent = 0;
-        let busy = self.conns.has_work() || !self.reads.is_empty() || self.listeners.are_ready();
+        let busy = self.conns.has_work() || !self.reads.is_empty() || self.listeners.are_due();
         let timeout = if busy { Some(Duration::ZERO) } else { self.alarm.cover(timeout, &self.clock) };
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
@@ -37,7 +37,7 @@ impl Poll {
                     listeners.inbox.note_wake();
                 }
                 Source::Alarm => alarm.note(),
-                Source::Listener(id) => listeners.mark_ready(id),
+                Source::Listener(index) => listeners.queues.mark_ready(index),
                 Source::Connection { slot, generation } => {
                     let Some((token, slot)) = slots.open_by_bits(slot, generation, GENERATION_MASK) else {
                         continue;

@@ -6,14 +6,15 @@ use super::kernel::Kernel;
 use super::listeners::{SimArrival, State};
 use super::trace::OperationKind;
 use crate::limits::ACCEPTS_PER_TURN_MAX;
-use crate::{AcceptError, Event};
+use crate::{AcceptError, Event, ListenerId};
 
 impl Kernel {
     pub(super) fn is_listener_ready(&self, index: usize, turn: u64) -> bool {
         let Some(listener) = self.listeners.all.get(index) else { return false };
         let accepted = if listener.turn == turn { listener.accepted } else { 0 };
         let free = listener.held_until_ms <= self.clock_ms && listener.idle_turn != turn;
-        let queued = !listener.queue.is_empty() && accepted < ACCEPTS_PER_TURN_MAX;
+        let queued =
+            listener.death.is_some() || (!listener.queue.is_empty() && accepted < ACCEPTS_PER_TURN_MAX);
         match self.listeners.state {
             State::Open => queued && free,
             State::Paused => queued && free && listener.taken > 0,
@@ -68,6 +69,11 @@ impl Kernel {
     pub(super) fn step_listener(&mut self, index: usize) -> Option<Event> {
         if !self.is_listener_ready(index, self.turn) {
             return None;
+        }
+        if let Some(errno) = self.listeners.all[index].death.take() {
+            self.operation(OperationKind::AcceptFail, None, false);
+            // A driver has few listeners.
+            return Some(Event::ListenerFailed { listener: index as ListenerId, errno });
         }
         if self.listeners.all[index].queue.is_empty() {
             // Ready and empty is but the first one, when all is over.

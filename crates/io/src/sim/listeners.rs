@@ -25,6 +25,10 @@ pub(super) struct Listener {
     pub(super) held_until_ms: u64,
     pub(super) idle_turn: u64,
     pub(super) hindered: bool,
+    /// It accepts nothing any more, by this number of the system's: still to be told.
+    pub(super) death: Option<i32>,
+    /// It accepts nothing any more.
+    pub(super) is_dead: bool,
     /// Accepted in this turn.
     pub(super) turn: u64,
     pub(super) accepted: usize,
@@ -68,16 +72,24 @@ impl Listeners {
         self.all.len()
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
-        self.state == State::Stopped
-    }
-
     pub(super) fn waiting(&self) -> usize {
         self.all.iter().map(|listener| listener.queue.len()).sum()
     }
 
     pub(super) fn push(&mut self, listener: ListenerId, arrival: SimArrival) {
-        self.all[usize::from(listener)].queue.push_back((arrival, listener));
+        let Listener { queue, is_dead, .. } = &mut self.all[usize::from(listener)];
+        if self.state == State::Stopped || *is_dead {
+            arrival.wire.borrow_mut().refuse();
+        } else {
+            queue.push_back((arrival, listener));
+        }
+    }
+
+    /// Those in its queue are reset.
+    pub(super) fn kill(&mut self, listener: ListenerId, errno: i32) {
+        let listener = &mut self.all[usize::from(listener)];
+        (listener.death, listener.is_dead) = (Some(errno), true);
+        listener.queue.drain(..).for_each(|(arrival, _)| arrival.wire.borrow_mut().refuse());
     }
 
     pub(super) fn fail_next(&mut self, error: AcceptError) {
@@ -91,7 +103,8 @@ impl Listeners {
 
     /// Whether nobody waits, and nobody will be handed over.
     pub(super) fn is_over(&self) -> bool {
-        self.inbox.is_over() && self.all.iter().all(|listener| listener.queue.is_empty())
+        let is_empty = |listener: &Listener| listener.queue.is_empty() && listener.death.is_none();
+        self.inbox.is_over() && self.all.iter().all(is_empty)
     }
 
     /// How the worker is woken when something is handed over.

@@ -48,12 +48,7 @@ impl SimNet {
     #[must_use]
     pub fn connect_as(&self, listener: ListenerId, address: SocketAddr) -> SimPeer {
         let (peer, arrival) = self.arrive_as(address);
-        let mut kernel = self.kernel.borrow_mut();
-        if kernel.listeners.is_stopped() {
-            arrival.wire.borrow_mut().refuse();
-        } else {
-            kernel.listeners.push(listener, arrival);
-        }
+        self.kernel.borrow_mut().listeners.push(listener, arrival);
         peer
     }
 
@@ -76,6 +71,14 @@ impl SimNet {
     /// Makes the next accept fail. Failures are queued.
     pub fn fail_accept(&self, error: AcceptError) {
         self.kernel.borrow_mut().listeners.fail_next(error);
+    }
+
+    /// Ends a listener as a system does of which somebody has shut it down: it accepts nothing any more, and says `errno`.
+    ///
+    /// # Panics
+    /// Where there is no such listener.
+    pub fn fail_listener(&self, listener: ListenerId, errno: i32) {
+        self.kernel.borrow_mut().listeners.kill(listener, errno);
     }
 
     /// Connections in the listeners' queues.

@@ -148,15 +148,4 @@ mod tests {
         event(&mut driver, |event| matches!(event, Event::Closed { .. }));
         assert_eq!(driver.connections(), 0);
     }
-
-    #[test]
-    fn an_accept_whose_cancel_found_nothing_is_cancelled_again() {
-        let Some((mut driver, address)) = driver() else { return };
-        driver.wait(Some(Duration::ZERO)).expect("the accept is handed over");
-        driver.listeners.lose_cancels();
-        driver.accept_stop();
-        let _peer = TcpStream::connect(address).expect("connects");
-        event(&mut driver, |event| matches!(event, Event::AcceptStopped));
-        assert_eq!(driver.connections(), 1, "accepted before");
-    }
 }

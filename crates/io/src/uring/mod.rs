@@ -1,7 +1,7 @@
 //! The completion driver: io_uring on Linux.
 //!
-//! A ring per worker, entered once a turn. Listeners and connections are armed for good where the kernel can do that
-//! within bounds; input comes in provided buffers, so that an idle connection holds none. What is sent from memory goes
+//! A ring per worker, entered once a turn. Listeners are watched, and connections accepted by hand. Those are armed for good where the kernel
+//! can do that within bounds; input comes in provided buffers, so that an idle connection holds none. What is sent from memory goes
 //! as one entry that never waits; what a full socket leaves, and files, go by hand as in the readiness driver.
 
 mod accept;
@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::conns::Conns;
+use crate::listeners::Listeners;
 use crate::{CloseKind, Detached, Driver, Entrances, Event, Output, Token, Waker, limits};
-use accept::Listeners;
 use buffers::Buffers;
 use gather::Gathers;
 use ring::{COMPLETION_ENTRIES, Done, Ring, SUBMIT_ENTRIES};
@@ -140,9 +140,6 @@ impl Drop for Uring {
     /// The kernel writes into buffers and reads outputs until the last completion: all are waited for, or the memory is
     /// left to it.
     fn drop(&mut self) {
-        while let Some(done) = self.inbox.pop_front() {
-            self.accepted_too_late(done);
-        }
         for _ in 0..REAP_ENTERS_MAX {
             if self.ring.is_idle() {
                 return;
@@ -151,10 +148,7 @@ impl Drop for Uring {
             if self.ring.enter(Some(REAP_WAIT)).is_err() {
                 break;
             }
-            while let Some(done) = self.ring.take() {
-                // Connections accepted meanwhile are closed.
-                self.accepted_too_late(done);
-            }
+            while self.ring.take().is_some() {}
         }
         self.buffers.give_up();
         self.wake.give_up();
@@ -197,7 +191,7 @@ impl Driver for Uring {
     }
 
     fn accept_pause(&mut self) {
-        self.pause_accept();
+        self.listeners.pause();
     }
 
     fn accept_resume(&mut self) {

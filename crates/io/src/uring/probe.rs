@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use io_uring::opcode::{Accept, AsyncCancel2, PollAdd, Read, Recv, Send, SendMsg};
+use io_uring::opcode::{AsyncCancel2, PollAdd, Read, Recv, Send, SendMsg};
 use io_uring::register::Probe;
 use io_uring::types::Fd;
 use rustix::io::Errno;
@@ -20,8 +20,7 @@ use crate::Token;
 const KERNEL_MIN: &str = "Linux 6.1";
 
 /// Every operation that the driver uses.
-const OPERATIONS: [(u8, &str); 7] = [
-    (Accept::CODE, "accept"),
+const OPERATIONS: [(u8, &str); 6] = [
     (AsyncCancel2::CODE, "cancel"),
     (PollAdd::CODE, "poll"),
     (Read::CODE, "read"),

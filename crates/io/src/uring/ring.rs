@@ -10,7 +10,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use io_uring::types::{CancelBuilder, SubmitArgs, Timespec};
@@ -35,7 +34,7 @@ pub(super) const SLOTS_MAX: usize = 1 << SLOT_BITS;
 /// What an entry is about: the top bits of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    Accept,
+    Listener,
     Recv,
     Send,
     Writable,
@@ -46,7 +45,7 @@ pub(super) enum Kind {
 /// By number. As many as four bits can name: those beyond are given to nothing.
 const KINDS: [Kind; 16] = {
     let mut kinds = [Kind::Cancel; 16];
-    let named = [Kind::Accept, Kind::Recv, Kind::Send, Kind::Writable, Kind::Wake, Kind::Cancel];
+    let named = [Kind::Listener, Kind::Recv, Kind::Send, Kind::Writable, Kind::Wake, Kind::Cancel];
     let mut number = 0;
     while number < named.len() {
         kinds[number] = named[number];
@@ -104,13 +103,6 @@ impl Done {
     /// The provided buffer that was used.
     pub(super) fn buffer(&self) -> Option<u16> {
         cqueue::buffer_select(self.flags)
-    }
-
-    /// The connection that was accepted.
-    pub(super) fn into_descriptor(self) -> Result<OwnedFd, Errno> {
-        self.result()?;
-        // SAFETY: an accept that ended well gives a new descriptor, once, and `self` ends here.
-        Ok(unsafe { OwnedFd::from_raw_fd(self.result) })
     }
 }
 

@@ -9,7 +9,7 @@ use io_uring::types::Fd;
 use super::ring::{COMPLETION_ENTRIES, Done, Kind};
 use super::{InRing, Uring};
 use crate::conns::{Flags, NONE, Pushed, Slot};
-use crate::{Event, Token};
+use crate::{Event, ListenerId, Token};
 
 /// Room that each queue keeps in quiet moments.
 const QUEUE_KEPT: usize = 64;
@@ -18,7 +18,7 @@ impl Uring {
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.give_lent_back();
         self.rearm_recvs();
-        self.arm_accepts();
+        self.watch_listeners();
         let timeout = if self.is_busy() { Some(Duration::ZERO) } else { timeout };
         self.ring.enter(timeout)?;
         self.clock.read();
@@ -68,6 +68,7 @@ impl Uring {
         while self.inbox.len() < COMPLETION_ENTRIES as usize {
             let Some(done) = self.ring.take() else { return };
             match done.kind() {
+                Kind::Listener => self.listeners.queues.watch_ended(done.token().slot() as ListenerId),
                 Kind::Writable => self.writable.push_back(done.token()),
                 Kind::Wake => {
                     self.conns.queue.woken = true;
@@ -135,14 +136,10 @@ impl Uring {
     /// One completion of the kernel.
     fn completed(&mut self, done: Done) -> Option<Event> {
         match done.kind() {
-            Kind::Accept => {
-                self.accepted(done);
-                None
-            }
             Kind::Recv => self.received(done),
             Kind::Send => self.sent(&done),
             // Taken out before: see `take_completions` and `Ring::take`.
-            Kind::Writable | Kind::Wake | Kind::Cancel => None,
+            Kind::Listener | Kind::Writable | Kind::Wake | Kind::Cancel => None,
         }
     }
 

@@ -1,14 +1,16 @@
 //! The acceptor: batches, full inboxes, the end.
 
 use std::io::Read;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use shearwater_io::acceptor::{Acceptor, Progress, StopKind};
 use shearwater_io::inbox::inbox;
 use shearwater_io::limits::ACCEPTS_PER_TURN_MAX;
 use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::{Dispatcher, Driver, Entrances, Event, Listener, Token};
+use socket2::SockRef;
 
 /// Turns after which something that does not come never will.
 const TURNS_MAX: usize = 1000;
@@ -24,14 +26,18 @@ struct World {
 impl World {
     fn new(workers: usize, capacity: usize) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-        let address = listener.local_addr().expect("its address");
+        Self::with(vec![Listener::new(listener.into(), 3)], workers, capacity)
+    }
+
+    fn with(listeners: Vec<Listener>, workers: usize, capacity: usize) -> Self {
+        let address = SockRef::from(&listeners[0]).local_addr().expect("its address");
+        let address = address.as_socket().expect("of TCP");
         let (senders, inboxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| inbox(capacity)).unzip();
         let driver = |inbox| {
             let entrances = Entrances { listeners: Vec::new(), inbox };
             Poll::new(entrances, PollOptions::default()).expect("a driver")
         };
         let drivers = inboxes.into_iter().map(driver).collect();
-        let listeners = vec![Listener::new(listener.into(), 3)];
         let acceptor = Acceptor::new(listeners, Dispatcher::new(senders), 10).expect("an acceptor");
         Self { acceptor: Some(acceptor), drivers, address }
     }
@@ -191,4 +197,22 @@ fn a_turn_takes_a_bounded_number() {
         let (tokens, _) = announced(&mut world.drivers[0]);
         assert!(tokens.len() <= ACCEPTS_PER_TURN_MAX, "{} in one turn", tokens.len());
     }
+}
+
+#[test]
+fn a_listener_that_is_shut_down_is_told_once_and_the_others_accept() {
+    let [living, dead] = [0; 2].map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener"));
+    let shared = dead.try_clone().expect("one more descriptor");
+    let listeners = vec![Listener::new(living.into(), 3), Listener::new(dead.into(), 4)];
+    let mut world = World::with(listeners, 1, 4);
+    world.turn();
+    SockRef::from(&shared).shutdown(Shutdown::Both).expect("it listens");
+    world.until(Progress::ListenerFailed { listener: 4, errno: Errno::INVAL.raw_os_error() });
+    let _peer = world.connect(1);
+    while world.drivers[0].connections() == 0 {
+        assert_eq!(world.turn(), Progress::Open, "said once");
+        announced(&mut world.drivers[0]);
+    }
+    world.stop(StopKind::Drain);
+    world.until(Progress::Over);
 }

@@ -14,6 +14,7 @@ use shearwater_io::limits::{
     EVENTS_PER_WAIT_MAX, FETCH_BYTES, SEND_TAKEN_BYTES_MIN, SEND_UNSENT_BYTES_FIRST, SEND_UNSENT_BYTES_MAX,
 };
 use shearwater_io::listen::{ListenOptions, bind};
+use shearwater_io::os::open_descriptors;
 use shearwater_io::{AcceptError, CloseKind, Driver, Event, Output, SharedFile};
 use socket2::SockRef;
 
@@ -28,13 +29,13 @@ use crate::shares::{
     uploads_get_on_side_by_side, what_is_long_begins_behind_the_others, what_is_short_goes_first,
 };
 
-/// Says to the test program that it is the child of [`descriptors_run_out`].
+/// Says to the test program that it is a child of [`in_a_child`].
 const CHILD: &str = "SHEARWATER_IO_TEST_CHILD";
 
-/// The limit concerns the whole process, so the test runs in one of its own.
-fn descriptors_run_out<K: Kernel>() {
+/// Runs a test that concerns the whole process in a process of its own.
+pub(crate) fn in_a_child(test: impl FnOnce()) {
     if std::env::var_os(CHILD).is_some() {
-        return descriptors_run_out_here::<K>();
+        return test();
     }
     let program = std::env::current_exe().expect("the test program has a path");
     // A test's thread has the test's name.
@@ -42,6 +43,35 @@ fn descriptors_run_out<K: Kernel>() {
     let arguments = ["--exact", this.name().expect("it has a name"), "--nocapture"];
     let output = Command::new(program).args(arguments).env(CHILD, "1").output().expect("it can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn descriptors_run_out<K: Kernel>() {
+    in_a_child(descriptors_run_out_here::<K>);
+}
+
+/// Clients that connect at once take no descriptor beyond the driver's bound: the rest is for files.
+fn a_crowd_takes_no_descriptor_beyond_the_bound<K: Kernel>() {
+    in_a_child(|| {
+        const CLIENTS: usize = 4000;
+        const CONNECTIONS_MAX: usize = 600;
+        let mut world =
+            World::<SocketHarness<K>>::with(Setup { connections_max: CONNECTIONS_MAX, ..Setup::default() });
+        world.turn(0);
+        for _ in 0..CLIENTS {
+            world.harness.connect(0);
+        }
+        let before = open_descriptors();
+        let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
+        let mut most = 0;
+        world.until("the driver is full", |world| {
+            most = most.max(open_descriptors() - before);
+            world.notes.contains(&failed)
+        });
+        world.idle();
+        most = most.max(open_descriptors() - before);
+        assert_eq!((world.accepted.len(), most), (CONNECTIONS_MAX, CONNECTIONS_MAX as u64));
+        assert_eq!(world.count(|note| *note == failed), 1, "said once");
+    });
 }
 
 fn descriptors_run_out_here<K: Kernel>() {
@@ -367,7 +397,7 @@ macro_rules! kernel_suite {
     };
     ($kernel:ty) => {
         kernel_suite! { $kernel;
-            descriptors_run_out, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, uploads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, what_is_short_goes_first, what_is_long_begins_behind_the_others, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
+            descriptors_run_out, a_crowd_takes_no_descriptor_beyond_the_bound, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, uploads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, what_is_short_goes_first, what_is_long_begins_behind_the_others, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
         kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent, input_behind_urgent_data_arrives, what_the_kernel_holds_unsent_is_bounded, more_waits_in_the_kernel_for_a_client_that_takes_it }

@@ -3,7 +3,6 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -17,30 +16,15 @@ use crate::contract::harness::{Harness, PeerState, Setup, is_missing};
 use crate::contract::on_uring::ByCompletion;
 use crate::contract::sockets::SocketHarness;
 use crate::contract::world::{Note, World, first_accepted, pattern, plain};
+use crate::kernel::in_a_child;
 
 mod filter;
 
 type UringHarness = SocketHarness<ByCompletion<true>>;
 type UringWorld = World<UringHarness>;
 
-/// Says to the test program that it is the child that guards are set against.
-const CHILD: &str = "SHEARWATER_IO_TEST_CHILD";
-
 fn a_listener() -> TcpListener {
     bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener")
-}
-
-/// A filter can't be taken off again, so these tests run in processes of their own.
-fn in_a_child(test: impl FnOnce()) {
-    if std::env::var_os(CHILD).is_some() {
-        return test();
-    }
-    let program = std::env::current_exe().expect("the test program has a path");
-    // A test's thread has the test's name.
-    let this = thread::current();
-    let arguments = ["--exact", this.name().expect("it has a name"), "--nocapture"];
-    let output = Command::new(program).args(arguments).env(CHILD, "1").output().expect("it can be run");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// What is there instead works: a connection is accepted.
@@ -53,6 +37,7 @@ fn the_readiness_driver_serves() {
     assert_eq!(driver.connections(), 1);
 }
 
+// A filter can't be taken off again: these tests run in processes of their own.
 #[test]
 fn a_filter_that_forbids_it_is_told() {
     in_a_child(|| {
@@ -331,7 +316,7 @@ fn a_closed_connection_s_entry_reads_nobody_else_s_input() {
     assert_eq!(ours.read(&mut [0; 20]).expect("it is still there"), 11);
 }
 
-/// Where room gets scarce connections are accepted one by one: none is taken that there is no room for.
+/// Room that gets scarce while connections come is filled to the last place, and none is taken beyond.
 #[test]
 fn a_crowd_fills_the_driver_exactly() {
     const ROOM: usize = 600;
@@ -355,23 +340,6 @@ fn a_crowd_fills_the_driver_exactly() {
     }
     world.driver().accept_resume();
     world.until("the rest gets in", |world| world.accepted.len() == connected);
-}
-
-/// A driver that is exactly full and that nobody else wants to reach has nothing to say.
-#[test]
-fn full_is_told_when_somebody_comes() {
-    if is_missing::<UringHarness>() {
-        return;
-    }
-    let mut world = UringWorld::with(Setup { connections_max: 3, ..Setup::default() });
-    for _ in 0..3 {
-        world.connect();
-    }
-    world.idle();
-    assert_eq!(world.count(|note| matches!(note, Note::AcceptFailed(_))), 0);
-    world.harness.connect(0);
-    world.until("it says so", |world| world.count(|note| matches!(note, Note::AcceptFailed(_))) == 1);
-    assert_eq!(world.accepted.len(), 3);
 }
 
 /// C5: what the kernel has put into buffers goes along, and comes before what the descriptor gives.

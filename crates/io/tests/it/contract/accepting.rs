@@ -50,6 +50,28 @@ pub(crate) fn a2_full_is_said_once<H: Harness>() {
     assert_eq!(world.count(|note| matches!(note, Note::AcceptFailed(_))), 1, "said once");
 }
 
+pub(crate) fn a2_a_full_driver_that_nobody_wants_says_nothing<H: Harness>() {
+    let mut world = World::<H>::with(Setup { connections_max: 3, ..Setup::default() });
+    for _ in 0..3 {
+        world.connect();
+    }
+    world.idle();
+    let is_failed = |note: &Note| matches!(note, Note::AcceptFailed(_));
+    assert_eq!(world.count(is_failed), 0);
+    world.harness.connect(0);
+    world.until("it says so", |world| world.count(is_failed) == 1);
+    assert_eq!(world.accepted.len(), 3);
+}
+
+pub(crate) fn a2_the_last_place_goes_to_whoever_comes<H: Harness>() {
+    for busy in 0..3 {
+        let mut world = World::<H>::with(Setup { listeners: 3, connections_max: 1, ..Setup::default() });
+        world.idle();
+        world.harness.connect(busy);
+        world.until("it is accepted", |world| world.accepted.len() == 1);
+    }
+}
+
 pub(crate) fn a2_the_queue_waits_until_there_is_room<H: Harness>() {
     let mut world = World::<H>::with(Setup { connections_max: 3, ..Setup::default() });
     let peers: Vec<_> = (0..5).map(|_| world.harness.connect(0)).collect();
@@ -95,6 +117,26 @@ pub(crate) fn a3_a_turn_accepts_a_bounded_number<H: Harness>() {
         assert!(accepted <= ACCEPTS_PER_TURN_MAX, "{accepted} in one turn");
         world.accepted.len() == 3 * ACCEPTS_PER_TURN_MAX
     });
+}
+
+pub(crate) fn a3_each_listener_has_its_share_of_a_turn<H: Harness>() {
+    let mut world = World::<H>::with(Setup { listeners: 2, ..Setup::default() });
+    for number in 0..4 * ACCEPTS_PER_TURN_MAX {
+        world.harness.connect(number / (3 * ACCEPTS_PER_TURN_MAX));
+    }
+    let of = |world: &World<H>, listener| {
+        world.accepted.iter().filter(|token| world.page(**token).listener == listener).count()
+    };
+    let mut met_both = false;
+    world.until("all are accepted", |world| {
+        let before = [of(world, 0), of(world, 1)];
+        world.turn(5);
+        let taken = [of(world, 0) - before[0], of(world, 1) - before[1]];
+        assert!(taken.iter().all(|taken| *taken <= ACCEPTS_PER_TURN_MAX), "{taken:?} in one turn");
+        met_both |= taken.iter().all(|taken| *taken > 0);
+        world.accepted.len() == 4 * ACCEPTS_PER_TURN_MAX
+    });
+    assert!(met_both, "the crowd at one doesn't keep out those at the other");
 }
 
 pub(crate) fn a4_stop_empties_the_queue_then_closes<H: Harness>() {
@@ -144,4 +186,37 @@ pub(crate) fn a4_connections_outlive_the_listener<H: Harness>() {
     world.until("it is heard", |world| world.page(token).received == b"question");
     world.send(token, plain(b"answer"));
     assert_eq!(world.peer_gets(peer, 6), b"answer");
+}
+
+fn is_listener_failed(note: &Note) -> bool {
+    matches!(note, Note::ListenerFailed(..))
+}
+
+pub(crate) fn a6_a_listener_that_is_shut_down_is_told_once<H: Harness>() {
+    let mut world = World::<H>::with(Setup { listeners: 3, shares_listeners: true, ..Setup::default() });
+    let (_, before) = world.connect();
+    let errno = world.harness.fail_listener(1);
+    world.until("it is told", |world| world.count(is_listener_failed) == 1);
+    assert!(world.notes.contains(&Note::ListenerFailed(1, errno)));
+    for listener in [0, 2] {
+        let accepted = world.accepted.len();
+        world.harness.connect(listener);
+        world.until("the others accept", |world| world.accepted.len() > accepted);
+    }
+    world.driver().accept_pause();
+    world.idle();
+    world.driver().accept_resume();
+    world.idle();
+    assert_eq!(world.count(is_listener_failed), 1, "said once");
+    world.close_and_wait(before);
+}
+
+pub(crate) fn a6_stop_waits_for_no_dead_listener<H: Harness>() {
+    let mut world = World::<H>::with(Setup { listeners: 2, shares_listeners: true, ..Setup::default() });
+    world.idle();
+    world.harness.fail_listener(0);
+    world.harness.connect(1);
+    world.driver().accept_stop();
+    world.until("accepting has stopped", |world| world.notes.contains(&Note::AcceptStopped));
+    assert_eq!((world.count(is_listener_failed), world.accepted.len()), (1, 1));
 }

@@ -16,6 +16,8 @@ pub(crate) struct Setup {
     pub recv_buffer_bytes: usize,
     /// Connections that the inbox holds; 0: the driver has none.
     pub inbox: usize,
+    /// Somebody else has the listeners too, for [`Harness::fail_listener`].
+    pub shares_listeners: bool,
 }
 
 impl Default for Setup {
@@ -25,6 +27,7 @@ impl Default for Setup {
             connections_max: 4096,
             recv_buffer_bytes: shearwater_io::limits::RECV_BUFFER_BYTES,
             inbox: 0,
+            shares_listeners: false,
         }
     }
 }
@@ -78,6 +81,9 @@ pub(crate) trait Harness: Sized {
 
     /// Whether a listener of this index still takes connections: a connect is tried and dropped again.
     fn refused(&mut self, listener: usize) -> bool;
+
+    /// Shuts a listener down, as whoever has it too may do; what accepting says from then on.
+    fn fail_listener(&mut self, listener: usize) -> i32;
 
     /// The peer writes as much of `bytes` as goes without blocking; how much that was.
     fn write(&mut self, peer: PeerId, bytes: &[u8]) -> usize;

@@ -81,6 +81,13 @@ impl<const SEED: u64> Harness for SimHarness<SEED> {
         refused
     }
 
+    fn fail_listener(&mut self, listener: usize) -> i32 {
+        const ERRNO: i32 = 22;
+        let listener = u16::try_from(listener).expect("a few listeners");
+        self.driver.net().fail_listener(listener, ERRNO);
+        ERRNO
+    }
+
     fn write(&mut self, peer: PeerId, bytes: &[u8]) -> usize {
         if self.peers[peer.0].write(bytes) { bytes.len() } else { 0 }
     }

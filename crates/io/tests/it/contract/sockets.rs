@@ -45,6 +45,7 @@ impl Kernel for ByReadiness {
 pub(crate) struct SocketHarness<K: Kernel> {
     driver: K::Driver,
     listeners: Vec<SocketAddr>,
+    shared: Vec<TcpListener>,
     peers: Vec<Option<TcpStream>>,
     addresses: Vec<SocketAddr>,
     /// Whoever accepts for the driver.
@@ -67,12 +68,14 @@ impl<K: Kernel> Harness for SocketHarness<K> {
 
     fn new(setup: Setup) -> Self {
         raise_descriptor_limit(DESCRIPTORS).expect("the limit can be raised");
-        let options = ListenOptions { backlog: 1024, ..ListenOptions::default() };
+        let options = ListenOptions::default();
         let listeners: Vec<_> = (0..setup.listeners)
             .map(|_| bind((Ipv4Addr::LOCALHOST, 0).into(), options).expect("a listener"))
             .collect();
         let addresses =
             listeners.iter().map(|listener| listener.local_addr().expect("its address")).collect();
+        let share = |listener: &TcpListener| listener.try_clone().expect("one more descriptor");
+        let shared = listeners.iter().filter(|_| setup.shares_listeners).map(share).collect();
         let mut entrances = Entrances::from(listeners);
         let mut sender = None;
         if setup.inbox > 0 {
@@ -81,7 +84,15 @@ impl<K: Kernel> Harness for SocketHarness<K> {
         }
         let driver = K::driver(entrances, setup).expect("a driver");
         let foreign = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-        Self { driver, listeners: addresses, peers: Vec::new(), addresses: Vec::new(), foreign, sender }
+        Self {
+            driver,
+            listeners: addresses,
+            shared,
+            peers: Vec::new(),
+            addresses: Vec::new(),
+            foreign,
+            sender,
+        }
     }
 
     fn driver(&mut self) -> &mut K::Driver {
@@ -122,6 +133,11 @@ impl<K: Kernel> Harness for SocketHarness<K> {
 
     fn refused(&mut self, listener: usize) -> bool {
         TcpStream::connect(self.listeners[listener]).is_err()
+    }
+
+    fn fail_listener(&mut self, listener: usize) -> i32 {
+        SockRef::from(&self.shared[listener]).shutdown(std::net::Shutdown::Both).expect("it listens");
+        rustix::io::Errno::INVAL.raw_os_error()
     }
 
     fn write(&mut self, peer: PeerId, bytes: &[u8]) -> usize {

@@ -25,6 +25,7 @@ const EVENTS_PER_TURN_MAX: usize = 100_000;
 pub(crate) enum Note {
     Accepted(Token),
     AcceptFailed(AcceptError),
+    ListenerFailed(ListenerId, i32),
     AcceptStopped,
     Received(Token, usize),
     ReadClosed(Token, Ended),
@@ -135,6 +136,7 @@ impl<H: Harness> World<H> {
         match event {
             Event::Accepted { token, listener } => self.note_accepted(token, listener),
             Event::AcceptFailed { error } => Note::AcceptFailed(error),
+            Event::ListenerFailed { listener, errno } => Note::ListenerFailed(listener, errno),
             Event::AcceptStopped => {
                 assert!(!self.notes.contains(&Note::AcceptStopped), "A4: stopped twice");
                 Note::AcceptStopped

@@ -71,7 +71,7 @@ impl Echo {
                 if result.is_ok() { self.go_on(token) } else { self.close(token) }
             }
             Event::AcceptFailed { .. } => self.sim.accept_resume(),
-            Event::Closed { .. } | Event::AcceptStopped | Event::Woken => {}
+            Event::ListenerFailed { .. } | Event::Closed { .. } | Event::AcceptStopped | Event::Woken => {}
         }
     }
 

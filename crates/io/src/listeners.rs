@@ -1,0 +1,402 @@
+//! Accepting, one way for all drivers and for the acceptor: from each listener in turn, bounded, until its queue is empty or something
+//! is used up. How a driver learns that connections wait is its own business.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::inbox::Inbox;
+use crate::limits::{ACCEPTS_AFTER_STOP_MAX, ACCEPTS_PER_TURN_MAX};
+use crate::{AcceptError, Entrances, Event, Listener, ListenerId, socket};
+
+/// Result of one attempt to accept.
+enum Attempt {
+    Accepted(OwnedFd),
+    /// That connection is gone again; there may be others.
+    Retry,
+    Empty,
+    Failed(AcceptError),
+    /// The socket listens no more.
+    ListenerFailed(Errno),
+}
+
+/// Takes one connection from the listener's queue.
+fn attempt(listener: &Listener) -> Attempt {
+    match socket::accept(listener) {
+        Ok(fd) => Attempt::Accepted(fd),
+        Err(Errno::AGAIN) => Attempt::Empty,
+        Err(errno @ (Errno::BADF | Errno::INVAL | Errno::NOTSOCK)) => Attempt::ListenerFailed(errno),
+        Err(Errno::MFILE) => Attempt::Failed(AcceptError::ProcessDescriptors),
+        Err(Errno::NFILE) => Attempt::Failed(AcceptError::SystemFiles),
+        Err(Errno::NOBUFS | Errno::NOMEM) => Attempt::Failed(AcceptError::Memory),
+        Err(errno) if is_of_the_connection(errno) => Attempt::Retry,
+        Err(errno) => Attempt::Failed(AcceptError::Other { errno: errno.raw_os_error() }),
+    }
+}
+
+/// Tells errors of the connection that was to be accepted from those of accepting: Linux hands the former on.
+fn is_of_the_connection(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::INTR
+            | Errno::CONNABORTED
+            | Errno::PROTO
+            | Errno::NETDOWN
+            | Errno::NOPROTOOPT
+            | Errno::HOSTDOWN
+            | Errno::HOSTUNREACH
+            | Errno::OPNOTSUPP
+            | Errno::NETUNREACH
+            | Errno::PERM
+            | Errno::TIMEDOUT
+            | Errno::CONNRESET
+    )
+}
+
+/// Asks the kernel whether a connection waits in the listener's queue.
+fn has_pending(listener: &Listener) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // After an error the next attempt to accept tells what is wrong.
+    poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&at_once)) != Ok(0)
+}
+
+/// A listener's queue in the kernel.
+#[derive(Debug)]
+struct AcceptQueue {
+    listener: Listener,
+    /// It may hold connections.
+    is_ready: bool,
+    /// The listener has failed and was reported.
+    has_failed: bool,
+    /// The ring holds an entry that watches it. Until that ends, closing the descriptor doesn't end the listening.
+    is_watched: bool,
+    /// Connections to accept before the queue counts as empty until its next announcement.
+    share: usize,
+    /// Connections accepted since the last announcement.
+    accepted: usize,
+    /// Turn of the last announcement.
+    announced_in: u16,
+}
+
+/// Result of accepting from several queues.
+#[derive(Debug)]
+pub(crate) enum Accepted {
+    Connection(OwnedFd, ListenerId),
+    Failed(AcceptError),
+    /// The listener accepts nothing any more (A6). Comes once for each.
+    ListenerFailed {
+        listener: ListenerId,
+        errno: i32,
+    },
+}
+
+/// The accept queues of several listeners, emptied in turn, each by a share a turn.
+#[derive(Debug)]
+pub(crate) struct AcceptQueues {
+    queues: Vec<AcceptQueue>,
+    /// Index of the queue to accept from next; the number of queues when each has had its share.
+    current: usize,
+    /// Attempts at `current` in this turn.
+    attempts: usize,
+    /// Connections accepted since `stop`: bounded, to come to an end however fast new ones arrive.
+    since_stop: Option<usize>,
+    /// Number of the turn, wrapping.
+    turn: u16,
+}
+
+impl AcceptQueues {
+    /// Makes the listeners non-blocking.
+    ///
+    /// # Errors
+    /// More listeners than [`ListenerId`] counts, or what the kernel says.
+    pub(crate) fn new(listeners: Vec<Listener>) -> io::Result<Self> {
+        if listeners.len() > usize::from(ListenerId::MAX) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        listeners.iter().try_for_each(Listener::set_nonblocking)?;
+        let queue = |listener| AcceptQueue {
+            listener,
+            is_ready: false,
+            has_failed: false,
+            is_watched: false,
+            share: usize::MAX,
+            accepted: 0,
+            announced_in: 0,
+        };
+        let queues = listeners.into_iter().map(queue).collect();
+        Ok(Self { queues, current: 0, attempts: 0, since_stop: None, turn: 0 })
+    }
+
+    /// Index and descriptor of each.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = (ListenerId, RawFd)> {
+        // `new` has checked that the index fits.
+        let descriptors = self.queues.iter().map(|queue| queue.listener.as_raw_fd());
+        descriptors.enumerate().map(|(index, fd)| (index as ListenerId, fd))
+    }
+
+    /// Notes that the kernel has announced connections.
+    pub(crate) fn mark_ready(&mut self, index: ListenerId) {
+        if let Some(queue) = self.queues.get_mut(usize::from(index)) {
+            queue.is_ready = !queue.has_failed;
+        }
+    }
+
+    /// Returns whether one of them may hold connections.
+    pub(crate) fn are_ready(&self) -> bool {
+        self.queues.iter().any(|queue| queue.is_ready)
+    }
+
+    /// Gives each its share of attempts again.
+    pub(crate) fn begin_turn(&mut self) {
+        (self.current, self.attempts) = (0, 0);
+        self.turn = self.turn.wrapping_add(1);
+    }
+
+    /// Accepts the next connection, at most [`ACCEPTS_PER_TURN_MAX`] of each listener in a turn. Without room one that waits is a failure.
+    pub(crate) fn next(&mut self, has_room: bool) -> Option<Accepted> {
+        while let Some(queue) = self.queues.get_mut(self.current) {
+            if !queue.is_ready || self.attempts == ACCEPTS_PER_TURN_MAX {
+                self.current += 1;
+                self.attempts = 0;
+                continue;
+            }
+            if !has_room {
+                if has_pending(&queue.listener) {
+                    return Some(Accepted::Failed(AcceptError::ProcessDescriptors));
+                }
+                queue.is_ready = false;
+                continue;
+            }
+            self.attempts += 1;
+            let listener = queue.listener.id();
+            match attempt(&queue.listener) {
+                Attempt::Accepted(fd) => {
+                    self.since_stop = self.since_stop.map(|count| count + 1);
+                    queue.accepted = queue.accepted.saturating_add(1);
+                    queue.is_ready = queue.accepted < queue.share;
+                    return Some(Accepted::Connection(fd, listener));
+                }
+                Attempt::Retry => {}
+                Attempt::Empty => queue.is_ready = false,
+                Attempt::Failed(error) => return Some(Accepted::Failed(error)),
+                Attempt::ListenerFailed(errno) => {
+                    (queue.is_ready, queue.has_failed) = (false, true);
+                    return Some(Accepted::ListenerFailed { listener, errno: errno.raw_os_error() });
+                }
+            }
+        }
+        None
+    }
+
+    /// Marks all as ready once more, for what came after the last wait. The files of Unix-domain listeners go.
+    pub(crate) fn stop(&mut self) {
+        self.since_stop = Some(0);
+        for queue in &mut self.queues {
+            queue.listener.hide();
+            queue.is_ready = !queue.has_failed;
+            queue.share = usize::MAX;
+        }
+    }
+
+    /// Returns whether all are empty since `stop`, or enough was taken from them.
+    pub(crate) fn are_drained(&self) -> bool {
+        !self.are_ready() || self.since_stop.is_some_and(|count| count >= ACCEPTS_AFTER_STOP_MAX)
+    }
+
+    /// Closes the listeners.
+    pub(crate) fn close(&mut self) {
+        self.queues.clear();
+    }
+}
+
+/// The completion driver's part: one entry a listener announces connections, and is then queued again.
+#[cfg(target_os = "linux")]
+impl AcceptQueues {
+    /// Returns the next listener to be watched, and counts it as watched.
+    pub(crate) fn next_to_watch(&mut self) -> Option<(ListenerId, RawFd)> {
+        let is_free = |queue: &AcceptQueue| !queue.is_ready && !queue.has_failed && !queue.is_watched;
+        let index = self.queues.iter().position(is_free)?;
+        let queue = &mut self.queues[index];
+        queue.is_watched = true;
+        Some((index as ListenerId, queue.listener.as_raw_fd()))
+    }
+
+    /// Notes that the entry has ended: connections wait, or it was cancelled.
+    ///
+    /// The next entry announces what is left, so no attempt need find the queue empty, which costs the kernel as much as a connection. The
+    /// share is as many connections as came the last time, and doubles where an entry ends in the turn in which it was queued.
+    pub(crate) fn watch_ended(&mut self, index: ListenerId) {
+        self.mark_ready(index);
+        let Some(queue) = self.queues.get_mut(usize::from(index)) else { return };
+        queue.is_watched = false;
+        if self.since_stop.is_none() {
+            let more_waited = queue.announced_in == self.turn.wrapping_sub(1);
+            let share = if more_waited { queue.share.saturating_mul(2) } else { queue.accepted };
+            (queue.share, queue.accepted) = (share.clamp(1, ACCEPTS_PER_TURN_MAX), 0);
+            queue.announced_in = self.turn;
+        }
+    }
+
+    /// Indices of those that are watched.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = ListenerId> {
+        let watched = self.queues.iter().enumerate().filter(|(_, queue)| queue.is_watched);
+        watched.map(|(index, _)| index as ListenerId)
+    }
+}
+
+/// Progress of `accept_stop`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    NotAsked,
+    /// What is queued is still accepted.
+    Draining,
+    /// The listeners are closed; an acceptor may still hand connections over.
+    InboxOpen,
+    Done,
+}
+
+/// A new connection, or an event of accepting.
+pub(crate) enum Arrival {
+    Connection(OwnedFd, ListenerId),
+    Event(Event),
+}
+
+/// A driver's listeners and its inbox.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    pub(crate) queues: AcceptQueues,
+    /// Connections that an acceptor hands over: one listener more.
+    pub(crate) inbox: Inbox,
+    connections_max: usize,
+    is_paused: bool,
+    stop: Stop,
+    /// Connections taken from the inbox in this turn.
+    handed: usize,
+    /// A connection that there was no memory to register for: the first one next time.
+    unregistered: Option<(OwnedFd, ListenerId)>,
+}
+
+impl Listeners {
+    /// # Errors
+    /// As [`AcceptQueues::new`].
+    pub(crate) fn new(entrances: Entrances, connections_max: usize) -> io::Result<Self> {
+        let Entrances { listeners, inbox } = entrances;
+        Ok(Self {
+            queues: AcceptQueues::new(listeners)?,
+            inbox,
+            connections_max,
+            is_paused: false,
+            stop: Stop::NotAsked,
+            handed: 0,
+            unregistered: None,
+        })
+    }
+
+    /// Stops accepting for now (A3). Announcements that come meanwhile are kept.
+    pub(crate) fn pause(&mut self) {
+        self.is_paused = true;
+        self.inbox.hold();
+    }
+
+    /// Accepts again while `used` connections are held.
+    pub(crate) fn resume(&mut self, used: usize) {
+        self.is_paused = false;
+        self.inbox.release(used >= self.connections_max);
+    }
+
+    /// Ends accepting once all that is queued is accepted (A4). Returns false if that was asked before.
+    pub(crate) fn stop(&mut self, used: usize) -> bool {
+        if self.stop != Stop::NotAsked {
+            return false;
+        }
+        self.stop = Stop::Draining;
+        self.resume(used);
+        self.inbox.note_wake();
+        self.queues.stop();
+        true
+    }
+
+    /// Returns whether new connections are wanted.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn are_open(&self) -> bool {
+        !self.is_paused && self.stop == Stop::NotAsked
+    }
+
+    /// Returns whether [`Listeners::next`] has something to do.
+    pub(crate) fn are_due(&self) -> bool {
+        let is_due = self.queues.are_ready()
+            || self.unregistered.is_some()
+            || self.inbox.is_due()
+            || (self.stop == Stop::Draining && self.may_close());
+        is_due && !self.is_paused
+    }
+
+    /// Gives listeners and inbox the shares of a new turn.
+    pub(crate) fn begin_turn(&mut self) {
+        self.queues.begin_turn();
+        self.handed = 0;
+    }
+
+    /// Returns the next arrival while `used` connections are held: in a turn at most [`ACCEPTS_PER_TURN_MAX`] connections of each listener, and
+    /// as many out of the inbox.
+    pub(crate) fn next(&mut self, used: usize) -> Option<Arrival> {
+        if self.is_paused {
+            return None;
+        }
+        let has_room = used < self.connections_max;
+        if let Some((fd, listener)) = self.unregistered.take_if(|_| has_room) {
+            return Some(Arrival::Connection(fd, listener));
+        }
+        if self.unregistered.is_some() {
+            return Some(self.fail(AcceptError::ProcessDescriptors));
+        }
+        match self.queues.next(has_room) {
+            Some(Accepted::Connection(fd, listener)) => return Some(Arrival::Connection(fd, listener)),
+            Some(Accepted::Failed(error)) => return Some(self.fail(error)),
+            Some(Accepted::ListenerFailed { listener, errno }) => {
+                return Some(Arrival::Event(Event::ListenerFailed { listener, errno }));
+            }
+            None => {}
+        }
+        if self.inbox.is_due() && self.handed < ACCEPTS_PER_TURN_MAX && self.inbox.has_any() {
+            if !has_room {
+                return Some(self.fail(AcceptError::ProcessDescriptors));
+            }
+            let (fd, listener) = self.inbox.take()?;
+            self.handed += 1;
+            return Some(Arrival::Connection(fd, listener));
+        }
+        self.finish_stop()
+    }
+
+    /// Keeps a connection that could not be registered, and pauses for want of memory.
+    pub(crate) fn put_back(&mut self, fd: OwnedFd, listener: ListenerId) -> Event {
+        self.unregistered = Some((fd, listener));
+        self.pause();
+        Event::AcceptFailed { error: AcceptError::Memory }
+    }
+
+    fn fail(&mut self, error: AcceptError) -> Arrival {
+        self.pause();
+        Arrival::Event(Event::AcceptFailed { error })
+    }
+
+    fn may_close(&self) -> bool {
+        self.queues.are_drained() && !self.queues.queues.iter().any(|queue| queue.is_watched)
+    }
+
+    /// Closes the listeners once they are empty, and ends when the inbox has.
+    fn finish_stop(&mut self) -> Option<Arrival> {
+        if self.stop == Stop::Draining && self.may_close() {
+            self.queues.close();
+            self.stop = Stop::InboxOpen;
+        }
+        if self.stop != Stop::InboxOpen || !self.inbox.is_over() {
+            return None;
+        }
+        self.stop = Stop::Done;
+        Some(Arrival::Event(Event::AcceptStopped))
+    }
+}
