@@ -1,12 +1,18 @@
 //! Verb 1, accept: admit a connection, give it a slot and a deadline.
 
-use shearwater_io::{AcceptError, CloseKind, Driver, Token};
+use shearwater_io::{AcceptError, CloseKind, Driver, ListenerId, Token};
 
 use crate::app::App;
 use crate::conn::{NONE, Phase};
 use crate::control::Notice;
 use crate::limits::ACCEPT_RETRY_MS;
 use crate::worker::Worker;
+
+/// Where a listener listens, as far as that is known.
+pub(crate) fn address_of(listening_at: &[String], listener: ListenerId) -> String {
+    let known = listening_at.get(usize::from(listener)).cloned();
+    known.unwrap_or_else(|| format!("listener {listener}"))
+}
 
 impl<D: Driver, A: App> Worker<D, A> {
     /// A connection has arrived.
@@ -48,6 +54,12 @@ impl<D: Driver, A: App> Worker<D, A> {
             let notice = self.why_paused(error);
             self.service.tell(notice);
         }
+    }
+
+    /// A listener is none any more: the operator is told, the others go on.
+    pub(crate) fn listener_failed(&self, listener: ListenerId, errno: i32) {
+        let address = address_of(&self.listening_at, listener);
+        self.service.tell(Notice::ListenerFailed { worker: Some(self.service.worker), address, errno });
     }
 
     /// A driver has no slot left for the one reason or the other: what the operator allowed, or what the system allows.

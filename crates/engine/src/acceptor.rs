@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use shearwater_io::acceptor::{Acceptor, Progress, StopKind};
 use shearwater_io::{AcceptError, Dispatcher, Listener};
 
+use crate::accept::address_of;
 use crate::control::{Control, Notice, Order};
 use crate::counters::Counters;
 use crate::limits::ACCEPT_RETRY_MS;
@@ -21,13 +22,15 @@ pub(crate) fn spawn(
     listeners: Vec<Listener>,
     dispatcher: Dispatcher,
     control: Arc<Control>,
+    listening_at: Arc<[String]>,
 ) -> Result<JoinHandle<io::Result<()>>, StartError> {
     let acceptor = Acceptor::new(listeners, dispatcher, ACCEPT_RETRY_MS).map_err(StartError::System)?;
     let counters = Arc::new(Counters::default());
     control.enlist(acceptor.waker(), Arc::clone(&counters));
     let thread = thread::Builder::new().name("acceptor".to_owned());
     let thread = thread.spawn(move || {
-        let accepting = Accepting { acceptor, control: Arc::clone(&control), counters, told_pause: false };
+        let operator = Arc::clone(&control);
+        let accepting = Accepting { acceptor, control: operator, counters, listening_at, told_pause: false };
         let caught = panics::catch(move || accepting.run());
         let result = caught.unwrap_or_else(|message| Err(io::Error::other(message)));
         control.tell(Notice::AcceptorEnded { error: result.as_ref().err().map(ToString::to_string) });
@@ -41,6 +44,8 @@ struct Accepting {
     acceptor: Acceptor,
     control: Arc<Control>,
     counters: Arc<Counters>,
+    /// Where listeners listen, by their number.
+    listening_at: Arc<[String]>,
     /// The operator knows that nobody is accepted.
     told_pause: bool,
 }
@@ -55,10 +60,14 @@ impl Accepting {
             }
             match self.acceptor.turn()? {
                 Progress::Over => return Ok(()),
-                Progress::Paused | Progress::ListenerFailed { .. } => {}
+                Progress::Paused => {}
                 Progress::Open => self.opened(),
                 Progress::Full => self.counters.hit_inbox.add(1),
                 Progress::Failed(error) => self.failed(error),
+                Progress::ListenerFailed { listener, errno } => {
+                    let address = address_of(&self.listening_at, listener);
+                    self.tell(Notice::ListenerFailed { worker: None, address, errno });
+                }
             }
         }
     }

@@ -17,6 +17,8 @@ pub(crate) struct Bound {
     /// With the ports taken.
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) unix_sockets: Vec<PathBuf>,
+    /// Both, and sockets without a name, by the numbers of the listeners: for the operator.
+    pub(crate) listening_at: Vec<String>,
     /// Each worker's own.
     pub(crate) of_workers: Vec<Vec<Listener>>,
     /// Those whose connections are handed out.
@@ -35,6 +37,7 @@ impl Bound {
         let mut bound = Self {
             addresses: Vec::new(),
             unix_sockets: Vec::new(),
+            listening_at: Vec::new(),
             of_workers: (0..workers).map(|_| Vec::new()).collect(),
             of_acceptor: Vec::new(),
         };
@@ -82,12 +85,14 @@ impl Bound {
                 }
             }
         }
+        self.listening_at.push(address.to_string());
         self.addresses.push(address);
         Ok(())
     }
 
     fn unix(&mut self, path: &Path, mode: u32, id: ListenerId, options: &Options) -> std::io::Result<()> {
         self.only_one(unix::bind(path, mode, options.backlog, id)?, options.accept);
+        self.listening_at.push(format!("unix:{}", path.display()));
         self.unix_sockets.push(path.to_owned());
         Ok(())
     }
@@ -98,8 +103,15 @@ impl Bound {
         let how = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
         let socket = listen::adopt(given.duplicate()?, how)?;
         match given.place()? {
-            Place::Tcp(address) => self.addresses.push(address),
-            Place::Unix(path) => self.unix_sockets.extend(path),
+            Place::Tcp(address) => {
+                self.listening_at.push(address.to_string());
+                self.addresses.push(address);
+            }
+            Place::Unix(path) => {
+                let name = path.as_deref().unwrap_or(Path::new("")).display();
+                self.listening_at.push(format!("unix:{name}"));
+                self.unix_sockets.extend(path);
+            }
         }
         self.only_one(Listener::new(socket, id), options.accept);
         Ok(())

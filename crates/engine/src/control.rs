@@ -40,6 +40,15 @@ pub enum Notice {
     },
     /// The acceptor goes on.
     AcceptorResumed,
+    /// A listener accepts nothing any more: somebody has shut it down. The others accept on. Each once.
+    ListenerFailed {
+        /// Which worker's; `None`: the acceptor's.
+        worker: Option<usize>,
+        /// Where it listened.
+        address: String,
+        /// The system's number for what accepting says.
+        errno: i32,
+    },
     /// A handler panicked: the first time in this worker; later ones are only counted.
     HandlerPanicked {
         /// Which worker.
@@ -109,6 +118,16 @@ impl fmt::Display for Notice {
                 write!(f, "no connections are accepted for now: {}{WAIT}", why(*error))
             }
             Self::AcceptorResumed => f.write_str("connections are accepted again"),
+            Self::ListenerFailed { worker, address, errno } => {
+                if let Some(worker) = worker {
+                    write!(f, "worker {worker}: ")?;
+                }
+                let error = std::io::Error::from_raw_os_error(*errno);
+                write!(
+                    f,
+                    "no connections are accepted at {address} any more ({error}); restart to listen there again"
+                )
+            }
             Self::AcceptResumed { worker } => write!(f, "worker {worker} accepts connections again"),
             Self::HandlerPanicked { worker, message } => {
                 write!(

@@ -38,6 +38,8 @@ pub struct Server {
     /// Those whose connections are handed to the workers.
     of_acceptor: Vec<Listener>,
     share: Share,
+    /// Where listeners listen, by their number.
+    listening_at: Arc<[String]>,
     start_report: StartReport,
 }
 
@@ -87,8 +89,8 @@ impl Server {
             backlog: found.backlog(options.backlog),
             shortfalls: found.shortfalls(&options, workers),
         };
-        let Bound { of_workers, of_acceptor, .. } = bound;
-        Ok(Self { options, of_workers, of_acceptor, share, start_report })
+        let Bound { of_workers, of_acceptor, listening_at, .. } = bound;
+        Ok(Self { options, of_workers, of_acceptor, share, listening_at: listening_at.into(), start_report })
     }
 
     /// What was found and settled.
@@ -115,6 +117,7 @@ impl Server {
         let Options { order, at_rest, .. } = self.options;
         let first = Setup {
             connections_asked,
+            listening_at: Arc::clone(&self.listening_at),
             order,
             at_rest,
             ..Setup::new(0, limits, self.options.timeouts, Arc::clone(&control))
@@ -146,7 +149,8 @@ impl Server {
         }
         if handed {
             let dispatcher = Dispatcher::new(senders);
-            match acceptor::spawn(self.of_acceptor, dispatcher, Arc::clone(&running.control)) {
+            let control = Arc::clone(&running.control);
+            match acceptor::spawn(self.of_acceptor, dispatcher, control, self.listening_at) {
                 Ok(thread) => running.acceptor = Some(thread),
                 Err(error) => return Err(give_up(running, Vec::new(), error)),
             }

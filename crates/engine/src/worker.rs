@@ -51,6 +51,8 @@ pub struct Setup {
     pub(crate) addresses: Option<Arc<Addresses>>,
     /// How many connections it may hold by what was asked for, unless the descriptors allow fewer.
     pub(crate) connections_asked: Option<usize>,
+    /// Where listeners listen, by their number.
+    pub(crate) listening_at: Arc<[String]>,
 }
 
 impl Setup {
@@ -70,6 +72,7 @@ impl Setup {
             pulse: None,
             addresses,
             connections_asked,
+            listening_at: Arc::new([]),
         }
     }
 
@@ -90,6 +93,8 @@ pub struct Worker<D, A> {
     pub(crate) paused_ms: u64,
     /// See [`Setup`].
     pub(crate) connections_asked: Option<usize>,
+    /// See [`Setup`].
+    pub(crate) listening_at: Arc<[String]>,
     /// The operator knows that accepting is paused.
     pub(crate) told_pause: bool,
     /// Whether deadlines have to wait for input to be fetched.
@@ -151,6 +156,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             accept_again_ms: None,
             paused_ms: 0,
             connections_asked: setup.connections_asked,
+            listening_at: setup.listening_at,
             told_pause: false,
             lag: Lag::default(),
             has_room: false,
@@ -213,7 +219,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             Event::Accepted { token, .. } if self.is_ending() => self.turn_away(token),
             Event::Accepted { token, .. } => self.accepted(token),
             Event::AcceptFailed { error } => self.accept_failed(error),
-            Event::ListenerFailed { .. } => {}
+            Event::ListenerFailed { listener, errno } => self.listener_failed(listener, errno),
             Event::AcceptStopped => self.accept_stopped(),
             Event::Received { token } => self.received(token),
             Event::ReadClosed { token, end } => self.read_closed(token, &end),

@@ -51,6 +51,7 @@ fn gravity(notice: &Notice) -> Verbosity {
     match notice {
         Notice::WorkerEnded { error: Some(_), .. }
         | Notice::AcceptorEnded { error: Some(_) }
+        | Notice::ListenerFailed { .. }
         | Notice::HandlerPanicked { .. }
         | Notice::HandlerMisbuilt { .. } => Verbosity::Error,
         Notice::Draining { .. } | Notice::Stopping => Verbosity::Info,

@@ -67,6 +67,25 @@ fn each_kind_of_want_is_told() {
 }
 
 #[test]
+fn a_listener_that_is_shut_down_is_reported_once() {
+    let options = SimOptions { listeners: 2, ..SimOptions::default() };
+    let mut world = World::new(Setting { sim: options, ..Setting::default() });
+    let mut client = world.connect();
+    world.settle();
+    world.net.fail_listener(1, 22);
+    world.settle();
+    let failed = Notice::ListenerFailed { worker: Some(0), address: "listener 1".to_owned(), errno: 22 };
+    assert_eq!(world.told(), [failed]);
+    assert_served(&mut world, &mut client);
+    let mut other = world.connect();
+    assert_served(&mut world, &mut other);
+    assert_eq!(world.told(), []);
+    client.peer.finish();
+    other.peer.finish();
+    world.end();
+}
+
+#[test]
 fn a_close_makes_room_at_once() {
     let sim = SimOptions { connections_max: 2, ..SimOptions::default() };
     let mut world = World::new(Setting { sim, ..Setting::default() });

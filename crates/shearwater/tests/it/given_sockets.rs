@@ -1,11 +1,13 @@
 //! Sockets that listen before the server is set up.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
 
-use shearwater::{App, Error, Request, Response, Server, StartError};
+use shearwater::{AcceptMode, App, Error, Notice, Request, Response, Server, StartError};
+use shearwater_engine::{Options, Server as Engine};
 
 use crate::client::{Client, PATIENCE};
 use crate::served::{Served, drivers};
@@ -68,6 +70,42 @@ fn what_does_not_listen_is_refused_before_anything_serves() {
                 assert_eq!(error.kind(), ErrorKind::InvalidInput);
             }
             other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Whoever has the socket too may shut it down, and nothing but a restart brings it back.
+#[test]
+fn one_that_is_shut_down_is_reported_once_and_the_others_accept() {
+    for driver in drivers() {
+        for accept in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
+            let given = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            let address = given.local_addr().expect("its address").to_string();
+            // As a stream, since a listener has no such call.
+            let shared = TcpStream::from(OwnedFd::from(given.try_clone().expect("one more descriptor")));
+            let options = Options {
+                listen: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
+                sockets: vec![given.into()],
+                workers: 1,
+                driver,
+                accept,
+                ..Options::default()
+            };
+            let routes = app().build().expect("its routes are right");
+            let server = Engine::bind(options).expect("a free port");
+            let running = server.start(move |worker| routes.service(worker)).expect("it starts");
+            shared.shutdown(Shutdown::Both).expect("it listens");
+            let worker = (accept == AcceptMode::Reuseport).then_some(0);
+            let told = running.notice(PATIENCE).expect("the operator is told");
+            let said = told.to_string();
+            assert!(said.contains(&address) && said.contains("Invalid argument"), "{said}");
+            let failed = Notice::ListenerFailed { worker, address, errno: 22 };
+            assert_eq!(told, failed);
+            let mut client = Client::connect(running.start_report().addresses[0]);
+            assert_eq!(client.request("GET", "/", &[]).text(), "served");
+            assert_ne!(running.notice(Duration::ZERO), Some(failed), "once");
+            running.control().stop();
+            running.wait().expect("it ends well");
         }
     }
 }
