@@ -1,5 +1,7 @@
 //! Sending: from memory by one entry that never waits; files, and what a full socket has left, by hand.
 
+use std::os::fd::AsRawFd;
+
 use io_uring::opcode;
 use io_uring::types::Fd;
 
@@ -113,6 +115,31 @@ impl Uring {
         }
         let Some(fd) = pend(slot, Flags::AWAITING) else { return };
         self.ring.push(opcode::PollAdd::new(fd, libc::POLLOUT as u32).build(), writable_name(token));
+    }
+
+    /// A completion of that.
+    pub(super) fn awaited(&mut self, done: &Done) {
+        let (token, until) = (done.token(), libc::POLLOUT | libc::POLLERR | libc::POLLHUP);
+        let takes_more = done.result().map_or(true, |events| events & until as u32 != 0);
+        match (takes_more, done.is_last()) {
+            (true, true) => self.writable.push_back(token),
+            // Its last completion comes next, and more is sent then.
+            (true, false) => self.stop_awaiting(token),
+            (false, true) => self.await_behind_fin(token),
+            (false, false) => {}
+        }
+    }
+
+    /// Goes on waiting for a peer that has ended its side. The kernel adds that to whatever is waited for, so an entry that completes once
+    /// would do so at once, again and again; one that goes on completes when something has changed.
+    fn await_behind_fin(&mut self, token: Token) {
+        let Some(fd) = self.conns.slots.open_mut(token).and_then(|slot| slot.fd.as_ref()) else {
+            return self.writable.push_back(token);
+        };
+        let fd = Fd(fd.as_raw_fd());
+        // It takes the place of the one that has ended, also in the slot's account.
+        let entry = opcode::PollAdd::new(fd, libc::POLLOUT as u32).multi(true).build();
+        self.ring.push(entry, writable_name(token));
     }
 
     pub(super) fn stop_awaiting(&mut self, token: Token) {

@@ -69,7 +69,7 @@ impl Uring {
             let Some(done) = self.ring.take() else { return };
             match done.kind() {
                 Kind::Listener => self.listeners.queues.watch_ended(done.token().slot() as ListenerId),
-                Kind::Writable => self.writable.push_back(done.token()),
+                Kind::Writable => self.awaited(&done),
                 Kind::Wake => {
                     self.conns.queue.woken = true;
                     self.listeners.inbox.note_wake();
