@@ -73,6 +73,11 @@ pub enum Event {
         /// The connection.
         token: Token,
     },
+    /// The peer has ended its side while receiving is paused: what it sent before may still have to be received (R6).
+    FinReceived {
+        /// The connection.
+        token: Token,
+    },
     /// Nothing more will arrive (R4).
     ReadClosed {
         /// The connection.

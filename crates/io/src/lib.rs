@@ -50,9 +50,13 @@
 //! - **R4** [`Event::ReadClosed`] comes at most once, after the last `Received`: the peer has ended its side
 //!   ([`ReadEnd::Eof`]) or the connection is broken ([`ReadEnd::Broken`]). It comes without another arrival from the
 //!   peer, also where data and FIN arrived together, and not before bytes that were received earlier. While receiving
-//!   is paused it may be withheld until the resume.
+//!   is paused R6 holds instead.
 //! - **R5** After `Eof` sending still works: a half-closed peer gets its answers. A connection that breaks after `Eof`
 //!   shows it only in the next `Sent`.
+//! - **R6** A peer that is gone shows while receiving is paused, too. Where it has ended its side, either `ReadClosed` comes, if nothing is left
+//!   to be received before it, or [`Event::FinReceived`], at most once per connection; `ReadClosed` then follows at its place, after the resume.
+//!   Where it has broken the connection, `ReadClosed` says so at once, and what was not yet received is lost. A break after the FIN may
+//!   show only in the next `Sent` (R5) or after the resume.
 //!
 //! **S, sending**
 //! - **S1** [`Driver::send`] moves an [`Output`] in. It comes back in exactly one [`Event::Sent`], also after an error
@@ -106,7 +110,7 @@
 //! | `send` | `send` / `sendmsg` at once; files by `sendfile` (or `pread` and `send`; a `statx` before the last bytes of a version), like what is long behind all that was read in this turn or the next; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, behind an enter that hands over the turn's entries if one sends; parked as one poll entry | seeded length |
 //! | `unacknowledged` | `ioctl(SIOCOUTQ)`; `None` but on Linux | as poll | what the peer hasn't read |
 //! | `waits_for_disk` | none; a flag | none; a flag | where a test says so |
-//! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered | none; a flag; cancelled if something comes | a flag |
+//! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered; one `getsockopt` if the peer's end comes meanwhile | none; a flag; cancelled if something comes, and then one poll entry for the peer's end | a flag |
 //! | `shutdown_write` | `shutdown` | `shutdown` | marks FIN |
 //! | `close` | `close`; cancels the parked send | cancels; `close` at the last completion, a turn later | marks closed |
 //! | `next`: handed over | none but the one `epoll_ctl` | none; armed with the turn's entries | takes one from the inbox, or a seeded failure |

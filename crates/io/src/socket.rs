@@ -123,6 +123,14 @@ pub(crate) fn unacknowledged(_socket: impl AsFd) -> Option<u64> {
     None
 }
 
+/// Takes the error that the socket has met, if there is one.
+pub(crate) fn take_error(socket: impl AsFd) -> Option<std::io::Error> {
+    match sockopt::socket_error(socket) {
+        Ok(Ok(())) => None,
+        Ok(Err(errno)) | Err(errno) => Some(errno.into()),
+    }
+}
+
 /// Makes the close that follows a reset (RFC 9293, 3.10.7.1 by way of `SO_LINGER` 0).
 pub(crate) fn reset_on_close(socket: impl AsFd) {
     // It fails only where the connection is gone already; then there is nothing left to reset.

@@ -358,6 +358,23 @@ pub(crate) fn read_closed<X>(token: Token, slot: &mut Slot<X>, error: Option<io:
     Event::ReadClosed { token, end }
 }
 
+/// Returns the event of a FIN or an error that has come while receiving is paused (R6). `told` is the flag of a FIN that was told.
+pub(crate) fn ended_while_paused<X>(
+    token: Token,
+    slot: &mut Slot<X>,
+    told: Flags,
+    has_failed: bool,
+) -> Option<Event> {
+    // Asked without need, the kernel also tells of errors that it has got over.
+    let error = slot.fd.as_ref().filter(|_| has_failed).and_then(socket::take_error);
+    if error.is_some() || slot.flags.has(Flags::BROKEN) {
+        return Some(read_closed(token, slot, error));
+    }
+    let is_new = !slot.flags.has(told);
+    slot.flags.set(told);
+    is_new.then_some(Event::FinReceived { token })
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::File;

@@ -13,11 +13,6 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct Flags(u16);
 
 impl Flags {
-    /// The kernel may hold input.
-    pub(crate) const READABLE: Self = Self(1);
-    /// A short read is followed by another: the peer's FIN (or worse) has been announced, or urgent data, which cuts a
-    /// receive short.
-    pub(crate) const READS_ON: Self = Self(1 << 1);
     /// `recv_pause` holds.
     pub(crate) const PAUSED: Self = Self(1 << 2);
     /// `ReadClosed` has been delivered.
@@ -57,11 +52,6 @@ impl Flags {
         self.0 &= !flag.0;
     }
 
-    /// Whether a `recv` is due.
-    pub(crate) fn wants_recv(self) -> bool {
-        self.has(Self::READABLE) && self.0 & (Self::PAUSED.0 | Self::READ_CLOSED.0) == 0
-    }
-
     /// Whether the send in flight can go on now.
     pub(crate) fn can_send(self) -> bool {
         self.has(Self::WRITABLE) && !self.has(Self::FETCHING)
@@ -70,8 +60,30 @@ impl Flags {
 
 /// What the readiness driver adds.
 impl Flags {
+    /// The kernel may hold input.
+    pub(crate) const READABLE: Self = Self(1);
+    /// A short read is followed by another: the peer's FIN (or worse) has been announced, or urgent data, which cuts a
+    /// receive short.
+    pub(crate) const READS_ON: Self = Self(1 << 1);
     /// It stands in the line of those that are to be read.
     pub(crate) const READ_QUEUED: Self = Self(1 << 9);
+    /// The kernel has announced the peer's FIN or an error since that was looked at.
+    pub(crate) const END_ANNOUNCED: Self = Self(1 << 10);
+    /// `FinReceived` has been delivered.
+    pub(crate) const FIN_TOLD: Self = Self(1 << 11);
+    /// The kernel has announced an error.
+    pub(crate) const FAILED: Self = Self(1 << 12);
+
+    /// Whether a `recv` is due.
+    pub(crate) fn wants_recv(self) -> bool {
+        self.has(Self::READABLE) && self.0 & (Self::PAUSED.0 | Self::READ_CLOSED.0) == 0
+    }
+
+    /// Returns whether the peer's end is to be looked at although receiving is paused (R6).
+    pub(crate) fn shows_end(self) -> bool {
+        let due = Self::PAUSED.0 | Self::END_ANNOUNCED.0;
+        self.0 & (due | Self::READ_CLOSED.0) == due
+    }
 }
 
 /// What the completion driver adds, with bits that the other uses for itself.
@@ -85,6 +97,10 @@ impl Flags {
     pub(crate) const SENDING: Self = Self(1 << 11);
     /// The kernel holds an entry that waits until more can be sent.
     pub(crate) const AWAITING: Self = Self(1 << 12);
+    /// The kernel holds an entry that waits for the peer's FIN or an error.
+    pub(crate) const END_WATCHED: Self = Self(1);
+    /// `FinReceived` has been delivered.
+    pub(crate) const FIN_DELIVERED: Self = Self(1 << 1);
 }
 
 /// One connection: all that an idle one costs. `X` is what its driver adds.

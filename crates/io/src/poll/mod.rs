@@ -151,11 +151,11 @@ impl Driver for Poll {
     }
 
     fn recv_pause(&mut self, token: Token) {
-        self.conns.set_paused(token, true);
+        self.set_paused(token, true);
     }
 
     fn recv_resume(&mut self, token: Token) {
-        self.resume_recv(token);
+        self.set_paused(token, false);
     }
 
     fn send(&mut self, token: Token, output: Output) {

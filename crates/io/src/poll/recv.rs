@@ -4,15 +4,15 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use super::Poll;
-use crate::conns::{Flags, read_closed};
+use crate::conns::{Flags, Slot, ended_while_paused, read_closed};
 use crate::limits::{RECVS_PER_TURN_MAX, is_bulk};
 use crate::{Event, Token};
 
 impl Poll {
-    pub(super) fn resume_recv(&mut self, token: Token) {
-        self.conns.set_paused(token, false);
+    pub(super) fn set_paused(&mut self, token: Token, paused: bool) {
+        self.conns.set_paused(token, paused);
         if let Some(slot) = self.conns.slots.open_mut(token)
-            && slot.flags.wants_recv()
+            && (slot.flags.wants_recv() || slot.flags.shows_end())
         {
             self.reads.enqueue(token, &mut slot.flags);
         }
@@ -22,7 +22,7 @@ impl Poll {
     pub(super) fn receive(&mut self, token: Token) -> Option<Event> {
         let slot = self.conns.slots.open_mut(token)?;
         if !slot.flags.wants_recv() || self.recvs == RECVS_PER_TURN_MAX {
-            return None;
+            return end_of_paused(token, slot);
         }
         if slot.flags.has(Flags::BULK) && self.bulk_recvs_left == 0 {
             return None;
@@ -74,4 +74,14 @@ impl Poll {
             }
         }
     }
+}
+
+/// The event of a paused connection whose end was announced (R6).
+fn end_of_paused(token: Token, slot: &mut Slot<()>) -> Option<Event> {
+    if !slot.flags.shows_end() {
+        return None;
+    }
+    slot.flags.clear(Flags::END_ANNOUNCED);
+    let has_failed = slot.flags.has(Flags::FAILED);
+    ended_while_paused(token, slot, Flags::FIN_TOLD, has_failed)
 }

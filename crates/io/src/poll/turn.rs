@@ -43,7 +43,7 @@ impl Poll {
                         continue;
                     };
                     note(slot, event);
-                    if slot.flags.wants_recv() {
+                    if slot.flags.wants_recv() || slot.flags.shows_end() {
                         reads.enqueue(token, &mut slot.flags);
                     }
                     if slot.flags.can_send() {
@@ -93,6 +93,12 @@ fn note(slot: &mut Slot<()>, event: &Readiness) {
     }
     if event.is_read_closed() || event.is_priority() {
         slot.flags.set(Flags::READS_ON);
+    }
+    if event.is_read_closed() || broken {
+        slot.flags.set(Flags::END_ANNOUNCED);
+    }
+    if event.is_error() {
+        slot.flags.set(Flags::FAILED);
     }
     if (event.is_writable() || broken) && slot.send != NONE {
         slot.flags.set(Flags::WRITABLE);

@@ -42,6 +42,7 @@ pub(super) struct Conn {
     pub(super) paused: bool,
     pub(super) after_pause_bytes: usize,
     pub(super) end_told: bool,
+    pub(super) fin_told: bool,
     pub(super) closing: bool,
     /// No progress before this time.
     pub(super) held_until_ms: u64,
@@ -64,6 +65,7 @@ impl Conn {
             paused: false,
             after_pause_bytes: 0,
             end_told: false,
+            fin_told: false,
             closing: false,
             held_until_ms: 0,
             idle_turn: 0,
@@ -103,15 +105,19 @@ impl Conn {
     fn receiving_step(&self, turn: u64) -> Option<OperationKind> {
         let (recvs, leaks) =
             if self.used.turn == turn { (self.used.recvs, self.used.leaks) } else { (0, false) };
-        if self.closing || self.end_told || (self.paused && !leaks) {
+        if self.closing || self.end_told {
             return None;
         }
         let wire = self.wire.borrow();
-        if wire.at_end() {
+        if (!self.paused || leaks) && wire.at_end() {
             return Some(OperationKind::ReadEnd);
         }
         let more = wire.readable() > 0 && recvs < RECVS_PER_TURN_MAX && self.receivable_max() > 0;
-        more.then_some(OperationKind::Receive)
+        if (!self.paused || leaks) && more {
+            return Some(OperationKind::Receive);
+        }
+        let has_ended = wire.is_broken() || (wire.is_peer_finished() && !self.fin_told);
+        (self.paused && has_ended).then_some(OperationKind::PeerEnd)
     }
 
     /// Bytes that clause R3 still allows.

@@ -39,7 +39,7 @@ pub(super) fn draw(
         _ => 0.0,
     };
     let (eagain, delay) = match kind {
-        Kind::Accept | Kind::Receive | Kind::ReadEnd | Kind::SendAttempt if hinderable => {
+        Kind::Accept | Kind::Receive | Kind::ReadEnd | Kind::PeerEnd | Kind::SendAttempt if hinderable => {
             (options.eagain, options.delays)
         }
         _ => (0.0, 0.0),

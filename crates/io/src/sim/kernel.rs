@@ -257,6 +257,7 @@ impl Kernel {
         match kind {
             OperationKind::Receive => self.receive(slot, fault, lent),
             OperationKind::ReadEnd => self.tell_end(slot),
+            OperationKind::PeerEnd => self.tell_end_while_paused(slot),
             OperationKind::SendAttempt => {
                 self.attempt_send(slot, fault);
                 None

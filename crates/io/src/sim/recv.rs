@@ -42,6 +42,16 @@ impl Kernel {
         Some(Event::ReadClosed { token: conn.token, end })
     }
 
+    /// A reset loses what is unread, a FIN doesn't (R6).
+    pub(super) fn tell_end_while_paused(&mut self, slot: usize) -> Option<Event> {
+        let conn = self.conn_at(slot)?;
+        if conn.wire.borrow().is_broken() {
+            return self.tell_end(slot);
+        }
+        conn.fin_told = true;
+        Some(Event::FinReceived { token: conn.token })
+    }
+
     pub(super) fn recv_pause(&mut self, token: Token) {
         let leaks = self.rng.chance(self.options.data_after_pause);
         let Some(conn) = self.conn_at(token.slot()) else { return };

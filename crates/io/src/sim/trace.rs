@@ -21,6 +21,8 @@ pub enum OperationKind {
     Receive,
     /// Told the end of the receiving side.
     ReadEnd,
+    /// Told the end of the peer's side while receiving is paused.
+    PeerEnd,
     /// Tried to hand bytes to the network.
     SendAttempt,
     /// Gave an output back.

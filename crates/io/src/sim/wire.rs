@@ -77,6 +77,11 @@ impl Wire {
         self.server_finished
     }
 
+    /// Whether the peer's FIN has come, perhaps behind bytes that are still to be read.
+    pub(super) const fn is_peer_finished(&self) -> bool {
+        self.peer_finished
+    }
+
     /// Bytes that the server could read now.
     pub(super) fn readable(&self) -> usize {
         self.to_server.len()

@@ -26,6 +26,7 @@ impl Uring {
             self.conns.cut_off(token, send);
         }
         self.disarm_recv(token);
+        self.stop_watching(token);
         if flags.has(Flags::AWAITING) {
             self.stop_awaiting(token);
         }
@@ -45,6 +46,7 @@ impl Uring {
     pub(super) fn give_up(&mut self, token: Token) -> io::Result<Detached> {
         self.conns.check_detach(token)?;
         self.disarm_recv(token);
+        self.stop_watching(token);
         for _ in 0..REAP_ENTERS_MAX {
             if !self.is_armed(token)
                 || self.held.iter().chain(&self.inbox).any(|done| is_last_of(done, token))

@@ -11,12 +11,16 @@ use super::buffers::GROUP;
 use super::ring::{Done, Kind, Name, limited};
 use super::turn::{pend, settle};
 use super::{InRing, Uring};
-use crate::conns::{Flags, Slot, read_closed};
+use crate::conns::{Flags, Slot, ended_while_paused, read_closed};
 use crate::limits::{FULL_RECVS_OF_BULK, RECVS_PER_TURN_MAX, bulk_recvs_per_turn_max};
 use crate::{Event, Token};
 
 pub(super) fn name(token: Token) -> Name {
     Name::new(Kind::Recv, token)
+}
+
+fn end_name(token: Token) -> Name {
+    Name::new(Kind::PeerEnd, token)
 }
 
 /// An entry that receives once.
@@ -37,8 +41,11 @@ impl Uring {
     /// Arms a connection for so many receives.
     fn arm_recvs(&mut self, token: Token, recvs: usize) {
         let Some(slot) = self.conns.slots.open_mut(token) else { return };
-        if slot.flags.has(Flags::ARMED.and(Flags::PAUSED).and(Flags::READ_CLOSED)) {
+        if slot.flags.has(Flags::ARMED.and(Flags::READ_CLOSED)) {
             return;
+        }
+        if slot.flags.has(Flags::PAUSED) {
+            return self.watch_end(token);
         }
         let Some(fd) = pend(slot, Flags::ARMED) else { return };
         // The receive that reaches the credit may fill its buffer: all together fill as many as a turn may bring. That is
@@ -83,6 +90,41 @@ impl Uring {
     pub(super) fn resume_recv(&mut self, token: Token) {
         self.conns.set_paused(token, false);
         self.arm_recv(token);
+    }
+
+    /// Watches for the end of the peer of a connection that is paused and not armed (R6). The entry stays when receiving is resumed: it ends
+    /// with the peer's side, or with the connection.
+    fn watch_end(&mut self, token: Token) {
+        let Some(slot) = self.conns.slots.open_mut(token) else { return };
+        if slot.flags.has(Flags::END_WATCHED.and(Flags::FIN_DELIVERED)) {
+            return;
+        }
+        let Some(fd) = pend(slot, Flags::END_WATCHED) else { return };
+        self.ring.push(opcode::PollAdd::new(fd, libc::POLLRDHUP as u32).build(), end_name(token));
+    }
+
+    /// Cancels the entry that watches for the peer's end, if there is one.
+    pub(super) fn stop_watching(&mut self, token: Token) {
+        if self.conns.slots.held_mut(token).is_some_and(|slot| slot.flags.has(Flags::END_WATCHED)) {
+            self.ring.cancel(end_name(token));
+        }
+    }
+
+    /// The completion of that entry.
+    pub(super) fn watch_ended(&mut self, done: &Done) -> Option<Event> {
+        let token = done.token();
+        let slot = self.conns.slots.held_mut(token)?;
+        settle(slot, Flags::END_WATCHED);
+        if slot.flags.has(Flags::CLOSING) {
+            self.finish_close(token);
+            return None;
+        }
+        // What is armed tells it by itself; so does what will be armed at the resume.
+        if slot.flags.has(Flags::ARMED.and(Flags::READ_CLOSED)) || !slot.flags.has(Flags::PAUSED) {
+            return None;
+        }
+        let has_failed = done.result().is_ok_and(|events| events & libc::POLLERR as u32 != 0);
+        ended_while_paused(token, slot, Flags::FIN_DELIVERED, has_failed)
     }
 
     /// A completion of receiving.

@@ -38,6 +38,7 @@ pub(super) enum Kind {
     Recv,
     Send,
     Writable,
+    PeerEnd,
     Wake,
     Cancel,
 }
@@ -45,7 +46,8 @@ pub(super) enum Kind {
 /// By number. As many as four bits can name: those beyond are given to nothing.
 const KINDS: [Kind; 16] = {
     let mut kinds = [Kind::Cancel; 16];
-    let named = [Kind::Listener, Kind::Recv, Kind::Send, Kind::Writable, Kind::Wake, Kind::Cancel];
+    let named =
+        [Kind::Listener, Kind::Recv, Kind::Send, Kind::Writable, Kind::PeerEnd, Kind::Wake, Kind::Cancel];
     let mut number = 0;
     while number < named.len() {
         kinds[number] = named[number];

@@ -138,6 +138,7 @@ impl Uring {
         match done.kind() {
             Kind::Recv => self.received(done),
             Kind::Send => self.sent(&done),
+            Kind::PeerEnd => self.watch_ended(&done),
             // Taken out before: see `take_completions` and `Ring::take`.
             Kind::Listener | Kind::Writable | Kind::Wake | Kind::Cancel => None,
         }

@@ -18,7 +18,7 @@ use shearwater_io::os::open_descriptors;
 use shearwater_io::{AcceptError, CloseKind, Driver, Event, Output, SharedFile};
 use socket2::SockRef;
 
-use crate::contract::harness::{Harness, Setup, is_missing};
+use crate::contract::harness::{Harness, PeerState, Setup, is_missing};
 use crate::contract::sockets::{ByReadiness, Kernel, SocketHarness};
 use crate::contract::world::{
     Ended, Note, SentAs, World, file_item, file_of, first_accepted, pattern, plain,
@@ -399,6 +399,22 @@ fn a_half_closed_peer_that_reads_nothing_wakes_nobody<K: Kernel>() {
     world.close_and_wait(token);
 }
 
+/// Whatever the driver has asked the kernel about a paused connection doesn't keep it open for whoever gets it.
+fn a_paused_connection_that_is_detached_can_be_closed<K: Kernel>() {
+    let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
+    world.recv_pause(token);
+    world.harness.write(peer, b"a");
+    world.idle();
+    let detached = world.driver().detach(token).expect("handed out");
+    world.mark_detached(token);
+    world.idle();
+    drop(detached);
+    assert_ne!(world.peer_ends(peer).0, PeerState::Open);
+    let start = Instant::now();
+    assert_eq!(world.turn(40), 0);
+    assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
+}
+
 /// All tests of this file for one driver.
 macro_rules! kernel_suite {
     ($kernel:ty; $($name:ident),+) => {
@@ -413,7 +429,7 @@ macro_rules! kernel_suite {
     };
     ($kernel:ty) => {
         kernel_suite! { $kernel;
-            descriptors_run_out, a_crowd_takes_no_descriptor_beyond_the_bound, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, uploads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, what_is_short_goes_first, what_is_long_begins_behind_the_others, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_half_closed_peer_that_reads_nothing_wakes_nobody, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
+            descriptors_run_out, a_crowd_takes_no_descriptor_beyond_the_bound, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, uploads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, what_is_short_goes_first, what_is_long_begins_behind_the_others, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_half_closed_peer_that_reads_nothing_wakes_nobody, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
         kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent, input_behind_urgent_data_arrives, what_the_kernel_holds_unsent_is_bounded, more_waits_in_the_kernel_for_a_client_that_takes_it }

@@ -1,6 +1,6 @@
 //! Clauses R: lent bytes, pauses, and how the receiving side ends.
 
-use shearwater_io::Driver;
+use shearwater_io::{Driver, Token};
 
 use super::harness::{Harness, PeerState, Setup};
 use super::world::{Ended, Note, World, pattern, plain};
@@ -92,7 +92,7 @@ pub(crate) fn r3_pausing_and_resuming_twice<H: Harness>() {
 }
 
 /// Takes turns until the peer's end has been told, and checks that it was FIN, behind all of `bytes`.
-fn ends_after<H: Harness>(world: &mut World<H>, token: shearwater_io::Token, bytes: &[u8]) {
+fn ends_after<H: Harness>(world: &mut World<H>, token: Token, bytes: &[u8]) {
     world.until("the end is told", |world| world.page(token).ended.is_some());
     assert_eq!(world.page(token).ended, Some(Ended::Eof));
     assert_eq!(world.page(token).received, bytes);
@@ -187,4 +187,97 @@ pub(crate) fn r5_a_half_closed_peer_gets_its_answer<H: Harness>() {
     world.until("it is sent", |world| !world.is_sending(token));
     world.close_and_wait(token);
     assert_eq!(world.peer_ends(peer), (PeerState::Eof, Vec::new()));
+}
+
+/// Whether the peer's FIN has shown, one way or the other.
+fn has_shown_fin<H: Harness>(world: &World<H>, token: Token) -> bool {
+    world.page(token).fin_received || world.page(token).ended == Some(Ended::Eof)
+}
+
+pub(crate) fn r6_a_fin_shows_while_paused<H: Harness>() {
+    for len in [0, 1, 10, 100_000] {
+        let (mut world, peer, token) = World::<H>::connected();
+        world.recv_pause(token);
+        let bytes = pattern(len, 11);
+        assert_eq!(world.harness.write(peer, &bytes), len, "the kernel's buffers take it");
+        world.idle();
+        assert!(!has_shown_fin(&world, token));
+        world.harness.shutdown(peer);
+        world.until("it shows", |world| has_shown_fin(world, token));
+        world.idle();
+        world.recv_resume(token);
+        ends_after(&mut world, token, &bytes);
+    }
+}
+
+pub(crate) fn r6_a_fin_before_the_pause_shows<H: Harness>() {
+    for len in [1, 100_000] {
+        let (mut world, peer, token) = World::<H>::connected();
+        let bytes = pattern(len, 12);
+        assert_eq!(world.harness.write(peer, &bytes), len, "the kernel's buffers take it");
+        world.harness.shutdown(peer);
+        world.until("the first bytes are heard", |world| {
+            world.wait(5);
+            while let Some(note) = world.step() {
+                if matches!(note, Note::Received(..)) {
+                    world.recv_pause(token);
+                    break;
+                }
+            }
+            world.rest_of_turn();
+            !world.page(token).received.is_empty()
+        });
+        world.until("the FIN shows", |world| has_shown_fin(world, token));
+        world.recv_resume(token);
+        ends_after(&mut world, token, &bytes);
+    }
+}
+
+pub(crate) fn r6_a_reset_shows_while_paused<H: Harness>() {
+    for len in [0, 1, 10_000] {
+        let (mut world, peer, token) = World::<H>::connected();
+        world.recv_pause(token);
+        assert_eq!(world.harness.write(peer, &pattern(len, 13)), len);
+        world.idle();
+        world.harness.reset(peer);
+        world.until("it is told", |world| world.page(token).ended == Some(Ended::Broken));
+        world.idle();
+        world.recv_resume(token);
+        world.idle();
+        world.close_and_wait(token);
+    }
+}
+
+pub(crate) fn r6_a_fin_shows_once_however_often_receiving_is_paused<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    for _ in 0..3 {
+        world.recv_pause(token);
+        world.harness.write(peer, b"x");
+        world.idle();
+        world.recv_resume(token);
+        world.idle();
+    }
+    world.recv_pause(token);
+    world.harness.write(peer, b"y");
+    world.harness.shutdown(peer);
+    world.until("it shows", |world| has_shown_fin(world, token));
+    for _ in 0..3 {
+        // Within a turn: nothing is received in between. That it is told once is checked with every event.
+        world.recv_resume(token);
+        world.recv_pause(token);
+        world.idle();
+    }
+    world.recv_resume(token);
+    ends_after(&mut world, token, b"xxxy");
+}
+
+pub(crate) fn r6_a_paused_connection_that_is_closed_is_gone<H: Harness>() {
+    for len in [0, 10] {
+        let (mut world, peer, token) = World::<H>::connected();
+        world.recv_pause(token);
+        world.harness.write(peer, &pattern(len, 14));
+        world.idle();
+        world.close_and_wait(token);
+        assert_ne!(world.peer_ends(peer).0, PeerState::Open);
+    }
 }

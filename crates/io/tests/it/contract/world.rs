@@ -28,6 +28,7 @@ pub(crate) enum Note {
     ListenerFailed(ListenerId, i32),
     AcceptStopped,
     Received(Token, usize),
+    FinReceived(Token),
     ReadClosed(Token, Ended),
     Sent(Token, SentAs),
     Closed(Token),
@@ -57,6 +58,7 @@ pub(crate) enum SentAs {
 pub(crate) struct Page {
     pub listener: ListenerId,
     pub received: Vec<u8>,
+    pub fin_received: bool,
     pub ended: Option<Ended>,
     pub sent: Vec<SentAs>,
     /// The output that came back last.
@@ -142,6 +144,7 @@ impl<H: Harness> World<H> {
                 Note::AcceptStopped
             }
             Event::Received { token } => self.note_received(token),
+            Event::FinReceived { token } => self.note_fin_received(token),
             Event::ReadClosed { token, end } => self.note_read_closed(token, &end),
             Event::Sent { token, output, result } => self.note_sent(token, output, &result),
             Event::Closed { token } => self.note_closed(token),
@@ -184,6 +187,15 @@ impl<H: Harness> World<H> {
         }
         page.received.extend_from_slice(&lent);
         Note::Received(token, lent.len())
+    }
+
+    fn note_fin_received(&mut self, token: Token) -> Note {
+        let page = self.open_page(token);
+        assert!(page.paused, "R6: a FIN that ReadClosed tells");
+        assert!(!page.fin_received, "R6: the FIN came twice");
+        assert_eq!(page.ended, None, "R6: a FIN after the end");
+        page.fin_received = true;
+        Note::FinReceived(token)
     }
 
     fn note_read_closed(&mut self, token: Token, end: &ReadEnd) -> Note {

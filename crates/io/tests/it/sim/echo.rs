@@ -71,7 +71,11 @@ impl Echo {
                 if result.is_ok() { self.go_on(token) } else { self.close(token) }
             }
             Event::AcceptFailed { .. } => self.sim.accept_resume(),
-            Event::ListenerFailed { .. } | Event::Closed { .. } | Event::AcceptStopped | Event::Woken => {}
+            Event::ListenerFailed { .. }
+            | Event::FinReceived { .. }
+            | Event::Closed { .. }
+            | Event::AcceptStopped
+            | Event::Woken => {}
         }
     }
 
