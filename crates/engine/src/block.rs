@@ -44,6 +44,8 @@ pub(crate) struct Block {
     /// Who takes over the connection.
     pub(crate) taker: Option<Taker>,
     pub(crate) destination: Destination,
+    /// The client has ended its side behind what was received so far.
+    pub(crate) fin_received: bool,
     /// The time that the body has left.
     pub(crate) pace: Pace,
     /// Bytes of the body so far, and the most there may be.
@@ -62,6 +64,7 @@ impl Block {
             call: None,
             taker: None,
             destination: Destination::Nowhere,
+            fin_received: false,
             pace: Pace::default(),
             body_bytes: 0,
             body_bytes_max: 0,
@@ -99,6 +102,7 @@ impl Block {
         let taker = self.taker.take();
         let _ = panics::catch(|| drop(taker));
         self.input.clear(pool);
+        self.fin_received = false;
     }
 }
 

@@ -145,6 +145,12 @@ impl Conn {
         matches!(self.phase, Phase::Taking | Phase::Exchanging)
     }
 
+    /// Returns whether nothing is sent or received before its handler goes on.
+    pub(crate) fn waits_for_handler(&self) -> bool {
+        let is_idle = self.phase == Phase::Handling || (self.is_taking() && self.has(Flag::Paused));
+        is_idle && !self.has(Flag::Sending)
+    }
+
     /// Whether it owns nothing and there is nothing that it waits to be told: most connections, most of the time.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {

@@ -135,6 +135,8 @@ counters! {
         hit_send_pace = "send_bytes_per_second_min",
         /// Connections closed because the client did not end its side after the last answer.
         hit_linger_ms = "linger_ms",
+        /// Connections closed because the client had ended its side and its response took too long.
+        hit_half_closed_ms = "half_closed_ms",
         /// Idle connections closed while draining.
         hit_drain_idle_ms = "drain_idle_ms",
         /// Times deadlines were acted on although the kernel had events that were not fetched.

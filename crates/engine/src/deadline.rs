@@ -81,6 +81,16 @@ impl<A> Service<A> {
         self.set_deadline(token, coarse_tick_at(now_ms.saturating_add(self.timeouts.linger_ms)));
     }
 
+    /// Bounds how long a handler may take for a client that has ended its side: it is half-closed or gone, and nothing else would tell. What is
+    /// sent to it has a deadline of its own, and so has a body that is being received.
+    pub(crate) fn bound_half_closed(&mut self, token: Token) {
+        if !self.is_half_closed(token) || !self.table.get(token).waits_for_handler() {
+            return;
+        }
+        let wait_ms = if self.ends_with_client(token) { 0 } else { self.timeouts.half_closed_ms };
+        self.set_deadline(token, tick_at(self.now_ms.saturating_add(wait_ms)));
+    }
+
     /// An answer is sent: what is waited for next?
     pub(crate) fn reading_goes_on(&mut self, token: Token, phase: Phase, now_ms: u64) {
         let deadline = match phase {
@@ -158,8 +168,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         let phase = conn.phase;
         // What a handler takes its time for is not the client's doing.
-        if conn.is_taking() && conn.has(Flag::Paused) {
-            return;
+        if conn.waits_for_handler() {
+            return self.handler_expired(token);
         }
         if let Some(limit) = service.passed(token) {
             limit.add(1);
@@ -172,6 +182,18 @@ impl<D: Driver, A: App> Worker<D, A> {
             Phase::First | Phase::Idle | Phase::Last | Phase::Linger => self.shut(token, CloseKind::Normal),
             Phase::Handling | Phase::Closing | Phase::Free => {}
         }
+    }
+
+    /// A handler has had its time, if its client has ended its side.
+    fn handler_expired(&mut self, token: Token) {
+        if !self.service.is_half_closed(token) {
+            return;
+        }
+        if self.service.ends_with_client(token) {
+            return self.broken(token);
+        }
+        self.service.counters.hit_half_closed_ms.add(1);
+        self.shut(token, CloseKind::Normal);
     }
 
     /// Looks how much the client has taken since the last look: enough, and it is looked at again, or too little. Who waits for a disk

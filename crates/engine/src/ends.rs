@@ -15,11 +15,13 @@ use crate::worker::Worker;
 pub(crate) enum End {
     /// The client sends no more: what is unfinished is refused.
     Eof,
+    /// The client sends no more than what is still to be received.
+    Fin,
     /// The connection is broken: nobody is there to be told.
     Broken,
 }
 
-/// Ends that wait, at most one per connection.
+/// Ends that wait, at most two per connection: a FIN, and what comes after it.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     waiting: VecDeque<(Token, End)>,
@@ -64,10 +66,10 @@ impl<D: Driver, A: App> Worker<D, A> {
             match end {
                 End::Broken => self.broken(token),
                 End::Eof if conn.phase == Phase::Linger => self.shut(token, CloseKind::Normal),
-                End::Eof if self.service.ends_with_client(token) => self.broken(token),
+                End::Eof | End::Fin if self.service.ends_with_client(token) => self.broken(token),
                 End::Eof if self.service.is_heard(token) => self.ended(token),
                 // What is on its way, or waits for its turn, comes first.
-                End::Eof => {}
+                End::Eof | End::Fin => self.service.bound_half_closed(token),
             }
         }
     }

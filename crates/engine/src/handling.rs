@@ -69,7 +69,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             // Nothing was received meanwhile.
             Phase::Taking => self.service.body_begins_anew(token, self.driver.now_ms()),
             Phase::Exchanging => self.service.await_body(token),
-            _ => {}
+            _ => self.service.bound_half_closed(token),
         }
         self.advance(token);
     }

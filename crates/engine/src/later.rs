@@ -29,7 +29,7 @@ impl<A: App> Service<A> {
                 Begun::Answered => Step::new(head.len(), Then::Answered),
                 Begun::Waits(waiting) => {
                     self.keep_call(token, waiting);
-                    self.table.get(token).phase = Phase::Handling;
+                    self.handling_began(token);
                     Step::new(head.len(), Then::Waits)
                 }
                 Begun::Refused => self.refuse_full(token),
@@ -155,13 +155,16 @@ impl<A: App> Service<A> {
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
         block.pace = block.pace.earn(&self.pace_rule, block.body_bytes - bytes_before, self.now_ms);
         let is_new = block.call.as_ref().is_some_and(|waiting| waiting.is_new);
-        if let (Piece::Complete, Some(waiting)) = (&piece, &block.call) {
+        let is_complete = matches!(piece, Piece::Complete) && block.call.is_some();
+        if let (true, Some(waiting)) = (is_complete, &block.call) {
             waiting.exchange.end_body();
             block.decoder = None;
             block.destination = Destination::Nowhere;
-            self.table.get(token).phase = Phase::Handling;
         }
         self.blocks.put(index, block);
+        if is_complete {
+            self.handling_began(token);
+        }
         match piece {
             Piece::Refused(refusal) => return Step::new(consumed, self.refuse(token, refusal).then),
             Piece::Panicked(message) => return Step::new(consumed, self.fail(token, message).then),
@@ -259,6 +262,19 @@ impl<A> Service<A> {
         let index = conn.block;
         let waiting = self.blocks.get_mut(index).and_then(|block| block.call.as_ref());
         waiting.is_some_and(|waiting| waiting.exchange.ends_with_client())
+    }
+
+    /// Returns whether the client has ended its side, be it behind input that is still to be received.
+    pub(crate) fn is_half_closed(&mut self, token: Token) -> bool {
+        let conn = self.table.get(token);
+        let index = conn.block;
+        conn.has(Flag::ReadClosed) || self.blocks.get_mut(index).is_some_and(|block| block.fin_received)
+    }
+
+    /// The request that a handler is at work on is there as a whole.
+    fn handling_began(&mut self, token: Token) {
+        self.table.get(token).phase = Phase::Handling;
+        self.bound_half_closed(token);
     }
 
     /// Whether a connection's client waits for a `100` before it sends its body.

@@ -72,6 +72,16 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.ends.push(token, end);
     }
 
+    /// The client has ended its side behind input that waits while receiving is paused: acted on behind this turn's events.
+    pub(crate) fn fin_received(&mut self, token: Token) {
+        let service = &mut self.service;
+        let Some(conn) = service.table.find(token) else { return };
+        // Without a block nothing waits: receiving is about to go on, and tells it anew.
+        let Some(block) = service.blocks.get_mut(conn.block) else { return };
+        block.fin_received = true;
+        self.ends.push(token, End::Fin);
+    }
+
     /// A connection has sent on before it has taken its answers. There is no telling it that the buffers are full: its answer is on the
     /// way.
     fn bear_with(&mut self, token: Token) {
@@ -113,8 +123,9 @@ impl<D: Driver, A: App> Worker<D, A> {
     pub(crate) fn hold_back(&mut self, token: Token) {
         if self.service.may_be_fed(token) {
             self.service.queue(token);
-        } else if !self.service.takes_more(token) {
+        } else if !self.service.takes_more(token) && !self.service.table.get(token).has(Flag::Paused) {
             self.pause(token);
+            self.service.bound_half_closed(token);
         }
     }
 }

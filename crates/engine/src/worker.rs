@@ -222,7 +222,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             Event::ListenerFailed { listener, errno } => self.listener_failed(listener, errno),
             Event::AcceptStopped => self.accept_stopped(),
             Event::Received { token } => self.received(token),
-            Event::FinReceived { .. } => {}
+            Event::FinReceived { token } => self.fin_received(token),
             Event::ReadClosed { token, end } => self.read_closed(token, &end),
             Event::Sent { token, output, result } => self.sent(token, output, &result),
             Event::Closed { token } => self.closed(token),

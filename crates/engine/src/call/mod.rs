@@ -35,7 +35,8 @@ pub use stream::Gone;
 ///
 /// That future is dropped when the connection is broken, or when its body turns out to be malformed, too large or too slow before
 /// the answer was begun (the client is told `400`, `413` or `408` then). A client that has only ended its side may be waiting for the answer, and
-/// nothing tells it from one that is gone until something is sent: see [`end_with_client`](Self::end_with_client).
+/// nothing tells it from one that is gone until something is sent: the future is dropped when nothing was for
+/// [`Timeouts::half_closed_ms`](crate::Timeouts::half_closed_ms), or at once: see [`end_with_client`](Self::end_with_client).
 pub struct Call {
     exchange: Rc<Exchange>,
     /// The answer that is being built. Taken away when it is complete.
@@ -151,8 +152,8 @@ impl Call {
     }
 
     /// From now on a client that has ended its side counts as gone while its answer isn't complete: the future that holds this is dropped then,
-    /// and the connection closed. Without it such a client still gets its answer, as HTTP allows; whoever has only waited, and closed his
-    /// socket, can't be told apart from it.
+    /// and the connection closed. Without it such a client still gets its answer, as HTTP allows, if that comes within
+    /// [`Timeouts::half_closed_ms`](crate::Timeouts::half_closed_ms); a client that has closed its socket can't be told apart from it.
     pub fn end_with_client(&mut self) {
         self.exchange.end_with_client();
     }

@@ -336,6 +336,7 @@ fn the_longest_timeouts_are_no_danger() {
         idle_ms: longest,
         write_ms: longest,
         linger_ms: longest,
+        half_closed_ms: longest,
         drain_idle_ms: longest,
     };
     let (mut world, mut client) = begin(timeouts);

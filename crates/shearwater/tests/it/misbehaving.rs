@@ -6,7 +6,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use shearwater::{App, Control, DriverChoice, Notice};
+use shearwater::{App, Control, DriverChoice, Notice, Timeouts, Totals};
 use shearwater_engine::{Options, Running, Server};
 
 use crate::client::{Client, PATIENCE};
@@ -33,6 +33,10 @@ struct Faulty {
 
 impl Faulty {
     fn start(driver: DriverChoice, watchdog_ms: u64) -> Self {
+        Self::with(driver, Options { watchdog_ms, ..Options::default() })
+    }
+
+    fn with(driver: DriverChoice, options: Options) -> Self {
         let alive = Alive::default();
         let mut app = App::new();
         faults::add(&mut app, &alive);
@@ -41,8 +45,7 @@ impl Faulty {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
             workers: 1,
             driver,
-            watchdog_ms,
-            ..Options::default()
+            ..options
         };
         let server = Server::bind(options).expect("a free port");
         let running = server.start(move |worker| routes.service(worker)).expect("it starts");
@@ -70,10 +73,14 @@ impl Faulty {
 
     /// Others are served, and nothing is left; gives panics and errors.
     fn end(self) -> (u64, u64) {
+        let totals = self.end_with_totals();
+        (totals.handler_panics, totals.handler_errors)
+    }
+
+    fn end_with_totals(self) -> Totals {
         self.until_alive(0);
         self.control.stop();
-        let totals = self.running.wait().expect("it ends well").totals;
-        (totals.handler_panics, totals.handler_errors)
+        self.running.wait().expect("it ends well").totals
     }
 }
 
@@ -190,6 +197,40 @@ fn who_is_reset_takes_the_handler_along() {
         drop(client);
         assert_eq!(served.end(), (0, 0));
     });
+}
+
+/// The byte pauses receiving: the reset shows all the same.
+#[test]
+fn who_is_reset_behind_a_stray_byte_takes_the_handler_along() {
+    each(&LATER, |served, kind| {
+        let mut client = served.connect();
+        client.ask("GET", "/alive", &[]).ask("GET", &format!("{kind}/waits"), &[]);
+        served.until_alive(1);
+        client.send("G");
+        served.until_alive(1);
+        drop(client);
+        assert_eq!(served.end_with_totals().connections_broken, 1);
+    });
+}
+
+/// A client that has closed, whatever it has sent behind its request, is waited with for so long where nothing is sent to it.
+#[test]
+fn who_has_closed_takes_the_handler_along_in_time() {
+    for driver in drivers() {
+        for kind in LATER {
+            for behind in ["", "G", "GET / HTTP/1.1\r\n\r\n"] {
+                let timeouts = Timeouts { half_closed_ms: 300, ..Timeouts::default() };
+                let served = Faulty::with(driver, Options { timeouts, ..Options::default() });
+                let mut client = served.connect();
+                client.ask("GET", &format!("{kind}/waits"), &[]);
+                served.until_alive(1);
+                client.send(behind);
+                served.until_alive(1);
+                drop(client);
+                assert_eq!(served.end_with_totals().hit_half_closed_ms, 1, "{kind} {behind:?}");
+            }
+        }
+    }
 }
 
 /// A client that has closed looks like one that has only ended its side, until it is sent something.

@@ -13,6 +13,8 @@ use super::app::{DIGEST_START, ON_PURPOSE, digest, text_of};
 const YIELDS: usize = 3;
 /// How long the sleepers sleep.
 const SLEEP_MS: u64 = 3;
+/// How long `/ticks` waits before each line.
+pub(crate) const TICK_MS: u64 = 20_000;
 /// What `/announced` says that it sends.
 pub(crate) const ANNOUNCED_BYTES: u64 = 10;
 
@@ -71,6 +73,7 @@ pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Respons
         "hungry" => response.later(request, hungry),
         "at-once" => drop(response.text("at once\n")),
         "stream" => response.later(request, stream),
+        "ticks" => response.later(request, ticks),
         "announced" => response.later(request, announced),
         "cut" => response.later(request, cut),
         "later-panics" => response.later(request, later_panics),
@@ -180,6 +183,18 @@ async fn stream(mut call: Call) {
     for line in 0..lines {
         wait(&call).await;
         call.send(format!("line {line}\n").as_bytes()).await.expect("the client is there");
+    }
+}
+
+/// Sends a line now and then, as many as the query says.
+async fn ticks(mut call: Call) {
+    let _presence = Presence::new();
+    let lines = call.query().and_then(|query| query.parse().ok()).unwrap_or(0);
+    for line in 0..lines {
+        call.sleep(Duration::from_millis(TICK_MS)).await;
+        if call.send(format!("tick {line}\n").as_bytes()).await.is_err() {
+            return;
+        }
     }
 }
 

@@ -1,0 +1,162 @@
+//! Clients that have ended their side, or are gone, while a handler is at work on their request.
+
+use shearwater_engine::{Limits, Timeouts};
+
+use crate::harness::World;
+use crate::harness::asking::{get, got, post};
+use crate::harness::unit::head;
+use crate::harness::waiting::{TICK_MS, at_work};
+
+const HALF_CLOSED_MS: u64 = 30_000;
+/// A deadline may be as much late.
+const LATE_MS: u64 = 300;
+
+/// What may stand behind a request: nothing, a byte that begins another request, or one that is whole.
+const BEHIND: [&[u8]; 3] = [b"", b"G", b"GET /plain/1 HTTP/1.1\r\nHost: a\r\n\r\n"];
+
+/// A request that nobody answers, with this behind it; its handler is at work.
+fn waiting(world: &mut World, target: &str, behind: &[u8]) -> crate::harness::Client {
+    let (text, mut client) = got(world, get(target));
+    assert!(text.is_empty(), "{text:?}");
+    client.send(behind);
+    world.settle();
+    client
+}
+
+#[test]
+fn a_client_that_has_ended_its_side_is_waited_with_for_so_long() {
+    for behind in BEHIND {
+        let mut world = World::default();
+        let client = waiting(&mut world, "/never", behind);
+        client.peer.finish();
+        world.pass(HALF_CLOSED_MS - LATE_MS);
+        assert_eq!((at_work(), world.totals().hit_half_closed_ms), (1, 0), "{behind:?}");
+        world.pass(3 * LATE_MS);
+        assert_eq!((at_work(), world.totals().hit_half_closed_ms), (0, 1), "{behind:?}");
+        assert_eq!(world.net.connections(), 0);
+        world.end();
+    }
+}
+
+#[test]
+fn a_reset_drops_the_handler_at_once() {
+    for behind in BEHIND {
+        let mut world = World::default();
+        let client = waiting(&mut world, "/never", behind);
+        client.peer.reset();
+        world.pass(LATE_MS);
+        assert_eq!((at_work(), world.totals().connections_broken), (0, 1), "{behind:?}");
+        world.end();
+    }
+}
+
+#[test]
+fn a_handler_that_ends_with_its_client_s_side_does_so_whatever_was_sent_behind() {
+    for behind in BEHIND {
+        let mut world = World::default();
+        let client = waiting(&mut world, "/loyal", behind);
+        client.peer.finish();
+        world.pass(LATE_MS);
+        assert_eq!((at_work(), world.totals().connections_broken), (0, 1), "{behind:?}");
+        world.end();
+    }
+}
+
+#[test]
+fn a_response_within_the_time_arrives_and_what_was_sent_behind_is_answered() {
+    for (behind, answers) in [(BEHIND[0], "200"), (BEHIND[1], "200 400"), (BEHIND[2], "200 200")] {
+        let mut world = World::default();
+        let mut client = waiting(&mut world, "/hungry/0", behind);
+        client.peer.finish();
+        world.pass(21_000);
+        let text = String::from_utf8_lossy(client.read()).into_owned();
+        let statuses: Vec<_> = text.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
+        assert_eq!(statuses.join(" "), answers, "{text:?}");
+        client.assert_closed();
+        world.end();
+    }
+}
+
+/// The client ends its side while its first response is on its way; the handler of the next request begins afterwards.
+#[test]
+fn a_request_whose_client_has_ended_its_side_before_is_no_exception() {
+    for target in ["/never", "/loyal"] {
+        let mut world = World::default();
+        let (_, mut client) = got(&mut world, get("/plain/1"));
+        client.peer.set_reading(false);
+        client.peer.set_window(10);
+        client.send(get("/plain/2"));
+        world.settle();
+        client.send([get(target), b"G".to_vec()].concat());
+        client.peer.finish();
+        world.settle();
+        assert_eq!(at_work(), 0, "the second answer is on its way");
+        client.peer.set_reading(true);
+        world.pass(LATE_MS);
+        world.pass(HALF_CLOSED_MS + LATE_MS);
+        assert_eq!((at_work(), world.net.connections()), (0, 0), "{target}");
+        world.end();
+    }
+}
+
+#[test]
+fn as_long_as_something_is_sent_the_time_begins_anew() {
+    for (half_closed_ms, lines) in [(TICK_MS + 1000, 5), (TICK_MS - 1000, 0)] {
+        let mut world = World::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
+        let mut client = waiting(&mut world, "/ticks?5", b"G");
+        client.peer.finish();
+        world.pass(6 * TICK_MS);
+        let text = String::from_utf8_lossy(client.read()).into_owned();
+        assert_eq!(text.matches("tick").count(), lines, "{text:?}");
+        assert_eq!((at_work(), world.totals().hit_half_closed_ms), (0, u64::from(lines == 0)));
+        world.end();
+    }
+}
+
+/// A handler that takes no more of its body keeps receiving paused: the client's end stands behind what is unread.
+#[test]
+fn a_client_is_missed_too_while_its_body_waits() {
+    for (half_closed_ms, is_answered) in [(25_000, true), (10_000, false)] {
+        let mut world = World::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
+        let mut client = world.connect();
+        client.send(post("/hungry/0", &"x".repeat(300_000)));
+        world.settle();
+        assert!(client.peer.unread() > 0, "no more is received than the handler takes");
+        client.peer.finish();
+        world.pass(40_000);
+        let text = String::from_utf8_lossy(client.read()).into_owned();
+        assert_eq!((text.ends_with("300000\n"), at_work()), (is_answered, 0), "{text:?}");
+        assert_eq!(world.totals().hit_half_closed_ms, u64::from(!is_answered));
+        world.end();
+    }
+}
+
+/// The client is there, and says nothing for as long as it likes.
+#[test]
+fn a_client_that_is_there_waits_for_as_long_as_its_handler() {
+    let mut world = World::default();
+    let client = waiting(&mut world, "/never", b"G");
+    let mut trickling = world.connect();
+    trickling.send(head("GET", "/never", ""));
+    world.pass(10 * HALF_CLOSED_MS);
+    assert_eq!((at_work(), world.totals().hit_half_closed_ms), (2, 0));
+    client.peer.reset();
+    trickling.peer.reset();
+    world.end();
+}
+
+#[test]
+fn clients_that_are_gone_end_no_route() {
+    const CALLS_MAX: usize = 100;
+    let mut world = World::with_limits(Limits { calls_max: CALLS_MAX, ..Limits::default() });
+    let gone: Vec<_> =
+        (0..CALLS_MAX).map(|number| waiting(&mut world, "/never", BEHIND[number % 3])).collect();
+    gone.iter().for_each(|client| client.peer.close());
+    let (text, _) = got(&mut world, get("/later/0"));
+    assert!(text.starts_with("HTTP/1.1 503 "), "{text:?}");
+    world.pass(HALF_CLOSED_MS + LATE_MS);
+    let (text, client) = got(&mut world, get("/later/0"));
+    assert!(text.starts_with("HTTP/1.1 200 "), "{text:?}");
+    client.peer.finish();
+    world.end();
+}
