@@ -5,11 +5,18 @@ use shearwater_http1::{BodyLimits, HeadLimits};
 /// Times one connection's pipelined requests may be answered before others get their turn.
 pub const REQUESTS_PER_TURN_MAX: usize = 64;
 
-/// Turns in a row in which no deadline is acted on because the kernel has events that were not fetched yet.
-pub const TURNS_BEHIND_MAX: u32 = 16;
+/// Deadlines that any turn acts on before events get their turn again. Each may cost a last response and a close: some 25 µs.
+pub const EXPIRIES_PER_TURN_MIN: usize = 2;
 
-/// Deadlines acted on in one turn before events get their turn again. Each may cost a last answer and a close: some 25 µs.
-pub const EXPIRIES_PER_TURN_MAX: usize = 2;
+/// Events of a turn for which it acts on one deadline: so deadlines take a small part of its time.
+pub const EVENTS_PER_EXPIRY: usize = 16;
+
+/// Deadlines that a turn acts on for its events.
+pub const EXPIRIES_PER_TURN_MAX: usize = 32;
+
+/// Deadlines that a turn acts on besides for each connection that it has accepted: so as many leave as come. A client that has sent half a head
+/// takes two, the `408` and the end of the linger; so does one that reads too slowly.
+pub const EXPIRIES_PER_ARRIVAL: usize = 2;
 
 /// Connections whose client is gone that are let go of in one turn, before events get their turn again: likewise.
 pub const ENDS_PER_TURN_MAX: usize = 2;

@@ -17,7 +17,6 @@ use crate::call::Calls;
 use crate::conn::Flag;
 use crate::control::Control;
 use crate::counters::Counters;
-use crate::deadline::Lag;
 use crate::ends::Ends;
 use crate::life::{Accepting, Life};
 use crate::limits::{Limits, Timeouts};
@@ -92,8 +91,6 @@ pub struct Worker<D, A> {
     pub(crate) connections_asked: Option<usize>,
     /// The operator knows that accepting is paused.
     pub(crate) told_pause: bool,
-    /// Whether deadlines have to wait for input to be fetched.
-    lag: Lag,
     /// A connection has closed in this turn.
     pub(crate) has_room: bool,
     /// Accepted in this turn.
@@ -152,7 +149,6 @@ impl<D: Driver, A: App> Worker<D, A> {
             paused_ms: 0,
             connections_asked: setup.connections_asked,
             told_pause: false,
-            lag: Lag::default(),
             has_room: false,
             arrived: 0,
             ends: Ends::default(),
@@ -196,9 +192,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.run_tasks();
         self.end_some();
         self.service.blocks.pool.release();
-        if !self.lag.holds_back(self.driver.has_more(), &self.service.counters.hit_turns_behind) {
-            self.expire();
-        }
+        self.expire(events);
         self.accept_again();
         self.check_drain();
         self.service.responder.lasting.end_turn(self.service.now_ms);

@@ -16,6 +16,7 @@ mod looking;
 mod paces;
 mod responses;
 mod resting;
+mod saturation;
 mod seeds;
 mod smuggling;
 mod timeouts;

@@ -1,6 +1,6 @@
 //! Each timeout with the driven clock: not early, no later than `Timeouts` promises, and with the right last word.
 
-use shearwater_engine::limits::{EXPIRIES_PER_TURN_MAX, WRITE_LOOK_MS};
+use shearwater_engine::limits::{EXPIRIES_PER_TURN_MIN, WRITE_LOOK_MS};
 use shearwater_engine::{Limits, Timeouts};
 
 use crate::harness::unit::head;
@@ -307,7 +307,7 @@ fn timeouts_hold_for_many_at_once() {
 #[test]
 fn a_worker_that_was_held_up_acts_on_what_has_passed_a_bounded_part_in_each_turn() {
     let mut world = World::default();
-    let mut clients: Vec<Client> = (0..EXPIRIES_PER_TURN_MAX + 100).map(|_| world.connect()).collect();
+    let mut clients: Vec<Client> = (0..EXPIRIES_PER_TURN_MIN + 100).map(|_| world.connect()).collect();
     world.settle();
     world.net.advance(3_600_000);
     // A request that has come meanwhile is answered before its connection's deadline is looked at.

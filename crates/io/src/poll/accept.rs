@@ -76,6 +76,10 @@ impl Listeners {
         })
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
     pub(super) fn pause(&mut self) {
         self.paused = true;
         self.inbox.hold();

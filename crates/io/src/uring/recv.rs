@@ -85,6 +85,13 @@ impl Uring {
         self.arm_recv(token);
     }
 
+    /// Whether it waits to be armed, or what it has brought waits for the next turn (R6).
+    pub(super) fn waits_to_be_read(&self, token: Token) -> bool {
+        let Some(slot) = self.conns.slots.open(token) else { return false };
+        let is_held = || self.held.iter().any(|done| done.kind() == Kind::Recv && done.token() == token);
+        !slot.flags.has(Flags::ARMED.and(Flags::PAUSED).and(Flags::READ_CLOSED)) || is_held()
+    }
+
     /// A completion of receiving.
     pub(super) fn received(&mut self, done: Done) -> Option<Event> {
         let token = done.token();

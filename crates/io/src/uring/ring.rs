@@ -40,13 +40,15 @@ pub(super) enum Kind {
     Send,
     Writable,
     Wake,
+    Marker,
     Cancel,
 }
 
 /// By number. As many as four bits can name: those beyond are given to nothing.
 const KINDS: [Kind; 16] = {
     let mut kinds = [Kind::Cancel; 16];
-    let named = [Kind::Accept, Kind::Recv, Kind::Send, Kind::Writable, Kind::Wake, Kind::Cancel];
+    let named =
+        [Kind::Accept, Kind::Recv, Kind::Send, Kind::Writable, Kind::Wake, Kind::Marker, Kind::Cancel];
     let mut number = 0;
     while number < named.len() {
         kinds[number] = named[number];

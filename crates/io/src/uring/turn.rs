@@ -33,7 +33,9 @@ impl Uring {
             self.note_writable(token);
         }
         self.conns.note_fetched();
-        self.conns.queue.has_more = self.ring.has_more();
+        if !self.ring.has_more() && !self.ring.has_told() {
+            self.marker.took_all(self.clock.now_ms);
+        }
         Ok(())
     }
 
@@ -69,6 +71,7 @@ impl Uring {
             let Some(done) = self.ring.take() else { return };
             match done.kind() {
                 Kind::Writable => self.writable.push_back(done.token()),
+                Kind::Marker => self.marker.came_back(),
                 Kind::Wake => {
                     self.conns.queue.woken = true;
                     self.listeners.inbox.note_wake();
@@ -142,7 +145,7 @@ impl Uring {
             Kind::Recv => self.received(done),
             Kind::Send => self.sent(&done),
             // Taken out before: see `take_completions` and `Ring::take`.
-            Kind::Writable | Kind::Wake | Kind::Cancel => None,
+            Kind::Writable | Kind::Wake | Kind::Marker | Kind::Cancel => None,
         }
     }
 

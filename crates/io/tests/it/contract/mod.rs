@@ -42,7 +42,7 @@ macro_rules! contract_suite {
                 r3_pause_holds_and_resume_loses_nothing, r3_pause_within_a_turn, r3_pausing_and_resuming_twice,
                 r4_data_and_fin_together, r4_fin_behind_a_full_buffer, r4_fin_between_wait_and_receive,
                 r4_fin_while_paused, r4_fin_alone, r4_reset_with_unread_data, r4_reset_while_paused,
-                r5_a_half_closed_peer_gets_its_answer;
+                r5_a_half_closed_peer_gets_its_answer, r6_more_than_a_turn_reads_is_read_later;
             sending: s1_an_output_comes_back_untouched, s1_an_empty_output_comes_back_as_sent,
                 s1_an_output_comes_back_from_a_broken_connection, s1_a_shared_block_is_let_go,
                 s1_sends_begun_together_come_back_each,
