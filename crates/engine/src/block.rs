@@ -68,9 +68,14 @@ impl Block {
         }
     }
 
-    /// Memory that clients make it hold.
+    /// Memory that a client makes the worker hold by it, itself included.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.input.held_bytes() + self.head.held_bytes() + self.body.held_bytes()
+        let sink = match &self.destination {
+            Destination::Sink(sink) => size_of_val(&**sink),
+            Destination::Nowhere | Destination::Buffer | Destination::Call(_) => 0,
+        };
+        let buffers = self.input.held_bytes() + self.head.held_bytes() + self.body.held_bytes();
+        size_of::<Self>() + self.parser.held_bytes() + buffers + sink
     }
 
     /// Whether it holds nothing that is still needed while no body is arriving.
@@ -178,10 +183,14 @@ impl Blocks {
         self.pool.forget_spare();
     }
 
-    /// Whether the worker's blocks hold more than they may.
-    pub(crate) fn is_full(&self) -> bool {
+    /// Bytes that clients make the worker hold.
+    pub(crate) fn counted_bytes(&self) -> usize {
         self.held_bytes + self.held_by_calls.get() + self.pool.leaving_bytes()
-            > self.limits.buffered_bytes_max
+    }
+
+    /// Whether these are more than there may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.counted_bytes() > self.limits.buffered_bytes_max
     }
 
     /// Whether a connection has input that was not consumed.
@@ -238,7 +247,10 @@ mod tests {
         }
         assert!(!blocks.is_full());
         assert_eq!((blocks.len(), blocks.held_bytes, blocks.spare.len()), (0, 0, SPARE_BLOCKS_MAX));
-        assert!(blocks.spare.iter().all(|block| block.held_bytes() <= SPARE_BUFFER_BYTES_MAX));
+        for block in &blocks.spare {
+            let parts = [&block.input, &block.head, &block.body];
+            assert!(parts.iter().all(|part| part.held_bytes() <= SPARE_BUFFER_BYTES_MAX));
+        }
     }
 
     #[test]

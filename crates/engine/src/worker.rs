@@ -264,6 +264,12 @@ impl<D: Driver, A: App> Worker<D, A> {
         (calls.tasks.len(), calls.held_bytes().get(), calls.timers.len())
     }
 
+    /// Bytes that clients make this worker hold, as they count for [`Limits::buffered_bytes_max`]: 0 when nobody is connected.
+    #[must_use]
+    pub fn buffered_bytes(&self) -> usize {
+        self.service.blocks.counted_bytes()
+    }
+
     /// Whether the next turn has something to do without an event: input that waits for its turn, connections whose client is
     /// gone, tasks that are ready, or memory on its way back to the system.
     #[must_use]
