@@ -93,7 +93,7 @@ impl<A: App> Service<A> {
     fn take_head(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
         let conn = self.table.get(token);
         if conn.phase == Phase::Head {
-            let mut block = self.blocks.take(&mut conn.block);
+            let mut block = self.blocks.take(token, &mut conn.block);
             std::mem::swap(&mut self.parser, &mut block.parser);
             self.blocks.put(conn.block, block);
         } else {
@@ -112,7 +112,7 @@ impl<A: App> Service<A> {
     /// The head isn't complete: its parser waits for the rest of it in the block.
     fn keep_head(&mut self, token: Token) -> Step {
         let conn = self.table.get(token);
-        let mut block = self.blocks.take(&mut conn.block);
+        let mut block = self.blocks.take(token, &mut conn.block);
         std::mem::swap(&mut self.parser, &mut block.parser);
         self.parser.make_room();
         self.blocks.put(conn.block, block);
@@ -257,9 +257,9 @@ impl<A: App> Service<A> {
         Step::new(0, Then::Refused)
     }
 
-    /// An unfinished head that the worker has no memory left for is refused.
+    /// An unfinished head that the worker has no memory left for is refused, unless one that holds more makes room.
     pub(crate) fn refuse_if_full(&mut self, token: Token) {
-        if self.blocks.is_full() && self.table.get(token).phase == Phase::Head {
+        if self.table.get(token).phase == Phase::Head && !self.make_room(token) {
             self.refuse_full(token);
         }
     }

@@ -108,8 +108,8 @@ pub struct Limits {
     pub fields_max: usize,
     /// Size of a body, whatever becomes of it; `413` beyond. Default 10 MiB.
     pub body_bytes_max: u64,
-    /// Bytes that a worker keeps for unfinished heads, bodies and pipelined input together; `503` for the request that
-    /// would pass it. Default 256 MiB.
+    /// Memory that a worker holds for unfinished requests, and for those that are being answered later; beyond it the connection that holds
+    /// most is refused with `503`. Default 256 MiB.
     pub buffered_bytes_max: usize,
     /// Requests of a worker that are being answered later ([`Response::later`](crate::Response::later)) at once, and what goes on behind
     /// answers; `503` beyond. Default 65,536.

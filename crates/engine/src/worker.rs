@@ -136,6 +136,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             addresses: setup.addresses,
             counters,
             control: setup.control,
+            evicted: Vec::new(),
             told_panic: false,
             told_misbuilt: false,
             now_ms,
@@ -191,6 +192,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.go_on();
         self.run_tasks();
         self.end_some();
+        self.end_evicted();
         self.service.blocks.pool.release();
         self.expire(events);
         self.accept_again();

@@ -140,6 +140,11 @@ impl Exchange {
         self.output.get_mut().clear();
     }
 
+    /// Memory that it holds for its client, in bytes, itself included.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.own.get()
+    }
+
     /// The connection is done with it, and somebody still has the call: nothing more comes, and nothing more is taken.
     pub(crate) fn leave(&self) {
         self.is_gone.set(true);

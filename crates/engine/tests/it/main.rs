@@ -7,6 +7,7 @@ mod conversations;
 mod counting;
 mod dispatching;
 mod draining;
+mod eviction;
 mod harness;
 mod later;
 mod later_bounds;
