@@ -1,6 +1,7 @@
 //! Every bound of a worker, by name, with its default. `docs/limits.md` says what happens at each.
 
 use shearwater_http1::{BodyLimits, HeadLimits};
+use shearwater_io::os;
 
 /// Times one connection's pipelined requests may be answered before others get their turn.
 pub const REQUESTS_PER_TURN_MAX: usize = 64;
@@ -91,6 +92,19 @@ pub const CALL_OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// State of requests that were answered later, kept by a worker for the next.
 pub const SPARE_CALLS_MAX: usize = 64;
 
+/// The part of the memory there is that unfinished requests may take by default, all workers together: one in so many.
+pub const BUFFERED_MEMORY_PART: u64 = 4;
+
+/// Address space that the program needs beside, and as much again for each worker, where it has a limit for that: stacks, and what allocators
+/// reserve for a thread.
+pub const RESERVED_ADDRESSES_BYTES: u64 = 128 * 1024 * 1024;
+
+/// Bytes of it that a worker gets at most. More memory is no reason to hold more for clients that don't come to an end.
+pub const BUFFERED_BYTES_DEFAULT_MAX: usize = 256 * 1024 * 1024;
+
+/// Bytes that it gets at least: 16 of the largest heads.
+pub const BUFFERED_BYTES_DEFAULT_MIN: usize = 1024 * 1024;
+
 /// How long the watchdog sleeps at most while all workers sleep.
 pub const WATCHDOG_SLEEP_MS: u64 = 5000;
 
@@ -109,7 +123,8 @@ pub struct Limits {
     /// Size of a body, whatever becomes of it; `413` beyond. Default 10 MiB.
     pub body_bytes_max: u64,
     /// Memory that a worker holds for unfinished requests, and for those that are being answered later; beyond it the connection that holds
-    /// most is refused with `503`. Default 256 MiB.
+    /// most is refused with `503`. Default: a quarter of the memory there is, divided among the workers, at most 256 MiB
+    /// ([`Limits::buffered_bytes`]). `usize::MAX` stands for that.
     pub buffered_bytes_max: usize,
     /// Requests of a worker that are being answered later ([`Response::later`](crate::Response::later)) at once, and what goes on behind
     /// answers; `503` beyond. Default 65,536.
@@ -144,7 +159,7 @@ impl Default for Limits {
             target_bytes_max: 8 * 1024,
             fields_max: 100,
             body_bytes_max: 10 * 1024 * 1024,
-            buffered_bytes_max: 256 * 1024 * 1024,
+            buffered_bytes_max: usize::MAX,
             calls_max: 65_536,
             connections_max: usize::MAX,
             connections_per_address_max: 0,
@@ -161,7 +176,25 @@ impl Default for Limits {
 impl Limits {
     /// These limits, with what would stop all service moved to the least that doesn't.
     pub(crate) fn usable(self) -> Self {
-        Self { output_bytes_max: self.output_bytes_max.max(1), ..self }
+        Self {
+            output_bytes_max: self.output_bytes_max.max(1),
+            buffered_bytes_max: match self.buffered_bytes_max {
+                usize::MAX => BUFFERED_BYTES_DEFAULT_MAX,
+                bytes => bytes,
+            },
+            ..self
+        }
+    }
+
+    /// What [`Limits::buffered_bytes_max`] comes to on this system for each of so many workers; 0: one for each core. Memory is what the
+    /// machine has, or less where control groups, `RLIMIT_AS` or `RLIMIT_DATA` allow less. Where the system tells nothing of that, it is 256 MiB.
+    #[must_use]
+    pub fn buffered_bytes(&self, workers: usize) -> usize {
+        let workers = if workers == 0 { os::cores().len() } else { workers };
+        match self.buffered_bytes_max {
+            usize::MAX => default_buffered_bytes(os::memory_max(), os::mappable(), workers),
+            bytes => bytes,
+        }
     }
 
     pub(crate) fn head(&self) -> HeadLimits {
@@ -218,5 +251,43 @@ impl Default for Timeouts {
             linger_ms: 10_000,
             drain_idle_ms: 500,
         }
+    }
+}
+
+/// A worker's part of the memory that unfinished requests may take by default.
+fn default_buffered_bytes(memory: Option<u64>, mappable: Option<u64>, workers: usize) -> usize {
+    let workers = workers as u64;
+    let reserved = RESERVED_ADDRESSES_BYTES.saturating_mul(workers + 1);
+    let mappable = mappable.map(|bytes| bytes.saturating_sub(reserved));
+    let Some(memory) = memory.into_iter().chain(mappable).min() else { return BUFFERED_BYTES_DEFAULT_MAX };
+    let share = usize::try_from(memory / BUFFERED_MEMORY_PART / workers).unwrap_or(usize::MAX);
+    share.clamp(BUFFERED_BYTES_DEFAULT_MIN, BUFFERED_BYTES_DEFAULT_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BUFFERED_BYTES_DEFAULT_MAX, BUFFERED_BYTES_DEFAULT_MIN, Limits, default_buffered_bytes};
+
+    #[test]
+    fn unfinished_requests_may_take_a_share_of_the_memory_there_is() {
+        const GIB: u64 = 1 << 30;
+        for (memory, mappable, workers, wanted) in [
+            (None, None, 8, BUFFERED_BYTES_DEFAULT_MAX),
+            (Some(64 * GIB), None, 2, BUFFERED_BYTES_DEFAULT_MAX),
+            (Some(8 * GIB), None, 8, BUFFERED_BYTES_DEFAULT_MAX),
+            (Some(GIB), Some(64 * GIB), 4, 64 << 20),
+            (Some(GIB / 8), None, 1, 32 << 20),
+            (Some(GIB / 8), None, 64, BUFFERED_BYTES_DEFAULT_MIN),
+            (Some(0), None, 1, BUFFERED_BYTES_DEFAULT_MIN),
+            (Some(64 * GIB), Some(GIB), 3, (128 << 20) / 3),
+            (Some(64 * GIB), Some(GIB / 4), 3, BUFFERED_BYTES_DEFAULT_MIN),
+            (None, Some(GIB), 1, 192 << 20),
+        ] {
+            let bytes = default_buffered_bytes(memory, mappable, workers);
+            assert_eq!(bytes, wanted, "{memory:?}, {mappable:?} among {workers}");
+        }
+        let asked = Limits { buffered_bytes_max: 5, ..Limits::default() };
+        assert_eq!((asked.buffered_bytes(3), asked.usable().buffered_bytes_max), (5, 5));
+        assert_eq!(Limits::default().usable().buffered_bytes_max, BUFFERED_BYTES_DEFAULT_MAX);
     }
 }

@@ -134,6 +134,7 @@ pub mod inbox;
 pub mod limits;
 pub mod listen;
 mod listener;
+mod memory;
 pub mod os;
 mod output;
 mod page_buf;
