@@ -118,9 +118,9 @@ impl<A> Service<A> {
         let conn = self.table.get(token);
         let counters = &self.counters;
         Some(match conn.phase {
-            Phase::First | Phase::Idle if self.responder.draining => &counters.hit_drain_idle_ms,
+            _ if conn.is_idle() && self.responder.draining => &counters.hit_drain_idle_ms,
             Phase::First => &counters.hit_first_head_ms,
-            Phase::Idle => &counters.hit_idle_ms,
+            Phase::Idle | Phase::StrayCr | Phase::StrayLine => &counters.hit_idle_ms,
             Phase::Head if conn.has(Flag::FirstHead) => &counters.hit_first_head_ms,
             Phase::Head => &counters.hit_head_ms,
             Phase::Body | Phase::Taking | Phase::Exchanging
@@ -180,7 +180,9 @@ impl<D: Driver, A: App> Worker<D, A> {
                 service.refuse(token, Refusal::Timeout);
                 self.flush(token);
             }
-            Phase::First | Phase::Idle | Phase::Last | Phase::Linger => self.shut(token, CloseKind::Normal),
+            Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine | Phase::Last | Phase::Linger => {
+                self.shut(token, CloseKind::Normal);
+            }
             Phase::Handling | Phase::Closing | Phase::Free => {}
         }
     }

@@ -84,6 +84,8 @@ impl<A: App> Service<A> {
             }
             // Behind the last request nothing is looked at.
             Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => Step::new(input.len(), Then::Waits),
+            // What stood before it is put before it, and then it goes on: see `keep_input`.
+            Phase::StrayCr | Phase::StrayLine => Step::new(0, Then::Waits),
             Phase::First | Phase::Idle | Phase::Head | Phase::Handling => Step::new(0, Then::Waits),
         }
     }
@@ -102,7 +104,9 @@ impl<A: App> Service<A> {
         match self.parser.parse(input) {
             Ok(Parsed::Complete { head_len }) => self.take_request(token, input, head_len, turn),
             Ok(Parsed::Partial) if is_stray(input) && self.table.get(token).phase == Phase::Idle => {
-                Step::new(0, Then::Starve)
+                let is_whole = input.len() == b"\r\n".len();
+                self.table.get(token).phase = if is_whole { Phase::StrayLine } else { Phase::StrayCr };
+                Step::new(input.len(), Then::Starve)
             }
             Ok(Parsed::Partial) => self.keep_head(token),
             Err(reject) => self.refuse(token, Refusal::Rejected(reject)),
@@ -329,7 +333,7 @@ impl<A: App> Service<A> {
 }
 
 /// Whether it is (a part of) the line end that some old clients send behind a body, and no head yet (RFC 9112 section
-/// 2.2): it stays where it is, and the connection idle.
+/// 2.2): the connection stays idle, and owns no buffer for it.
 fn is_stray(input: &[u8]) -> bool {
     matches!(input, b"\r" | b"\r\n")
 }

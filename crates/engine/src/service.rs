@@ -73,8 +73,13 @@ impl<A> Service<A> {
     /// Keeps input that can't be looked at yet, or that is a part of something.
     pub(crate) fn keep_input(&mut self, token: Token, bytes: &[u8]) {
         let conn = self.table.get(token);
+        let stray = conn.take_stray();
         let mut block = self.blocks.take(token, &mut conn.block);
+        block.input.extend(stray, &mut self.blocks.pool);
         block.input.extend(bytes, &mut self.blocks.pool);
         self.blocks.put(conn.block, block);
+        if !stray.is_empty() {
+            self.queue(token);
+        }
     }
 }

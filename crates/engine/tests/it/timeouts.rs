@@ -89,6 +89,48 @@ fn an_empty_line_begins_a_first_head_and_no_other() {
 }
 
 #[test]
+fn a_stray_line_end_between_requests_holds_no_memory() {
+    for stray in [&b"\r"[..], b"\r\n"] {
+        let (mut world, mut client) = begin_later(Timeouts::default());
+        client.send(stray);
+        world.settle();
+        assert_eq!(world.in_use(), (1, 0, 1), "(connections, blocks, timers)");
+        assert_eq!(world.worker.buffered_bytes(), 0);
+        client.peer.finish();
+        world.end();
+        client.assert_got(&[]);
+    }
+}
+
+/// What comes behind it is judged as if all had come at once.
+#[test]
+fn a_stray_line_end_is_remembered() {
+    let request = Unit::get(1).bytes;
+    for (first, status) in [
+        ("", 200),
+        ("\r\n", 200),
+        ("\r\n\r\n", 400),
+        ("\r\n\n", 400),
+        ("\r\r\n", 400),
+        ("\r", 400),
+        ("\n", 400),
+    ] {
+        let bytes = [first.as_bytes(), &request].concat();
+        for piece in 1..=bytes.len() {
+            let (mut world, mut client) = begin_later(Timeouts::default());
+            for piece in bytes.chunks(piece) {
+                client.send(piece);
+                world.settle();
+            }
+            let answer = format!("HTTP/1.1 {status} ");
+            assert!(client.read().starts_with(answer.as_bytes()), "{first:?} in pieces of {piece}");
+            client.peer.reset();
+            world.end();
+        }
+    }
+}
+
+#[test]
 fn a_stray_line_end_between_requests_does_no_harm() {
     let (mut world, mut client) = begin_later(Timeouts::default());
     for piece in [
