@@ -54,6 +54,9 @@ pub const SPARE_OUTPUT_BYTES_MAX: usize = 128 * 1024;
 /// Memory that all spare outputs of a worker may keep.
 pub const SPARE_OUTPUTS_BYTES_MAX: usize = 1024 * 1024;
 
+/// Memory that a worker keeps for the next response in the making; what a larger one has taken goes back at the end of its turn.
+pub const SPARE_RESPONSE_BYTES_MAX: usize = 1024 * 1024;
+
 /// Memory that a spare buffer may keep; what gets larger lies in pages of its own.
 pub const SPARE_BUFFER_BYTES_MAX: usize = 16 * 1024;
 
@@ -88,6 +91,10 @@ pub const CALL_INPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of an answer that wait to be sent while its handler makes them: then it has to wait. One piece may go beyond.
 pub const CALL_OUTPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// Addresses of connections that a worker remembers, of 40 bytes each: of further ones the system is asked for each request. The first so many slots
+/// never have to share a place.
+pub const PEERS_KEPT_MAX: usize = 4096;
 
 /// State of requests that were answered later, kept by a worker for the next.
 pub const SPARE_CALLS_MAX: usize = 64;

@@ -197,7 +197,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.expire(events);
         self.accept_again();
         self.check_drain();
-        self.service.responder.lasting.end_turn(self.service.now_ms);
+        self.service.responder.end_turn(self.service.now_ms);
         // Wakes of this turn, whoever they came from: after this the worker may sleep.
         self.service.calls.tasks.collect();
         self.rest();

@@ -132,6 +132,7 @@ impl Calls {
     pub(crate) fn forget_spare(&mut self) {
         self.spare = Vec::new();
         self.spare_parts = Vec::new();
+        self.peers.forget();
         self.tasks.forget_spare();
     }
 
