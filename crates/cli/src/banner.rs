@@ -26,6 +26,7 @@ pub(crate) fn start(site: &Site, start_report: &StartReport, replaced: &[String]
     line(&mut block, "accept", &start_report.accept.to_string());
     line(&mut block, "order", &start_report.order.to_string());
     line(&mut block, "descriptors", &descriptors(start_report));
+    line(&mut block, "memory", &memory(start_report.buffered_bytes_max));
     for replaced in replaced {
         line(&mut block, "flag", replaced);
     }
@@ -65,6 +66,12 @@ fn descriptors(start_report: &StartReport) -> String {
         format!("limit {}", grouped(limit.soft_now))
     };
     format!("{found}: up to {} connections", grouped(start_report.connections_max as u64))
+}
+
+/// What each worker may hold for unfinished requests.
+pub(crate) fn memory(buffered_bytes_max: usize) -> String {
+    let bytes = grouped(buffered_bytes_max as u64);
+    format!("up to {bytes} bytes of unfinished requests in each worker")
 }
 
 /// A number with its thousands apart.

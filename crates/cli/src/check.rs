@@ -37,6 +37,7 @@ fn described(check: &Check, plan: &Plan) -> String {
     banner::line(&mut text, "serve", &plan.site.to_string());
     let workers = if plan.workers == 0 { "one per core".to_owned() } else { plan.workers.to_string() };
     banner::line(&mut text, "have workers", &workers);
+    banner::line(&mut text, "hold", &banner::memory(plan.buffered_bytes_max));
     text
 }
 
@@ -56,6 +57,7 @@ fn right(check: &Check, plan: &Plan) -> Json {
         ("listen", Json::List(plan.addresses.iter().map(Json::text).collect())),
         ("serve", Json::text(&plan.site)),
         ("workers", Json::Number(u64::from(plan.workers))),
+        ("buffered_bytes_max", Json::Number(plan.buffered_bytes_max as u64)),
         ("problems", Json::List(Vec::new())),
         ("warnings", problems(&plan.warnings)),
     ])

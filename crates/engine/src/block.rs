@@ -4,11 +4,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use shearwater_http1::{BodyDecoder, HeadParser};
+use shearwater_io::Token;
 
 use crate::app::BodySink;
 use crate::buffer::Buffer;
 use crate::call::Exchange;
 use crate::conn::NONE;
+use crate::holders::{Class, Holders};
 use crate::instead::Taker;
 use crate::limits::{Limits, SPARE_BLOCKS_MAX};
 use crate::pace::Pace;
@@ -51,6 +53,10 @@ pub(crate) struct Block {
     /// Bytes of the body so far, and the most there may be.
     pub(crate) body_bytes: u64,
     pub(crate) body_bytes_max: u64,
+    /// Its connection.
+    owner: Token,
+    /// What was counted of it when it was last put into its place.
+    counted: usize,
 }
 
 impl Block {
@@ -68,12 +74,29 @@ impl Block {
             pace: Pace::default(),
             body_bytes: 0,
             body_bytes_max: 0,
+            owner: Token::new(0, 0),
+            counted: 0,
         }
     }
 
-    /// Memory that clients make it hold.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.input.held_bytes() + self.head.held_bytes() + self.body.held_bytes()
+    /// Memory that a client makes the worker hold by it, itself included.
+    fn held_bytes(&self) -> usize {
+        let sink = match &self.destination {
+            Destination::Sink(sink) => size_of_val(&**sink),
+            Destination::Nowhere | Destination::Buffer | Destination::Call(_) => 0,
+        };
+        let buffers = self.input.held_bytes() + self.head.held_bytes() + self.body.held_bytes();
+        size_of::<Self>() + self.parser.held_bytes() + buffers + sink
+    }
+
+    /// What the copy of its request and what lies between handler and client take, where a handler is at work on it.
+    fn held_by_call(&self) -> usize {
+        self.call.as_ref().map_or(0, |waiting| waiting.exchange.held_bytes())
+    }
+
+    /// Whether it is its client's turn. A request that is there as a whole is its handler's.
+    fn waits_for_client(&self) -> bool {
+        self.decoder.is_some() || (self.call.is_none() && self.taker.is_none())
     }
 
     /// Whether it holds nothing that is still needed while no body is arriving.
@@ -114,6 +137,8 @@ pub(crate) struct Blocks {
     #[expect(clippy::vec_box, reason = "a block moves between `spare` and `used` without being copied")]
     spare: Vec<Box<Block>>,
     held_bytes: usize,
+    /// Those whose client may be made to give up, by what they hold.
+    holders: Holders,
     /// What requests that are answered later hold.
     held_by_calls: Rc<Cell<usize>>,
     /// Where large buffers get their memory.
@@ -129,29 +154,59 @@ impl Blocks {
             free: Vec::new(),
             spare: Vec::new(),
             held_bytes: 0,
+            holders: Holders::default(),
             pool: PagePool::default(),
             limits,
         }
     }
 
-    /// Takes the block out of its place, to work with it: `put` it back. `NONE` gets a new place.
-    pub(crate) fn take(&mut self, index: &mut u32) -> Box<Block> {
-        if *index == NONE {
-            *index = self.free.pop().unwrap_or_else(|| {
-                self.used.push(None);
-                self.used.len() as u32 - 1
-            });
-            return self.spare.pop().unwrap_or_else(|| Box::new(Block::new(&self.limits)));
+    /// Takes a connection's block out of its place, to work with it: `put` it back. `NONE` gets a new place.
+    pub(crate) fn take(&mut self, token: Token, index: &mut u32) -> Box<Block> {
+        if *index != NONE {
+            return self.take_out(*index);
         }
-        let block = self.used[*index as usize].take().expect("a block that has a place is in it");
-        self.held_bytes -= block.held_bytes();
+        *index = self.free.pop().unwrap_or_else(|| {
+            self.used.push(None);
+            self.used.len() as u32 - 1
+        });
+        let mut block = self.spare.pop().unwrap_or_else(|| Box::new(Block::new(&self.limits)));
+        block.owner = token;
+        block
+    }
+
+    fn take_out(&mut self, index: u32) -> Box<Block> {
+        let block = self.used[index as usize].take().expect("a block that has a place is in it");
+        self.held_bytes -= block.counted;
         block
     }
 
     /// Puts a block back into its place.
-    pub(crate) fn put(&mut self, index: u32, block: Box<Block>) {
-        self.held_bytes += block.held_bytes();
+    pub(crate) fn put(&mut self, index: u32, mut block: Box<Block>) {
+        block.counted = block.held_bytes();
+        self.held_bytes += block.counted;
+        let class = block.waits_for_client().then(|| Class::of(block.counted + block.held_by_call()));
+        self.holders.set(index, class);
         self.used[index as usize] = Some(block);
+    }
+
+    /// Memory that a connection holds by its block and its call, as of when the block was last put into its place.
+    pub(crate) fn held_by(&self, index: u32) -> usize {
+        let place = self.used.get(index as usize).and_then(Option::as_ref);
+        place.map_or(0, |block| block.counted + block.held_by_call())
+    }
+
+    /// One of the connections that hold most, and how much that is.
+    pub(crate) fn largest(&self) -> Option<(Token, Class)> {
+        let (index, class) = self.holders.largest()?;
+        // The place of the one that is being worked with is empty.
+        self.used[index as usize].as_ref().map(|block| (block.owner, class))
+    }
+
+    /// Gives memory that is on its way back to the system back now, as far as it is what fills the buffers. Whether they have room then.
+    pub(crate) fn reclaim(&mut self) -> bool {
+        let excess = self.counted_bytes().saturating_sub(self.limits.buffered_bytes_max);
+        self.pool.release_at_least(excess);
+        !self.is_full()
     }
 
     /// The block of a connection that has one.
@@ -170,7 +225,8 @@ impl Blocks {
     /// Lets go of a connection's block, whatever it holds.
     pub(crate) fn release(&mut self, index: &mut u32) {
         if *index != NONE {
-            let block = self.take(index);
+            let block = self.take_out(*index);
+            self.holders.set(*index, None);
             self.recycle(*index, block);
             *index = NONE;
         }
@@ -180,12 +236,21 @@ impl Blocks {
     pub(crate) fn forget_spare(&mut self) {
         self.spare = Vec::new();
         self.pool.forget_spare();
+        if self.used.is_empty() {
+            self.used = Vec::new();
+            self.free = Vec::new();
+            self.holders.forget();
+        }
     }
 
-    /// Whether the worker's blocks hold more than they may.
-    pub(crate) fn is_full(&self) -> bool {
+    /// Bytes that clients make the worker hold.
+    pub(crate) fn counted_bytes(&self) -> usize {
         self.held_bytes + self.held_by_calls.get() + self.pool.leaving_bytes()
-            > self.limits.buffered_bytes_max
+    }
+
+    /// Whether these are more than there may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.counted_bytes() > self.limits.buffered_bytes_max
     }
 
     /// Whether a connection has input that was not consumed.
@@ -216,9 +281,11 @@ impl Blocks {
 mod tests {
     use std::rc::Rc;
 
-    use super::Blocks;
+    use super::{Blocks, Token};
     use crate::conn::NONE;
     use crate::limits::{Limits, SPARE_BLOCKS_MAX, SPARE_BUFFER_BYTES_MAX};
+
+    const OWNER: Token = Token::new(0, 0);
 
     #[test]
     fn keeps_a_bounded_number_of_spare_blocks_and_little_memory_in_each() {
@@ -226,7 +293,7 @@ mod tests {
             Blocks::new(Limits { buffered_bytes_max: 10_000_000, ..Limits::default() }, Rc::default());
         let mut indices = vec![NONE; 3 * SPARE_BLOCKS_MAX];
         for index in &mut indices {
-            let mut block = blocks.take(index);
+            let mut block = blocks.take(OWNER, index);
             for part in [&mut block.input, &mut block.head, &mut block.body] {
                 part.extend(&[b'x'; 100_000], &mut blocks.pool);
             }
@@ -242,19 +309,22 @@ mod tests {
         }
         assert!(!blocks.is_full());
         assert_eq!((blocks.len(), blocks.held_bytes, blocks.spare.len()), (0, 0, SPARE_BLOCKS_MAX));
-        assert!(blocks.spare.iter().all(|block| block.held_bytes() <= SPARE_BUFFER_BYTES_MAX));
+        for block in &blocks.spare {
+            let parts = [&block.input, &block.head, &block.body];
+            assert!(parts.iter().all(|part| part.held_bytes() <= SPARE_BUFFER_BYTES_MAX));
+        }
     }
 
     #[test]
     fn a_block_goes_back_once_it_holds_nothing() {
         let mut blocks = Blocks::new(Limits::default(), Rc::default());
         let mut index = NONE;
-        let mut block = blocks.take(&mut index);
+        let mut block = blocks.take(OWNER, &mut index);
         block.input.extend(b"x", &mut blocks.pool);
         blocks.put(index, block);
         blocks.release_spent(&mut index);
         assert!(index != NONE && blocks.has_input(index));
-        let mut block = blocks.take(&mut index);
+        let mut block = blocks.take(OWNER, &mut index);
         block.input.clear(&mut blocks.pool);
         blocks.put(index, block);
         assert!(!blocks.has_input(index));

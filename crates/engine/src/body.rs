@@ -47,7 +47,7 @@ impl<A: App> Service<A> {
     ) -> Step {
         let body_bytes_max = self.body_bytes_max(&policy);
         let conn = self.table.get(token);
-        let mut block = self.blocks.take(&mut conn.block);
+        let mut block = self.blocks.take(token, &mut conn.block);
         block.head.extend(head, &mut self.blocks.pool);
         std::mem::swap(&mut self.parser, &mut block.parser);
         self.parser.make_room();
@@ -67,7 +67,7 @@ impl<A: App> Service<A> {
         };
         self.blocks.put(conn.block, block);
         conn.phase = Phase::Body;
-        if self.blocks.is_full() {
+        if !self.make_room(token) {
             return self.refuse_full(token);
         }
         if go_on {
@@ -80,7 +80,7 @@ impl<A: App> Service<A> {
     /// The next piece of the body.
     pub(crate) fn take_body(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
         let mut index = self.table.get(token).block;
-        let mut block = self.blocks.take(&mut index);
+        let mut block = self.blocks.take(token, &mut index);
         let bytes_before = block.body_bytes;
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
         block.pace = block.pace.earn(&self.pace_rule, block.body_bytes - bytes_before, self.now_ms);
@@ -100,7 +100,7 @@ impl<A: App> Service<A> {
         self.blocks.put(index, block);
         if then == Then::Starve {
             // A body that is thrown away or handed on takes no more memory however long it gets.
-            if is_kept && self.blocks.is_full() {
+            if is_kept && !self.make_room(token) {
                 return self.refuse_full(token);
             }
             self.body_awaited(token, pace);

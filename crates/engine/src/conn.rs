@@ -14,6 +14,10 @@ pub(crate) enum Phase {
     First,
     /// Between two requests.
     Idle,
+    /// Likewise, and the CR of a stray line end has come (RFC 9112 section 2.2).
+    StrayCr,
+    /// Likewise, and a stray line end has come.
+    StrayLine,
     /// A part of a head has come.
     Head,
     /// A head has come, its body is coming.
@@ -115,6 +119,8 @@ impl Conn {
         match self.phase {
             Phase::First
             | Phase::Idle
+            | Phase::StrayCr
+            | Phase::StrayLine
             | Phase::Head
             | Phase::Body
             | Phase::Taking
@@ -127,9 +133,13 @@ impl Conn {
     /// Whether new input may be looked at now; else it has to wait its turn.
     pub(crate) fn is_live(&self) -> bool {
         match self.phase {
-            Phase::First | Phase::Idle | Phase::Head | Phase::Body | Phase::Taking => {
-                !self.has(Flag::Sending) && !self.has(Flag::Queued)
-            }
+            Phase::First
+            | Phase::Idle
+            | Phase::StrayCr
+            | Phase::StrayLine
+            | Phase::Head
+            | Phase::Body
+            | Phase::Taking => !self.has(Flag::Sending) && !self.has(Flag::Queued),
             Phase::Exchanging => !self.has(Flag::Queued),
             Phase::Free | Phase::Handling | Phase::Last | Phase::Linger | Phase::Closing => false,
         }
@@ -166,7 +176,9 @@ impl Conn {
     /// Whether a request is on its way in, waits, or is being answered. Not while it only waits for the client's end.
     pub(crate) fn is_at_work(&self) -> bool {
         match self.phase {
-            Phase::First | Phase::Idle => self.has(Flag::Sending) || self.has(Flag::Queued),
+            Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine => {
+                self.has(Flag::Sending) || self.has(Flag::Queued)
+            }
             Phase::Head | Phase::Body | Phase::Taking | Phase::Exchanging | Phase::Handling | Phase::Last => {
                 true
             }
@@ -176,6 +188,18 @@ impl Conn {
 
     /// Whether it is between requests.
     pub(crate) fn is_idle(&self) -> bool {
-        matches!(self.phase, Phase::First | Phase::Idle)
+        matches!(self.phase, Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine)
+    }
+
+    /// Makes a connection of which a part of a stray line end has come an idle one again; gives that part, which belongs before what comes
+    /// next.
+    pub(crate) fn take_stray(&mut self) -> &'static [u8] {
+        let stray: &[u8] = match self.phase {
+            Phase::StrayCr => b"\r",
+            Phase::StrayLine => b"\r\n",
+            _ => return b"",
+        };
+        self.phase = Phase::Idle;
+        stray
     }
 }

@@ -139,8 +139,6 @@ counters! {
         hit_half_closed_ms = "half_closed_ms",
         /// Idle connections closed while draining.
         hit_drain_idle_ms = "drain_idle_ms",
-        /// Times deadlines were acted on although the kernel had events that were not fetched.
-        hit_turns_behind = "TURNS_BEHIND_MAX",
         /// Turns in which as many deadlines were acted on as may be.
         hit_expiries_per_turn = "EXPIRIES_PER_TURN_MAX",
         /// Notices to the operator that nobody read.

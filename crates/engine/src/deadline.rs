@@ -5,7 +5,9 @@ use shearwater_io::{CloseKind, Driver, Token};
 use crate::app::App;
 use crate::conn::{Flag, Phase};
 use crate::counters::Counter;
-use crate::limits::{EXPIRIES_PER_TURN_MAX, TURNS_BEHIND_MAX, WRITE_LOOK_MS};
+use crate::limits::{
+    EVENTS_PER_EXPIRY, EXPIRIES_PER_ARRIVAL, EXPIRIES_PER_TURN_MAX, EXPIRIES_PER_TURN_MIN, WRITE_LOOK_MS,
+};
 use crate::pace::Pace;
 use crate::refuse::Refusal;
 use crate::service::Service;
@@ -126,9 +128,9 @@ impl<A> Service<A> {
         let conn = self.table.get(token);
         let counters = &self.counters;
         Some(match conn.phase {
-            Phase::First | Phase::Idle if self.responder.draining => &counters.hit_drain_idle_ms,
+            _ if conn.is_idle() && self.responder.draining => &counters.hit_drain_idle_ms,
             Phase::First => &counters.hit_first_head_ms,
-            Phase::Idle => &counters.hit_idle_ms,
+            Phase::Idle | Phase::StrayCr | Phase::StrayLine => &counters.hit_idle_ms,
             Phase::Head if conn.has(Flag::FirstHead) => &counters.hit_first_head_ms,
             Phase::Head => &counters.hit_head_ms,
             Phase::Body | Phase::Taking | Phase::Exchanging
@@ -148,12 +150,17 @@ impl<A> Service<A> {
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Acts on the deadlines that have come, a bounded number of them: the rest is due in the next turn.
-    pub(crate) fn expire(&mut self) {
-        let now_ms = self.driver.now_ms();
-        for _ in 0..EXPIRIES_PER_TURN_MAX {
+    /// Acts on the deadlines that have come, a bounded number of them: the rest is due in the next turn. A deadline has come when all that
+    /// had arrived by then was fetched: a request that was in time but waits in the kernel is no late one.
+    pub(crate) fn expire(&mut self, events: usize) {
+        let arrived = std::mem::take(&mut self.arrived);
+        if !self.service.wheel.is_due(self.driver.now_ms()) {
+            return;
+        }
+        let caught_up_ms = self.driver.caught_up_ms();
+        for _ in 0..expiries_max(events, arrived) {
             let service = &mut self.service;
-            let Some(slot) = service.wheel.expire(service.table.conns_mut(), now_ms) else { return };
+            let Some(slot) = service.wheel.expire(service.table.conns_mut(), caught_up_ms) else { return };
             let token = service.table.token(slot);
             self.expired(token);
         }
@@ -171,6 +178,10 @@ impl<D: Driver, A: App> Worker<D, A> {
         if conn.waits_for_handler() {
             return self.handler_expired(token);
         }
+        if conn.is_serving() && self.driver.reads_later(token) {
+            let soon = tick_at(self.driver.now_ms() + 1);
+            return service.set_deadline(token, soon);
+        }
         if let Some(limit) = service.passed(token) {
             limit.add(1);
         }
@@ -179,7 +190,9 @@ impl<D: Driver, A: App> Worker<D, A> {
                 service.refuse(token, Refusal::Timeout);
                 self.flush(token);
             }
-            Phase::First | Phase::Idle | Phase::Last | Phase::Linger => self.shut(token, CloseKind::Normal),
+            Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine | Phase::Last | Phase::Linger => {
+                self.shut(token, CloseKind::Normal);
+            }
             Phase::Handling | Phase::Closing | Phase::Free => {}
         }
     }
@@ -219,41 +232,30 @@ impl<D: Driver, A: App> Worker<D, A> {
     }
 }
 
-/// Whether the worker lags behind the kernel. A deadline may then have passed only because its input wasn't fetched; but
-/// load alone must not keep slow clients in.
-#[derive(Debug, Default)]
-pub(crate) struct Lag {
-    turns: u32,
-}
-
-impl Lag {
-    /// Whether no deadline is acted on in this turn: the kernel has more, and not for too many turns in a row. `bound` counts the
-    /// times that it was for too many.
-    pub(crate) fn holds_back(&mut self, has_more: bool, bound: &Counter) -> bool {
-        let holds_back = has_more && self.turns < TURNS_BEHIND_MAX;
-        if has_more && !holds_back {
-            bound.add(1);
-        }
-        self.turns = if holds_back { self.turns + 1 } else { 0 };
-        holds_back
-    }
+/// The deadlines that a turn may act on which had so many events and accepted so many connections.
+fn expiries_max(events: usize, arrived: usize) -> usize {
+    let of_events = (events / EVENTS_PER_EXPIRY).clamp(EXPIRIES_PER_TURN_MIN, EXPIRIES_PER_TURN_MAX);
+    of_events + EXPIRIES_PER_ARRIVAL * arrived
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Counter, Lag, TURNS_BEHIND_MAX};
+    use super::{
+        EVENTS_PER_EXPIRY, EXPIRIES_PER_ARRIVAL, EXPIRIES_PER_TURN_MAX, EXPIRIES_PER_TURN_MIN, expiries_max,
+    };
 
     #[test]
-    fn deadlines_wait_for_so_many_turns() {
-        let (mut lag, bound) = (Lag::default(), Counter::default());
-        assert!(!lag.holds_back(false, &bound));
-        for times in 1..=3 {
-            assert!((0..TURNS_BEHIND_MAX).all(|_| lag.holds_back(true, &bound)));
-            assert!(!lag.holds_back(true, &bound), "now they are acted on");
-            assert_eq!(bound.get(), times);
+    fn a_turn_acts_on_deadlines_in_proportion_to_its_events_and_arrivals() {
+        let most = EVENTS_PER_EXPIRY * EXPIRIES_PER_TURN_MAX;
+        for (events, arrived, wanted) in [
+            (0, 0, EXPIRIES_PER_TURN_MIN),
+            (EVENTS_PER_EXPIRY * 5, 0, 5),
+            (most, 0, EXPIRIES_PER_TURN_MAX),
+            (100 * most, 0, EXPIRIES_PER_TURN_MAX),
+            (16, 16, EXPIRIES_PER_TURN_MIN + 16 * EXPIRIES_PER_ARRIVAL),
+            (100 * most, 16, EXPIRIES_PER_TURN_MAX + 16 * EXPIRIES_PER_ARRIVAL),
+        ] {
+            assert_eq!(expiries_max(events, arrived), wanted, "{events} events, {arrived} accepted");
         }
-        assert!(lag.holds_back(true, &bound));
-        assert!(!lag.holds_back(false, &bound), "all is fetched");
-        assert_eq!(bound.get(), 3);
     }
 }

@@ -84,6 +84,8 @@ impl<A: App> Service<A> {
             }
             // Behind the last request nothing is looked at.
             Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => Step::new(input.len(), Then::Waits),
+            // What stood before it is put before it, and then it goes on: see `keep_input`.
+            Phase::StrayCr | Phase::StrayLine => Step::new(0, Then::Waits),
             Phase::First | Phase::Idle | Phase::Head | Phase::Handling => Step::new(0, Then::Waits),
         }
     }
@@ -93,7 +95,7 @@ impl<A: App> Service<A> {
     fn take_head(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
         let conn = self.table.get(token);
         if conn.phase == Phase::Head {
-            let mut block = self.blocks.take(&mut conn.block);
+            let mut block = self.blocks.take(token, &mut conn.block);
             std::mem::swap(&mut self.parser, &mut block.parser);
             self.blocks.put(conn.block, block);
         } else {
@@ -102,7 +104,9 @@ impl<A: App> Service<A> {
         match self.parser.parse(input) {
             Ok(Parsed::Complete { head_len }) => self.take_request(token, input, head_len, turn),
             Ok(Parsed::Partial) if is_stray(input) && self.table.get(token).phase == Phase::Idle => {
-                Step::new(0, Then::Starve)
+                let is_whole = input.len() == b"\r\n".len();
+                self.table.get(token).phase = if is_whole { Phase::StrayLine } else { Phase::StrayCr };
+                Step::new(input.len(), Then::Starve)
             }
             Ok(Parsed::Partial) => self.keep_head(token),
             Err(reject) => self.refuse(token, Refusal::Rejected(reject)),
@@ -112,7 +116,7 @@ impl<A: App> Service<A> {
     /// The head isn't complete: its parser waits for the rest of it in the block.
     fn keep_head(&mut self, token: Token) -> Step {
         let conn = self.table.get(token);
-        let mut block = self.blocks.take(&mut conn.block);
+        let mut block = self.blocks.take(token, &mut conn.block);
         std::mem::swap(&mut self.parser, &mut block.parser);
         self.parser.make_room();
         self.blocks.put(conn.block, block);
@@ -257,9 +261,9 @@ impl<A: App> Service<A> {
         Step::new(0, Then::Refused)
     }
 
-    /// An unfinished head that the worker has no memory left for is refused.
+    /// An unfinished head that the worker has no memory left for is refused, unless one that holds more makes room.
     pub(crate) fn refuse_if_full(&mut self, token: Token) {
-        if self.blocks.is_full() && self.table.get(token).phase == Phase::Head {
+        if self.table.get(token).phase == Phase::Head && !self.make_room(token) {
             self.refuse_full(token);
         }
     }
@@ -329,7 +333,7 @@ impl<A: App> Service<A> {
 }
 
 /// Whether it is (a part of) the line end that some old clients send behind a body, and no head yet (RFC 9112 section
-/// 2.2): it stays where it is, and the connection idle.
+/// 2.2): the connection stays idle, and owns no buffer for it.
 fn is_stray(input: &[u8]) -> bool {
     matches!(input, b"\r" | b"\r\n")
 }

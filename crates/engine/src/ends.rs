@@ -52,9 +52,8 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// Acts on a turn's share of the ends.
     #[inline]
     pub(crate) fn end_some(&mut self) {
-        let arrived = std::mem::take(&mut self.arrived);
         if !self.ends.is_empty() {
-            self.end_share(ENDS_PER_TURN_MAX + arrived);
+            self.end_share(ENDS_PER_TURN_MAX + self.arrived);
         }
     }
 

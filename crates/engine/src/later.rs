@@ -39,7 +39,7 @@ impl<A: App> Service<A> {
             }
             Instead::HandOver(taker) => {
                 let conn = self.table.get(token);
-                let mut block = self.blocks.take(&mut conn.block);
+                let mut block = self.blocks.take(token, &mut conn.block);
                 block.head.extend(head, &mut self.blocks.pool);
                 block.taker = Some(taker);
                 self.blocks.put(conn.block, block);
@@ -61,7 +61,7 @@ impl<A: App> Service<A> {
     /// Calls a handler for the first time whose request is there as a whole.
     pub(crate) fn begin_call(&mut self, token: Token, later: Later, asked: Asked) -> Begun {
         let mut waiting = Waiting::new(later, asked);
-        if self.blocks.is_full() {
+        if self.blocks.is_full() && !self.make_room_for(token, waiting.exchange.held_bytes()) {
             self.let_go(waiting);
             return Begun::Refused;
         }
@@ -119,14 +119,14 @@ impl<A: App> Service<A> {
         let pace = Pace::begin(&self.pace_rule, self.now_ms);
         let conn = self.table.get(token);
         conn.phase = Phase::Taking;
-        let mut block = self.blocks.take(&mut conn.block);
+        let mut block = self.blocks.take(token, &mut conn.block);
         block.decoder = Some(BodyDecoder::new(framing, self.limits.body()));
         (block.body_bytes, block.body_bytes_max) = (0, self.limits.body_bytes_max);
         block.pace = pace;
         block.destination = destination;
         block.call = Some(waiting);
         self.blocks.put(conn.block, block);
-        if self.blocks.is_full() {
+        if !self.make_room(token) {
             return self.refuse_full(token);
         }
         Step::new(bytes.len(), Then::Body)
@@ -146,7 +146,7 @@ impl<A: App> Service<A> {
     /// The next piece of a body that its handler takes.
     pub(crate) fn feed(&mut self, token: Token, input: &[u8]) -> Step {
         let mut index = self.table.get(token).block;
-        let mut block = self.blocks.take(&mut index);
+        let mut block = self.blocks.take(token, &mut index);
         if block.is_fed() {
             self.blocks.put(index, block);
             return Step::new(0, Then::Waits);
@@ -171,7 +171,7 @@ impl<A: App> Service<A> {
             Piece::Starved => self.await_body(token),
             Piece::Complete | Piece::Full => {}
         }
-        if self.blocks.is_full() {
+        if !self.make_room(token) {
             return Step::new(consumed, self.refuse_full(token).then);
         }
         if is_new {
@@ -227,7 +227,7 @@ impl<A: App> Service<A> {
 
     fn end_call(&mut self, token: Token, waiting: Waiting, after: After) -> Then {
         let conn = self.table.get(token);
-        let mut block = self.blocks.take(&mut conn.block);
+        let mut block = self.blocks.take(token, &mut conn.block);
         block.end_request(&mut self.blocks.pool);
         self.blocks.put(conn.block, block);
         self.let_go(waiting);
@@ -245,7 +245,7 @@ impl<A> Service<A> {
 
     fn keep_call(&mut self, token: Token, waiting: Waiting) {
         let conn = self.table.get(token);
-        let mut block = self.blocks.take(&mut conn.block);
+        let mut block = self.blocks.take(token, &mut conn.block);
         block.call = Some(waiting);
         self.blocks.put(conn.block, block);
     }

@@ -1,15 +1,23 @@
 //! Every bound of a worker, by name, with its default. `docs/limits.md` says what happens at each.
 
 use shearwater_http1::{BodyLimits, HeadLimits};
+use shearwater_io::os;
 
 /// Times one connection's pipelined requests may be answered before others get their turn.
 pub const REQUESTS_PER_TURN_MAX: usize = 64;
 
-/// Turns in a row in which no deadline is acted on because the kernel has events that were not fetched yet.
-pub const TURNS_BEHIND_MAX: u32 = 16;
+/// Deadlines that any turn acts on before events get their turn again. Each may cost a last response and a close: some 25 µs.
+pub const EXPIRIES_PER_TURN_MIN: usize = 2;
 
-/// Deadlines acted on in one turn before events get their turn again. Each may cost a last answer and a close: some 25 µs.
-pub const EXPIRIES_PER_TURN_MAX: usize = 2;
+/// Events of a turn for which it acts on one deadline: so deadlines take a small part of its time.
+pub const EVENTS_PER_EXPIRY: usize = 16;
+
+/// Deadlines that a turn acts on for its events.
+pub const EXPIRIES_PER_TURN_MAX: usize = 32;
+
+/// Deadlines that a turn acts on besides for each connection that it has accepted: so as many leave as come. A client that has sent half a head
+/// takes two, the `408` and the end of the linger; so does one that reads too slowly.
+pub const EXPIRIES_PER_ARRIVAL: usize = 2;
 
 /// Connections whose client is gone that are let go of in one turn, before events get their turn again: likewise.
 pub const ENDS_PER_TURN_MAX: usize = 2;
@@ -46,6 +54,9 @@ pub const SPARE_OUTPUT_BYTES_MAX: usize = 128 * 1024;
 /// Memory that all spare outputs of a worker may keep.
 pub const SPARE_OUTPUTS_BYTES_MAX: usize = 1024 * 1024;
 
+/// Memory that a worker keeps for the next response in the making; what a larger one has taken goes back at the end of its turn.
+pub const SPARE_RESPONSE_BYTES_MAX: usize = 1024 * 1024;
+
 /// Memory that a spare buffer may keep; what gets larger lies in pages of its own.
 pub const SPARE_BUFFER_BYTES_MAX: usize = 16 * 1024;
 
@@ -81,8 +92,25 @@ pub const CALL_INPUT_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of an answer that wait to be sent while its handler makes them: then it has to wait. One piece may go beyond.
 pub const CALL_OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
+/// Addresses of connections that a worker remembers, of 40 bytes each: of further ones the system is asked for each request. The first so many slots
+/// never have to share a place.
+pub const PEERS_KEPT_MAX: usize = 4096;
+
 /// State of requests that were answered later, kept by a worker for the next.
 pub const SPARE_CALLS_MAX: usize = 64;
+
+/// The part of the memory there is that unfinished requests may take by default, all workers together: one in so many.
+pub const BUFFERED_MEMORY_PART: u64 = 4;
+
+/// Address space that the program needs beside, and as much again for each worker, where it has a limit for that: stacks, and what allocators
+/// reserve for a thread.
+pub const RESERVED_ADDRESSES_BYTES: u64 = 128 * 1024 * 1024;
+
+/// Bytes of it that a worker gets at most. More memory is no reason to hold more for clients that don't come to an end.
+pub const BUFFERED_BYTES_DEFAULT_MAX: usize = 256 * 1024 * 1024;
+
+/// Bytes that it gets at least: 16 of the largest heads.
+pub const BUFFERED_BYTES_DEFAULT_MIN: usize = 1024 * 1024;
 
 /// How long the watchdog sleeps at most while all workers sleep.
 pub const WATCHDOG_SLEEP_MS: u64 = 5000;
@@ -101,8 +129,9 @@ pub struct Limits {
     pub fields_max: usize,
     /// Size of a body, whatever becomes of it; `413` beyond. Default 10 MiB.
     pub body_bytes_max: u64,
-    /// Bytes that a worker keeps for unfinished heads, bodies and pipelined input together; `503` for the request that
-    /// would pass it. Default 256 MiB.
+    /// Memory that a worker holds for unfinished requests, and for those that are being answered later; beyond it the connection that holds
+    /// most is refused with `503`. Default: a quarter of the memory there is, divided among the workers, at most 256 MiB
+    /// ([`Limits::buffered_bytes`]). `usize::MAX` stands for that.
     pub buffered_bytes_max: usize,
     /// Requests of a worker that are being answered later ([`Response::later`](crate::Response::later)) at once, and what goes on behind
     /// answers; `503` beyond. Default 65,536.
@@ -137,7 +166,7 @@ impl Default for Limits {
             target_bytes_max: 8 * 1024,
             fields_max: 100,
             body_bytes_max: 10 * 1024 * 1024,
-            buffered_bytes_max: 256 * 1024 * 1024,
+            buffered_bytes_max: usize::MAX,
             calls_max: 65_536,
             connections_max: usize::MAX,
             connections_per_address_max: 0,
@@ -154,7 +183,25 @@ impl Default for Limits {
 impl Limits {
     /// These limits, with what would stop all service moved to the least that doesn't.
     pub(crate) fn usable(self) -> Self {
-        Self { output_bytes_max: self.output_bytes_max.max(1), ..self }
+        Self {
+            output_bytes_max: self.output_bytes_max.max(1),
+            buffered_bytes_max: match self.buffered_bytes_max {
+                usize::MAX => BUFFERED_BYTES_DEFAULT_MAX,
+                bytes => bytes,
+            },
+            ..self
+        }
+    }
+
+    /// What [`Limits::buffered_bytes_max`] comes to on this system for each of so many workers; 0: one for each core. Memory is what the
+    /// machine has, or less where control groups, `RLIMIT_AS` or `RLIMIT_DATA` allow less. Where the system tells nothing of that, it is 256 MiB.
+    #[must_use]
+    pub fn buffered_bytes(&self, workers: usize) -> usize {
+        let workers = if workers == 0 { os::cores().len() } else { workers };
+        match self.buffered_bytes_max {
+            usize::MAX => default_buffered_bytes(os::memory_max(), os::mappable(), workers),
+            bytes => bytes,
+        }
     }
 
     pub(crate) fn head(&self) -> HeadLimits {
@@ -215,5 +262,43 @@ impl Default for Timeouts {
             half_closed_ms: 30_000,
             drain_idle_ms: 500,
         }
+    }
+}
+
+/// A worker's part of the memory that unfinished requests may take by default.
+fn default_buffered_bytes(memory: Option<u64>, mappable: Option<u64>, workers: usize) -> usize {
+    let workers = workers as u64;
+    let reserved = RESERVED_ADDRESSES_BYTES.saturating_mul(workers + 1);
+    let mappable = mappable.map(|bytes| bytes.saturating_sub(reserved));
+    let Some(memory) = memory.into_iter().chain(mappable).min() else { return BUFFERED_BYTES_DEFAULT_MAX };
+    let share = usize::try_from(memory / BUFFERED_MEMORY_PART / workers).unwrap_or(usize::MAX);
+    share.clamp(BUFFERED_BYTES_DEFAULT_MIN, BUFFERED_BYTES_DEFAULT_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BUFFERED_BYTES_DEFAULT_MAX, BUFFERED_BYTES_DEFAULT_MIN, Limits, default_buffered_bytes};
+
+    #[test]
+    fn unfinished_requests_may_take_a_share_of_the_memory_there_is() {
+        const GIB: u64 = 1 << 30;
+        for (memory, mappable, workers, wanted) in [
+            (None, None, 8, BUFFERED_BYTES_DEFAULT_MAX),
+            (Some(64 * GIB), None, 2, BUFFERED_BYTES_DEFAULT_MAX),
+            (Some(8 * GIB), None, 8, BUFFERED_BYTES_DEFAULT_MAX),
+            (Some(GIB), Some(64 * GIB), 4, 64 << 20),
+            (Some(GIB / 8), None, 1, 32 << 20),
+            (Some(GIB / 8), None, 64, BUFFERED_BYTES_DEFAULT_MIN),
+            (Some(0), None, 1, BUFFERED_BYTES_DEFAULT_MIN),
+            (Some(64 * GIB), Some(GIB), 3, (128 << 20) / 3),
+            (Some(64 * GIB), Some(GIB / 4), 3, BUFFERED_BYTES_DEFAULT_MIN),
+            (None, Some(GIB), 1, 192 << 20),
+        ] {
+            let bytes = default_buffered_bytes(memory, mappable, workers);
+            assert_eq!(bytes, wanted, "{memory:?}, {mappable:?} among {workers}");
+        }
+        let asked = Limits { buffered_bytes_max: 5, ..Limits::default() };
+        assert_eq!((asked.buffered_bytes(3), asked.usable().buffered_bytes_max), (5, 5));
+        assert_eq!(Limits::default().usable().buffered_bytes_max, BUFFERED_BYTES_DEFAULT_MAX);
     }
 }

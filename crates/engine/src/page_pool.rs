@@ -57,12 +57,12 @@ impl PagePool {
     #[inline]
     pub(crate) fn release(&mut self) {
         if self.is_busy() {
-            self.release_share();
+            self.release_at_least(RELEASED_BYTES_PER_TURN_MAX);
         }
     }
 
-    fn release_share(&mut self) {
-        let mut share = RELEASED_BYTES_PER_TURN_MAX;
+    /// Gives back so much of what is on its way, or all.
+    pub(crate) fn release_at_least(&mut self, mut share: usize) {
         while share > 0 {
             let Some(buffer) = self.leaving.last_mut() else { return };
             let before = buffer.held_bytes();

@@ -3,7 +3,7 @@
 use shearwater_io::{CloseKind, Driver, ReadEnd, Token};
 
 use crate::app::App;
-use crate::conn::{Flag, NONE, Phase};
+use crate::conn::{Flag, Phase};
 use crate::ends::End;
 use crate::worker::Worker;
 
@@ -41,20 +41,16 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// Goes on with input that was kept: a head that has got longer, or pipelined requests whose turn it is.
     pub(crate) fn resume(&mut self, token: Token) {
         let service = &mut self.service;
-        let mut index = service.table.get(token).block;
-        if index == NONE {
-            return;
-        }
-        let mut block = service.blocks.take(&mut index);
+        let index = service.table.get(token).block;
+        let Some(block) = service.blocks.get_mut(index) else { return };
         let mut input = std::mem::take(&mut block.input);
-        service.blocks.put(index, block);
 
         let consumed = service.consume(token, &input, &self.driver);
         input.consume(consumed);
         service.put_off(token, &input);
 
         let conn = service.table.get(token);
-        let mut block = service.blocks.take(&mut conn.block);
+        let mut block = service.blocks.take(token, &mut conn.block);
         block.input = input;
         service.blocks.put(conn.block, block);
         service.refuse_if_full(token);
@@ -85,7 +81,7 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// A connection has sent on before it has taken its answers. There is no telling it that the buffers are full: its answer is on the
     /// way.
     fn bear_with(&mut self, token: Token) {
-        if self.service.blocks.is_full() {
+        if !self.service.make_room(token) {
             self.service.counters.hit_buffered_bytes.add(1);
             return self.shut(token, CloseKind::Reset);
         }

@@ -6,7 +6,7 @@ use shearwater_io::{Item, Output};
 use crate::call::{Around, Calls, Later};
 use crate::instead::Instead;
 use crate::lasting::Lasting;
-use crate::limits::COPIED_BYTES_MAX;
+use crate::limits::{COPIED_BYTES_MAX, SPARE_RESPONSE_BYTES_MAX};
 use crate::overlay::{Layer, Names, Overlay};
 use crate::panics;
 use crate::preamble::Preamble;
@@ -80,6 +80,22 @@ impl Responder {
             parts: Parts::default(),
             draining: false,
         }
+    }
+
+    /// Ends a turn: files that were sent are let go of in time, and memory of a large response goes back.
+    #[inline]
+    pub(crate) fn end_turn(&mut self, now_ms: u64) {
+        self.lasting.end_turn(now_ms);
+        if self.parts.capacity() > SPARE_RESPONSE_BYTES_MAX {
+            self.trim(SPARE_RESPONSE_BYTES_MAX);
+        }
+    }
+
+    /// Gives back what is kept for the next response beyond so many bytes.
+    #[cold]
+    pub(crate) fn trim(&mut self, bytes: usize) {
+        self.parts.clear();
+        self.parts.shrink_to(bytes);
     }
 
     /// Calls a handler and appends its answer. Inlined with all that lies on a usual answer's way, whatever a profile says: it is short, and

@@ -141,6 +141,11 @@ impl Parts {
         self.fault = None;
     }
 
+    /// Memory for bytes, whether in use or not.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.fields.capacity()
+    }
+
     /// Keeps little memory.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         self.fields.shrink_to(bytes);

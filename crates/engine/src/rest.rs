@@ -55,6 +55,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         self.rest.events = 0;
         self.service.outputs.forget();
+        self.service.responder.trim(0);
         self.service.blocks.forget_spare();
         self.service.calls.forget_spare();
         if let Some(at_rest) = self.rest.at_rest {

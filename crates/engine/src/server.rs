@@ -86,6 +86,7 @@ impl Server {
             workers,
             descriptors,
             connections_max,
+            buffered_bytes_max: options.limits.buffered_bytes(workers),
             backlog: found.backlog(options.backlog),
             shortfalls: found.shortfalls(&options, workers),
         };
@@ -110,7 +111,11 @@ impl Server {
         let (control, notices) = Control::new();
         let control = Arc::new(control);
         let make_app = Arc::new(make_app);
-        let limits = Limits { connections_max: self.share.connections_max, ..self.options.limits };
+        let limits = Limits {
+            connections_max: self.share.connections_max,
+            buffered_bytes_max: self.start_report.buffered_bytes_max,
+            ..self.options.limits
+        };
         let asked = Some(self.options.limits.connections_max);
         let connections_asked = asked.filter(|asked| *asked <= limits.connections_max);
         let watchdog = self.watchdog(&control)?;

@@ -12,6 +12,7 @@ use crate::call::Calls;
 use crate::conn::Flag;
 use crate::control::{Control, Notice};
 use crate::counters::Counters;
+use crate::eviction::Eviction;
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
 use crate::pace::PaceRule;
@@ -42,6 +43,8 @@ pub(crate) struct Service<A> {
     pub(crate) addresses: Option<Arc<Addresses>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) control: Arc<Control>,
+    /// Connections that were evicted in this turn, and are still to be told.
+    pub(crate) evicted: Vec<(Token, Eviction)>,
     /// The clock of this turn.
     pub(crate) now_ms: u64,
     /// Whether the operator knows of a panic in this worker.
@@ -70,8 +73,13 @@ impl<A> Service<A> {
     /// Keeps input that can't be looked at yet, or that is a part of something.
     pub(crate) fn keep_input(&mut self, token: Token, bytes: &[u8]) {
         let conn = self.table.get(token);
-        let mut block = self.blocks.take(&mut conn.block);
+        let stray = conn.take_stray();
+        let mut block = self.blocks.take(token, &mut conn.block);
+        block.input.extend(stray, &mut self.blocks.pool);
         block.input.extend(bytes, &mut self.blocks.pool);
         self.blocks.put(conn.block, block);
+        if !stray.is_empty() {
+            self.queue(token);
+        }
     }
 }

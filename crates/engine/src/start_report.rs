@@ -31,6 +31,8 @@ pub struct StartReport {
     pub descriptors: DescriptorLimit,
     /// Connections that all workers together hold.
     pub connections_max: usize,
+    /// Memory that each worker holds at most for unfinished requests, in bytes.
+    pub buffered_bytes_max: usize,
     /// Connections that may wait to be accepted, per listener: what was asked for, or the kernel's bound.
     pub backlog: u32,
     /// What the kernel gives less of than was asked for. Each once.

@@ -58,6 +58,12 @@ impl Wheel {
         }
     }
 
+    /// Whether there are ticks at `now_ms` that haven't been looked at.
+    #[inline]
+    pub(crate) fn is_due(&self, now_ms: u64) -> bool {
+        self.turned_to < tick_before(now_ms)
+    }
+
     /// Moves on to `now_ms` by at most one due connection, and returns it; `None` when nothing more is due.
     pub(crate) fn expire(&mut self, conns: &mut SlotArray<Conn>, now_ms: u64) -> Option<usize> {
         let now = tick_before(now_ms);

@@ -17,7 +17,6 @@ use crate::call::Calls;
 use crate::conn::Flag;
 use crate::control::Control;
 use crate::counters::Counters;
-use crate::deadline::Lag;
 use crate::ends::Ends;
 use crate::life::{Accepting, Life};
 use crate::limits::{Limits, Timeouts};
@@ -97,8 +96,6 @@ pub struct Worker<D, A> {
     pub(crate) listening_at: Arc<[String]>,
     /// The operator knows that accepting is paused.
     pub(crate) told_pause: bool,
-    /// Whether deadlines have to wait for input to be fetched.
-    lag: Lag,
     /// A connection has closed in this turn.
     pub(crate) has_room: bool,
     /// Accepted in this turn.
@@ -144,6 +141,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             addresses: setup.addresses,
             counters,
             control: setup.control,
+            evicted: Vec::new(),
             told_panic: false,
             told_misbuilt: false,
             now_ms,
@@ -158,7 +156,6 @@ impl<D: Driver, A: App> Worker<D, A> {
             connections_asked: setup.connections_asked,
             listening_at: setup.listening_at,
             told_pause: false,
-            lag: Lag::default(),
             has_room: false,
             arrived: 0,
             ends: Ends::default(),
@@ -201,13 +198,12 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.go_on();
         self.run_tasks();
         self.end_some();
+        self.end_evicted();
         self.service.blocks.pool.release();
-        if !self.lag.holds_back(self.driver.has_more(), &self.service.counters.hit_turns_behind) {
-            self.expire();
-        }
+        self.expire(events);
         self.accept_again();
         self.check_drain();
-        self.service.responder.lasting.end_turn(self.service.now_ms);
+        self.service.responder.end_turn(self.service.now_ms);
         // Wakes of this turn, whoever they came from: after this the worker may sleep.
         self.service.calls.tasks.collect();
         self.rest();
@@ -276,6 +272,12 @@ impl<D: Driver, A: App> Worker<D, A> {
     pub fn waiting_in_use(&self) -> (usize, usize, usize) {
         let calls = &self.service.calls;
         (calls.tasks.len(), calls.held_bytes().get(), calls.timers.len())
+    }
+
+    /// Bytes that clients make this worker hold, as they count for [`Limits::buffered_bytes_max`]: 0 when nobody is connected.
+    #[must_use]
+    pub fn buffered_bytes(&self) -> usize {
+        self.service.blocks.counted_bytes()
     }
 
     /// Whether the next turn has something to do without an event: input that waits for its turn, connections whose client is

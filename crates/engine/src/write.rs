@@ -97,7 +97,9 @@ impl<D: Driver, A: App> Worker<D, A> {
             Phase::Head | Phase::Body => {}
             Phase::Taking | Phase::Exchanging => self.hold_back(token),
             Phase::Handling => return self.hand_over(token),
-            Phase::First | Phase::Idle => self.service.blocks.release_spent(&mut conn.block),
+            Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine => {
+                self.service.blocks.release_spent(&mut conn.block);
+            }
             // Nothing is read any more: what was kept of the last request need not wait for its answer to be taken.
             Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => {
                 self.service.blocks.release(&mut conn.block);

@@ -140,6 +140,11 @@ impl FieldTable {
         }
     }
 
+    /// Memory that it holds beside itself, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        size_of_val(&*self.lines)
+    }
+
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.judged = 0;

@@ -95,6 +95,12 @@ impl HeadParser {
         self.fields.make_room(self.limits.fields_max);
     }
 
+    /// Memory that it holds beside itself, in bytes: its room, however little of that is used.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.fields.held_bytes()
+    }
+
     /// Makes the parser ready for another head.
     pub fn reset(&mut self) {
         self.stage = Stage::Start;

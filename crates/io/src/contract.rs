@@ -178,8 +178,9 @@ pub trait Driver {
     /// Only where the driver itself is broken: the worker can't go on.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// Whether the kernel may have had more events than the last `wait` took (T4).
-    fn has_more(&self) -> bool;
+    /// A time of the clock of [`Driver::now_ms`] by which all that had arrived was fetched (T4). Where it is earlier than that, asking makes
+    /// the driver see to it that it moves on.
+    fn caught_up_ms(&mut self) -> u64;
 
     /// Gives back memory of a busier moment, and says whether it has; not while there is work left (T5).
     fn rest(&mut self) -> bool {
@@ -206,6 +207,9 @@ pub trait Driver {
 
     /// Receives again (R3).
     fn recv_resume(&mut self, token: Token);
+
+    /// Whether input of the connection may wait because others had their share of this turn's receives (R7).
+    fn reads_later(&self, token: Token) -> bool;
 
     /// Sends (S1..S5, S10).
     fn send(&mut self, token: Token, output: Output);

@@ -16,8 +16,10 @@
 //!   add to it is bounded by [`limits`].
 //! - **T3** [`Driver::now_ms`] and [`Driver::unix_seconds`] are those of the last return from `wait`: one reading a turn.
 //!   The time of day may lag by 50 ms.
-//! - **T4** [`Driver::has_more`] says after `wait` whether the kernel may have had more events than it took. The worker lets
-//!   no deadline pass then, for a bounded number of turns: its input may not have been fetched.
+//! - **T4** [`Driver::caught_up_ms`] is a time of the driver's clock: whatever had arrived by then is told before this turn's events end, unless
+//!   receiving is paused or [`Driver::reads_later`] (R7). It is `now_ms` if the last `wait` took all that the kernel had, and
+//!   follows the clock of who keeps asking, however much arrives. It never goes back. The worker acts on no later deadline: the client's
+//!   input may not have been fetched.
 //! - **T5** [`Driver::rest`] is called when nothing has happened for a while: the driver gives back the memory of a busier moment.
 //!   It declines while it has work of its own; nothing that has arrived is lost either way.
 //!
@@ -57,6 +59,8 @@
 //!   to be received before it, or [`Event::FinReceived`], at most once per connection; `ReadClosed` then follows at its place, after the resume.
 //!   Where it has broken the connection, `ReadClosed` says so at once, and what was not yet received is lost. A break after the FIN may
 //!   show only in the next `Sent` (R5) or after the resume.
+//! - **R7** [`Driver::reads_later`] says, at the end of a turn, that a bound of [`limits`] kept the driver from reading a connection: input may be
+//!   waiting that the next turns deliver.
 //!
 //! **S, sending**
 //! - **S1** [`Driver::send`] moves an [`Output`] in. It comes back in exactly one [`Event::Sent`], also after an error
@@ -126,6 +130,7 @@
 
 pub mod acceptor;
 mod ahead;
+mod catch_up;
 mod clock;
 mod conns;
 mod contract;
@@ -136,6 +141,7 @@ pub mod limits;
 pub mod listen;
 mod listener;
 mod listeners;
+mod memory;
 pub mod os;
 mod output;
 mod page_buf;

@@ -137,6 +137,11 @@ impl AcceptQueues {
         descriptors.enumerate().map(|(index, fd)| (index as ListenerId, fd))
     }
 
+    /// Returns the number of listeners.
+    pub(crate) fn len(&self) -> usize {
+        self.queues.len()
+    }
+
     /// Notes that the kernel has announced connections.
     pub(crate) fn mark_ready(&mut self, index: ListenerId) {
         if let Some(queue) = self.queues.get_mut(usize::from(index)) {

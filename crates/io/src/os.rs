@@ -19,6 +19,8 @@ compile_error!(
     "shearwater runs on Linux, macOS, FreeBSD, OpenBSD, NetBSD and DragonFly BSD; not on this system"
 );
 
+pub use crate::memory::{mappable, memory_max};
+
 /// The most that is asked for where the system names no hard limit (macOS refuses more than `OPEN_MAX` then).
 const UNLIMITED_DESCRIPTORS: u64 = 10_240;
 

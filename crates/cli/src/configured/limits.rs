@@ -9,7 +9,7 @@ pub(crate) fn apply(section: &config::Limits, limits: &mut Limits) {
     limits.target_bytes_max = size(u64::from(section.target_bytes_max));
     limits.fields_max = usize::from(section.fields_max);
     limits.body_bytes_max = section.body_bytes_max;
-    limits.buffered_bytes_max = size(section.buffered_bytes_max);
+    limits.buffered_bytes_max = section.buffered_bytes_max.map_or(limits.buffered_bytes_max, size);
     limits.connections_per_address_max = section.connections_per_address_max;
     limits.requests_per_connection_max = section.requests_per_connection_max;
     limits.body_bytes_per_second_min = section.body_bytes_per_second_min;

@@ -29,6 +29,8 @@ pub(crate) struct Plan {
     pub(crate) addresses: Vec<String>,
     /// Threads; 0: one per core.
     pub(crate) workers: u16,
+    /// Memory that each of them holds at most for unfinished requests, in bytes.
+    pub(crate) buffered_bytes_max: usize,
     /// What flags of the command line have replaced in the file, a line each.
     pub(crate) replaced: Vec<String>,
     /// What can be served, but is hardly meant.
@@ -61,5 +63,6 @@ pub(crate) fn plan(serve: &Serve) -> Result<Plan, Failure> {
         server = server.connections_max(config.performance.max_connections);
     }
     let (addresses, workers) = (listening.names(), config.server.workers);
-    Ok(Plan { server, site, cache, addresses, workers, replaced, warnings })
+    let buffered_bytes_max = limits.buffered_bytes(usize::from(workers));
+    Ok(Plan { server, site, cache, addresses, workers, buffered_bytes_max, replaced, warnings })
 }

@@ -8,18 +8,20 @@ fn what_is_right_is_told_with_what_it_comes_to() {
     let folder = Temporary::new();
     folder.file("conf/www/index.html", "x").file(
         "conf/site.toml",
-        "[server]\nworkers = 3\n[[listen]]\naddress = \"127.0.0.1:81\"\n[[site]]\nroot = \"www\"\n",
+        "[server]\nworkers = 3\n[limits]\nbuffered_bytes_max = 1000000\n[[listen]]\naddress = \"127.0.0.1:81\"\n\
+         [[site]]\nroot = \"www\"\n",
     );
     let root = folder.path().join("conf/www");
     let (code, stdout, stderr) = run(folder.path(), &["check", "conf/site.toml"]);
     let expected = format!(
-        "conf/site.toml is right. It would\n  listen on    127.0.0.1:81\n  serve        {}\n  have workers 3\n",
+        "conf/site.toml is right. It would\n  listen on    127.0.0.1:81\n  serve        {}\n  have workers 3\n  \
+         hold         up to 1,000,000 bytes of unfinished requests in each worker\n",
         root.display()
     );
     assert_eq!((code, stdout, stderr), (0, expected, String::new()));
     let (code, stdout, stderr) = run(folder.path(), &["check", "--json", "conf/site.toml"]);
     let expected = format!(
-        "{{\"file\":\"conf/site.toml\",\"right\":true,\"listen\":[\"127.0.0.1:81\"],\"serve\":\"{}\",\"workers\":3,\"problems\":[],\"warnings\":[]}}\n",
+        "{{\"file\":\"conf/site.toml\",\"right\":true,\"listen\":[\"127.0.0.1:81\"],\"serve\":\"{}\",\"workers\":3,\"buffered_bytes_max\":1000000,\"problems\":[],\"warnings\":[]}}\n",
         root.display()
     );
     assert_eq!((code, stdout, stderr), (0, expected, String::new()));

@@ -13,6 +13,7 @@ mod drivers;
 mod folder;
 mod help;
 mod keys;
+mod memory;
 mod misconfigured;
 mod output;
 mod pages;

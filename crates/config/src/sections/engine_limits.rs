@@ -1,7 +1,7 @@
 //! `[limits]`: what is held back from clients. The names are those of `docs/limits.md`.
 
 use crate::fields::{Fields, Visit};
-use crate::rules::Integer;
+use crate::rules::{Integer, Optional};
 
 /// What is held back from clients. Sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +14,8 @@ pub struct Limits {
     pub fields_max: u16,
     /// Size of a body; `413` beyond.
     pub body_bytes_max: u64,
-    /// Bytes that a worker keeps for unfinished requests; `503` beyond.
-    pub buffered_bytes_max: u64,
+    /// Memory that a worker holds for unfinished requests; `503` beyond. None: a share of the memory there is.
+    pub buffered_bytes_max: Option<u64>,
     /// Connections that one address may hold; 0: no bound.
     pub connections_per_address_max: u32,
     /// Requests answered on one connection; 0: no bound.
@@ -35,7 +35,7 @@ impl Default for Limits {
             target_bytes_max: 8192,
             fields_max: 100,
             body_bytes_max: 10_485_760,
-            buffered_bytes_max: 268_435_456,
+            buffered_bytes_max: None,
             connections_per_address_max: 0,
             requests_per_connection_max: 0,
             body_bytes_per_second_min: 240,
@@ -73,8 +73,9 @@ impl Fields for Limits {
         );
         visit.field(
             "buffered_bytes_max",
-            "Bytes that a worker keeps for unfinished requests together; 503 beyond.",
-            Integer(65_536..=1_099_511_627_776),
+            "Memory that a worker holds for unfinished requests, in bytes; beyond, the connection that holds most gets a 503. Without it: a \
+             quarter of the memory there is, divided among the workers, 256 MiB at most; what it comes to is told at the start.",
+            Optional(Integer(65_536..=1_099_511_627_776)),
             &mut self.buffered_bytes_max,
         );
         visit.field(
@@ -108,5 +109,9 @@ impl Fields for Limits {
             Integer(0..=4_294_967_295),
             &mut self.linger_bytes_max,
         );
+    }
+
+    fn example() -> Self {
+        Self { buffered_bytes_max: Some(268_435_456), ..Self::default() }
     }
 }

@@ -74,7 +74,8 @@ impl Calls {
         let peer = self.peer_of(request);
         let mut exchange =
             self.spare.pop().unwrap_or_else(|| Rc::new(Exchange::new(self.limits, Rc::clone(&self.held))));
-        Rc::get_mut(&mut exchange).expect("a spare one is held by nobody else").open(request, token, peer);
+        let spare = Rc::get_mut(&mut exchange).expect("a spare one is held by nobody else");
+        spare.open(request, token, peer, size_of::<F>());
         let parts = self.spare_parts();
         let call = Call::new(Rc::clone(&exchange), parts, Rc::clone(&self.timers));
         match self.tasks.spawn(tag_of(token), make(call)) {
@@ -131,6 +132,7 @@ impl Calls {
     pub(crate) fn forget_spare(&mut self) {
         self.spare = Vec::new();
         self.spare_parts = Vec::new();
+        self.peers.forget();
         self.tasks.forget_spare();
     }
 

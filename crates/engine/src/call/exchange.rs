@@ -64,7 +64,7 @@ impl Output {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        self.let_go(self.own.get());
+        self.changed(self.own.get(), 0);
     }
 }
 
@@ -103,8 +103,14 @@ impl Exchange {
         }
     }
 
-    /// Takes over a request: copies what the worker only lends.
-    pub(crate) fn open(&mut self, request: &Request<'_>, token: Token, peer: Option<SocketAddr>) {
+    /// Takes over a request: copies what the worker only lends. Its handler's future takes `future_bytes`.
+    pub(crate) fn open(
+        &mut self,
+        request: &Request<'_>,
+        token: Token,
+        peer: Option<SocketAddr>,
+        future_bytes: usize,
+    ) {
         let head = request.head();
         self.parser.adopt(&head);
         self.head.extend_from_slice(head.raw());
@@ -112,12 +118,14 @@ impl Exchange {
         (self.token, self.peer) = (token, peer);
         self.context = request.context().and_then(Context::kept);
         self.input.get_mut().is_over = true;
-        self.hold(self.head.capacity() + self.body.capacity());
+        let buffers = self.head.capacity() + self.body.capacity() + self.input.get_mut().bytes.capacity();
+        let answer = size_of::<Parts>() + self.output.get_mut().stream.capacity();
+        self.changed(0, size_of::<Self>() + self.parser.held_bytes() + buffers + answer + future_bytes);
     }
 
     /// Forgets the request; keeps a little memory.
     pub(crate) fn close(&mut self) {
-        self.let_go(self.own.get());
+        self.changed(self.own.get(), 0);
         self.is_gone.set(false);
         for buffer in [&mut self.head, &mut self.body] {
             buffer.clear();
@@ -132,27 +140,34 @@ impl Exchange {
         self.output.get_mut().clear();
     }
 
+    /// Memory that it holds for its client, in bytes, itself included.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.own.get()
+    }
+
     /// The connection is done with it, and somebody still has the call: nothing more comes, and nothing more is taken.
     pub(crate) fn leave(&self) {
         self.is_gone.set(true);
         let mut input = self.input.borrow_mut();
-        self.let_go(input.bytes.len());
+        self.changed(input.bytes.capacity(), 0);
         (input.bytes, input.is_over) = (Vec::new(), true);
         let reader = input.reader.take();
         drop(input);
-        self.let_go(self.output.borrow_mut().stream.clear());
+        self.clear_stream(&mut self.output.borrow_mut());
         reader.into_iter().for_each(Waker::wake);
         self.wake_writer();
     }
 
-    fn hold(&self, bytes: usize) {
-        self.held.set(self.held.get() + bytes);
-        self.own.set(self.own.get() + bytes);
+    /// A part of it that held `before` bytes holds `after`.
+    fn changed(&self, before: usize, after: usize) {
+        self.held.set(self.held.get() + after - before);
+        self.own.set(self.own.get() + after - before);
     }
 
-    fn let_go(&self, bytes: usize) {
-        self.held.set(self.held.get() - bytes);
-        self.own.set(self.own.get() - bytes);
+    fn clear_stream(&self, output: &mut Output) {
+        let before = output.stream.capacity();
+        output.stream.clear();
+        self.changed(before, output.stream.capacity());
     }
 
     pub(crate) fn head(&self) -> Head<'_> {
@@ -195,8 +210,11 @@ impl Exchange {
 
     /// Worker: the next piece of the body.
     pub(crate) fn put(&self, bytes: &[u8]) {
-        self.hold(bytes.len());
-        self.input.borrow_mut().bytes.extend_from_slice(bytes);
+        let mut input = self.input.borrow_mut();
+        let before = input.bytes.capacity();
+        input.bytes.extend_from_slice(bytes);
+        self.changed(before, input.bytes.capacity());
+        drop(input);
         self.wake_reader();
     }
 
@@ -232,7 +250,7 @@ impl Exchange {
             return None;
         }
         std::mem::swap(piece, &mut input.bytes);
-        self.let_go(piece.len());
+        self.changed(piece.capacity(), input.bytes.capacity());
         Some(!piece.is_empty())
     }
 }
@@ -255,7 +273,10 @@ impl Exchange {
         if self.is_gone.get() {
             return;
         }
-        self.hold(self.output.borrow_mut().stream.push(bytes));
+        let stream = &mut self.output.borrow_mut().stream;
+        let before = stream.capacity();
+        stream.push(bytes);
+        self.changed(before, stream.capacity());
     }
 
     /// Handler: whether nobody takes anything any more.
@@ -327,7 +348,7 @@ impl Exchange {
         if has_body && is_end {
             output.stream.append_end(out);
         }
-        self.let_go(output.stream.clear());
+        self.clear_stream(&mut output);
     }
 
     /// Worker: what was to be sent has gone.

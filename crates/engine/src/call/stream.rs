@@ -100,9 +100,8 @@ impl Stream {
         self.framing.is_some()
     }
 
-    /// Encodes a piece; gives what it has grown by.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> usize {
-        let before = self.bytes.len();
+    /// Encodes a piece.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         match self.framing {
             _ if self.is_unsent => {}
             Some(Framing::Length(_)) => {
@@ -116,7 +115,6 @@ impl Stream {
             Some(Framing::Close) => self.bytes.extend_from_slice(bytes),
             None => {}
         }
-        self.bytes.len() - before
     }
 
     /// Appends what tells of the end, if anything.
@@ -150,11 +148,14 @@ impl Stream {
         (self.framing, self.left, self.has_surplus, self.is_unsent) = (None, 0, false, false);
     }
 
-    /// Forgets the bytes that waited; gives how many they were.
-    pub(crate) fn clear(&mut self) -> usize {
-        let len = self.bytes.len();
+    /// Forgets the bytes that waited.
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(SPARE_BUFFER_BYTES_MAX);
-        len
+    }
+
+    /// Memory that it holds, in bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
     }
 }

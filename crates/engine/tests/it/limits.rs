@@ -162,6 +162,26 @@ fn buffered_bytes_of_heads() {
     world.end();
 }
 
+/// What a client makes a worker hold is more than what it has sent.
+#[test]
+fn buffered_bytes_of_single_bytes() {
+    for (route, part) in
+        [("a head", &b"G"[..]), ("a body", &head("POST", "/buffer/1", "Content-Length: 9\r\n"))]
+    {
+        let mut world = World::with_limits(Limits { buffered_bytes_max: 100_000, ..Limits::default() });
+        let mut clients: Vec<Client> = (0..200).map(|_| world.connect()).collect();
+        for client in &mut clients {
+            client.send(part);
+            world.settle();
+            assert!(world.worker.buffered_bytes() <= 100_000);
+        }
+        let refused = clients.iter_mut().filter(|client| client.peer.saw_fin()).count();
+        assert!((150..180).contains(&refused), "{route}: {refused} of 200 refused");
+        world.end();
+        assert_eq!(world.worker.buffered_bytes(), 0);
+    }
+}
+
 #[test]
 fn buffered_bytes_of_pipelined_input() {
     let mut world = World::with_limits(Limits { buffered_bytes_max: 200_000, ..Limits::default() });

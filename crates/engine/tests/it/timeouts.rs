@@ -1,6 +1,6 @@
 //! Each timeout with the driven clock: not early, no later than `Timeouts` promises, and with the right last word.
 
-use shearwater_engine::limits::{EXPIRIES_PER_TURN_MAX, WRITE_LOOK_MS};
+use shearwater_engine::limits::{EXPIRIES_PER_TURN_MIN, WRITE_LOOK_MS};
 use shearwater_engine::{Limits, Timeouts};
 
 use crate::harness::unit::head;
@@ -85,6 +85,48 @@ fn an_empty_line_begins_a_first_head_and_no_other() {
         client.assert_got(&[]);
         client.assert_closed();
         world.end();
+    }
+}
+
+#[test]
+fn a_stray_line_end_between_requests_holds_no_memory() {
+    for stray in [&b"\r"[..], b"\r\n"] {
+        let (mut world, mut client) = begin_later(Timeouts::default());
+        client.send(stray);
+        world.settle();
+        assert_eq!(world.in_use(), (1, 0, 1), "(connections, blocks, timers)");
+        assert_eq!(world.worker.buffered_bytes(), 0);
+        client.peer.finish();
+        world.end();
+        client.assert_got(&[]);
+    }
+}
+
+/// What comes behind it is judged as if all had come at once.
+#[test]
+fn a_stray_line_end_is_remembered() {
+    let request = Unit::get(1).bytes;
+    for (first, status) in [
+        ("", 200),
+        ("\r\n", 200),
+        ("\r\n\r\n", 400),
+        ("\r\n\n", 400),
+        ("\r\r\n", 400),
+        ("\r", 400),
+        ("\n", 400),
+    ] {
+        let bytes = [first.as_bytes(), &request].concat();
+        for piece in 1..=bytes.len() {
+            let (mut world, mut client) = begin_later(Timeouts::default());
+            for piece in bytes.chunks(piece) {
+                client.send(piece);
+                world.settle();
+            }
+            let answer = format!("HTTP/1.1 {status} ");
+            assert!(client.read().starts_with(answer.as_bytes()), "{first:?} in pieces of {piece}");
+            client.peer.reset();
+            world.end();
+        }
     }
 }
 
@@ -307,7 +349,7 @@ fn timeouts_hold_for_many_at_once() {
 #[test]
 fn a_worker_that_was_held_up_acts_on_what_has_passed_a_bounded_part_in_each_turn() {
     let mut world = World::default();
-    let mut clients: Vec<Client> = (0..EXPIRIES_PER_TURN_MAX + 100).map(|_| world.connect()).collect();
+    let mut clients: Vec<Client> = (0..EXPIRIES_PER_TURN_MIN + 100).map(|_| world.connect()).collect();
     world.settle();
     world.net.advance(3_600_000);
     // A request that has come meanwhile is answered before its connection's deadline is looked at.

@@ -32,8 +32,6 @@ pub(crate) struct Queue {
     after_sent: bool,
     /// Whether the waker was used.
     pub(crate) woken: bool,
-    /// Whether the kernel may have had more events than the last wait took.
-    pub(crate) has_more: bool,
     /// Bytes that sends have handed over in this turn as they began, all connections together.
     first_bytes: u64,
     /// Bytes that sends have handed over in this turn from the line. What is short takes nothing from what is long, nor the other way round.
@@ -50,7 +48,6 @@ impl Default for Queue {
             deferred: VecDeque::new(),
             after_sent: false,
             woken: false,
-            has_more: false,
             first_bytes: 0,
             sent_bytes: 0,
             turn: 0,
@@ -109,7 +106,6 @@ impl Queue {
         }
         self.sends.begin_turn();
         self.after_sent = false;
-        self.has_more = false;
         (self.first_bytes, self.sent_bytes) = (0, 0);
     }
 

@@ -20,6 +20,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::catch_up::CatchUp;
 use mio::Interest;
 use mio::unix::SourceFd;
 
@@ -64,6 +65,7 @@ pub struct Poll {
     /// Connections to be read. They come before the sends that take long.
     reads: Line,
     clock: Clock,
+    catch_up: CatchUp,
     buffer: Box<[u8]>,
     /// How much of `buffer` is lent.
     lent: usize,
@@ -101,6 +103,7 @@ impl Poll {
             alarm,
             listeners,
             clock: Clock::new(),
+            catch_up: CatchUp::default(),
             buffer: vec![0; options.recv_buffer_bytes].into_boxed_slice(),
             lent: 0,
             recvs: 0,
@@ -126,8 +129,8 @@ impl Driver for Poll {
         self.begin_turn(timeout)
     }
 
-    fn has_more(&self) -> bool {
-        self.conns.queue.has_more
+    fn caught_up_ms(&mut self) -> u64 {
+        self.catch_up.ms()
     }
 
     fn next(&mut self) -> Option<Event> {
@@ -156,6 +159,10 @@ impl Driver for Poll {
 
     fn recv_resume(&mut self, token: Token) {
         self.set_paused(token, false);
+    }
+
+    fn reads_later(&self, token: Token) -> bool {
+        self.conns.slots.open(token).is_some_and(|slot| slot.flags.wants_recv())
     }
 
     fn send(&mut self, token: Token, output: Output) {

@@ -11,16 +11,19 @@ use crate::Event;
 use crate::conns::{Conns, Flags, NONE, Pushed, Slot};
 use crate::limits::{EVENTS_PER_WAIT_MAX, bulk_recvs_per_turn_max};
 
+/// Events of one descriptor that can wait in the kernel: kqueue keeps reading and writing apart.
+const EVENTS_PER_SOURCE: usize = if cfg!(target_os = "linux") { 1 } else { 2 };
+
 impl Poll {
     /// One `epoll_wait`, and what it says noted in the slots.
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.lent = 0;
         let busy = self.conns.has_work() || !self.reads.is_empty() || self.listeners.are_due();
         let timeout = if busy { Some(Duration::ZERO) } else { self.alarm.cover(timeout, &self.clock) };
-        match self.poll.poll(&mut self.events, timeout) {
+        let was_interrupted = match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-            _ => {}
-        }
+            polled => polled.is_err(),
+        };
         self.clock.read();
         self.conns.begin_turn(self.clock.now_ms);
         self.reads.begin_turn();
@@ -52,7 +55,13 @@ impl Poll {
                 }
             }
         }
-        queue.has_more = taken == EVENTS_PER_WAIT_MAX;
+        // A signal may have ended the wait before the kernel said anything.
+        if taken < EVENTS_PER_WAIT_MAX && !was_interrupted {
+            self.catch_up.took_all(self.clock.now_ms);
+        } else {
+            let waiting_max = EVENTS_PER_SOURCE * (self.conns.slots.used() + self.listeners.queues.len() + 2);
+            self.catch_up.took(taken, waiting_max, self.clock.now_ms);
+        }
         self.conns.note_fetched();
         Ok(())
     }

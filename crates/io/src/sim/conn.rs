@@ -120,6 +120,12 @@ impl Conn {
         (self.paused && has_ended).then_some(OperationKind::PeerEnd)
     }
 
+    /// Whether there is more to be read than it may be in this turn.
+    pub(super) fn has_had_its_share(&self, turn: u64) -> bool {
+        let has_read = self.used.turn == turn && self.used.recvs == RECVS_PER_TURN_MAX;
+        has_read && !self.paused && self.wire.borrow().readable() > 0
+    }
+
     /// Bytes that clause R3 still allows.
     pub(super) const fn receivable_max(&self) -> usize {
         if self.paused { RECV_AFTER_PAUSE_MAX - self.after_pause_bytes } else { usize::MAX }

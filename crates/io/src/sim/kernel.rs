@@ -12,6 +12,7 @@ use super::rng::Rng;
 use super::trace::{OperationKind, Trace};
 use super::wire::Wire;
 use super::{Fault, SimOptions, fault};
+use crate::catch_up::CatchUp;
 use crate::{Event, Inbox, Token};
 
 /// Who may have something to tell in the current turn.
@@ -48,6 +49,9 @@ pub(super) struct Kernel {
     free: Vec<usize>,
     /// Each source at most once.
     work: VecDeque<Source>,
+    /// Where the next `wait` begins to look, if the last one could not take all.
+    next_slot: Option<usize>,
+    pub(super) catch_up: CatchUp,
 }
 
 impl Kernel {
@@ -65,6 +69,8 @@ impl Kernel {
             slots: Vec::new(),
             free: Vec::new(),
             work: VecDeque::new(),
+            next_slot: None,
+            catch_up: CatchUp::default(),
             options,
         }
     }
@@ -83,6 +89,12 @@ impl Kernel {
             let until = self.next_due_ms().into_iter().chain(end).min();
             self.clock_ms = until.map_or(self.clock_ms, |until| until.max(self.clock_ms));
             self.gather();
+        }
+        if self.next_slot.is_none() {
+            self.catch_up.took_all(self.clock_ms);
+        } else {
+            let waiting_max = self.slots.len() + self.listeners.len() + 1;
+            self.catch_up.took(self.work.len(), waiting_max, self.clock_ms);
         }
     }
 
@@ -128,7 +140,7 @@ impl Kernel {
             .min()
     }
 
-    /// Makes the turn's work list: the oldest slot first.
+    /// Makes the turn's work list: the oldest slot first, or where the last one ended that could not take all.
     fn gather(&mut self) {
         self.work.clear();
         if self.woken.load(Ordering::Acquire) {
@@ -141,12 +153,17 @@ impl Kernel {
                 self.work.push_back(Source::Listener(index));
             }
         }
-        for slot in 0..self.slots.len() {
+        let first = self.next_slot.take().unwrap_or(0);
+        for slot in (first..self.slots.len()).chain(0..first) {
             let Some(conn) = self.slots[slot].conn.as_deref_mut() else { continue };
             conn.enter_turn(self.turn);
             conn.queued = false;
             conn.used.leaks = conn.paused && self.rng.chance(self.options.data_after_pause);
-            self.enqueue(slot);
+            if self.work.len() < self.options.events_per_wait_max {
+                self.enqueue(slot);
+            } else {
+                self.next_slot.get_or_insert(slot);
+            }
         }
     }
 

@@ -114,9 +114,8 @@ impl Driver for Sim {
         Ok(())
     }
 
-    /// The simulated kernel always tells everything at once.
-    fn has_more(&self) -> bool {
-        false
+    fn caught_up_ms(&mut self) -> u64 {
+        self.kernel.borrow().catch_up.ms()
     }
 
     fn next(&mut self) -> Option<Event> {
@@ -150,6 +149,11 @@ impl Driver for Sim {
         if self.is_live(token, "recv_resume") {
             self.kernel.borrow_mut().recv_resume(token);
         }
+    }
+
+    fn reads_later(&self, token: Token) -> bool {
+        let kernel = self.kernel.borrow();
+        kernel.conn(token).is_some_and(|conn| conn.has_had_its_share(kernel.turn))
     }
 
     fn send(&mut self, token: Token, output: Output) {

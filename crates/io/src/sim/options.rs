@@ -20,6 +20,8 @@ pub struct SimOptions {
     pub connections_max: usize,
     /// Most bytes that one `Received` lends.
     pub recv_buffer_bytes: usize,
+    /// Connections and listeners that one `wait` takes in: others that are ready have to wait for a later one, which takes them in turn (T4).
+    pub events_per_wait_max: usize,
     /// Bytes that a connection's way to its peer holds before sends have to wait: both sides' buffers together.
     /// [`SimPeer::set_window`](super::SimPeer::set_window) changes it for one connection.
     pub send_buffer_bytes: usize,
@@ -66,6 +68,7 @@ impl Default for SimOptions {
             listeners: 1,
             connections_max: usize::MAX,
             recv_buffer_bytes: RECV_BUFFER_BYTES,
+            events_per_wait_max: usize::MAX,
             send_buffer_bytes: 256 * 1024,
             // The example date of RFC 9110, section 5.6.7: Sun, 06 Nov 1994 08:49:37 GMT.
             unix_start_seconds: 784_111_777,

@@ -8,6 +8,7 @@ mod accept;
 mod buffers;
 mod close;
 mod gather;
+mod marker;
 mod probe;
 mod recv;
 mod ring;
@@ -27,6 +28,7 @@ use crate::listeners::Listeners;
 use crate::{CloseKind, Detached, Driver, Entrances, Event, Output, Token, Waker, limits};
 use buffers::Buffers;
 use gather::Gathers;
+use marker::Marker;
 use ring::{COMPLETION_ENTRIES, Done, Ring, SUBMIT_ENTRIES};
 use wake::Wake;
 
@@ -70,6 +72,7 @@ pub struct Uring {
     gathers: Gathers,
     listeners: Listeners,
     wake: Wake,
+    marker: Marker,
     clock: Clock,
     /// Completions taken from the ring: at most [`COMPLETION_ENTRIES`] and the held.
     inbox: VecDeque<Done>,
@@ -114,6 +117,7 @@ impl Uring {
             gathers: Gathers::default(),
             listeners,
             wake,
+            marker: Marker::default(),
             clock: Clock::new(),
             inbox: VecDeque::new(),
             inbox_left: 0,
@@ -174,8 +178,12 @@ impl Driver for Uring {
         self.begin_turn(timeout)
     }
 
-    fn has_more(&self) -> bool {
-        self.conns.queue.has_more
+    fn caught_up_ms(&mut self) -> u64 {
+        let caught_up_ms = self.marker.caught_up_ms();
+        if caught_up_ms < self.clock.now_ms {
+            self.marker.send(&mut self.ring, self.clock.now_ms);
+        }
+        caught_up_ms
     }
 
     fn rest(&mut self) -> bool {
@@ -209,6 +217,10 @@ impl Driver for Uring {
 
     fn recv_resume(&mut self, token: Token) {
         self.resume_recv(token);
+    }
+
+    fn reads_later(&self, token: Token) -> bool {
+        self.waits_to_be_read(token)
     }
 
     fn send(&mut self, token: Token, output: Output) {

@@ -40,14 +40,23 @@ pub(super) enum Kind {
     Writable,
     PeerEnd,
     Wake,
+    Marker,
     Cancel,
 }
 
 /// By number. As many as four bits can name: those beyond are given to nothing.
 const KINDS: [Kind; 16] = {
     let mut kinds = [Kind::Cancel; 16];
-    let named =
-        [Kind::Listener, Kind::Recv, Kind::Send, Kind::Writable, Kind::PeerEnd, Kind::Wake, Kind::Cancel];
+    let named = [
+        Kind::Listener,
+        Kind::Recv,
+        Kind::Send,
+        Kind::Writable,
+        Kind::PeerEnd,
+        Kind::Wake,
+        Kind::Marker,
+        Kind::Cancel,
+    ];
     let mut number = 0;
     while number < named.len() {
         kinds[number] = named[number];

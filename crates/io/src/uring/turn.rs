@@ -33,7 +33,9 @@ impl Uring {
             self.note_writable(token);
         }
         self.conns.note_fetched();
-        self.conns.queue.has_more = self.ring.has_more();
+        if !self.ring.has_more() && !self.ring.has_told() {
+            self.marker.took_all(self.clock.now_ms);
+        }
         Ok(())
     }
 
@@ -70,6 +72,7 @@ impl Uring {
             match done.kind() {
                 Kind::Listener => self.listeners.queues.watch_ended(done.token().slot() as ListenerId),
                 Kind::Writable => self.awaited(&done),
+                Kind::Marker => self.marker.came_back(),
                 Kind::Wake => {
                     self.conns.queue.woken = true;
                     self.listeners.inbox.note_wake();
@@ -140,7 +143,7 @@ impl Uring {
             Kind::Send => self.sent(&done),
             Kind::PeerEnd => self.watch_ended(&done),
             // Taken out before: see `take_completions` and `Ring::take`.
-            Kind::Listener | Kind::Writable | Kind::Wake | Kind::Cancel => None,
+            Kind::Listener | Kind::Writable | Kind::Wake | Kind::Marker | Kind::Cancel => None,
         }
     }
 

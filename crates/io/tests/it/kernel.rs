@@ -18,7 +18,7 @@ use shearwater_io::os::open_descriptors;
 use shearwater_io::{AcceptError, CloseKind, Driver, Event, Output, SharedFile};
 use socket2::SockRef;
 
-use crate::contract::harness::{Harness, PeerState, Setup, is_missing};
+use crate::contract::harness::{Harness, PeerId, PeerState, Setup, is_missing};
 use crate::contract::sockets::{ByReadiness, Kernel, SocketHarness};
 use crate::contract::world::{
     Ended, Note, SentAs, World, file_item, file_of, first_accepted, pattern, plain,
@@ -251,8 +251,8 @@ fn a_reset_that_a_send_meets_first_is_no_fin<K: Kernel>() {
     assert_eq!(world.page(token).ended, Some(Ended::Broken));
 }
 
-/// T4: more connections are readable than one wait takes.
-fn a_wait_that_took_all_it_could_says_so<K: Kernel>() {
+/// More connections than one wait takes, all accepted and silent.
+fn a_crowd<K: Kernel>() -> (World<SocketHarness<K>>, Vec<PeerId>) {
     const CONNECTIONS: usize = EVENTS_PER_WAIT_MAX + 50;
     let mut world = World::<SocketHarness<K>>::new();
     let mut peers = Vec::new();
@@ -264,17 +264,46 @@ fn a_wait_that_took_all_it_could_says_so<K: Kernel>() {
     }
     world.until("all are accepted", |world| world.accepted.len() == CONNECTIONS);
     world.idle();
-    assert!(!world.driver().has_more(), "nothing is ready");
+    (world, peers)
+}
+
+/// T4: until all that was there is fetched.
+fn is_caught_up_when_the_last_of_a_crowd_is_heard<K: Kernel>() {
+    let (mut world, peers) = a_crowd::<K>();
+    let quiet_ms = world.driver().now_ms();
+    assert_eq!(world.driver().caught_up_ms(), quiet_ms, "nothing is ready");
     for peer in &peers {
         world.harness.write(*peer, b"x");
     }
-    world.wait(1000);
-    assert!(world.driver().has_more());
+    world.until("the clock has moved", |world| {
+        world.wait(1000);
+        world.driver().now_ms() > quiet_ms
+    });
+    assert!(world.driver().caught_up_ms() <= quiet_ms, "there are more");
     world.rest_of_turn();
     world.until("all are heard", |world| {
         world.accepted.iter().all(|token| world.page(*token).received == b"x")
     });
-    assert!(!world.driver().has_more(), "that was the rest");
+    world.idle();
+    assert_eq!(world.driver().caught_up_ms(), world.driver().now_ms());
+}
+
+/// T4: also where every wait leaves something.
+fn catches_up_while_a_crowd_goes_on<K: Kernel>() {
+    let (mut world, peers) = a_crowd::<K>();
+    let start_ms = world.driver().now_ms();
+    for _ in 0..2 {
+        let before_ms = world.driver().caught_up_ms();
+        world.until("what was left is fetched", |world| {
+            for peer in &peers {
+                world.harness.write(*peer, b"x");
+            }
+            world.turn(0);
+            assert!(world.driver().caught_up_ms() <= world.driver().now_ms());
+            world.driver().caught_up_ms() > before_ms
+        });
+    }
+    assert!(world.driver().caught_up_ms() > start_ms);
 }
 
 /// A send that has ended but is not yet announced needs no readiness; what is noted of it must not outlive it.
@@ -429,7 +458,7 @@ macro_rules! kernel_suite {
     };
     ($kernel:ty) => {
         kernel_suite! { $kernel;
-            descriptors_run_out, a_crowd_takes_no_descriptor_beyond_the_bound, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, uploads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, what_is_short_goes_first, what_is_long_begins_behind_the_others, a_wait_that_took_all_it_could_says_so, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_half_closed_peer_that_reads_nothing_wakes_nobody, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
+            descriptors_run_out, a_crowd_takes_no_descriptor_beyond_the_bound, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, uploads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, what_is_short_goes_first, what_is_long_begins_behind_the_others, is_caught_up_when_the_last_of_a_crowd_is_heard, catches_up_while_a_crowd_goes_on, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_half_closed_peer_that_reads_nothing_wakes_nobody, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
         kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent, input_behind_urgent_data_arrives, what_the_kernel_holds_unsent_is_bounded, more_waits_in_the_kernel_for_a_client_that_takes_it }

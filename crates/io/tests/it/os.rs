@@ -1,6 +1,8 @@
 //! What the system grants the process.
 
-use shearwater_io::os::{cores, listen_backlog_max, pin_to_core, raise_descriptor_limit};
+use shearwater_io::os::{
+    cores, listen_backlog_max, mappable, memory_max, pin_to_core, raise_descriptor_limit,
+};
 
 #[test]
 fn the_descriptor_limit_is_raised_and_never_lowered() {
@@ -38,4 +40,41 @@ fn a_core_that_is_not_there_is_an_error() {
         let result = std::thread::spawn(move || pin_to_core(core)).join().expect("the thread ends");
         assert!(result.is_err());
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_memory_of_the_machine_is_known() {
+    assert!(memory_max().is_some_and(|bytes| bytes > 1 << 20));
+}
+
+/// Said to the test program as the child of [`the_limit_of_address_space_counts_less_what_is_in_use`].
+#[cfg(target_os = "linux")]
+const CHILD: &str = "SHEARWATER_IO_TEST_LIMITED";
+
+/// The limit concerns the whole process, so it is set in one of its own.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_limit_of_address_space_counts_less_what_is_in_use() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    const LIMIT: u64 = 1 << 30;
+    let before = mappable().unwrap_or(u64::MAX);
+    if std::env::var_os(CHILD).is_some() {
+        for resource in [Resource::As, Resource::Data] {
+            let limit = Rlimit { current: Some(LIMIT), ..getrlimit(resource) };
+            setrlimit(resource, limit).expect("a lower limit");
+            let left = mappable().expect("there is a limit");
+            assert!(left < LIMIT && left <= before, "{left}");
+        }
+        return;
+    }
+    let program = std::env::current_exe().expect("the test program has a path");
+    let name = "os::the_limit_of_address_space_counts_less_what_is_in_use";
+    let output = std::process::Command::new(program)
+        .args(["--exact", name])
+        .env(CHILD, "1")
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

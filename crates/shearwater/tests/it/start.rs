@@ -151,6 +151,7 @@ fn what_was_settled_is_told() {
     assert_eq!(start_report.backlog, 77);
     assert!(start_report.descriptors.soft_now >= start_report.descriptors.soft_before);
     assert!(start_report.connections_max >= start_report.workers);
+    assert!((1 << 20..=256 << 20).contains(&start_report.buffered_bytes_max));
     assert!(!start_report.driver_reason.is_empty());
     assert!(["epoll", "kqueue", "uring"].contains(&start_report.driver));
 }

@@ -47,7 +47,8 @@ macro_rules! contract_suite {
                 r4_fin_while_paused, r4_fin_alone, r4_reset_with_unread_data, r4_reset_while_paused,
                 r5_a_half_closed_peer_gets_its_answer,
                 r6_a_fin_shows_while_paused, r6_a_fin_before_the_pause_shows, r6_a_reset_shows_while_paused,
-                r6_a_fin_shows_once_however_often_receiving_is_paused, r6_a_paused_connection_that_is_closed_is_gone;
+                r6_a_fin_shows_once_however_often_receiving_is_paused, r6_a_paused_connection_that_is_closed_is_gone,
+                r7_more_than_a_turn_reads_is_read_later;
             sending: s1_an_output_comes_back_untouched, s1_an_empty_output_comes_back_as_sent,
                 s1_an_output_comes_back_from_a_broken_connection, s1_a_shared_block_is_let_go,
                 s1_sends_begun_together_come_back_each,

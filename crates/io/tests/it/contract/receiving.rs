@@ -281,3 +281,17 @@ pub(crate) fn r6_a_paused_connection_that_is_closed_is_gone<H: Harness>() {
         assert_ne!(world.peer_ends(peer).0, PeerState::Open);
     }
 }
+
+pub(crate) fn r7_more_than_a_turn_reads_is_read_later<H: Harness>() {
+    let mut world = small_buffer::<H>();
+    let (peer, token) = world.connect();
+    world.idle();
+    assert!(!world.driver().reads_later(token), "nothing has arrived");
+    let content = pattern(64 * 40, 8);
+    world.peer_writes(peer, &content);
+    world.until("it has had its share of a turn", |world| world.driver().reads_later(token));
+    assert!(world.page(token).received.len() < content.len());
+    world.until("all is read", |world| world.page(token).received.len() == content.len());
+    world.idle();
+    assert!(!world.driver().reads_later(token));
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use shearwater_io::sim::{Fault, Sim, SimOptions};
 use shearwater_io::{Driver, Event};
 
-use super::{accepted, turn};
+use super::{accepted, turn, turns};
 
 #[test]
 fn the_clock_is_in_the_test_s_hand() {
@@ -71,4 +71,39 @@ fn a_wake_comes_from_any_thread_and_wakes_merge() {
     assert!(sim.next().is_none() && !sim.net().is_ready());
     waker.wake();
     assert!(matches!(turn(&mut sim)[..], [Event::Woken]));
+}
+
+/// T4: whatever had arrived by the time up to which it is caught up is told, and that time follows the clock.
+#[test]
+fn is_caught_up_with_what_was_told_however_much_goes_on() {
+    const PEERS: usize = 50;
+    let mut sim = Sim::new(SimOptions { events_per_wait_max: 7, ..SimOptions::default() });
+    let net = sim.net();
+    let peers = net.connect_many(PEERS);
+    let tokens: Vec<_> = turns(&mut sim)
+        .iter()
+        .filter_map(|event| if let Event::Accepted { token, .. } = event { Some(*token) } else { None })
+        .collect();
+    assert_eq!(tokens.len(), PEERS);
+    // When each spoke first of what was not told yet.
+    let mut spoke_ms = [None; PEERS];
+    let mut behind = 0;
+    for round in 0..500 {
+        net.advance(1);
+        for (number, peer) in peers.iter().enumerate().filter(|(number, _)| (round + number) % 3 == 0) {
+            peer.write(b"x");
+            spoke_ms[number].get_or_insert(net.now_ms());
+        }
+        for event in turn(&mut sim) {
+            let Event::Received { token } = event else { continue };
+            let number = tokens.iter().position(|other| *other == token).expect("it was accepted");
+            spoke_ms[number] = None;
+        }
+        let caught_up_ms = sim.caught_up_ms();
+        let oldest_ms = spoke_ms.iter().flatten().min();
+        assert!(oldest_ms.is_none_or(|oldest_ms| *oldest_ms > caught_up_ms), "{caught_up_ms}: {oldest_ms:?}");
+        assert!(sim.now_ms() - caught_up_ms <= 3 * PEERS as u64, "{caught_up_ms} at {}", sim.now_ms());
+        behind += usize::from(caught_up_ms < sim.now_ms());
+    }
+    assert!(behind > 400, "behind in {behind} of 500 turns");
 }

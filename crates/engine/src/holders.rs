@@ -1,0 +1,162 @@
+//! Who holds how much: finds one that holds most without looking at all of them.
+
+use crate::conn::NONE;
+
+/// Classes of size, four to each doubling: what two in the same class hold differs by a quarter at most.
+const CLASSES: usize = 128;
+/// Steps within a doubling, as bits.
+const STEP_BITS: u32 = 2;
+
+/// The class of who holds nothing that could be taken.
+const NO_CLASS: u8 = u8::MAX;
+
+/// How much somebody holds, roughly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Class(u8);
+
+impl Class {
+    /// The class of so many bytes.
+    pub(crate) fn of(bytes: usize) -> Self {
+        let bytes = bytes.max(1 << STEP_BITS);
+        let doublings = bytes.ilog2() - STEP_BITS;
+        let step = (bytes >> doublings) & ((1 << STEP_BITS) - 1);
+        Self(((doublings << STEP_BITS) as usize + step).min(CLASSES - 1) as u8)
+    }
+}
+
+/// A holder's place in the list of its class.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    prev: u32,
+    next: u32,
+    class: u8,
+}
+
+impl Place {
+    const NOWHERE: Self = Self { prev: NONE, next: NONE, class: NO_CLASS };
+}
+
+/// Holders by number, in a list for each class.
+#[derive(Debug)]
+pub(crate) struct Holders {
+    places: Vec<Place>,
+    /// The first of each class.
+    heads: [u32; CLASSES],
+    /// The classes that have somebody, as bits.
+    occupied: u128,
+}
+
+impl Default for Holders {
+    fn default() -> Self {
+        Self { places: Vec::new(), heads: [NONE; CLASSES], occupied: 0 }
+    }
+}
+
+impl Holders {
+    /// Puts a holder into a class, or into none.
+    #[inline]
+    pub(crate) fn set(&mut self, number: u32, class: Option<Class>) {
+        let class = class.map_or(NO_CLASS, |class| class.0);
+        let now = self.places.get(number as usize).map_or(NO_CLASS, |place| place.class);
+        if now != class {
+            self.move_to(number, class);
+        }
+    }
+
+    /// One of those that hold most, and its class.
+    pub(crate) fn largest(&self) -> Option<(u32, Class)> {
+        let class = (u128::BITS - 1).checked_sub(self.occupied.leading_zeros())?;
+        Some((self.heads[class as usize], Class(class as u8)))
+    }
+
+    /// Forgets all, and frees what that took.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    fn move_to(&mut self, number: u32, class: u8) {
+        if self.places.len() <= number as usize {
+            self.places.resize(number as usize + 1, Place::NOWHERE);
+        }
+        self.unlink(number);
+        if class != NO_CLASS {
+            self.link(number, class);
+        }
+    }
+
+    fn link(&mut self, number: u32, class: u8) {
+        let head = std::mem::replace(&mut self.heads[usize::from(class)], number);
+        self.places[number as usize] = Place { prev: NONE, next: head, class };
+        if head != NONE {
+            self.places[head as usize].prev = number;
+        }
+        self.occupied |= 1 << class;
+    }
+
+    fn unlink(&mut self, number: u32) {
+        let Place { prev, next, class } =
+            std::mem::replace(&mut self.places[number as usize], Place::NOWHERE);
+        if class == NO_CLASS {
+            return;
+        }
+        if next != NONE {
+            self.places[next as usize].prev = prev;
+        }
+        if prev != NONE {
+            self.places[prev as usize].next = next;
+            return;
+        }
+        self.heads[usize::from(class)] = next;
+        if next == NONE {
+            self.occupied &= !(1 << class);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CLASSES, Class, Holders};
+
+    #[test]
+    fn classes_go_up_by_a_quarter_at_most() {
+        let mut sizes = (4..400).chain((9..50).map(|bits| 1 << bits)).chain([usize::MAX]);
+        let mut before = (4, Class::of(0));
+        assert_eq!(Class::of(3), before.1);
+        for size in &mut sizes {
+            let class = Class::of(size);
+            assert!(class >= before.1, "{size}");
+            assert!(
+                class > before.1 || size <= before.0 + before.0 / 4 || class.0 == CLASSES as u8 - 1,
+                "{size}"
+            );
+            if class > before.1 {
+                before = (size, class);
+            }
+        }
+        assert!(Class::of(60_000) > Class::of(48_000));
+        assert_eq!(Class::of(usize::MAX).0, CLASSES as u8 - 1);
+    }
+
+    /// Beside the plain list of all sizes.
+    #[test]
+    fn the_largest_is_found_whatever_came_and_went() {
+        let mut holders = Holders::default();
+        let mut sizes = vec![None; 50];
+        let mut seed = 1_u32;
+        for _ in 0..10_000 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let (number, bytes) = (seed as usize >> 8 & 0xFF, 1_usize << (seed >> 27));
+            let number = number % sizes.len();
+            sizes[number] = (seed >> 16 & 3 != 0).then_some(bytes);
+            holders.set(number as u32, sizes[number].map(Class::of));
+            let most = sizes.iter().flatten().max().map(|bytes| Class::of(*bytes));
+            let found = holders.largest();
+            assert_eq!(found.map(|(_, class)| class), most);
+            if let Some((number, class)) = found {
+                assert_eq!(sizes[number as usize].map(Class::of), Some(class));
+            }
+        }
+        holders.forget();
+        assert!(holders.largest().is_none());
+    }
+}

@@ -1,0 +1,164 @@
+//! What unfinished requests take of the heap counts for `buffered_bytes_max`, and large responses leave little. A binary of its own: the counter
+//! replaces the whole process's allocator.
+#![expect(
+    unsafe_code,
+    reason = "the only way to count what is allocated is to be the allocator, which is an unsafe trait"
+)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use shearwater_engine::http1::Head;
+use shearwater_engine::io::sim::{Sim, SimNet, SimOptions, SimPeer};
+use shearwater_engine::limits::SPARE_RESPONSE_BYTES_MAX;
+use shearwater_engine::{App, BodyPolicy, Control, Limits, Request, Response, Setup, Timeouts, Worker};
+
+/// Bytes allocated and not freed.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+struct Counting;
+
+// SAFETY: every call is passed on to the system's allocator unchanged; counting is one addition to a static.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract, which is the same; `pointer` came from `System`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// One test at a time: what is allocated is counted for the process as a whole.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const CLIENTS: usize = 300;
+/// What a request holds at most: less than what lies in pages of its own, which no allocator sees.
+const LEN: usize = 3000;
+/// Lists of the worker and of the simulated kernel that get longer, for each client; a task's place among them.
+const ELSEWHERE_BYTES: usize = 320;
+
+/// Length of a large response.
+const LARGE_BYTES: usize = 20_000_000;
+
+struct TestApp;
+
+impl App for TestApp {
+    fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
+        match head.path() {
+            "/kept" => BodyPolicy::Buffer { bytes_max: u64::MAX },
+            "/taken" => BodyPolicy::Call,
+            _ => BodyPolicy::Discard,
+        }
+    }
+
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        match request.path() {
+            "/taken" | "/waits" => response.later(request, |call| async move {
+                std::future::pending::<()>().await;
+                drop(call);
+            }),
+            "/large" => drop(response.body_with(|out| out.resize(LARGE_BYTES, b'x'))),
+            "/large-later" => response.later(request, |mut call| async move {
+                call.response().body_with(|out| out.resize(LARGE_BYTES, b'x'));
+            }),
+            _ => drop(response.text("done")),
+        }
+    }
+}
+
+struct World {
+    worker: Worker<Sim, TestApp>,
+    net: SimNet,
+}
+
+impl World {
+    fn new() -> Self {
+        let sim = Sim::new(SimOptions::default());
+        let net = sim.net();
+        let (control, _notices) = Control::new();
+        let setup = Setup::new(0, Limits::default(), Timeouts::default(), Arc::new(control));
+        Self { worker: Worker::new(sim, TestApp, setup), net }
+    }
+
+    fn settle(&mut self) {
+        while self.worker.is_busy() || self.net.is_ready() {
+            self.worker.turn().expect("the simulated driver doesn't break");
+        }
+    }
+
+    fn send(&mut self, peers: &[SimPeer], bytes: &[u8]) {
+        for peer in peers {
+            assert!(peer.write(bytes), "the connection is open");
+        }
+        self.settle();
+        peers.iter().for_each(|peer| drop(peer.read()));
+    }
+}
+
+/// What the clients, all sending `bytes`, make the worker allocate each, and what of that it counts.
+fn held_by_each(bytes: &[u8]) -> (usize, usize) {
+    let mut world = World::new();
+    let peers = world.net.connect_many(CLIENTS);
+    // What the simulated network needs for so many bytes it has from here on.
+    let whole = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(2 * LEN));
+    for _ in 0..5 {
+        world.send(&peers, whole.as_bytes());
+    }
+    let before = (LIVE.load(Ordering::Relaxed), world.worker.buffered_bytes());
+    world.send(&peers, bytes);
+    let after = (LIVE.load(Ordering::Relaxed), world.worker.buffered_bytes());
+    assert_eq!(before.1, 0, "nothing is unfinished");
+    ((after.0 - before.0) / CLIENTS, after.1 / CLIENTS)
+}
+
+#[test]
+fn all_that_an_unfinished_request_takes_is_counted() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let filler = "x".repeat(LEN);
+    for part in [
+        "G".to_owned(),
+        format!("GET / HTTP/1.1\r\nHost: a\r\nX: {filler}"),
+        "POST /kept HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n".to_owned(),
+        format!("POST /kept HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n{filler}"),
+        format!("POST /kept HTTP/1.1\r\nHost: a\r\nX: {filler}\r\nContent-Length: 9\r\n\r\n"),
+        format!("POST /taken HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n{filler}"),
+        format!("GET /waits HTTP/1.1\r\nHost: a\r\nX: {filler}\r\n\r\n"),
+        format!("GET /waits HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nX: {filler}"),
+    ] {
+        let (allocated, counted) = held_by_each(part.as_bytes());
+        let line = part.lines().next().unwrap_or_default();
+        assert!(allocated <= counted + ELSEWHERE_BYTES, "{line}: {allocated} allocated, {counted} counted");
+        assert!(counted <= allocated + ELSEWHERE_BYTES, "{line}: {allocated} allocated, {counted} counted");
+        assert!(counted >= part.len(), "{line}: {counted} counted");
+    }
+}
+
+#[test]
+fn a_large_response_leaves_little_memory() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for target in ["/large", "/large-later"] {
+        let mut world = World::new();
+        let peers = world.net.connect_many(1);
+        let ask = |world: &mut World, target: &str| {
+            assert!(peers[0].write(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()));
+            world.settle();
+            peers[0].read().len()
+        };
+        ask(&mut world, "/");
+        let before = LIVE.load(Ordering::Relaxed);
+        assert!(ask(&mut world, target) > LARGE_BYTES);
+        let left = LIVE.load(Ordering::Relaxed).saturating_sub(before);
+        // What the simulated network keeps, and a spare output.
+        let elsewhere = 1 << 20;
+        assert!(left <= SPARE_RESPONSE_BYTES_MAX + elsewhere, "{target}: {left} bytes left");
+    }
+}

@@ -1,0 +1,136 @@
+//! Deadlines while the kernel always has more events than a turn takes: connections end in time, and none whose input was not read.
+
+use shearwater_engine::Timeouts;
+use shearwater_engine::io::sim::SimOptions;
+
+use crate::harness::unit::head;
+use crate::harness::{Client, Setting, Unit, World};
+
+/// Connections and listeners that a turn takes.
+const EVENTS_PER_TURN: usize = 320;
+/// Clients that always have something in the kernel: more than that.
+const BUSY: usize = 400;
+const TURN_MS: u64 = 16;
+/// How late deadlines may be, and those of idle, writing and lingering connections.
+const LATE_MS: u64 = 256;
+const LATE_IDLE_MS: u64 = 1300;
+/// What may be held beyond what comes in the time that is allowed.
+const HELD_FACTOR: f64 = 1.1;
+
+/// A world whose kernel has more events in every turn.
+struct Saturated {
+    world: World,
+    busy: Vec<Client>,
+}
+
+impl Saturated {
+    fn new(timeouts: Timeouts) -> Self {
+        let sim = SimOptions { events_per_wait_max: EVENTS_PER_TURN, ..SimOptions::default() };
+        let mut world = World::new(Setting { sim, timeouts, ..Setting::default() });
+        let mut busy: Vec<Client> = (0..BUSY).map(|_| world.connect()).collect();
+        let upload = head("POST", "/plain/1", "Content-Length: 1000000\r\n");
+        busy.iter_mut().for_each(|client| client.send(&upload));
+        world.settle();
+        Self { world, busy }
+    }
+
+    fn turn(&mut self) {
+        self.world.net.advance(TURN_MS);
+        for client in self.busy.iter_mut().filter(|client| client.peer.unread() == 0) {
+            client.send(b"some more");
+        }
+        self.world.turn();
+    }
+
+    /// Lets clients come, so many in each turn, for twice the time that each may stay: no more are held than come in that time.
+    #[track_caller]
+    fn assert_held(&mut self, each_turn: usize, stay_ms: u64, begin: impl Fn(&mut Client)) {
+        let held_max = each_turn as f64 * stay_ms as f64 / TURN_MS as f64 * HELD_FACTOR;
+        let mut clients = Vec::new();
+        for turn in 0..2 * stay_ms / TURN_MS {
+            for _ in 0..each_turn {
+                let mut client = self.world.connect();
+                begin(&mut client);
+                clients.push(client);
+            }
+            self.turn();
+            let held = self.world.in_use().0 - BUSY;
+            assert!(held as f64 <= held_max, "{held} held after {turn} turns, not {held_max}");
+        }
+        let totals = self.world.totals();
+        assert!(totals.connections_closed > totals.connections_accepted / 3);
+        assert!(self.busy.iter().all(|client| !client.peer.saw_fin()));
+    }
+}
+
+#[test]
+fn silent_connections_end_as_fast_as_they_come() {
+    let mut saturated = Saturated::new(Timeouts { first_head_ms: 3000, ..Timeouts::default() });
+    saturated.assert_held(16, 3000 + LATE_MS, |_| ());
+}
+
+/// Each takes two deadlines: the `408`, and the end of the linger.
+#[test]
+fn half_heads_end_as_fast_as_they_come() {
+    let mut saturated =
+        Saturated::new(Timeouts { first_head_ms: 2000, linger_ms: 2000, ..Timeouts::default() });
+    saturated.assert_held(16, 4000 + LATE_MS + LATE_IDLE_MS, |client| client.send(b"GET / HT"));
+}
+
+#[test]
+fn idle_connections_end_as_fast_as_they_come() {
+    let mut saturated = Saturated::new(Timeouts { idle_ms: 3000, ..Timeouts::default() });
+    saturated.assert_held(16, 3000 + LATE_IDLE_MS, |client| client.send(Unit::get(2).bytes));
+}
+
+/// Each takes two deadlines: the first look, and the reset.
+#[test]
+fn slow_readers_end_as_fast_as_they_come() {
+    let mut saturated = Saturated::new(Timeouts { write_ms: 2000, ..Timeouts::default() });
+    saturated.assert_held(16, 2 * (2000 + LATE_IDLE_MS), |client| {
+        client.peer.set_window(1000);
+        client.peer.set_reading(false);
+        client.send(Unit::big().bytes);
+    });
+}
+
+/// However long the worker was held up: requests that came meanwhile wait in the kernel, and are fetched bit by bit.
+#[test]
+fn a_request_that_was_not_fetched_is_answered_whatever_the_time() {
+    const EVENTS_PER_TURN: usize = 40;
+    const CLIENTS: usize = 20 * EVENTS_PER_TURN;
+    let sim = SimOptions { events_per_wait_max: EVENTS_PER_TURN, ..SimOptions::default() };
+    let mut world = World::new(Setting { sim, ..Setting::default() });
+    let mut silent: Vec<Client> = (0..CLIENTS).map(|_| world.connect()).collect();
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| world.connect()).collect();
+    world.settle();
+    clients.iter_mut().for_each(|client| client.send(Unit::get(1).bytes));
+    world.net.advance(3_600_000);
+    world.settle();
+    for client in &mut clients {
+        client.assert_got(&[Unit::get(1).answer]);
+        assert!(!client.peer.saw_fin());
+    }
+    world.end();
+    for client in &mut silent {
+        client.assert_got(&[]);
+        client.assert_closed();
+    }
+}
+
+/// A turn reads a bounded part of a connection's input. What it left was there in time.
+#[test]
+fn a_head_whose_end_is_read_in_a_later_turn_is_answered() {
+    let sim = SimOptions { recv_buffer_bytes: 4, ..SimOptions::default() };
+    let mut world = World::new(Setting { sim, ..Setting::default() });
+    let mut client = world.connect();
+    world.settle();
+    client.send(Unit::get(1).bytes);
+    while client.peer.unread() > 0 {
+        world.turn();
+        world.net.advance(11_000);
+    }
+    world.turn();
+    client.assert_got(&[Unit::get(1).answer]);
+    world.end();
+}
