@@ -84,26 +84,16 @@ impl Framing {
             (None, Version::Http10) => Self::Close,
         }
     }
-
-    /// Appends what a head says of it, and the head's end.
-    pub(crate) fn append(self, out: &mut Vec<u8>) {
-        match self {
-            Self::Length(length) => encode::content_length_and_end(out, length),
-            Self::Chunked => {
-                encode::chunked(out);
-                encode::end_of_head(out);
-            }
-            Self::Close => encode::end_of_head(out),
-        }
-    }
 }
 
 impl Body {
-    pub(crate) fn len(&self) -> u64 {
+    /// Its length in bytes, where that is known.
+    pub(crate) fn len(&self) -> Option<u64> {
         match self {
-            Self::Item(item) => item.len(),
-            Self::Pieces(pieces) => pieces.len(),
-            Self::Stream(_) => 0,
+            Self::Item(item) => Some(item.len()),
+            Self::Pieces(pieces) => Some(pieces.len()),
+            Self::Stream(Framing::Length(length)) => Some(*length),
+            Self::Stream(Framing::Chunked | Framing::Close) => None,
         }
     }
 }
@@ -177,15 +167,16 @@ impl Parts {
         }
     }
 
-    pub(crate) fn body_len(&self) -> u64 {
-        self.body.as_ref().map_or(self.bytes.len() as u64, Body::len)
+    /// Its length in bytes, as far as it is known.
+    fn body_len(&self) -> u64 {
+        self.body.as_ref().map_or(self.bytes.len() as u64, |body| body.len().unwrap_or(0))
     }
 }
 
 /// The answer to one request. Begins as an empty `200`.
 ///
 /// The server adds `Server`, `Date`, `Content-Length` and `Connection` itself, and leaves the body out where HTTP has
-/// none (`HEAD`, `204`, `304`): a handler for `GET` is one for `HEAD` too.
+/// none (`HEAD`, `204`, `205`, `304`): a handler for `GET` is one for `HEAD` too.
 pub struct Response<'a> {
     pub(crate) parts: &'a mut Parts,
     /// For an answer that is to come later; `None` where it does already.

@@ -88,7 +88,9 @@ pub use route_error::{RouteError, RouteErrors};
 pub use routes::{Routes, RoutesService};
 pub use server::{Running, Server};
 
-pub use shearwater_engine::http1::{Expectation, Field, Framing, Head, Known, Method, Target, Version};
+pub use shearwater_engine::http1::{
+    Expectation, Field, Framing, Head, Known, Method, ResponseContent, Target, Version,
+};
 pub use shearwater_engine::io::os::DescriptorLimit;
 pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{

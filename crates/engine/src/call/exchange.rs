@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Waker;
 
-use shearwater_http1::{Head, HeadLimits, HeadParser, Version, response_has_body};
+use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, Version};
 use shearwater_io::Token;
 
 use crate::call::stream::Stream;
@@ -244,7 +244,7 @@ impl Exchange {
         let mut output = self.output.borrow_mut();
         if output.parts.is_none() && !output.stream.is_begun() {
             let head = self.head();
-            let is_sent = response_has_body(head.method(), parts.status);
+            let is_sent = ResponseContent::of(head.method(), parts.status).is_whole();
             output.stream.begin(length, head.version() == Version::Http11, is_sent);
             output.parts = Some(parts);
         }

@@ -28,7 +28,7 @@ impl Call {
     /// A body set before by [`response`](Self::response) is left out. A stream that ends short of its length is cut off: its connection is
     /// closed. What goes beyond it is thrown away. Either is told to the operator.
     ///
-    /// Behind a head that no body follows (of an answer to `HEAD`, or with `204` or `304`) the handler's future is dropped where it waits next.
+    /// Behind a head that no body follows (of an answer to `HEAD`, or with `204`, `205` or `304`) the handler's future is dropped where it waits next.
     pub fn begin(&mut self, length: Option<u64>) {
         if let Some(mut parts) = self.parts.take() {
             let framing = Framing::of(length, self.head().version());

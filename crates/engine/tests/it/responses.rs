@@ -2,6 +2,7 @@
 
 use crate::harness::app::text_of;
 use crate::harness::unit::head;
+use crate::harness::waiting::ANNOUNCED_BYTES;
 use crate::harness::{Answer, Unit, World};
 
 /// Sends all of it at once and looks at the answers; then the client ends its side.
@@ -25,6 +26,42 @@ fn bodies_are_left_out_where_http_has_none() {
     ask(&mut world, &big.bytes, &[big.answer]);
     let file = Unit::new(head("HEAD", "/file", ""), Answer::file().bodyless());
     ask(&mut world, &file.bytes, &[file.answer]);
+}
+
+#[test]
+fn a_205_is_empty_whatever_its_handler_has_written() {
+    for method in ["GET", "HEAD"] {
+        let mut world = World::default();
+        let mut answer = Answer::text("205 Reset Content", "");
+        ask(&mut world, head(method, "/status/1?205", ""), std::slice::from_ref(&answer));
+        answer.fields = "Content-Type: text/plain\r\nETag: \"1\"\r\n";
+        ask(&mut world, head(method, "/prebuilt?205", ""), std::slice::from_ref(&answer));
+        answer.fields = "";
+        let bodies = ["/big?205", "/file?205", "/stream-status/0?205", "/stream-status/1?205"];
+        for target in bodies {
+            let units = [Unit::new(head(method, target, ""), answer.clone()), Unit::get(2)];
+            ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+        }
+    }
+}
+
+#[test]
+fn http_1_0_keeps_its_connection_where_the_end_is_known() {
+    let mut world = World::default();
+    let kept = "HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+    for (line, status, length) in [
+        ("HEAD /stream/0", "200 OK", None),
+        ("HEAD /stream/1", "200 OK", None),
+        ("HEAD /announced/1?3", "200 OK", Some(ANNOUNCED_BYTES as usize)),
+        ("GET /stream-status/1?204", "204 No Content", None),
+        ("GET /stream-status/1?205", "205 Reset Content", Some(0)),
+        ("GET /stream-status/1?304", "304 Not Modified", None),
+    ] {
+        let mut answer = Answer::bytes(b"").connection("keep-alive");
+        (answer.status, answer.length) = (status, length);
+        let units = [Unit::new(format!("{line} {kept}"), answer), Unit::http10(2, true)];
+        ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+    }
 }
 
 #[test]

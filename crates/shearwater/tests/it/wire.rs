@@ -1,0 +1,131 @@
+//! What requests have in common on the wire, whatever kind of handler answers them: on each driver.
+
+use shearwater::tasks::yield_now;
+use shearwater::{App, Call, Fast, Line, Request, Response, Service};
+
+use crate::client::{Answer, Client};
+use crate::served::{Served, drivers, here};
+
+const TEXT: &str = "some text";
+
+/// Paths of handlers whose response is there as a whole.
+const WHOLE: [&str; 6] = ["/fast", "/sync", "/async", "/async-late", "/coroutine", "/mounted/x"];
+/// Paths of handlers that stream, without a word on the length.
+const STREAMS: [&str; 2] = ["/async-stream", "/coroutine-stream"];
+
+/// An app in which each kind of handler responds with this status.
+fn app(status: u16) -> App {
+    let mut app = App::new();
+    app.fast(
+        "/fast",
+        Fast::with(move |response| {
+            response.status(status).text(TEXT);
+        }),
+    );
+    app.get("/sync", move |_: &Request, response: &mut Response| {
+        response.status(status).text(TEXT);
+    });
+    app.get_async("/async", async move |call: &mut Call| {
+        call.response().status(status).text(TEXT);
+    });
+    app.get_async("/async-late", async move |call: &mut Call| {
+        yield_now().await;
+        call.response().status(status).text(TEXT);
+    });
+    app.get_async("/async-stream", async move |call: &mut Call| {
+        call.response().status(status);
+        call.begin(None);
+        call.send(TEXT.as_bytes()).await
+    });
+    app.get_coroutine("/coroutine", move |line: &mut Line| {
+        line.yield_now();
+        line.response().status(status).text(TEXT);
+    });
+    app.get_coroutine("/coroutine-stream", move |line: &mut Line| {
+        line.response().status(status);
+        line.begin(None);
+        line.send(TEXT.as_bytes())
+    });
+    app.mount("/mounted", move |_| Mounted(status));
+    app
+}
+
+struct Mounted(u16);
+
+impl Service for Mounted {
+    fn respond(&self, _: &Request<'_>, response: &mut Response<'_>) {
+        response.status(self.0).text(TEXT);
+    }
+}
+
+/// The response to a request of HTTP/1.0 that asks for a connection that stays.
+fn ask_1_0(client: &mut Client, method: &str, path: &str) -> Answer {
+    client.send(format!("{method} {path} HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
+    client.head()
+}
+
+#[test]
+fn a_205_has_no_content() {
+    for driver in drivers() {
+        let served = Served::of(here().driver(driver), app(205));
+        for path in WHOLE.iter().chain(&STREAMS) {
+            let mut client = served.connect();
+            for method in ["GET", "HEAD", "GET"] {
+                let answer = client.request(method, path, &[]);
+                let form = (answer.status, answer.field("Content-Length"), answer.field("Transfer-Encoding"));
+                assert_eq!(form, (205, Some("0"), None), "{driver:?} {method} {path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_head_of_unknown_length_has_no_transfer_encoding() {
+    for driver in drivers() {
+        let served = Served::of(here().driver(driver), app(200));
+        for path in STREAMS {
+            let mut client = served.connect();
+            for _ in 0..2 {
+                let answer = client.request("HEAD", path, &[]);
+                let form = (answer.status, answer.field("Content-Length"), answer.field("Transfer-Encoding"));
+                assert_eq!(form, (200, None, None), "{driver:?} {path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
+    for driver in drivers() {
+        for status in [200, 204, 205, 304] {
+            let served = Served::of(here().driver(driver), app(status));
+            for path in WHOLE.iter().chain(&STREAMS) {
+                let mut client = served.connect();
+                for method in ["HEAD", "GET", "HEAD"] {
+                    if method == "GET" && status == 200 && STREAMS.contains(path) {
+                        continue;
+                    }
+                    let answer = ask_1_0(&mut client, method, path);
+                    let what = format!("{driver:?} {status} {method} {path}");
+                    assert_eq!(
+                        (answer.status, answer.field("Connection")),
+                        (status, Some("keep-alive")),
+                        "{what}"
+                    );
+                    assert_eq!(answer.field("Transfer-Encoding"), None, "{what}");
+                    let length =
+                        answer.field("Content-Length").map(|length| length.parse().expect("a number"));
+                    let mut body = vec![0; if method == "GET" { length.unwrap_or(0) } else { 0 }];
+                    std::io::Read::read_exact(&mut client.stream, &mut body).expect("a body");
+                }
+            }
+        }
+        let served = Served::of(here().driver(driver), app(200));
+        for path in STREAMS {
+            let mut client = served.connect();
+            let answer = ask_1_0(&mut client, "GET", path);
+            assert_eq!(answer.field("Connection"), Some("close"), "{driver:?} {path}");
+            assert_eq!(client.rest(), TEXT.as_bytes());
+        }
+    }
+}
