@@ -104,13 +104,24 @@ impl<A: App> Service<A> {
             Ok(Parsed::Partial) if is_stray(input) && self.table.get(token).phase == Phase::Idle => {
                 Step::new(0, Then::Starve)
             }
-            Ok(Parsed::Partial) => self.keep_head(token),
-            Err(reject) => self.refuse(token, Refusal::Rejected(reject)),
+            Ok(Parsed::Partial) => self.keep_head(token, input),
+            Err(reject) => {
+                self.mark_head(token, input);
+                self.refuse(token, Refusal::Rejected(reject))
+            }
+        }
+    }
+
+    /// Notes that the request that `input` begins with is a `HEAD`, should it be refused before its head is complete.
+    fn mark_head(&mut self, token: Token, input: &[u8]) {
+        if Method::is_head_begun(input) {
+            self.table.get(token).set(Flag::HeadOnly);
         }
     }
 
     /// The head isn't complete: its parser waits for the rest of it in the block.
-    fn keep_head(&mut self, token: Token) -> Step {
+    fn keep_head(&mut self, token: Token, input: &[u8]) -> Step {
+        self.mark_head(token, input);
         let conn = self.table.get(token);
         let mut block = self.blocks.take(&mut conn.block);
         std::mem::swap(&mut self.parser, &mut block.parser);

@@ -60,6 +60,13 @@ impl Method {
         })
     }
 
+    /// Whether a request that begins with these bytes is a `HEAD`, as far as can be seen: its line, behind an empty one perhaps, begins
+    /// with the method and a space. A refusal of such a request has no content either (RFC 9110 9.3.2).
+    #[must_use]
+    pub fn is_head_begun(bytes: &[u8]) -> bool {
+        bytes.strip_prefix(b"\r\n").unwrap_or(bytes).starts_with(b"HEAD ")
+    }
+
     /// The method's name; `None` for [`Method::Other`], whose name stands in the request only.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {

@@ -91,6 +91,64 @@ fn a_refused_head_gets_no_body_either() {
 }
 
 #[test]
+fn a_head_that_is_refused_before_it_is_complete_gets_no_body() {
+    let long = "x".repeat(65_536);
+    let refused = [
+        ("HEAD /plain/1 HTTP/1.1\r\nHost: a\r\nX-Bad : b\r\n\r\n".to_owned(), "400 Bad Request"),
+        ("HEAD  /plain/1 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), "400 Bad Request"),
+        ("HEAD /\0".to_owned(), "400 Bad Request"),
+        ("\r\nHEAD / HTTP/1.1\r\n\r\n".to_owned(), "400 Bad Request"),
+        (format!("HEAD /{long} HTTP/1.1\r\n"), "414 URI Too Long"),
+        (format!("HEAD / HTTP/1.1\r\nX: {long}\r\n"), "431 Request Header Fields Too Large"),
+        ("HEAD / HTTP/2.0\r\n".to_owned(), "505 HTTP Version Not Supported"),
+    ];
+    for (request, status) in &refused {
+        for cut in [0, 1, 5, request.len() - 1] {
+            let mut world = World::default();
+            let mut client = world.connect();
+            client.send(&request[..cut]);
+            world.settle();
+            client.send(&request[cut..]);
+            world.settle();
+            let got = String::from_utf8_lossy(client.read()).into_owned();
+            let (about, what) = (&request[..request.len().min(30)], format!("cut at {cut}: {got:?}"));
+            assert!(got.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{about:?} {what}");
+            assert!(
+                got.contains("\r\nContent-Length: ") && !got.contains("\r\nContent-Length: 0\r\n"),
+                "{what}"
+            );
+            assert!(got.ends_with("\r\n\r\n"), "{about:?} {what}");
+            client.assert_closed();
+        }
+    }
+}
+
+#[test]
+fn a_head_that_never_gets_complete_gets_no_body() {
+    let cases =
+        [("HEAD ", true), ("HEAD /plain", true), ("\r\nHEAD /", true), ("HEAD / HTTP/1.1\r\nHost", true)];
+    for (start, is_head) in cases.into_iter().chain([("HEAD", false), ("HEADER /", false), ("head /", false)])
+    {
+        let form = |answer: Answer| if is_head { answer.bodyless() } else { answer };
+        let mut world = World::default();
+        let mut client = world.connect();
+        client.send(start);
+        world.settle();
+        client.peer.finish();
+        world.settle();
+        client.assert_got(&[form(Answer::incomplete())]);
+        // Behind another request and in two pieces.
+        let mut client = world.connect();
+        client.send(Unit::get(1).bytes);
+        client.send(&start[..2]);
+        world.settle();
+        client.send(&start[2..]);
+        world.end();
+        client.assert_got(&[Unit::get(1).answer, form(Answer::timeout())]);
+    }
+}
+
+#[test]
 fn an_answer_left_alone_is_an_empty_200() {
     let mut world = World::default();
     let mut answer = Answer::text("200 OK", "");

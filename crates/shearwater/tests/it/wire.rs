@@ -1,7 +1,7 @@
 //! What requests have in common on the wire, whatever kind of handler answers them: on each driver.
 
 use shearwater::tasks::yield_now;
-use shearwater::{App, Call, Fast, Line, Request, Response, Service};
+use shearwater::{App, Call, Fast, Line, Request, Response, Service, Timeouts};
 
 use crate::client::{Answer, Client};
 use crate::served::{Served, drivers, here};
@@ -126,6 +126,25 @@ fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
             let answer = ask_1_0(&mut client, "GET", path);
             assert_eq!(answer.field("Connection"), Some("close"), "{driver:?} {path}");
             assert_eq!(client.rest(), TEXT.as_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_head_that_is_refused_early_gets_no_body() {
+    for driver in drivers() {
+        let timeouts = Timeouts { first_head_ms: 50, ..Timeouts::default() };
+        let served = Served::of(here().driver(driver).timeouts(timeouts), app(200));
+        let long = format!("HEAD / HTTP/1.1\r\nX: {}\r\n", "x".repeat(65_536));
+        for (request, status) in
+            [("HEAD  /sync HTTP/1.1\r\n", 400), (&long, 431), ("HEAD /sync HTTP/1.1\r\nHos", 408)]
+        {
+            let mut client = served.connect();
+            client.send(request);
+            let answer = client.head();
+            assert_eq!(answer.status, status, "{driver:?}");
+            assert_ne!(answer.field("Content-Length"), Some("0"), "{driver:?} {status}");
+            client.is_ended();
         }
     }
 }

@@ -8,6 +8,7 @@ use shearwater_engine::http1::{
 };
 
 use crate::harness::app::{BUFFER_BYTES_MAX, REFUSED_AT, text_of};
+use crate::harness::client::is_head;
 use crate::harness::{Answer, Unit};
 
 /// Routes whose answers depend on more than method, target and body.
@@ -83,7 +84,8 @@ fn undecided(rest: &[u8]) -> Unit {
 }
 
 fn rejected(rest: &[u8], at: usize, reject: Reject) -> Unit {
-    Unit::refused(rest, at, Answer::refusal(status_line(reject.status()), &reject.to_string()))
+    let answer = Answer::refusal(status_line(reject.status()), &reject.to_string());
+    Unit::refused(rest, at, if is_head(rest) { answer.bodyless() } else { answer })
 }
 
 fn status_line(status: u16) -> &'static str {
