@@ -18,9 +18,9 @@ use crate::response::{Body, Framing, Parts, Response};
 pub(crate) enum After {
     /// It stays open.
     Keep,
-    /// It is closed; the client asked for it, so nothing more comes.
+    /// It is closed at once, behind an answer that is cut off.
     Close,
-    /// It is closed; the client doesn't know yet and may be sending.
+    /// It is closed in stages: the client may be sending, even where it has asked for the end (RFC 9112 section 9.6).
     Linger,
 }
 
@@ -196,9 +196,7 @@ impl Responder {
 
     #[inline(always)]
     fn after(&self, asked: Asked, content: ResponseContent) -> After {
-        if !asked.keep_alive && !asked.has_body {
-            After::Close
-        } else if !asked.keep_alive
+        if !asked.keep_alive
             || asked.is_last
             || self.parts.close
             || self.parts.framing() == Some(Framing::Close) && content.is_whole()

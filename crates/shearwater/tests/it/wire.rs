@@ -148,3 +148,23 @@ fn a_head_that_is_refused_early_gets_no_body() {
         }
     }
 }
+
+#[test]
+fn what_comes_late_behind_the_last_request_resets_nothing() {
+    for driver in drivers() {
+        let served = Served::of(here().driver(driver), app(200));
+        for path in WHOLE.iter().chain(&STREAMS) {
+            let mut client = served.connect();
+            let more = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+            client.ask("GET", path, &["Connection: close"]);
+            // The response has arrived, and the client hasn't looked at it.
+            client.stream.get_ref().peek(&mut [0]).expect("a response");
+            client.send(&more).send(&more);
+            let got = String::from_utf8(client.rest()).expect("text");
+            assert_eq!(got.matches("HTTP/1.1 ").count(), 1, "{driver:?} {path}: {got}");
+            assert!(got.starts_with("HTTP/1.1 200 ") && got.contains(TEXT), "{driver:?} {path}: {got}");
+            client.send(&more).end_sending().is_ended();
+        }
+        assert_eq!(served.stop().connections_reset, 0);
+    }
+}

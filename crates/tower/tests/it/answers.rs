@@ -197,6 +197,23 @@ fn fields_of_the_connection_are_the_servers_own() {
 }
 
 #[test]
+fn what_comes_late_behind_the_last_request_resets_nothing() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        for target in ["/long", "/late", "/empty"] {
+            let mut wire = served.wire();
+            wire.0.ask("GET", target, &["Connection: close"]);
+            wire.0.stream.get_ref().peek(&mut [0]).expect("an answer");
+            wire.0.ask("GET", target, &[]).ask("GET", target, &[]);
+            assert_eq!(wire.answer("GET").status, 200, "{target}");
+            wire.0.is_ended();
+            wire.0.ask("GET", target, &[]).end_sending().is_ended();
+        }
+        assert_eq!(served.totals().connections_reset, 0);
+    }
+}
+
+#[test]
 fn what_can_not_be_completed_is_not_ended_as_if_it_were() {
     for driver in drivers() {
         let served = Served::on(driver, router());

@@ -217,10 +217,8 @@ impl<'a> Request<'a> {
             Version::Http10 | Version::Http11 => answer,
         };
         let answer = self.for_method(answer);
-        // Who asks for the end and has no body to send says no more: the server needn't read on.
-        let is_end = !self.head.keep_alive() && self.head.framing() == Framing::None;
         match answer.connection {
-            Some("close") if !is_end => Unit::refused(self.rest, len, answer),
+            Some("close") => Unit::refused(self.rest, len, answer),
             _ => Unit::new(&self.rest[..len], answer),
         }
     }
