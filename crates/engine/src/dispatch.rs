@@ -49,6 +49,8 @@ struct Whole<'a> {
     /// As far as the handler is to see it.
     body: &'a [u8],
     is_followed: bool,
+    /// Its body is left to the client.
+    leaves_body: bool,
 }
 
 impl<A: App> Service<A> {
@@ -150,7 +152,7 @@ impl<A: App> Service<A> {
         }
         let framing = head.framing();
         if framing == Framing::None {
-            let whole = Whole { head: bytes, body: &[], is_followed: !rest.is_empty() };
+            let whole = Whole { head: bytes, body: &[], is_followed: !rest.is_empty(), leaves_body: false };
             return self.answer_whole(token, whole, turn);
         }
         let policy = match crate::panics::catch(|| self.app.body_policy(&head)) {
@@ -170,18 +172,24 @@ impl<A: App> Service<A> {
             {
                 let (body, behind) = rest.split_at(len as usize);
                 let seen = if matches!(policy, BodyPolicy::Discard) { &[] } else { body };
-                let whole = Whole { head: bytes, body: seen, is_followed: !behind.is_empty() };
+                let is_followed = !behind.is_empty();
+                let whole = Whole { head: bytes, body: seen, is_followed, leaves_body: false };
                 let step = self.answer_with_body(token, whole, turn);
                 Step::new(step.consumed + body.len(), step.then)
             }
-            _ => self.begin_body(token, bytes, policy, !rest.is_empty()),
+            // The head alone decides the answer. The body may come all the same, so that nothing behind it can be found.
+            (_, BodyPolicy::Discard) if waits_for_continue(&head, rest) => {
+                let whole = Whole { head: bytes, body: &[], is_followed: false, leaves_body: true };
+                self.answer_with_body(token, whole, turn)
+            }
+            _ => self.begin_body(token, bytes, policy, waits_for_continue(&head, rest)),
         }
     }
 
     /// Answers the request whose head the worker's own parser holds.
     #[inline(always)]
     fn answer_whole(&mut self, token: Token, whole: Whole<'_>, turn: &dyn Turn) -> Step {
-        let is_last = self.is_last(token);
+        let is_last = self.is_last(token) || whole.leaves_body;
         let head = self.parser.head(whole.head);
         let request = Request::new(head, whole.body, turn, token);
         let app = &self.app;
@@ -343,6 +351,13 @@ impl<A: App> Service<A> {
 /// 2.2): it stays where it is, and the connection idle.
 fn is_stray(input: &[u8]) -> bool {
     matches!(input, b"\r" | b"\r\n")
+}
+
+/// Whether the client waits for a `100` before it sends its body, of which nothing has come (RFC 9110 section 10.1.1).
+pub(crate) fn waits_for_continue(head: &Head<'_>, rest: &[u8]) -> bool {
+    rest.is_empty()
+        && head.expectation() == Expectation::Continue
+        && !matches!(head.framing(), Framing::None | Framing::Length(0))
 }
 
 /// What a request says of its answer.

@@ -47,6 +47,25 @@ fn app(status: u16) -> App {
         line.send(TEXT.as_bytes())
     });
     app.mount("/mounted", move |_| Mounted(status));
+    app.post("/post", move |_: &Request, response: &mut Response| {
+        response.status(status).text(TEXT);
+    });
+    app.post_async("/post-async", async move |call: &mut Call| {
+        call.response().status(status).text(TEXT);
+    });
+    app.post_async("/post-unread", async move |call: &mut Call| {
+        yield_now().await;
+        call.response().status(status).text(TEXT);
+    })
+    .read();
+    app.post_coroutine("/post-coroutine", move |line: &mut Line| {
+        line.yield_now();
+        line.response().status(status).text(TEXT);
+    });
+    app.post_coroutine("/post-coroutine-unread", move |line: &mut Line| {
+        line.response().status(status).text(TEXT);
+    })
+    .read();
     app
 }
 
@@ -166,5 +185,42 @@ fn what_comes_late_behind_the_last_request_resets_nothing() {
             client.send(&more).end_sending().is_ended();
         }
         assert_eq!(served.stop().connections_reset, 0);
+    }
+}
+
+#[test]
+fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
+    for driver in drivers() {
+        let served = Served::of(here().driver(driver), app(403));
+        for (path, fields, status) in [
+            ("/post", "", 403),
+            ("/post-async", "", 403),
+            ("/post-unread", "", 403),
+            ("/post-coroutine", "", 403),
+            ("/post-coroutine-unread", "", 403),
+            ("/mounted/x", "", 403),
+            ("/none", "", 404),
+            ("/sync", "", 405),
+            ("/fast", "", 405),
+            ("/post", "Content-Length: 99999999\r\n", 413),
+            ("/post-unread", "Content-Length: 99999999\r\n", 413),
+            ("/post", "Expect: more\r\n", 417),
+        ] {
+            let length = if fields.contains("Length") { "" } else { "Content-Length: 5\r\n" };
+            let mut client = served.connect();
+            client.send(format!(
+                "POST {path} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n{length}{fields}\r\n"
+            ));
+            let answer = client.answer("POST");
+            assert_eq!(
+                (answer.status, answer.field("Connection")),
+                (status, Some("close")),
+                "{driver:?} {path}"
+            );
+            // The body is neither waited for nor met with a reset.
+            client.send("GET /sync HTTP/1.1\r\nHost: a\r\n\r\n").end_sending().is_ended();
+        }
+        let totals = served.stop();
+        assert_eq!((totals.connections_reset, totals.connections_broken), (0, 0));
     }
 }
