@@ -1,6 +1,6 @@
 //! Verb 3, dispatch: input goes through `http1`, complete requests go to the app, in order.
 
-use shearwater_http1::{Expectation, Framing, Head, Method, Parsed};
+use shearwater_http1::{Expectation, Framing, Head, Method, Parsed, Target};
 use shearwater_io::Token;
 
 use crate::app::{App, BodyPolicy};
@@ -144,8 +144,10 @@ impl<A: App> Service<A> {
         if head.method() == Method::Head {
             self.table.get(token).set(Flag::HeadOnly);
         }
-        if head.method() == Method::Connect {
-            return self.refuse(token, Refusal::Connect);
+        if !head.is_origin_form()
+            && let Some(refusal) = self.refused_target(&head)
+        {
+            return self.refuse(token, refusal);
         }
         if head.expectation() == Expectation::Unknown {
             return self.refuse(token, Refusal::Expectation);
@@ -183,6 +185,20 @@ impl<A: App> Service<A> {
                 self.answer_with_body(token, whole, turn)
             }
             _ => self.begin_body(token, bytes, policy, waits_for_continue(&head, rest)),
+        }
+    }
+
+    /// Why a target of a rarer form is refused, if it is.
+    #[cold]
+    fn refused_target(&self, head: &Head<'_>) -> Option<Refusal> {
+        match head.target() {
+            Target::Authority { .. } => Some(Refusal::Connect),
+            Target::Absolute { scheme, .. } => {
+                let is_served = scheme.eq_ignore_ascii_case("http")
+                    || self.tls_gateway && scheme.eq_ignore_ascii_case("https");
+                (!is_served).then_some(Refusal::Misdirected)
+            }
+            Target::Origin { .. } | Target::Asterisk => None,
         }
     }
 

@@ -160,6 +160,14 @@ impl Server {
         self
     }
 
+    /// Whether all connections come from a trusted gateway that terminates TLS and may send `https://` targets: they are served then. Default:
+    /// no, such a request gets a `421` (RFC 9110 section 7.4). What a gateway sends as `/path` needs no setting.
+    #[must_use]
+    pub fn tls_gateway(mut self, tls_gateway: bool) -> Self {
+        self.options.tls_gateway = tls_gateway;
+        self
+    }
+
     /// In which order what is ready on a worker goes on: tasks that were woken, and connections with input that had to wait. Default: first in,
     /// first out.
     #[must_use]

@@ -3,7 +3,7 @@
 use crate::harness::app::text_of;
 use crate::harness::unit::head;
 use crate::harness::waiting::ANNOUNCED_BYTES;
-use crate::harness::{Answer, Unit, World};
+use crate::harness::{Answer, Setting, Unit, World};
 
 /// Sends all of it at once and looks at the answers; then the client ends its side.
 #[track_caller]
@@ -233,6 +233,42 @@ fn what_is_not_done_here_is_refused() {
     let expectation =
         Answer::refusal("417 Expectation Failed", "The only expectation known here is 100-continue.");
     ask(&mut world, head("GET", "/", "Expect: 100-continue, more\r\n"), &[expectation]);
+}
+
+#[test]
+fn a_target_of_another_scheme_is_misdirected() {
+    let refusal = Answer::refusal(
+        "421 Misdirected Request",
+        "The scheme of the target is not served on this connection.",
+    );
+    let mut world = World::default();
+    for target in
+        ["https://example.org/plain/1", "ftp://example.org/plain/1", "HTTPS://example.org", "httpx://a/"]
+    {
+        for method in ["GET", "POST", "OPTIONS"] {
+            ask(&mut world, head(method, target, ""), std::slice::from_ref(&refusal));
+        }
+        ask(&mut world, head("HEAD", target, ""), &[refusal.clone().bodyless()]);
+        let expecting = head("POST", target, "Expect: 100-continue\r\nContent-Length: 3\r\n");
+        ask(&mut world, expecting, std::slice::from_ref(&refusal));
+    }
+    for target in ["http://example.org/plain/1", "HTTP://other.example/plain/1"] {
+        ask(&mut world, head("GET", target, ""), &[Answer::text("200 OK", text_of("GET", target, b""))]);
+    }
+}
+
+#[test]
+fn a_trusted_gateway_may_send_https_targets() {
+    let mut world = World::new(Setting { tls_gateway: true, ..Setting::default() });
+    for target in ["https://example.org/plain/1", "Https://example.org/plain/1", "http://example.org/plain/1"]
+    {
+        ask(&mut world, head("GET", target, ""), &[Answer::text("200 OK", text_of("GET", target, b""))]);
+    }
+    let refusal = Answer::refusal(
+        "421 Misdirected Request",
+        "The scheme of the target is not served on this connection.",
+    );
+    ask(&mut world, head("GET", "ftp://example.org/plain/1", ""), &[refusal]);
 }
 
 #[test]

@@ -205,6 +205,7 @@ fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
             ("/post", "Content-Length: 99999999\r\n", 413),
             ("/post-unread", "Content-Length: 99999999\r\n", 413),
             ("/post", "Expect: more\r\n", 417),
+            ("https://a/post", "", 421),
         ] {
             let length = if fields.contains("Length") { "" } else { "Content-Length: 5\r\n" };
             let mut client = served.connect();
@@ -222,5 +223,20 @@ fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
         }
         let totals = served.stop();
         assert_eq!((totals.connections_reset, totals.connections_broken), (0, 0));
+    }
+}
+
+#[test]
+fn a_target_of_another_scheme_is_misdirected() {
+    for driver in drivers() {
+        for (is_trusted, https) in [(false, 421), (true, 200)] {
+            let served = Served::of(here().driver(driver).tls_gateway(is_trusted), app(200));
+            for path in WHOLE {
+                for (scheme, status) in [("https", https), ("ftp", 421), ("http", 200)] {
+                    let answer = served.connect().request("GET", &format!("{scheme}://a{path}"), &[]);
+                    assert_eq!(answer.status, status, "{driver:?} {scheme} {path}");
+                }
+            }
+        }
     }
 }

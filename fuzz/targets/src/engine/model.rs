@@ -4,7 +4,7 @@
 use shearwater_engine::Limits;
 use shearwater_engine::http1::{
     BodyDecoder, BodyEvent, BodyLimits, Expectation, Framing, Head, HeadLimits, HeadParser, Method, Parsed,
-    Reject, Version,
+    Reject, Target, Version,
 };
 
 use crate::harness::app::{BUFFER_BYTES_MAX, REFUSED_AT, text_of};
@@ -128,6 +128,12 @@ impl<'a> Request<'a> {
         if head.method() == Method::Connect {
             let why = "CONNECT is not implemented: this is no proxy.";
             return Some(self.refused(head.len(), Answer::refusal("501 Not Implemented", why)));
+        }
+        if let Target::Absolute { scheme, .. } = head.target()
+            && !scheme.eq_ignore_ascii_case("http")
+        {
+            let why = "The scheme of the target is not served on this connection.";
+            return Some(self.refused(head.len(), Answer::refusal("421 Misdirected Request", why)));
         }
         if head.expectation() == Expectation::Unknown {
             let why = "The only expectation known here is 100-continue.";
