@@ -3,7 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 
-use shearwater_http1::{Version, encode};
+use shearwater_http1::{Method, Version, encode};
 use shearwater_io::{FileSlice, Item, Shared};
 
 use crate::call::Calls;
@@ -13,6 +13,7 @@ use crate::instead::Instead;
 use crate::overlay::{Overlay, first_line, name_of};
 use crate::pieces::Pieces;
 use crate::prebuilt::Prebuilt;
+use crate::request::Request;
 use crate::respond::Fault;
 
 /// Where a response's parts are gathered: kept by the worker and used again.
@@ -353,6 +354,17 @@ impl<'a> Response<'a> {
         self.parts.prebuilt = None;
         self.parts.body = Some(body);
         self
+    }
+
+    /// Responds to a method for which the resource has no handler; `allow` lists those that it has. `OPTIONS` gets `204` and any other known
+    /// method `405`, both with `Allow` (RFC 9110 sections 9.3.7 and 15.5.6). A method that [nothing here knows](Request::is_method_known) gets
+    /// `501` (RFC 9110 section 9.1).
+    pub fn unhandled_method(&mut self, request: &Request<'_>, allow: &str) -> &mut Self {
+        match request.method() {
+            _ if !request.is_method_known() => self.status(501).text("Not Implemented\n"),
+            Method::Options => self.status(204).field("Allow", allow),
+            _ => self.status(405).field("Allow", allow).text("Method Not Allowed\n"),
+        }
     }
 
     /// Closes the connection after this answer.

@@ -88,7 +88,7 @@ fn decimal(digits: &[u8]) -> Option<u64> {
 }
 
 /// The part of its content that a response carries. The request's method and the response's status alone decide it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResponseContent {
     /// All of it.
     Whole,

@@ -1,5 +1,8 @@
 //! Request methods (RFC 9110 9, PATCH from RFC 5789).
 
+use crate::class;
+use crate::limits::METHOD_BYTES_MAX;
+
 /// A request method. Methods are case-sensitive: `get` is [`Method::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -43,6 +46,12 @@ impl Method {
             b"PATCH" => Self::Patch,
             _ => Self::Other,
         }
+    }
+
+    /// Whether a request may have a method of this name: a token of at most [`METHOD_BYTES_MAX`] bytes.
+    #[must_use]
+    pub fn is_name(name: &[u8]) -> bool {
+        name.len() <= METHOD_BYTES_MAX && class::is_token(name)
     }
 
     /// The method whose name and one space `line` begins with, and how long both are. `None` for rarer methods.

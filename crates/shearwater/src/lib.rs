@@ -67,6 +67,7 @@ mod planning;
 mod report;
 mod route;
 mod route_error;
+mod route_method;
 mod routes;
 mod server;
 mod signals;
@@ -85,6 +86,7 @@ pub use place::Place;
 pub use report::Verbosity;
 pub use route::Route;
 pub use route_error::{RouteError, RouteErrors};
+pub use route_method::RouteMethod;
 pub use routes::{Routes, RoutesService};
 pub use server::{Running, Server};
 

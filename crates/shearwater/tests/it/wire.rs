@@ -206,11 +206,14 @@ fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
             ("/post-unread", "Content-Length: 99999999\r\n", 413),
             ("/post", "Expect: more\r\n", 417),
             ("https://a/post", "", 421),
+            ("/sync", "", 501),
+            ("/none", "", 501),
         ] {
             let length = if fields.contains("Length") { "" } else { "Content-Length: 5\r\n" };
             let mut client = served.connect();
+            let method = if status == 501 { "BREW" } else { "POST" };
             client.send(format!(
-                "POST {path} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n{length}{fields}\r\n"
+                "{method} {path} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n{length}{fields}\r\n"
             ));
             let answer = client.answer("POST");
             assert_eq!(
