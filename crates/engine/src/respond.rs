@@ -1,6 +1,6 @@
 //! Verb 4, respond: a handler's answer, or a refusal, becomes bytes of the turn's output.
 
-use shearwater_http1::{Method, ResponseContent, Version, encode};
+use shearwater_http1::{Method, ResponseContent, StreamFraming, Version, encode};
 use shearwater_io::{Item, Output};
 
 use crate::call::{Around, Calls, Later};
@@ -11,7 +11,7 @@ use crate::overlay::{Layer, Names, Overlay};
 use crate::panics;
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
-use crate::response::{Body, Framing, Parts, Response};
+use crate::response::{Body, Parts, Response};
 
 /// How the connection goes on after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,7 +199,7 @@ impl Responder {
         if !asked.keep_alive
             || asked.is_last
             || self.parts.close
-            || self.parts.framing() == Some(Framing::Close) && content.is_whole()
+            || self.parts.framing() == Some(StreamFraming::Close) && content.is_whole()
             || self.draining && !asked.is_followed
         {
             After::Linger
@@ -270,7 +270,7 @@ impl Responder {
     #[inline(never)]
     fn append_body(&mut self, body: Body, content: ResponseContent) {
         let bytes = self.out.bytes_mut();
-        let is_chunked = matches!(body, Body::Stream(Framing::Chunked));
+        let is_chunked = matches!(body, Body::Stream(StreamFraming::Chunked));
         if is_chunked && content.is_whole() {
             encode::chunked(bytes);
         }

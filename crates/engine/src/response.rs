@@ -3,7 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 
-use shearwater_http1::{Method, Version, encode};
+use shearwater_http1::{Method, StreamFraming, encode};
 use shearwater_io::{FileSlice, Item, Shared};
 
 use crate::call::Calls;
@@ -63,28 +63,7 @@ pub(crate) enum Body {
     Item(Item),
     Pieces(Box<Pieces>),
     /// It follows, as its handler makes it.
-    Stream(Framing),
-}
-
-/// How the end of a body is told that is sent while it is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Framing {
-    /// So many bytes.
-    Length(u64),
-    /// In chunks (RFC 9112 section 7.1).
-    Chunked,
-    /// By the end of the connection.
-    Close,
-}
-
-impl Framing {
-    pub(crate) fn of(length: Option<u64>, version: Version) -> Self {
-        match (length, version) {
-            (Some(length), _) => Self::Length(length),
-            (None, Version::Http11) => Self::Chunked,
-            (None, Version::Http10) => Self::Close,
-        }
-    }
+    Stream(StreamFraming),
 }
 
 impl Body {
@@ -93,8 +72,8 @@ impl Body {
         match self {
             Self::Item(item) => Some(item.len()),
             Self::Pieces(pieces) => Some(pieces.len()),
-            Self::Stream(Framing::Length(length)) => Some(*length),
-            Self::Stream(Framing::Chunked | Framing::Close) => None,
+            Self::Stream(StreamFraming::Length(length)) => Some(*length),
+            Self::Stream(StreamFraming::Chunked | StreamFraming::Close) => None,
         }
     }
 }
@@ -161,7 +140,7 @@ impl Parts {
 
     /// How the body is told to end, where it follows.
     #[inline]
-    pub(crate) fn framing(&self) -> Option<Framing> {
+    pub(crate) fn framing(&self) -> Option<StreamFraming> {
         match self.body {
             Some(Body::Stream(framing)) => Some(framing),
             _ => None,

@@ -144,3 +144,26 @@ impl ResponseContent {
         }
     }
 }
+
+/// How the end of a response is marked that is sent while it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StreamFraming {
+    /// By its length in bytes.
+    Length(u64),
+    /// In chunks (RFC 9112 7.1).
+    Chunked,
+    /// By the end of the connection.
+    Close,
+}
+
+impl StreamFraming {
+    /// That of a response with this length, or an unknown one, to a request of this version: HTTP/1.0 has no chunks (RFC 9112 6.1).
+    #[must_use]
+    pub fn of(length: Option<u64>, version: Version) -> Self {
+        match (length, version) {
+            (Some(length), _) => Self::Length(length),
+            (None, Version::Http11) => Self::Chunked,
+            (None, Version::Http10) => Self::Close,
+        }
+    }
+}
