@@ -19,7 +19,7 @@ pub trait Context {
     /// What this worker has of this type.
     fn local(&self, of: TypeId) -> Option<&dyn Any>;
 
-    /// Whether anything in the program has a handler for an extension method of this name.
+    /// Returns true if any route of the program has an extension method of this name.
     fn knows_method(&self, name: &str) -> bool {
         let _ = name;
         false

@@ -49,7 +49,7 @@ struct Whole<'a> {
     /// As far as the handler is to see it.
     body: &'a [u8],
     is_followed: bool,
-    /// Its body is left to the client.
+    /// The client has been spared its body, which may come all the same.
     leaves_body: bool,
 }
 
@@ -114,7 +114,7 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// Notes that the request that `input` begins with is a `HEAD`, should it be refused before its head is complete.
+    /// Marks a `HEAD` whose head isn't complete, for the case that it is refused.
     fn mark_head(&mut self, token: Token, input: &[u8]) {
         if Method::is_head_begun(input) {
             self.table.get(token).set(Flag::HeadOnly);
@@ -179,7 +179,7 @@ impl<A: App> Service<A> {
                 let step = self.answer_with_body(token, whole, turn);
                 Step::new(step.consumed + body.len(), step.then)
             }
-            // The head alone decides the answer. The body may come all the same, so that nothing behind it can be found.
+            // The head alone decides the response. It is the connection's last: the body may or may not come.
             (_, BodyPolicy::Discard) if waits_for_continue(&head, rest) => {
                 let whole = Whole { head: bytes, body: &[], is_followed: false, leaves_body: true };
                 self.answer_with_body(token, whole, turn)
@@ -188,7 +188,7 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// Why a target of a rarer form is refused, if it is.
+    /// Returns the refusal of a target in a rarer form, if it is refused.
     #[cold]
     fn refused_target(&self, head: &Head<'_>) -> Option<Refusal> {
         match head.target() {
@@ -369,7 +369,7 @@ fn is_stray(input: &[u8]) -> bool {
     matches!(input, b"\r" | b"\r\n")
 }
 
-/// Whether the client waits for a `100` before it sends its body, of which nothing has come (RFC 9110 section 10.1.1).
+/// Returns true if the client waits for a `100` before it sends any of its body (RFC 9110 section 10.1.1).
 pub(crate) fn waits_for_continue(head: &Head<'_>, rest: &[u8]) -> bool {
     rest.is_empty()
         && head.expectation() == Expectation::Continue

@@ -32,8 +32,8 @@ pub struct Options {
     pub limits: Limits,
     /// How long a worker waits.
     pub timeouts: Timeouts,
-    /// All connections come from a trusted gateway that terminates TLS and may send `https://` targets: they are served. Without it they get a
-    /// `421`, for a client that means TLS isn't on it (RFC 9110 section 7.4). Other schemes than `http` and `https` get one in any case.
+    /// Serves `https://` targets: every connection comes from a trusted gateway that terminates TLS. Without it they get a `421` (RFC 9110
+    /// section 7.4). Schemes other than `http` and `https` always do.
     pub tls_gateway: bool,
     /// In which order what is ready goes on.
     pub order: Order,

@@ -58,7 +58,7 @@ impl<'a> Request<'a> {
         self.head.method()
     }
 
-    /// Whether the method is known: a standard one, or an extension that some route of the program has.
+    /// Returns true for a standard method, and for an extension that some route of the program has.
     #[must_use]
     pub fn is_method_known(&self) -> bool {
         self.method() != Method::Other

@@ -18,9 +18,9 @@ use crate::response::{Body, Parts, Response};
 pub(crate) enum After {
     /// It stays open.
     Keep,
-    /// It is closed at once, behind an answer that is cut off.
+    /// It is closed at once: the response was cut off.
     Close,
-    /// It is closed in stages: the client may be sending, even where it has asked for the end (RFC 9112 section 9.6).
+    /// It is closed in stages: the client may be sending, even if it has asked for the end (RFC 9112 section 9.6).
     Linger,
 }
 
@@ -287,7 +287,7 @@ impl Responder {
     }
 }
 
-/// Appends the end of a head, with `Content-Length` before it where it has one.
+/// Appends `Content-Length`, if there is one, and the end of the head.
 #[inline(always)]
 fn append_end_of_head(out: &mut Vec<u8>, length: Option<u64>) {
     match length {

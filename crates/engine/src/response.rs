@@ -67,7 +67,7 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// Its length in bytes, where that is known.
+    /// Length in bytes, if known.
     pub(crate) fn len(&self) -> Option<u64> {
         match self {
             Self::Item(item) => Some(item.len()),
@@ -147,7 +147,7 @@ impl Parts {
         }
     }
 
-    /// Its length in bytes, as far as it is known.
+    /// Length in bytes; 0 if unknown.
     fn body_len(&self) -> u64 {
         self.body.as_ref().map_or(self.bytes.len() as u64, |body| body.len().unwrap_or(0))
     }
@@ -336,8 +336,8 @@ impl<'a> Response<'a> {
     }
 
     /// Responds to a method for which the resource has no handler; `allow` lists those that it has. `OPTIONS` gets `204` and any other known
-    /// method `405`, both with `Allow` (RFC 9110 sections 9.3.7 and 15.5.6). A method that [nothing here knows](Request::is_method_known) gets
-    /// `501` (RFC 9110 section 9.1).
+    /// method `405`, both with `Allow` (RFC 9110 sections 9.3.7 and 15.5.6). A method that [isn't known](Request::is_method_known) gets `501`
+    /// (RFC 9110 section 9.1).
     pub fn unhandled_method(&mut self, request: &Request<'_>, allow: &str) -> &mut Self {
         match request.method() {
             _ if !request.is_method_known() => self.status(501).text("Not Implemented\n"),

@@ -44,8 +44,8 @@ impl Files {
     }
 
     /// Answers `GET` and `HEAD` with a file, its folder's index, the parts of it that are asked for (`206`, `416`), a redirect to the folder's own
-    /// name, what its conditions come to (`304`, `412`), or an error; `OPTIONS` with `Allow`; other methods with `405`, or `501`
-    /// where nothing knows them.
+    /// name, what its conditions come to (`304`, `412`), or an error; `OPTIONS` with `Allow`; other methods with `405`,
+    /// or with `501` if they aren't known.
     pub fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match request.method() {
             Method::Get | Method::Head => self.finder.borrow_mut().respond(request, response),

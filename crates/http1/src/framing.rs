@@ -87,22 +87,22 @@ fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// The part of its content that a response carries. The request's method and the response's status alone decide it.
+/// The part of its content that a response carries: a matter of method and status alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResponseContent {
     /// All of it.
     Whole,
-    /// None of it, and its length where that is known: responses to HEAD (RFC 9110 9.3.2).
+    /// Only its length, if known: responses to HEAD (RFC 9110 9.3.2).
     LengthOnly,
-    /// None of it, and a length of 0: 205 (RFC 9110 15.3.6).
+    /// Nothing, with a length of 0: 205 (RFC 9110 15.3.6).
     Empty,
-    /// None of it, and no field about it: 1xx, 204 and 304, and a 2xx to CONNECT (RFC 9110 8.6, RFC 9112 6.1). With a 304 the length
-    /// of the 200 would be allowed; it is left out.
+    /// Nothing, and no field about it: 1xx, 204 and 304, and a 2xx to CONNECT (RFC 9110 8.6, RFC 9112 6.1). A 304 may have the length of
+    /// the 200; it is left out.
     None,
 }
 
 impl ResponseContent {
-    /// That of a response with this status to a request with this method.
+    /// Decides for a response with this status to a request with this method.
     #[inline(always)]
     #[must_use]
     pub fn of(method: Method, status: u16) -> Self {
@@ -126,14 +126,14 @@ impl ResponseContent {
         }
     }
 
-    /// Whether content follows the head.
+    /// Returns true if content follows the head.
     #[inline(always)]
     #[must_use]
     pub fn is_whole(self) -> bool {
         self == Self::Whole
     }
 
-    /// The `Content-Length` of a response whose content has this length, or an unknown one. `None`: it has no such field.
+    /// Returns the `Content-Length` of a response whose content has this length, or an unknown one. `None`: no such field.
     #[inline(always)]
     #[must_use]
     pub fn declared_length(self, length: Option<u64>) -> Option<u64> {
@@ -145,7 +145,7 @@ impl ResponseContent {
     }
 }
 
-/// How the end of a response is marked that is sent while it is made.
+/// The framing of a response that is sent while it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StreamFraming {
     /// By its length in bytes.
@@ -157,7 +157,7 @@ pub enum StreamFraming {
 }
 
 impl StreamFraming {
-    /// That of a response with this length, or an unknown one, to a request of this version: HTTP/1.0 has no chunks (RFC 9112 6.1).
+    /// Decides by the length, if known, and the version of the request: HTTP/1.0 has no chunks (RFC 9112 6.1).
     #[must_use]
     pub fn of(length: Option<u64>, version: Version) -> Self {
         match (length, version) {

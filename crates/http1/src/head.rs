@@ -38,7 +38,7 @@ impl<'a> Head<'a> {
         self.parser.request.target.view(self.bytes)
     }
 
-    /// Whether the target has its usual form, a path that may have a query.
+    /// Returns true for a target in its usual form: a path, perhaps with a query (RFC 9112 3.2.1).
     #[inline]
     #[must_use]
     pub fn is_origin_form(&self) -> bool {

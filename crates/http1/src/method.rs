@@ -48,7 +48,7 @@ impl Method {
         }
     }
 
-    /// Whether a request may have a method of this name: a token of at most [`METHOD_BYTES_MAX`] bytes.
+    /// Returns true if a request may have a method of this name: a token of at most [`METHOD_BYTES_MAX`] bytes.
     #[must_use]
     pub fn is_name(name: &[u8]) -> bool {
         name.len() <= METHOD_BYTES_MAX && class::is_token(name)
@@ -69,8 +69,8 @@ impl Method {
         })
     }
 
-    /// Whether a request that begins with these bytes is a `HEAD`, as far as can be seen: its line, behind an empty one perhaps, begins
-    /// with the method and a space. A refusal of such a request has no content either (RFC 9110 9.3.2).
+    /// Returns true if these bytes begin a request that is known to be a `HEAD`: its line, perhaps after an empty one, begins with the
+    /// method and a space. A refusal of such a request has no content either (RFC 9110 9.3.2).
     #[must_use]
     pub fn is_head_begun(bytes: &[u8]) -> bool {
         bytes.strip_prefix(b"\r\n").unwrap_or(bytes).starts_with(b"HEAD ")

@@ -60,7 +60,7 @@ impl Node {
         self.targets[method as usize] as usize
     }
 
-    /// Likewise, of an extension method too.
+    /// The number of what answers a request, by an extension method too.
     pub(crate) fn target_of(&self, head: &Head<'_>) -> usize {
         let name = head.method_name();
         match head.method() {

@@ -100,7 +100,7 @@ impl Plan {
         }
     }
 
-    /// What answers a request whose exact path has nothing for a standard method, with what that path has, if there is one.
+    /// Finds what answers a request that no standard method of its exact path does. `exact`: what that path has.
     pub(crate) fn elsewhere<'a>(&'a self, exact: Option<&'a Node>, head: &Head<'a>) -> Found<'a> {
         let path = head.path();
         let target_of = |node: &Node| self.targets.get(node.target_of(head)).map(What::Target);

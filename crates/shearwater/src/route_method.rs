@@ -1,11 +1,10 @@
-//! The method that a route answers.
+//! The method of a route.
 
 use std::fmt;
 
 use shearwater_http1::{METHOD_BYTES_MAX, Method};
 
-/// A method that a route answers: a standard one ([`Method`]), or an extension by its name (RFC 9110 section 9.1). Names are
-/// case-sensitive.
+/// The method of a route: a standard one ([`Method`]), or an extension by its name (RFC 9110 section 9.1). Names are case-sensitive.
 ///
 /// ```
 /// use shearwater::{App, Method, Request, Response};
@@ -29,7 +28,7 @@ enum Kind {
 }
 
 impl RouteMethod {
-    /// The method, where it is a standard one.
+    /// Returns the method if it is a standard one.
     pub(crate) fn standard(&self) -> Option<Method> {
         match self.0 {
             Kind::Standard(method) => Some(method),
@@ -37,7 +36,7 @@ impl RouteMethod {
         }
     }
 
-    /// Its name, where it is an extension.
+    /// Returns the name if it is an extension.
     pub(crate) fn extension(&self) -> Option<&str> {
         match &self.0 {
             Kind::Standard(_) => None,
@@ -45,7 +44,7 @@ impl RouteMethod {
         }
     }
 
-    /// Why no route can have it.
+    /// Returns the reason if no route can have this method.
     pub(crate) fn why_not(&self) -> Option<String> {
         match &self.0 {
             Kind::Standard(method @ (Method::Connect | Method::Other)) => {
@@ -74,7 +73,7 @@ impl From<&str> for RouteMethod {
     }
 }
 
-/// The name, as it stands in a request.
+/// Writes the name as requests have it.
 impl fmt::Display for RouteMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

@@ -160,8 +160,8 @@ impl Server {
         self
     }
 
-    /// Whether all connections come from a trusted gateway that terminates TLS and may send `https://` targets: they are served then. Default:
-    /// no, such a request gets a `421` (RFC 9110 section 7.4). What a gateway sends as `/path` needs no setting.
+    /// Serves `https://` targets: every connection comes from a trusted gateway that terminates TLS. Default: no, they get a `421` (RFC 9110
+    /// section 7.4). A gateway that sends paths, as most do, needs no setting.
     #[must_use]
     pub fn tls_gateway(mut self, tls_gateway: bool) -> Self {
         self.options.tls_gateway = tls_gateway;

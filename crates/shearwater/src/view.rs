@@ -13,7 +13,7 @@ pub(crate) struct View<'a> {
     pub(crate) worker: &'a Rc<Worker>,
     pub(crate) params: Option<&'a Params<'a, 'a>>,
     pub(crate) mount_len: usize,
-    /// Whether the method is known without this router: it is a standard one, or a router around this one has it.
+    /// True for a standard method, and for one that a router around this one has.
     pub(crate) is_method_known: bool,
 }
 

@@ -14,7 +14,7 @@ pub struct Server {
     pub tcp_nodelay: bool,
     /// `SO_KEEPALIVE` for each connection.
     pub tcp_keepalive: bool,
-    /// Whether a trusted gateway in front terminates TLS.
+    /// Serves `https://` targets: a trusted gateway in front terminates TLS.
     pub tls_gateway: bool,
     /// Connections that may wait to be accepted, per worker.
     pub backlog: u32,

@@ -71,7 +71,7 @@ fn a_refused_body_gets_no_100() {
     said(&mut world, &[&request], &[Answer::too_large()]);
 }
 
-/// Its body makes no difference: whoever waits to send it need not (RFC 9110 section 10.1.1).
+/// RFC 9110 section 10.1.1: the head alone decides the response.
 #[test]
 fn a_body_that_nobody_reads_gets_no_100() {
     let refused = Answer::text("404 Not Found", text_of("POST", "/status/1?404", b""));
@@ -90,7 +90,7 @@ fn a_body_that_nobody_reads_gets_no_100() {
             world.pass(10);
             client.assert_got(&[answer.clone().last()]);
             client.assert_closed();
-            // Whoever sends the body all the same isn't reset, and nothing in it is a request.
+            // A client that sends the body all the same isn't reset, and nothing in it is a request.
             client.send(Unit::get(2).bytes);
             world.settle();
             client.assert_got(&[answer.clone().last()]);
@@ -102,7 +102,6 @@ fn a_body_that_nobody_reads_gets_no_100() {
     }
 }
 
-/// What the client has sent by the time that its handler responds isn't looked at either.
 #[test]
 fn a_body_that_comes_while_its_handler_waits_is_no_request() {
     let mut world = World::default();

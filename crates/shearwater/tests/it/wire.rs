@@ -1,4 +1,4 @@
-//! What requests have in common on the wire, whatever kind of handler answers them: on each driver.
+//! The form of responses on the wire: the same for every kind of handler, on each driver.
 
 use shearwater::tasks::yield_now;
 use shearwater::{App, Call, Fast, Line, Request, Response, Service, Timeouts};
@@ -8,9 +8,9 @@ use crate::served::{Served, drivers, here};
 
 const TEXT: &str = "some text";
 
-/// Paths of handlers whose response is there as a whole.
+/// Paths of handlers that respond at once and whole.
 const WHOLE: [&str; 6] = ["/fast", "/sync", "/async", "/async-late", "/coroutine", "/mounted/x"];
-/// Paths of handlers that stream, without a word on the length.
+/// Paths of handlers that stream without a length.
 const STREAMS: [&str; 2] = ["/async-stream", "/coroutine-stream"];
 
 /// An app in which each kind of handler responds with this status.
@@ -176,7 +176,7 @@ fn what_comes_late_behind_the_last_request_resets_nothing() {
             let mut client = served.connect();
             let more = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
             client.ask("GET", path, &["Connection: close"]);
-            // The response has arrived, and the client hasn't looked at it.
+            // The response has arrived; the client hasn't read it.
             client.stream.get_ref().peek(&mut [0]).expect("a response");
             client.send(&more).send(&more);
             let got = String::from_utf8(client.rest()).expect("text");

@@ -123,7 +123,7 @@ pub(crate) fn drained(units: &[Unit], sent: usize) -> Vec<Expected> {
     allowed
 }
 
-/// What may stand behind the answers when `unit` is unfinished.
+/// All that a client may get if `unit` is unfinished: the answers so far, and a refusal.
 fn with_tails(answered: &Expected, unit: &Unit) -> Vec<Expected> {
     let mut tails = vec![Answer::timeout(), Answer::incomplete()];
     if is_head(&unit.bytes) {
@@ -137,7 +137,7 @@ fn with_tails(answered: &Expected, unit: &Unit) -> Vec<Expected> {
     std::iter::once(answered.clone()).chain(tails.iter().map(with)).collect()
 }
 
-/// Whether the method was sent, and is `HEAD`.
+/// Returns true if the method was sent, and is `HEAD`.
 pub(crate) fn is_head(sent: &[u8]) -> bool {
     sent.starts_with(b"HEAD ") || sent.starts_with(b"\r\nHEAD ")
 }

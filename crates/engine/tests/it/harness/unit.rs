@@ -121,7 +121,7 @@ impl Unit {
         Self::new(bytes, Answer::text("200 OK", app::text_of("POST", &target, seen)))
     }
 
-    /// A body that waits for `100 Continue`. To a route that throws bodies away it is never sent.
+    /// A body that waits for `100 Continue`. It is never sent to a route that throws bodies away.
     pub(crate) fn post_expecting(route: &str, number: usize, len: usize) -> Self {
         let unit = Self::post_with(route, number, len, "Expect: 100-continue\r\n");
         let head_len = unit.bytes.len() - len;
@@ -131,7 +131,7 @@ impl Unit {
         }
     }
 
-    /// Whether the client leaves its body unsent: then it says no more.
+    /// Returns true if the client leaves its body unsent: it sends nothing more then.
     pub(crate) fn leaves_body(&self) -> bool {
         self.is_last && self.bytes.windows(7).any(|window| window == b"Expect:")
     }
