@@ -113,7 +113,6 @@ fn welcome(request: &Request<'_>, response: &mut Response<'_>) {
             response.content_type("text/html; charset=utf-8").body_static(WELCOME)
         }
         (Method::Get | Method::Head, _) => response.status(404).text("Not Found\n"),
-        (Method::Options, _) => response.status(204).field("Allow", "GET, HEAD, OPTIONS"),
-        _ => response.status(405).field("Allow", "GET, HEAD, OPTIONS").text("Method Not Allowed\n"),
+        _ => response.unhandled_method(request, "GET, HEAD, OPTIONS"),
     };
 }

@@ -1,6 +1,6 @@
 //! Dispatch of bodies that don't come whole with their head: thrown away, kept, or handed on as they arrive.
 
-use shearwater_http1::{BodyDecoder, BodyEvent, Expectation, Framing};
+use shearwater_http1::{BodyDecoder, BodyEvent};
 use shearwater_io::Token;
 
 use crate::app::{App, BodyPolicy};
@@ -43,7 +43,7 @@ impl<A: App> Service<A> {
         token: Token,
         head: &[u8],
         policy: BodyPolicy,
-        has_begun: bool,
+        is_awaited: bool,
     ) -> Step {
         let body_bytes_max = self.body_bytes_max(&policy);
         let conn = self.table.get(token);
@@ -52,9 +52,6 @@ impl<A: App> Service<A> {
         std::mem::swap(&mut self.parser, &mut block.parser);
         self.parser.make_room();
         let parsed = block.parser.head(&block.head);
-        // A client that has begun to send doesn't wait for a 100 (RFC 9110 section 10.1.1), nor one that has nothing to send.
-        let is_awaited = !has_begun && !matches!(parsed.framing(), Framing::None | Framing::Length(0));
-        let go_on = is_awaited && parsed.expectation() == Expectation::Continue;
         block.decoder = Some(BodyDecoder::new(parsed.framing(), self.limits.body()));
         block.body_bytes = 0;
         block.body_bytes_max = body_bytes_max;
@@ -70,7 +67,7 @@ impl<A: App> Service<A> {
         if !self.make_room(token) {
             return self.refuse_full(token);
         }
-        if go_on {
+        if is_awaited {
             self.responder.go_on();
         }
         self.body_awaited(token, pace);

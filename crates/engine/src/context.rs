@@ -19,6 +19,12 @@ pub trait Context {
     /// What this worker has of this type.
     fn local(&self, of: TypeId) -> Option<&dyn Any>;
 
+    /// Returns true if any route of the program has an extension method of this name.
+    fn knows_method(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
     /// The same for a handler that answers [later](crate::Response::later): it has to own what this borrows. `None` where there is nothing that
     /// a handler could ask for.
     fn kept(&self) -> Option<Rc<dyn Context>> {

@@ -1,6 +1,6 @@
 //! Verb 3, dispatch: input goes through `http1`, complete requests go to the app, in order.
 
-use shearwater_http1::{Expectation, Framing, Head, Method, Parsed};
+use shearwater_http1::{Expectation, Framing, Head, Method, Parsed, Target};
 use shearwater_io::Token;
 
 use crate::app::{App, BodyPolicy};
@@ -49,6 +49,8 @@ struct Whole<'a> {
     /// As far as the handler is to see it.
     body: &'a [u8],
     is_followed: bool,
+    /// The client has been spared its body, which may come all the same.
+    leaves_body: bool,
 }
 
 impl<A: App> Service<A> {
@@ -108,13 +110,24 @@ impl<A: App> Service<A> {
                 self.table.get(token).phase = if is_whole { Phase::StrayLine } else { Phase::StrayCr };
                 Step::new(input.len(), Then::Starve)
             }
-            Ok(Parsed::Partial) => self.keep_head(token),
-            Err(reject) => self.refuse(token, Refusal::Rejected(reject)),
+            Ok(Parsed::Partial) => self.keep_head(token, input),
+            Err(reject) => {
+                self.mark_head(token, input);
+                self.refuse(token, Refusal::Rejected(reject))
+            }
+        }
+    }
+
+    /// Marks a `HEAD` whose head isn't complete, for the case that it is refused.
+    fn mark_head(&mut self, token: Token, input: &[u8]) {
+        if Method::is_head_begun(input) {
+            self.table.get(token).set(Flag::HeadOnly);
         }
     }
 
     /// The head isn't complete: its parser waits for the rest of it in the block.
-    fn keep_head(&mut self, token: Token) -> Step {
+    fn keep_head(&mut self, token: Token, input: &[u8]) -> Step {
+        self.mark_head(token, input);
         let conn = self.table.get(token);
         let mut block = self.blocks.take(token, &mut conn.block);
         std::mem::swap(&mut self.parser, &mut block.parser);
@@ -135,15 +148,17 @@ impl<A: App> Service<A> {
         if head.method() == Method::Head {
             self.table.get(token).set(Flag::HeadOnly);
         }
-        if head.method() == Method::Connect {
-            return self.refuse(token, Refusal::Connect);
+        if !head.is_origin_form()
+            && let Some(refusal) = self.refused_target(&head)
+        {
+            return self.refuse(token, refusal);
         }
         if head.expectation() == Expectation::Unknown {
             return self.refuse(token, Refusal::Expectation);
         }
         let framing = head.framing();
         if framing == Framing::None {
-            let whole = Whole { head: bytes, body: &[], is_followed: !rest.is_empty() };
+            let whole = Whole { head: bytes, body: &[], is_followed: !rest.is_empty(), leaves_body: false };
             return self.answer_whole(token, whole, turn);
         }
         let policy = match crate::panics::catch(|| self.app.body_policy(&head)) {
@@ -163,18 +178,38 @@ impl<A: App> Service<A> {
             {
                 let (body, behind) = rest.split_at(len as usize);
                 let seen = if matches!(policy, BodyPolicy::Discard) { &[] } else { body };
-                let whole = Whole { head: bytes, body: seen, is_followed: !behind.is_empty() };
+                let is_followed = !behind.is_empty();
+                let whole = Whole { head: bytes, body: seen, is_followed, leaves_body: false };
                 let step = self.answer_with_body(token, whole, turn);
                 Step::new(step.consumed + body.len(), step.then)
             }
-            _ => self.begin_body(token, bytes, policy, !rest.is_empty()),
+            // The head alone decides the response. It is the connection's last: the body may or may not come.
+            (_, BodyPolicy::Discard) if waits_for_continue(&head, rest) => {
+                let whole = Whole { head: bytes, body: &[], is_followed: false, leaves_body: true };
+                self.answer_with_body(token, whole, turn)
+            }
+            _ => self.begin_body(token, bytes, policy, waits_for_continue(&head, rest)),
+        }
+    }
+
+    /// Returns the refusal of a target in a rarer form, if it is refused.
+    #[cold]
+    fn refused_target(&self, head: &Head<'_>) -> Option<Refusal> {
+        match head.target() {
+            Target::Authority { .. } => Some(Refusal::Connect),
+            Target::Absolute { scheme, .. } => {
+                let is_served = scheme.eq_ignore_ascii_case("http")
+                    || self.tls_gateway && scheme.eq_ignore_ascii_case("https");
+                (!is_served).then_some(Refusal::Misdirected)
+            }
+            Target::Origin { .. } | Target::Asterisk => None,
         }
     }
 
     /// Answers the request whose head the worker's own parser holds.
     #[inline(always)]
     fn answer_whole(&mut self, token: Token, whole: Whole<'_>, turn: &dyn Turn) -> Step {
-        let is_last = self.is_last(token);
+        let is_last = self.is_last(token) || whole.leaves_body;
         let head = self.parser.head(whole.head);
         let request = Request::new(head, whole.body, turn, token);
         let app = &self.app;
@@ -336,6 +371,13 @@ impl<A: App> Service<A> {
 /// 2.2): the connection stays idle, and owns no buffer for it.
 fn is_stray(input: &[u8]) -> bool {
     matches!(input, b"\r" | b"\r\n")
+}
+
+/// Returns true if the client waits for a `100` before it sends any of its body (RFC 9110 section 10.1.1).
+pub(crate) fn waits_for_continue(head: &Head<'_>, rest: &[u8]) -> bool {
+    rest.is_empty()
+        && head.expectation() == Expectation::Continue
+        && !matches!(head.framing(), Framing::None | Framing::Length(0))
 }
 
 /// What a request says of its answer.

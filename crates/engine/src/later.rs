@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use shearwater_http1::{BodyDecoder, Expectation, Framing};
+use shearwater_http1::{BodyDecoder, Framing};
 use shearwater_io::Token;
 use shearwater_tasks::TaskId;
 
@@ -11,7 +11,7 @@ use crate::block::Destination;
 use crate::body::{Piece, decode};
 use crate::call::{Around, Later};
 use crate::conn::{Flag, NONE, Phase};
-use crate::dispatch::{Step, Then, asked};
+use crate::dispatch::{Step, Then, asked, waits_for_continue};
 use crate::instead::Instead;
 use crate::pace::Pace;
 use crate::refuse::Refusal;
@@ -93,7 +93,7 @@ impl<A: App> Service<A> {
         {
             return self.refuse(token, Refusal::BodyTooLarge);
         }
-        let owes_continue = head.expectation() == Expectation::Continue && rest.is_empty();
+        let owes_continue = waits_for_continue(&head, rest);
         let is_last = self.is_last(token);
         let head = self.parser.head(bytes);
         let asked = asked(&head, false, is_last);

@@ -1,6 +1,6 @@
 //! Answers that are encoded once and sent many times.
 
-use shearwater_http1::encode;
+use shearwater_http1::{ResponseContent, encode};
 use shearwater_io::Item;
 
 use crate::content_type;
@@ -51,7 +51,8 @@ impl Prebuilt {
     /// Appends what stands behind the server's own fields, the empty line included: with another `Content-Type` than its own and
     /// further fields, if there are any, and without some.
     #[inline]
-    pub(crate) fn append_fields(&self, out: &mut Vec<u8>, others: Others<'_>, has_length: bool) {
+    pub(crate) fn append_fields(&self, out: &mut Vec<u8>, others: Others<'_>, content: ResponseContent) {
+        let has_length = matches!(content, ResponseContent::Whole | ResponseContent::LengthOnly);
         if others.is_empty() && has_length && !others.without.may_meet(self.names) {
             return out.extend_from_slice(&self.fields);
         }
@@ -60,9 +61,10 @@ impl Prebuilt {
         out.extend_from_slice(if others.content_type.is_empty() { own_type } else { others.content_type });
         others.without.append_others(out, lines);
         others.without.append_others(out, others.fields);
-        match has_length {
-            true => out.extend_from_slice(length),
-            false => encode::end_of_head(out),
+        match content {
+            ResponseContent::Whole | ResponseContent::LengthOnly => out.extend_from_slice(length),
+            ResponseContent::Empty => encode::content_length_and_end(out, 0),
+            ResponseContent::None => encode::end_of_head(out),
         }
     }
 }

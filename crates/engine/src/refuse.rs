@@ -11,6 +11,8 @@ pub(crate) enum Refusal {
     Rejected(Reject),
     /// `CONNECT`: this is an origin server (RFC 9110 section 9.3.6).
     Connect,
+    /// The target's scheme needs another connection (RFC 9110 section 7.4).
+    Misdirected,
     /// An expectation other than `100-continue` (RFC 9110 section 10.1.1).
     Expectation,
     /// The body is larger than allowed (RFC 9110 section 15.5.14).
@@ -35,6 +37,7 @@ impl Refusal {
         match self {
             Self::Rejected(reject) => reject.status(),
             Self::Connect => 501,
+            Self::Misdirected => 421,
             Self::Expectation => 417,
             Self::BodyTooLarge => 413,
             Self::BuffersFull | Self::CallsFull => 503,
@@ -67,6 +70,7 @@ impl Refusal {
         match self {
             Self::Rejected(reject) => reject.to_string(),
             Self::Connect => "CONNECT is not implemented: this is no proxy.".to_owned(),
+            Self::Misdirected => "The scheme of the target is not served on this connection.".to_owned(),
             Self::Expectation => "The only expectation known here is 100-continue.".to_owned(),
             Self::BodyTooLarge => "The body is larger than allowed here.".to_owned(),
             Self::BuffersFull => "Too many large requests at once. Try again later.".to_owned(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
 
-use shearwater_http1::Head;
+use shearwater_http1::{Head, Method};
 use shearwater_io::{Driver, Token};
 
 use crate::context::{Context, decoded, state_of};
@@ -54,8 +54,15 @@ impl<'a> Request<'a> {
 
     /// The method (RFC 9110 section 9).
     #[must_use]
-    pub fn method(&self) -> shearwater_http1::Method {
+    pub fn method(&self) -> Method {
         self.head.method()
+    }
+
+    /// Returns true for a standard method, and for an extension that some route of the program has.
+    #[must_use]
+    pub fn is_method_known(&self) -> bool {
+        self.method() != Method::Other
+            || self.context.is_some_and(|context| context.knows_method(self.head.method_name()))
     }
 
     /// The target's path as it was sent, percent-encoding untouched. For a mounted service: what follows its prefix, which is nothing where the

@@ -1,6 +1,6 @@
 //! Verb 4, respond: a handler's answer, or a refusal, becomes bytes of the turn's output.
 
-use shearwater_http1::{Method, Version, content_length_allowed, encode, response_has_body};
+use shearwater_http1::{Method, ResponseContent, StreamFraming, Version, encode};
 use shearwater_io::{Item, Output};
 
 use crate::call::{Around, Calls, Later};
@@ -11,16 +11,16 @@ use crate::overlay::{Layer, Names, Overlay};
 use crate::panics;
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
-use crate::response::{Body, Framing, Parts, Response};
+use crate::response::{Body, Parts, Response};
 
 /// How the connection goes on after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
     /// It stays open.
     Keep,
-    /// It is closed; the client asked for it, so nothing more comes.
+    /// It is closed at once: the response was cut off.
     Close,
-    /// It is closed; the client doesn't know yet and may be sending.
+    /// It is closed in stages: the client may be sending, even if it has asked for the end (RFC 9112 section 9.6).
     Linger,
 }
 
@@ -175,8 +175,10 @@ impl Responder {
         if fault.is_some() {
             self.fail();
         }
-        let (after, status) = (self.after(asked), self.parts.status);
-        self.append(asked, after);
+        let status = self.parts.status;
+        let content = ResponseContent::of(asked.method, status);
+        let after = self.after(asked, content);
+        self.append(asked, content, after);
         Answered { after, status, fault }
     }
 
@@ -195,7 +197,7 @@ impl Responder {
             is_followed: false,
             is_last: true,
         };
-        self.append(asked, After::Linger);
+        self.append(asked, ResponseContent::of(method, status), After::Linger);
     }
 
     /// Appends `100 Continue` (RFC 9110 section 10.1.1).
@@ -209,13 +211,11 @@ impl Responder {
     }
 
     #[inline(always)]
-    fn after(&self, asked: Asked) -> After {
-        if !asked.keep_alive && !asked.has_body {
-            After::Close
-        } else if !asked.keep_alive
+    fn after(&self, asked: Asked, content: ResponseContent) -> After {
+        if !asked.keep_alive
             || asked.is_last
             || self.parts.close
-            || self.parts.framing() == Some(Framing::Close)
+            || self.parts.framing() == Some(StreamFraming::Close) && content.is_whole()
             || self.draining && !asked.is_followed
         {
             After::Linger
@@ -226,26 +226,29 @@ impl Responder {
 
     /// Appends the answer. Most have nothing laid over them, so the form is compiled for that once more.
     #[inline(always)]
-    fn append(&mut self, asked: Asked, after: After) {
+    fn append(&mut self, asked: Asked, content: ResponseContent, after: After) {
         match self.parts.overlay.take() {
-            None => self.append_under(None, asked, after),
-            Some(overlay) => self.append_overlaid(&overlay, asked, after),
+            None => self.append_under(None, asked, content, after),
+            Some(overlay) => self.append_overlaid(&overlay, asked, content, after),
         }
     }
 
     #[inline(never)]
-    fn append_overlaid(&mut self, overlay: &Overlay, asked: Asked, after: After) {
-        self.append_under(Some(overlay), asked, after);
+    fn append_overlaid(&mut self, overlay: &Overlay, asked: Asked, content: ResponseContent, after: After) {
+        self.append_under(Some(overlay), asked, content, after);
     }
 
     /// Head, then body, in the one form that every answer has.
     #[inline(always)]
-    fn append_under(&mut self, overlay: Option<&Overlay>, asked: Asked, after: After) {
+    fn append_under(
+        &mut self,
+        overlay: Option<&Overlay>,
+        asked: Asked,
+        content: ResponseContent,
+        after: After,
+    ) {
         let Self { out, preamble, parts, .. } = self;
         let status = parts.status;
-        let has_length = content_length_allowed(asked.method, status) && status != 304;
-        let has_body = has_length && asked.method != Method::Head;
-        debug_assert_eq!(has_body, response_has_body(asked.method, status));
         let bytes = out.bytes_mut();
         preamble.append(bytes, status, overlay.and_then(Overlay::server));
         match (after, asked.version) {
@@ -260,8 +263,8 @@ impl Responder {
         }
         if let Some(prebuilt) = parts.prebuilt.take() {
             let others = Others { content_type: parts.content_type.line(), fields: &parts.fields, without };
-            prebuilt.append_fields(bytes, others, has_length);
-            if has_body {
+            prebuilt.append_fields(bytes, others, content);
+            if content.is_whole() {
                 push(out, prebuilt.body());
             }
             return self.lasting.keep(prebuilt);
@@ -271,35 +274,41 @@ impl Responder {
             without.append_others(bytes, &parts.fields);
         }
         if let Some(body) = parts.body.take() {
-            return self.append_body(body, has_length, has_body);
+            return self.append_body(body, content);
         }
-        if !has_length {
-            return encode::end_of_head(bytes);
-        }
-        encode::content_length_and_end(bytes, parts.bytes.len() as u64);
-        if has_body {
+        append_end_of_head(bytes, content.declared_length(Some(parts.bytes.len() as u64)));
+        if content.is_whole() {
             bytes.extend_from_slice(&parts.bytes);
         }
     }
 
     /// Appends the end of the head before a body that is more than bytes, and the body where it belongs there.
     #[inline(never)]
-    fn append_body(&mut self, body: Body, has_length: bool, has_body: bool) {
+    fn append_body(&mut self, body: Body, content: ResponseContent) {
         let bytes = self.out.bytes_mut();
-        match &body {
-            _ if !has_length => encode::end_of_head(bytes),
-            Body::Stream(framing) => framing.append(bytes),
-            Body::Item(_) | Body::Pieces(_) => encode::content_length_and_end(bytes, body.len()),
+        let is_chunked = matches!(body, Body::Stream(StreamFraming::Chunked));
+        if is_chunked && content.is_whole() {
+            encode::chunked(bytes);
         }
+        append_end_of_head(bytes, content.declared_length(body.len()));
         match body {
-            Body::Item(item) if has_body => push(&mut self.out, &item),
-            Body::Pieces(pieces) if has_body => {
+            Body::Item(item) if content.is_whole() => push(&mut self.out, &item),
+            Body::Pieces(pieces) if content.is_whole() => {
                 if let Some(whole) = pieces.append_to(&mut self.out) {
                     self.lasting.keep(whole);
                 }
             }
             Body::Item(_) | Body::Pieces(_) | Body::Stream(_) => {}
         }
+    }
+}
+
+/// Appends `Content-Length`, if there is one, and the end of the head.
+#[inline(always)]
+fn append_end_of_head(out: &mut Vec<u8>, length: Option<u64>) {
+    match length {
+        Some(length) => encode::content_length_and_end(out, length),
+        None => encode::end_of_head(out),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 
-use shearwater_http1::{Version, encode};
+use shearwater_http1::{Method, StreamFraming, encode};
 use shearwater_io::{FileSlice, Item, Shared};
 
 use crate::call::Calls;
@@ -13,6 +13,7 @@ use crate::instead::Instead;
 use crate::overlay::{Overlay, first_line, name_of};
 use crate::pieces::Pieces;
 use crate::prebuilt::Prebuilt;
+use crate::request::Request;
 use crate::respond::Fault;
 
 /// Where a response's parts are gathered: kept by the worker and used again.
@@ -62,48 +63,17 @@ pub(crate) enum Body {
     Item(Item),
     Pieces(Box<Pieces>),
     /// It follows, as its handler makes it.
-    Stream(Framing),
-}
-
-/// How the end of a body is told that is sent while it is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Framing {
-    /// So many bytes.
-    Length(u64),
-    /// In chunks (RFC 9112 section 7.1).
-    Chunked,
-    /// By the end of the connection.
-    Close,
-}
-
-impl Framing {
-    pub(crate) fn of(length: Option<u64>, version: Version) -> Self {
-        match (length, version) {
-            (Some(length), _) => Self::Length(length),
-            (None, Version::Http11) => Self::Chunked,
-            (None, Version::Http10) => Self::Close,
-        }
-    }
-
-    /// Appends what a head says of it, and the head's end.
-    pub(crate) fn append(self, out: &mut Vec<u8>) {
-        match self {
-            Self::Length(length) => encode::content_length_and_end(out, length),
-            Self::Chunked => {
-                encode::chunked(out);
-                encode::end_of_head(out);
-            }
-            Self::Close => encode::end_of_head(out),
-        }
-    }
+    Stream(StreamFraming),
 }
 
 impl Body {
-    pub(crate) fn len(&self) -> u64 {
+    /// Length in bytes, if known.
+    pub(crate) fn len(&self) -> Option<u64> {
         match self {
-            Self::Item(item) => item.len(),
-            Self::Pieces(pieces) => pieces.len(),
-            Self::Stream(_) => 0,
+            Self::Item(item) => Some(item.len()),
+            Self::Pieces(pieces) => Some(pieces.len()),
+            Self::Stream(StreamFraming::Length(length)) => Some(*length),
+            Self::Stream(StreamFraming::Chunked | StreamFraming::Close) => None,
         }
     }
 }
@@ -175,22 +145,23 @@ impl Parts {
 
     /// How the body is told to end, where it follows.
     #[inline]
-    pub(crate) fn framing(&self) -> Option<Framing> {
+    pub(crate) fn framing(&self) -> Option<StreamFraming> {
         match self.body {
             Some(Body::Stream(framing)) => Some(framing),
             _ => None,
         }
     }
 
-    pub(crate) fn body_len(&self) -> u64 {
-        self.body.as_ref().map_or(self.bytes.len() as u64, Body::len)
+    /// Length in bytes; 0 if unknown.
+    fn body_len(&self) -> u64 {
+        self.body.as_ref().map_or(self.bytes.len() as u64, |body| body.len().unwrap_or(0))
     }
 }
 
 /// The answer to one request. Begins as an empty `200`.
 ///
 /// The server adds `Server`, `Date`, `Content-Length` and `Connection` itself, and leaves the body out where HTTP has
-/// none (`HEAD`, `204`, `304`): a handler for `GET` is one for `HEAD` too.
+/// none (`HEAD`, `204`, `205`, `304`): a handler for `GET` is one for `HEAD` too.
 pub struct Response<'a> {
     pub(crate) parts: &'a mut Parts,
     /// For an answer that is to come later; `None` where it does already.
@@ -367,6 +338,17 @@ impl<'a> Response<'a> {
         self.parts.prebuilt = None;
         self.parts.body = Some(body);
         self
+    }
+
+    /// Responds to a method for which the resource has no handler; `allow` lists those that it has. `OPTIONS` gets `204` and any other known
+    /// method `405`, both with `Allow` (RFC 9110 sections 9.3.7 and 15.5.6). A method that [isn't known](Request::is_method_known) gets `501`
+    /// (RFC 9110 section 9.1).
+    pub fn unhandled_method(&mut self, request: &Request<'_>, allow: &str) -> &mut Self {
+        match request.method() {
+            _ if !request.is_method_known() => self.status(501).text("Not Implemented\n"),
+            Method::Options => self.status(204).field("Allow", allow),
+            _ => self.status(405).field("Allow", allow).text("Method Not Allowed\n"),
+        }
     }
 
     /// Closes the connection after this answer.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use shearwater_http1::response_has_body;
+use shearwater_http1::ResponseContent;
 use shearwater_tasks::{Polled, TaskId};
 
 use crate::app::App;
@@ -137,7 +137,7 @@ impl<A: App> Service<A> {
         let around = std::mem::take(&mut waiting.around);
         let answered = self.responder.answer_with(&mut parts, around, waiting.asked, fault);
         waiting.is_failed = answered.fault.is_some();
-        waiting.has_body = response_has_body(waiting.asked.method, answered.status);
+        waiting.has_body = ResponseContent::of(waiting.asked.method, answered.status).is_whole();
         self.calls.recycle_parts(parts);
         let after = answered.after;
         self.count(answered);

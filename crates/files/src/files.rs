@@ -44,15 +44,13 @@ impl Files {
     }
 
     /// Answers `GET` and `HEAD` with a file, its folder's index, the parts of it that are asked for (`206`, `416`), a redirect to the folder's own
-    /// name, what its conditions come to (`304`, `412`), or an error; `OPTIONS` with `Allow`; other methods with `405`.
+    /// name, what its conditions come to (`304`, `412`), or an error; `OPTIONS` with `Allow`; other methods with `405`,
+    /// or with `501` if they aren't known.
     pub fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match request.method() {
             Method::Get | Method::Head => self.finder.borrow_mut().respond(request, response),
-            Method::Options => {
-                response.status(204).field("Allow", ALLOW);
-            }
             _ => {
-                response.status(405).field("Allow", ALLOW).text("Method Not Allowed\n");
+                response.unhandled_method(request, ALLOW);
             }
         }
     }

@@ -28,9 +28,21 @@ enum State {
     SizeStart,
     /// Within a chunk size.
     Size,
-    /// Whitespace behind a chunk size: an extension must follow.
-    SizeBlank,
-    Extension,
+    /// Whitespace behind a chunk size or an extension: another extension must follow.
+    BeforeExtension,
+    /// Behind a semicolon: the extension's name must follow.
+    ExtensionStart,
+    ExtensionName,
+    /// Whitespace behind an extension's name: a value or another extension must follow.
+    AfterName,
+    /// Behind an equals sign: the extension's value must follow.
+    ValueStart,
+    Value,
+    Quoted,
+    /// Behind a backslash in a quoted string.
+    QuotedPair,
+    /// Behind the closing quote.
+    AfterQuoted,
     /// The LF of a size line is due.
     SizeLf,
     ChunkData,
@@ -138,16 +150,8 @@ impl BodyDecoder {
             (State::SizeStart | State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 self.after_size_digit(byte)
             }
-            (State::SizeStart | State::Size | State::SizeBlank | State::Extension, b'\n') => {
-                Err(Reject::BareLf)
-            }
+            (State::SizeStart, b'\n') => Err(Reject::BareLf),
             (State::SizeStart, _) => Err(Reject::InvalidChunkSize),
-            (State::Size | State::Extension, b'\r') => Ok(State::SizeLf),
-            (State::Size | State::SizeBlank, b' ' | b'\t') => self.within_line(State::SizeBlank),
-            (State::Size | State::SizeBlank, b';') => self.within_line(State::Extension),
-            (State::Size, _) => Err(Reject::InvalidChunkSize),
-            (State::Extension, _) if class::is_field_value_byte(byte) => self.within_line(State::Extension),
-            (State::Extension | State::SizeBlank, _) => Err(Reject::InvalidChunkExtension),
             (State::SizeLf, b'\n') => Ok(self.after_size_line()),
             (State::ChunkCr, b'\r') => Ok(State::ChunkLf),
             (State::ChunkLf, b'\n') => Ok(State::SizeStart),
@@ -155,8 +159,42 @@ impl BodyDecoder {
             (State::TrailerStart, _) => Ok(State::EndLf),
             (State::EndLf, b'\n') => Ok(State::Done),
             (State::SizeLf | State::EndLf, _) => Err(Reject::BareCr),
-            _ => unreachable!("data, trailers and the end are taken by decode"),
+            (State::Length | State::ChunkData | State::Done, _)
+            | (State::TrailerName | State::TrailerValue | State::TrailerLf, _) => {
+                unreachable!("data, trailers and the end are taken by decode")
+            }
+            _ => self.after_extension_byte(byte),
         }
+    }
+
+    /// The state after a byte behind a chunk's size, which may be followed by extensions (RFC 9112 7.1.1):
+    /// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )`.
+    fn after_extension_byte(&mut self, byte: u8) -> Result<State, Reject> {
+        let next = match (self.state, byte) {
+            (_, b'\n') => return Err(Reject::BareLf),
+            (State::Size | State::ExtensionName | State::Value | State::AfterQuoted, b'\r') => {
+                return Ok(State::SizeLf);
+            }
+            (State::Size | State::BeforeExtension | State::ExtensionName, b';')
+            | (State::AfterName | State::Value | State::AfterQuoted, b';') => State::ExtensionStart,
+            (State::Size | State::BeforeExtension | State::Value | State::AfterQuoted, b' ' | b'\t') => {
+                State::BeforeExtension
+            }
+            (State::Size, _) => return Err(Reject::InvalidChunkSize),
+            (State::ExtensionStart | State::ValueStart | State::AfterName, b' ' | b'\t') => self.state,
+            (State::ExtensionName, b' ' | b'\t') => State::AfterName,
+            (State::ExtensionName | State::AfterName, b'=') => State::ValueStart,
+            (State::ValueStart, b'"') => State::Quoted,
+            (State::Quoted, b'"') => State::AfterQuoted,
+            (State::Quoted, b'\\') => State::QuotedPair,
+            (State::Quoted | State::QuotedPair, _) if class::is_field_value_byte(byte) => State::Quoted,
+            (State::ExtensionStart | State::ExtensionName, _) if class::is_token_byte(byte) => {
+                State::ExtensionName
+            }
+            (State::ValueStart | State::Value, _) if class::is_token_byte(byte) => State::Value,
+            _ => return Err(Reject::InvalidChunkExtension),
+        };
+        self.within_line(next)
     }
 
     /// Counts one more byte of a size line.

@@ -87,33 +87,83 @@ fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Whether a response with this status to this method is followed by a body (RFC 9112 6.3): not after HEAD, not with 1xx, 204 and 304,
-/// not with a 2xx to CONNECT. Fields that describe a body may be sent all the same where [`content_length_allowed`] says so.
-#[must_use]
-pub fn response_has_body(method: Method, status: u16) -> bool {
-    method != Method::Head && status_has_body(status) && !is_tunnel(method, status)
+/// The part of its content that a response carries: a matter of method and status alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResponseContent {
+    /// All of it.
+    Whole,
+    /// Only its length, if known: responses to HEAD (RFC 9110 9.3.2).
+    LengthOnly,
+    /// Nothing, with a length of 0: 205 (RFC 9110 15.3.6).
+    Empty,
+    /// Nothing, and no field about it: 1xx, 204 and 304, and a 2xx to CONNECT (RFC 9110 8.6, RFC 9112 6.1). A 304 may have the length of
+    /// the 200; it is left out.
+    None,
 }
 
-/// Whether responses with this status have a body at all: not 1xx, 204 and 304 (RFC 9110 6.4.1). A 205 has one, and it must be
-/// empty (RFC 9110 15.3.6): send `Content-Length: 0`.
-#[must_use]
-pub fn status_has_body(status: u16) -> bool {
-    !matches!(status, 100..=199 | 204 | 304)
-}
-
-/// Whether a response may have `Content-Length` or `Transfer-Encoding`: never with 1xx and 204, nor with a 2xx to CONNECT
-/// (RFC 9110 8.6, RFC 9112 6.1). With HEAD and 304 a `Content-Length` tells what GET would have sent.
-#[inline]
-#[must_use]
-pub fn content_length_allowed(method: Method, status: u16) -> bool {
-    if status == 200 {
-        // What most answers are.
-        return method != Method::Connect;
+impl ResponseContent {
+    /// Decides for a response with this status to a request with this method.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(method: Method, status: u16) -> Self {
+        let content = match status {
+            // Most responses.
+            200 => Self::Whole,
+            _ => Self::of_status(status),
+        };
+        match method {
+            Method::Head if content == Self::Whole => Self::LengthOnly,
+            Method::Connect if matches!(status, 200..=299) => Self::None,
+            _ => content,
+        }
     }
-    !matches!(status, 100..=199 | 204) && !is_tunnel(method, status)
+
+    fn of_status(status: u16) -> Self {
+        match status {
+            100..=199 | 204 | 304 => Self::None,
+            205 => Self::Empty,
+            _ => Self::Whole,
+        }
+    }
+
+    /// Returns true if content follows the head.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_whole(self) -> bool {
+        self == Self::Whole
+    }
+
+    /// Returns the `Content-Length` of a response whose content has this length, or an unknown one. `None`: no such field.
+    #[inline(always)]
+    #[must_use]
+    pub fn declared_length(self, length: Option<u64>) -> Option<u64> {
+        match self {
+            Self::Whole | Self::LengthOnly => length,
+            Self::Empty => Some(0),
+            Self::None => None,
+        }
+    }
 }
 
-#[inline]
-fn is_tunnel(method: Method, status: u16) -> bool {
-    method == Method::Connect && matches!(status, 200..=299)
+/// The framing of a response that is sent while it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StreamFraming {
+    /// By its length in bytes.
+    Length(u64),
+    /// In chunks (RFC 9112 7.1).
+    Chunked,
+    /// By the end of the connection.
+    Close,
+}
+
+impl StreamFraming {
+    /// Decides by the length, if known, and the version of the request: HTTP/1.0 has no chunks (RFC 9112 6.1).
+    #[must_use]
+    pub fn of(length: Option<u64>, version: Version) -> Self {
+        match (length, version) {
+            (Some(length), _) => Self::Length(length),
+            (None, Version::Http11) => Self::Chunked,
+            (None, Version::Http10) => Self::Close,
+        }
+    }
 }

@@ -38,6 +38,13 @@ impl<'a> Head<'a> {
         self.parser.request.target.view(self.bytes)
     }
 
+    /// Returns true for a target in its usual form: a path, perhaps with a query (RFC 9112 3.2.1).
+    #[inline]
+    #[must_use]
+    pub fn is_origin_form(&self) -> bool {
+        self.parser.request.target.form == Form::Origin
+    }
+
     /// The request target as sent.
     #[must_use]
     pub fn target_str(&self) -> &'a str {

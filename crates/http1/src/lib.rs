@@ -48,7 +48,7 @@ mod target;
 pub use body::{BodyDecoder, BodyEvent, BodyStep};
 pub use connection::Expectation;
 pub use fields::Field;
-pub use framing::{Framing, content_length_allowed, response_has_body, status_has_body};
+pub use framing::{Framing, ResponseContent, StreamFraming};
 pub use head::Head;
 pub use known::Known;
 pub use limits::{BodyLimits, HeadLimits, METHOD_BYTES_MAX};

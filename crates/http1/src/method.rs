@@ -1,5 +1,8 @@
 //! Request methods (RFC 9110 9, PATCH from RFC 5789).
 
+use crate::class;
+use crate::limits::METHOD_BYTES_MAX;
+
 /// A request method. Methods are case-sensitive: `get` is [`Method::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -45,6 +48,12 @@ impl Method {
         }
     }
 
+    /// Returns true if a request may have a method of this name: a token of at most [`METHOD_BYTES_MAX`] bytes.
+    #[must_use]
+    pub fn is_name(name: &[u8]) -> bool {
+        name.len() <= METHOD_BYTES_MAX && class::is_token(name)
+    }
+
     /// The method whose name and one space `line` begins with, and how long both are. `None` for rarer methods.
     #[inline(always)]
     pub(crate) fn leading(line: &[u8; 8]) -> Option<(Self, usize)> {
@@ -58,6 +67,13 @@ impl Method {
             _ if begins(line, b"OPTIONS ") => (Self::Options, 8),
             _ => return None,
         })
+    }
+
+    /// Returns true if these bytes begin a request that is known to be a `HEAD`: its line, perhaps after an empty one, begins with the
+    /// method and a space. A refusal of such a request has no content either (RFC 9110 9.3.2).
+    #[must_use]
+    pub fn is_head_begun(bytes: &[u8]) -> bool {
+        bytes.strip_prefix(b"\r\n").unwrap_or(bytes).starts_with(b"HEAD ")
     }
 
     /// The method's name; `None` for [`Method::Other`], whose name stands in the request only.

@@ -13,11 +13,10 @@ use crate::fast::Fast;
 use crate::later::MakeLater;
 use crate::middleware::Middleware;
 use crate::pattern;
-use crate::place::named;
 use crate::plan::MakeService;
 use crate::route::{Handler, Route};
 use crate::states::{MakeLocal, States};
-use crate::{Place, RouteError, RouteErrors, Routes, Service};
+use crate::{Place, RouteError, RouteErrors, RouteMethod, Routes, Service};
 
 /// Something with a path, and where it was given.
 pub(crate) struct Given<T> {
@@ -36,8 +35,8 @@ pub(crate) enum Beneath {
 /// What a program answers with (RFC 9110 section 9).
 ///
 /// A request is answered by the route of its exact path, else of a pattern such as `/user/{id}`, else by the mount or the fallback with the
-/// longest prefix. A path that has nothing is a `404`, a method that its path hasn't a `405` with `Allow`. A route for `GET` serves `HEAD` too, and
-/// `OPTIONS` is answered with `Allow`.
+/// longest prefix. A path that has nothing is a `404`, a method that its path hasn't a `405` with `Allow`, and a method that is no standard one and that
+/// no route has a `501`. A route for `GET` serves `HEAD` too, and `OPTIONS` is answered with `Allow`.
 ///
 /// Mistakes (two routes for the same requests, a path that no request has) are told at the start, all at once and each with the places in
 /// the program: by [`build`](Self::build), or by [`Server::run_app`](crate::Server::run_app) before it binds.
@@ -149,33 +148,33 @@ impl App {
         self.route(Method::Delete, path, handler)
     }
 
-    /// Answers one method of a path, which is compared as it is sent: percent-encoding untouched.
+    /// Answers one method of a path, a standard one ([`Method`]) or an extension such as `"PROPFIND"`. The path is compared as it is sent: percent-encoding untouched.
     ///
     /// `{name}` stands for a segment or a part of one that isn't empty, `{*name}` at the end for all that is left of the path; a handler gets at what
     /// stood there by [`Request::param`]. `{{` and `}}` are braces. Where several fit, the exact path goes first, then what is the same up
     /// to a later place.
     ///
-    /// A path that no request can have, a method that can't be routed (`CONNECT`, or no known one) and a pair that has a route already are
-    /// errors at the start.
+    /// A path that no request can have, a method that no request can have or that can't be routed (`CONNECT`), and a pair that has a route
+    /// already are errors at the start.
     #[track_caller]
     pub fn route(
         &mut self,
-        method: Method,
+        method: impl Into<RouteMethod>,
         path: &str,
         handler: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
     ) -> &mut Route {
-        self.add(method, path, Handler::Sync(Box::new(handler)), Location::caller())
+        self.add(method.into(), path, Handler::Sync(Box::new(handler)), Location::caller())
     }
 
     pub(crate) fn add(
         &mut self,
-        method: Method,
+        method: RouteMethod,
         path: &str,
         handler: Handler,
         location: &'static Location<'static>,
     ) -> &mut Route {
         let path = self.beneath_prefix(path);
-        let place = Place::new(named(method, &path), location);
+        let place = Place::new(format!("{method} {path}"), location);
         self.routes.push(Given { place, path, what: Route::new(method, handler) });
         &mut self.routes.last_mut().expect("a route was just pushed").what
     }
@@ -202,7 +201,7 @@ impl App {
     ) -> &mut Route {
         let path = if self.prefix.is_empty() { "/".to_owned() } else { self.prefix.clone() };
         let place = Place::new(format!("the fallback of {path}"), Location::caller());
-        let route = Route::new(Method::Other, Handler::Sync(Box::new(handler)));
+        let route = Route::new(Method::Other.into(), Handler::Sync(Box::new(handler)));
         self.beneath.push(Given { place, path, what: Beneath::Fallback(route) });
         match self.beneath.last_mut().map(|given| &mut given.what) {
             Some(Beneath::Fallback(route)) => route,

@@ -7,14 +7,13 @@ use shearwater_engine::tasks::StackOptions;
 use shearwater_http1::Method;
 
 use crate::later::MakeLater;
-use crate::place::named;
 use crate::route::Handler;
-use crate::{App, Line, Outcome, Route, later};
+use crate::{App, Line, Outcome, Route, RouteMethod, later};
 
 impl App {
     fn add_later(
         &mut self,
-        method: Method,
+        method: RouteMethod,
         path: &str,
         make: MakeLater,
         location: &'static Location<'static>,
@@ -60,11 +59,11 @@ impl App {
     #[track_caller]
     pub fn route_async<R: Outcome>(
         &mut self,
-        method: Method,
+        method: impl Into<RouteMethod>,
         path: &str,
         handler: impl AsyncFn(&mut Call) -> R + Send + Sync + 'static,
     ) -> &mut Route {
-        self.add_later(method, path, later::asynchronous(handler), Location::caller())
+        self.add_later(method.into(), path, later::asynchronous(handler), Location::caller())
     }
 
     /// Answers `GET` (and `HEAD`) of a path with a coroutine: see [`route_coroutine`](Self::route_coroutine).
@@ -91,11 +90,12 @@ impl App {
     #[track_caller]
     pub fn route_coroutine<R: Outcome>(
         &mut self,
-        method: Method,
+        method: impl Into<RouteMethod>,
         path: &str,
         handler: impl Fn(&mut Line<'_>) -> R + Send + Sync + 'static,
     ) -> &mut Route {
-        let label = named(method, &self.beneath_prefix(path));
+        let method = method.into();
+        let label = format!("{method} {}", self.beneath_prefix(path));
         self.add_later(method, path, later::coroutine(&label, handler), Location::caller())
     }
 

@@ -1,10 +1,8 @@
 //! What a path is given, before it is settled.
 
-use shearwater_http1::Method;
-
 use crate::middleware::Steps;
 use crate::node::{Node, allow};
-use crate::{Place, RouteError};
+use crate::{Place, RouteError, RouteMethod};
 
 /// A path's methods so far.
 #[derive(Default)]
@@ -14,7 +12,7 @@ pub(crate) struct Draft {
 }
 
 struct Claim {
-    method: Method,
+    method: RouteMethod,
     place: Place,
     by: By,
 }
@@ -30,10 +28,9 @@ pub(crate) enum By {
 
 impl Draft {
     /// Takes a method.
-    pub(crate) fn claim(&mut self, method: Method, place: Place, by: By) -> Result<(), RouteError> {
+    pub(crate) fn claim(&mut self, method: RouteMethod, place: Place, by: By) -> Result<(), RouteError> {
         self.has_route |= matches!(by, By::Target(_));
-        if matches!(method, Method::Connect | Method::Other) {
-            let why = format!("{method:?} can't be routed");
+        if let Some(why) = method.why_not() {
             return Err(RouteError::Refused { given: place, why });
         }
         if let Some(with) = self.claims.iter().find(|claim| claim.method == method) {
@@ -48,8 +45,8 @@ impl Draft {
         !self.has_route
     }
 
-    pub(crate) fn methods(&self) -> impl Iterator<Item = Method> {
-        self.claims.iter().map(|claim| claim.method)
+    pub(crate) fn methods(&self) -> impl Iterator<Item = &RouteMethod> {
+        self.claims.iter().map(|claim| &claim.method)
     }
 
     /// Where its first method was given.
@@ -60,14 +57,14 @@ impl Draft {
     /// The node. `others`: methods that requests may go on to; `of_fast`: the number of a fast route's target for a method.
     pub(crate) fn into_node(
         self,
-        others: Vec<Method>,
+        others: &[RouteMethod],
         steps: Steps,
-        of_fast: impl Fn(usize, Method) -> usize,
+        of_fast: impl Fn(usize, &RouteMethod) -> usize,
     ) -> Node {
         let allow = allow(self.methods().chain(others));
         let targets = self.claims.iter().map(|claim| match claim.by {
-            By::Target(target) => (claim.method, target),
-            By::Fast(number) => (claim.method, of_fast(number, claim.method)),
+            By::Target(target) => (&claim.method, target),
+            By::Fast(number) => (&claim.method, of_fast(number, &claim.method)),
         });
         Node::new(targets, allow, self.is_open(), steps)
     }

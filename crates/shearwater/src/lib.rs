@@ -67,6 +67,7 @@ mod planning;
 mod report;
 mod route;
 mod route_error;
+mod route_method;
 mod routes;
 mod server;
 mod signals;
@@ -85,10 +86,13 @@ pub use place::Place;
 pub use report::Verbosity;
 pub use route::Route;
 pub use route_error::{RouteError, RouteErrors};
+pub use route_method::RouteMethod;
 pub use routes::{Routes, RoutesService};
 pub use server::{Running, Server};
 
-pub use shearwater_engine::http1::{Expectation, Field, Framing, Head, Known, Method, Target, Version};
+pub use shearwater_engine::http1::{
+    Expectation, Field, Framing, Head, Known, Method, ResponseContent, Target, Version,
+};
 pub use shearwater_engine::io::os::DescriptorLimit;
 pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{

@@ -1,7 +1,8 @@
 //! What a path has: something for each of its methods.
 
-use shearwater_http1::Method;
+use shearwater_http1::{Head, Method};
 
+use crate::RouteMethod;
 use crate::middleware::Steps;
 
 /// As many as [`Method`] has.
@@ -26,20 +27,25 @@ pub(crate) struct Node {
 struct Rest {
     allow: String,
     steps: Steps,
+    /// Targets of extension methods, by name.
+    extensions: Vec<(Box<str>, u32)>,
 }
 
 impl Node {
-    pub(crate) fn new(
-        targets: impl IntoIterator<Item = (Method, usize)>,
+    pub(crate) fn new<'a>(
+        targets: impl IntoIterator<Item = (&'a RouteMethod, usize)>,
         allow: String,
         is_open: bool,
         steps: Steps,
     ) -> Self {
-        let rest = Box::new(Rest { allow, steps });
+        let rest = Box::new(Rest { allow, steps, extensions: Vec::new() });
         let mut node = Self { targets: [NONE; METHODS], is_open, is_bare: false, rest };
         for (method, target) in targets {
-            node.targets[method as usize] =
-                u32::try_from(target).expect("fewer targets than memory for them");
+            let target = u32::try_from(target).expect("fewer targets than memory for them");
+            match (method.standard(), method.extension()) {
+                (Some(method), _) => node.targets[method as usize] = target,
+                (None, name) => node.rest.extensions.extend(name.map(|name| (name.into(), target))),
+            }
         }
         let (get, head) = (Method::Get as usize, Method::Head as usize);
         if node.targets[head] == NONE {
@@ -54,6 +60,18 @@ impl Node {
         self.targets[method as usize] as usize
     }
 
+    /// The number of what answers a request, by an extension method too.
+    pub(crate) fn target_of(&self, head: &Head<'_>) -> usize {
+        let name = head.method_name();
+        match head.method() {
+            Method::Other => {
+                let found = self.rest.extensions.iter().find(|(known, _)| **known == *name);
+                found.map_or(NONE, |(_, target)| *target) as usize
+            }
+            method => self.target(method),
+        }
+    }
+
     /// What runs around its requests; for the node of an exact path.
     pub(crate) fn steps(&self) -> &Steps {
         &self.rest.steps
@@ -66,18 +84,21 @@ impl Node {
 }
 
 /// A list for `Allow`: methods that have something, each once, and those that come with them.
-pub(crate) fn allow(methods: impl Iterator<Item = Method>) -> String {
-    let mut all: Vec<Method> = Vec::new();
-    for method in methods.filter(|method| *method != Method::Other) {
+pub(crate) fn allow<'a>(methods: impl Iterator<Item = &'a RouteMethod>) -> String {
+    let mut all: Vec<String> = Vec::new();
+    let mut add = |method: String| {
         if !all.contains(&method) {
             all.push(method);
         }
+    };
+    let mut has_get = false;
+    for method in methods.filter(|method| method.standard() != Some(Method::Other)) {
+        has_get |= method.standard() == Some(Method::Get);
+        add(method.to_string());
     }
-    let implied = [(Method::Head, all.contains(&Method::Get)), (Method::Options, true)];
-    for (method, is_implied) in implied {
-        if is_implied && !all.contains(&method) {
-            all.push(method);
-        }
+    if has_get {
+        add("HEAD".to_owned());
     }
-    all.into_iter().filter_map(Method::name).collect::<Vec<_>>().join(", ")
+    add("OPTIONS".to_owned());
+    all.join(", ")
 }

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::panic::Location;
 
-use shearwater_http1::Method;
-
 /// A route, a mount or a state as a program has given it, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -33,13 +31,5 @@ impl Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}:{})", self.what, self.location.file(), self.location.line())
-    }
-}
-
-/// A route's name for who reads of it.
-pub(crate) fn named(method: Method, path: &str) -> String {
-    match method.name() {
-        Some(name) => format!("{name} {path}"),
-        None => format!("{method:?} {path}"),
     }
 }

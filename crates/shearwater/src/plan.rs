@@ -3,7 +3,7 @@
 use matchit::{Params, Router};
 use shearwater_engine::FieldLines;
 use shearwater_engine::tasks::StackOptions;
-use shearwater_http1::Method;
+use shearwater_http1::{Head, Method};
 
 use crate::Service;
 use crate::by_origin::ByOrigin;
@@ -56,6 +56,8 @@ pub(crate) struct Plan {
     pub(crate) targets: Vec<Target>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) services: Vec<MakeService>,
+    /// Names of the extension methods that any route has.
+    pub(crate) extensions: Vec<Box<str>>,
     pub(crate) middleware: Middleware,
     pub(crate) states: States,
     pub(crate) locals: Vec<MakeLocal>,
@@ -90,27 +92,24 @@ impl Plan {
     }
 
     /// What answers a request: the route of its exact path, else of a pattern, else the mount or the fallback with the longest prefix.
-    pub(crate) fn find<'a>(&'a self, method: Method, path: &'a str) -> Found<'a> {
-        match self.exact(method, path.as_bytes()) {
+    pub(crate) fn find<'a>(&'a self, head: &Head<'a>) -> Found<'a> {
+        match self.exact(head.method(), head.path_bytes()) {
             Some((_, Some(target))) => Found { what: What::Target(target), params: None },
-            Some((node, None)) => self.elsewhere(Some(node), method, path),
-            None => self.elsewhere(None, method, path),
+            Some((node, None)) => self.elsewhere(Some(node), head),
+            None => self.elsewhere(None, head),
         }
     }
 
-    /// What answers a request that isn't answered by an exact path, with what that path has, if there is one.
-    pub(crate) fn elsewhere<'a>(
-        &'a self,
-        exact: Option<&'a Node>,
-        method: Method,
-        path: &'a str,
-    ) -> Found<'a> {
+    /// Finds what answers a request that no standard method of its exact path does. `exact`: what that path has.
+    pub(crate) fn elsewhere<'a>(&'a self, exact: Option<&'a Node>, head: &Head<'a>) -> Found<'a> {
+        let path = head.path();
+        let target_of = |node: &Node| self.targets.get(node.target_of(head)).map(What::Target);
         if let Some(node) = exact.filter(|node| !node.is_open) {
-            return Found { what: What::NoMethod(node), params: None };
+            return Found { what: target_of(node).unwrap_or(What::NoMethod(node)), params: None };
         }
         if let Ok(matched) = self.patterns.at(path) {
             let node = &self.pattern_nodes[*matched.value];
-            let target = self.targets.get(node.target(method)).map(What::Target);
+            let target = target_of(node);
             let what = target.unwrap_or(What::NoMethod(exact.unwrap_or(node)));
             return Found { what, params: Some(matched.params) };
         }

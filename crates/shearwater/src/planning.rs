@@ -16,7 +16,7 @@ use crate::node::allow;
 use crate::pattern::{self, Path};
 use crate::plan::{Answerer, Beneath, Plan, Target};
 use crate::route::Route;
-use crate::{Place, RouteError, RouteErrors};
+use crate::{Place, RouteError, RouteErrors, RouteMethod};
 
 /// A segment that no request has and no pattern names.
 const UNNAMED: &str = "/\u{1}";
@@ -37,14 +37,14 @@ pub(crate) fn plan(app: App) -> Result<Plan, RouteErrors> {
     middleware.settle();
     let has_state = !states.is_empty() || !locals.is_empty();
     let exact = planning.exact_nodes(&patterns, &middleware, has_state);
-    let Planning { targets, blocks, fast, drafts, .. } = planning;
-    let is_only = drafts.is_empty() && middleware.is_empty() && !has_state;
+    let Planning { targets, blocks, fast, drafts, extensions, .. } = planning;
+    let is_only = drafts.is_empty() && extensions.is_empty() && middleware.is_empty() && !has_state;
     let everything = match &beneath[..] {
         [Beneath { prefix, by }] if prefix.is_empty() && is_only => Some(*by),
         _ => None,
     };
-    let of_fast = |number: usize, method| fast[number].of(method);
-    let node = |(_, draft): (String, Draft)| draft.into_node(Vec::new(), Steps::default(), of_fast);
+    let of_fast = |number: usize, method: &RouteMethod| fast[number].of(method);
+    let node = |(_, draft): (String, Draft)| draft.into_node(&[], Steps::default(), of_fast);
     Ok(Plan {
         exact,
         everything,
@@ -54,6 +54,7 @@ pub(crate) fn plan(app: App) -> Result<Plan, RouteErrors> {
         targets,
         blocks,
         services,
+        extensions,
         middleware,
         states,
         locals,
@@ -70,8 +71,9 @@ struct FastTargets {
 }
 
 impl FastTargets {
-    fn of(&self, method: Method) -> usize {
-        self.preflight.filter(|_| method == Method::Options).unwrap_or(self.answer)
+    fn of(&self, method: &RouteMethod) -> usize {
+        let is_options = method.standard() == Some(Method::Options);
+        self.preflight.filter(|_| is_options).unwrap_or(self.answer)
     }
 }
 
@@ -87,6 +89,8 @@ struct Planning {
     exact: BTreeMap<String, Draft>,
     /// Patterns, in the order in which they were given.
     drafts: Vec<(String, Draft)>,
+    /// Names of extension methods, each once.
+    extensions: Vec<Box<str>>,
     /// The number of each pattern's draft.
     numbers: HashMap<String, usize>,
 }
@@ -105,7 +109,12 @@ impl Planning {
             }
             Err(why) => return self.errors.push(RouteError::Refused { given: place, why }),
         };
-        let claimed = draft.claim(route.method, place, By::Target(self.targets.len()));
+        if let Some(name) = route.method.extension()
+            && !self.extensions.iter().any(|known| **known == *name)
+        {
+            self.extensions.push(name.into());
+        }
+        let claimed = draft.claim(route.method.clone(), place, By::Target(self.targets.len()));
         self.errors.extend(claimed.err());
         self.targets.push(Target::Route(route));
     }
@@ -127,7 +136,7 @@ impl Planning {
         };
         let draft = self.exact.entry(path.clone()).or_default();
         for method in fast.answered() {
-            self.errors.extend(draft.claim(method, place.clone(), By::Fast(number)).err());
+            self.errors.extend(draft.claim(method.into(), place.clone(), By::Fast(number)).err());
         }
         Some(Given { place, path, what: fast })
     }
@@ -172,7 +181,7 @@ impl Planning {
     fn encode(&mut self, given: Given<Fast>, patterns: &Router<usize>) {
         let Given { place, path, what: fast } = given;
         let Some(draft) = self.exact.get(&path) else { return };
-        let allow = allow(draft.methods().chain(self.others(&path, draft, patterns)));
+        let allow = allow(draft.methods().chain(&self.others(&path, draft, patterns)));
         let encoded = match fast.encode(&allow) {
             Ok(encoded) => encoded,
             Err(why) => return self.errors.push(RouteError::Refused { given: place, why }),
@@ -193,9 +202,9 @@ impl Planning {
     }
 
     /// The methods of the pattern that requests of an exact path go on to.
-    fn others(&self, path: &str, draft: &Draft, patterns: &Router<usize>) -> Vec<Method> {
+    fn others(&self, path: &str, draft: &Draft, patterns: &Router<usize>) -> Vec<RouteMethod> {
         let matched = patterns.at(path).ok().filter(|_| draft.is_open());
-        matched.map_or_else(Vec::new, |matched| self.drafts[*matched.value].1.methods().collect())
+        matched.map_or_else(Vec::new, |matched| self.drafts[*matched.value].1.methods().cloned().collect())
     }
 
     fn exact_nodes(&mut self, patterns: &Router<usize>, middleware: &Middleware, has_state: bool) -> Exact {
@@ -203,8 +212,8 @@ impl Planning {
         let nodes = exact.into_iter().map(|(path, draft)| {
             let others = self.others(&path, &draft, patterns);
             let path = path.into_bytes().into_boxed_slice();
-            let of_fast = |number: usize, method| self.fast[number].of(method);
-            let mut node = draft.into_node(others, middleware.steps(&path), of_fast);
+            let of_fast = |number: usize, method: &RouteMethod| self.fast[number].of(method);
+            let mut node = draft.into_node(&others, middleware.steps(&path), of_fast);
             node.is_bare = node.steps().is_empty() && !has_state;
             (path, node)
         });

@@ -1,9 +1,9 @@
 //! One route: a handler, and what becomes of its requests' bodies.
 
 use shearwater_engine::{BodyPolicy, BodySink, Request, Response};
-use shearwater_http1::Method;
 use std::fmt;
 
+use crate::RouteMethod;
 use crate::later::CallLater;
 
 type Answer = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Sync>;
@@ -27,7 +27,7 @@ enum Body {
 
 /// A handler for one method and path. Its requests' bodies are read and thrown away unless it says otherwise.
 pub struct Route {
-    pub(crate) method: Method,
+    pub(crate) method: RouteMethod,
     handler: Handler,
     body: Body,
 }
@@ -39,7 +39,7 @@ impl fmt::Debug for Route {
 }
 
 impl Route {
-    pub(crate) fn new(method: Method, handler: Handler) -> Self {
+    pub(crate) fn new(method: RouteMethod, handler: Handler) -> Self {
         Self { method, handler, body: Body::Discard }
     }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use shearwater_engine::{BodyPolicy, BodySink, FieldLines, Prebuilt, Request, Response};
-use shearwater_http1::{Head, Method, Target as RequestTarget};
+use shearwater_http1::{Head, Target as RequestTarget};
 
 use crate::by_origin::ByOrigin;
 use crate::encoded::{Block, Written};
@@ -104,14 +104,14 @@ impl BodySink for Sink {
 
     fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
         let head = request.head();
-        let found = self.worker.plan.find(head.method(), head.path());
+        let found = self.worker.plan.find(&head);
         self.worker.respond_found(&found, request, response, Some(&mut *self.sink));
     }
 }
 
 impl Worker {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
-        match self.plan.find(head.method(), head.path()).what {
+        match self.plan.find(head).what {
             What::Target(Target::Route(route)) => route.body_policy(),
             What::Mount { service, .. } => self.services[service].body_policy(head),
             What::Target(_) | What::NoMethod(_) | What::Nothing => BodyPolicy::Discard,
@@ -127,7 +127,7 @@ impl Worker {
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
-        let view = self.view(None, 0);
+        let view = self.view(request, None, 0);
         let around = &self.plan.middleware;
         around.around_known(node.steps(), &request.within(&view), response, |request, response| {
             self.call(target, request, response);
@@ -143,7 +143,7 @@ impl Worker {
         response: &mut Response<'_>,
     ) {
         let head = request.head();
-        let found = self.plan.elsewhere(exact, head.method(), head.path());
+        let found = self.plan.elsewhere(exact, &head);
         self.respond_found(&found, request, response, None);
     }
 
@@ -159,7 +159,7 @@ impl Worker {
         if middleware.is_empty() {
             return self.answer(found, request, response, sink);
         }
-        let view = self.view(found.params.as_ref(), 0);
+        let view = self.view(request, found.params.as_ref(), 0);
         middleware.around(&request.within(&view), response, |request, response| {
             self.answer(found, request, response, sink);
         });
@@ -173,10 +173,10 @@ impl Worker {
         sink: Option<&mut dyn BodySink>,
     ) {
         let mount_len = if let What::Mount { prefix_len, .. } = found.what { prefix_len } else { 0 };
-        let view = self.view(found.params.as_ref(), mount_len);
+        let view = self.view(request, found.params.as_ref(), mount_len);
         let request = &request.within(&view);
         match (&found.what, sink) {
-            (What::NoMethod(node), _) => no_method(node, request, response),
+            (What::NoMethod(node), _) => drop(response.unhandled_method(request, node.allow())),
             (What::Nothing, _) => nothing(request, response),
             (What::Target(_) | What::Mount { .. }, Some(sink)) => sink.finish(request, response),
             (What::Target(target), None) => self.call(target, request, response),
@@ -186,10 +186,15 @@ impl Worker {
 
     fn view<'a>(
         self: &'a Rc<Self>,
+        request: &Request<'_>,
         params: Option<&'a matchit::Params<'a, 'a>>,
         mount_len: usize,
     ) -> View<'a> {
-        View { worker: self, params, mount_len }
+        View { worker: self, params, mount_len, is_method_known: request.is_method_known() }
+    }
+
+    pub(crate) fn knows_method(&self, name: &str) -> bool {
+        self.plan.extensions.iter().any(|known| **known == *name)
     }
 
     pub(crate) fn states(&self) -> &States {
@@ -227,20 +232,12 @@ fn answer_preflight(lines: &ByOrigin<FieldLines>, request: &Request<'_>, respons
     response.status(204).lines(lines.get(&request.head()));
 }
 
-/// The path has other methods.
-fn no_method(node: &Node, request: &Request<'_>, response: &mut Response<'_>) {
-    response.field("Allow", node.allow());
-    match request.method() {
-        Method::Options => response.status(204),
-        _ => response.status(405).text("Method Not Allowed\n"),
-    };
-}
-
 /// Nothing is there.
 fn nothing(request: &Request<'_>, response: &mut Response<'_>) {
     match request.head().target() {
         // The server as a whole (RFC 9110 section 9.3.7): it is there, and has no methods of its own.
         RequestTarget::Asterisk => response.status(204),
+        _ if !request.is_method_known() => response.unhandled_method(request, ""),
         _ => response.status(404).text("Not Found\n"),
     };
 }

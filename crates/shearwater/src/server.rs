@@ -160,6 +160,14 @@ impl Server {
         self
     }
 
+    /// Serves `https://` targets: every connection comes from a trusted gateway that terminates TLS. Default: no, they get a `421` (RFC 9110
+    /// section 7.4). A gateway that sends paths, as most do, needs no setting.
+    #[must_use]
+    pub fn tls_gateway(mut self, tls_gateway: bool) -> Self {
+        self.options.tls_gateway = tls_gateway;
+        self
+    }
+
     /// In which order what is ready on a worker goes on: tasks that were woken, and connections with input that had to wait. Default: first in,
     /// first out.
     #[must_use]

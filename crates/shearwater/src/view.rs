@@ -13,6 +13,8 @@ pub(crate) struct View<'a> {
     pub(crate) worker: &'a Rc<Worker>,
     pub(crate) params: Option<&'a Params<'a, 'a>>,
     pub(crate) mount_len: usize,
+    /// True for a standard method, and for one that a router around this one has.
+    pub(crate) is_method_known: bool,
 }
 
 impl Context for View<'_> {
@@ -30,6 +32,10 @@ impl Context for View<'_> {
 
     fn local(&self, of: TypeId) -> Option<&dyn Any> {
         self.worker.locals().get(of)
+    }
+
+    fn knows_method(&self, name: &str) -> bool {
+        self.is_method_known || self.worker.knows_method(name)
     }
 
     fn kept(&self) -> Option<Rc<dyn Context>> {

@@ -53,12 +53,8 @@ impl FixedAnswer {
                 response.status(self.status);
                 true
             }
-            (Method::Options, _) => {
-                response.status(204).field("Allow", ALLOW);
-                true
-            }
             _ => {
-                response.status(405).field("Allow", ALLOW).text("Method Not Allowed\n");
+                response.unhandled_method(request, ALLOW);
                 false
             }
         }

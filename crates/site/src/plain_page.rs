@@ -11,7 +11,7 @@ use shearwater_files::accept;
 const HTML: &str = "text/html; charset=utf-8";
 
 /// Errors, with their reason phrase (RFC 9110 section 15) and what is said of them. The last one stands for all others.
-const ERRORS: [(u16, &str, &str); 15] = [
+const ERRORS: [(u16, &str, &str); 16] = [
     (400, "Bad Request", "The address can\u{2019}t be read. It may have been cut off or mistyped."),
     (401, "Unauthorized", "You have to log in to see this."),
     (403, "Forbidden", "This is not for everyone to see."),
@@ -24,6 +24,7 @@ const ERRORS: [(u16, &str, &str); 15] = [
     (429, "Too Many Requests", "That was too much at once. Try again in a little while."),
     (451, "Unavailable For Legal Reasons", "This may not be shown here."),
     (500, "Internal Server Error", "Something has gone wrong here. It is not your fault."),
+    (501, "Not Implemented", "What was asked for can\u{2019}t be done here."),
     (502, "Bad Gateway", "A server behind this one can\u{2019}t be understood."),
     (503, "Service Unavailable", "This can\u{2019}t be shown just now. Try again in a little while."),
     (0, "Error", "This can\u{2019}t be shown."),

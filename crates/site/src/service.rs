@@ -161,6 +161,7 @@ fn nothing(request: &Request<'_>, response: &mut Response<'_>) {
     // The server as a whole (RFC 9110 section 9.3.7).
     match (request.method(), request.path()) {
         (Method::Options, "*") => response.status(204).field("Allow", ALLOW),
+        _ if !request.is_method_known() => response.unhandled_method(request, ALLOW),
         _ => response.status(404).text("Not Found\n"),
     };
 }

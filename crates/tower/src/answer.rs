@@ -4,10 +4,9 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use bytes::Buf;
-use http::StatusCode;
 use http::response::Parts;
 use http_body::{Body as HttpBody, Frame};
-use shearwater::{Call, Method, Response};
+use shearwater::{Call, Method, Response, ResponseContent};
 
 use crate::limits::WHOLE_BODY_BYTES_MAX;
 use crate::response_head;
@@ -42,8 +41,8 @@ impl<S: HttpService> Answer<S> {
         let (head, body) = response.into_parts();
         let length = body.size_hint().exact();
         let is_head_only = method == Method::Head;
-        let has_body = !is_head_only && !body.is_end_stream() && has_body(head.status);
-        let body = has_body.then(|| spare.bodies.take(body));
+        let is_sent = ResponseContent::of(method, head.status.as_u16()).is_whole();
+        let body = (is_sent && !body.is_end_stream()).then(|| spare.bodies.take(body));
         Self { head, length, body, first: Poll::Pending, is_head_only }
     }
 
@@ -98,9 +97,4 @@ fn whole<B: HttpBody>(first: &Polled<B>, length: Option<u64>, is_last: bool) -> 
     let chunk = data.chunk();
     let is_all = chunk.len() == data.remaining() && (is_last || length == Some(chunk.len() as u64));
     (is_all && chunk.len() <= WHOLE_BODY_BYTES_MAX).then_some(chunk)
-}
-
-/// Whether an answer with this status has a body (RFC 9110 section 6.4.1).
-fn has_body(status: StatusCode) -> bool {
-    !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }

@@ -50,20 +50,58 @@ fn take_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(line)
 }
 
-/// Hexadecimal digits, then nothing, or blanks and a semicolon with any extension.
+/// `chunk-size [ chunk-ext ]`.
 fn chunk_size(line: &[u8]) -> Option<u64> {
-    let text =
-        std::str::from_utf8(&line[..line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count()]).ok()?;
-    let behind = &line[text.len()..];
-    let blanks = behind.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-    let is_extension = behind.get(blanks) == Some(&b';') && behind[blanks..].iter().all(is_value_byte);
-    (behind.is_empty() || is_extension).then(|| u64::from_str_radix(text, 16).ok())?
+    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let (digits, behind) = line.split_at(digits);
+    let size = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    is_extensions(behind).then_some(size)
+}
+
+/// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112 section 7.1.1).
+fn is_extensions(mut rest: &[u8]) -> bool {
+    while !rest.is_empty() {
+        let name = skip_blanks(rest).strip_prefix(b";").map(skip_blanks);
+        let Some(behind) = name.and_then(skip_token) else { return false };
+        rest = match skip_blanks(behind).strip_prefix(b"=").map(skip_blanks) {
+            None => behind,
+            Some(value) => match skip_token(value).or_else(|| skip_quoted_string(value)) {
+                Some(behind) => behind,
+                None => return false,
+            },
+        };
+    }
+    true
+}
+
+fn skip_blanks(text: &[u8]) -> &[u8] {
+    &text[text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()..]
+}
+
+fn skip_token(text: &[u8]) -> Option<&[u8]> {
+    let len = text.iter().take_while(|byte| is_token_byte(byte)).count();
+    (len > 0).then(|| &text[len..])
+}
+
+fn skip_quoted_string(text: &[u8]) -> Option<&[u8]> {
+    let mut rest = text.strip_prefix(b"\"")?;
+    loop {
+        rest = match rest {
+            [b'"', behind @ ..] => return Some(behind),
+            [b'\\', quoted, behind @ ..] if is_value_byte(quoted) => behind,
+            [byte, behind @ ..] if *byte != b'\\' && is_value_byte(byte) => behind,
+            _ => return None,
+        };
+    }
 }
 
 fn is_trailer(line: &[u8]) -> bool {
     let Some(colon) = line.iter().position(|&byte| byte == b':') else { return false };
-    let is_name_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    colon > 0 && line[..colon].iter().all(is_name_byte) && line[colon..].iter().all(is_value_byte)
+    colon > 0 && line[..colon].iter().all(is_token_byte) && line[colon..].iter().all(is_value_byte)
+}
+
+fn is_token_byte(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
 }
 
 fn is_value_byte(byte: &u8) -> bool {

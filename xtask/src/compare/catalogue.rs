@@ -246,6 +246,9 @@ const RAW: &[&str] = &[
     "POST /small.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
     "POST /small.txt HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
     "POST /small.txt HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET /small.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;a=\"b\"\r\nabc\r\n0\r\n\r\n",
+    "GET /small.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;\r\nabc\r\n0\r\n\r\n",
+    "HEAD /small.txt HTTP/1.1\r\nHost: a\r\nX Y: z\r\n\r\n",
 ];
 
 /// Characters of a target, and of a field, that no server takes.

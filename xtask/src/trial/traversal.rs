@@ -112,7 +112,7 @@ fn leaks(answer: &Answer, canary: &str) -> bool {
 
 fn status_allowed(claim: Claim, answer: &Answer) -> Result<(), String> {
     let status = answer.head.status;
-    let refused = matches!(status, 400 | 403 | 404);
+    let refused = matches!(status, 400 | 403 | 404 | 421);
     let allowed = match claim {
         Claim::Refused => refused,
         Claim::Malformed => status == 400,

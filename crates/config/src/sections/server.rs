@@ -14,6 +14,8 @@ pub struct Server {
     pub tcp_nodelay: bool,
     /// `SO_KEEPALIVE` for each connection.
     pub tcp_keepalive: bool,
+    /// Serves `https://` targets: a trusted gateway in front terminates TLS.
+    pub tls_gateway: bool,
     /// Connections that may wait to be accepted, per worker.
     pub backlog: u32,
     /// How to wait for the kernel.
@@ -80,6 +82,7 @@ impl Default for Server {
             http_port: None,
             tcp_nodelay: true,
             tcp_keepalive: false,
+            tls_gateway: false,
             backlog: 4096,
             driver: Driver::Auto,
             accept: Accept::Reuseport,
@@ -116,6 +119,13 @@ impl Fields for Server {
             "Whether the kernel finds out that a silent client is gone (SO_KEEPALIVE).",
             Flag,
             &mut self.tcp_keepalive,
+        );
+        visit.field(
+            "tls_gateway",
+            "Whether all connections come from a trusted gateway that terminates TLS and may send https:// targets: they are served then, \
+             else they get 421. A gateway that sends paths, as most do, needs no setting.",
+            Flag,
+            &mut self.tls_gateway,
         );
         visit.field(
             "backlog",

@@ -40,7 +40,7 @@ fn fields(value: &dyn std::fmt::Debug) -> Vec<String> {
 #[test]
 fn every_field_is_a_key_that_is_printed_and_on_the_page() {
     let values: [(&dyn std::fmt::Debug, usize); 13] = [
-        (&Server::default(), 10),
+        (&Server::default(), 11),
         (&Performance::default(), 5),
         (&Limits::default(), 10),
         (&Timeouts::default(), 6),

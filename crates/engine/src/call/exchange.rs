@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Waker;
 
-use shearwater_http1::{Head, HeadLimits, HeadParser, Version, response_has_body};
+use shearwater_http1::{Head, HeadLimits, HeadParser, ResponseContent, StreamFraming};
 use shearwater_io::Token;
 
 use crate::call::stream::Stream;
@@ -258,12 +258,12 @@ impl Exchange {
 /// The answer.
 impl Exchange {
     /// Handler: the head of a stream.
-    pub(crate) fn begin(&self, parts: Box<Parts>, length: Option<u64>) {
+    pub(crate) fn begin(&self, parts: Box<Parts>, framing: StreamFraming) {
         let mut output = self.output.borrow_mut();
         if output.parts.is_none() && !output.stream.is_begun() {
             let head = self.head();
-            let is_sent = response_has_body(head.method(), parts.status);
-            output.stream.begin(length, head.version() == Version::Http11, is_sent);
+            let is_sent = ResponseContent::of(head.method(), parts.status).is_whole();
+            output.stream.begin(framing, is_sent);
             output.parts = Some(parts);
         }
     }

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::task::{Context, Poll};
 
-use shearwater_http1::encode;
+use shearwater_http1::{StreamFraming, encode};
 
 use crate::call::Call;
 use crate::limits::{CALL_OUTPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
-use crate::response::{Body, Framing, Response};
+use crate::response::{Body, Response};
 
 /// The client takes nothing more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,12 +28,12 @@ impl Call {
     /// A body set before by [`response`](Self::response) is left out. A stream that ends short of its length is cut off: its connection is
     /// closed. What goes beyond it is thrown away. Either is told to the operator.
     ///
-    /// Behind a head that no body follows (of an answer to `HEAD`, or with `204` or `304`) the handler's future is dropped where it waits next.
+    /// Behind a head that no body follows (of an answer to `HEAD`, or with `204`, `205` or `304`) the handler's future is dropped where it waits next.
     pub fn begin(&mut self, length: Option<u64>) {
         if let Some(mut parts) = self.parts.take() {
-            let framing = Framing::of(length, self.head().version());
+            let framing = StreamFraming::of(length, self.head().version());
             Response::go_on(&mut parts).set_body(Body::Stream(framing));
-            self.exchange.begin(parts, length);
+            self.exchange.begin(parts, framing);
         }
     }
 
@@ -75,7 +75,7 @@ impl Call {
 /// The bytes of a stream that wait to be sent.
 #[derive(Default)]
 pub(crate) struct Stream {
-    framing: Option<Framing>,
+    framing: Option<StreamFraming>,
     /// What its head has announced and is still to come.
     left: u64,
     has_surplus: bool,
@@ -86,13 +86,12 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Of something that is not sent (an answer to `HEAD`, a `304`) nothing need be pushed, whatever its head announces.
-    pub(crate) fn begin(&mut self, length: Option<u64>, is_chunked: bool, is_sent: bool) {
-        self.framing = Some(match length {
-            Some(length) => Framing::Length(length),
-            None if is_chunked => Framing::Chunked,
-            None => Framing::Close,
-        });
-        self.left = length.filter(|_| is_sent).unwrap_or(0);
+    pub(crate) fn begin(&mut self, framing: StreamFraming, is_sent: bool) {
+        self.framing = Some(framing);
+        self.left = match framing {
+            StreamFraming::Length(length) if is_sent => length,
+            _ => 0,
+        };
         self.is_unsent = !is_sent;
     }
 
@@ -104,22 +103,22 @@ impl Stream {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         match self.framing {
             _ if self.is_unsent => {}
-            Some(Framing::Length(_)) => {
+            Some(StreamFraming::Length(_)) => {
                 let most = usize::try_from(self.left).unwrap_or(usize::MAX);
                 let taken = bytes.len().min(most);
                 self.has_surplus |= taken < bytes.len();
                 self.left -= taken as u64;
                 self.bytes.extend_from_slice(&bytes[..taken]);
             }
-            Some(Framing::Chunked) => encode::chunk(&mut self.bytes, bytes),
-            Some(Framing::Close) => self.bytes.extend_from_slice(bytes),
+            Some(StreamFraming::Chunked) => encode::chunk(&mut self.bytes, bytes),
+            Some(StreamFraming::Close) => self.bytes.extend_from_slice(bytes),
             None => {}
         }
     }
 
     /// Appends what tells of the end, if anything.
     pub(crate) fn append_end(&self, out: &mut Vec<u8>) {
-        if self.framing == Some(Framing::Chunked) {
+        if self.framing == Some(StreamFraming::Chunked) {
             encode::last_chunk(out);
         }
     }

@@ -71,6 +71,57 @@ fn a_refused_body_gets_no_100() {
     said(&mut world, &[&request], &[Answer::too_large()]);
 }
 
+/// RFC 9110 section 10.1.1: the head alone decides the response.
+#[test]
+fn a_body_that_nobody_reads_gets_no_100() {
+    let refused = Answer::text("404 Not Found", text_of("POST", "/status/1?404", b""));
+    for (target, answer) in [
+        ("/status/1?404", refused),
+        ("/plain/1", ok("POST", "/plain/1", b"")),
+        ("/later/0", ok("POST", "/later/0", b"")),
+        ("/later/1", ok("POST", "/later/1", b"")),
+        ("/later/2", ok("POST", "/later/2", b"")),
+        ("/panic/1", Answer::failed()),
+    ] {
+        for framing in ["Content-Length: 5", "Transfer-Encoding: chunked"] {
+            let mut world = World::default();
+            let mut client = world.connect();
+            client.send(head("POST", target, &format!("Expect: 100-continue\r\n{framing}\r\n")));
+            world.pass(10);
+            client.assert_got(&[answer.clone().last()]);
+            client.assert_closed();
+            // A client that sends the body all the same isn't reset, and nothing in it is a request.
+            client.send(Unit::get(2).bytes);
+            world.settle();
+            client.assert_got(&[answer.clone().last()]);
+            client.assert_closed();
+            client.peer.finish();
+            world.end();
+            assert_eq!(world.totals().connections_reset, 0);
+        }
+    }
+}
+
+#[test]
+fn a_body_that_comes_while_its_handler_waits_is_no_request() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.send(head("POST", "/later/2", "Expect: 100-continue\r\nContent-Length: 500\r\n"));
+    world.turn();
+    client.assert_got(&[]);
+    client.send(Unit::get(2).bytes);
+    world.turn();
+    client.assert_got(&[]);
+    world.pass(10);
+    client.send(Unit::get(3).bytes);
+    world.settle();
+    client.assert_got(&[ok("POST", "/later/2", b"").last()]);
+    client.assert_closed();
+    client.peer.finish();
+    world.end();
+    assert_eq!((world.totals().requests, world.totals().connections_reset), (1, 0));
+}
+
 #[test]
 fn a_sink_may_refuse() {
     let mut world = World::default();
@@ -164,6 +215,9 @@ fn faulty_chunks_are_refused() {
         "x\r\n",
         "-1\r\n",
         "5 5\r\nhello\r\n",
+        "5;\r\nhello\r\n0\r\n\r\n",
+        "5;=x\r\nhello\r\n0\r\n\r\n",
+        "5;a=\"\r\nhello\r\n0\r\n\r\n",
         "5\nhello",
         "5\r\nhelloX",
         "10000000000000000\r\n",

@@ -4,6 +4,7 @@ use shearwater_engine::Limits;
 use shearwater_engine::io::sim::SimOptions;
 use shearwater_engine::limits::ENDS_PER_TURN_MAX;
 
+use crate::harness::app::text_of;
 use crate::harness::unit::head;
 use crate::harness::{Answer, Setting, Unit, World};
 
@@ -160,6 +161,34 @@ fn nothing_behind_the_last_request_is_answered() {
         client.assert_got(&[Unit::get(0).answer, last.answer]);
         client.assert_closed();
         assert_eq!(world.totals().requests, 2);
+    }
+}
+
+/// A client that asks for the end may have sent on before it sees the response (RFC 9112 section 9.6).
+#[test]
+fn what_comes_late_behind_the_last_request_resets_nothing() {
+    let closing = |target: &str| {
+        let answer = Answer::text("200 OK", text_of("GET", target, b"")).last();
+        Unit::new(head("GET", target, "Connection: close\r\n"), answer)
+    };
+    let lasts = [closing("/plain/1"), closing("/later/0"), closing("/later/1"), Unit::http10(1, false)];
+    for last in lasts {
+        let mut world = World::default();
+        let mut client = world.connect();
+        client.peer.set_reading(false);
+        client.send(&last.bytes);
+        world.settle();
+        client.send(Unit::get(2).bytes);
+        world.settle();
+        client.peer.set_reading(true);
+        client.send(Unit::get(3).bytes);
+        world.settle();
+        client.assert_got(std::slice::from_ref(&last.answer));
+        client.assert_closed();
+        client.peer.finish();
+        world.settle();
+        assert_eq!((world.in_use(), world.net.now_ms()), ((0, 0, 0), 0), "the client's end is enough");
+        assert_eq!((world.totals().connections_reset, world.totals().requests), (0, 1));
     }
 }
 

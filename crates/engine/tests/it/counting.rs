@@ -134,7 +134,7 @@ fn each_limit_that_is_reached_is_counted_by_its_name() {
         ("trailer_bytes_max", chunked(&format!("0\r\nX: {}\r\n\r\n", "x".repeat(9000)))),
         ("trailers_max", chunked(&format!("0\r\n{}\r\n", "X: y\r\n".repeat(33)))),
         ("first_head_ms", b"GET".to_vec()),
-        ("body_ms", head("POST", "/", "Expect: 100-continue\r\nContent-Length: 9\r\n")),
+        ("body_ms", head("POST", "/buffer/1", "Expect: 100-continue\r\nContent-Length: 9\r\n")),
     ] {
         let timeouts = Timeouts { body_ms: 1000, ..Timeouts::default() };
         let mut world = World::with_timeouts(timeouts);

@@ -2,7 +2,8 @@
 
 use crate::harness::app::text_of;
 use crate::harness::unit::head;
-use crate::harness::{Answer, Unit, World};
+use crate::harness::waiting::ANNOUNCED_BYTES;
+use crate::harness::{Answer, Setting, Unit, World};
 
 /// Sends all of it at once and looks at the answers; then the client ends its side.
 #[track_caller]
@@ -25,6 +26,42 @@ fn bodies_are_left_out_where_http_has_none() {
     ask(&mut world, &big.bytes, &[big.answer]);
     let file = Unit::new(head("HEAD", "/file", ""), Answer::file().bodyless());
     ask(&mut world, &file.bytes, &[file.answer]);
+}
+
+#[test]
+fn a_205_is_empty_whatever_its_handler_has_written() {
+    for method in ["GET", "HEAD"] {
+        let mut world = World::default();
+        let mut answer = Answer::text("205 Reset Content", "");
+        ask(&mut world, head(method, "/status/1?205", ""), std::slice::from_ref(&answer));
+        answer.fields = "Content-Type: text/plain\r\nETag: \"1\"\r\n";
+        ask(&mut world, head(method, "/prebuilt?205", ""), std::slice::from_ref(&answer));
+        answer.fields = "";
+        let bodies = ["/big?205", "/file?205", "/stream-status/0?205", "/stream-status/1?205"];
+        for target in bodies {
+            let units = [Unit::new(head(method, target, ""), answer.clone()), Unit::get(2)];
+            ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+        }
+    }
+}
+
+#[test]
+fn http_1_0_keeps_its_connection_where_the_end_is_known() {
+    let mut world = World::default();
+    let kept = "HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+    for (line, status, length) in [
+        ("HEAD /stream/0", "200 OK", None),
+        ("HEAD /stream/1", "200 OK", None),
+        ("HEAD /announced/1?3", "200 OK", Some(ANNOUNCED_BYTES as usize)),
+        ("GET /stream-status/1?204", "204 No Content", None),
+        ("GET /stream-status/1?205", "205 Reset Content", Some(0)),
+        ("GET /stream-status/1?304", "304 Not Modified", None),
+    ] {
+        let mut answer = Answer::bytes(b"").connection("keep-alive");
+        (answer.status, answer.length) = (status, length);
+        let units = [Unit::new(format!("{line} {kept}"), answer), Unit::http10(2, true)];
+        ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+    }
 }
 
 #[test]
@@ -51,6 +88,64 @@ fn a_refused_head_gets_no_body_either() {
     // The next request of a connection that has sent a `HEAD` is no `HEAD`.
     let units = [Unit::head(1), Unit::malformed(2)];
     ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+}
+
+#[test]
+fn a_head_that_is_refused_before_it_is_complete_gets_no_body() {
+    let long = "x".repeat(65_536);
+    let refused = [
+        ("HEAD /plain/1 HTTP/1.1\r\nHost: a\r\nX-Bad : b\r\n\r\n".to_owned(), "400 Bad Request"),
+        ("HEAD  /plain/1 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), "400 Bad Request"),
+        ("HEAD /\0".to_owned(), "400 Bad Request"),
+        ("\r\nHEAD / HTTP/1.1\r\n\r\n".to_owned(), "400 Bad Request"),
+        (format!("HEAD /{long} HTTP/1.1\r\n"), "414 URI Too Long"),
+        (format!("HEAD / HTTP/1.1\r\nX: {long}\r\n"), "431 Request Header Fields Too Large"),
+        ("HEAD / HTTP/2.0\r\n".to_owned(), "505 HTTP Version Not Supported"),
+    ];
+    for (request, status) in &refused {
+        for cut in [0, 1, 5, request.len() - 1] {
+            let mut world = World::default();
+            let mut client = world.connect();
+            client.send(&request[..cut]);
+            world.settle();
+            client.send(&request[cut..]);
+            world.settle();
+            let got = String::from_utf8_lossy(client.read()).into_owned();
+            let (about, what) = (&request[..request.len().min(30)], format!("cut at {cut}: {got:?}"));
+            assert!(got.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{about:?} {what}");
+            assert!(
+                got.contains("\r\nContent-Length: ") && !got.contains("\r\nContent-Length: 0\r\n"),
+                "{what}"
+            );
+            assert!(got.ends_with("\r\n\r\n"), "{about:?} {what}");
+            client.assert_closed();
+        }
+    }
+}
+
+#[test]
+fn a_head_that_never_gets_complete_gets_no_body() {
+    let cases =
+        [("HEAD ", true), ("HEAD /plain", true), ("\r\nHEAD /", true), ("HEAD / HTTP/1.1\r\nHost", true)];
+    for (start, is_head) in cases.into_iter().chain([("HEAD", false), ("HEADER /", false), ("head /", false)])
+    {
+        let form = |answer: Answer| if is_head { answer.bodyless() } else { answer };
+        let mut world = World::default();
+        let mut client = world.connect();
+        client.send(start);
+        world.settle();
+        client.peer.finish();
+        world.settle();
+        client.assert_got(&[form(Answer::incomplete())]);
+        // Behind another request and in two pieces.
+        let mut client = world.connect();
+        client.send(Unit::get(1).bytes);
+        client.send(&start[..2]);
+        world.settle();
+        client.send(&start[2..]);
+        world.end();
+        client.assert_got(&[Unit::get(1).answer, form(Answer::timeout())]);
+    }
 }
 
 #[test]
@@ -138,6 +233,42 @@ fn what_is_not_done_here_is_refused() {
     let expectation =
         Answer::refusal("417 Expectation Failed", "The only expectation known here is 100-continue.");
     ask(&mut world, head("GET", "/", "Expect: 100-continue, more\r\n"), &[expectation]);
+}
+
+#[test]
+fn a_target_of_another_scheme_is_misdirected() {
+    let refusal = Answer::refusal(
+        "421 Misdirected Request",
+        "The scheme of the target is not served on this connection.",
+    );
+    let mut world = World::default();
+    for target in
+        ["https://example.org/plain/1", "ftp://example.org/plain/1", "HTTPS://example.org", "httpx://a/"]
+    {
+        for method in ["GET", "POST", "OPTIONS"] {
+            ask(&mut world, head(method, target, ""), std::slice::from_ref(&refusal));
+        }
+        ask(&mut world, head("HEAD", target, ""), &[refusal.clone().bodyless()]);
+        let expecting = head("POST", target, "Expect: 100-continue\r\nContent-Length: 3\r\n");
+        ask(&mut world, expecting, std::slice::from_ref(&refusal));
+    }
+    for target in ["http://example.org/plain/1", "HTTP://other.example/plain/1"] {
+        ask(&mut world, head("GET", target, ""), &[Answer::text("200 OK", text_of("GET", target, b""))]);
+    }
+}
+
+#[test]
+fn a_trusted_gateway_may_send_https_targets() {
+    let mut world = World::new(Setting { tls_gateway: true, ..Setting::default() });
+    for target in ["https://example.org/plain/1", "Https://example.org/plain/1", "http://example.org/plain/1"]
+    {
+        ask(&mut world, head("GET", target, ""), &[Answer::text("200 OK", text_of("GET", target, b""))]);
+    }
+    let refusal = Answer::refusal(
+        "421 Misdirected Request",
+        "The scheme of the target is not served on this connection.",
+    );
+    ask(&mut world, head("GET", "ftp://example.org/plain/1", ""), &[refusal]);
 }
 
 #[test]

@@ -5,7 +5,6 @@ mod field;
 mod number;
 mod reason;
 
-pub use crate::framing::status_has_body;
 pub use chunk::{chunk, chunk_end, chunk_head, last_chunk};
 pub use field::{
     BadField, chunked, connection_close, connection_keep_alive, content_length, content_length_and_end,

@@ -1,7 +1,7 @@
 //! Responses as they are written.
 
 use shearwater_http1::encode::{self, BadField};
-use shearwater_http1::{Method, content_length_allowed, response_has_body, status_has_body};
+use shearwater_http1::{Method, ResponseContent};
 use std::num::NonZeroU64;
 
 fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
@@ -119,16 +119,27 @@ fn chunks_are_framed() {
 }
 
 #[test]
-fn which_responses_have_a_body() {
+fn method_and_status_decide_what_a_response_carries() {
     for status in 100..=599 {
-        let bodiless = status < 200 || status == 204 || status == 304;
-        assert_eq!(status_has_body(status), !bodiless, "{status}");
-        assert_eq!(response_has_body(Method::Get, status), !bodiless, "{status}");
-        assert!(!response_has_body(Method::Head, status), "{status}");
+        let content = match status {
+            100..=199 | 204 | 304 => ResponseContent::None,
+            205 => ResponseContent::Empty,
+            _ => ResponseContent::Whole,
+        };
+        assert_eq!(ResponseContent::of(Method::Get, status), content, "{status}");
+        assert_eq!(ResponseContent::of(Method::Other, status), content, "{status}");
+        let to_head = if content.is_whole() { ResponseContent::LengthOnly } else { content };
+        assert_eq!(ResponseContent::of(Method::Head, status), to_head, "{status}");
         let is_tunnel = (200..300).contains(&status);
-        assert_eq!(response_has_body(Method::Connect, status), !bodiless && !is_tunnel, "{status}");
-        let lengthless = status < 200 || status == 204;
-        assert_eq!(content_length_allowed(Method::Head, status), !lengthless, "{status}");
-        assert_eq!(content_length_allowed(Method::Connect, status), !lengthless && !is_tunnel, "{status}");
+        let to_connect = if is_tunnel { ResponseContent::None } else { content };
+        assert_eq!(ResponseContent::of(Method::Connect, status), to_connect, "{status}");
+    }
+    for (content, known, unknown) in [
+        (ResponseContent::Whole, Some(7), None),
+        (ResponseContent::LengthOnly, Some(7), None),
+        (ResponseContent::Empty, Some(0), Some(0)),
+        (ResponseContent::None, None, None),
+    ] {
+        assert_eq!((content.declared_length(Some(7)), content.declared_length(None)), (known, unknown));
     }
 }

@@ -1,6 +1,6 @@
 //! Limits at the ends of their ranges, and what is refused without a network's help.
 
-use shearwater_http1::{HeadLimits, HeadParser, Known, Method, Parsed, Reject};
+use shearwater_http1::{HeadLimits, HeadParser, Known, METHOD_BYTES_MAX, Method, Parsed, Reject};
 
 const BOUNDLESS: HeadLimits =
     HeadLimits { head_bytes_max: usize::MAX, target_bytes_max: usize::MAX, fields_max: usize::MAX };
@@ -71,4 +71,14 @@ fn a_method_has_the_name_that_it_is_found_by() {
         assert_eq!(Method::from_name(name.to_lowercase().as_bytes()), Method::Other);
     }
     assert_eq!((Method::from_name(b"").name(), Method::from_name(b"GETS").name()), (None, None));
+}
+
+#[test]
+fn a_name_is_one_of_a_method_where_a_request_may_have_it() {
+    let long = "M".repeat(METHOD_BYTES_MAX + 1);
+    for name in ["GET", "get", "PROPFIND", "M-SEARCH", "!#$", "", "A B", "A/B", "\u{e9}", &long, &long[1..]] {
+        let mut parser = HeadParser::new(HeadLimits::default());
+        let head = format!("{name} / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(Method::is_name(name.as_bytes()), parser.parse(head.as_bytes()).is_ok(), "{name}");
+    }
 }

@@ -207,13 +207,14 @@ fn chunk_sizes_are_read_as_httparse_reads_them() {
         line.extend_from_slice(b"\r\n");
         let mut decoder = BodyDecoder::new(Framing::Chunked, BodyLimits::default());
         let ours = decoder.decode(&line).map(|step| step.consumed);
-        let ends_blank = line.ends_with(b"\t\r\n") || line.ends_with(b" \r\n");
+        let is_no_extension =
+            [&b"\t\r\n"[..], b" \r\n", b";\r\n", b";\t\"\"\r\n"].iter().any(|end| line.ends_with(end));
         match httparse::parse_chunk_size(&line) {
-            Ok(httparse::Status::Complete((consumed, _))) if !ends_blank => {
+            Ok(httparse::Status::Complete((consumed, _))) if !is_no_extension => {
                 accepted += 1;
                 assert_eq!(ours, Ok(consumed), "\"{}\"", line.escape_ascii());
             }
-            // RFC 9112 7.1.1: whitespace may stand before an extension only; httparse lets it end the line.
+            // RFC 9112 7.1.1: whitespace may stand before an extension only, and an extension has a name; httparse passes over both.
             Ok(_) => assert_eq!(ours, Err(Reject::InvalidChunkExtension), "\"{}\"", line.escape_ascii()),
             // httparse counts digits, leading zeros too; we count bits.
             Err(_) if ours.is_ok() => assert!(line.starts_with(b"0"), "\"{}\"", line.escape_ascii()),

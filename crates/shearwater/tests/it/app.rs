@@ -1,6 +1,6 @@
 //! Routes by path and method.
 
-use shearwater::{App, Method, Request, Response};
+use shearwater::{App, Call, Fast, Line, Method, Request, Response, Service};
 
 use crate::served::Served;
 
@@ -57,7 +57,11 @@ fn a_request_finds_its_route() {
         ("GET", "/a%20B", 404, "Not Found\n"),
         ("DELETE", "/both", 405, "Method Not Allowed\n"),
         ("GET", "/post", 405, "Method Not Allowed\n"),
-        ("BREW", "/", 405, "Method Not Allowed\n"),
+        ("TRACE", "/", 405, "Method Not Allowed\n"),
+        ("BREW", "/", 501, "Not Implemented\n"),
+        ("BREW", "/none", 501, "Not Implemented\n"),
+        ("get", "/", 501, "Not Implemented\n"),
+        ("PROPFIND", "/both", 501, "Not Implemented\n"),
     ] {
         let answer = client.request(method, target, &["Content-Length: 0"]);
         assert_eq!((answer.status, answer.text()), (status, body), "{method} {target}");
@@ -80,6 +84,88 @@ fn a_refused_method_and_options_name_those_allowed() {
         let answer = client.request(method, target, &[]);
         assert_eq!((answer.status, answer.field("Allow")), (status, Some(allowed)), "{method} {target}");
         assert_eq!(answer.field("Content-Length").is_none(), status == 204, "{method} {target}");
+    }
+}
+
+/// Answers a request with its method.
+fn name_method(request: &Request, response: &mut Response) {
+    response.text(request.head().method_name());
+}
+
+/// Responds as files do: they have `GET`.
+struct Readable;
+
+impl Service for Readable {
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        response.unhandled_method(request, "GET, OPTIONS");
+    }
+}
+
+#[test]
+fn an_extension_method_has_routes_and_is_known_everywhere_then() {
+    let mut app = app();
+    app.route("PROPFIND", "/dav", name_method);
+    app.route("PROPFIND", "/dav/{*path}", name_method);
+    app.route("LOCK", "/both", |request: &Request, response: &mut Response| {
+        response.text(&format!("{} {}", request.head().method_name(), request.body().len()));
+    })
+    .buffer(5);
+    app.route_async("REPORT", "/dav", async |call: &mut Call| {
+        let name = call.head().method_name().to_owned();
+        call.response().text(&name);
+    });
+    app.route_coroutine("propfind", "/dav", |line: &mut Line| {
+        line.response().text("lower case");
+    });
+    app.fast("/fast", Fast::text("fast"));
+    app.mount("/mounted", |_| Readable);
+    app.scope("/inner", |app| {
+        app.mount("/", |worker| {
+            let mut inner = App::new();
+            inner.get("/inner/x", name_method);
+            inner.build().expect("one route").service(worker)
+        });
+    });
+    let served = Served::app(app);
+    let mut client = served.connect();
+    for (method, target, status, body, allow) in [
+        ("PROPFIND", "/dav", 200, "PROPFIND", None),
+        ("propfind", "/dav", 200, "lower case", None),
+        ("PROPFIND", "/dav/a/b", 200, "PROPFIND", None),
+        ("REPORT", "/dav", 200, "REPORT", None),
+        ("LOCK", "/both", 200, "LOCK 4", None),
+        ("POST", "/both", 201, "posted", None),
+        ("GET", "/dav", 405, "Method Not Allowed\n", Some("PROPFIND, REPORT, propfind, OPTIONS")),
+        ("LOCK", "/dav", 405, "Method Not Allowed\n", Some("PROPFIND, REPORT, propfind, OPTIONS")),
+        ("REPORT", "/dav/a", 405, "Method Not Allowed\n", Some("PROPFIND, OPTIONS")),
+        ("PROPFIND", "/both", 405, "Method Not Allowed\n", Some("GET, POST, LOCK, HEAD, OPTIONS")),
+        ("PROPFIND", "/fast", 405, "Method Not Allowed\n", Some("GET, HEAD, OPTIONS")),
+        ("PROPFIND", "/none", 404, "Not Found\n", None),
+        ("PROPFIND", "/mounted/x", 405, "Method Not Allowed\n", Some("GET, OPTIONS")),
+        ("PROPFIND", "/inner/x", 405, "Method Not Allowed\n", Some("GET, HEAD, OPTIONS")),
+        ("BREW", "/dav", 501, "Not Implemented\n", None),
+        ("BREW", "/mounted/x", 501, "Not Implemented\n", None),
+        ("BREW", "/inner/x", 501, "Not Implemented\n", None),
+        ("lock", "/both", 501, "Not Implemented\n", None),
+    ] {
+        let answer = client.ask(method, target, &["Content-Length: 4"]).send("body").answer(method);
+        let form = (answer.status, answer.text(), answer.field("Allow"));
+        assert_eq!(form, (status, body, allow), "{method} {target}");
+    }
+    assert_eq!(client.ask("LOCK", "/both", &["Content-Length: 6"]).answer("LOCK").status, 413);
+}
+
+#[test]
+fn an_extension_method_is_known_to_a_mount_of_everything() {
+    let mut app = App::new();
+    app.route("PROPFIND", "/dav", name_method);
+    app.mount("/", |_| Readable);
+    let served = Served::app(app);
+    let mut client = served.connect();
+    for (method, target, status) in
+        [("PROPFIND", "/dav", 200), ("PROPFIND", "/x", 405), ("GET", "/dav", 405), ("BREW", "/x", 501)]
+    {
+        assert_eq!(client.request(method, target, &[]).status, status, "{method} {target}");
     }
 }
 

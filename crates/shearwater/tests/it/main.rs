@@ -27,3 +27,4 @@ mod state;
 mod traits;
 mod unix_sockets;
 mod waiting;
+mod wire;

@@ -141,6 +141,28 @@ fn what_no_request_has_is_refused_with_the_reason() {
         }),
         "Other /: Other can't be routed"
     );
+    for name in ["", "PROP FIND", "A/B", "M-OF-MORE-BYTES-THAN-A-METHOD-HAS"] {
+        let why = format!("no request has the method {name:?}: a method is a token of at most 32 bytes");
+        assert_eq!(
+            mistake(|app| {
+                app.route(name, "/", answer);
+            }),
+            format!("{name} /: {why}")
+        );
+    }
+    assert_eq!(
+        mistake(|app| {
+            app.route("CONNECT", "/", answer);
+        }),
+        "CONNECT /: Connect can't be routed"
+    );
+    assert_eq!(
+        mistake(|app| {
+            app.route("PROPFIND", "/", answer).buffer(5);
+            app.route("PROPFIND", "/", answer);
+        }),
+        "PROPFIND / = PROPFIND /"
+    );
     assert_eq!(
         mistake(|app| {
             app.scope("/{x}", |_| {});

@@ -7,8 +7,9 @@ use shearwater::testing::{Answer, Tested};
 use shearwater::{
     AcceptMode, App, BodyPolicy, Call, Control, Cors, DriverChoice, Error, Failure, Fast, FieldLines, Gone,
     Limits, Line, ListenAddress, ListeningSocket, Method, Notice, Offloaded, Order, Overlay, Place, Request,
-    Response, RouteError, RouteErrors, Routes, RoutesService, Running, Server, Shortfall, StackOptions,
-    StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, Verbosity, offload,
+    Response, ResponseContent, RouteError, RouteErrors, RouteMethod, Routes, RoutesService, Running, Server,
+    Shortfall, StackOptions, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, Verbosity,
+    offload,
 };
 
 fn sent<T: Send + 'static>() {}
@@ -43,6 +44,8 @@ fn what_sets_a_server_up_may_be_made_on_any_thread() {
     compared::<Notice>();
     compared::<Place>();
     compared::<Answer>();
+    compared::<RouteMethod>();
+    key::<ResponseContent>();
     key::<AcceptMode>();
     key::<DriverChoice>();
     key::<Method>();

@@ -43,8 +43,8 @@ fn what_is_no_error_has_get_head_and_options() {
         let mut client = served.connect();
         for method in ["POST", "PUT", "DELETE", "BREW"] {
             let answer = client.ask(method, "/health", &["Content-Length: 4"]).send("body").answer(method);
-            let allow = answer.field("Allow");
-            assert_eq!((answer.status, allow), (405, Some("GET, HEAD, OPTIONS")), "{method}");
+            let form = if method == "BREW" { (501, None) } else { (405, Some("GET, HEAD, OPTIONS")) };
+            assert_eq!((answer.status, answer.field("Allow")), form, "{method}");
         }
         let answer = client.request("OPTIONS", "/health", &[]);
         assert_eq!((answer.status, answer.field("Allow")), (204, Some("GET, HEAD, OPTIONS")));

@@ -57,7 +57,7 @@ fn the_targets_authority_goes_before_the_host_field() {
         for (target, host, text) in [
             ("http://a.example.org/", "example.org", "a"),
             ("http://example.org", "a.example.org", "org"),
-            ("HTTPS://X.B.EXAMPLE.ORG:443/?q", "example.com", "b"),
+            ("HTTP://X.B.EXAMPLE.ORG:443/?q", "example.com", "b"),
             ("http://example.com/", "a.example.org", "default"),
         ] {
             assert_eq!(served.of_host(host, target), (200, text.to_owned()), "{target} {host}");

@@ -75,6 +75,8 @@ fn router() -> Router {
         .route("/fields", get(own_fields))
         .route("/empty", get(|| async {}))
         .route("/204", get(|| async { StatusCode::NO_CONTENT }))
+        .route("/205", get(|| async { (StatusCode::RESET_CONTENT, "not sent") }))
+        .route("/205-pieces", get(|| async { (StatusCode::RESET_CONTENT, late_pieces(3, false)) }))
         .route("/304", get(|| async { (StatusCode::NOT_MODIFIED, [(header::ETAG, "\"1\"")]) }))
         .route("/299", get(|| async { (StatusCode::from_u16(299).expect("three digits"), "odd") }))
         .route("/999", get(|| async { (StatusCode::from_u16(999).expect("three digits"), "odd") }))
@@ -129,6 +131,8 @@ fn each_status_has_the_form_that_http_gives_it() {
     let mut wire = served.wire();
     for (target, status, length) in [
         ("/204", 204, None),
+        ("/205", 205, Some("0")),
+        ("/205-pieces", 205, Some("0")),
         ("/304", 304, None),
         ("/101", 500, Some("0")),
         ("/999", 500, Some("3")),
@@ -136,6 +140,44 @@ fn each_status_has_the_form_that_http_gives_it() {
     ] {
         let answer = wire.request("GET", target, &[]);
         assert_eq!((answer.status, answer.field("content-length")), (status, length), "{target}");
+    }
+}
+
+#[test]
+fn a_head_of_unknown_length_has_no_transfer_encoding() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        let mut wire = served.wire();
+        for target in ["/pieces", "/late", "/205-pieces"] {
+            let answer = wire.request("HEAD", target, &[]);
+            let length = (target == "/205-pieces").then_some("0");
+            assert_eq!(
+                (answer.field("transfer-encoding"), answer.field("content-length")),
+                (None, length),
+                "{target}"
+            );
+        }
+        assert_eq!(wire.request("GET", "/announced", &[]).text(), "piece 0\npiece 1\n");
+    }
+}
+
+#[test]
+fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        let mut wire = served.wire();
+        for (method, target) in [
+            ("HEAD", "/late"),
+            ("GET", "/204"),
+            ("GET", "/205-pieces"),
+            ("GET", "/304"),
+            ("GET", "/announced"),
+            ("HEAD", "/pieces"),
+            ("GET", "/299"),
+        ] {
+            wire.0.send(format!("{method} {target} HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"));
+            assert_eq!(wire.answer(method).field("connection"), Some("keep-alive"), "{method} {target}");
+        }
     }
 }
 
@@ -152,6 +194,23 @@ fn fields_of_the_connection_are_the_servers_own() {
     let answer = wire.request("GET", "/close", &[]);
     assert_eq!((answer.text(), answer.field("connection")), ("closed", Some("close")));
     wire.0.is_ended();
+}
+
+#[test]
+fn what_comes_late_behind_the_last_request_resets_nothing() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        for target in ["/long", "/late", "/empty"] {
+            let mut wire = served.wire();
+            wire.0.ask("GET", target, &["Connection: close"]);
+            wire.0.stream.get_ref().peek(&mut [0]).expect("an answer");
+            wire.0.ask("GET", target, &[]).ask("GET", target, &[]);
+            assert_eq!(wire.answer("GET").status, 200, "{target}");
+            wire.0.is_ended();
+            wire.0.ask("GET", target, &[]).end_sending().is_ended();
+        }
+        assert_eq!(served.totals().connections_reset, 0);
+    }
 }
 
 #[test]

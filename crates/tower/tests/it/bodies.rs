@@ -139,10 +139,26 @@ fn a_client_that_waits_for_a_word_gets_it_once_somebody_reads() {
         assert_eq!(wire.0.head().status, 100);
         wire.0.send([1, 2, 3]);
         assert_eq!(wire.answer("POST").text(), "3 6");
-        // Who isn't wanted is told at once.
-        wire.0.ask("POST", "/refused", &["Content-Length: 3", "Expect: 100-continue"]);
-        let answer = wire.answer("POST");
-        assert_eq!((answer.status, answer.text()), (403, "no"));
+    }
+}
+
+#[test]
+fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        for (method, target, length, status) in [
+            ("POST", "/refused", 3, 403),
+            ("POST", "/none", 3, 404),
+            ("DELETE", "/sum", 3, 405),
+            ("POST", "/sum", 99_999_999, 413),
+        ] {
+            let mut wire = served.wire();
+            wire.0.ask(method, target, &[&format!("Content-Length: {length}"), "Expect: 100-continue"]);
+            let answer = wire.answer(method);
+            assert_eq!((answer.status, answer.field("connection")), (status, Some("close")), "{target}");
+            wire.0.ask("GET", "/none", &[]).end_sending().is_ended();
+        }
+        assert_eq!(served.totals().connections_reset, 0);
     }
 }
 

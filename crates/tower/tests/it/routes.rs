@@ -87,6 +87,19 @@ fn what_is_asked_for_arrives_as_it_was_sent() {
 }
 
 #[test]
+fn a_target_of_another_scheme_is_misdirected() {
+    for driver in drivers() {
+        let served = Served::on(driver, router());
+        assert_eq!(served.wire().request("GET", "https://example.org/said", &[]).status, 421);
+        let serve = here(router()).driver(driver).server(|server| server.tls_gateway(true));
+        let served = Served::of(serve);
+        let answer = served.wire().request("GET", "https://example.org/said", &[]);
+        assert_eq!(answer.text(), "GET https://example.org/said HTTP/1.1 localhost []");
+        assert_eq!(served.wire().request("GET", "ftp://example.org/said", &[]).status, 421);
+    }
+}
+
+#[test]
 fn axums_own_answers_are_its_own() {
     let served = Served::new(router());
     let mut wire = served.wire();

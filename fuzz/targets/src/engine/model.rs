@@ -4,10 +4,11 @@
 use shearwater_engine::Limits;
 use shearwater_engine::http1::{
     BodyDecoder, BodyEvent, BodyLimits, Expectation, Framing, Head, HeadLimits, HeadParser, Method, Parsed,
-    Reject, Version,
+    Reject, Target, Version,
 };
 
 use crate::harness::app::{BUFFER_BYTES_MAX, REFUSED_AT, text_of};
+use crate::harness::client::is_head;
 use crate::harness::{Answer, Unit};
 
 /// Routes whose answers depend on more than method, target and body.
@@ -83,7 +84,8 @@ fn undecided(rest: &[u8]) -> Unit {
 }
 
 fn rejected(rest: &[u8], at: usize, reject: Reject) -> Unit {
-    Unit::refused(rest, at, Answer::refusal(status_line(reject.status()), &reject.to_string()))
+    let answer = Answer::refusal(status_line(reject.status()), &reject.to_string());
+    Unit::refused(rest, at, if is_head(rest) { answer.bodyless() } else { answer })
 }
 
 fn status_line(status: u16) -> &'static str {
@@ -126,6 +128,12 @@ impl<'a> Request<'a> {
         if head.method() == Method::Connect {
             let why = "CONNECT is not implemented: this is no proxy.";
             return Some(self.refused(head.len(), Answer::refusal("501 Not Implemented", why)));
+        }
+        if let Target::Absolute { scheme, .. } = head.target()
+            && !scheme.eq_ignore_ascii_case("http")
+        {
+            let why = "The scheme of the target is not served on this connection.";
+            return Some(self.refused(head.len(), Answer::refusal("421 Misdirected Request", why)));
         }
         if head.expectation() == Expectation::Unknown {
             let why = "The only expectation known here is 100-continue.";
@@ -215,10 +223,8 @@ impl<'a> Request<'a> {
             Version::Http10 | Version::Http11 => answer,
         };
         let answer = self.for_method(answer);
-        // Who asks for the end and has no body to send says no more: the server needn't read on.
-        let is_end = !self.head.keep_alive() && self.head.framing() == Framing::None;
         match answer.connection {
-            Some("close") if !is_end => Unit::refused(self.rest, len, answer),
+            Some("close") => Unit::refused(self.rest, len, answer),
             _ => Unit::new(&self.rest[..len], answer),
         }
     }

@@ -149,19 +149,19 @@ fn plan_unit(choices: &mut Choices<'_>, unit: &Unit, is_slow: bool, plan: &mut V
 fn menu(choices: &mut Choices<'_>, first: usize, hears: bool, takes_much: bool) -> Vec<Unit> {
     let mut units = Vec::new();
     for number in first..=first + choices.below(REQUESTS_MAX) {
-        let (unit, is_farewell) = dish(choices, number, hears, takes_much);
+        let unit = dish(choices, number, hears, takes_much);
+        let leaves_body = unit.leaves_body();
         units.push(unit);
-        // A client that has asked for the end says no more.
-        if is_farewell {
+        if leaves_body {
             break;
         }
     }
     units
 }
 
-/// One request, and whether it asks for the connection's end.
-fn dish(choices: &mut Choices<'_>, number: usize, hears: bool, takes_much: bool) -> (Unit, bool) {
-    let unit = match choices.below(20) {
+/// One request.
+fn dish(choices: &mut Choices<'_>, number: usize, hears: bool, takes_much: bool) -> Unit {
+    match choices.below(20) {
         1 => Unit::head(number),
         2 => Unit::no_content(number),
         3 => Unit::not_modified(number),
@@ -170,8 +170,8 @@ fn dish(choices: &mut Choices<'_>, number: usize, hears: bool, takes_much: bool)
         6 => Unit::post_chunked(route(choices), number, choices.below(400), 1 + choices.below(99)),
         7 if hears => Unit::post_expecting(route(choices), number, 1 + choices.below(200)),
         8 => Unit::http10(number, true),
-        9 => return (Unit::http10(number, false), true),
-        10 => return (Unit::closing(number), true),
+        9 => Unit::http10(number, false),
+        10 => Unit::closing(number),
         11 => Unit::closed_by_handler(number),
         12 => Unit::panicking(number),
         13 => Unit::malformed(number),
@@ -181,8 +181,7 @@ fn dish(choices: &mut Choices<'_>, number: usize, hears: bool, takes_much: bool)
         17 => Unit::later("GET", number),
         18 => Unit::later("HEAD", number),
         _ => Unit::get(number),
-    };
-    (unit, false)
+    }
 }
 
 fn route(choices: &mut Choices<'_>) -> &'static str {

@@ -70,6 +70,11 @@ impl Mutator {
         (self.next() % end as u64) as usize
     }
 
+    /// Up to `count_max` of the pieces, one behind the other.
+    pub(crate) fn compose(&mut self, pieces: &[&[u8]], count_max: usize) -> Vec<u8> {
+        (0..self.below(count_max + 1)).flat_map(|_| pieces[self.below(pieces.len())].to_vec()).collect()
+    }
+
     /// One of the inputs, changed.
     pub(crate) fn mutate(&mut self, inputs: &[&[u8]]) -> Vec<u8> {
         let mut input = inputs[self.below(inputs.len())].to_vec();

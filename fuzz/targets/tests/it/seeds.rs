@@ -3,6 +3,7 @@
 use std::fs;
 use std::panic::{self, AssertUnwindSafe};
 
+use shearwater_fuzz_targets::input::{STAGE, STAGE_BYTES};
 use shearwater_fuzz_targets::{TARGETS, Target, seeds};
 
 use crate::mutations::Mutator;
@@ -51,6 +52,23 @@ fn heads_in_any_splits() {
 #[test]
 fn bodies_in_any_splits() {
     check_target("chunked");
+}
+
+/// Mutations seldom get deep into the grammar of extensions: here is little else.
+#[test]
+fn extensions_of_chunks_in_any_splits() {
+    const PIECES: &[&[u8]] = &[
+        b";", b";", b"=", b"=", b" ", b"\t", b"a", b"!z", b"\"", b"\"", b"\"b\"", b"\\", b"\xFF", b"\0",
+        b"\r", b"\n",
+    ];
+    let target = TARGETS.iter().find(|target| target.name == "chunked").unwrap();
+    let mut mutator = Mutator::new(SEED, target.input_bytes_max);
+    for number in 0..10 * MUTATIONS {
+        let extensions = mutator.compose(PIECES, 10);
+        let body = [b"-1", &extensions[..], b"\r\nx\r\n0", &extensions[..], b"\r\n\r\n"].concat();
+        let stage = [&STAGE[..STAGE_BYTES - 2], &(number as u16).to_be_bytes()].concat();
+        check(target, &format!("extensions {number}"), &[stage, body].concat());
+    }
 }
 
 #[test]

@@ -36,9 +36,16 @@ pub(super) const CAUSES: &[Cause] = &[
         ],
     },
     Cause {
+        title: "Schemes",
+        why: "A resource of `https` needs a connection with TLS, and one of `ftp` another protocol: a server must not act as if they were its own (7.4), so it is `421`. \
+              Behind a trusted gateway that sends `https` targets, `server.tls_gateway` lets them in.",
+        covers: &[status(EACH, "421", "200", &["GET https://", "GET ftp://"])],
+    },
+    Cause {
         title: "Where a message ends",
         why: "Two lengths, even the same, or a length beside chunks are `400` and the end of the connection (RFC 9112, 6.3 allows it), a coding that isn't known is `501` \
-              (RFC 9112, 6.1), and chunks that are none are `400` also where the body isn't wanted: nothing behind them can be trusted.",
+              (RFC 9112, 6.1), and chunks that are none, or have an extension without a name (RFC 9112, 7.1.1), are `400` also where the body isn't wanted: nothing after them \
+              can be trusted.",
         covers: &[
             status(
                 STATIC_WEB_SERVER,
@@ -46,6 +53,7 @@ pub(super) const CAUSES: &[Cause] = &[
                 "200",
                 &["Content-Length: 3 · Content-Length: 3", "Transfer-Encoding: chunked · x"],
             ),
+            status(EACH, "400", "200", &["chunked · 3; · abc"]),
             status(STATIC_WEB_SERVER, "501", "200", &["Transfer-Encoding: gzip, chunked"]),
             status(STATIC_WEB_SERVER, "400", "405", &["Transfer-Encoding: chunked · Content-Length"]),
         ],

@@ -26,11 +26,12 @@ pub(super) const CAUSES: &[Cause] = &[
     },
     Cause {
         title: "Methods that nobody has heard of",
-        why: "A method is any token, its case counts (9.1): what is well formed and isn't for files is `405`, what can't be meant for this server is `501`.",
+        why: "A method is any token, its case counts (9.1): one that this server doesn't know gets `501`, and so does `CONNECT`, which is for proxies; one that \
+              it knows and files haven't gets `405` (15.5.6, 15.6.2).",
         covers: &[
-            status(NGINX, "405", "400", &["get /small.txt"]),
-            status(NGINX, "501", "400", &["CONNECT "]),
-            status(STATIC_WEB_SERVER, "501", "405", &["CONNECT "]),
+            status(NGINX, "501", "405", &["BREW "]),
+            status(NGINX, "501", "400", &["get /small.txt", "CONNECT "]),
+            status(STATIC_WEB_SERVER, "501", "405", &["BREW ", "get /small.txt", "CONNECT "]),
         ],
     },
     Cause {

@@ -111,6 +111,22 @@ pub(super) fn order() {
 }
 
 #[test]
+pub(super) fn tls_gateway() {
+    for (is_trusted, status) in [(false, 421), (true, 200)] {
+        on_each_driver(&format!("[server]\ntls_gateway = {is_trusted}\n"), |_, serving| {
+            for (target, status) in [
+                ("https://a/f.txt", status),
+                ("ftp://a/f.txt", 421),
+                ("http://a/f.txt", 200),
+                ("/f.txt", 200),
+            ] {
+                assert_eq!(serving.connect().request("GET", target, &[]).status, status, "{target}");
+            }
+        });
+    }
+}
+
+#[test]
 pub(super) fn pin() {
     if !system::tells() {
         return;

@@ -50,6 +50,9 @@ impl App for TestApp {
         if waiting::respond(route, request, response) || unruly::respond(route, request, response) {
             return;
         }
+        if query == "205" {
+            response.status(205);
+        }
         match route {
             "panic" => panic!("{ON_PURPOSE}"),
             "half-panic" => {

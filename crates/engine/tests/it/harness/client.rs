@@ -78,11 +78,12 @@ pub(crate) fn expected(units: &[Unit], sent: usize, end: End) -> Expected {
             expected.push_go_on();
         }
         if left < unit.decided_at {
-            match end {
-                End::Silence if left > 0 => expected.push(&Answer::timeout()),
-                End::Finish if left > 0 => expected.push(&Answer::incomplete()),
-                _ => {}
-            }
+            let unfinished = match end {
+                End::Silence if left > 0 => Answer::timeout(),
+                End::Finish if left > 0 => Answer::incomplete(),
+                _ => return expected,
+            };
+            expected.push(&if is_head(&unit.bytes[..left]) { unfinished.bodyless() } else { unfinished });
             return expected;
         }
         expected.push(&unit.answer);
@@ -102,10 +103,10 @@ pub(crate) fn drained(units: &[Unit], sent: usize) -> Vec<Expected> {
     let mut left = sent;
     for unit in units {
         if unit.goes_on_at.is_some_and(|at| left >= at) {
-            allowed.extend(with_tails(&answered));
+            allowed.extend(with_tails(&answered, unit));
             answered.push_go_on();
         }
-        allowed.extend(with_tails(&answered));
+        allowed.extend(with_tails(&answered, unit));
         if left < unit.decided_at {
             return allowed;
         }
@@ -118,15 +119,25 @@ pub(crate) fn drained(units: &[Unit], sent: usize) -> Vec<Expected> {
         }
         left -= unit.bytes.len();
     }
-    allowed.extend(with_tails(&answered));
+    allowed.push(answered);
     allowed
 }
 
-fn with_tails(answered: &Expected) -> [Expected; 3] {
+/// All that a client may get if `unit` is unfinished: the answers so far, and a refusal.
+fn with_tails(answered: &Expected, unit: &Unit) -> Vec<Expected> {
+    let mut tails = vec![Answer::timeout(), Answer::incomplete()];
+    if is_head(&unit.bytes) {
+        tails.extend(tails.clone().into_iter().map(Answer::bodyless));
+    }
     let with = |tail: &Answer| {
         let mut expected = answered.clone();
         expected.push(tail);
         expected
     };
-    [answered.clone(), with(&Answer::timeout()), with(&Answer::incomplete())]
+    std::iter::once(answered.clone()).chain(tails.iter().map(with)).collect()
+}
+
+/// Returns true if the method was sent, and is `HEAD`.
+pub(crate) fn is_head(sent: &[u8]) -> bool {
+    sent.starts_with(b"HEAD ") || sent.starts_with(b"\r\nHEAD ")
 }

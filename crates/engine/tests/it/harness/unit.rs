@@ -121,10 +121,19 @@ impl Unit {
         Self::new(bytes, Answer::text("200 OK", app::text_of("POST", &target, seen)))
     }
 
-    /// A body that waits for `100 Continue`.
+    /// A body that waits for `100 Continue`. It is never sent to a route that throws bodies away.
     pub(crate) fn post_expecting(route: &str, number: usize, len: usize) -> Self {
         let unit = Self::post_with(route, number, len, "Expect: 100-continue\r\n");
-        Self { goes_on_at: Some(unit.bytes.len() - len), ..unit }
+        let head_len = unit.bytes.len() - len;
+        match route {
+            "plain" => Self::new(&unit.bytes[..head_len], unit.answer.last()),
+            _ => Self { goes_on_at: Some(head_len), ..unit },
+        }
+    }
+
+    /// Returns true if the client leaves its body unsent: it sends nothing more then.
+    pub(crate) fn leaves_body(&self) -> bool {
+        self.is_last && self.bytes.windows(7).any(|window| window == b"Expect:")
     }
 
     /// The client asks for the connection's end.

@@ -75,6 +75,7 @@ pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Respons
         "stream" => response.later(request, stream),
         "ticks" => response.later(request, ticks),
         "announced" => response.later(request, announced),
+        "stream-status" => response.later(request, stream_status),
         "cut" => response.later(request, cut),
         "later-panics" => response.later(request, later_panics),
         "never" => response.later(request, never),
@@ -206,6 +207,19 @@ async fn announced(mut call: Call) {
     for _ in 0..sent {
         wait(&call).await;
         call.send(b"x").await.expect("the client is there");
+    }
+}
+
+/// Streams with the status that the query says.
+async fn stream_status(mut call: Call) {
+    let _presence = Presence::new();
+    let status = call.query().and_then(|query| query.parse().ok()).expect("a status");
+    wait(&call).await;
+    call.response().status(status);
+    call.begin(None);
+    for _ in 0..3 {
+        call.send(b"streamed").await.expect("the client is there");
+        wait(&call).await;
     }
 }
 

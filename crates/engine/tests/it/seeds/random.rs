@@ -122,19 +122,13 @@ fn units_of(dice: &mut Dice, first: usize, kind: Kind) -> Vec<Unit> {
     let mut units = Vec::new();
     for number in first..=first + dice.below(REQUESTS_MAX) {
         let unit = unit_of(dice, number, kind);
-        // A client that has asked for the end says no more.
-        let is_asked = unit.is_last && unit.bytes.len() == unit.decided_at && asks_for_the_end(&unit.bytes);
+        let leaves_body = unit.leaves_body();
         units.push(unit);
-        if is_asked {
+        if leaves_body {
             break;
         }
     }
     units
-}
-
-fn asks_for_the_end(request: &[u8]) -> bool {
-    request.windows(17).any(|window| window == b"Connection: close")
-        || request.windows(8).any(|window| window == b"HTTP/1.0")
 }
 
 fn unit_of(dice: &mut Dice, number: usize, kind: Kind) -> Unit {
