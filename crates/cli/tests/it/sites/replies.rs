@@ -28,6 +28,17 @@ pub(super) const CASES: &[Case] = &[
         ],
     },
     Case {
+        about: "a path of a rule is percent-decoded, as that of a request",
+        keys: &["cache_control.path"],
+        hosts: &[],
+        lines: "root = \"www\"\ncache_control = [ { path = \"/100%25.txt\", value = \"no-store\" }, { path = \"/op%65n/*\", value = \"no-cache\" } ]\n",
+        asks: &[
+            get("/100%25.txt", 200).is("percent").has(&[("Cache-Control", "no-store")]),
+            get("/open/a%20b.txt", 200).is("spaced").has(&[("Cache-Control", "no-cache")]),
+            get("/f.txt", 200).has(&[("Cache-Control", "")]),
+        ],
+    },
+    Case {
         about: "what is set for long is not for errors, and what is said of content not without it",
         keys: &["headers.set"],
         hosts: &[],
