@@ -131,10 +131,12 @@ impl Listing {
         match conditional::evaluate(&request.head(), &self.validators) {
             Outcome::Send => {
                 response.field(POLICY.0, POLICY.1).field("X-Content-Type-Options", "nosniff");
+                response.field("X-Frame-Options", "SAMEORIGIN");
                 response.content_type(self.media_type).body_shared(self.body.clone());
             }
+            // A cache takes over the fields of a 304: without it, another policy could come to the page that it has.
             Outcome::NotModified => {
-                response.status(304);
+                response.status(304).field(POLICY.0, POLICY.1);
             }
             Outcome::Failed => {
                 response.status(412).text("The list is another one than the one asked for.\n");
@@ -153,7 +155,8 @@ impl Kept for Rc<Listing> {
     }
 }
 
-/// Nothing is fetched or run but the style that is part of the page, whatever a file's name has in it.
+/// Nothing is fetched or run but the style that is part of the page, whatever a file's name has in it. Who may frame the page isn't said here: browsers
+/// would then ignore `X-Frame-Options`, which a site may set otherwise.
 const POLICY: (&str, &str) = ("Content-Security-Policy", html::POLICY);
 
 /// The same list has the same tag on every worker, and machine.

@@ -205,6 +205,7 @@ fn a_list_has_its_tag_and_its_policy() {
         let policy = page.field("Content-Security-Policy").expect("a policy");
         assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
         assert_eq!(page.field("X-Content-Type-Options"), Some("nosniff"));
+        assert_eq!(page.field("X-Frame-Options"), Some("SAMEORIGIN"));
         assert_eq!((page.field("Cache-Control"), page.field("Last-Modified")), (Some("no-cache"), None));
         for (fields, status) in [
             (&[&*format!("If-None-Match: {tag}")][..], 304),
@@ -223,6 +224,7 @@ fn a_list_has_its_tag_and_its_policy() {
         assert!(page.fields.iter().filter(|(name, _)| name != "Date").eq(&head.fields), "{head:?}");
         let not_modified = client.request("GET", "/dir/", &[&format!("If-None-Match: {tag}")]);
         assert_eq!(not_modified.field("Vary"), Some("Accept"));
+        assert_eq!(not_modified.field("Content-Security-Policy"), page.field("Content-Security-Policy"));
     }
 }
 
