@@ -3,8 +3,8 @@
 //!
 //! On Linux the kernel itself keeps the walk inside ([`Resolver::Kernel`]: `openat2` with `RESOLVE_BENEATH`). Where
 //! it can't, [`Resolver::Walk`] goes step by step and never follows a link that it hasn't read. Both give the same
-//! answers; one table of tests holds them to it. Symbolic links that stay inside are followed, or none are
-//! ([`Links`]); absolute ones and those that lead out are refused, wherever they end.
+//! answers; one table of tests holds them to it. Which symbolic links are followed is a setting ([`Links`]): those that
+//! end inside, none, or all. `..` in a path is refused in any case.
 
 mod directory;
 mod error;
