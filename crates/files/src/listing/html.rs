@@ -5,10 +5,11 @@ use std::fmt::Write;
 use super::order::{Order, Sort};
 use super::rows::{Row, Rows};
 use super::text::{grouped, href, html_name, human_size, utc};
+use crate::limits::LISTING_NAMES_MAX;
 
 const STYLE: &str = include_str!("style.css");
 
-/// The page may have this very style and nothing else; a test holds the hash against it.
+/// Allows this style and nothing else. A test compares the hash with the style.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'sha256-4iLElNXbs3Ic8yid5n2paau5r+Co/LnawFfkQH5aS9U='; base-uri 'none'; form-action 'none'";
 
 /// The page of the folder of this name.
@@ -20,11 +21,16 @@ pub(super) fn page(name: &[u8], rows: &Rows, order: Order) -> String {
     title(name, &mut out);
     push(&mut out, format_args!("</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"));
     breadcrumbs(name, &mut out);
-    if !rows.is_whole {
-        more(rows, &mut out);
+    if !rows.is_whole() {
+        more(rows, order, &mut out);
     }
     table(name, rows, order, &mut out);
     summary(rows, &mut out);
+    if rows.before > 0 || rows.last.is_some() {
+        out.push_str("<p class=\"more\">");
+        neighbours(rows, order, &mut out);
+        out.push_str("</p>\n");
+    }
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }
@@ -88,7 +94,7 @@ fn heading(sort: Sort, order: Order, out: &mut String) {
         (true, true) => (" aria-sort=\"descending\"", " ↓"),
     };
     let next = order.behind(sort);
-    let query = format_args!("?sort={}&amp;order={}", sort.name(), next.direction()).to_string();
+    let query = next.query(None).replace('&', "&amp;");
     push(out, format_args!("<th scope=\"col\"{state}><a href=\"{query}\">{text}{arrow}</a></th>"));
 }
 
@@ -111,15 +117,33 @@ fn push_row(row: &Row, out: &mut String) {
     );
 }
 
-/// Before the list, since it is long, and since those that are shown are any of them.
-fn more(rows: &Rows, out: &mut String) {
-    let shown = grouped(rows.rows.len() as u64);
-    push(
-        out,
-        format_args!(
-            "<p class=\"more\">There is more in this folder: {shown} entries of it are shown.</p>\n"
-        ),
-    );
+/// Writes the range of names on this page. It precedes the table, which is long.
+fn more(rows: &Rows, order: Order, out: &mut String) {
+    let number = |number: usize| grouped(number as u64);
+    out.push_str("<p class=\"more\">");
+    if rows.names > 0 {
+        let (first, last) = (number(rows.before + 1), number(rows.before + rows.names));
+        push(out, format_args!("Names {first} to {last} of {}.", number(rows.total)));
+    }
+    if !rows.are_all_read {
+        let most = number(LISTING_NAMES_MAX);
+        push(out, format_args!(" This folder has more than {most} names: not all of them are listed."));
+    }
+    if order.sort != Sort::Name {
+        out.push_str(" Each page is sorted by itself.");
+    }
+    neighbours(rows, order, out);
+    out.push_str("</p>\n");
+}
+
+/// Writes the links to the first and the next page.
+fn neighbours(rows: &Rows, order: Order, out: &mut String) {
+    let first = (rows.before > 0).then(|| (order.query(None), "First page"));
+    let next = rows.last.as_ref().map(|last| (order.query(Some(last)), "Next page"));
+    for (place, (query, text)) in first.into_iter().chain(next).enumerate() {
+        let between = if place == 0 { " " } else { " · " };
+        push(out, format_args!("{between}<a href=\"{}\">{text}</a>", query.replace('&', "&amp;")));
+    }
 }
 
 /// What there is, of each kind that there is.
@@ -133,7 +157,7 @@ fn summary(rows: &Rows, out: &mut String) {
         1 => format!("1 {one}"),
         _ => format!("{} {one}s", grouped(number as u64)),
     };
-    out.push_str("<p>");
+    out.push_str(if rows.is_whole() { "<p>" } else { "<p>On this page: " });
     if folders > 0 {
         out.push_str(&count(folders, "folder"));
     }
@@ -154,7 +178,7 @@ mod tests {
     use super::{POLICY, STYLE};
 
     #[test]
-    fn the_policy_lets_the_style_in_and_nothing_else() {
+    fn the_policy_allows_the_style_and_nothing_else() {
         let hash = format!("style-src 'sha256-{}';", BASE64_STANDARD.encode(Sha256::digest(STYLE)));
         assert!(POLICY.contains(&hash), "{POLICY} has another hash than {hash}");
         assert!(POLICY.starts_with("default-src 'none';"));
