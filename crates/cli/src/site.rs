@@ -13,7 +13,10 @@ use crate::failure::Failure;
 /// Served without an argument where it exists.
 const DEFAULT_FOLDER: &str = "public";
 
-const WELCOME: &[u8] = include_bytes!("welcome.html");
+const WELCOME: &str = include_str!("welcome.html");
+
+/// Allows the style and the icon of the welcome page and nothing else. A test compares the hash with the style.
+const WELCOME_POLICY: &str = "default-src 'none'; style-src 'sha256-PMvTGH0ZyTzRKTkKVi/egYSjJzZsHpkAttMhoZiZiNc='; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// What is served, before any worker has started.
 #[derive(Debug, Clone)]
@@ -110,9 +113,27 @@ impl Service for SiteService {
 fn welcome(request: &Request<'_>, response: &mut Response<'_>) {
     match (request.method(), request.path()) {
         (Method::Get | Method::Head, "/") => {
-            response.content_type("text/html; charset=utf-8").body_static(WELCOME)
+            response.field("Content-Security-Policy", WELCOME_POLICY);
+            response.content_type("text/html; charset=utf-8").body_static(WELCOME.as_bytes())
         }
         (Method::Get | Method::Head, _) => response.status(404).text("Not Found\n"),
         _ => response.unhandled_method(request, "GET, HEAD, OPTIONS"),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::prelude::{BASE64_STANDARD, Engine};
+    use sha2::{Digest, Sha256};
+
+    use super::{WELCOME, WELCOME_POLICY};
+
+    #[test]
+    fn the_policy_allows_the_style_of_the_welcome_page() {
+        let (_, rest) = WELCOME.split_once("<style>").expect("a style");
+        let (style, rest) = rest.split_once("</style>").expect("its end");
+        let hash = format!("style-src 'sha256-{}';", BASE64_STANDARD.encode(Sha256::digest(style)));
+        assert!(WELCOME_POLICY.contains(&hash), "{WELCOME_POLICY} has another hash than {hash}");
+        assert!(!rest.contains("<style") && !WELCOME.contains("style=") && !WELCOME.contains("<script"));
+    }
 }

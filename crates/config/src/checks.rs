@@ -141,13 +141,16 @@ pub(crate) fn file_path(text: &str) -> Result<String, String> {
     Ok(path)
 }
 
-/// Files by their path, with one `*` at most.
+/// A percent-encoded path of files with one `*` at most.
 pub(crate) fn file_glob(text: &str) -> Result<String, String> {
     if !text.starts_with(['/', '*']) || text.matches('*').count() > 1 {
         return Err("is none of /file, /folder/*, *.extension: it begins with / or *, and has one * at most"
             .to_owned());
     }
-    url_path(&format!("/{}", text.trim_start_matches('/'))).map(|_| text.to_owned())
+    if text.ends_with('/') {
+        return Err(format!("is the path of a folder; its files are {text}*"));
+    }
+    encoded_path(&format!("/{}", text.trim_start_matches('/'))).map(|_| text.to_owned())
 }
 
 /// What `Cache-Control` says.
@@ -364,8 +367,8 @@ mod tests {
         all(file_path, &["/index.html", "/a/b", "/100%25.html"], &["/", "/a/", "a", "/{path}", "/100%.html"]);
         all(
             file_glob,
-            &["/sw.js", "/assets/*", "*.map", "/a/*.css", "*"],
-            &["", "a", "/a/*/*", "/../*", "/a?*"],
+            &["/sw.js", "/assets/*", "*.map", "/a/*.css", "*", "/100%25", "/a%20b/*"],
+            &["", "a", "/a/*/*", "/../*", "/a?*", "/100%", "*%4", "/", "/assets/", "/a*/"],
         );
         all(cache_value, &["no-cache"], &["", " ", "é"]);
         all(extension, &["foo", ".Foo", "br"], &["", ".", "a.b", "a/b"]);

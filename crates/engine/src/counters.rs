@@ -79,7 +79,8 @@ counters! {
         tasks_ready,
         /// Bytes received.
         bytes_received,
-        /// Bytes of the sends that ended well; of one that broke off, what the kernel had taken doesn't count.
+        /// Bytes sent: those that the kernel has accepted, also of responses that broke off halfway or are in flight. Connections that were
+        /// handed over to another owner are not counted any more.
         bytes_sent,
     }
     limits {
@@ -186,6 +187,11 @@ pub(crate) struct Counter(AtomicU64);
 impl Counter {
     pub(crate) fn add(&self, count: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
+    }
+
+    /// Sets the counter to a total that the driver keeps.
+    pub(crate) fn set(&self, count: u64) {
+        self.0.store(count, Ordering::Relaxed);
     }
 
     pub(crate) fn get(&self) -> u64 {

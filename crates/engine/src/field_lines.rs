@@ -1,5 +1,6 @@
 //! Field lines that are encoded once and sent many times.
 
+use crate::overlay::have_name;
 use crate::response::append_field;
 
 /// Encoded field lines, for [`Response::lines`](crate::Response::lines).
@@ -26,11 +27,7 @@ impl FieldLines {
 
     /// Whether one of them has this name.
     pub(crate) fn has(&self, name: &str) -> bool {
-        let names = self
-            .bytes
-            .split(|&byte| byte == b'\n')
-            .filter_map(|line| line.split(|&byte| byte == b':').next());
-        names.into_iter().any(|given| given.eq_ignore_ascii_case(name.as_bytes()))
+        have_name(&self.bytes, name.as_bytes())
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {

@@ -31,6 +31,14 @@ pub struct Overlay {
 pub(crate) struct Layer {
     lines: Vec<u8>,
     without: Names,
+    unless: Vec<Unless>,
+}
+
+/// A line that is added unless the response has the field `other`.
+#[derive(Debug, Clone)]
+struct Unless {
+    other: Box<[u8]>,
+    line: Vec<u8>,
 }
 
 impl Overlay {
@@ -66,6 +74,19 @@ impl Overlay {
         check_name(name)?;
         append_field(&mut line, name, value.as_bytes())?;
         self.layers(on).for_each(|layer| layer.lines.extend_from_slice(&line));
+        Ok(self)
+    }
+
+    /// Adds a field to responses that have no field `other` of their own.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_unless(&mut self, other: &str, name: &str, value: &str, on: On) -> Result<&mut Self, String> {
+        let mut line = Vec::new();
+        check_name(name)?;
+        append_field(&mut line, name, value.as_bytes())?;
+        let unless = Unless { other: other.as_bytes().into(), line };
+        self.layers(on).for_each(|layer| layer.unless.push(unless.clone()));
         Ok(self)
     }
 
@@ -108,10 +129,15 @@ impl Overlay {
 }
 
 impl Layer {
-    /// What is added.
+    /// Appends the added lines. `has` returns whether the response has a field of this name.
     #[inline]
-    pub(crate) fn lines(&self) -> &[u8] {
-        &self.lines
+    pub(crate) fn append(&self, out: &mut Vec<u8>, has: impl Fn(&[u8]) -> bool) {
+        out.extend_from_slice(&self.lines);
+        for Unless { other, line } in &self.unless {
+            if !has(other) {
+                out.extend_from_slice(line);
+            }
+        }
     }
 
     /// What is left out.
@@ -169,13 +195,18 @@ impl Names {
     }
 }
 
+/// Returns whether an encoded field line has this name.
+pub(crate) fn have_name(lines: &[u8], name: &[u8]) -> bool {
+    each_line(lines).any(|line| name_of(line).eq_ignore_ascii_case(name))
+}
+
 /// What tells quickly that encoded field lines have none of some names.
 pub(crate) fn mask_of_lines(lines: &[u8]) -> u64 {
     each_line(lines).fold(0, |mask, line| mask | mask_of(name_of(line)))
 }
 
 /// One bit of 64, by length, first and last letter, whatever their case.
-fn mask_of(name: &[u8]) -> u64 {
+pub(crate) fn mask_of(name: &[u8]) -> u64 {
     let letter = |byte: Option<&u8>| byte.map_or(0, |byte| usize::from(byte | 0x20));
     let mixed = name.len() * 5 + letter(name.first()) * 3 + letter(name.last()) * 7;
     1 << (mixed % 64)
@@ -293,6 +324,47 @@ mod tests {
     }
 
     #[test]
+    fn add_unless_skips_responses_with_the_other_field() {
+        let mut overlay = Overlay::new();
+        overlay.add_unless("etag", "X-Own", "own", On::NoError).expect("a field");
+        let overlay = Rc::new(overlay);
+        let has_own = |handler: &dyn Fn(&mut Response<'_>)| {
+            let text = sent(|response| {
+                response.overlay(&overlay);
+                handler(response);
+            });
+            text.contains("X-Own: own\r\n")
+        };
+        assert!(has_own(&|response| {
+            response.field("ETagX", "1").text("text");
+        }));
+        assert!(!has_own(&|response| {
+            response.field("ETag", "1").text("text");
+        }));
+        assert!(!has_own(&|response| {
+            response.prebuilt(&prebuilt());
+        }));
+        assert!(!has_own(&|response| {
+            response.status(304).prebuilt(&prebuilt());
+        }));
+        assert!(!has_own(&|response| {
+            response.field("ETag", "1").body_static(b"bytes");
+        }));
+        assert!(!has_own(&|response| {
+            response.status(404);
+        }));
+        let other = Item::Shared(Shared::Static(b"abc"));
+        let other = Prebuilt::new("text/plain", &FieldLines::new(), other).expect("a media type");
+        let other = Rc::new(other);
+        assert!(has_own(&|response| {
+            response.prebuilt(&other);
+        }));
+        assert!(!has_own(&|response| {
+            response.prebuilt(&other).field("etag", "1");
+        }));
+    }
+
+    #[test]
     fn fields_are_forgotten_but_those_that_are_named() {
         let text = sent(|response| {
             response.field("Allow", "GET").field("ETag", "1").field("Retry-After", "1").field("Age", "0");
@@ -337,7 +409,9 @@ mod tests {
             assert!(overlay.set(name, "a\r\nB: c", On::Every).is_err(), "{name}");
         }
         assert!(overlay.add("Server", "1", On::Every).is_err());
-        assert!(overlay.layer(200).lines().is_empty() && overlay.layer(400).lines().is_empty());
+        assert!(overlay.add_unless("X", "Content-Type", "1", On::Every).is_err());
+        assert!(overlay.layer(200).lines.is_empty() && overlay.layer(400).lines.is_empty());
+        assert!(overlay.layer(200).unless.is_empty());
         assert!(overlay.server().is_none() && !overlay.layer(200).without().may_meet(u64::MAX));
     }
 

@@ -5,7 +5,7 @@ use shearwater_io::Item;
 
 use crate::content_type;
 use crate::field_lines::FieldLines;
-use crate::overlay::{Names, mask_of_lines};
+use crate::overlay::{Names, have_name, mask_of, mask_of_lines};
 use crate::response::append_field;
 
 /// A body with all its fields encoded, for [`Response::prebuilt`](crate::Response::prebuilt). Each worker has its own.
@@ -46,6 +46,12 @@ impl Prebuilt {
     #[must_use]
     pub fn body(&self) -> &Item {
         &self.body
+    }
+
+    /// Returns whether it has a field of this name besides `Content-Type` and `Content-Length`.
+    #[inline]
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        self.names & mask_of(name) != 0 && have_name(&self.fields[self.type_len..self.length_at], name)
     }
 
     /// Appends what stands behind the server's own fields, the empty line included: with another `Content-Type` than its own and

@@ -7,7 +7,7 @@ use crate::call::{Around, Calls, Later};
 use crate::instead::Instead;
 use crate::lasting::Lasting;
 use crate::limits::{COPIED_BYTES_MAX, SPARE_RESPONSE_BYTES_MAX};
-use crate::overlay::{Layer, Names, Overlay};
+use crate::overlay::{Layer, Names, Overlay, have_name};
 use crate::panics;
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
@@ -259,7 +259,10 @@ impl Responder {
         let layer = overlay.map(|overlay| overlay.layer(status));
         let without = layer.map_or(Names::NONE, Layer::without);
         if let Some(layer) = layer {
-            bytes.extend_from_slice(layer.lines());
+            let prebuilt = parts.prebuilt.as_deref();
+            layer.append(bytes, |name| {
+                have_name(&parts.fields, name) || prebuilt.is_some_and(|prebuilt| prebuilt.has(name))
+            });
         }
         if let Some(prebuilt) = parts.prebuilt.take() {
             let others = Others { content_type: parts.content_type.line(), fields: &parts.fields, without };

@@ -210,6 +210,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.service.responder.end_turn(self.service.now_ms);
         // Wakes of this turn, whoever they came from: after this the worker may sleep.
         self.service.calls.tasks.collect();
+        self.service.counters.bytes_sent.set(self.driver.bytes_taken());
         self.rest();
         Ok(())
     }

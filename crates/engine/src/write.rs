@@ -39,15 +39,12 @@ impl<D: Driver, A: App> Worker<D, A> {
 
     /// The kernel has taken everything; the output stayed here.
     fn sent_at_once(&mut self, token: Token) {
-        let service = &mut self.service;
-        service.counters.bytes_sent.add(service.responder.out.len());
-        service.responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
+        self.service.responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
         self.go_on_reading(token);
     }
 
     /// A send has ended: the output comes back, and the connection goes on.
     pub(crate) fn sent(&mut self, token: Token, output: Output, result: &Result<(), SendError>) {
-        let len = output.len();
         self.service.outputs.give(output);
         let Some(conn) = self.service.table.find(token) else { return };
         conn.unset(Flag::Sending);
@@ -55,10 +52,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             return;
         }
         match result {
-            Ok(()) => {
-                self.service.counters.bytes_sent.add(len);
-                self.go_on_reading(token);
-            }
+            Ok(()) => self.go_on_reading(token),
             Err(SendError::Broken(_) | SendError::Cancelled) => self.broken(token),
             // A file that fell short of its Content-Length, or became another: only a close tells the client.
             Err(SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_)) => {

@@ -4,6 +4,7 @@ use shearwater::FieldLines;
 
 use crate::limits::CACHE_RULES_MAX;
 use crate::options::BadOption;
+use crate::plan::decoded;
 
 /// One rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,31 +21,39 @@ pub enum FileMatch {
     /// Those of a media type, `text/html`, or of a kind of them, `image/*`. Its parameters don't count.
     Type(String),
     /// The file at this path of the folder, `/sw.js`; or all whose paths begin and end so, `/assets/*`, `*.js`, `/a/*.css`. It is the path of the
-    /// file that is sent, not the one that was asked for: `/` may be `/index.html`.
+    /// file that is sent, not the one that was asked for: `/` may be `/index.html`. It is percent-decoded, as the path of a request:
+    /// a percent sign is written `%25`, a star in a name `%2A`.
     Path(String),
 }
 
 /// Rules as a worker uses them.
 #[derive(Debug)]
 pub(crate) struct CacheRules {
-    rules: Vec<CacheRule>,
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    files: Matcher,
+    value: String,
+}
+
+/// The files of a rule, by media type or by name. Names have no leading slash.
+#[derive(Debug)]
+enum Matcher {
+    Type(String),
+    Name(Vec<u8>),
+    Ends { start: Vec<u8>, end: Vec<u8> },
 }
 
 impl CacheRules {
     pub(crate) fn new(rules: &[CacheRule]) -> Result<Self, BadOption> {
-        for (place, rule) in rules.iter().enumerate() {
-            let (FileMatch::Type(files) | FileMatch::Path(files)) = &rule.files;
-            if let Some(why) = rule.files.fault() {
-                return Err(BadOption::new("cache_control", files, why));
-            }
-            if place >= CACHE_RULES_MAX {
-                return Err(BadOption::new("cache_control", files, "there are too many rules"));
-            }
-            if rule.value.trim().is_empty() || FieldLines::new().push("Cache-Control", &rule.value).is_err() {
-                return Err(BadOption::new("cache_control", &rule.value, "it can't be sent as a field"));
-            }
+        if let Some(CacheRule { files: FileMatch::Type(files) | FileMatch::Path(files), .. }) =
+            rules.get(CACHE_RULES_MAX)
+        {
+            return Err(BadOption::new(OPTION, files, "there are too many rules"));
         }
-        Ok(Self { rules: rules.to_vec() })
+        rules.iter().map(Rule::new).collect::<Result<_, _>>().map(|rules| Self { rules })
     }
 
     /// What is said of the file of this name and type, if anything.
@@ -54,27 +63,63 @@ impl CacheRules {
     }
 }
 
-impl FileMatch {
-    fn fault(&self) -> Option<&'static str> {
-        match self {
-            Self::Type(files) if !is_type(files) => {
-                Some("it is no media type: they read text/html or image/*")
-            }
-            Self::Path(files) if files.matches('*').count() > 1 => Some("a path has one star at most"),
-            Self::Path(files) if !files.starts_with(['/', '*']) => {
-                Some("a path begins with a slash or a star")
-            }
-            Self::Type(_) | Self::Path(_) => None,
+impl Rule {
+    fn new(rule: &CacheRule) -> Result<Self, BadOption> {
+        let files = Matcher::new(&rule.files)?;
+        if rule.value.trim().is_empty() || FieldLines::new().push("Cache-Control", &rule.value).is_err() {
+            return Err(BadOption::new(OPTION, &rule.value, "it can't be sent as a field"));
         }
+        Ok(Self { files, value: rule.value.clone() })
+    }
+}
+
+impl Matcher {
+    fn new(files: &FileMatch) -> Result<Self, BadOption> {
+        match files {
+            FileMatch::Type(files) if is_type(files) => Ok(Self::Type(files.clone())),
+            FileMatch::Type(files) => {
+                Err(BadOption::new(OPTION, files, "it is no media type: they read text/html or image/*"))
+            }
+            FileMatch::Path(path) => Self::of_path(path),
+        }
+    }
+
+    /// Parses a path. The star is found before decoding, so that `%2A` is a star in a name.
+    fn of_path(path: &str) -> Result<Self, BadOption> {
+        let bad = |why| BadOption::new(OPTION, path, why);
+        let name = |text: &str| decoded(text).map_err(bad);
+        if !path.starts_with(['/', '*']) {
+            return Err(bad("a path begins with a slash or a star"));
+        }
+        if path.ends_with('/') {
+            return Err(bad("it is the path of a folder; its files are /folder/*"));
+        }
+        let Some((start, end)) = path.split_once('*') else { return name(path).map(Self::Name) };
+        if end.contains('*') {
+            return Err(bad("a path has one star at most"));
+        }
+        // A letter in place of the star keeps the slashes and dots next to it from being normalised.
+        let start = if start.is_empty() { "/" } else { start };
+        let mut start = name(&format!("{start}x"))?;
+        start.pop();
+        let end = name(&format!("/x{end}"))?.split_off(1);
+        Ok(Self::Ends { start, end })
     }
 
     fn holds(&self, name: &[u8], media_type: &str) -> bool {
         match self {
             Self::Type(files) => type_holds(files, essence(media_type)),
-            Self::Path(files) => path_holds(files.as_bytes(), name),
+            Self::Name(known) => known == name,
+            // Start and end must not overlap.
+            Self::Ends { start, end } => {
+                name.strip_prefix(&start[..]).is_some_and(|behind| behind.ends_with(end))
+            }
         }
     }
 }
+
+/// The name of the option in errors.
+const OPTION: &str = "cache_control";
 
 /// Two words with a slash between them; the second may be a star.
 fn is_type(text: &str) -> bool {
@@ -94,22 +139,6 @@ fn type_holds(files: &str, essence: &str) -> bool {
 /// A media type without its parameters.
 fn essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or(media_type).trim()
-}
-
-/// Names have no slash in front.
-fn path_holds(files: &[u8], name: &[u8]) -> bool {
-    let path_starts = |start: &[u8]| match start.strip_prefix(b"/") {
-        Some(start) => name.starts_with(start),
-        None => true,
-    };
-    match files.iter().position(|&byte| byte == b'*') {
-        None => files.strip_prefix(b"/") == Some(name),
-        Some(at) => {
-            let (start, end) = (&files[..at], &files[at + 1..]);
-            // Start and end are not the same bytes of a short path.
-            path_starts(start) && name.ends_with(end) && name.len() + 1 >= start.len() + end.len()
-        }
-    }
 }
 
 #[cfg(test)]
@@ -161,8 +190,42 @@ mod tests {
     }
 
     #[test]
+    fn percent_decodes_paths() {
+        for (files, name) in [
+            ("/caf%C3%A9.html", "café.html"),
+            ("/café.html", "café.html"),
+            ("/a%20b/*", "a b/c"),
+            ("*%2Ejs", "x.js"),
+            ("/%61*%2ecss", "a/b.css"),
+            ("/100%25", "100%"),
+            ("/%2A", "*"),
+            ("/%2A*", "*.txt"),
+            ("//a//*", "a/b"),
+            ("/.*", ".env"),
+            ("/a/.*", "a/.env"),
+        ] {
+            let rules = CacheRules::new(&[rule(by_path(files), "no-cache")]).expect(files);
+            assert_eq!(rules.of(name.as_bytes(), "a/b"), Some("no-cache"), "{files}");
+            assert_eq!(rules.of(b"other", "a/b"), None, "{files}");
+        }
+        // An encoded star is no wildcard.
+        let star = CacheRules::new(&[rule(by_path("/%2A"), "no-cache")]).expect("a rule");
+        assert_eq!(star.of(b"abc", "a/b"), None);
+    }
+
+    #[test]
     fn what_means_nothing_is_refused() {
         for files in [
+            by_path("/100%"),
+            by_path("/%zz/*"),
+            by_path("*%4"),
+            by_path("/a%2Fb"),
+            by_path("/%2e%2e/*"),
+            by_path("/../*"),
+            by_path("/a%00"),
+            by_path("/"),
+            by_path("/assets/"),
+            by_path("/a*/"),
             by_path("assets/*"),
             by_path("/a/*/b*"),
             by_path(""),

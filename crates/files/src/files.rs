@@ -27,6 +27,10 @@ const ALLOW: &str = "GET, HEAD, OPTIONS";
 /// - a first change of a file that was left alone for `LENT_AFTER_S`, where it comes when the last bytes are on their way but the client hasn't
 ///   got them all: the system sends the file's own pages (`sendfile`), and they change on the way. Before that time they are copied.
 ///
+/// Disk work blocks the worker's thread, and with it the worker's other connections: opening files, reading their metadata, looking for siblings,
+/// reading files into the cache, listing folders. Pieces of 128 KiB and more of a larger file that aren't in the page cache are read ahead by another
+/// thread, where the file system supports it.
+///
 /// Where `NAME.br`, `NAME.zst` or `NAME.gz` lies beside `NAME` and isn't older, it is sent in its place to clients that accept its coding.
 pub struct Files {
     finder: RefCell<Finder>,

@@ -16,7 +16,7 @@ use crate::plan::Plan;
 /// An open folder, to be shared by the workers.
 ///
 /// Nothing outside of it is ever sent: names are resolved by the kernel beneath it, symbolic links that lead out are
-/// refused, and so are devices, pipes and sockets. What its options name (an index, a fallback, a page for errors) lies in it too.
+/// refused (unless [`Links::Follow`](crate::Links::Follow) is set), and so are devices, pipes and sockets. What its options name (an index, a fallback, a page for errors) lies in it too.
 #[derive(Debug, Clone)]
 pub struct Folder {
     pub(crate) root: Root,

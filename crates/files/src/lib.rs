@@ -68,7 +68,7 @@ pub use folder::Folder;
 pub use limits::CacheLimits;
 pub use media_type::media_type;
 pub use options::{BadOption, FindOptions, FolderError, FolderOptions, Hidden, MediaTypeOptions};
-/// What is done about symbolic links.
+/// The symbolic links that are followed.
 pub use shearwater_io::fs::Links;
 
 /// The page of `docs/guide`: its code is compiled and run with the tests.

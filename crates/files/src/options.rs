@@ -10,14 +10,14 @@ use crate::coding::Coding;
 use crate::plan::Plan;
 
 /// How a folder is served. The default: the index of a folder is `index.html`, names that begin with a dot are not found, links are
-/// followed that stay inside, and files that lie ready in a coding are sent in it.
+/// followed whose target is inside, and files that lie ready in a coding are sent in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderOptions {
     /// Which file a path is answered with.
     pub find: FindOptions,
     /// What is done about names that begin with a dot. Default [`Hidden::Deny`].
     pub hidden: Hidden,
-    /// What is done about symbolic links. Default [`Links::Beneath`].
+    /// The symbolic links that are followed. Default [`Links::Inside`].
     pub symlinks: Links,
     /// Whether a folder without an index is answered with a list of what is in it, as HTML or JSON by `Accept`. Default no.
     pub listing: bool,

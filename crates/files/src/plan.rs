@@ -57,14 +57,22 @@ pub(crate) fn file_name(option: &'static str, path: &str) -> Result<Vec<u8>, Bad
     if let Some(why) = segments.split('/').find_map(bad_segment) {
         return Err(bad(why));
     }
+    decoded(path).map_err(bad)
+}
+
+/// Resolves a path in an option to a name, as the path of a request.
+///
+/// # Errors
+/// The reason why it is no name.
+pub(crate) fn decoded(path: &str) -> Result<Vec<u8>, &'static str> {
     let mut name = Vec::new();
     match resolve(path, &mut name) {
         Ok(_) => Ok(name),
         Err(BadPath::Escape) => {
-            Err(bad("a percent sign is followed by two hexadecimal digits (a real one is written %25)"))
+            Err("a percent sign is followed by two hexadecimal digits (a real one is written %25)")
         }
-        Err(BadPath::Dots) => Err(bad("it has . or .. in it")),
-        Err(BadPath::NoName) => Err(bad("no name has a slash or a NUL")),
+        Err(BadPath::Dots) => Err("it has . or .. in it"),
+        Err(BadPath::NoName) => Err("no name has a slash or a NUL"),
     }
 }
 

@@ -226,6 +226,9 @@ pub trait Driver {
     /// Bytes of the send in flight that the kernel has taken; 0 where none is in flight (S6).
     fn send_progress(&self, token: Token) -> u64;
 
+    /// Returns the bytes that the kernel has accepted on all connections since the start (S11).
+    fn bytes_taken(&self) -> u64;
+
     /// Bytes taken by the kernel that the peer's system hasn't acknowledged; `None` where this system doesn't tell (S8).
     fn unacknowledged(&self, token: Token) -> Option<u64>;
 

@@ -84,6 +84,8 @@
 //! - **S10** Of a file in a promised version ([`SharedFile::in_version`]) the last bytes of a piece are sent after a look that has
 //!   shown that version, else [`SendError::FileChanged`] ends the send short of them. A file that is to be copied
 //!   ([`SharedFile::copied`]) is: bytes that were taken from it don't change any more, and the look comes after the last were read.
+//! - **S11** [`Driver::bytes_taken`] is the number of bytes that the kernel has accepted on all connections, whether their send succeeded, failed,
+//!   was cancelled or is in flight. It never decreases.
 //!
 //! **C, closing**
 //! - **C1** [`Driver::shutdown_write`] sends FIN after what was sent. Not while a send is in flight. Receiving goes on.
@@ -112,6 +114,7 @@
 //! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl`, for good; a `poll` where the driver is full | a poll entry that says when somebody waits; `accept4` for as many as came the last time, twice as many where more wait at once; a `poll` where the driver is full | takes one from the queue, or a seeded failure |
 //! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | armed until a credit of bytes is used up; provided buffers | seeded length |
 //! | `send` | `send` / `sendmsg` at once; files by `sendfile` (or `pread` and `send`; a `statx` before the last bytes of a version), like what is long behind all that was read in this turn or the next; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, behind an enter that hands over the turn's entries if one sends; parked as one poll entry | seeded length |
+//! | `bytes_taken` | none; a counter | none; a counter | a counter |
 //! | `unacknowledged` | `ioctl(SIOCOUTQ)`; `None` but on Linux | as poll | what the peer hasn't read |
 //! | `waits_for_disk` | none; a flag | none; a flag | where a test says so |
 //! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered; one `getsockopt` if the peer's end comes meanwhile | none; a flag; cancelled if something comes, and then one poll entry for the peer's end | a flag |

@@ -50,6 +50,10 @@ const FRESHNESS: [&str; 10] = [
     "Surrogate-Control",
 ];
 
+/// The policy of a page. The server's own pages set one that fits them.
+const POLICY: &str = "Content-Security-Policy";
+const POLICY_REPORTED: &str = "Content-Security-Policy-Report-Only";
+
 /// What is changed, with what is wrong with it: (the field's name, why).
 pub(crate) fn changes(headers: &Headers) -> (Changes, Vec<(String, String)>) {
     let mut changes = Changes::new();
@@ -109,8 +113,12 @@ pub(crate) fn overlay(changes: &Changes) -> Option<Overlay> {
 }
 
 fn apply(overlay: &mut Overlay, name: &str, change: &Change) -> Result<(), String> {
+    let is_policy = [POLICY, POLICY_REPORTED].iter().any(|policy| policy.eq_ignore_ascii_case(name));
     match change {
+        // Only the server's own pages have one.
+        Change::Remove if is_policy => Ok(overlay),
         Change::Remove => overlay.remove(name),
+        Change::Set(value) if is_policy => overlay.add_unless(POLICY, name, value, answers(name)),
         Change::Set(value) if name.eq_ignore_ascii_case("Vary") => overlay.add(name, value, On::Every),
         Change::Set(value) => overlay.set(name, value, answers(name)),
     }

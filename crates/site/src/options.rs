@@ -92,6 +92,9 @@ pub const REDIRECT_STATUS: u16 = 308;
 /// kept, or which version of the content it is (`Cache-Control`, `Expires`, `ETag` and their like), are not set in errors: a page that isn't there is not to
 /// stay away for a year. Those that say what the content is (`Content-…`) are set with `2xx` and `304` only. What is removed is removed
 /// from all.
+///
+/// The server's own pages (folder lists, and errors without a page of the site) have a `Content-Security-Policy` that allows exactly their content.
+/// A site's `Content-Security-Policy` and `Content-Security-Policy-Report-Only` don't apply to them; all other changes do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers {
     /// Name and value. It takes the place of what the answer has of this name; only `Vary` stands beside it, for to lose that

@@ -37,8 +37,10 @@ const START: &str = r#"<!doctype html>
 <meta name="color-scheme" content="light dark">
 <title>"#;
 
-const STYLE: &str = r#"</title>
-<style>
+/// Allows this style and nothing else. A test compares the hash with the style.
+const POLICY: &str = "default-src 'none'; style-src 'sha256-CRnvWpSEeOl+xf7MFNYQdxAPE3hv/xhigeUU9ttvzKw='; base-uri 'none'; form-action 'none'";
+
+const STYLE: &str = r#"
 :root { color-scheme: light dark; --ink: #1d2733; --soft: #5b6876; --paper: #f7f8fa; --mark: #0b6e8f }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8edf2; --soft: #9aa7b4; --paper: #14191f; --mark: #5cc3e6 } }
 html { background: var(--paper); color: var(--ink); font: 1.0625rem/1.5 system-ui, sans-serif }
@@ -47,8 +49,6 @@ main { box-sizing: border-box; width: 100%; max-width: 34rem; padding: 2rem 1.5r
 strong { display: block; color: var(--mark); font-size: clamp(4rem, 18vw, 7rem); line-height: 1; letter-spacing: -.03em }
 h1 { margin: .75rem 0 .25rem; font-size: 1.5rem; line-height: 1.25 }
 p { margin: 0; color: var(--soft) }
-</style>
-<main>
 "#;
 
 /// One worker's pages, put together at the start.
@@ -91,19 +91,33 @@ fn words(status: u16) -> (&'static str, &'static str) {
 
 fn page(status: u16) -> Rc<Prebuilt> {
     let body = Item::Shared(Shared::Block(Rc::new(html(status).into_bytes().into())));
-    Rc::new(Prebuilt::new(HTML, &FieldLines::new(), body).expect("a media type can be sent"))
+    let mut lines = FieldLines::new();
+    lines.push("Content-Security-Policy", POLICY).expect("a policy can be sent");
+    Rc::new(Prebuilt::new(HTML, &lines, body).expect("a media type can be sent"))
 }
 
 fn html(status: u16) -> String {
     let (reason, sentence) = words(status);
     format!(
-        "{START}{status} {reason}{STYLE}<strong>{status}</strong>\n<h1>{reason}</h1>\n<p>{sentence}</p>\n</main>\n</html>\n"
+        "{START}{status} {reason}</title>\n<style>{STYLE}</style>\n<main>\n<strong>{status}</strong>\n<h1>{reason}</h1>\n<p>{sentence}</p>\n</main>\n</html>\n"
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ERRORS, html, reason};
+    use base64::prelude::{BASE64_STANDARD, Engine};
+    use sha2::{Digest, Sha256};
+
+    use super::{ERRORS, POLICY, STYLE, html, reason};
+
+    #[test]
+    fn the_policy_allows_the_style_and_nothing_else() {
+        let hash = format!("style-src 'sha256-{}';", BASE64_STANDARD.encode(Sha256::digest(STYLE)));
+        assert!(POLICY.contains(&hash), "{POLICY} has another hash than {hash}");
+        let page = html(404);
+        assert!(page.contains(&format!("<style>{STYLE}</style>")) && page.matches("<style").count() == 1);
+        assert!(!page.contains("style=") && POLICY.starts_with("default-src 'none';"));
+    }
 
     #[test]
     fn a_page_says_what_it_is_and_loads_nothing() {

@@ -19,8 +19,9 @@ pub(super) fn options(serving: &config::Serving) -> FolderOptions {
             config::Hidden::Serve => Hidden::Serve,
         },
         symlinks: match serving.symlinks {
-            config::Symlinks::Beneath => Links::Beneath,
-            config::Symlinks::Deny => Links::Deny,
+            config::Symlinks::Inside => Links::Inside,
+            config::Symlinks::Never => Links::Never,
+            config::Symlinks::Follow => Links::Follow,
         },
         listing: serving.listing,
         precompressed: serving.precompressed.iter().copied().map(coding).collect(),

@@ -1,14 +1,17 @@
 //! Ending by signals: the first drains, the second ends at once.
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use crate::client::Client;
+use crate::drivers::drivers;
 use crate::folder::Temporary;
 use crate::process::Serving;
+use crate::summary::Summary;
 
 /// More than the sockets between the program and a client that does not read can hold.
 const LARGE_BYTES: usize = 64 * 1024 * 1024;
@@ -98,6 +101,39 @@ fn sigusr1_says_what_it_has_done_so_far_and_it_serves_on() {
     assert_eq!(code, Some(0));
     let in_all = "in all 3 requests (2xx 2, 3xx 0, 4xx 1, 5xx 0), 2 connections (0 open, ";
     said(&stderr, &["answering what has been received, up to 30 s", in_all]);
+}
+
+#[test]
+fn counts_bytes_sent_during_a_download_and_after_it_breaks() {
+    for driver in drivers() {
+        let (_folder, mut serving, mut client) = downloading(&["--driver", driver]);
+        let mut part = vec![0; 1024 * 1024];
+        client.stream.read_exact(&mut part).expect("a part of it");
+        let read = part.len() as u64;
+        Summary::until(&mut serving, |summary| summary.count("bytes sent") > read);
+        // Closing a socket with unread input resets the connection.
+        drop(client);
+        let broken = Summary::until(&mut serving, |summary| summary.count("broken off") == 1);
+        let sent = broken.count("bytes sent");
+        assert!(read < sent && sent < LARGE_BYTES as u64, "{driver}: {sent} bytes of {LARGE_BYTES}");
+        serving.signal(Signal::TERM);
+        let (code, _, stderr) = serving.end();
+        assert_eq!(code, Some(0));
+        assert_eq!(Summary::of(&stderr).count("bytes sent"), sent, "{driver}: {stderr}");
+    }
+}
+
+#[test]
+fn counts_bytes_sent_of_a_file_that_is_truncated_meanwhile() {
+    for driver in drivers() {
+        let (folder, mut serving, mut client) = downloading(&["--driver", driver]);
+        let large = File::options().write(true).open(folder.path().join("public/large.bin"));
+        large.and_then(|file| file.set_len(1024)).expect("it can be cut");
+        let body = client.rest().len() as u64;
+        let failed = Summary::until(&mut serving, |summary| summary.count("open") == 0);
+        let head = failed.count("bytes sent") - body;
+        assert!(body < LARGE_BYTES as u64 && (1..1024).contains(&head), "{driver}: {body}, {head}");
+    }
 }
 
 #[test]

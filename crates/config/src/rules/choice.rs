@@ -12,6 +12,9 @@ use crate::reading::Reading;
 pub(crate) trait Choices: Copy + PartialEq + 'static {
     /// Every value with its name.
     const ALL: &'static [(&'static str, Self)];
+
+    /// Old names of values, each with its new name.
+    const RENAMED: &'static [(&'static str, &'static str)] = &[];
 }
 
 /// The name of one value.
@@ -25,8 +28,12 @@ impl<T: Choices> Rule<T> for Choice {
             Some((_, choice)) => *place = *choice,
             None => {
                 let names = T::ALL.iter().map(|(name, _)| *name);
-                let meant = nearest(&text.shown, names)
-                    .map_or(String::new(), |nearest| format!("; the nearest is \"{nearest}\""));
+                let renamed = T::RENAMED.iter().find(|(old, _)| *old == text.value);
+                let meant = match renamed {
+                    Some((_, new)) => format!("; it is called \"{new}\" now"),
+                    None => nearest(&text.shown, names)
+                        .map_or(String::new(), |nearest| format!("; the nearest is \"{nearest}\"")),
+                };
                 let given = shown(&text.shown);
                 reading.problem(&value.span(), format!("{given:?} is none of {allowed}{meant}"));
             }

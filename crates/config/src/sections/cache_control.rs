@@ -12,7 +12,7 @@ use crate::rules::{Optional, Text};
 pub struct CacheControl {
     /// The media type that it applies to, such as `text/html` or `image/*`.
     pub media_type: Option<String>,
-    /// The files that it applies to, by their path in the folder: `/sw.js`, `/assets/*`, `*.map`, `/a/*.css`.
+    /// The percent-encoded path of the files that it applies to: `/sw.js`, `/assets/*`, `*.map`, `/a/*.css`.
     pub path: Option<String>,
     /// The field's value.
     pub value: String,
@@ -56,7 +56,8 @@ impl Fields for CacheControl {
         );
         visit.field(
             "path",
-            "The files that it applies to, by the path of what is sent (of / that may be /index.html); a * stands for anything.",
+            "The files that it applies to, by the path of what is sent (of / that may be /index.html); a * stands for anything. \
+             As in a URL, a percent sign is %25 and a star in a name %2A.",
             Optional(Text("a path, such as \"/sw.js\", \"/assets/*\" or \"*.map\"", file_glob)),
             &mut self.path,
         );

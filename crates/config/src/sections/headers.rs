@@ -43,7 +43,8 @@ impl Fields for Headers {
         visit.field(
             "set",
             "Fields that every answer has, in place of its own of that name. Errors don't get those that say how long to keep \
-             them, such as Cache-Control, and Content-… is for content: with 2xx and 304 only.",
+             them, such as Cache-Control, and Content-… is for content: with 2xx and 304 only. Content-Security-Policy \
+             applies to the site's own content: folder lists and the server's own error pages have a policy of their own.",
             Map(
                 "a table of fields, such as { X-Frame-Options = \"DENY\" }",
                 name_to_set,

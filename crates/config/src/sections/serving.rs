@@ -47,13 +47,15 @@ pub enum Hidden {
     Serve,
 }
 
-/// What becomes of symbolic links.
+/// The symbolic links that are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Symlinks {
-    /// They are followed if they stay beneath the root.
-    Beneath,
-    /// They are not there.
-    Deny,
+    /// Links whose target is beneath the root, absolute links too.
+    Inside,
+    /// None: a path with a link is not found.
+    Never,
+    /// All links, wherever they lead.
+    Follow,
 }
 
 /// A coding that lies ready beside a file.
@@ -73,7 +75,9 @@ impl Choices for Hidden {
 }
 
 impl Choices for Symlinks {
-    const ALL: &'static [(&'static str, Self)] = &[("beneath", Self::Beneath), ("deny", Self::Deny)];
+    const ALL: &'static [(&'static str, Self)] =
+        &[("inside", Self::Inside), ("never", Self::Never), ("follow", Self::Follow)];
+    const RENAMED: &'static [(&'static str, &'static str)] = &[("beneath", "inside"), ("deny", "never")];
 }
 
 impl Choices for Coding {
@@ -90,7 +94,7 @@ impl Default for Serving {
             spa: None,
             clean_urls: false,
             hidden: Hidden::Deny,
-            symlinks: Symlinks::Beneath,
+            symlinks: Symlinks::Inside,
             listing: false,
             precompressed: vec![Coding::Br, Coding::Zstd, Coding::Gzip],
             mime: BTreeMap::new(),
@@ -179,7 +183,9 @@ impl Serving {
         );
         visit.field(
             "symlinks",
-            "Symbolic links: followed if they stay beneath the root, or not there.",
+            "Symbolic links: \"inside\" follows those whose target is beneath the root, absolute links too, and rejects others with 403; \"never\" \
+             follows none (404); \"follow\" follows all. Use \"follow\" only if everyone who can write to the tree may publish any file \
+             that the server can read.",
             Choice,
             &mut self.symlinks,
         );

@@ -63,7 +63,7 @@ const SERVING: Rows = &[
     ],
     &["clean_urls = true", "clean_urls = false"],
     &["hidden = \"serve\"", "hidden = \"deny\""],
-    &["symlinks = \"deny\""],
+    &["symlinks = \"never\""],
     &["listing = true", "listing = false"],
     &["precompressed = []", "precompressed = [\"gzip\", \"br\"]"],
     &["mime = { foo = \"a/b\", \"é x\" = \"c/d; e=\\\"f\\\"\" }", "mime = { bar = \"${DIR}/x\" }"],

@@ -72,7 +72,7 @@ const SITE: &str = r#"
         spa = "/app.html"
         clean_urls = true
         hidden = "serve"
-        symlinks = "deny"
+        symlinks = "never"
         listing = true
         precompressed = ["gzip"]
         mime = { ".FOO" = "text/x-foo", bar = "text/x-bar" }
@@ -106,7 +106,7 @@ fn every_key_of_a_site() {
         (serving.index.len(), serving.spa.as_deref(), serving.clean_urls),
         (2, Some("/app.html"), true)
     );
-    assert_eq!((serving.hidden, serving.symlinks, serving.listing), (Hidden::Serve, Symlinks::Deny, true));
+    assert_eq!((serving.hidden, serving.symlinks, serving.listing), (Hidden::Serve, Symlinks::Never, true));
     assert_eq!(serving.precompressed, [Coding::Gzip]);
     assert_eq!(serving.mime["foo"], "text/x-foo");
     assert_eq!(serving.cache_control[0].applies(), Some(Applies::MediaType("text/html")));

@@ -111,6 +111,14 @@ fn values_out_of_range() {
             "2:9: logging.level: \"verbose\" is none of \"off\", \"error\", \"warn\", \"info\" or \"debug\"",
         ),
         (
+            "[[site]]\nroot = \".\"\nsymlinks = \"beneath\"",
+            "3:12: site[0].symlinks: \"beneath\" is none of \"inside\", \"never\" or \"follow\"; it is called \"inside\" now",
+        ),
+        (
+            "[[site]]\nroot = \".\"\nsymlinks = \"deny\"",
+            "3:12: site[0].symlinks: \"deny\" is none of \"inside\", \"never\" or \"follow\"; it is called \"never\" now",
+        ),
+        (
             "[[site]]\nroot = \".\"\n[[site.redirect]]\nfrom = \"/a\"\nto = \"/b\"\nstatus = 200",
             "6:10: site[0].redirect[0].status: allowed is 301, 302, 303, 307 or 308",
         ),

@@ -28,16 +28,30 @@ fn bytes_are_those_of_the_network() {
 }
 
 #[test]
-fn a_send_that_broke_off_does_not_count() {
+fn counts_bytes_of_a_response_in_flight_and_after_it_broke() {
+    const WINDOW: u64 = 100_000;
     let mut world = World::default();
     let mut client = world.connect();
-    client.peer.set_window(100_000);
+    client.peer.set_window(WINDOW as usize);
     client.peer.set_reading(false);
     client.send(Unit::big().bytes);
     world.settle();
+    assert_eq!(world.totals().bytes_sent, WINDOW, "in flight");
     client.peer.reset();
     world.end();
-    assert_eq!((world.totals().bytes_sent, world.totals().connections_broken), (0, 1));
+    assert_eq!((world.totals().bytes_sent, world.totals().connections_broken), (WINDOW, 1));
+}
+
+#[test]
+fn counts_bytes_of_a_response_that_the_server_resets() {
+    const WINDOW: u64 = 100_000;
+    let mut world = World::with_timeouts(Timeouts { write_ms: 1_000, ..Timeouts::default() });
+    let mut client = world.connect();
+    client.peer.set_window(WINDOW as usize);
+    client.peer.set_reading(false);
+    client.send(Unit::big().bytes);
+    world.end();
+    assert_eq!((world.totals().bytes_sent, world.totals().connections_reset), (WINDOW, 1));
 }
 
 #[test]

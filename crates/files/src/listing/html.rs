@@ -5,11 +5,12 @@ use std::fmt::Write;
 use super::order::{Order, Sort};
 use super::rows::{Row, Rows};
 use super::text::{grouped, href, html_name, human_size, utc};
+use crate::limits::LISTING_NAMES_MAX;
 
 const STYLE: &str = include_str!("style.css");
 
-/// The page may have this very style and nothing else; a test keeps the hash in step with it.
-pub(super) const POLICY: &str = "default-src 'none'; style-src 'sha256-4iLElNXbs3Ic8yid5n2paau5r+Co/LnawFfkQH5aS9U='; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+/// Allows this style and nothing else. A test compares the hash with the style.
+pub(super) const POLICY: &str = "default-src 'none'; style-src 'sha256-4iLElNXbs3Ic8yid5n2paau5r+Co/LnawFfkQH5aS9U='; base-uri 'none'; form-action 'none'";
 
 /// The page of the folder of this name.
 pub(super) fn page(name: &[u8], rows: &Rows, order: Order) -> String {
@@ -20,11 +21,16 @@ pub(super) fn page(name: &[u8], rows: &Rows, order: Order) -> String {
     title(name, &mut out);
     push(&mut out, format_args!("</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"));
     breadcrumbs(name, &mut out);
-    if !rows.is_whole {
-        more(rows, &mut out);
+    if !rows.is_whole() {
+        more(rows, order, &mut out);
     }
     table(name, rows, order, &mut out);
     summary(rows, &mut out);
+    if rows.before > 0 || rows.last.is_some() {
+        out.push_str("<p class=\"more\">");
+        neighbours(rows, order, &mut out);
+        out.push_str("</p>\n");
+    }
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }
@@ -88,7 +94,7 @@ fn heading(sort: Sort, order: Order, out: &mut String) {
         (true, true) => (" aria-sort=\"descending\"", " ↓"),
     };
     let next = order.behind(sort);
-    let query = format_args!("?sort={}&amp;order={}", sort.name(), next.direction()).to_string();
+    let query = next.query(None).replace('&', "&amp;");
     push(out, format_args!("<th scope=\"col\"{state}><a href=\"{query}\">{text}{arrow}</a></th>"));
 }
 
@@ -111,15 +117,33 @@ fn push_row(row: &Row, out: &mut String) {
     );
 }
 
-/// Before the list, since it is long, and since those that are shown are any of them.
-fn more(rows: &Rows, out: &mut String) {
-    let shown = grouped(rows.rows.len() as u64);
-    push(
-        out,
-        format_args!(
-            "<p class=\"more\">There is more in this folder: {shown} entries of it are shown.</p>\n"
-        ),
-    );
+/// Writes the range of names on this page. It precedes the table, which is long.
+fn more(rows: &Rows, order: Order, out: &mut String) {
+    let number = |number: usize| grouped(number as u64);
+    out.push_str("<p class=\"more\">");
+    if rows.names > 0 {
+        let (first, last) = (number(rows.before + 1), number(rows.before + rows.names));
+        push(out, format_args!("Names {first} to {last} of {}.", number(rows.total)));
+    }
+    if !rows.are_all_read {
+        let most = number(LISTING_NAMES_MAX);
+        push(out, format_args!(" This folder has more than {most} names: not all of them are listed."));
+    }
+    if order.sort != Sort::Name {
+        out.push_str(" Each page is sorted by itself.");
+    }
+    neighbours(rows, order, out);
+    out.push_str("</p>\n");
+}
+
+/// Writes the links to the first and the next page.
+fn neighbours(rows: &Rows, order: Order, out: &mut String) {
+    let first = (rows.before > 0).then(|| (order.query(None), "First page"));
+    let next = rows.last.as_ref().map(|last| (order.query(Some(last)), "Next page"));
+    for (place, (query, text)) in first.into_iter().chain(next).enumerate() {
+        let between = if place == 0 { " " } else { " · " };
+        push(out, format_args!("{between}<a href=\"{}\">{text}</a>", query.replace('&', "&amp;")));
+    }
 }
 
 /// What there is, of each kind that there is.
@@ -133,7 +157,7 @@ fn summary(rows: &Rows, out: &mut String) {
         1 => format!("1 {one}"),
         _ => format!("{} {one}s", grouped(number as u64)),
     };
-    out.push_str("<p>");
+    out.push_str(if rows.is_whole() { "<p>" } else { "<p>On this page: " });
     if folders > 0 {
         out.push_str(&count(folders, "folder"));
     }
@@ -148,68 +172,15 @@ fn summary(rows: &Rows, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use base64::prelude::{BASE64_STANDARD, Engine};
+    use sha2::{Digest, Sha256};
+
     use super::{POLICY, STYLE};
 
-    /// SHA-256 (FIPS 180-4), of which nothing but this test is in need.
-    fn sha256(text: &[u8]) -> [u8; 32] {
-        let primes = || (2_u64..).filter(|number| (2..*number).all(|divisor| number % divisor != 0));
-        // The first 32 bits behind the point of the roots of primes.
-        let root = |prime: u64, power: f64| (((prime as f64).powf(power).fract()) * 4_294_967_296.0) as u32;
-        let constants: Vec<u32> = primes().take(64).map(|prime| root(prime, 1.0 / 3.0)).collect();
-        let mut state: Vec<u32> = primes().take(8).map(|prime| root(prime, 0.5)).collect();
-        let mut padded = [text, &[0x80]].concat();
-        padded.resize(padded.len().next_multiple_of(64) + if padded.len() % 64 > 56 { 64 } else { 0 } - 8, 0);
-        padded.extend_from_slice(&(text.len() as u64 * 8).to_be_bytes());
-        for block in padded.chunks(64) {
-            let mut words: Vec<u32> = block
-                .chunks(4)
-                .map(|word| word.iter().fold(0, |sum, &byte| sum << 8 | u32::from(byte)))
-                .collect();
-            for at in 16..64 {
-                let (a, b) = (words[at - 15], words[at - 2]);
-                let small = a.rotate_right(7) ^ a.rotate_right(18) ^ (a >> 3);
-                let large = b.rotate_right(17) ^ b.rotate_right(19) ^ (b >> 10);
-                words
-                    .push(words[at - 16].wrapping_add(small).wrapping_add(words[at - 7]).wrapping_add(large));
-            }
-            let mut now = state.clone();
-            for (word, constant) in words.iter().zip(&constants) {
-                let (a, e) = (now[0], now[4]);
-                let choice = (e & now[5]) ^ (!e & now[6]);
-                let majority = (a & now[1]) ^ (a & now[2]) ^ (now[1] & now[2]);
-                let turned = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
-                let first = [turned, choice, *constant, *word]
-                    .iter()
-                    .fold(now[7], |sum, part| sum.wrapping_add(*part));
-                let turned = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
-                now.rotate_right(1);
-                now[4] = now[4].wrapping_add(first);
-                now[0] = first.wrapping_add(turned).wrapping_add(majority);
-            }
-            state.iter_mut().zip(now).for_each(|(sum, word)| *sum = sum.wrapping_add(word));
-        }
-        let bytes: Vec<u8> = state.into_iter().flat_map(u32::to_be_bytes).collect();
-        bytes.try_into().expect("eight words")
-    }
-
-    fn base64(bytes: &[u8]) -> String {
-        const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let mut text = String::new();
-        for group in bytes.chunks(3) {
-            let bits = group.iter().chain(&[0, 0]).take(3).fold(0, |sum, &byte| sum << 8 | usize::from(byte));
-            for place in 0..4 {
-                let is_there = place <= group.len();
-                text.push(if is_there { char::from(LETTERS[bits >> (18 - 6 * place) & 63]) } else { '=' });
-            }
-        }
-        text
-    }
-
     #[test]
-    fn the_policy_lets_the_style_in_and_nothing_else() {
-        assert_eq!(base64(&sha256(b"")), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
-        assert_eq!(base64(&sha256(&[b'a'; 1_000])), "Qe3s5C1j6Nm/UVqbppMuHCDLyfWl0TRkWttdsblzfqM=");
-        let hash = format!("style-src 'sha256-{}';", base64(&sha256(STYLE.as_bytes())));
+    fn the_policy_allows_the_style_and_nothing_else() {
+        let hash = format!("style-src 'sha256-{}';", BASE64_STANDARD.encode(Sha256::digest(STYLE)));
         assert!(POLICY.contains(&hash), "{POLICY} has another hash than {hash}");
+        assert!(POLICY.starts_with("default-src 'none';"));
     }
 }

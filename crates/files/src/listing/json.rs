@@ -1,14 +1,27 @@
 //! A list as JSON: for programs.
 
+use super::order::Order;
 use super::rows::{Row, Rows};
 use super::text::{href, json_string, utc};
 
 /// `{"path", "is_whole", "entries": [{"name", "type": "folder" | "file", "size", "modified", "href"}]}`. `size` is that of a file in bytes, `href` a
 /// reference from the folder's own address that is exact where a name is no UTF-8.
-pub(super) fn document(name: &[u8], rows: &Rows) -> String {
+///
+/// A page that is not the whole folder also has `total` and `before` (numbers of names), and `next` (the relative reference of the next page) unless it
+/// is the last. `total` is `null` if the folder has more names than are read.
+pub(super) fn document(name: &[u8], rows: &Rows, order: Order) -> String {
     let mut out = String::from("{\"path\":");
     json_string(&[b"/", name].concat(), &mut out);
-    out.push_str(if rows.is_whole { ",\"is_whole\":true" } else { ",\"is_whole\":false" });
+    if rows.is_whole() {
+        out.push_str(",\"is_whole\":true");
+    } else {
+        let total = if rows.are_all_read { rows.total.to_string() } else { "null".to_owned() };
+        out.push_str(&format!(",\"is_whole\":false,\"total\":{total},\"before\":{}", rows.before));
+    }
+    if rows.last.is_some() {
+        out.push_str(",\"next\":");
+        json_string(order.query(rows.last.as_ref()).as_bytes(), &mut out);
+    }
     out.push_str(",\"entries\":[");
     for (place, row) in rows.rows.iter().enumerate() {
         out.push_str(if place == 0 { "\n" } else { ",\n" });

@@ -1,11 +1,11 @@
 //! Lists of folders: what is in one, as HTML for people or JSON for programs.
 //!
-//! To read a folder is to wait for the disk, and no other request is answered meanwhile: so a list has a bounded number of entries, and is
-//! kept for a moment.
+//! Reading a folder blocks the worker. So the number of names read and of entries per page is bounded, and a page is cached for a moment.
 
 mod html;
 mod json;
 mod order;
+mod page;
 mod rows;
 mod text;
 
@@ -21,6 +21,7 @@ use crate::accept;
 use crate::clock_cache::Kept;
 use crate::conditional::{self, Outcome};
 use crate::listing::order::Order;
+use crate::listing::page::Key;
 use crate::now::Now;
 use crate::options::Hidden;
 use crate::refuse;
@@ -75,13 +76,14 @@ impl Listings {
     ) {
         let format = Format::of(request);
         let order = Order::of(request.query());
+        let after = order::after(request.query());
         let now = Now::of(request);
-        self.write_key(folder.name, format, order);
+        self.write_key(folder.name, format, order, after.as_ref());
         let is_fresh = |listing: &Rc<Listing>| now.is_just_after(listing.made_ms);
         let made = self.made.get(&self.key, |listing| is_fresh(listing).then(|| Rc::clone(listing)));
         let listing = match made {
             Some(listing) => listing,
-            None => match rows::read(opened, folder, order) {
+            None => match rows::read(opened, folder, order, after.as_ref()) {
                 Ok(rows) => {
                     let listing = Rc::new(Listing::new(format, folder.name, &rows, order, now));
                     self.made.insert(&self.key, Rc::clone(&listing));
@@ -94,10 +96,14 @@ impl Listings {
     }
 
     /// No name has a NUL: behind it stands as what the list is made.
-    fn write_key(&mut self, name: &[u8], format: Format, order: Order) {
+    fn write_key(&mut self, name: &[u8], format: Format, order: Order, after: Option<&Key>) {
         self.key.clear();
         self.key.extend_from_slice(name);
         self.key.extend_from_slice(&[0, format as u8, order.key()]);
+        if let Some(after) = after {
+            self.key.push(after.is_folder().into());
+            self.key.extend_from_slice(after.name());
+        }
     }
 }
 
@@ -117,7 +123,7 @@ impl Listing {
     fn new(format: Format, name: &[u8], rows: &rows::Rows, order: Order, now: Now) -> Self {
         let (media_type, body) = match format {
             Format::Html => ("text/html; charset=utf-8", html::page(name, rows, order)),
-            Format::Json => ("application/json", json::document(name, rows)),
+            Format::Json => ("application/json", json::document(name, rows, order)),
         };
         // There is no date: that of a folder says nothing of the lengths and times of what is in it.
         let validators = Validators::of_tag(tag(body.as_bytes()));
@@ -131,10 +137,12 @@ impl Listing {
         match conditional::evaluate(&request.head(), &self.validators) {
             Outcome::Send => {
                 response.field(POLICY.0, POLICY.1).field("X-Content-Type-Options", "nosniff");
+                response.field("X-Frame-Options", "SAMEORIGIN");
                 response.content_type(self.media_type).body_shared(self.body.clone());
             }
+            // A 304 updates the headers of the stored page, so it must not carry a site's policy.
             Outcome::NotModified => {
-                response.status(304);
+                response.status(304).field(POLICY.0, POLICY.1);
             }
             Outcome::Failed => {
                 response.status(412).text("The list is another one than the one asked for.\n");
@@ -153,7 +161,8 @@ impl Kept for Rc<Listing> {
     }
 }
 
-/// Nothing is fetched or run but the style that is part of the page, whatever a file's name has in it.
+/// Nothing is fetched or run but the style that is part of the page, whatever a file's name has in it. There is no `frame-ancestors`: browsers would
+/// then ignore an `X-Frame-Options` that the site sets.
 const POLICY: (&str, &str) = ("Content-Security-Policy", html::POLICY);
 
 /// The same list has the same tag on every worker, and machine.

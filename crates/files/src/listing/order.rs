@@ -1,7 +1,8 @@
-//! The order of a list: `?sort=name|size|time&order=asc|desc`. Folders come first in any.
+//! Order and start of a list: `?sort=name|size|time&order=asc|desc&after=NAME`. Folders come first in any order.
 
 use std::cmp::Ordering;
 
+use super::page::Key;
 use super::rows::Row;
 
 /// By what entries are sorted.
@@ -37,16 +38,23 @@ pub(super) struct Order {
     pub(super) is_descending: bool,
 }
 
+/// Returns a raw value of a query.
+fn value<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
+    let mut pairs = query.unwrap_or("").split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(given, _)| *given == name).map(|(_, value)| value)
+}
+
+/// Returns the name after which the requested page begins.
+pub(super) fn after(query: Option<&str>) -> Option<Key> {
+    value(query, "after").and_then(Key::parse)
+}
+
 impl Order {
     /// What a query asks for; by name where that isn't to be had.
     pub(super) fn of(query: Option<&str>) -> Self {
-        let value = |name: &str| {
-            let mut pairs = query.unwrap_or("").split('&').filter_map(|pair| pair.split_once('='));
-            pairs.find(|(given, _)| *given == name).map(|(_, value)| value)
-        };
-        let asked = value("sort");
+        let asked = value(query, "sort");
         let sort = Sort::ALL.into_iter().find(|sort| asked == Some(sort.name())).unwrap_or(Sort::Name);
-        let is_descending = match value("order") {
+        let is_descending = match value(query, "order") {
             Some("asc") => false,
             Some("desc") => true,
             _ => sort.begins_descending(),
@@ -60,9 +68,19 @@ impl Order {
         Self { sort, is_descending }
     }
 
-    /// As it stands in a query.
-    pub(super) const fn direction(self) -> &'static str {
+    const fn direction(self) -> &'static str {
         if self.is_descending { "desc" } else { "asc" }
+    }
+
+    /// Returns the query for a list in this order, from its start or after a name.
+    pub(super) fn query(self, after: Option<&Key>) -> String {
+        let after = after.map_or(String::new(), |key| format!("&after={}", key.value()));
+        format!("?sort={}&order={}{after}", self.sort.name(), self.direction())
+    }
+
+    /// Returns whether pages run from the last name to the first. Sizes and times are known for one page only, so they don't order pages.
+    pub(super) fn pages_descend(self) -> bool {
+        self.sort == Sort::Name && self.is_descending
     }
 
     /// A number that no other order has.
@@ -84,14 +102,13 @@ impl Order {
 }
 
 /// Capitals are among their small letters.
-fn compare_names(a: &[u8], b: &[u8]) -> Ordering {
-    let lower = |name: &[u8]| name.iter().map(u8::to_ascii_lowercase).collect::<Vec<_>>();
-    lower(a).cmp(&lower(b)).then_with(|| a.cmp(b))
+pub(super) fn compare_names(a: &[u8], b: &[u8]) -> Ordering {
+    a.iter().map(u8::to_ascii_lowercase).cmp(b.iter().map(u8::to_ascii_lowercase)).then_with(|| a.cmp(b))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Order, Row, Sort};
+    use super::{Order, Row, Sort, after};
 
     fn sorted(query: &str) -> String {
         let row = |name: &str, is_folder, len, modified_seconds| Row {
@@ -132,9 +149,11 @@ mod tests {
     #[test]
     fn a_heading_turns_its_own_order_round() {
         let order = Order::of(None);
-        assert_eq!(order.behind(Sort::Name).direction(), "desc");
+        assert_eq!(order.behind(Sort::Name).query(None), "?sort=name&order=desc");
         assert_eq!(order.behind(Sort::Name).behind(Sort::Name), order);
-        assert_eq!(order.behind(Sort::Size).direction(), "desc");
+        assert_eq!(order.behind(Sort::Size).query(None), "?sort=size&order=desc");
+        let after = after(Some("sort=size&after=%26/"));
+        assert_eq!(order.query(after.as_ref()), "?sort=name&order=asc&after=%26/");
         let keys: std::collections::HashSet<_> = Sort::ALL
             .into_iter()
             .flat_map(|sort| [false, true].map(|is_descending| Order { sort, is_descending }.key()))

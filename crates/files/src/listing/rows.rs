@@ -1,13 +1,12 @@
 //! What a list has in it: the entries of a folder that could be asked for.
 
-use std::cell::RefCell;
-use std::collections::BinaryHeap;
 use std::io;
 
-use shearwater_io::fs::{EntriesMax, Entry, EntryKind, Kind, Opened};
+use shearwater_io::fs::{Entry, EntryKind, Kind, Opened};
 
 use super::Folder;
 use super::order::Order;
+use super::page::{Key, Page};
 use crate::limits::{LISTING_ENTRIES_MAX, LISTING_NAMES_MAX};
 use crate::options::Hidden;
 
@@ -21,11 +20,26 @@ pub(super) struct Row {
     pub(super) modified_seconds: i64,
 }
 
-/// The entries in their order.
+/// The entries of one page, in order.
 pub(super) struct Rows {
     pub(super) rows: Vec<Row>,
-    /// Whether the folder has no more.
-    pub(super) is_whole: bool,
+    /// Number of names before the page.
+    pub(super) before: usize,
+    /// Number of names on the page. Those that can't be served, such as a link that leads out, have no row.
+    pub(super) names: usize,
+    /// Number of names read, without hidden ones.
+    pub(super) total: usize,
+    /// True if the folder has no more names than were read.
+    pub(super) are_all_read: bool,
+    /// The last name of the page, unless it is the last of the folder.
+    pub(super) last: Option<Key>,
+}
+
+impl Rows {
+    /// Returns whether the page is the whole folder.
+    pub(super) fn is_whole(&self) -> bool {
+        self.are_all_read && self.names == self.total
+    }
 }
 
 impl Row {
@@ -35,51 +49,35 @@ impl Row {
     }
 }
 
-/// Reads a folder that was opened. What can't be asked for is left out: hidden names, links that lead out or nowhere, devices.
+/// Reads all names of an open folder and the metadata of those on the page. Leaves out what can't be served: hidden names, links that lead out
+/// or nowhere, devices.
 ///
 /// # Errors
 /// Where the folder can't be read.
-pub(super) fn read(opened: &Opened, folder: &Folder<'_>, order: Order) -> io::Result<Rows> {
-    let max = EntriesMax { entries: LISTING_ENTRIES_MAX, names: LISTING_NAMES_MAX };
+pub(super) fn read(
+    opened: &Opened,
+    folder: &Folder<'_>,
+    order: Order,
+    after: Option<&Key>,
+) -> io::Result<Rows> {
     let is_shown = |name: &[u8]| {
         let is_open = folder.name.is_empty() && name == b".well-known";
         folder.hidden == Hidden::Serve || !name.starts_with(b".") || is_open
     };
-    let mut found = opened.entries(max, is_shown)?;
-    if !found.is_whole {
-        // Which of them came first means nothing: those that come first by their name are shown.
-        let last = last_of_first(opened, max, is_shown)?;
-        found =
-            opened.entries(max, |name| is_shown(name) && last.as_deref().is_none_or(|last| name <= last))?;
-        found.is_whole = false;
-    }
-    let mut rows: Vec<Row> = found.entries.into_iter().filter_map(|entry| row(folder, entry)).collect();
-    rows.sort_by(|a, b| order.compare(a, b));
-    Ok(Rows { rows, is_whole: found.is_whole })
-}
-
-/// The last of so many names that come first, of those that are read; `None` where there are no more than these.
-fn last_of_first(
-    opened: &Opened,
-    max: EntriesMax,
-    is_shown: impl Fn(&[u8]) -> bool,
-) -> io::Result<Option<Vec<u8>>> {
-    let first = RefCell::new(BinaryHeap::new());
-    opened.entries(max, |name| {
-        let mut first = first.borrow_mut();
-        if !is_shown(name) {
-            return false;
+    let mut page = Page::new(after, order.pages_descend(), LISTING_ENTRIES_MAX);
+    let are_all_read = opened.names(LISTING_NAMES_MAX, |name, kind| {
+        if is_shown(name) {
+            page.offer(kind == Some(EntryKind::Directory), name);
         }
-        if first.len() < max.entries {
-            first.push(name.to_vec());
-        } else if let Some(mut last) = first.peek_mut().filter(|last| name < last.as_slice()) {
-            *last = name.to_vec();
-        }
-        // It is only its name that is asked for.
-        false
     })?;
-    let first = first.into_inner();
-    Ok(if first.len() < max.entries { None } else { first.peek().cloned() })
+    let (before, total) = (page.before, page.total);
+    let mut keys = page.into_keys();
+    let names = keys.len();
+    let entries = keys.iter().filter_map(|key| opened.entry(key.name()));
+    let mut rows: Vec<Row> = entries.filter_map(|entry| row(folder, entry)).collect();
+    rows.sort_by(|a, b| order.compare(a, b));
+    let last = keys.pop().filter(|_| before + names < total);
+    Ok(Rows { rows, before, names, total, are_all_read, last })
 }
 
 fn row(folder: &Folder<'_>, entry: Entry) -> Option<Row> {

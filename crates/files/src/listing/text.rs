@@ -72,6 +72,24 @@ pub(super) fn href(name: &[u8], is_folder: bool) -> String {
     path
 }
 
+/// Encodes a name as a value of a query.
+pub(super) fn query_value(name: &[u8]) -> String {
+    encoded(name)[1..].replace('&', "%26").replace('+', "%2B")
+}
+
+/// Percent-decodes a value of a query. A percent sign without two digits stays as it is.
+pub(super) fn decoded(value: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let digit = |at: usize| behind.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+        let escaped = if *first == b'%' { digit(0).zip(digit(1)) } else { None };
+        bytes.push(escaped.map_or(*first, |(high, low)| (high << 4 | low) as u8));
+        rest = if escaped.is_some() { &behind[2..] } else { behind };
+    }
+    bytes
+}
+
 /// A length for eyes: three digits at most, decimal units.
 pub(super) fn human_size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];

@@ -82,7 +82,7 @@ fn what_cannot_be_asked_for_is_not_shown() {
             "./.well-known/ ./dir/ ./to_dir/ ./.env ./to_f",
             "./.well-known/ ./up/ ./.x ./f",
         ),
-        (FolderOptions { symlinks: Links::Deny, ..listing() }, "./.well-known/ ./dir/", "./f"),
+        (FolderOptions { symlinks: Links::Never, ..listing() }, "./.well-known/ ./dir/", "./f"),
     ] {
         let site = Site::with(&options);
         fill(&site);
@@ -205,6 +205,7 @@ fn a_list_has_its_tag_and_its_policy() {
         let policy = page.field("Content-Security-Policy").expect("a policy");
         assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
         assert_eq!(page.field("X-Content-Type-Options"), Some("nosniff"));
+        assert_eq!(page.field("X-Frame-Options"), Some("SAMEORIGIN"));
         assert_eq!((page.field("Cache-Control"), page.field("Last-Modified")), (Some("no-cache"), None));
         for (fields, status) in [
             (&[&*format!("If-None-Match: {tag}")][..], 304),
@@ -223,6 +224,7 @@ fn a_list_has_its_tag_and_its_policy() {
         assert!(page.fields.iter().filter(|(name, _)| name != "Date").eq(&head.fields), "{head:?}");
         let not_modified = client.request("GET", "/dir/", &[&format!("If-None-Match: {tag}")]);
         assert_eq!(not_modified.field("Vary"), Some("Accept"));
+        assert_eq!(not_modified.field("Content-Security-Policy"), page.field("Content-Security-Policy"));
     }
 }
 
@@ -245,10 +247,123 @@ fn a_change_shows_although_lists_are_kept() {
     }
 }
 
+/// The names in a JSON list.
+fn names(list: &str) -> Vec<String> {
+    between(list, "{\"name\":\"", "\"").into_iter().map(str::to_owned).collect()
+}
+
+/// Requests all pages of a list, each by the `next` of the one before.
+fn pages(client: &mut Client, target: &str, query: &str) -> Vec<String> {
+    let mut pages = vec![text(client, &format!("{target}{query}"), &[JSON])];
+    while let Some(next) = pages
+        .last()
+        .and_then(|page| between(page, "\"next\":\"", "\"").first().map(|next| (*next).to_owned()))
+    {
+        pages.push(text(client, &format!("{target}{next}"), &[JSON]));
+        assert!(pages.len() < 100, "it goes on for ever");
+    }
+    pages
+}
+
 #[test]
-fn a_list_has_so_many_entries_at_most() {
+fn lists_a_large_folder_in_pages_by_name() {
+    const FILES: usize = 20_000;
     let site = Site::with(&listing());
-    let more = "There is more in this folder";
+    // Not in the order of their creation.
+    for number in 0..FILES {
+        site.file(format!("many/{:05}.txt", number * 7_919 % FILES), "");
+    }
+    site.file("many/zz folder/x", "").file("many/.hidden", "");
+    let sorted: Vec<String> = std::iter::once("zz folder".to_owned())
+        .chain((0..FILES).map(|number| format!("{number:05}.txt")))
+        .collect();
+    let mut client = site.connect();
+    let listed = pages(&mut client, "/many/", "");
+    assert_eq!(listed.len(), (FILES + 1).div_ceil(LISTING_ENTRIES_MAX));
+    assert_eq!(listed.iter().flat_map(|page| names(page)).collect::<Vec<_>>(), sorted);
+    for (number, page) in listed.iter().enumerate() {
+        let before = number * LISTING_ENTRIES_MAX;
+        let head = format!("\"is_whole\":false,\"total\":{},\"before\":{before},", FILES + 1);
+        assert!(page.contains(&head), "{}", &page[..200]);
+    }
+    // Descending, folders still first.
+    let listed = pages(&mut client, "/many/", "?order=desc");
+    let descending: Vec<String> = sorted[..1].iter().chain(sorted[1..].iter().rev()).cloned().collect();
+    assert_eq!(listed.iter().flat_map(|page| names(page)).collect::<Vec<_>>(), descending);
+    // By size: pages are selected by name, and each is sorted.
+    let listed = pages(&mut client, "/many/", "?sort=size&order=asc");
+    assert_eq!(listed.iter().flat_map(|page| names(page)).collect::<Vec<_>>(), sorted);
+
+    let page = text(&mut client, "/many/", &[]);
+    assert!(page.contains("<p class=\"more\">Names 1 to 2,000 of 20,001."), "{}", &page[..4_000]);
+    let next = between(&page, "<a href=\"?", "\">Next page</a>");
+    let next = next.last().map(|next| next.rsplit("<a href=\"?").next().expect("a part")).expect("a link");
+    let page = text(&mut client, &format!("/many/?{}", next.replace("&amp;", "&")), &[]);
+    assert!(page.contains("<p class=\"more\">Names 2,001 to 4,000 of 20,001."), "{}", &page[..4_000]);
+    assert!(page.contains(">First page</a>") && entries(&page)[0] == "./01999.txt", "{}", &page[..4_000]);
+}
+
+#[test]
+fn a_page_can_begin_after_any_name() {
+    let site = Site::with(&listing());
+    let odd: [&[u8]; 6] = [b"A", b"a", b"b&c=d+e", b"c%41", "ü".as_bytes(), b"\xff"];
+    for name in odd {
+        site.file(OsStr::from_bytes(name), "");
+    }
+    site.file("dir/x", "").file("folder/x", "");
+    let mut client = site.connect();
+    let shown =
+        |client: &mut Client, query: &str| entries(&text(client, &format!("/{query}"), &[])).join(" ");
+    let all = "./dir/ ./folder/ ./A ./a ./b&amp;c=d+e ./c%2541 ./%C3%BC ./%FF";
+    assert_eq!(shown(&mut client, ""), all);
+    for (after, skipped) in [
+        ("dir/", 1),
+        ("dir%2F", 1),
+        ("folder/", 2),
+        // The name of a file comes after all folders.
+        ("0", 2),
+        ("A", 3),
+        ("a", 4),
+        ("b%26c%3Dd%2Be", 5),
+        ("b", 4),
+        ("c%2541", 6),
+        ("%C3%BC", 7),
+        ("%FF", 8),
+        ("%zz%", 2),
+        ("", 0),
+    ] {
+        let rest: Vec<&str> = all.split(' ').skip(skipped).collect();
+        assert_eq!(shown(&mut client, &format!("?after={after}")), rest.join(" "), "{after}");
+    }
+    assert_eq!(shown(&mut client, "?order=desc&after=b"), "./a ./A");
+    let page = text(&mut client, "/?after=%FF", &[]);
+    assert!(page.contains("Nothing is here to be shown.") && page.contains(">First page</a>"), "{page}");
+}
+
+#[test]
+fn reads_a_bounded_number_of_names() {
+    let site = Site::with(&listing());
+    for number in 0..LISTING_NAMES_MAX {
+        site.file(format!("hidden/.{number}"), "");
+    }
+    let mut client = site.connect();
+    let more = "not all of them are listed";
+    assert!(!text(&mut client, "/hidden/", &[]).contains(more));
+    site.file("hidden/.one-more", "");
+    let page = text(&mut client, "/hidden/", &[]);
+    assert!(entries(&page).is_empty() && page.contains(more), "{page}");
+    let list = text(&mut client, "/hidden/", &[JSON]);
+    assert!(
+        list.starts_with(
+            "{\"path\":\"/hidden/\",\"is_whole\":false,\"total\":null,\"before\":0,\"entries\":["
+        ),
+        "{list}"
+    );
+}
+
+#[test]
+fn a_page_has_a_bounded_number_of_entries() {
+    let site = Site::with(&listing());
     let mut client = site.connect();
     for (count, shown, is_whole) in [
         (LISTING_ENTRIES_MAX, LISTING_ENTRIES_MAX, true),
@@ -258,27 +373,16 @@ fn a_list_has_so_many_entries_at_most() {
             site.file(format!("many/{number}"), "");
         }
         let page = text(&mut client, "/many/", &[]);
-        assert_eq!((entries(&page).len(), page.contains(more)), (shown, !is_whole));
+        assert_eq!((entries(&page).len(), page.contains("class=\"more\"")), (shown, !is_whole));
         // Who reads from the top learns first that something is missing.
-        assert_eq!(page.find(more).is_some_and(|at| at < page.find("<table").expect("a table")), !is_whole);
+        assert_eq!(
+            page.find("class=\"more\"").is_some_and(|at| at < page.find("<table").expect("a table")),
+            !is_whole
+        );
         let list = text(&mut client, "/many/", &[JSON]);
         assert_eq!(list.matches("\"href\"").count(), shown);
         assert!(list.contains(&format!("\"is_whole\":{is_whole}")));
     }
-    // Those that come first by their name, whatever the order of the disk.
-    let mut names: Vec<String> = (0..=LISTING_ENTRIES_MAX).map(|number| number.to_string()).collect();
-    names.sort_unstable();
-    let page = text(&mut client, "/many/", &[JSON]);
-    let last = names.pop().expect("a name");
-    assert!(
-        names.iter().all(|name| page.contains(&format!("\"./{name}\"")))
-            && !page.contains(&format!("\"./{last}\""))
-    );
-    for number in 0..=LISTING_NAMES_MAX {
-        site.file(format!("hidden/.{number}"), "");
-    }
-    let page = text(&mut client, "/hidden/", &[]);
-    assert!(entries(&page).is_empty() && page.contains(more) && page.contains("Nothing is here"), "{page}");
 }
 
 #[test]
@@ -286,7 +390,7 @@ fn an_empty_folder_says_so() {
     let site = Site::with(&listing());
     fs::create_dir(site.at("empty")).expect("a folder");
     let page = text(&mut site.connect(), "/empty/", &[]);
-    assert!(page.contains("Nothing is here to be shown.") && !page.contains("There is more"), "{page}");
+    assert!(page.contains("Nothing is here to be shown.") && !page.contains("class=\"more\""), "{page}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! Reading ahead, away from the worker: what a send needs of a file and isn't in memory is fetched by a thread of its own,
-//! so that a disk keeps nobody waiting but the client that asked for it.
+//! Reads ahead on another thread, so that the worker's other connections don't wait for the disk. It does so for pieces of files of
+//! `FETCH_LOOK_BYTES_MIN` and more that are to be sent and aren't in the page cache. The worker itself reads shorter pieces, and those on file
+//! systems that can't report what is cached.
 
 mod fetcher;
 mod looks;

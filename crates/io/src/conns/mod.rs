@@ -95,6 +95,7 @@ impl<X: Default> Conns<X> {
             // What hinders it shows once more below.
             done = send_bytes(fd.as_fd(), output.bytes(), SendFlags::empty()).unwrap_or(0);
             slot.add_turn_bytes(turn, done);
+            self.means.note_taken(done);
             if done == len {
                 return true;
             }
@@ -189,6 +190,17 @@ impl<X: Default> Conns<X> {
         }
         let sending = self.slots.open(token).and_then(|slot| self.sends.get(slot.send));
         sending.map_or(0, |sending| sending.done)
+    }
+
+    /// Counts bytes that the kernel has accepted by a completion.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn note_taken(&mut self, bytes: u64) {
+        self.means.note_taken(bytes);
+    }
+
+    /// Returns the bytes that the kernel has accepted since the start (S11).
+    pub(crate) const fn bytes_taken(&self) -> u64 {
+        self.means.taken_bytes()
     }
 
     /// Bytes that the kernel has taken and the peer's hasn't acknowledged (S8).

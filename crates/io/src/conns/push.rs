@@ -38,6 +38,8 @@ pub(crate) struct Means {
     pub(crate) ahead: Ahead,
     /// For files that are copied; empty until the first.
     copy_buffer: Vec<u8>,
+    /// Bytes that the kernel has accepted since the start.
+    taken_bytes: u64,
     /// Bytes that the push at hand has copied.
     copied_bytes: u64,
     /// Calls of the kernel that it has made.
@@ -47,7 +49,17 @@ pub(crate) struct Means {
 impl Means {
     /// `waker` wakes the driver.
     pub(crate) fn new(waker: Waker) -> Self {
-        Self { ahead: Ahead::new(waker), copy_buffer: Vec::new(), copied_bytes: 0, calls: 0 }
+        Self { ahead: Ahead::new(waker), copy_buffer: Vec::new(), taken_bytes: 0, copied_bytes: 0, calls: 0 }
+    }
+
+    /// Counts bytes that the kernel has accepted.
+    pub(crate) fn note_taken(&mut self, bytes: u64) {
+        self.taken_bytes += bytes;
+    }
+
+    /// Returns the bytes that the kernel has accepted since the start.
+    pub(crate) const fn taken_bytes(&self) -> u64 {
+        self.taken_bytes
     }
 
     /// What copying has cost the turn beyond the bytes themselves.
@@ -85,7 +97,9 @@ pub(crate) fn push(
     if matches!(end, Err(Stop::Full)) && sending.done >= SEND_TAKEN_BYTES_MIN {
         socket::hold_more(socket.as_fd());
     }
-    Push { cost: sending.done - before + means.copying_cost(), end }
+    let taken = sending.done - before;
+    means.note_taken(taken);
+    Push { cost: taken + means.copying_cost(), end }
 }
 
 /// Whether a send is worth full segments. The kernel takes a file in pieces, and between two of them what was acknowledged meanwhile makes it

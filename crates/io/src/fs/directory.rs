@@ -32,63 +32,57 @@ pub enum EntryKind {
     Other,
 }
 
-/// How much of a directory is read: reading is a wait for the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntriesMax {
-    /// Entries that are looked at.
-    pub entries: usize,
-    /// Names that are read, those that nobody wants among them.
-    pub names: usize,
-}
-
-/// What was found in a directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entries {
-    /// In the directory's own order, which means nothing; without `.` and `..`.
-    pub entries: Vec<Entry>,
-    /// Whether there was no more.
-    pub is_whole: bool,
-}
-
 impl Opened {
-    /// Reads the directory that was opened: those of its entries whose names are wanted. One that goes meanwhile is left out.
+    /// Reads the names of an open directory, without `.` and `..`, in no particular order. Calls `each` with every name and its kind, if the file
+    /// system reports the kind with the name. Returns whether there were no more than `max` names.
     ///
     /// # Errors
     /// Where it is no directory, or can't be read.
-    pub fn entries(&self, max: EntriesMax, is_wanted: impl Fn(&[u8]) -> bool) -> io::Result<Entries> {
-        let mut found = Entries { entries: Vec::new(), is_whole: false };
+    pub fn names(&self, max: usize, mut each: impl FnMut(&[u8], Option<EntryKind>)) -> io::Result<bool> {
         let mut directory = Dir::read_from(&self.file)?;
-        // `.` and `..` don't count.
-        for _ in 0..max.names.saturating_add(2) {
-            let Some(read) = directory.read() else {
-                return Ok(Entries { is_whole: true, ..found });
-            };
+        let mut left = max;
+        while let Some(read) = directory.read() {
             let read = read?;
-            let name = read.file_name();
-            if matches!(name.to_bytes(), b"." | b"..") || !is_wanted(name.to_bytes()) {
+            let name = read.file_name().to_bytes();
+            if matches!(name, b"." | b"..") {
                 continue;
             }
-            if found.entries.len() == max.entries {
-                return Ok(found);
+            if left == 0 {
+                return Ok(false);
             }
-            // One that is gone or can't be looked at is left out; the others can.
-            if let Ok(stat) = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
-                found.entries.push(Entry::new(name.to_bytes(), &stat));
-            }
+            left -= 1;
+            each(name, EntryKind::reported(read.file_type()));
         }
-        found.is_whole = directory.read().is_none();
-        Ok(found)
+        Ok(true)
+    }
+
+    /// Reads the metadata of an entry of an open directory. `None` if it is gone or can't be read.
+    #[must_use]
+    pub fn entry(&self, name: &[u8]) -> Option<Entry> {
+        let stat = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some(Entry::new(name, &stat))
+    }
+}
+
+impl EntryKind {
+    fn of(file_type: FileType) -> Self {
+        match file_type {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Directory,
+            FileType::Symlink => Self::Link,
+            _ => Self::Other,
+        }
+    }
+
+    /// Converts the kind that comes with a name. Some file systems don't report it.
+    fn reported(file_type: FileType) -> Option<Self> {
+        (file_type != FileType::Unknown).then(|| Self::of(file_type))
     }
 }
 
 impl Entry {
     fn new(name: &[u8], stat: &Stat) -> Self {
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => EntryKind::File,
-            FileType::Directory => EntryKind::Directory,
-            FileType::Symlink => EntryKind::Link,
-            _ => EntryKind::Other,
-        };
+        let kind = EntryKind::of(FileType::from_raw_mode(stat.st_mode));
         let len = u64::try_from(stat.st_size).unwrap_or(0);
         Self { name: name.to_vec(), kind, len, modified_seconds: stat.st_mtime }
     }

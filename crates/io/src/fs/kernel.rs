@@ -12,19 +12,19 @@ use super::{Links, OpenError};
 fn resolve(root: BorrowedFd<'_>, path: &[u8], flags: OFlags, links: Links) -> Result<OwnedFd> {
     let path = if path.is_empty() { b"." } else { path };
     let which = match links {
-        Links::Beneath => ResolveFlags::NO_MAGICLINKS,
-        Links::Deny => ResolveFlags::NO_SYMLINKS,
+        Links::Never => ResolveFlags::NO_SYMLINKS,
+        Links::Inside | Links::Follow => ResolveFlags::NO_MAGICLINKS,
     };
     openat2(root, path, flags, Mode::empty(), ResolveFlags::BENEATH | which)
 }
 
 /// Whether the kernel knows the call and lets us use it. That a folder may not be searched says nothing of the call.
 pub(super) fn resolves(root: BorrowedFd<'_>) -> bool {
-    let tried = resolve(root, b"", OFlags::PATH | OFlags::CLOEXEC, Links::Beneath);
+    let tried = resolve(root, b"", OFlags::PATH | OFlags::CLOEXEC, Links::Inside);
     !matches!(tried, Err(Errno::NOSYS | Errno::PERM | Errno::INVAL))
 }
 
-/// Opens `path` beneath `root`; `None` where the kernel can't tell, and the walk should.
+/// Opens `path` beneath `root`. `None` if the walk has to resolve it: the kernel doesn't follow links that leave the root, even if they lead back.
 pub(super) fn open(
     root: BorrowedFd<'_>,
     path: &[u8],
@@ -36,8 +36,8 @@ pub(super) fn open(
             // AGAIN: something was renamed while the kernel went up by `..`.
             Err(Errno::AGAIN | Errno::INTR) => {}
             // A sandbox that was closed after the root was opened.
-            Err(Errno::NOSYS) => return Ok(None),
-            Err(Errno::LOOP) if links == Links::Deny => return Err(OpenError::Link),
+            Err(Errno::NOSYS | Errno::XDEV) => return Ok(None),
+            Err(Errno::LOOP) if links == Links::Never => return Err(OpenError::Link),
             Err(errno) => return Err(OpenError::of(errno)),
         }
     }

@@ -1,11 +1,16 @@
-//! Which symbolic links are followed: [`Links`].
+//! The symbolic links that are followed: [`Links`].
 
-/// What is done about symbolic links beneath a root. The way to the root itself may have links in either case.
+/// The symbolic links beneath a root that are followed. The path of the root itself may always have links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Links {
-    /// Those are followed that stay beneath the root.
+    /// Links whose target is beneath the root, absolute links too. Others fail with [`OpenError::Escapes`](super::OpenError::Escapes).
+    ///
+    /// A link may pass through directories outside, as every absolute link does. It is inside again when it reaches the root directory, which is
+    /// recognised by device and inode and not by its path. So bind mounts, links to the root and renamed parents work.
     #[default]
-    Beneath,
-    /// None is: a path with a link in it is refused as [`OpenError::Link`](super::OpenError::Link).
-    Deny,
+    Inside,
+    /// None. A path with a link in it fails with [`OpenError::Link`](super::OpenError::Link).
+    Never,
+    /// All links, wherever they lead. Only for trees whose authors may publish any file that the server can read.
+    Follow,
 }

@@ -3,8 +3,8 @@
 //!
 //! On Linux the kernel itself keeps the walk inside ([`Resolver::Kernel`]: `openat2` with `RESOLVE_BENEATH`). Where
 //! it can't, [`Resolver::Walk`] goes step by step and never follows a link that it hasn't read. Both give the same
-//! answers; one table of tests holds them to it. Symbolic links that stay inside are followed, or none are
-//! ([`Links`]); absolute ones and those that lead out are refused, wherever they end.
+//! answers; one table of tests holds them to it. [`Links`] sets which symbolic links
+//! are followed. `..` in a path is always refused.
 
 mod directory;
 mod error;
@@ -20,7 +20,7 @@ mod path;
 mod root;
 mod walk;
 
-pub use directory::{Entries, EntriesMax, Entry, EntryKind};
+pub use directory::{Entry, EntryKind};
 pub use error::OpenError;
 pub use links::Links;
 pub use opened::{Kind, Meta, Opened, Timestamp};

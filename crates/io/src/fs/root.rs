@@ -53,7 +53,7 @@ impl Root {
         Ok(Self { directory: Arc::new(directory), resolver, links: Links::default() })
     }
 
-    /// The same root with another policy about symbolic links.
+    /// The same root with another policy on symbolic links.
     #[must_use]
     pub fn with_links(self, links: Links) -> Self {
         Self { links, ..self }
@@ -73,11 +73,14 @@ impl Root {
     pub fn open_beneath(&self, relative: &[u8]) -> Result<Opened, OpenError> {
         path::check(relative)?;
         let root = self.directory.as_fd();
+        if self.links == Links::Follow {
+            return Opened::new(walk::follow(root, relative)?);
+        }
         let by_kernel = match self.resolver {
             Resolver::Kernel => kernel::open(root, relative, self.links)?,
             Resolver::Walk => None,
         };
-        // The kernel gives up where things are moved again and again: the walk doesn't mind.
+        // The walk takes over where things are moved again and again, and where a link leaves the root.
         Opened::new(by_kernel.map_or_else(|| walk::open(root, relative, self.links), Ok)?)
     }
 }

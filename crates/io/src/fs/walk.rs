@@ -2,11 +2,15 @@
 //! that was not read.
 //!
 //! `..` in a link's target goes back to the directory that the walk came from, never by name. So whatever is moved
-//! meanwhile, the walk has only ever entered directories that it found beneath the root.
+//! meanwhile, the walk has only ever opened files that it found beneath the root.
+//!
+//! A link may lead outside and back: an absolute link begins at `/`, and `..` may leave the root. Outside the walk only passes through directories,
+//! until it reaches the root, which it recognises by device and inode. Outside it looks up the names of link targets only, never those of the
+//! path, and every failure is reported as [`OpenError::Escapes`]: it reveals nothing about files there.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, openat, readlinkat};
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat, readlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::limits::{DEPTH_MAX, LINKS_MAX, TRIES_MAX};
@@ -25,43 +29,97 @@ pub(super) const READ: OFlags =
 
 struct Walk<'a> {
     root: BorrowedFd<'a>,
-    /// The directories entered below the root, the current one last.
-    entered: Vec<OwnedFd>,
+    place: Place,
     /// The names still to go, the next one last.
     ahead: Vec<Vec<u8>>,
+    /// Number of names in `ahead` that belong to the path itself; they come first. The others belong to link targets.
+    own: usize,
     policy: Links,
     links: usize,
     tries: usize,
 }
 
+/// Position of the walk.
+enum Place {
+    /// Beneath the root, in the last directory entered.
+    Inside {
+        /// The root as reached from outside, or `None` for the root as it was opened. With bind mounts their parents differ.
+        met: Option<OwnedFd>,
+        entered: Vec<OwnedFd>,
+    },
+    /// In this directory outside of the root.
+    Outside(OwnedFd),
+}
+
 /// Opens `path` beneath `root`.
 pub(super) fn open(root: BorrowedFd<'_>, path: &[u8], policy: Links) -> Result<OwnedFd, OpenError> {
-    let mut walk = Walk { root, entered: Vec::new(), ahead: Vec::new(), policy, links: 0, tries: 0 };
+    let place = Place::Inside { met: None, entered: Vec::new() };
+    let mut walk = Walk { root, place, ahead: Vec::new(), own: 0, policy, links: 0, tries: 0 };
     walk.put_ahead(path);
-    // Bounded: each round goes one name on, but for at most LINKS_MAX links that put up to PATH_MAX bytes of names
-    // ahead, and at most TRIES_MAX tries.
-    while let Some(name) = walk.ahead.pop() {
-        match name.as_slice() {
-            b"." => {}
-            b".." => walk.go_up()?,
-            name if walk.ahead.is_empty() => {
-                if let Some(descriptor) = walk.open_last(name)? {
-                    return Ok(descriptor);
-                }
-            }
-            name => walk.enter(name)?,
-        }
-    }
-    open_at(walk.current(), b".", READ | OFlags::DIRECTORY).map_err(OpenError::of)
+    walk.own = walk.ahead.len();
+    walk.go().map_err(|error| walk.conceal(error))
+}
+
+/// Opens `path` from `root` and follows all links. The path has been checked and has no `..`.
+pub(super) fn follow(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, OpenError> {
+    open_at(root, if path.is_empty() { b"." } else { path }, READ).map_err(OpenError::of)
 }
 
 fn open_at(directory: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
     retry_on_intr(|| openat(directory, name, flags, Mode::empty()))
 }
 
+/// Opens a directory to pass through it.
+fn pass(directory: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<OwnedFd> {
+    open_at(directory, name, PASSAGE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC)
+}
+
 impl Walk<'_> {
+    /// Walks to the end.
+    fn go(&mut self) -> Result<OwnedFd, OpenError> {
+        // Bounded: each round goes one name on, but for at most LINKS_MAX links that put up to PATH_MAX bytes of names
+        // ahead, and at most TRIES_MAX tries.
+        while let Some(name) = self.ahead.pop() {
+            let is_own = self.ahead.len() < self.own;
+            self.own = self.own.min(self.ahead.len());
+            match name.as_slice() {
+                _ if is_own && self.is_outside() => return Err(OpenError::Escapes),
+                b"." => {}
+                b".." => self.go_up()?,
+                name if self.ahead.is_empty() && !self.is_outside() => {
+                    if let Some(descriptor) = self.open_last(name)? {
+                        return Ok(descriptor);
+                    }
+                }
+                name => self.enter(name)?,
+            }
+        }
+        match self.is_outside() {
+            true => Err(OpenError::Escapes),
+            false => open_at(self.current(), b".", READ | OFlags::DIRECTORY).map_err(OpenError::of),
+        }
+    }
+
+    /// Hides the reason of a failure outside of the root.
+    fn conceal(&self, error: OpenError) -> OpenError {
+        match error {
+            OpenError::TooManyLinks | OpenError::Descriptors | OpenError::Other(_) => error,
+            _ if self.is_outside() => OpenError::Escapes,
+            _ => error,
+        }
+    }
+
+    const fn is_outside(&self) -> bool {
+        matches!(self.place, Place::Outside(_))
+    }
+
     fn current(&self) -> BorrowedFd<'_> {
-        self.entered.last().map_or(self.root, AsFd::as_fd)
+        match &self.place {
+            Place::Inside { met, entered } => {
+                entered.last().or(met.as_ref()).map_or(self.root, |directory| directory.as_fd())
+            }
+            Place::Outside(directory) => directory.as_fd(),
+        }
     }
 
     /// Puts the names of a path, or of a link's target, before those still to go.
@@ -75,20 +133,41 @@ impl Walk<'_> {
     }
 
     fn go_up(&mut self) -> Result<(), OpenError> {
-        self.entered.pop().map(drop).ok_or(OpenError::Escapes)
+        if let Place::Inside { entered, .. } = &mut self.place
+            && entered.pop().is_some()
+        {
+            return Ok(());
+        }
+        let parent = pass(self.current(), b"..");
+        self.arrive(parent.map_err(|_| OpenError::Escapes)?)
     }
 
     /// Goes into a directory, or turns where a link leads.
     fn enter(&mut self, name: &[u8]) -> Result<(), OpenError> {
-        let flags = PASSAGE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match open_at(self.current(), name, flags) {
-            Ok(_) if self.entered.len() == DEPTH_MAX => Err(OpenError::NameTooLong),
-            Ok(directory) => {
-                self.entered.push(directory);
+        match (pass(self.current(), name), &mut self.place) {
+            (Ok(_), Place::Inside { entered, .. }) if entered.len() == DEPTH_MAX => {
+                Err(OpenError::NameTooLong)
+            }
+            (Ok(directory), Place::Inside { entered, .. }) => {
+                entered.push(directory);
                 Ok(())
             }
-            Err(errno) => self.follow(name, errno),
+            (Ok(directory), Place::Outside(_)) => self.arrive(directory),
+            (Err(errno), _) => self.follow(name, errno),
         }
+    }
+
+    /// Moves to a directory reached from outside: the root, or another one outside.
+    fn arrive(&mut self, directory: OwnedFd) -> Result<(), OpenError> {
+        let identity = |directory: BorrowedFd<'_>| {
+            fstat(directory).map(|stat| (stat.st_dev, stat.st_ino)).map_err(OpenError::of)
+        };
+        let is_root = identity(directory.as_fd())? == identity(self.root)?;
+        self.place = match is_root {
+            true => Place::Inside { met: Some(directory), entered: Vec::new() },
+            false => Place::Outside(directory),
+        };
+        Ok(())
     }
 
     /// Opens the last name; `None` where it is a link, and the way goes on.
@@ -122,15 +201,14 @@ impl Walk<'_> {
     fn turn(&mut self, target: &[u8]) -> Result<(), OpenError> {
         self.links += 1;
         match target {
-            _ if self.policy == Links::Deny => Err(OpenError::Link),
-            _ if self.links > LINKS_MAX => Err(OpenError::TooManyLinks),
-            [] => Err(OpenError::NotFound),
-            [b'/', ..] => Err(OpenError::Escapes),
-            _ => {
-                self.put_ahead(target);
-                Ok(())
-            }
+            _ if self.policy == Links::Never => return Err(OpenError::Link),
+            _ if self.links > LINKS_MAX => return Err(OpenError::TooManyLinks),
+            [] => return Err(OpenError::NotFound),
+            [b'/', ..] => self.arrive(pass(CWD, b"/").map_err(OpenError::of)?)?,
+            _ => {}
         }
+        self.put_ahead(target);
+        Ok(())
     }
 }
 

@@ -178,6 +178,10 @@ impl Driver for Poll {
         self.conns.progress(token)
     }
 
+    fn bytes_taken(&self) -> u64 {
+        self.conns.bytes_taken()
+    }
+
     fn unacknowledged(&self, token: Token) -> Option<u64> {
         self.conns.unacknowledged(token)
     }

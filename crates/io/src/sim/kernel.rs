@@ -44,6 +44,8 @@ pub(super) struct Kernel {
     pub(super) departed: Vec<Rc<RefCell<Wire>>>,
     /// Where files are read into.
     pub(super) file_scratch: Vec<u8>,
+    /// Bytes that the network has accepted since the start.
+    pub(super) bytes_taken: u64,
     slots: Vec<Slot>,
     /// Free slots; the one freed last is used first.
     free: Vec<usize>,
@@ -66,6 +68,7 @@ impl Kernel {
             connections: 0,
             departed: Vec::new(),
             file_scratch: Vec::new(),
+            bytes_taken: 0,
             slots: Vec::new(),
             free: Vec::new(),
             work: VecDeque::new(),

@@ -171,6 +171,10 @@ impl Driver for Sim {
         kernel.conn(token).and_then(|conn| conn.sending.as_ref()).map_or(0, |sending| sending.taken)
     }
 
+    fn bytes_taken(&self) -> u64 {
+        self.kernel.borrow().bytes_taken
+    }
+
     fn waits_for_disk(&self, token: Token) -> bool {
         let kernel = self.kernel.borrow();
         kernel.conn(token).is_some_and(|conn| conn.sending.is_some() && conn.wire.borrow().on_disk)

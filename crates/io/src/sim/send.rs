@@ -60,6 +60,7 @@ impl Kernel {
         let Some(conn) = self.conn_at(slot) else { return };
         let taken = fill(conn, turn, room, &mut scratch);
         self.file_scratch = scratch;
+        self.bytes_taken += taken as u64;
         self.trace.add_bytes(taken);
     }
 

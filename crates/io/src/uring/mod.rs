@@ -236,6 +236,10 @@ impl Driver for Uring {
         self.conns.progress(token)
     }
 
+    fn bytes_taken(&self) -> u64 {
+        self.conns.bytes_taken()
+    }
+
     fn unacknowledged(&self, token: Token) -> Option<u64> {
         self.conns.unacknowledged(token)
     }

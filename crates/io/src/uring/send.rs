@@ -72,6 +72,7 @@ impl Uring {
     pub(super) fn sent(&mut self, done: &Done) -> Option<Event> {
         let token = done.token();
         let turn = self.conns.queue.turn;
+        self.conns.note_taken(done.result().map_or(0, u64::from));
         let slot = self.conns.slots.held_mut(token)?;
         settle(slot, Flags::SENDING);
         let (send, closing) = (slot.send, slot.flags.has(Flags::CLOSING));

@@ -14,12 +14,18 @@ pub(super) const CAUSES: &[Cause] = &[
             value(EACH, "cache-control", "no-cache", "–", LISTS),
             value(EACH, "content-security-policy", "there", "–", LISTS),
             value(EACH, "x-content-type-options", "nosniff", "–", LISTS),
+            value(EACH, "x-frame-options", "SAMEORIGIN", "–", LISTS),
             value(EACH, "content-type", "application/json", "text/html; charset=utf-8", LISTS),
             value(NGINX, "etag", "strong", "–", LISTS),
             status(NGINX, "304", "200", &["list: GET / · If-None-Match"]),
             value(NGINX, "content-length", "there", "–", LISTS),
             value(NGINX, "transfer-encoding", "–", "there", LISTS),
         ],
+    },
+    Cause {
+        title: "The server's own error pages",
+        why: "They have a `Content-Security-Policy` that allows their style and nothing else, so that one of the site can't break them.",
+        covers: &[value(EACH, "content-security-policy", "there", "–", &["Accept: text/html"])],
     },
     Cause {
         title: "Fields of the site in every answer",

@@ -78,7 +78,15 @@ fn folder(settings: &str) -> Temporary {
         folder.file(&format!("www/{name}"), content);
     }
     folder.file("other/index.html", "other").file("other/f.txt", "other content");
-    for (link, target) in [("same.txt", "f.txt"), ("out.txt", "../other/f.txt")] {
+    folder.file("www/links/f.txt", "content");
+    for (link, target) in [
+        ("same.txt", "f.txt".into()),
+        ("out.txt", "../other/f.txt".into()),
+        ("absolute.txt", folder.path().join("www/f.txt")),
+        ("links/absolute.txt", folder.path().join("www/f.txt")),
+        ("absolute-folder", folder.path().join("www/open")),
+        ("absolute-out.txt", folder.path().join("other/f.txt")),
+    ] {
         std::os::unix::fs::symlink(target, folder.path().join("www").join(link)).expect("a link");
     }
     let sites: String = cases().enumerate().map(|(number, case)| case.site(number)).collect();

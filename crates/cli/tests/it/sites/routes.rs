@@ -93,7 +93,7 @@ pub(super) const CASES: &[Case] = &[
         hosts: &[],
         lines: "root = \"www\"\n[[site.route]]\npath = \"/about\"\nclean_urls = true\n\
                 [[site.route]]\npath = \"/open/*\"\nhidden = \"serve\"\nlisting = true\n\
-                [[site.route]]\npath = \"/same.txt\"\nsymlinks = \"deny\"\n\
+                [[site.route]]\npath = \"/same.txt\"\nsymlinks = \"never\"\n\
                 [[site.route]]\npath = \"/plain.txt\"\nprecompressed = []\n",
         asks: &[
             get("/about", 200).is("about"),

@@ -56,7 +56,8 @@ macro_rules! contract_suite {
                 s5_a_file_is_sent_in_shares, s5_a_short_file_is_told, s5_files_sent_one_after_the_other_share_the_turn,
                 s6_progress_never_goes_back, s7_what_is_sent_at_once_is_told_by_no_event, s7_what_is_not_comes_back,
                 s7_what_nobody_waits_for_comes_back,
-                s8_what_the_peer_takes_is_seen_before_there_is_room;
+                s8_what_the_peer_takes_is_seen_before_there_is_room,
+                s11_counts_all_bytes_taken;
             versions: s10_a_file_in_its_version_is_sent_whole, s10_a_changed_file_ends_short_of_its_last_bytes,
                 s10_a_file_without_a_promise_is_sent_as_it_is, s10_each_piece_is_looked_at, s10_what_was_copied_stays_as_it_was,
                 s10_a_file_rewritten_on_the_way_ends_short, s10_a_file_that_loses_its_name_is_sent_whole;

@@ -313,6 +313,52 @@ pub(crate) fn s8_what_the_peer_takes_is_seen_before_there_is_room<H: Harness>() 
     assert_eq!(world.driver().unacknowledged(token), None);
 }
 
+pub(crate) fn s11_counts_all_bytes_taken<H: Harness>() {
+    let (mut world, peer, token) = World::<H>::connected();
+    let mut expected = 0;
+    for round in 0..20_u64 {
+        // Bytes in memory, then pieces of files.
+        let bytes = pattern(1 + 300 * round as usize, 1);
+        world.send_at_once(token, &mut plain(&bytes));
+        world.peer_gets(peer, bytes.len());
+        world.until("it comes back", |world| !world.is_sending(token));
+        let (output, contents) = mixed(round);
+        world.send(token, output);
+        world.peer_gets(peer, contents.len());
+        world.until("it comes back", |world| !world.is_sending(token));
+        expected += (bytes.len() + contents.len()) as u64;
+        assert_eq!(world.driver().bytes_taken(), expected);
+    }
+    let mut short = plain(b"head");
+    short.push(file_item(&file_of(&pattern(1000, 13)), 400, 1000));
+    world.send(token, short);
+    world.until("it comes back", |world| !world.is_sending(token));
+    expected += 604;
+    assert_eq!(world.driver().bytes_taken(), expected);
+
+    // Sends in flight that are cancelled by a close or broken by the peer.
+    for is_broken in [false, true] {
+        let (peer, token) = world.connect();
+        world.harness.narrow(peer);
+        let (output, _) = mixed(80);
+        world.send(token, output);
+        world.idle();
+        let progress = world.driver().send_progress(token);
+        assert!(progress > 0 && world.is_sending(token), "nobody reads 8 MB");
+        expected += progress;
+        assert_eq!(world.driver().bytes_taken(), expected);
+        match is_broken {
+            true => world.harness.reset(peer),
+            false => world.close(token, CloseKind::Normal),
+        }
+        world.until("it comes back", |world| !world.is_sending(token));
+        // The socket may have accepted more meanwhile.
+        let taken = world.driver().bytes_taken();
+        assert!(taken >= expected, "{taken}, {expected} before the end");
+        expected = taken;
+    }
+}
+
 /// How much of the one send of a connection the kernel has taken, and how much of that is owed to the peer.
 fn taken<H: Harness>(world: &mut World<H>, token: Token) -> (u64, u64) {
     let in_flight = world.driver().send_progress(token);

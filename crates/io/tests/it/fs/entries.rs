@@ -2,17 +2,25 @@
 
 use std::process::Command;
 
-use shearwater_io::fs::{Entries, EntriesMax, EntryKind, Root};
+use shearwater_io::fs::{Entry, EntryKind, Opened, Root};
 
 use super::tree::Tree;
 
-const MANY: EntriesMax = EntriesMax { entries: 1_000, names: 1_000 };
+fn opened(tree: &Tree) -> Opened {
+    Root::open(&tree.root())
+        .and_then(|root| root.open_beneath(b"").map_err(std::io::Error::other))
+        .expect("a directory")
+}
 
-fn read(tree: &Tree, max: EntriesMax, is_wanted: impl Fn(&[u8]) -> bool) -> Entries {
-    let root = Root::open(&tree.root()).expect("the root");
-    let mut found = root.open_beneath(b"").expect("a directory").entries(max, is_wanted).expect("readable");
-    found.entries.sort_by(|a, b| a.name.cmp(&b.name));
-    found
+/// A name and its kind, if reported.
+type Named = (Vec<u8>, Option<EntryKind>);
+
+/// All names, sorted, and the result of reading them.
+fn names(opened: &Opened, max: usize) -> (Vec<Named>, bool) {
+    let mut names = Vec::new();
+    let is_whole = opened.names(max, |name, kind| names.push((name.to_vec(), kind))).expect("readable");
+    names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    (names, is_whole)
 }
 
 #[test]
@@ -25,8 +33,8 @@ fn each_entry_is_what_it_is() {
     tree.link("root/out", "/etc");
     let made = Command::new("mkfifo").arg(tree.at("root/pipe")).status().expect("mkfifo is of POSIX");
     assert!(made.success());
-    let found = read(&tree, MANY, |_| true);
-    let kinds: Vec<_> = found.entries.iter().map(|entry| (&entry.name[..], entry.kind)).collect();
+    let opened = opened(&tree);
+    let (names, is_whole) = names(&opened, 100);
     let expected: [(&[u8], EntryKind); 6] = [
         (b".hidden", EntryKind::File),
         (b"dir", EntryKind::Directory),
@@ -35,34 +43,31 @@ fn each_entry_is_what_it_is() {
         (b"out", EntryKind::Link),
         (b"pipe", EntryKind::Other),
     ];
-    assert_eq!(kinds, expected);
-    assert!(found.is_whole);
-    let root = Root::open(&tree.root()).expect("the root");
-    let file = root.open_beneath(b"file").expect("a file");
-    assert_eq!((found.entries[2].len, found.entries[2].modified_seconds), (7, file.meta.mtime.seconds));
-    assert!(file.entries(MANY, |_| true).is_err(), "a file has no entries");
+    assert!(is_whole);
+    assert_eq!(names.len(), expected.len());
+    for ((name, told), (expected, kind)) in names.iter().zip(expected) {
+        assert_eq!(name, expected);
+        assert!(told.is_none_or(|told| told == kind), "{}: {told:?}", name.escape_ascii());
+        assert_eq!(opened.entry(name).map(|entry| entry.kind), Some(kind));
+    }
+    assert_eq!(opened.entry(b"none"), None);
+    let file = Root::open(&tree.root()).expect("the root").open_beneath(b"file").expect("a file");
+    let Entry { len, modified_seconds, .. } = opened.entry(b"file").expect("it is there");
+    assert_eq!((len, modified_seconds), (7, file.meta.mtime.seconds));
+    assert!(file.names(100, |_, _| {}).is_err(), "a file has no entries");
 }
 
 #[test]
-fn a_bounded_number_is_read() {
+fn reads_a_bounded_number_of_names() {
     let tree = Tree::new();
     for number in 0..20 {
         tree.file(&format!("root/{number:02}"), "");
     }
-    for (entries, names, wanted, shown, is_whole) in [
-        (20, 20, 20, 20, true),
-        (19, 100, 20, 19, false),
-        (0, 100, 20, 0, false),
-        (100, 19, 20, 19, false),
-        (100, 20, 20, 20, true),
-        (5, 100, 5, 5, true),
-        (5, 100, 0, 0, true),
-    ] {
-        let max = EntriesMax { entries, names };
-        let is_wanted = |name: &[u8]| name < format!("{wanted:02}").as_bytes();
-        let found = read(&tree, max, is_wanted);
-        assert_eq!((found.entries.len(), found.is_whole), (shown, is_whole), "{max:?}, {wanted} wanted");
+    let opened = opened(&tree);
+    for (max, count, is_whole) in
+        [(0, 0, false), (1, 1, false), (19, 19, false), (20, 20, true), (100, 20, true)]
+    {
+        let (names, whole) = names(&opened, max);
+        assert_eq!((names.len(), whole), (count, is_whole), "{max}");
     }
-    let few = read(&tree, EntriesMax { entries: 100, names: 3 }, |_| true);
-    assert!(few.entries.len() <= 5 && !few.is_whole, "{} of so few names", few.entries.len());
 }

@@ -88,6 +88,55 @@ fn a_file_that_becomes_a_link_to_outside() {
 }
 
 #[test]
+fn an_absolute_link_while_a_directory_becomes_a_link_to_outside() {
+    let tree = Tree::new();
+    tree.file("root/current/f", "inside");
+    tree.link("root/evil", tree.at("outside"));
+    tree.link("root/absolute", tree.at("root/current/f"));
+    let [current, evil, aside] = ["root/current", "root/evil", "root/aside"].map(|path| tree.at(path));
+    for root in roots(&tree.root()) {
+        open_while(&root, b"absolute", || {
+            rename(&current, &aside);
+            rename(&evil, &current);
+            rename(&current, &evil);
+            rename(&aside, &current);
+        });
+    }
+}
+
+#[test]
+fn an_absolute_link_while_the_root_trades_names_with_outside() {
+    let tree = Tree::new();
+    tree.file("root/f", "inside");
+    tree.link("root/absolute", tree.at("root/f"));
+    let roots = roots(&tree.root());
+    let [root_path, outside, aside] = ["root", "outside", "aside"].map(|path| tree.at(path));
+    for root in roots {
+        open_while(&root, b"absolute", || {
+            rename(&root_path, &aside);
+            rename(&outside, &root_path);
+            rename(&root_path, &outside);
+            rename(&aside, &root_path);
+        });
+    }
+}
+
+#[test]
+fn an_absolute_link_upwards_while_a_directory_is_moved_outside() {
+    let tree = Tree::new();
+    tree.file("root/a/f", "inside");
+    tree.file("root/a/b/c/g", "inside");
+    tree.link("root/absolute", tree.at("root/a/b/c/../../f"));
+    let [inside, outside] = ["root/a/b", "outside/b"].map(|path| tree.at(path));
+    for root in roots(&tree.root()) {
+        open_while(&root, b"absolute", || {
+            rename(&inside, &outside);
+            rename(&outside, &inside);
+        });
+    }
+}
+
+#[test]
 fn a_link_upwards_in_a_directory_that_is_moved_outside() {
     let tree = Tree::new();
     tree.file("root/a/f", "inside");

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use shearwater_io::fs::{Kind, OpenError, Resolver, Root};
+use shearwater_io::fs::{Kind, Links, OpenError, Resolver, Root};
 
 use super::roots;
 use super::tree::Tree;
@@ -51,9 +51,27 @@ fn tree() -> Tree {
     tree.link("root/escape_and_back", "../root/f");
     tree.link("root/a/escape", "../../outside/f");
     tree.link("root/parent", "..");
-    tree.link("root/absolute", "/etc/passwd");
-    tree.link("root/absolute_inside", tree.at("root/f"));
+    tree.link("root/absolute", tree.at("outside/f"));
+    tree.link("root/absolute_none", tree.at("outside/none"));
     tree.link("root/absolute_root", "/");
+    tree.link("root/absolute_outside", tree.at("outside"));
+    tree.link("root/absolute_inside", tree.at("root/f"));
+    tree.link("root/absolute_dir", tree.at("root/a"));
+    tree.link("root/absolute_dir_slash", tree.at("root/a/"));
+    tree.link("root/absolute_file_slash", tree.at("root/f/"));
+    tree.link("root/absolute_own", tree.root());
+    tree.link("root/absolute_dangling", tree.at("root/none"));
+    tree.link("root/absolute_chain", tree.at("root/a/b/absolute_next"));
+    tree.link("root/a/b/absolute_next", tree.at("root/a/to_f"));
+    tree.link("root/absolute_alias", tree.at("alias/a/f"));
+    tree.link("alias", "root");
+    tree.link("root/absolute_back", tree.at("outside/back"));
+    tree.link("outside/back", "../root/f");
+    tree.link("root/absolute_dots", tree.at("outside/../root/a/../f"));
+    tree.link("root/absolute_dots_out", tree.at("root/../outside/f"));
+    tree.link("root/absolute_fifo", tree.at("outside/fifo"));
+    tree.link("root/absolute_circle", tree.at("outside/circle"));
+    tree.link("outside/circle", "circle");
     tree.link("root/circle_a", "circle_b");
     tree.link("root/circle_b", "circle_a");
     tree.link("root/own_circle", "own_circle/x");
@@ -61,104 +79,152 @@ fn tree() -> Tree {
         let target = if number == 0 { "f".to_owned() } else { format!("chain{}", number - 1) };
         tree.link(&format!("root/chain{number}"), target);
     }
-    let made = Command::new("mkfifo").arg(tree.at("root/fifo")).status().expect("mkfifo is of POSIX");
-    assert!(made.success());
+    for fifo in ["root/fifo", "outside/fifo"] {
+        let made = Command::new("mkfifo").arg(tree.at(fifo)).status().expect("mkfifo is of POSIX");
+        assert!(made.success());
+    }
     tree.link("root/to_fifo", "fifo");
     tree
 }
 
-/// (path, outcome)
-const TABLE: &[(&[u8], &str)] = &[
+/// The outcome with each setting: [`Links::Inside`], [`Links::Never`], [`Links::Follow`].
+type Outcomes = [&'static str; 3];
+
+/// The same with every setting.
+const fn all(outcome: &'static str) -> Outcomes {
+    [outcome; 3]
+}
+
+/// A path with a link that ends beneath the root.
+const fn link(outcome: &'static str) -> Outcomes {
+    [outcome, "Link", outcome]
+}
+
+/// A path with a link that leads out to this.
+const fn out(outcome: &'static str) -> Outcomes {
+    ["Escapes", "Link", outcome]
+}
+
+const TABLE: &[(&[u8], Outcomes)] = &[
     // Ordinary.
-    (b"", "directory"),
-    (b"f", "f"),
-    (b"a", "directory"),
-    (b"a/", "directory"),
-    (b"a/b/f", "abf"),
-    (b"a//b///f", "abf"),
-    (b"./a/./b/f", "abf"),
-    (b".", "directory"),
-    (b"a/.", "directory"),
-    (b"back\\slash", "backslash"),
-    (b"a\\b\\f", "NotFound"),
-    (b"...", "dots"),
-    (b" sp%20ace", "space"),
-    (b"%66", "NotFound"),
+    (b"", all("directory")),
+    (b"f", all("f")),
+    (b"a", all("directory")),
+    (b"a/", all("directory")),
+    (b"a/b/f", all("abf")),
+    (b"a//b///f", all("abf")),
+    (b"./a/./b/f", all("abf")),
+    (b".", all("directory")),
+    (b"a/.", all("directory")),
+    (b"back\\slash", all("backslash")),
+    (b"a\\b\\f", all("NotFound")),
+    (b"...", all("dots")),
+    (b" sp%20ace", all("space")),
+    (b"%66", all("NotFound")),
     // Not there.
-    (b"none", "NotFound"),
-    (b"none/f", "NotFound"),
-    (b"f/", "NotFound"),
-    (b"f/.", "NotFound"),
-    (b"f/x", "NotFound"),
-    (b"a/b/f/x", "NotFound"),
-    (b"F", "NotFound"),
-    (b"\xff\xfe", "NotFound"),
-    (b"f\0", "NotFound"),
-    (b"f\0.html", "NotFound"),
-    (b"dangling", "NotFound"),
-    (b"dangling/x", "NotFound"),
+    (b"none", all("NotFound")),
+    (b"none/f", all("NotFound")),
+    (b"f/", all("NotFound")),
+    (b"f/.", all("NotFound")),
+    (b"f/x", all("NotFound")),
+    (b"a/b/f/x", all("NotFound")),
+    (b"F", all("NotFound")),
+    (b"\xff\xfe", all("NotFound")),
+    (b"f\0", all("NotFound")),
+    (b"f\0.html", all("NotFound")),
+    (b"dangling", link("NotFound")),
+    (b"dangling/x", link("NotFound")),
     // Paths that lead out, or could.
-    (b"..", "Escapes"),
-    (b"../outside/f", "Escapes"),
-    (b"../root/f", "Escapes"),
-    (b"a/..", "Escapes"),
-    (b"a/../f", "Escapes"),
-    (b"a/../../outside/f", "Escapes"),
-    (b"none/../f", "Escapes"),
-    (b"/", "Escapes"),
-    (b"//f", "Escapes"),
-    (b"/etc/passwd", "Escapes"),
+    (b"..", all("Escapes")),
+    (b"../outside/f", all("Escapes")),
+    (b"../root/f", all("Escapes")),
+    (b"a/..", all("Escapes")),
+    (b"a/../f", all("Escapes")),
+    (b"a/../../outside/f", all("Escapes")),
+    (b"none/../f", all("Escapes")),
+    (b"/", all("Escapes")),
+    (b"//f", all("Escapes")),
+    (b"/etc/passwd", all("Escapes")),
     // Links inside.
-    (b"a/to_f", "af"),
-    (b"a/to_f/", "NotFound"),
-    (b"a/b/up", "f"),
-    (b"a/b/up_dir", "directory"),
-    (b"a/b/up_dir/f", "af"),
-    (b"a/b/up_dir/b/up_dir/b/f", "abf"),
-    (b"to_dir", "directory"),
-    (b"to_dir/", "directory"),
-    (b"to_dir/f", "abf"),
-    (b"to_dir/up", "f"),
-    (b"to_dir_slash", "directory"),
-    (b"to_dir_slash/f", "abf"),
-    (b"to_file_slash", "NotFound"),
-    (b"chain", "af"),
-    (b"to_self", "directory"),
-    (b"to_self/to_self/f", "f"),
-    (b"down_and_up", "f"),
+    (b"a/to_f", link("af")),
+    (b"a/to_f/", link("NotFound")),
+    (b"a/b/up", link("f")),
+    (b"a/b/up_dir", link("directory")),
+    (b"a/b/up_dir/f", link("af")),
+    (b"a/b/up_dir/b/up_dir/b/f", link("abf")),
+    (b"to_dir", link("directory")),
+    (b"to_dir/", link("directory")),
+    (b"to_dir/f", link("abf")),
+    (b"to_dir/up", link("f")),
+    (b"to_dir_slash", link("directory")),
+    (b"to_dir_slash/f", link("abf")),
+    (b"to_file_slash", link("NotFound")),
+    (b"chain", link("af")),
+    (b"to_self", link("directory")),
+    (b"to_self/to_self/f", link("f")),
+    (b"down_and_up", link("f")),
     // Links out.
-    (b"escape", "Escapes"),
-    (b"escape_dir", "Escapes"),
-    (b"escape_dir/f", "Escapes"),
-    (b"escape_dir/", "Escapes"),
-    (b"escape_and_back", "Escapes"),
-    (b"a/escape", "Escapes"),
-    (b"to_dir/up_dir/escape", "Escapes"),
-    (b"parent", "Escapes"),
-    (b"parent/root/f", "Escapes"),
-    (b"a/b/up_dir/../../outside/f", "Escapes"),
-    (b"absolute", "Escapes"),
-    (b"absolute_inside", "Escapes"),
-    (b"absolute_root", "Escapes"),
-    (b"absolute_root/etc/passwd", "Escapes"),
+    (b"escape", out("secret")),
+    (b"escape_dir", out("directory")),
+    (b"escape_dir/f", out("secret")),
+    (b"escape_dir/", out("directory")),
+    (b"escape_and_back", link("f")),
+    (b"a/escape", out("secret")),
+    (b"to_dir/up_dir/escape", out("secret")),
+    (b"parent", out("directory")),
+    (b"parent/root/f", out("f")),
+    (b"a/b/up_dir/../../outside/f", all("Escapes")),
+    (b"absolute", out("secret")),
+    (b"absolute_inside", link("f")),
+    (b"absolute_root", out("directory")),
+    (b"absolute_root/none", out("NotFound")),
     // Too many links.
-    (b"circle_a", "TooManyLinks"),
-    (b"circle_a/x", "TooManyLinks"),
-    (b"own_circle", "TooManyLinks"),
-    (b"chain39", "f"),
-    (b"chain40", "TooManyLinks"),
+    (b"circle_a", link("TooManyLinks")),
+    (b"circle_a/x", link("TooManyLinks")),
+    (b"own_circle", link("TooManyLinks")),
+    (b"chain39", link("f")),
+    (b"chain40", link("TooManyLinks")),
     // Not plain.
-    (b"fifo", "NotPlain"),
-    (b"to_fifo", "NotPlain"),
-    (b"fifo/", "NotFound"),
+    (b"fifo", all("NotPlain")),
+    (b"to_fifo", link("NotPlain")),
+    (b"fifo/", all("NotFound")),
+    // Absolute links that end inside.
+    (b"absolute_dir", link("directory")),
+    (b"absolute_dir/f", link("af")),
+    (b"absolute_dir/b/up", link("f")),
+    (b"absolute_dir_slash", link("directory")),
+    (b"absolute_dir_slash/b/f", link("abf")),
+    (b"absolute_file_slash", link("NotFound")),
+    (b"absolute_own", link("directory")),
+    (b"absolute_own/to_dir/f", link("abf")),
+    (b"absolute_own/absolute_own/f", link("f")),
+    (b"absolute_dangling", link("NotFound")),
+    (b"absolute_chain", link("af")),
+    (b"absolute_alias", link("af")),
+    (b"absolute_back", link("f")),
+    (b"absolute_dots", link("f")),
+    // Absolute links that end outside. Errors reveal nothing, and names of the path are not looked up there.
+    (b"absolute_none", out("NotFound")),
+    (b"absolute_outside", out("directory")),
+    (b"absolute_outside/f", out("secret")),
+    (b"absolute_outside/none", out("NotFound")),
+    (b"absolute_outside/back", out("f")),
+    (b"absolute_dots_out", out("secret")),
+    (b"absolute_fifo", out("NotPlain")),
+    (b"absolute_own/escape", out("secret")),
+    (b"absolute_circle", link("TooManyLinks")),
 ];
 
 #[test]
 fn each_path_gives_the_same_with_both_resolvers() {
     let tree = tree();
     for root in roots(&tree.root()) {
-        for (path, expected) in TABLE {
-            assert_eq!(outcome(&root, path), *expected, "{} by {:?}", path.escape_ascii(), root.resolver());
+        for (number, links) in [Links::Inside, Links::Never, Links::Follow].into_iter().enumerate() {
+            let root = root.clone().with_links(links);
+            for (path, outcomes) in TABLE {
+                let what = format!("{} by {:?}, {links:?}", path.escape_ascii(), root.resolver());
+                assert_eq!(outcome(&root, path), outcomes[number], "{what}");
+            }
         }
     }
 }
@@ -249,7 +315,10 @@ fn the_root_must_be_a_directory_and_may_be_a_link() {
     assert!(Root::open(&tree.at("none")).is_err());
     for root in roots(&tree.at("link")) {
         assert_eq!(outcome(&root, b"f"), "f");
+        assert_eq!(outcome(&root.clone().with_links(Links::Never), b"f"), "f", "no link beneath it");
         assert_eq!(outcome(&root, b"parent"), "Escapes");
+        assert_eq!(outcome(&root, b"absolute_inside"), "f");
+        assert_eq!(outcome(&root, b"escape_and_back"), "f");
     }
 }
 
@@ -260,6 +329,26 @@ fn a_root_stays_itself_when_it_is_moved() {
     fs::rename(tree.at("root"), tree.at("moved")).expect("moved");
     for root in &roots {
         assert_eq!(outcome(root, b"to_dir/f"), "abf");
+        // Its old name doesn't lead to it any more.
+        assert_eq!(outcome(root, b"absolute_inside"), "Escapes");
+    }
+    tree.link("root", "moved");
+    for root in &roots {
+        assert_eq!(outcome(root, b"absolute_inside"), "f");
+        assert_eq!(outcome(root, b"escape_and_back"), "f");
+    }
+}
+
+#[test]
+fn another_folder_with_the_name_of_the_root_is_outside() {
+    let tree = tree();
+    let roots = roots(&tree.root());
+    fs::rename(tree.root(), tree.at("moved")).expect("moved");
+    tree.file("root/f", "another");
+    for root in &roots {
+        for path in [&b"absolute_inside"[..], b"escape_and_back", b"absolute_own"] {
+            assert_eq!(outcome(root, path), "Escapes", "{}", path.escape_ascii());
+        }
     }
 }
 
@@ -283,8 +372,11 @@ fn no_descriptor_is_left_open() {
     let roots = roots(&tree.root());
     is_shared(&roots[0]);
     for root in &roots {
-        for (path, _) in TABLE {
-            let _ = root.open_beneath(path);
+        for links in [Links::Inside, Links::Never, Links::Follow] {
+            let root = root.clone().with_links(links);
+            for (path, _) in TABLE {
+                let _ = root.open_beneath(path);
+            }
         }
     }
     assert_eq!(
