@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
@@ -169,6 +170,9 @@ fn why(error: AcceptError) -> &'static str {
     }
 }
 
+/// Stands for the time of a drain until one is ordered.
+const NO_DRAIN: u64 = u64::MAX;
+
 /// What the workers are to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -178,14 +182,33 @@ pub(crate) enum Order {
     Stop = 2,
 }
 
+/// How a server was asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum End {
+    /// What was received is answered first.
+    Drain,
+    /// At once.
+    Stop,
+}
+
+/// Called when an end is ordered.
+type Observer = Box<dyn Fn(End) + Send + Sync>;
+
 /// Shared by the operator's thread and all workers.
-#[derive(Debug)]
 pub struct Control {
     order: AtomicU8,
     drain_ms: AtomicU64,
     wakers: Mutex<Vec<Waker>>,
     counters: Mutex<Vec<std::sync::Arc<Counters>>>,
+    observers: Mutex<Vec<Observer>>,
     notices: SyncSender<Notice>,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control").field("order", &self.order()).finish_non_exhaustive()
+    }
 }
 
 impl Control {
@@ -195,25 +218,35 @@ impl Control {
         let (notices, inbox) = sync_channel(NOTICES_MAX);
         let control = Self {
             order: AtomicU8::new(Order::Serve as u8),
-            drain_ms: AtomicU64::new(0),
+            drain_ms: AtomicU64::new(NO_DRAIN),
             wakers: Mutex::default(),
             counters: Mutex::default(),
+            observers: Mutex::default(),
             notices,
         };
         (control, inbox)
     }
 
-    /// Asks every worker to take no new connections, to answer what it has received, and to end within `drain_ms`.
+    /// Asks every worker to take no new connections, to answer what it has received, and to end within `drain_ms`. The time runs from the
+    /// first drain that is ordered; later ones change nothing.
     pub fn drain(&self, drain_ms: u64) {
-        self.drain_ms.store(drain_ms, Ordering::Relaxed);
-        self.tell(Notice::Draining { drain_ms });
-        self.give(Order::Drain);
+        let is_first = self.drain_ms.compare_exchange(NO_DRAIN, drain_ms.min(NO_DRAIN - 1), Relaxed, Relaxed);
+        if is_first.is_ok() && !self.is_ending() {
+            self.tell(Notice::Draining { drain_ms });
+            self.give(Order::Drain, End::Drain);
+        }
     }
 
     /// Asks every worker to end at once.
     pub fn stop(&self) {
         self.tell(Notice::Stopping);
-        self.give(Order::Stop);
+        self.give(Order::Stop, End::Stop);
+    }
+
+    /// Returns whether a drain or a stop has been ordered.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.order() > Order::Serve
     }
 
     /// The sum of all workers' counters now.
@@ -225,10 +258,20 @@ impl Control {
         totals
     }
 
-    fn give(&self, order: Order) {
+    /// Calls `observer` for each order to end, on the thread that gives it: for what has to end along with the workers. Orders that
+    /// were given before it are not repeated.
+    pub fn on_end(&self, observer: impl Fn(End) + Send + Sync + 'static) {
+        let mut observers = self.observers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        observers.push(Box::new(observer));
+    }
+
+    fn give(&self, order: Order, end: End) {
         self.order.fetch_max(order as u8, Ordering::Release);
         let wakers = self.wakers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         wakers.iter().for_each(Waker::wake);
+        drop(wakers);
+        let observers = self.observers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        observers.iter().for_each(|observer| observer(end));
     }
 
     /// The order in force.
@@ -241,7 +284,7 @@ impl Control {
     }
 
     pub(crate) fn drain_ms(&self) -> u64 {
-        self.drain_ms.load(Ordering::Relaxed)
+        self.drain_ms.load(Relaxed)
     }
 
     /// A worker has started. It looks at `order` right after, so that none given before is missed.

@@ -79,7 +79,7 @@ mod write;
 pub use app::{App, BodyPolicy, BodySink};
 pub use call::{Call, Gone};
 pub use context::Context;
-pub use control::{Control, Notice};
+pub use control::{Control, End, Notice};
 pub use counters::Totals;
 pub use descriptors::raise_descriptor_limit;
 pub use field_lines::FieldLines;

@@ -206,6 +206,21 @@ fn a_stop_overrides_a_drain_and_not_the_other_way() {
 }
 
 #[test]
+fn a_second_drain_changes_nothing() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.send(&Unit::get(1).bytes[..5]);
+    world.settle();
+    world.control.drain(1000);
+    world.pass(600);
+    world.control.drain(60_000);
+    assert_eq!(world.run(), 400);
+    client.assert_closed();
+    let cut_off = Notice::CutOff { worker: 0, connections: 1 };
+    assert_eq!(world.told(), [Notice::Draining { drain_ms: 1000 }, cut_off]);
+}
+
+#[test]
 fn who_connects_while_the_worker_ends_is_turned_away() {
     let sim = SimOptions { delays: 1.0, delay_ms_max: 10, ..SimOptions::default() };
     let mut world = World::new(Setting { sim, ..Setting::default() });
