@@ -72,6 +72,10 @@ pub const INBOX_MAX: usize = 256;
 /// How long a send goes on before its pace is measured: so that a short one costs no look.
 pub const WRITE_LOOK_MS: u64 = 5000;
 
+/// How long a connection is kept at a drain that has its last response, in milliseconds: unless its client still sends, or hasn't
+/// acknowledged the response, which [`Timeouts::linger_ms`] is for.
+pub const DRAIN_LINGER_MS: u64 = 500;
+
 /// Notices to the operator that may wait unread; further ones are counted and dropped.
 pub const NOTICES_MAX: usize = 64;
 
