@@ -1,6 +1,7 @@
 //! What the operator's thread and the workers say to each other: never on the way of a request.
 
-use std::fmt;
+use std::fmt::{self, Write};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -41,20 +42,41 @@ pub enum Notice {
     },
     /// The acceptor goes on.
     AcceptorResumed,
-    /// A handler panicked: the first time in this worker; later ones are only counted.
+    /// A handler panicked. For each place at most once a second.
     HandlerPanicked {
         /// Which worker.
         worker: usize,
+        /// Method and path of the request; `None` where what panicked goes on behind its response.
+        request: Option<String>,
         /// What the panic said.
         message: String,
+        /// File, line and column where it was raised, as far as that is known.
+        place: Option<String>,
+        /// How many more there were of this place that were not reported.
+        left_out: u64,
     },
-    /// A handler built a response that can't be sent: a `500` went out, or the answer ended with what had been sent by then. The first time
-    /// in this worker.
+    /// A handler built a response that can't be sent: a `500` went out, or the answer ended with what had been sent by then. At most once a
+    /// second.
     HandlerMisbuilt {
         /// Which worker.
         worker: usize,
         /// What is wrong with it.
         message: String,
+        /// How many more there were that were not reported.
+        left_out: u64,
+    },
+    /// A file can't be sent. For each reason at most once a second.
+    FileFailed {
+        /// Which worker.
+        worker: usize,
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: String,
+        /// What its client got.
+        status: u16,
+        /// How many more there were that were not reported.
+        left_out: u64,
     },
     /// A handler keeps a worker from its other clients: it computes, or waits for something other than by its
     /// [`Call`](crate::Call). Told once in a while.
@@ -111,17 +133,24 @@ impl fmt::Display for Notice {
             }
             Self::AcceptorResumed => f.write_str("connections are accepted again"),
             Self::AcceptResumed { worker } => write!(f, "worker {worker} accepts connections again"),
-            Self::HandlerPanicked { worker, message } => {
-                write!(
-                    f,
-                    "worker {worker}: a handler panicked ({message}); its client got a 500, or what had been sent by then; later ones are only counted"
-                )
+            Self::HandlerPanicked { worker, request, message, place, left_out } => {
+                write!(f, "worker {worker}: ")?;
+                if let Some(request) = request {
+                    write!(f, "{}: ", Line(request))?;
+                }
+                write!(f, "a handler panicked ({})", Line(message))?;
+                if let Some(place) = place {
+                    write!(f, " at {}", Line(place))?;
+                }
+                write!(f, "{HANDLER_FAILED}{}", LeftOut(*left_out))
             }
-            Self::HandlerMisbuilt { worker, message } => {
-                write!(
-                    f,
-                    "worker {worker}: {message}; its client got a 500, or what had been sent by then; later ones are only counted"
-                )
+            Self::HandlerMisbuilt { worker, message, left_out } => {
+                write!(f, "worker {worker}: {}{HANDLER_FAILED}{}", Line(message), LeftOut(*left_out))
+            }
+            Self::FileFailed { worker, path, error, status, left_out } => {
+                // As a string of Rust: no name of a file can end the line.
+                write!(f, "worker {worker}: can't send {path:?}: {}", Line(error))?;
+                write!(f, "; its client got a {status}{}", LeftOut(*left_out))
             }
             Self::WorkerBlocked { worker, ms, times } => {
                 write!(
@@ -159,6 +188,33 @@ impl fmt::Display for Notice {
 
 /// Where connections are while accepting pauses.
 const WAIT: &str = "; new ones wait in the kernel's queue";
+
+/// What becomes of a request whose handler has failed.
+const HANDLER_FAILED: &str = "; its client got a 500, or what had been sent by then";
+
+/// A text that may come from a client, on one line: what would end it or hide a part of it is escaped.
+struct Line<'a>(&'a str);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|letter| match letter {
+            '"' | '\'' => f.write_char(letter),
+            _ => write!(f, "{}", letter.escape_debug()),
+        })
+    }
+}
+
+/// How many were left out since the last report.
+struct LeftOut(u64);
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => Ok(()),
+            count => write!(f, " ({count} more like it)"),
+        }
+    }
+}
 
 /// What has run out.
 fn why(error: AcceptError) -> &'static str {

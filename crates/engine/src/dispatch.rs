@@ -5,10 +5,11 @@ use shearwater_io::Token;
 
 use crate::app::{App, BodyPolicy};
 use crate::conn::{Flag, Phase};
-use crate::control::Notice;
 use crate::counters::Counter;
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
+use crate::panics::Panic;
 use crate::refuse::Refusal;
+use crate::reports::named;
 use crate::request::{Request, Turn};
 use crate::respond::{After, Answered, Asked, Fault, Outcome};
 use crate::service::Service;
@@ -144,7 +145,10 @@ impl<A: App> Service<A> {
         }
         let policy = match crate::panics::catch(|| self.app.body_policy(&head)) {
             Ok(policy) => policy,
-            Err(message) => return self.fail(token, message),
+            Err(panic) => {
+                let request = named(&self.parser.head(bytes));
+                return self.fail(token, panic, Some(request));
+            }
         };
         if matches!(policy, BodyPolicy::Call) {
             return self.begin_taking(token, bytes, rest, turn);
@@ -175,8 +179,12 @@ impl<A: App> Service<A> {
         let request = Request::new(head, whole.body, turn, token);
         let app = &self.app;
         let asked = asked(&head, whole.is_followed, is_last);
-        let outcome =
-            self.responder.answer(asked, &mut self.calls, |response| app.respond(&request, response));
+        let outcome = self.responder.answer(
+            asked,
+            || named(&head),
+            &mut self.calls,
+            |response| app.respond(&request, response),
+        );
         match outcome {
             Outcome::Answered(answered) => self.answered(token, answered),
             Outcome::Instead(instead) => return self.do_instead(token, whole.head, asked, instead),
@@ -224,9 +232,11 @@ impl<A: App> Service<A> {
     #[cold]
     pub(crate) fn faulty(&mut self, fault: Fault) {
         match fault {
-            Fault::Panic(message) => self.panicked(message),
-            Fault::Built(message) => self.misbuilt(message),
+            Fault::Panic(_) => self.counters.handler_panics.add(1),
+            Fault::Built(_) => self.counters.handler_errors.add(1),
+            Fault::File { .. } => {}
         }
+        self.report(fault);
     }
 
     /// Refuses the request at hand: the last thing that this connection is told.
@@ -287,29 +297,14 @@ impl<A: App> Service<A> {
     }
 
     /// A handler panicked before there was a request to answer.
-    pub(crate) fn fail(&mut self, token: Token, message: String) -> Step {
-        self.panicked(message);
+    pub(crate) fn fail(&mut self, token: Token, mut panic: Box<Panic>, request: Option<String>) -> Step {
+        panic.request = request;
+        self.faulty(Fault::Panic(panic));
         self.counters.requests_refused.add(1);
         self.counters.count_class(500);
         self.responder.refuse(500, "Internal Server Error", self.table.get(token).has(Flag::HeadOnly));
         self.set_after(token, After::Linger);
         Step::new(0, Then::Refused)
-    }
-
-    pub(crate) fn panicked(&mut self, message: String) {
-        self.counters.handler_panics.add(1);
-        if !self.told_panic {
-            self.told_panic = true;
-            self.tell(Notice::HandlerPanicked { worker: self.worker, message });
-        }
-    }
-
-    fn misbuilt(&mut self, message: String) {
-        self.counters.handler_errors.add(1);
-        if !self.told_misbuilt {
-            self.told_misbuilt = true;
-            self.tell(Notice::HandlerMisbuilt { worker: self.worker, message });
-        }
     }
 
     /// Sets how the connection goes on.

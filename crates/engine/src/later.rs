@@ -15,6 +15,7 @@ use crate::dispatch::{Step, Then, asked};
 use crate::instead::Instead;
 use crate::pace::Pace;
 use crate::refuse::Refusal;
+use crate::reports::named;
 use crate::request::{Request, Turn};
 use crate::respond::{After, Asked, Fault, Outcome};
 use crate::service::Service;
@@ -101,8 +102,12 @@ impl<A: App> Service<A> {
         let app = &self.app;
         let is_followed = all_is_here && body_len(framing) < rest.len();
         let unread = Asked { is_last: is_last || !all_is_here, is_followed, ..asked };
-        let outcome =
-            self.responder.answer(unread, &mut self.calls, |response| app.respond(&request, response));
+        let outcome = self.responder.answer(
+            unread,
+            || named(&head),
+            &mut self.calls,
+            |response| app.respond(&request, response),
+        );
         let later = match outcome {
             Outcome::Answered(answered) => {
                 self.answered(token, answered);
@@ -164,7 +169,8 @@ impl<A: App> Service<A> {
         self.blocks.put(index, block);
         match piece {
             Piece::Refused(refusal) => return Step::new(consumed, self.refuse(token, refusal).then),
-            Piece::Panicked(message) => return Step::new(consumed, self.fail(token, message).then),
+            // Nothing of the program's is called to put it into the exchange.
+            Piece::Panicked(panic) => return Step::new(consumed, self.fail(token, panic, None).then),
             Piece::Starved => self.await_body(token),
             Piece::Complete | Piece::Full => {}
         }

@@ -27,7 +27,6 @@ mod conn;
 mod content_type;
 mod context;
 mod control;
-
 mod counters;
 mod deadline;
 mod descriptors;
@@ -55,6 +54,7 @@ mod prebuilt;
 mod pulse;
 mod read;
 mod refuse;
+mod reports;
 mod request;
 mod respond;
 mod response;

@@ -15,6 +15,7 @@ use crate::counters::Counters;
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
 use crate::pace::PaceRule;
+use crate::reports::Reports;
 use crate::respond::Responder;
 use crate::served::Served;
 use crate::table::Table;
@@ -44,10 +45,8 @@ pub(crate) struct Service<A> {
     pub(crate) control: Arc<Control>,
     /// The clock of this turn.
     pub(crate) now_ms: u64,
-    /// Whether the operator knows of a panic in this worker.
-    pub(crate) told_panic: bool,
-    /// Likewise of a response that was built wrongly.
-    pub(crate) told_misbuilt: bool,
+    /// What the operator was told of faults.
+    pub(crate) reports: Reports,
 }
 
 impl<A> Service<A> {

@@ -14,6 +14,7 @@ mod later_deadlines;
 mod limits;
 mod looking;
 mod paces;
+mod reporting;
 mod responses;
 mod resting;
 mod seeds;

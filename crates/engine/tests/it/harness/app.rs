@@ -56,6 +56,13 @@ impl App for TestApp {
                 response.status(201).field("X-Half", "done").body_static(big());
                 panic!("{ON_PURPOSE}");
             }
+            "file-fails" => {
+                let error = if query.is_empty() { "permission denied" } else { query };
+                response
+                    .status(403)
+                    .text("Forbidden\n")
+                    .report_file(format!("/srv{}\nforged", request.path()), error);
+            }
             "big" => drop(response.body_static(big())),
             "file" => drop(response.body_file(file_slice(FILE_BYTES as u64))),
             "kept-file" => drop(response.prebuilt(&kept_file())),
