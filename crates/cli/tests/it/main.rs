@@ -20,6 +20,7 @@ mod precompress;
 mod process;
 mod refusals;
 mod replaced;
+mod reports;
 mod signals;
 mod sites;
 mod summary;

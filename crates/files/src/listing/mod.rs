@@ -23,7 +23,6 @@ use crate::conditional::{self, Outcome};
 use crate::listing::order::Order;
 use crate::now::Now;
 use crate::options::Hidden;
-use crate::refuse;
 use crate::shelf::Shelf;
 use crate::validators::Validators;
 
@@ -66,13 +65,16 @@ impl Listings {
     }
 
     /// Answers with the list of a folder that was opened.
+    ///
+    /// # Errors
+    /// Where the folder can't be read; then nothing was said.
     pub(crate) fn respond(
         &mut self,
         opened: &Opened,
         folder: &Folder<'_>,
         request: &Request<'_>,
         response: &mut Response<'_>,
-    ) {
+    ) -> Result<(), OpenError> {
         let format = Format::of(request);
         let order = Order::of(request.query());
         let now = Now::of(request);
@@ -87,10 +89,11 @@ impl Listings {
                     self.made.insert(&self.key, Rc::clone(&listing));
                     listing
                 }
-                Err(error) => return refuse::open(&OpenError::Other(error), response),
+                Err(error) => return Err(OpenError::Other(error)),
             },
         };
         listing.reply(request, response);
+        Ok(())
     }
 
     /// No name has a NUL: behind it stands as what the list is made.
