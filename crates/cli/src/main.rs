@@ -12,6 +12,7 @@ mod json;
 mod precompress;
 mod run;
 mod site;
+mod warnings;
 
 use std::io::Write;
 use std::process::ExitCode;

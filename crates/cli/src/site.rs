@@ -48,6 +48,18 @@ impl Site {
         Self::folder(path).map_err(|error| Failure::start(refusal(path, &error)))
     }
 
+    /// What is hardly meant, but for the sites of a configuration, whose keys have it.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        match self {
+            Self::Folder { path, folder } => {
+                let no_index =
+                    folder.no_index().map(|why| format!("{}: {why} in a configuration", path.display()));
+                no_index.into_iter().collect()
+            }
+            Self::Sites { .. } | Self::Welcome => Vec::new(),
+        }
+    }
+
     /// Opens a folder.
     pub(crate) fn folder(path: &Path) -> io::Result<Self> {
         let folder = Folder::open(path)?;
