@@ -122,7 +122,8 @@ impl<A: App> Service<A> {
         waits: &mut Option<Waiting>,
     ) -> Then {
         let head = block.parser.head(&block.head);
-        let request = Request::new(head, &block.body, turn, token);
+        let is_lost = matches!(block.destination, Destination::Nowhere) && block.body_bytes > 0;
+        let request = Request::new(head, (!is_lost).then_some(&block.body), turn, token);
         let is_last = self.is_last(token);
         let app = &self.app;
         let destination = &mut block.destination;

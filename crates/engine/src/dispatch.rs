@@ -47,8 +47,8 @@ impl Step {
 #[derive(Clone, Copy)]
 struct Whole<'a> {
     head: &'a [u8],
-    /// As far as the handler is to see it.
-    body: &'a [u8],
+    /// `None` where there is one that the handler is not to see.
+    body: Option<&'a [u8]>,
     is_followed: bool,
 }
 
@@ -140,7 +140,7 @@ impl<A: App> Service<A> {
         }
         let framing = head.framing();
         if framing == Framing::None {
-            let whole = Whole { head: bytes, body: &[], is_followed: !rest.is_empty() };
+            let whole = Whole { head: bytes, body: Some(&[]), is_followed: !rest.is_empty() };
             return self.answer_whole(token, whole, turn);
         }
         let policy = match crate::panics::catch(|| self.app.body_policy(&head)) {
@@ -162,7 +162,8 @@ impl<A: App> Service<A> {
                 if len <= rest.len() as u64 =>
             {
                 let (body, behind) = rest.split_at(len as usize);
-                let seen = if matches!(policy, BodyPolicy::Discard) { &[] } else { body };
+                let is_seen = body.is_empty() || !matches!(policy, BodyPolicy::Discard);
+                let seen = is_seen.then_some(body);
                 let whole = Whole { head: bytes, body: seen, is_followed: !behind.is_empty() };
                 let step = self.answer_with_body(token, whole, turn);
                 Step::new(step.consumed + body.len(), step.then)

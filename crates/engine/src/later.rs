@@ -98,7 +98,8 @@ impl<A: App> Service<A> {
         let is_last = self.is_last(token);
         let head = self.parser.head(bytes);
         let asked = asked(&head, false, is_last);
-        let request = Request::new(head, &[], turn, token);
+        let kept = (framing == Framing::Length(0)).then_some(&[][..]);
+        let request = Request::new(head, kept, turn, token);
         let app = &self.app;
         let is_followed = all_is_here && body_len(framing) < rest.len();
         let unread = Asked { is_last: is_last || !all_is_here, is_followed, ..asked };

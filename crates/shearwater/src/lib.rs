@@ -70,6 +70,7 @@ mod route_error;
 mod routes;
 mod server;
 mod signals;
+mod spelling;
 mod states;
 pub mod testing;
 mod view;

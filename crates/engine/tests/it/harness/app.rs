@@ -91,7 +91,11 @@ impl App for TestApp {
 
 /// An answer's text: the request's method and target, and what was seen of its body.
 fn named(request: &Request<'_>) -> String {
-    text_of(request.head().method_name(), request.head().target_str(), request.body())
+    text_of(
+        request.head().method_name(),
+        request.head().target_str(),
+        request.kept_body().unwrap_or_default(),
+    )
 }
 
 /// The text that the app answers a request with.
