@@ -61,12 +61,14 @@ fn warnings(warnings: &Warnings) -> Json {
 
 fn problems(errors: &Errors) -> Vec<Json> {
     let problem = |problem: &Problem| {
-        Json::Object(vec![
+        let mut members = vec![
             ("line", Json::Number(problem.line as u64)),
             ("column", Json::Number(problem.column as u64)),
             ("key", Json::text(&problem.key)),
             ("what", Json::text(&problem.what)),
-        ])
+        ];
+        members.extend(problem.help.iter().map(|help| ("help", Json::text(help))));
+        Json::Object(members)
     };
     errors.problems.iter().map(problem).collect()
 }
