@@ -18,6 +18,8 @@ pub(crate) struct Failure {
 enum What {
     /// One sentence.
     Sentence(String),
+    /// What is wrong, and what to do.
+    Helped { error: String, help: String },
     /// A paragraph for each problem of a configuration.
     Problems(Errors),
     /// It has been said already.
@@ -28,6 +30,11 @@ impl Failure {
     /// It could not start.
     pub(crate) fn start(sentence: String) -> Self {
         Self { what: What::Sentence(sentence), code: 2 }
+    }
+
+    /// It could not start, and there is a way that it could.
+    pub(crate) fn helped(error: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { what: What::Helped { error: error.into(), help: help.into() }, code: 2 }
     }
 
     /// Something did not work out, which has been said already.
@@ -49,6 +56,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
             What::Sentence(sentence) => writeln!(f, "shearwater: {sentence}"),
+            What::Helped { error, help } => writeln!(f, "error: {error}\nhelp: {help}"),
             What::Problems(errors) => {
                 let count = errors.problems.len() + errors.left_out;
                 let problems = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };

@@ -8,12 +8,14 @@ mod check;
 mod config_text;
 mod configured;
 mod failure;
+mod intent;
 mod json;
 mod precompress;
 mod run;
 mod site;
 mod warnings;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -26,9 +28,14 @@ use crate::args::{Command, CommandLine};
 static ALLOCATOR: shearwater_allocator::MiMalloc = shearwater_allocator::MiMalloc;
 
 fn main() -> ExitCode {
-    let command_line = CommandLine::parse();
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let command_line = match CommandLine::try_parse_from(&arguments) {
+        Ok(command_line) => command_line,
+        Err(error) => return unread(&error, &arguments[1.min(arguments.len())..]),
+    };
     let result = match &command_line.command {
         None => run::run(&command_line.serve),
+        Some(Command::Serve(serve)) => run::run(serve),
         Some(Command::Check(check)) => check::check(check),
         Some(Command::Config(config_text)) => config_text::print(config_text),
         Some(Command::Precompress(precompress)) => precompress::make(precompress),
@@ -41,6 +48,16 @@ fn main() -> ExitCode {
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// Ends where there is no command line to act on: it is wrong, or asks for help.
+fn unread(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    match intent::of_unreadable(error, arguments) {
+        Some(failure) => drop(write!(std::io::stderr(), "{failure}")),
+        None if error.print().is_err() => return ExitCode::from(2),
+        None => {}
+    }
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
 /// Prints to standard output. A closed one is no reason not to go on.

@@ -11,6 +11,7 @@ use crate::{banner, say};
 
 /// Serves until it is told to end.
 pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
+    let serve = &serve.understood()?;
     let Plan { server, site, cache, replaced, warnings, .. } = configured::plan(serve)?;
     // With standard error closed there is nobody to warn.
     drop(write!(std::io::stderr(), "{warnings}"));

@@ -9,6 +9,7 @@ use shearwater_files::{CacheLimits, Files, Folder};
 use shearwater_site::Sites;
 
 use crate::failure::Failure;
+use crate::intent::{of_file, of_missing};
 
 /// Served without an argument where it exists.
 const DEFAULT_FOLDER: &str = "public";
@@ -45,7 +46,14 @@ impl Site {
             None if default.is_dir() => &default,
             None => return Ok(Self::Welcome),
         };
-        Self::folder(path).map_err(|error| Failure::start(refusal(path, &error)))
+        Self::folder(path).map_err(|error| {
+            let meant = match error.kind() {
+                io::ErrorKind::NotFound => of_missing(path),
+                io::ErrorKind::NotADirectory if path.is_file() => Some(of_file(path)),
+                _ => None,
+            };
+            meant.unwrap_or_else(|| Failure::start(refusal(path, &error)))
+        })
     }
 
     /// What is hardly meant, but for the sites of a configuration, whose keys have it.

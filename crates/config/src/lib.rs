@@ -40,6 +40,7 @@ pub use config::Config;
 pub use default_text::print_default;
 pub use effective_text::print_effective;
 pub use errors::{Errors, Problem};
+pub use names::nearest;
 pub use not_built::{NotBuilt, not_built};
 pub use page::page;
 pub use sections::cache::Cache;

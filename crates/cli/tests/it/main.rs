@@ -12,6 +12,7 @@ mod content;
 mod drivers;
 mod folder;
 mod help;
+mod intents;
 mod keys;
 mod misconfigured;
 mod output;
