@@ -9,20 +9,20 @@ use crate::banner;
 use crate::configured::{self, Plan};
 use crate::failure::Failure;
 use crate::json::Json;
-use crate::say;
+use crate::print;
 use crate::warnings::Warnings;
 
 /// Checks a file as far as it can be without binding anything.
 pub(crate) fn check(check: &Check) -> Result<(), Failure> {
     let plan = configured::plan(&Serve::by(&check.file));
     match (plan, check.json) {
-        (Ok(plan), true) => say(&format!("{}\n", right(check, &plan))),
+        (Ok(plan), true) => print(&format!("{}\n", right(check, &plan)))?,
         (Ok(plan), false) => {
-            say(&described(check, &plan));
+            print(&described(check, &plan))?;
             drop(write!(std::io::stderr(), "{}", plan.warnings));
         }
         (Err(failure), true) => {
-            say(&format!("{}\n", wrong(check, &failure)));
+            print(&format!("{}\n", wrong(check, &failure)))?;
             return Err(Failure::said(failure.code));
         }
         (Err(failure), false) => return Err(failure),
