@@ -1,7 +1,10 @@
 //! `shearwater check`: what is wrong with a configuration, or what it comes to.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
 use crate::folder::Temporary;
-use crate::process::{Serving, run};
+use crate::process::{Serving, program, run};
 
 #[test]
 fn what_is_right_is_told_with_what_it_comes_to() {
@@ -132,6 +135,29 @@ fn what_is_wrong_is_told_all_at_once() {
     let first = "{\"file\":\"site.toml\",\"right\":false,\"problems\":[{\"line\":2,\"column\":1,\"key\":\"server.wokers\",\
                  \"what\":\"unknown key; the nearest is `workers`\"},{\"line\":3,";
     assert!(stdout.starts_with(first) && stdout.ends_with("],\"problems_left_out\":0}\n"), "{stdout}");
+}
+
+/// To open it would wait for somebody who writes.
+#[test]
+fn a_pipe_with_a_name_is_refused_and_one_of_the_shell_is_read() {
+    let folder = Temporary::new();
+    let made = Command::new("mkfifo").arg(folder.path().join("site.toml")).status();
+    assert!(made.expect("mkfifo is of POSIX").success());
+    let expected = "error: site.toml is a pipe, not a file\nhelp: name a file, or /dev/stdin with the configuration piped in\n";
+    for arguments in [
+        &["check", "site.toml"][..],
+        &["config", "--print-effective", "site.toml"],
+        &["--config", "site.toml"],
+        &["site.toml"],
+    ] {
+        assert_eq!(run(folder.path(), arguments), (2, String::new(), expected.to_owned()), "{arguments:?}");
+    }
+    let mut child =
+        program(folder.path(), &["check", "/dev/stdin"]).stdin(Stdio::piped()).spawn().expect("it starts");
+    child.stdin.take().expect("a pipe").write_all(b"[server]\nwokers = 1\n").expect("it is read");
+    let output = child.wait_with_output().expect("it ends");
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(stderr.starts_with("/dev/stdin:2:1: server.wokers: unknown key"), "{stderr}");
 }
 
 #[test]
