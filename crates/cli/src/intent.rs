@@ -129,7 +129,7 @@ pub(crate) fn listen_address(given: &str) -> Result<String, String> {
     if let Ok(port) = given.parse::<u16>() {
         return Ok(format!("127.0.0.1:{port}"));
     }
-    if let Some(port) = given.strip_prefix(':') {
+    if let Some(port) = given.strip_prefix(':').and_then(|port| port.parse::<u16>().ok()) {
         return Err(format!(
             "which address? 127.0.0.1:{port} is this machine alone, 0.0.0.0:{port} everyone"
         ));

@@ -39,84 +39,90 @@ fn a_folder_is_served_whatever_it_is_called() {
     }
 }
 
+/// What is typed, and what is said of it.
+type Case = (&'static [&'static str], &'static str);
+
+const ADDRESSES: &[&str] = &[":8000", "8000", "127.0.0.1:8000", "http://localhost:8000/"];
+
+const COMMANDS: &[Case] = &[
+    (&["chekc"], "`chekc`\nhelp: a command with a similar name exists: `shearwater check`\n"),
+    (&["chekc", "site.toml"], "`chekc`\nhelp: a command with a similar name exists: `shearwater check`\n"),
+    (
+        &["precompres", "./site"],
+        "`precompres`\nhelp: a command with a similar name exists: `shearwater precompress`\n",
+    ),
+    (
+        &["confg", "--print-default"],
+        "`confg`\nhelp: a command with a similar name exists: `shearwater config`\n",
+    ),
+    (&["start", "./site"], "`start`\nhelp: serving needs no command: `shearwater ./site`\n"),
+    (&["help"], "`help`\nhelp: `shearwater --help`\n"),
+    (&["version"], "`version`\nhelp: `shearwater --version`\n"),
+];
+
+const OTHERS: &[Case] = &[
+    (
+        &["none.toml"],
+        "there is no file none.toml\nhelp: `shearwater config --print-default > none.toml` writes one to begin with\n",
+    ),
+    (
+        &["site/index.html"],
+        "site/index.html is a file, not a folder\nhelp: `shearwater site` serves the folder that it is in\n",
+    ),
+    (
+        &["site.toml", "--config", "site.toml"],
+        "two configuration files: site.toml and site.toml\nhelp: name one of them\n",
+    ),
+    (&["./site", "8000"], "unexpected argument: `8000`\nhelp: `shearwater ./site --port 8000`\n"),
+    (
+        &["--workers", "2", "site", ":8000"],
+        "unexpected argument: `:8000`\nhelp: `shearwater site --port 8000`\n",
+    ),
+    (
+        &["./site", "./public"],
+        "unexpected argument: `./public`\nhelp: one folder is served; several are sites or routes of a configuration: \
+         `shearwater config --print-default`\n",
+    ),
+    (
+        &["--root", "./site"],
+        "unexpected argument: `--root`\nhelp: the folder stands by itself: `shearwater FOLDER`\n",
+    ),
+    (
+        &["./site", "--tls"],
+        "unexpected argument: `--tls`: TLS is not built yet\nhelp: let a proxy (Caddy, nginx, HAProxy) speak it, \
+         and pass requests on to this server at 127.0.0.1 or a unix: socket\n",
+    ),
+];
+
 #[test]
 fn what_is_not_understood_is_answered_with_the_right_line() {
     let folder = folder();
-    let address = |given: &str| {
-        format!(
-            "error: `{given}` is an address, not a folder\n\
-             help: `shearwater --port 8000` serves on this machine alone, `shearwater --listen 0.0.0.0:8000` to everyone\n"
-        )
-    };
-    let command = |given: &str, meant: &str| {
-        format!(
-            "error: no such command or folder: `{given}`\nhelp: a command with a similar name exists: `{meant}`\n"
-        )
-    };
-    let not_listed = "error: no such command or folder: ";
-    for (arguments, expected) in [
-        (&[":8000"][..], address(":8000")),
-        (&["8000"], address("8000")),
-        (&["127.0.0.1:8000"], address("127.0.0.1:8000")),
-        (&["http://localhost:8000/"], address("http://localhost:8000/")),
-        (&["chekc"], command("chekc", "shearwater check")),
-        (&["chekc", "site.toml"], command("chekc", "shearwater check")),
-        (&["precompres", "./site"], command("precompres", "shearwater precompress")),
-        (&["confg", "--print-default"], command("confg", "shearwater config")),
-        (&["start", "./site"], format!("{not_listed}`start`\nhelp: serving needs no command: `shearwater ./site`\n")),
-        (&["help"], format!("{not_listed}`help`\nhelp: `shearwater --help`\n")),
-        (&["version"], format!("{not_listed}`version`\nhelp: `shearwater --version`\n")),
-        (
-            &["none.toml"],
-            "error: there is no file none.toml\nhelp: `shearwater config --print-default > none.toml` writes one to begin with\n".to_owned(),
-        ),
-        (
-            &["site/index.html"],
-            "error: site/index.html is a file, not a folder\nhelp: `shearwater site` serves the folder that it is in\n".to_owned(),
-        ),
-        (
-            &["site.toml", "--config", "site.toml"],
-            "error: two configuration files: site.toml and site.toml\nhelp: name one of them\n".to_owned(),
-        ),
-        (
-            &["./site", "8000"],
-            "error: unexpected argument: `8000`\nhelp: `shearwater ./site --port 8000`\n".to_owned(),
-        ),
-        (
-            &["--workers", "2", "site", ":8000"],
-            "error: unexpected argument: `:8000`\nhelp: `shearwater site --port 8000`\n".to_owned(),
-        ),
-        (
-            &["./site", "./public"],
-            "error: unexpected argument: `./public`\nhelp: one folder is served; several are sites or routes of a configuration: `shearwater config --print-default`\n".to_owned(),
-        ),
-        (
-            &["--root", "./site"],
-            "error: unexpected argument: `--root`\nhelp: the folder stands by itself: `shearwater FOLDER`\n".to_owned(),
-        ),
-        (
-            &["./site", "--tls"],
-            "error: unexpected argument: `--tls`: TLS is not built yet\nhelp: let a proxy (Caddy, nginx, HAProxy) speak it, and pass requests on to this server at 127.0.0.1 or a unix: socket\n".to_owned(),
-        ),
-    ] {
+    let answered = |arguments: &[&str], expected: String| {
         assert_eq!(run(folder.path(), arguments), (2, String::new(), expected), "{arguments:?}");
+    };
+    for given in ADDRESSES {
+        let line = "`shearwater --port 8000` serves on this machine alone, `shearwater --listen 0.0.0.0:8000` to everyone";
+        answered(&[given], format!("error: `{given}` is an address, not a folder\nhelp: {line}\n"));
     }
-    for (address, expected) in [
-        (
-            ":8000",
-            "error: invalid value ':8000' for '--listen <ADDRESS>': which address? 127.0.0.1:8000 is this machine alone, 0.0.0.0:8000 everyone",
-        ),
-        (
-            "0.0.0.0",
-            "error: invalid value '0.0.0.0' for '--listen <ADDRESS>': the port is missing, as in 0.0.0.0:8080",
-        ),
-        (
-            "localhost",
-            "error: invalid value 'localhost' for '--listen <ADDRESS>': the port is missing, as in localhost:8080",
-        ),
+    for (arguments, expected) in COMMANDS {
+        answered(arguments, format!("error: no such command or folder: {expected}"));
+    }
+    for (arguments, expected) in OTHERS {
+        answered(arguments, format!("error: {expected}"));
+    }
+}
+
+#[test]
+fn an_address_that_is_incomplete_is_answered_with_what_is_missing() {
+    let folder = folder();
+    for (address, missing) in [
+        (":8000", "which address? 127.0.0.1:8000 is this machine alone, 0.0.0.0:8000 everyone"),
+        ("0.0.0.0", "the port is missing, as in 0.0.0.0:8080"),
+        ("localhost", "the port is missing, as in localhost:8080"),
+        ("::", "the port is missing, as in [::]:8080"),
     ] {
         let (code, _, stderr) = run(folder.path(), &["./site", "--listen", address]);
-        assert_eq!(code, 2);
-        assert!(stderr.starts_with(expected), "{stderr}");
+        let expected = format!("error: invalid value '{address}' for '--listen <ADDRESS>': {missing}");
+        assert!(code == 2 && stderr.starts_with(&expected), "{stderr}");
     }
 }
