@@ -5,15 +5,19 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use shearwater_precompress::Format;
 
+use crate::failure::Failure;
+use crate::intent::{is_config, listen_address, of_missing};
+
 const EXAMPLES: &str = "\
 Examples:
   shearwater                            serve ./public, or a welcome page, on http://127.0.0.1:8080
   shearwater ./site                     serve the folder ./site
+  shearwater ./site --port 8000         on http://127.0.0.1:8000
   shearwater ./site --listen [::]:80    to everyone, on port 80
   shearwater ./site --listen 127.0.0.1:0 --workers 1
   shearwater config --print-default > site.toml
   shearwater check site.toml            say what is wrong with it, or what it comes to
-  shearwater --config site.toml         serve by it
+  shearwater site.toml                  serve by it, as by --config site.toml
   shearwater precompress ./site         make NAME.br, NAME.zst and NAME.gz beside its files
 
 A folder is answered with its index.html. Nothing outside of the folder is ever served.
@@ -47,10 +51,13 @@ pub(crate) enum Command {
     Check(Check),
     Config(ConfigText),
     Precompress(Precompress),
+    /// What the program does without a command.
+    #[command(hide = true)]
+    Serve(Serve),
 }
 
 /// Serving, and what it may be told.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Serve {
     /// The folder to serve. Without it: ./public if there is one, else a welcome page
     pub(crate) dir: Option<PathBuf>,
@@ -60,11 +67,15 @@ pub(crate) struct Serve {
     pub(crate) config: Option<PathBuf>,
 
     /// Address and port to listen on, or unix:PATH; port 0 takes a free one [default: 127.0.0.1:8080]
-    #[arg(long, short, value_name = "ADDRESS")]
+    #[arg(long, short, value_name = "ADDRESS", aliases = ["bind", "address", "addr"], value_parser = listen_address)]
     pub(crate) listen: Option<String>,
 
+    /// Port to listen on, for this machine alone: short for --listen 127.0.0.1:PORT
+    #[arg(long, short, value_name = "PORT", conflicts_with = "listen")]
+    pub(crate) port: Option<u16>,
+
     /// Threads that serve; 0 is one per core [default: 0]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(..=1024))]
+    #[arg(long, short, value_name = "N", alias = "threads", value_parser = clap::value_parser!(u16).range(..=1024))]
     pub(crate) workers: Option<u16>,
 
     /// How to wait for the kernel [default: auto]
@@ -85,6 +96,27 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
+    /// With what stands for something else in its place: a port for an address, a configuration file for `--config`.
+    pub(crate) fn understood(&self) -> Result<Self, Failure> {
+        let mut serve = self.clone();
+        if let Some(port) = serve.port {
+            serve.listen = Some(format!("127.0.0.1:{port}"));
+        }
+        if let Some(file) = serve.dir.take_if(|dir| is_config(dir) && !dir.is_dir()) {
+            if let Some(config) = &serve.config {
+                let error = format!("two configuration files: {} and {}", config.display(), file.display());
+                return Err(Failure::helped(error, "name one of them"));
+            }
+            if !file.exists()
+                && let Some(failure) = of_missing(&file)
+            {
+                return Err(failure);
+            }
+            serve.config = Some(file);
+        }
+        Ok(serve)
+    }
+
     /// Serving by a configuration file and nothing else.
     pub(crate) fn by(file: &Path) -> Self {
         let config = Some(file.to_owned());
@@ -92,6 +124,7 @@ impl Serve {
             dir: None,
             config,
             listen: None,
+            port: None,
             workers: None,
             driver: None,
             accept: None,

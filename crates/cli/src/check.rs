@@ -9,19 +9,20 @@ use crate::banner;
 use crate::configured::{self, Plan};
 use crate::failure::Failure;
 use crate::json::Json;
-use crate::say;
+use crate::print;
+use crate::warnings::Warnings;
 
 /// Checks a file as far as it can be without binding anything.
 pub(crate) fn check(check: &Check) -> Result<(), Failure> {
     let plan = configured::plan(&Serve::by(&check.file));
     match (plan, check.json) {
-        (Ok(plan), true) => say(&format!("{}\n", right(check, &plan))),
+        (Ok(plan), true) => print(&format!("{}\n", right(check, &plan)))?,
         (Ok(plan), false) => {
-            say(&described(check, &plan));
-            drop(write!(std::io::stderr(), "{}", warned(&plan.warnings)));
+            print(&described(check, &plan))?;
+            drop(write!(std::io::stderr(), "{}", plan.warnings));
         }
         (Err(failure), true) => {
-            say(&format!("{}\n", wrong(check, &failure)));
+            print(&format!("{}\n", wrong(check, &failure)))?;
             return Err(Failure::said(failure.code));
         }
         (Err(failure), false) => return Err(failure),
@@ -41,15 +42,6 @@ fn described(check: &Check, plan: &Plan) -> String {
     text
 }
 
-/// What can be served, but is hardly meant, with its places; nothing where there is nothing.
-fn warned(warnings: &Errors) -> String {
-    match warnings.problems.len() + warnings.left_out {
-        0 => String::new(),
-        1 => format!("{warnings}\nshearwater: this is a warning: it can be served\n"),
-        count => format!("{warnings}\nshearwater: these are {count} warnings: it can be served\n"),
-    }
-}
-
 fn right(check: &Check, plan: &Plan) -> Json {
     Json::Object(vec![
         ("file", Json::text(check.file.display())),
@@ -59,25 +51,33 @@ fn right(check: &Check, plan: &Plan) -> Json {
         ("workers", Json::Number(u64::from(plan.workers))),
         ("buffered_bytes_max", Json::Number(plan.buffered_bytes_max as u64)),
         ("problems", Json::List(Vec::new())),
-        ("warnings", problems(&plan.warnings)),
+        ("warnings", warnings(&plan.warnings)),
     ])
 }
 
-fn problems(errors: &Errors) -> Json {
+fn warnings(warnings: &Warnings) -> Json {
+    let mut list = problems(&warnings.of_file);
+    list.extend(warnings.others.iter().map(|what| Json::Object(vec![("what", Json::text(what))])));
+    Json::List(list)
+}
+
+fn problems(errors: &Errors) -> Vec<Json> {
     let problem = |problem: &Problem| {
-        Json::Object(vec![
+        let mut members = vec![
             ("line", Json::Number(problem.line as u64)),
             ("column", Json::Number(problem.column as u64)),
             ("key", Json::text(&problem.key)),
             ("what", Json::text(&problem.what)),
-        ])
+        ];
+        members.extend(problem.help.iter().map(|help| ("help", Json::text(help))));
+        Json::Object(members)
     };
-    Json::List(errors.problems.iter().map(problem).collect())
+    errors.problems.iter().map(problem).collect()
 }
 
 fn wrong(check: &Check, failure: &Failure) -> Json {
     let (problems, left_out) = match failure.problems() {
-        Some(errors) => (problems(errors), errors.left_out),
+        Some(errors) => (Json::List(problems(errors)), errors.left_out),
         None => {
             let what = failure.to_string();
             let what = what.trim_start_matches("shearwater: ").trim_end();

@@ -5,17 +5,13 @@ use shearwater_config::{print_default, print_effective};
 use crate::args::ConfigText;
 use crate::configured::file;
 use crate::failure::Failure;
-use crate::say;
 
 /// Prints what was asked for.
 pub(crate) fn print(asked: &ConfigText) -> Result<(), Failure> {
     if let Some(path) = &asked.print_effective {
         let config = file::read(path)?;
         let head = format!("# What is in effect with {}.\n\n", path.display());
-        say(&(head + &print_effective(&config)));
+        return crate::print(&(head + &print_effective(&config)));
     }
-    if asked.print_default {
-        say(&print_default());
-    }
-    Ok(())
+    crate::print(&print_default())
 }

@@ -1,6 +1,7 @@
 //! Why the program ends other than well.
 
 use std::fmt;
+use std::io;
 
 use shearwater::Error;
 use shearwater_config::Errors;
@@ -18,6 +19,10 @@ pub(crate) struct Failure {
 enum What {
     /// One sentence.
     Sentence(String),
+    /// What is wrong.
+    Error(String),
+    /// What is wrong, and what to do.
+    Helped { error: String, help: String },
     /// A paragraph for each problem of a configuration.
     Problems(Errors),
     /// It has been said already.
@@ -28,6 +33,16 @@ impl Failure {
     /// It could not start.
     pub(crate) fn start(sentence: String) -> Self {
         Self { what: What::Sentence(sentence), code: 2 }
+    }
+
+    /// It could not start, and there is a way that it could.
+    pub(crate) fn helped(error: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { what: What::Helped { error: error.into(), help: help.into() }, code: 2 }
+    }
+
+    /// What was asked for can't be written.
+    pub(crate) fn output(error: &io::Error) -> Self {
+        Self { what: What::Error(format!("can't write to standard output: {error}")), code: 1 }
     }
 
     /// Something did not work out, which has been said already.
@@ -49,6 +64,8 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
             What::Sentence(sentence) => writeln!(f, "shearwater: {sentence}"),
+            What::Error(error) => writeln!(f, "error: {error}"),
+            What::Helped { error, help } => writeln!(f, "error: {error}\nhelp: {help}"),
             What::Problems(errors) => {
                 let count = errors.problems.len() + errors.left_out;
                 let problems = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };

@@ -8,30 +8,44 @@ mod check;
 mod config_text;
 mod configured;
 mod failure;
+mod intent;
 mod json;
 mod precompress;
 mod run;
 mod site;
+mod warnings;
 
-use std::io::Write;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::args::{Command, CommandLine};
+use crate::failure::Failure;
 
 /// Gives memory back to the system when a load has passed and a worker that rests says so (see `docs/decisions/0002-allocator.md`).
 #[global_allocator]
 static ALLOCATOR: shearwater_allocator::MiMalloc = shearwater_allocator::MiMalloc;
 
 fn main() -> ExitCode {
-    let command_line = CommandLine::parse();
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let command_line = match CommandLine::try_parse_from(&arguments) {
+        Ok(command_line) => command_line,
+        Err(error) => return unread(&error, &arguments[1.min(arguments.len())..]),
+    };
     let result = match &command_line.command {
         None => run::run(&command_line.serve),
+        Some(Command::Serve(serve)) => run::run(serve),
         Some(Command::Check(check)) => check::check(check),
         Some(Command::Config(config_text)) => config_text::print(config_text),
         Some(Command::Precompress(precompress)) => precompress::make(precompress),
     };
+    ended(result)
+}
+
+/// Says why it ends, if other than well.
+fn ended(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -42,7 +56,33 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints to standard output. A closed one is no reason not to go on.
+/// Ends where there is no command line to act on: it is wrong, or asks for help.
+fn unread(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    match intent::of_unreadable(error, arguments) {
+        Some(failure) => drop(write!(std::io::stderr(), "{failure}")),
+        None if error.use_stderr() => drop(error.print()),
+        None => return ended(printed(error.print().and_then(|()| std::io::stdout().flush()))),
+    }
+    ExitCode::from(2)
+}
+
+/// Prints what was asked for to standard output. Nobody has to read all of it.
+///
+/// # Errors
+/// Where it can't be written: what is there is not what was asked for.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+fn printed(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::output(&error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Says to standard output what it does. A closed one is no reason not to go on.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));

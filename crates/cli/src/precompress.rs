@@ -11,7 +11,7 @@ use crate::args::Precompress;
 use crate::banner::grouped;
 use crate::failure::Failure;
 use crate::json::Json;
-use crate::say;
+use crate::print;
 
 /// How often it is told how far it is.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
@@ -34,12 +34,12 @@ pub(crate) fn make(asked: &Precompress) -> Result<(), Failure> {
         .map_err(|error| Failure::start(format!("{} can't be gone through: {error}", asked.dir.display())))?;
     progress.end();
     if asked.json {
-        say(&format!("{}\n", as_json(asked, &summary)));
+        print(&format!("{}\n", as_json(asked, &summary)))?;
     } else {
         for Failed { path, why } in &summary.failures {
             drop(writeln!(std::io::stderr(), "shearwater: {}: {why}", path.display()));
         }
-        say(&as_text(asked, &summary));
+        print(&as_text(asked, &summary))?;
     }
     if summary.failures_count() == 0 { Ok(()) } else { Err(Failure::said(1)) }
 }

@@ -1,5 +1,7 @@
 //! From arguments to a server that serves, and to its end.
 
+use std::io::Write;
+
 use shearwater::Summary;
 
 use crate::args::Serve;
@@ -9,7 +11,10 @@ use crate::{banner, say};
 
 /// Serves until it is told to end.
 pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
-    let Plan { server, site, cache, replaced, .. } = configured::plan(serve)?;
+    let serve = &serve.understood()?;
+    let Plan { server, site, cache, replaced, warnings, .. } = configured::plan(serve)?;
+    // With standard error closed there is nobody to warn.
+    drop(write!(std::io::stderr(), "{warnings}"));
     let served = site.clone();
     let running = server
         .handle_signals()

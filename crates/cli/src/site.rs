@@ -9,6 +9,7 @@ use shearwater_files::{CacheLimits, Files, Folder};
 use shearwater_site::Sites;
 
 use crate::failure::Failure;
+use crate::intent::{of_file, of_missing};
 
 /// Served without an argument where it exists.
 const DEFAULT_FOLDER: &str = "public";
@@ -48,7 +49,26 @@ impl Site {
             None if default.is_dir() => &default,
             None => return Ok(Self::Welcome),
         };
-        Self::folder(path).map_err(|error| Failure::start(refusal(path, &error)))
+        Self::folder(path).map_err(|error| {
+            let meant = match error.kind() {
+                io::ErrorKind::NotFound => of_missing(path),
+                io::ErrorKind::NotADirectory if path.is_file() => Some(of_file(path)),
+                _ => None,
+            };
+            meant.unwrap_or_else(|| Failure::start(refusal(path, &error)))
+        })
+    }
+
+    /// What is hardly meant, but for the sites of a configuration, whose keys have it.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        match self {
+            Self::Folder { path, folder } => {
+                let no_index =
+                    folder.no_index().map(|why| format!("{}: {why} in a configuration", path.display()));
+                no_index.into_iter().collect()
+            }
+            Self::Sites { .. } | Self::Welcome => Vec::new(),
+        }
     }
 
     /// Opens a folder.

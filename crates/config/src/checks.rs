@@ -177,6 +177,19 @@ pub(crate) fn pattern(text: &str) -> Result<Pattern, String> {
     Ok(if is_prefix { Pattern::Prefix(path) } else { Pattern::Exact(path) })
 }
 
+/// The path with all beneath it that is hardly narrower than one with a parameter as other programs write it, if it has one.
+pub(crate) fn parameter(path: &str) -> Option<String> {
+    let is_between = |segment: &str, open, close| {
+        segment.split_once(open).is_some_and(|(_, behind): (&str, &str)| behind.contains(close))
+    };
+    let is_parameter = |segment: &str| {
+        let name = segment.strip_prefix(':').filter(|name| name.starts_with(char::is_alphabetic));
+        name.is_some() || is_between(segment, '{', '}') || is_between(segment, '<', '>')
+    };
+    let before: Vec<_> = path.split('/').take_while(|segment| !is_parameter(segment)).collect();
+    (before.len() < path.split('/').count()).then(|| format!("{}/*", before.join("/")))
+}
+
 /// Where a redirect leads: a path of the site or a whole URL. What looks like a path and leads to another site is refused.
 pub(crate) fn redirect_target(text: &str) -> Result<String, String> {
     if !text.bytes().all(|byte| (0x21..0x7f).contains(&byte)) {

@@ -131,7 +131,10 @@ impl Config {
             return Errors::new(&self.origin.file, "", Vec::new(), 0);
         }
         let (table, _) = DeTable::parse_recoverable(&self.origin.text);
-        let placed = |(key, what): (String, String)| Found { span: locate(table.get_ref(), &key), key, what };
+        let placed = |(key, what): (String, String)| {
+            let span = locate(table.get_ref(), &key);
+            Found { span, key, what, help: None }
+        };
         let mut found: Vec<Found> = problems.map(placed).collect();
         let left_out = found.len().saturating_sub(PROBLEMS_MAX);
         found.truncate(PROBLEMS_MAX);
@@ -191,7 +194,12 @@ impl Fields for Config {
 fn tables<'a>(file: &Path, text: &'a str) -> Result<toml::Spanned<DeTable<'a>>, Errors> {
     if text.len() > CONFIG_BYTES_MAX {
         let what = format!("a configuration may have {CONFIG_BYTES_MAX} bytes");
-        return Err(Errors::new(file, "", vec![Found { span: 0..0, key: String::new(), what }], 0));
+        return Err(Errors::new(
+            file,
+            "",
+            vec![Found { span: 0..0, key: String::new(), what, help: None }],
+            0,
+        ));
     }
     match DeTable::parse(text) {
         Ok(table) => Ok(table),
@@ -211,6 +219,7 @@ fn faults(file: &Path, text: &str, first: toml::de::Error) -> Errors {
         span: error.span().unwrap_or(text.len()..text.len()),
         key: String::new(),
         what: format!("not valid TOML: {}", error.message()),
+        help: None,
     };
     Errors::new(file, text, errors.iter().take(PROBLEMS_MAX).map(placed).collect(), left_out)
 }

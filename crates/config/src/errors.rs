@@ -8,7 +8,7 @@ use crate::source;
 
 /// Everything that is wrong with one configuration, in the order of the file.
 ///
-/// Displays one paragraph per problem: `file:line:column: key: what is wrong`, and the line with a mark beneath.
+/// Displays one paragraph per problem: `file:line:column: key: what is wrong`, the line with a mark beneath, and `help: …` where there is some.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Errors {
     /// The file, as it was named.
@@ -30,6 +30,8 @@ pub struct Problem {
     pub key: String,
     /// What is wrong, and what may stand there instead.
     pub what: String,
+    /// What to do, where that is more than to write it otherwise.
+    pub help: Option<String>,
     quote: String,
     indent: usize,
     width: usize,
@@ -41,6 +43,7 @@ pub(crate) struct Found {
     pub(crate) span: Range<usize>,
     pub(crate) key: String,
     pub(crate) what: String,
+    pub(crate) help: Option<String>,
 }
 
 impl Errors {
@@ -59,6 +62,7 @@ impl Found {
             column: place.column,
             key: self.key,
             what: self.what,
+            help: self.help,
             quote: place.quote,
             indent: place.indent,
             width: place.width,
@@ -85,13 +89,14 @@ impl fmt::Display for Errors {
 /// Without the file: `line:column: key: what`, and the line with a mark beneath.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { line, column, key, what, quote, indent, width } = self;
+        let Self { line, column, key, what, help, quote, indent, width } = self;
         let colon = if key.is_empty() { "" } else { ": " };
         let number = line.to_string();
         let gutter = " ".repeat(number.len());
         let (indent, mark) = (" ".repeat(*indent), "^".repeat(*width));
         writeln!(f, "{line}:{column}: {key}{colon}{what}")?;
-        writeln!(f, "{gutter} |\n{number} | {quote}\n{gutter} | {indent}{mark}")
+        writeln!(f, "{gutter} |\n{number} | {quote}\n{gutter} | {indent}{mark}")?;
+        help.iter().try_for_each(|help| writeln!(f, "help: {help}"))
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::limits::{NAME_CHARS_MAX, SHOWN_CHARS_MAX};
 use crate::source::printable;
 
-/// The known name that is likely to be meant: at most a third of it is different.
-pub(crate) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// Returns the known name that is likely to be meant: at most a third of it is different.
+pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if given.chars().count() > NAME_CHARS_MAX {
         return None;
     }

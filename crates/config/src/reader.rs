@@ -6,6 +6,7 @@ use toml::de::DeTable;
 
 use crate::fields::{Fields, Present, Visit};
 use crate::names::{nearest, or_list, shown};
+use crate::not_built::{NotBuilt, not_built};
 use crate::reading::{Reading, Written};
 use crate::rows::rows;
 use crate::rules::Rule;
@@ -45,8 +46,16 @@ impl Visit for Reader<'_, '_, '_> {
 pub(crate) fn unknown_keys(table: &DeTable<'_>, known: &[&'static str], reading: &mut Reading<'_>) {
     for (key, _) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
         let name = shown(key.get_ref());
-        let meant = meant(key.get_ref(), known);
-        reading.within(&name, |reading| reading.problem(&key.span(), format!("unknown key; {meant}")));
+        let not_built = not_built(key.get_ref()).filter(|_| sections::home_of(key.get_ref()).is_none());
+        reading.within(&name, |reading| match not_built {
+            Some(NotBuilt { what, help, .. }) => {
+                reading.problem_with_help(&key.span(), format!("unknown key; {what}"), *help);
+            }
+            None => {
+                let meant = meant(key.get_ref(), known);
+                reading.problem(&key.span(), format!("unknown key; {meant}"));
+            }
+        });
     }
 }
 

@@ -75,11 +75,25 @@ impl<'a> Reading<'a> {
         self.problem_of(&key, span, what);
     }
 
+    /// Something is wrong with the present key, and there is more to say on what to do.
+    pub(crate) fn problem_with_help(
+        &mut self,
+        span: &Range<usize>,
+        what: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        let before = self.found.len();
+        self.problem(span, what);
+        if let Some(found) = self.found.get_mut(before) {
+            found.help = Some(help.into());
+        }
+    }
+
     /// Something is wrong with a key.
     pub(crate) fn problem_of(&mut self, key: &str, span: &Range<usize>, what: impl Into<String>) {
         if self.found.len() < PROBLEMS_MAX {
             let key = key.chars().take(KEY_CHARS_MAX).map(printable).collect();
-            self.found.push(Found { span: span.clone(), key, what: what.into() });
+            self.found.push(Found { span: span.clone(), key, what: what.into(), help: None });
         } else {
             self.left_out += 1;
         }

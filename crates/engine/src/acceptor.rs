@@ -32,7 +32,7 @@ pub(crate) fn spawn(
         let operator = Arc::clone(&control);
         let accepting = Accepting { acceptor, control: operator, counters, listening_at, told_pause: false };
         let caught = panics::catch(move || accepting.run());
-        let result = caught.unwrap_or_else(|message| Err(io::Error::other(message)));
+        let result = caught.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
         control.tell(Notice::AcceptorEnded { error: result.as_ref().err().map(ToString::to_string) });
         result
     });

@@ -22,7 +22,7 @@ pub trait App {
 /// What becomes of a request's body. Whatever it is, `Limits::body_bytes_max` holds.
 #[non_exhaustive]
 pub enum BodyPolicy {
-    /// Read and thrown away as it arrives; the handler sees an empty body. A client that waits for `100 Continue` gets the final response
+    /// Read and discarded as it arrives: not for a handler that asks for the body. A client that waits for `100 Continue` gets the final response
     /// instead, and the connection is closed after it.
     Discard,
     /// Kept, up to so many bytes; a longer one is refused with `413`.

@@ -11,8 +11,9 @@ use crate::instead::Instead;
 use crate::later::Begun;
 use crate::pace::Pace;
 use crate::page_pool::PagePool;
-use crate::panics;
+use crate::panics::{self, Panic};
 use crate::refuse::Refusal;
+use crate::reports::named;
 use crate::request::{Request, Turn};
 use crate::respond::Outcome;
 use crate::service::Service;
@@ -25,7 +26,7 @@ pub(crate) enum Piece {
     Full,
     Complete,
     Refused(Refusal),
-    Panicked(String),
+    Panicked(Box<Panic>),
 }
 
 impl<A: App> Service<A> {
@@ -88,7 +89,10 @@ impl<A: App> Service<A> {
             Piece::Starved | Piece::Full => Then::Starve,
             Piece::Complete => self.answer_body(token, &mut block, consumed < input.len(), turn, &mut waits),
             Piece::Refused(refusal) => self.refuse(token, refusal).then,
-            Piece::Panicked(message) => self.fail(token, message).then,
+            Piece::Panicked(panic) => {
+                let request = named(&block.parser.head(&block.head));
+                self.fail(token, panic, Some(request)).then
+            }
         };
         if then != Then::Starve {
             block.end_request(&mut self.blocks.pool);
@@ -115,17 +119,23 @@ impl<A: App> Service<A> {
         waits: &mut Option<Waiting>,
     ) -> Then {
         let head = block.parser.head(&block.head);
-        let request = Request::new(head, &block.body, turn, token);
+        let is_lost = matches!(block.destination, Destination::Nowhere) && block.body_bytes > 0;
+        let request = Request::new(head, (!is_lost).then_some(&block.body), turn, token);
         let is_last = self.is_last(token);
         let app = &self.app;
         let destination = &mut block.destination;
         let asked = asked(&head, is_followed, is_last);
-        let outcome = self.responder.answer(asked, &mut self.calls, |response| match destination {
-            Destination::Sink(sink) => sink.finish(&request, response),
-            Destination::Nowhere | Destination::Buffer | Destination::Call(_) => {
-                app.respond(&request, response);
-            }
-        });
+        let outcome = self.responder.answer(
+            asked,
+            || named(&head),
+            &mut self.calls,
+            |response| match destination {
+                Destination::Sink(sink) => sink.finish(&request, response),
+                Destination::Nowhere | Destination::Buffer | Destination::Call(_) => {
+                    app.respond(&request, response);
+                }
+            },
+        );
         match outcome {
             Outcome::Answered(answered) => self.answered(token, answered),
             Outcome::Instead(Instead::Later(later)) => match self.begin_call(token, later, asked) {
@@ -196,7 +206,7 @@ fn take_data(block: &mut Block, bytes: &[u8], pool: &mut PagePool) -> Result<(),
         Destination::Sink(sink) => match panics::catch(|| sink.data(bytes)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(status)) => Err(Piece::Refused(Refusal::Handler(status))),
-            Err(message) => Err(Piece::Panicked(message)),
+            Err(panic) => Err(Piece::Panicked(panic)),
         },
     }
 }

@@ -53,7 +53,7 @@ pub(crate) enum Flag {
     FirstHead = 32,
     /// The request at hand is a `HEAD`: whatever its answer is, it has no body.
     HeadOnly = 64,
-    /// The pace of the send in flight is being measured.
+    /// The pace of the send in flight is being measured; or it lingers, and a drain has had its look at it.
     Measured = 128,
 }
 

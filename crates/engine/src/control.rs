@@ -1,7 +1,9 @@
 //! What the operator's thread and the workers say to each other: never on the way of a request.
 
-use std::fmt;
+use std::fmt::{self, Write};
+use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
@@ -49,20 +51,41 @@ pub enum Notice {
         /// The system's number for what accepting says.
         errno: i32,
     },
-    /// A handler panicked: the first time in this worker; later ones are only counted.
+    /// A handler panicked. For each place at most once a second.
     HandlerPanicked {
         /// Which worker.
         worker: usize,
+        /// Method and path of the request; `None` where what panicked goes on behind its response.
+        request: Option<String>,
         /// What the panic said.
         message: String,
+        /// File, line and column where it was raised, as far as that is known.
+        place: Option<String>,
+        /// How many more there were of this place that were not reported.
+        left_out: u64,
     },
-    /// A handler built a response that can't be sent: a `500` went out, or the answer ended with what had been sent by then. The first time
-    /// in this worker.
+    /// A handler built a response that can't be sent: a `500` went out, or the answer ended with what had been sent by then. At most once a
+    /// second.
     HandlerMisbuilt {
         /// Which worker.
         worker: usize,
         /// What is wrong with it.
         message: String,
+        /// How many more there were that were not reported.
+        left_out: u64,
+    },
+    /// A file can't be sent. For each reason at most once a second.
+    FileFailed {
+        /// Which worker.
+        worker: usize,
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: String,
+        /// What its client got.
+        status: u16,
+        /// How many more there were that were not reported.
+        left_out: u64,
     },
     /// A handler keeps a worker from its other clients: it computes, or waits for something other than by its
     /// [`Call`](crate::Call). Told once in a while.
@@ -129,17 +152,24 @@ impl fmt::Display for Notice {
                 )
             }
             Self::AcceptResumed { worker } => write!(f, "worker {worker} accepts connections again"),
-            Self::HandlerPanicked { worker, message } => {
-                write!(
-                    f,
-                    "worker {worker}: a handler panicked ({message}); its client got a 500, or what had been sent by then; later ones are only counted"
-                )
+            Self::HandlerPanicked { worker, request, message, place, left_out } => {
+                write!(f, "worker {worker}: ")?;
+                if let Some(request) = request {
+                    write!(f, "{}: ", Line(request))?;
+                }
+                write!(f, "a handler panicked ({})", Line(message))?;
+                if let Some(place) = place {
+                    write!(f, " at {}", Line(place))?;
+                }
+                write!(f, "{HANDLER_FAILED}{}", LeftOut(*left_out))
             }
-            Self::HandlerMisbuilt { worker, message } => {
-                write!(
-                    f,
-                    "worker {worker}: {message}; its client got a 500, or what had been sent by then; later ones are only counted"
-                )
+            Self::HandlerMisbuilt { worker, message, left_out } => {
+                write!(f, "worker {worker}: {}{HANDLER_FAILED}{}", Line(message), LeftOut(*left_out))
+            }
+            Self::FileFailed { worker, path, error, status, left_out } => {
+                // As a string of Rust: no name of a file can end the line.
+                write!(f, "worker {worker}: can't send {path:?}: {}", Line(error))?;
+                write!(f, "; its client got a {status}{}", LeftOut(*left_out))
             }
             Self::WorkerBlocked { worker, ms, times } => {
                 write!(
@@ -178,6 +208,33 @@ impl fmt::Display for Notice {
 /// Where connections are while accepting pauses.
 const WAIT: &str = "; new ones wait in the kernel's queue";
 
+/// What becomes of a request whose handler has failed.
+const HANDLER_FAILED: &str = "; its client got a 500, or what had been sent by then";
+
+/// A text that may come from a client, on one line: what would end it or hide a part of it is escaped.
+struct Line<'a>(&'a str);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|letter| match letter {
+            '"' | '\'' => f.write_char(letter),
+            _ => write!(f, "{}", letter.escape_debug()),
+        })
+    }
+}
+
+/// How many were left out since the last report.
+struct LeftOut(u64);
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => Ok(()),
+            count => write!(f, " ({count} more like it)"),
+        }
+    }
+}
+
 /// What has run out.
 fn why(error: AcceptError) -> &'static str {
     match error {
@@ -188,6 +245,9 @@ fn why(error: AcceptError) -> &'static str {
     }
 }
 
+/// Stands for the time of a drain until one is ordered.
+const NO_DRAIN: u64 = u64::MAX;
+
 /// What the workers are to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -197,14 +257,33 @@ pub(crate) enum Order {
     Stop = 2,
 }
 
+/// How a server was asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum End {
+    /// What was received is answered first.
+    Drain,
+    /// At once.
+    Stop,
+}
+
+/// Called when an end is ordered.
+type Observer = Box<dyn Fn(End) + Send + Sync>;
+
 /// Shared by the operator's thread and all workers.
-#[derive(Debug)]
 pub struct Control {
     order: AtomicU8,
     drain_ms: AtomicU64,
     wakers: Mutex<Vec<Waker>>,
     counters: Mutex<Vec<std::sync::Arc<Counters>>>,
+    observers: Mutex<Vec<Observer>>,
     notices: SyncSender<Notice>,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control").field("order", &self.order()).finish_non_exhaustive()
+    }
 }
 
 impl Control {
@@ -214,25 +293,35 @@ impl Control {
         let (notices, inbox) = sync_channel(NOTICES_MAX);
         let control = Self {
             order: AtomicU8::new(Order::Serve as u8),
-            drain_ms: AtomicU64::new(0),
+            drain_ms: AtomicU64::new(NO_DRAIN),
             wakers: Mutex::default(),
             counters: Mutex::default(),
+            observers: Mutex::default(),
             notices,
         };
         (control, inbox)
     }
 
-    /// Asks every worker to take no new connections, to answer what it has received, and to end within `drain_ms`.
+    /// Asks every worker to take no new connections, to answer what it has received, and to end within `drain_ms`. The time runs from the
+    /// first drain that is ordered; later ones change nothing.
     pub fn drain(&self, drain_ms: u64) {
-        self.drain_ms.store(drain_ms, Ordering::Relaxed);
-        self.tell(Notice::Draining { drain_ms });
-        self.give(Order::Drain);
+        let is_first = self.drain_ms.compare_exchange(NO_DRAIN, drain_ms.min(NO_DRAIN - 1), Relaxed, Relaxed);
+        if is_first.is_ok() && !self.is_ending() {
+            self.tell(Notice::Draining { drain_ms });
+            self.give(Order::Drain, End::Drain);
+        }
     }
 
     /// Asks every worker to end at once.
     pub fn stop(&self) {
         self.tell(Notice::Stopping);
-        self.give(Order::Stop);
+        self.give(Order::Stop, End::Stop);
+    }
+
+    /// Returns whether a drain or a stop has been ordered.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.order() > Order::Serve
     }
 
     /// The sum of all workers' counters now.
@@ -244,10 +333,20 @@ impl Control {
         totals
     }
 
-    fn give(&self, order: Order) {
+    /// Calls `observer` for each order to end, on the thread that gives it: for what has to end along with the workers. Orders that
+    /// were given before it are not repeated.
+    pub fn on_end(&self, observer: impl Fn(End) + Send + Sync + 'static) {
+        let mut observers = self.observers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        observers.push(Box::new(observer));
+    }
+
+    fn give(&self, order: Order, end: End) {
         self.order.fetch_max(order as u8, Ordering::Release);
         let wakers = self.wakers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         wakers.iter().for_each(Waker::wake);
+        drop(wakers);
+        let observers = self.observers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        observers.iter().for_each(|observer| observer(end));
     }
 
     /// The order in force.
@@ -260,7 +359,7 @@ impl Control {
     }
 
     pub(crate) fn drain_ms(&self) -> u64 {
-        self.drain_ms.load(Ordering::Relaxed)
+        self.drain_ms.load(Relaxed)
     }
 
     /// A worker has started. It looks at `order` right after, so that none given before is missed.

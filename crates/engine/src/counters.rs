@@ -142,7 +142,7 @@ counters! {
         hit_drain_idle_ms = "drain_idle_ms",
         /// Turns in which as many deadlines were acted on as may be.
         hit_expiries_per_turn = "EXPIRIES_PER_TURN_MAX",
-        /// Notices to the operator that nobody read.
+        /// Notices to the operator that nobody read, or of more kinds than are reported at once.
         hit_notices = "NOTICES_MAX",
     }
 }

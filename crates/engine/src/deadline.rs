@@ -6,7 +6,8 @@ use crate::app::App;
 use crate::conn::{Flag, Phase};
 use crate::counters::Counter;
 use crate::limits::{
-    EVENTS_PER_EXPIRY, EXPIRIES_PER_ARRIVAL, EXPIRIES_PER_TURN_MAX, EXPIRIES_PER_TURN_MIN, WRITE_LOOK_MS,
+    DRAIN_LINGER_MS, EVENTS_PER_EXPIRY, EXPIRIES_PER_ARRIVAL, EXPIRIES_PER_TURN_MAX, EXPIRIES_PER_TURN_MIN,
+    WRITE_LOOK_MS,
 };
 use crate::pace::Pace;
 use crate::refuse::Refusal;
@@ -79,8 +80,15 @@ impl<A> Service<A> {
         self.set_deadline(token, coarse_tick_at(now_ms.saturating_add(look_ms)));
     }
 
+    /// While draining a client is looked at after a short time, once.
     pub(crate) fn linger_began(&mut self, token: Token, now_ms: u64) {
-        self.set_deadline(token, coarse_tick_at(now_ms.saturating_add(self.timeouts.linger_ms)));
+        self.table.get(token).unset(Flag::Measured);
+        let linger_ms = self.timeouts.linger_ms;
+        let deadline = match self.responder.draining {
+            true => tick_at(now_ms.saturating_add(linger_ms.min(DRAIN_LINGER_MS))),
+            false => coarse_tick_at(now_ms.saturating_add(linger_ms)),
+        };
+        self.set_deadline(token, deadline);
     }
 
     /// Bounds how long a handler may take for a client that has ended its side: it is half-closed or gone, and nothing else would tell. What is
@@ -174,6 +182,11 @@ impl<D: Driver, A: App> Worker<D, A> {
             return self.look(token);
         }
         let phase = conn.phase;
+        if phase == Phase::Linger && self.lingers_on(token) {
+            return;
+        }
+        let service = &mut self.service;
+        let conn = service.table.get(token);
         // What a handler takes its time for is not the client's doing.
         if conn.waits_for_handler() {
             return self.handler_expired(token);
@@ -207,6 +220,21 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         self.service.counters.hit_half_closed_ms.add(1);
         self.shut(token, CloseKind::Normal);
+    }
+
+    /// Gives a connection the usual time to linger, where it has had the short one of a drain and to close it could destroy its response.
+    fn lingers_on(&mut self, token: Token) -> bool {
+        let has_got_it = self.driver.unacknowledged(token).is_none_or(|bytes| bytes == 0);
+        let now_ms = self.driver.now_ms();
+        let Service { table, responder, timeouts, .. } = &mut self.service;
+        let conn = table.get(token);
+        if !responder.draining || conn.has(Flag::Measured) || (has_got_it && conn.progress == 0) {
+            return false;
+        }
+        conn.set(Flag::Measured);
+        let linger_ms = timeouts.linger_ms;
+        self.service.set_deadline(token, coarse_tick_at(now_ms.saturating_add(linger_ms)));
+        true
     }
 
     /// Looks how much the client has taken since the last look: enough, and it is looked at again, or too little. Who waits for a disk

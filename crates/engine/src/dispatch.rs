@@ -5,10 +5,11 @@ use shearwater_io::Token;
 
 use crate::app::{App, BodyPolicy};
 use crate::conn::{Flag, Phase};
-use crate::control::Notice;
 use crate::counters::Counter;
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
+use crate::panics::Panic;
 use crate::refuse::Refusal;
+use crate::reports::named;
 use crate::request::{Request, Turn};
 use crate::respond::{After, Answered, Asked, Fault, Outcome};
 use crate::service::Service;
@@ -46,8 +47,8 @@ impl Step {
 #[derive(Clone, Copy)]
 struct Whole<'a> {
     head: &'a [u8],
-    /// As far as the handler is to see it.
-    body: &'a [u8],
+    /// `None` where there is one that the handler is not to see.
+    body: Option<&'a [u8]>,
     is_followed: bool,
     /// The client has been spared its body, which may come all the same.
     leaves_body: bool,
@@ -158,12 +159,16 @@ impl<A: App> Service<A> {
         }
         let framing = head.framing();
         if framing == Framing::None {
-            let whole = Whole { head: bytes, body: &[], is_followed: !rest.is_empty(), leaves_body: false };
+            let is_followed = !rest.is_empty();
+            let whole = Whole { head: bytes, body: Some(&[]), is_followed, leaves_body: false };
             return self.answer_whole(token, whole, turn);
         }
         let policy = match crate::panics::catch(|| self.app.body_policy(&head)) {
             Ok(policy) => policy,
-            Err(message) => return self.fail(token, message),
+            Err(panic) => {
+                let request = named(&self.parser.head(bytes));
+                return self.fail(token, panic, Some(request));
+            }
         };
         if matches!(policy, BodyPolicy::Call) {
             return self.begin_taking(token, bytes, rest, turn);
@@ -177,7 +182,8 @@ impl<A: App> Service<A> {
                 if len <= rest.len() as u64 =>
             {
                 let (body, behind) = rest.split_at(len as usize);
-                let seen = if matches!(policy, BodyPolicy::Discard) { &[] } else { body };
+                let is_seen = body.is_empty() || !matches!(policy, BodyPolicy::Discard);
+                let seen = is_seen.then_some(body);
                 let is_followed = !behind.is_empty();
                 let whole = Whole { head: bytes, body: seen, is_followed, leaves_body: false };
                 let step = self.answer_with_body(token, whole, turn);
@@ -185,7 +191,7 @@ impl<A: App> Service<A> {
             }
             // The head alone decides the response. It is the connection's last: the body may or may not come.
             (_, BodyPolicy::Discard) if waits_for_continue(&head, rest) => {
-                let whole = Whole { head: bytes, body: &[], is_followed: false, leaves_body: true };
+                let whole = Whole { head: bytes, body: None, is_followed: false, leaves_body: true };
                 self.answer_with_body(token, whole, turn)
             }
             _ => self.begin_body(token, bytes, policy, waits_for_continue(&head, rest)),
@@ -214,8 +220,12 @@ impl<A: App> Service<A> {
         let request = Request::new(head, whole.body, turn, token);
         let app = &self.app;
         let asked = asked(&head, whole.is_followed, is_last);
-        let outcome =
-            self.responder.answer(asked, &mut self.calls, |response| app.respond(&request, response));
+        let outcome = self.responder.answer(
+            asked,
+            || named(&head),
+            &mut self.calls,
+            |response| app.respond(&request, response),
+        );
         match outcome {
             Outcome::Answered(answered) => self.answered(token, answered),
             Outcome::Instead(instead) => return self.do_instead(token, whole.head, asked, instead),
@@ -263,9 +273,11 @@ impl<A: App> Service<A> {
     #[cold]
     pub(crate) fn faulty(&mut self, fault: Fault) {
         match fault {
-            Fault::Panic(message) => self.panicked(message),
-            Fault::Built(message) => self.misbuilt(message),
+            Fault::Panic(_) => self.counters.handler_panics.add(1),
+            Fault::Built(_) => self.counters.handler_errors.add(1),
+            Fault::File { .. } => {}
         }
+        self.report(fault);
     }
 
     /// Refuses the request at hand: the last thing that this connection is told.
@@ -326,29 +338,14 @@ impl<A: App> Service<A> {
     }
 
     /// A handler panicked before there was a request to answer.
-    pub(crate) fn fail(&mut self, token: Token, message: String) -> Step {
-        self.panicked(message);
+    pub(crate) fn fail(&mut self, token: Token, mut panic: Box<Panic>, request: Option<String>) -> Step {
+        panic.request = request;
+        self.faulty(Fault::Panic(panic));
         self.counters.requests_refused.add(1);
         self.counters.count_class(500);
         self.responder.refuse(500, "Internal Server Error", self.table.get(token).has(Flag::HeadOnly));
         self.set_after(token, After::Linger);
         Step::new(0, Then::Refused)
-    }
-
-    pub(crate) fn panicked(&mut self, message: String) {
-        self.counters.handler_panics.add(1);
-        if !self.told_panic {
-            self.told_panic = true;
-            self.tell(Notice::HandlerPanicked { worker: self.worker, message });
-        }
-    }
-
-    fn misbuilt(&mut self, message: String) {
-        self.counters.handler_errors.add(1);
-        if !self.told_misbuilt {
-            self.told_misbuilt = true;
-            self.tell(Notice::HandlerMisbuilt { worker: self.worker, message });
-        }
     }
 
     /// Sets how the connection goes on.

@@ -38,6 +38,9 @@ impl<D: Driver, A: App> Worker<D, A> {
         for token in self.service.table.tokens(|conn| conn.is_idle() && !conn.has(Flag::Sending)) {
             self.service.set_deadline(token, grace);
         }
+        for token in self.service.table.tokens(|conn| conn.phase == Phase::Linger) {
+            self.service.linger_began(token, now_ms);
+        }
     }
 
     /// Closes everything that is left.

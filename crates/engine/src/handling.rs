@@ -8,6 +8,7 @@ use crate::conn::{Flag, Phase};
 use crate::instead::HandedOver;
 use crate::panics;
 use crate::refuse::Refusal;
+use crate::respond::Fault;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
@@ -42,8 +43,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         if service.task_of(token) != Some(task) {
             // Its answer is complete: what it still does is its own.
             let tasks = &mut service.calls.tasks;
-            if let Err(message) = panics::catch(|| tasks.poll(task)) {
-                service.panicked(message);
+            if let Err(panic) = panics::catch(|| tasks.poll(task)) {
+                service.faulty(Fault::Panic(panic));
             }
             return;
         }
@@ -92,8 +93,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.leave(token);
         unread.extend_from_slice(&detached.unread);
         let handed = HandedOver { descriptor: detached.descriptor, head, unread };
-        if let Err(message) = panics::catch(|| take(handed)) {
-            self.service.panicked(message);
+        if let Err(panic) = panics::catch(|| take(handed)) {
+            self.service.faulty(Fault::Panic(panic));
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::dispatch::{Step, Then, asked, waits_for_continue};
 use crate::instead::Instead;
 use crate::pace::Pace;
 use crate::refuse::Refusal;
+use crate::reports::named;
 use crate::request::{Request, Turn};
 use crate::respond::{After, Asked, Fault, Outcome};
 use crate::service::Service;
@@ -97,12 +98,17 @@ impl<A: App> Service<A> {
         let is_last = self.is_last(token);
         let head = self.parser.head(bytes);
         let asked = asked(&head, false, is_last);
-        let request = Request::new(head, &[], turn, token);
+        let kept = (framing == Framing::Length(0)).then_some(&[][..]);
+        let request = Request::new(head, kept, turn, token);
         let app = &self.app;
         let is_followed = all_is_here && body_len(framing) < rest.len();
         let unread = Asked { is_last: is_last || !all_is_here, is_followed, ..asked };
-        let outcome =
-            self.responder.answer(unread, &mut self.calls, |response| app.respond(&request, response));
+        let outcome = self.responder.answer(
+            unread,
+            || named(&head),
+            &mut self.calls,
+            |response| app.respond(&request, response),
+        );
         let later = match outcome {
             Outcome::Answered(answered) => {
                 self.answered(token, answered);
@@ -167,7 +173,8 @@ impl<A: App> Service<A> {
         }
         match piece {
             Piece::Refused(refusal) => return Step::new(consumed, self.refuse(token, refusal).then),
-            Piece::Panicked(message) => return Step::new(consumed, self.fail(token, message).then),
+            // Nothing of the program's is called to put it into the exchange.
+            Piece::Panicked(panic) => return Step::new(consumed, self.fail(token, panic, None).then),
             Piece::Starved => self.await_body(token),
             Piece::Complete | Piece::Full => {}
         }

@@ -83,8 +83,22 @@ pub const INBOX_MAX: usize = 256;
 /// How long a send goes on before its pace is measured: so that a short one costs no look.
 pub const WRITE_LOOK_MS: u64 = 5000;
 
+/// How long a connection is kept at a drain that has its last response, in milliseconds: unless its client still sends, or hasn't
+/// acknowledged the response, which [`Timeouts::linger_ms`] is for.
+pub const DRAIN_LINGER_MS: u64 = 500;
+
 /// Notices to the operator that may wait unread; further ones are counted and dropped.
 pub const NOTICES_MAX: usize = 64;
+
+/// How often a kind of fault that clients can provoke is reported, in milliseconds: panics of one place, files with one error, responses that
+/// were built wrongly.
+pub const REPORT_EVERY_MS: u64 = 1000;
+
+/// Kinds of faults that a worker reports within that time; further ones are only counted.
+pub const REPORT_KINDS_MAX: usize = 32;
+
+/// Bytes of a request's name, and of a message, in a report; the rest is left out.
+pub const REPORT_BYTES_MAX: usize = 512;
 
 /// Bytes of a body that wait for the handler that takes it; no more are received until it has taken them. One receive may go beyond.
 pub const CALL_INPUT_BYTES_MAX: usize = 64 * 1024;

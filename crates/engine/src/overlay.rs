@@ -252,7 +252,7 @@ mod tests {
         };
         let mut responder = Responder::new(0);
         responder.out = Output::new();
-        responder.answer(asked, &mut Calls::for_tests(), handler);
+        responder.answer(asked, String::new, &mut Calls::for_tests(), handler);
         let text = String::from_utf8_lossy(responder.out.bytes()).into_owned();
         let kept = text.split_inclusive("\r\n").filter(|line| !line.starts_with("Date: ")).skip(1);
         kept.collect()

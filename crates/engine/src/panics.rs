@@ -1,46 +1,113 @@
-//! Panicking handlers: caught, counted, and shown to the operator once per worker.
+//! Panicking handlers: caught, with the place where each was raised, and kept from flooding standard error.
 
 use std::any::Any;
-use std::cell::Cell;
-use std::panic::{self, AssertUnwindSafe};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Once;
 
-thread_local! {
-    /// Panics that this thread may still print; `None` on threads that aren't workers.
-    static PRINTS_LEFT: Cell<Option<u32>> = const { Cell::new(None) };
+use crate::limits::{REPORT_EVERY_MS, REPORT_KINDS_MAX};
+
+/// A panic that was caught.
+#[derive(Debug)]
+pub(crate) struct Panic {
+    pub(crate) message: String,
+    /// File, line and column; `None` where no hook was called (`resume_unwind`).
+    pub(crate) place: Option<String>,
+    /// Method and path of the request that was being handled.
+    pub(crate) request: Option<String>,
 }
 
-static HOOK: Once = Once::new();
+impl fmt::Display for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
 
-/// Makes this thread print its first panic only: a handler that panics at every request must not flood the log. Puts
-/// a hook before the process's panic hook, once; other threads' panics print as before.
-pub(crate) fn print_first_only() {
-    HOOK.call_once(|| {
+thread_local! {
+    /// The place of this thread's last panic.
+    static LAST: Cell<Option<String>> = const { Cell::new(None) };
+    /// The time of the worker that runs on this thread.
+    static NOW_MS: Cell<u64> = const { Cell::new(0) };
+    /// Places whose panics this thread has printed, each with the time until which it prints no more of them; `None` on threads that aren't
+    /// workers.
+    static PRINTED: RefCell<Option<Vec<(String, u64)>>> = const { RefCell::new(None) };
+}
+
+/// Puts a hook before the process's own, once: it notes where a panic was raised, and on workers it keeps the standard library from
+/// printing each place more than once a second. A hook that the program has installed before is called for every panic.
+pub(crate) fn install_hook() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
         let previous = panic::take_hook();
+        // There is none now, so this is the standard library's.
+        let of_std = panic::take_hook();
+        let prints = is_same(&*previous, &*of_std);
         panic::set_hook(Box::new(move |info| {
-            let may_print = PRINTS_LEFT.get().is_none_or(|left| left > 0);
-            PRINTS_LEFT.set(PRINTS_LEFT.get().map(|left| left.saturating_sub(1)));
-            if may_print {
+            let place = info.location().map(ToString::to_string);
+            let is_quiet = prints && is_quiet(place.as_deref().unwrap_or_default());
+            // A thread that is about to end may have none of these any more.
+            let _ = LAST.try_with(|last| last.set(place));
+            if !is_quiet {
                 previous(info);
             }
         }));
     });
-    PRINTS_LEFT.set(Some(1));
 }
 
-/// Calls a handler. A panic comes back as its message.
+type Hook<'a> = dyn Fn(&PanicHookInfo<'_>) + Send + Sync + 'a;
+
+/// Returns whether two hooks are the same function. Hooks without state lie at the same address: their tables tell them apart.
+fn is_same(one: &Hook<'_>, other: &Hook<'_>) -> bool {
+    std::ptr::eq(one, other)
+}
+
+/// Marks this thread as a worker's.
+pub(crate) fn enter_worker() {
+    install_hook();
+    PRINTED.set(Some(Vec::new()));
+}
+
+/// Sets the worker's time, once a turn.
+#[inline]
+pub(crate) fn set_now_ms(now_ms: u64) {
+    NOW_MS.set(now_ms);
+}
+
+/// Whether this thread has printed a panic of this place within the last second, or so many others that there is no room to note it. Notes it
+/// otherwise.
+fn is_quiet(place: &str) -> bool {
+    let look = |printed: &RefCell<Option<Vec<(String, u64)>>>| {
+        let mut printed = printed.borrow_mut();
+        let Some(places) = &mut *printed else { return false };
+        let now_ms = NOW_MS.get();
+        places.retain(|(_, until_ms)| *until_ms > now_ms);
+        let is_known = places.iter().any(|(known, _)| known == place);
+        let is_quiet = is_known || places.len() >= REPORT_KINDS_MAX;
+        if !is_quiet {
+            places.push((place.to_owned(), now_ms.saturating_add(REPORT_EVERY_MS)));
+        }
+        is_quiet
+    };
+    PRINTED.try_with(look).unwrap_or(false)
+}
+
+/// Calls a handler and catches its panic.
 ///
 /// What the handler can leave half-done is its own state and the response, which is thrown away.
-pub(crate) fn catch<T>(handler: impl FnOnce() -> T) -> Result<T, String> {
-    panic::catch_unwind(AssertUnwindSafe(handler)).map_err(|payload| {
-        let message = message(payload.as_ref());
-        // What was thrown may throw again when it is dropped.
-        let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
-        message
-    })
+pub(crate) fn catch<T>(handler: impl FnOnce() -> T) -> Result<T, Box<Panic>> {
+    panic::catch_unwind(AssertUnwindSafe(handler)).map_err(caught)
 }
 
-/// What a panic said.
+#[cold]
+fn caught(payload: Box<dyn Any + Send>) -> Box<Panic> {
+    let panic = Panic { message: message(payload.as_ref()), place: LAST.take(), request: None };
+    // What was thrown may throw again when it is dropped.
+    let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    Box::new(panic)
+}
+
+/// The message of a panic.
 pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));

@@ -121,7 +121,7 @@ mod tests {
             is_last: false,
         };
         responder.out = Output::new();
-        responder.answer(asked, &mut Calls::for_tests(), handler);
+        responder.answer(asked, String::new, &mut Calls::for_tests(), handler);
         let bytes = responder.out.bytes();
         let text = String::from_utf8_lossy(bytes);
         assert!(text.contains("\r\nContent-Length: 3\r\n"), "{text}");

@@ -10,10 +10,16 @@ use shearwater_io::{Driver, Token};
 
 use crate::context::{Context, decoded, state_of};
 
+/// Why a body that is asked for isn't there.
+pub(crate) const THROWN_AWAY: &str = "the body of this request was not kept";
+/// What keeps it.
+pub(crate) const KEEP_IT: &str = "put `.buffer(bytes_max)` on its route (in a service: `BodyPolicy::Buffer`)";
+
 /// A complete request, borrowed from the worker for the time of the call.
 pub struct Request<'a> {
     head: Head<'a>,
-    body: &'a [u8],
+    /// `None` where there was one that nobody keeps.
+    body: Option<&'a [u8]>,
     turn: &'a dyn Turn,
     token: Token,
     context: Option<&'a dyn Context>,
@@ -23,13 +29,13 @@ impl fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("head", &self.head)
-            .field("body_len", &self.body.len())
+            .field("body_len", &self.body.map_or(0, <[u8]>::len))
             .finish_non_exhaustive()
     }
 }
 
 impl<'a> Request<'a> {
-    pub(crate) fn new(head: Head<'a>, body: &'a [u8], turn: &'a dyn Turn, token: Token) -> Self {
+    pub(crate) fn new(head: Head<'a>, body: Option<&'a [u8]>, turn: &'a dyn Turn, token: Token) -> Self {
         Self { head, body, turn, token, context: None }
     }
 
@@ -46,9 +52,22 @@ impl<'a> Request<'a> {
         self.head
     }
 
-    /// The body: empty unless the [`BodyPolicy`](crate::BodyPolicy) was `Buffer`.
+    /// The body, which the [`BodyPolicy`](crate::BodyPolicy) `Buffer` keeps.
+    ///
+    /// # Panics
+    /// Where there was one and it was thrown away, or comes while the handler runs: the client gets a `500`.
     #[must_use]
+    #[track_caller]
     pub fn body(&self) -> &'a [u8] {
+        match self.body {
+            Some(body) => body,
+            None => panic!("{THROWN_AWAY}; help: {KEEP_IT}"),
+        }
+    }
+
+    /// The body; `None` where there was one and it was thrown away, or comes while the handler runs.
+    #[must_use]
+    pub fn kept_body(&self) -> Option<&'a [u8]> {
         self.body
     }
 

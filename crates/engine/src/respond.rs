@@ -1,5 +1,7 @@
 //! Verb 4, respond: a handler's answer, or a refusal, becomes bytes of the turn's output.
 
+use std::path::PathBuf;
+
 use shearwater_http1::{Method, ResponseContent, StreamFraming, Version, encode};
 use shearwater_io::{Item, Output};
 
@@ -8,7 +10,7 @@ use crate::instead::Instead;
 use crate::lasting::Lasting;
 use crate::limits::{COPIED_BYTES_MAX, SPARE_RESPONSE_BYTES_MAX};
 use crate::overlay::{Layer, Names, Overlay, have_name};
-use crate::panics;
+use crate::panics::{self, Panic};
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
 use crate::response::{Body, Parts, Response};
@@ -57,9 +59,30 @@ pub(crate) enum Outcome {
 /// A handler's fault, with what the operator is told of it.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    Panic(String),
+    Panic(Box<Panic>),
     /// A field, or the length of a stream.
     Built(String),
+    /// A file that can't be sent. The response says so already: it goes out as it is.
+    File {
+        path: PathBuf,
+        error: String,
+        status: u16,
+    },
+}
+
+impl Fault {
+    /// Whether the response can't be sent.
+    pub(crate) fn fails(&self) -> bool {
+        !matches!(self, Self::File { .. })
+    }
+
+    /// The graver of two, the first where they are alike.
+    pub(crate) fn graver(first: Option<Box<Self>>, second: Option<Box<Self>>) -> Option<Box<Self>> {
+        match (&first, &second) {
+            (Some(one), Some(other)) if other.fails() && !one.fails() => second,
+            _ => first.or(second),
+        }
+    }
 }
 
 /// Turns answers into bytes. Holds the output of the connection whose turn it is.
@@ -98,22 +121,20 @@ impl Responder {
         self.parts.shrink_to(bytes);
     }
 
-    /// Calls a handler and appends its answer. Inlined with all that lies on a usual answer's way, whatever a profile says: it is short, and
+    /// Calls a handler and appends its answer; `name` is the request as reports name it. Inlined with all that lies on a usual answer's way, whatever a profile says: it is short, and
     /// what it hands over would go through memory.
     #[inline(always)]
     pub(crate) fn answer(
         &mut self,
         asked: Asked,
+        name: impl FnOnce() -> String,
         calls: &mut Calls,
         handler: impl FnOnce(&mut Response<'_>),
     ) -> Outcome {
         let parts = &mut self.parts;
         let caught = panics::catch(|| handler(&mut Response::or_later(parts, &mut *calls)));
         let fault = match caught {
-            Err(message) => {
-                self.forget_later(calls);
-                Some(Box::new(Fault::Panic(message)))
-            }
+            Err(panic) => Some(self.panicked(panic, name(), calls)),
             Ok(()) if self.parts.is_other() => return self.instead(asked, calls),
             Ok(()) => self.parts.fault.take(),
         };
@@ -144,8 +165,14 @@ impl Responder {
         }
     }
 
-    /// A handler that was to answer later won't.
     #[cold]
+    fn panicked(&mut self, mut panic: Box<Panic>, request: String, calls: &mut Calls) -> Box<Fault> {
+        self.forget_later(calls);
+        panic.request = Some(request);
+        Box::new(Fault::Panic(panic))
+    }
+
+    /// A handler that was to answer later won't.
     fn forget_later(&mut self, calls: &mut Calls) {
         self.parts.told = None;
         if let Some(Instead::Later(later)) = self.parts.instead.take() {
@@ -166,13 +193,13 @@ impl Responder {
         self.parts.fields.extend_from_slice(&around.fields);
         self.parts.overlay = around.overlay.or(self.parts.overlay.take());
         self.parts.close |= around.close;
-        let own = around.fault.or(self.parts.fault.take());
-        self.finish(asked, fault.or(own))
+        let own = Fault::graver(around.fault, self.parts.fault.take());
+        self.finish(asked, Fault::graver(fault, own))
     }
 
     #[inline(always)]
     fn finish(&mut self, asked: Asked, fault: Option<Box<Fault>>) -> Answered {
-        if fault.is_some() {
+        if fault.as_ref().is_some_and(|fault| fault.fails()) {
             self.fail();
         }
         let status = self.parts.status;

@@ -1,6 +1,7 @@
 //! A response as a handler builds it.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use shearwater_http1::{Method, StreamFraming, encode};
@@ -220,8 +221,18 @@ impl<'a> Response<'a> {
             false => append_field(&mut self.parts.fields, name, value.as_ref()),
         };
         if let Err(why) = appended {
-            self.parts.fault.get_or_insert_with(|| Box::new(Fault::Built(why)));
+            let built = Some(Box::new(Fault::Built(why)));
+            self.parts.fault = Fault::graver(self.parts.fault.take(), built);
         }
+        self
+    }
+
+    /// Reports to the operator that a file can't be sent, and why: each reason at most once a second, with the number of files that were left
+    /// out. The response goes out as it is set; the report names the status that it has now.
+    pub fn report_file(&mut self, path: impl Into<PathBuf>, error: impl fmt::Display) -> &mut Self {
+        let status = self.parts.status;
+        let file = Fault::File { path: path.into(), error: error.to_string(), status };
+        self.parts.fault = Fault::graver(self.parts.fault.take(), Some(Box::new(file)));
         self
     }
 

@@ -16,6 +16,7 @@ use crate::eviction::Eviction;
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
 use crate::pace::PaceRule;
+use crate::reports::Reports;
 use crate::respond::Responder;
 use crate::served::Served;
 use crate::table::Table;
@@ -49,10 +50,8 @@ pub(crate) struct Service<A> {
     pub(crate) evicted: Vec<(Token, Eviction)>,
     /// The clock of this turn.
     pub(crate) now_ms: u64,
-    /// Whether the operator knows of a panic in this worker.
-    pub(crate) told_panic: bool,
-    /// Likewise of a response that was built wrongly.
-    pub(crate) told_misbuilt: bool,
+    /// What the operator was told of faults.
+    pub(crate) reports: Reports,
 }
 
 impl<A> Service<A> {

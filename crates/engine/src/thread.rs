@@ -73,7 +73,7 @@ fn prepare(core: Option<usize>) -> Result<(), StartError> {
     if let Some(core) = core {
         os::pin_to_core(core).map_err(StartError::Pin)?;
     }
-    panics::print_first_only();
+    panics::enter_worker();
     Ok(())
 }
 
@@ -81,7 +81,7 @@ fn prepare(core: Option<usize>) -> Result<(), StartError> {
 fn serve<D: Driver, A: App>(driver: D, make_app: &impl Fn(usize) -> A, setup: Setup) -> io::Result<()> {
     let (number, control) = (setup.worker, Arc::clone(&setup.control));
     let caught = panics::catch(|| Worker::new(driver, make_app(number), setup).run());
-    let result = caught.unwrap_or_else(|message| Err(io::Error::other(message)));
+    let result = caught.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
     let error = result.as_ref().err().map(ToString::to_string);
     // Nobody reads only if the operator's side is gone: then there is nobody to tell.
     control.tell(Notice::WorkerEnded { worker: number, error });

@@ -8,6 +8,7 @@ use shearwater_tasks::{Polled, TaskId};
 use crate::app::App;
 use crate::call::{Around, Exchange, Later, Progress};
 use crate::panics;
+use crate::reports::named;
 use crate::respond::{After, Asked, Fault};
 use crate::service::Service;
 
@@ -69,7 +70,10 @@ impl<A: App> Service<A> {
         waiting.is_new = false;
         let tasks = &mut self.calls.tasks;
         match panics::catch(|| tasks.poll(waiting.task)) {
-            Err(message) => waiting.fault = Some(Box::new(Fault::Panic(message))),
+            Err(mut panic) => {
+                panic.request = Some(named(&waiting.exchange.head()));
+                waiting.fault = Some(Box::new(Fault::Panic(panic)));
+            }
             Ok(Polled::Ready) if !waiting.exchange.is_over() => {
                 let why = "a handler has ended without letting go of its call";
                 waiting.fault = Some(Box::new(Fault::Built(why.to_owned())));
@@ -136,7 +140,7 @@ impl<A: App> Service<A> {
         let mut parts = waiting.exchange.take_parts().unwrap_or_default();
         let around = std::mem::take(&mut waiting.around);
         let answered = self.responder.answer_with(&mut parts, around, waiting.asked, fault);
-        waiting.is_failed = answered.fault.is_some();
+        waiting.is_failed = answered.fault.as_ref().is_some_and(|fault| fault.fails());
         waiting.has_body = ResponseContent::of(waiting.asked.method, answered.status).is_whole();
         self.calls.recycle_parts(parts);
         let after = answered.after;

@@ -22,7 +22,9 @@ use crate::life::{Accepting, Life};
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
 use crate::pace::PaceRule;
+use crate::panics;
 use crate::pulse::Pulse;
+use crate::reports::Reports;
 use crate::respond::Responder;
 use crate::rest::Rest;
 use crate::served::Served;
@@ -121,6 +123,7 @@ impl<D, A> fmt::Debug for Worker<D, A> {
 impl<D: Driver, A: App> Worker<D, A> {
     /// A worker over `driver`, enlisted with its control.
     pub fn new(driver: D, app: A, setup: Setup) -> Self {
+        panics::install_hook();
         let counters = Arc::new(Counters::default());
         let setup = Setup { limits: setup.limits.usable(), ..setup };
         setup.control.enlist(driver.waker(), Arc::clone(&counters));
@@ -146,8 +149,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             counters,
             control: setup.control,
             evicted: Vec::new(),
-            told_panic: false,
-            told_misbuilt: false,
+            reports: Reports::default(),
             now_ms,
         };
         Self {
@@ -178,6 +180,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         while !self.is_over() {
             self.turn()?;
         }
+        self.service.report_left_out(u64::MAX);
         Ok(())
     }
 
@@ -190,7 +193,12 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.pulse.iter().for_each(|pulse| pulse.sleep());
         self.driver.wait(patience)?;
         self.pulse.iter().for_each(|pulse| pulse.wake());
-        self.service.now_ms = self.driver.now_ms();
+        let now_ms = self.driver.now_ms();
+        self.service.now_ms = now_ms;
+        panics::set_now_ms(now_ms);
+        if self.service.reports.due_ms() <= now_ms {
+            self.service.report_left_out(now_ms);
+        }
         self.service.calls.timers.set_now_ms(self.service.now_ms);
         self.service.responder.preamble.refresh(self.driver.unix_seconds());
         let mut events = 0;
@@ -262,6 +270,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             .min(timer_ms.unwrap_or(never))
             .min(self.rest.due_ms().unwrap_or(never))
             .min(files_ms.unwrap_or(never))
+            .min(self.service.reports.due_ms())
             .min(wheel_ms.unwrap_or(never));
         (first_ms < never).then(|| Duration::from_millis(first_ms.saturating_sub(now_ms)))
     }

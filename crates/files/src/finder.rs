@@ -1,5 +1,8 @@
 //! Finds what a target names, in memory or beneath the root, and answers with it.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -23,6 +26,8 @@ use crate::{redirect, refuse};
 
 /// One worker's way to the files of a folder.
 pub(crate) struct Finder {
+    /// The folder, as reports name it.
+    path: Arc<Path>,
     plan: Arc<Plan>,
     names: Names,
     lookups: Lookups,
@@ -44,10 +49,10 @@ struct Names {
 }
 
 impl Finder {
-    pub(crate) fn new(root: Root, plan: Arc<Plan>, shelves: Shelves) -> Self {
+    pub(crate) fn new(root: Root, path: Arc<Path>, plan: Arc<Plan>, shelves: Shelves) -> Self {
         let (lookups, listings) = (Lookups::new(shelves.lookups), Listings::new(shelves.listings));
         let store = Store::new(root, Arc::clone(&plan), shelves.limits, shelves.files);
-        Self { plan, names: Names::default(), lookups, store, listings }
+        Self { path, plan, names: Names::default(), lookups, store, listings }
     }
 
     /// Answers `GET` and `HEAD`.
@@ -88,8 +93,26 @@ impl Finder {
         let file = &mut self.names.file;
         file.clear();
         file.extend_from_slice(name);
-        let found = self.store.file(file, request);
-        found.map(|found| found.content.reply_page(status, response)).is_ok()
+        match self.store.file(file, request) {
+            Ok(found) => found.content.reply_page(status, response),
+            Err(error) => {
+                refuse::report(self.path_of(&self.names.file), &error, response);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The path of a file, for a report.
+    #[cold]
+    fn path_of(&self, name: &[u8]) -> PathBuf {
+        self.path.join(OsStr::from_bytes(name))
+    }
+
+    /// Answers with the error of the file in the buffer.
+    #[cold]
+    fn refuse(&self, error: &OpenError, response: &mut Response<'_>) {
+        refuse::open_at(self.path_of(&self.names.file), error, response);
     }
 
     /// The form of a file in memory that the client likes best.
@@ -127,13 +150,13 @@ impl Finder {
             Ok(Found::File { opened, is_of_path }) => match self.canonical(is_of_path) {
                 Ok(None) => self.respond_file(opened, request, response),
                 Ok(Some(name)) => redirect::to_name(name, request, response),
-                Err(error) => refuse::open(&error, response),
+                Err(error) => refuse::open_at(self.path_of(&self.names.other), &error, response),
             },
             Ok(Found::Folder) => redirect::to_directory(request, response),
             Ok(Found::List(folder)) => self.respond_list(&folder, request, response),
             Ok(Found::Status(status)) => refuse::status(status, response),
             Ok(Found::Nothing) => self.respond_missing(shape, request, response),
-            Err(error) => refuse::open(&error, response),
+            Err(error) => self.refuse(&error, response),
         }
     }
 
@@ -154,7 +177,10 @@ impl Finder {
 
     fn respond_list(&mut self, opened: &Opened, request: &Request<'_>, response: &mut Response<'_>) {
         let (root, name, hidden) = (self.store.root(), &self.names.asked[..], self.plan.hidden);
-        self.listings.respond(opened, &listing::Folder { root, name, hidden }, request, response);
+        let folder = listing::Folder { root, name, hidden };
+        if let Err(error) = self.listings.respond(opened, &folder, request, response) {
+            refuse::open_at(self.path_of(&self.names.asked), &error, response);
+        }
     }
 
     /// Remembers the file in the buffer for the name that is asked for.
@@ -173,7 +199,7 @@ impl Finder {
         match self.page_behind_slash(shape) {
             Ok(false) => self.respond_spa(request, response),
             Ok(true) => redirect::to_name(&self.names.other, request, response),
-            Err(error) => refuse::open(&error, response),
+            Err(error) => self.refuse(&error, response),
         }
     }
 
@@ -201,7 +227,7 @@ impl Finder {
                 found.content.reply(request, response);
             }
             Ok(_) => refuse::open(&OpenError::NotFound, response),
-            Err(error) => refuse::open(&error, response),
+            Err(error) => self.refuse(&error, response),
         }
         if navigation != Navigation::Surely {
             response.field("Vary", "Accept");

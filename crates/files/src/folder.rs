@@ -20,6 +20,8 @@ use crate::plan::Plan;
 #[derive(Debug, Clone)]
 pub struct Folder {
     pub(crate) root: Root,
+    /// Its absolute path, for reports.
+    path: Arc<Path>,
     pub(crate) plan: Arc<Plan>,
 }
 
@@ -48,7 +50,8 @@ impl Folder {
         let root = Root::open(path).map_err(FolderError::Open)?.with_links(options.symlinks);
         // A folder that may not be searched can be opened, but nothing in it.
         std::fs::metadata(path.join(".")).map_err(FolderError::Open)?;
-        Ok(Self { root, plan: Arc::new(plan) })
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Ok(Self { root, path: path.into(), plan: Arc::new(plan) })
     }
 
     /// The folder's files, for one worker, small ones kept in memory.
@@ -66,7 +69,7 @@ impl Folder {
     /// The folder's files, for the worker that this cache is of, which its other folders share.
     #[must_use]
     pub fn files_in(&self, cache: &FileCache) -> Files {
-        let (root, plan) = (self.root.clone(), Arc::clone(&self.plan));
-        Files::new(Finder::new(root, plan, cache.next()))
+        let (root, path, plan) = (self.root.clone(), Arc::clone(&self.path), Arc::clone(&self.plan));
+        Files::new(Finder::new(root, path, plan, cache.next()))
     }
 }

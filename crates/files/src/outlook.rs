@@ -1,7 +1,10 @@
 //! What can be said of a folder before anything is asked of it: where its paths lead, and which of its files aren't there.
 
+use std::borrow::Cow;
+
 use shearwater_io::fs::{Kind, OpenError};
 
+use crate::candidate::{Candidate, Candidates};
 use crate::folder::Folder;
 use crate::options::Hidden;
 use crate::resolve::{Shape, resolve};
@@ -44,6 +47,21 @@ impl Folder {
                 name.strip_suffix(b"/").map(redirect::encoded)
             }
             _ => None,
+        })
+    }
+
+    /// Returns why `/` is not found, and what to do, where the folder has no index now, is not listed, and nothing else stands in for it.
+    #[must_use]
+    pub fn no_index(&self) -> Option<String> {
+        let Candidates { each, index } = &self.plan.candidates;
+        if self.plan.spa.is_some() || !each.contains(&Candidate::Folder) {
+            return None;
+        }
+        let search = Search { root: &self.root, plan: &self.plan };
+        let found = search.find(b"", Shape::Directory, &mut Vec::new());
+        matches!(found, Ok(Found::Nothing)).then(|| {
+            let index = index.first().map_or(Cow::Borrowed("index"), |name| String::from_utf8_lossy(name));
+            format!("there is no {index} now, so / is not found: add one, or list the folder with `listing = true`")
         })
     }
 

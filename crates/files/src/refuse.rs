@@ -1,5 +1,7 @@
 //! What is answered where there is no file to send.
 
+use std::path::PathBuf;
+
 use shearwater::Response;
 use shearwater_io::fs::OpenError;
 
@@ -30,6 +32,26 @@ pub(crate) fn open(error: &OpenError, response: &mut Response<'_>) {
         }
         OpenError::Other(_) => response.status(500).text("The file can't be read.\n"),
     };
+}
+
+/// The file at `path` can't be opened; the operator is told, unless there is no such file.
+pub(crate) fn open_at(path: PathBuf, error: &OpenError, response: &mut Response<'_>) {
+    open(error, response);
+    report(path, error, response);
+}
+
+/// Reports a file that can't be opened, unless there is none.
+pub(crate) fn report(path: PathBuf, error: &OpenError, response: &mut Response<'_>) {
+    match error {
+        OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks | OpenError::Link => {}
+        OpenError::Forbidden
+        | OpenError::Escapes
+        | OpenError::NotPlain
+        | OpenError::Descriptors
+        | OpenError::Other(_) => {
+            response.report_file(path, error);
+        }
+    }
 }
 
 /// The list of what is tried ends with this status.

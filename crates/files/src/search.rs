@@ -32,7 +32,7 @@ pub(crate) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Looks for a name. It opens each candidate once at most, and the names of an index for each of those that is a folder.
+    /// Looks for a name; what it has found, or an error is about, is in `file`. It opens each candidate once at most, and the names of an index for each of those that is a folder.
     ///
     /// # Errors
     /// Where something is there that can't be opened. What comes behind it isn't looked at: it was meant for what isn't there.
@@ -42,7 +42,7 @@ impl Search<'_> {
             let found = match candidate {
                 Candidate::Itself => self.itself(name, shape, &mut is_folder, file)?,
                 Candidate::Folder if shape == Shape::Directory => self.index(name, file)?,
-                Candidate::Folder => self.without_slash(name, is_folder)?,
+                Candidate::Folder => self.without_slash(name, is_folder, file)?,
                 Candidate::Named(pattern) => self.named(pattern, name, shape, file)?,
                 Candidate::Status(status) => Some(Found::Status(*status)),
             };
@@ -103,17 +103,20 @@ impl Search<'_> {
         if shape == Shape::Directory {
             return Ok(None);
         }
-        file.clear();
-        file.extend_from_slice(name);
-        let opened = self.open(name)?;
+        let opened = self.open_as(name, file)?;
         *is_folder = Some(opened.as_ref().is_some_and(|opened| opened.kind == Kind::Directory));
         Ok(opened.and_then(|opened| file_found(opened, true)))
     }
 
-    fn without_slash(self, name: &[u8], is_folder: Option<bool>) -> Result<Option<Found>, OpenError> {
+    fn without_slash(
+        self,
+        name: &[u8],
+        is_folder: Option<bool>,
+        file: &mut Vec<u8>,
+    ) -> Result<Option<Found>, OpenError> {
         let is_folder = match is_folder {
             Some(known) => known,
-            None => self.open(name)?.is_some_and(|opened| opened.kind == Kind::Directory),
+            None => self.open_as(name, file)?.is_some_and(|opened| opened.kind == Kind::Directory),
         };
         Ok(is_folder.then_some(Found::Folder))
     }
@@ -131,7 +134,7 @@ impl Search<'_> {
         if !self.plan.listing {
             return Ok(None);
         }
-        let folder = self.open(name)?.filter(|opened| opened.kind == Kind::Directory);
+        let folder = self.open_as(name, file)?.filter(|opened| opened.kind == Kind::Directory);
         Ok(folder.map(Found::List))
     }
 
@@ -148,6 +151,13 @@ impl Search<'_> {
         let found = self.open(file)?.and_then(|opened| file_found(opened, pattern.is_of_path()));
         // Relative links in an index hold only where the path ends with a slash.
         Ok(found.map(|found| if pattern.is_index && shape == Shape::File { Found::Folder } else { found }))
+    }
+
+    /// The same as [`open`](Self::open), with the name in the buffer.
+    fn open_as(self, name: &[u8], file: &mut Vec<u8>) -> Result<Option<Opened>, OpenError> {
+        file.clear();
+        file.extend_from_slice(name);
+        self.open(name)
     }
 
     /// What has this name; `None` where nothing has.

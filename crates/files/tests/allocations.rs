@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use shearwater::{DriverChoice, Request, Response, Server, Service, StartError};
+use shearwater::{DriverChoice, Request, Response, Server, Service, StartError, Verbosity};
 use shearwater_files::{Files, Folder};
 
 const WORKERS: usize = 2;
@@ -120,7 +120,7 @@ fn calls(folder: &Folder, driver: DriverChoice) -> Option<u64> {
     let counted = Arc::clone(&answered);
     let folder = folder.clone();
     let service = move |worker| Counted { files: folder.files(), worker, answered: Arc::clone(&counted) };
-    let server = Server::new("127.0.0.1:0").workers(WORKERS).driver(driver);
+    let server = Server::new("127.0.0.1:0").workers(WORKERS).driver(driver).verbosity(Verbosity::Off);
     let running = match server.start(service) {
         Ok(running) => running,
         Err(shearwater::Error::Start(StartError::Driver { .. })) => return None,

@@ -155,6 +155,7 @@ mod pages;
 mod pages;
 pub mod poll;
 mod shared_file;
+pub mod signals;
 pub mod sim;
 mod slot_array;
 mod socket;

@@ -132,3 +132,6 @@ pub(crate) fn bulk_recvs_per_turn_max(buffer_bytes: usize) -> usize {
 pub(crate) fn is_bulk(len: usize, buffer_bytes: usize) -> bool {
     len >= buffer_bytes / 2
 }
+
+/// Signals that wait for a listener to say what it does about them; further ones are dropped.
+pub const SIGNALS_QUEUED_MAX: usize = 16;

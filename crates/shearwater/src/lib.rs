@@ -71,6 +71,7 @@ mod route_method;
 mod routes;
 mod server;
 mod signals;
+mod spelling;
 mod states;
 pub mod testing;
 mod view;
@@ -89,6 +90,7 @@ pub use route_error::{RouteError, RouteErrors};
 pub use route_method::RouteMethod;
 pub use routes::{Routes, RoutesService};
 pub use server::{Running, Server};
+pub use signals::SignalWatch;
 
 pub use shearwater_engine::http1::{
     Expectation, Field, Framing, Head, Known, Method, ResponseContent, Target, Version,
@@ -96,7 +98,7 @@ pub use shearwater_engine::http1::{
 pub use shearwater_engine::io::os::DescriptorLimit;
 pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
-    AcceptMode, BodyPolicy, BodySink, Call, ConnectionId, Context, Control, DriverChoice, Failure,
+    AcceptMode, BodyPolicy, BodySink, Call, ConnectionId, Context, Control, DriverChoice, End, Failure,
     FieldLines, Gone, HandedOver, Limits, ListenAddress, ListeningSocket, Notice, On, Overlay, Pieces,
     Prebuilt, Request, Response, Shortfall, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals,
     Wanted, raise_descriptor_limit,

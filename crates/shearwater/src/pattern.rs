@@ -1,5 +1,7 @@
 //! Paths as a program writes them: exact ones, patterns with parameters, and prefixes.
 
+use crate::spelling::corrected;
+
 /// What a route's path is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Path {
@@ -14,6 +16,9 @@ pub(crate) enum Path {
 /// # Errors
 /// Why no request can have such a path.
 pub(crate) fn read(path: &str) -> Result<Path, String> {
+    if let Some((why, right)) = corrected(path) {
+        return Err(format!("{why}; help: write {right:?}"));
+    }
     check(path)?;
     let mut exact = String::with_capacity(path.len());
     let mut rest = path;
@@ -43,6 +48,9 @@ pub(crate) fn repeated_name(pattern: &str) -> Option<&str> {
 /// # Errors
 /// Why nothing lies beneath it.
 pub(crate) fn prefix(path: &str) -> Result<String, String> {
+    if let Some(right) = without_rest(path) {
+        return Err(format!("all paths beneath a prefix are meant by themselves; help: write {right:?}"));
+    }
     check(path)?;
     let prefix = path.strip_suffix('/').unwrap_or(path);
     match prefix {
@@ -50,6 +58,13 @@ pub(crate) fn prefix(path: &str) -> Result<String, String> {
         _ if prefix.ends_with('/') => Err("a prefix does not end with two slashes".to_owned()),
         _ => Ok(prefix.to_owned()),
     }
+}
+
+/// A prefix without the parameter for all that lies beneath it.
+fn without_rest(path: &str) -> Option<&str> {
+    let (prefix, last) = path.rsplit_once('/')?;
+    let is_rest = last.starts_with('*') || (last.starts_with("{*") && last.ends_with('}'));
+    is_rest.then_some(if prefix.is_empty() { "/" } else { prefix })
 }
 
 /// Whether a path is a prefix itself or lies beneath it.

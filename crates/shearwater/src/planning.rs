@@ -114,6 +114,14 @@ impl Planning {
         {
             self.extensions.push(name.into());
         }
+        let kind = match route.method.standard() {
+            Some(Method::Get) => "get",
+            Some(Method::Post) => "post",
+            _ => "route",
+        };
+        if let Some(why) = route.mistake(kind) {
+            self.errors.push(RouteError::Refused { given: place.clone(), why });
+        }
         let claimed = draft.claim(route.method.clone(), place, By::Target(self.targets.len()));
         self.errors.extend(claimed.err());
         self.targets.push(Target::Route(route));
@@ -241,11 +249,14 @@ impl Planning {
             let all = format!("{prefix}{unnamed}");
             let before = patterns.at(&all).ok();
             if let Some(by) = before.and_then(|matched| self.drafts[*matched.value].1.place()) {
-                self.errors.push(RouteError::Unreachable { given: place, by: by.clone() });
+                self.errors.push(RouteError::Unreachable { given: place.clone(), by: by.clone() });
             }
             let by = match what {
                 GivenBeneath::Mount(service) => Answerer::Mount(service),
                 GivenBeneath::Fallback(route) => {
+                    if let Some(why) = route.mistake("") {
+                        self.errors.push(RouteError::Refused { given: place, why });
+                    }
                     self.targets.push(Target::Route(route));
                     Answerer::Fallback(self.targets.len() - 1)
                 }

@@ -53,10 +53,11 @@ fn gravity(notice: &Notice) -> Verbosity {
         | Notice::AcceptorEnded { error: Some(_) }
         | Notice::ListenerFailed { .. }
         | Notice::HandlerPanicked { .. }
+        | Notice::FileFailed { status: 500.., .. }
         | Notice::HandlerMisbuilt { .. } => Verbosity::Error,
         Notice::Draining { .. } | Notice::Stopping => Verbosity::Info,
         Notice::WorkerEnded { error: None, .. } | Notice::AcceptorEnded { error: None } => Verbosity::Debug,
-        // Accepting is paused or goes on, a worker is blocked, connections were cut off; and whatever notices there will be.
+        // Accepting is paused or goes on, a worker is blocked, connections were cut off, a file may not be sent; and whatever notices there will be.
         _ => Verbosity::Warn,
     }
 }

@@ -65,6 +65,21 @@ impl Route {
         self
     }
 
+    /// What is wrong with what it says of bodies, if anything. `kind` is the name of the method that gave it, such as `post`; empty where
+    /// there is none for handlers that wait.
+    pub(crate) fn mistake(&self, kind: &str) -> Option<String> {
+        if !matches!((&self.handler, &self.body), (Handler::Sync(_), Body::Call)) {
+            return None;
+        }
+        let other = match kind {
+            "" => String::new(),
+            kind => format!("give the handler by `{kind}_async` or `{kind}_coroutine`, or "),
+        };
+        Some(format!(
+            "`.read()` is for handlers that wait; help: {other}keep the body with `.buffer(bytes_max)`"
+        ))
+    }
+
     #[inline]
     pub(crate) fn respond(&self, request: &Request<'_>, response: &mut Response<'_>, later: &[CallLater]) {
         match &self.handler {

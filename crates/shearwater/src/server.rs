@@ -12,9 +12,9 @@ use shearwater_engine::{
     Request, Response, StartReport, Summary, TcpOptions, Timeouts,
 };
 use shearwater_io::os;
+use shearwater_io::signals::Signals;
 
-use crate::signals::{Caught, Watch};
-use crate::{App, Error, Service, Verbosity};
+use crate::{App, Error, Service, SignalWatch, Verbosity};
 
 /// How long the operator's thread sleeps at most while nothing is reported.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
@@ -272,10 +272,9 @@ impl Server {
         let (drain_ms, verbosity) = (self.drain_ms, self.verbosity);
         let handle_signals = self.handle_signals;
         let server = shearwater_engine::Server::bind(self.options)?;
-        let caught = handle_signals.then(Caught::new).transpose().map_err(Error::Signals)?;
+        let signals = handle_signals.then(Signals::catch).transpose().map_err(Error::Signals)?;
         let running = server.start(make)?;
-        let watch = caught.map(|caught| caught.watch(running.control(), drain_ms, verbosity));
-        let watch = watch.transpose().map_err(Error::Signals)?;
+        let watch = signals.map(|caught| SignalWatch::new(caught, running.control(), drain_ms, verbosity));
         Ok(Running { running, drain_ms, verbosity, watch })
     }
 }
@@ -285,7 +284,7 @@ pub struct Running {
     running: shearwater_engine::Running,
     drain_ms: u64,
     verbosity: Verbosity,
-    watch: Option<Watch>,
+    watch: Option<SignalWatch>,
 }
 
 impl fmt::Debug for Running {
@@ -329,13 +328,21 @@ impl Running {
     /// [`Error::Signals`], and [`Error::Failed`] where a worker has ended other than by plan: the others are drained
     /// then.
     pub fn wait(mut self) -> Result<Summary, Error> {
-        let _watch = match self.watch.take() {
-            Some(watch) => watch,
-            None => Caught::new()
-                .and_then(|caught| caught.watch(self.control(), self.drain_ms, self.verbosity))
-                .map_err(Error::Signals)?,
-        };
+        let _watch = self.watch_signals()?;
         self.wait_for_control()
+    }
+
+    /// Handles `SIGTERM`, `SIGINT` and `SIGUSR1` as [`wait`](Self::wait) does, for as long as the result lives: for programs that have more to
+    /// end than the server.
+    ///
+    /// # Errors
+    /// [`Error::Signals`].
+    pub fn watch_signals(&mut self) -> Result<SignalWatch, Error> {
+        if let Some(watch) = self.watch.take() {
+            return Ok(watch);
+        }
+        let caught = Signals::catch().map_err(Error::Signals)?;
+        Ok(SignalWatch::new(caught, self.control(), self.drain_ms, self.verbosity))
     }
 
     /// Waits for the end as [`wait`](Self::wait) does, which [`Control`] alone brings about: signals are the program's own business.

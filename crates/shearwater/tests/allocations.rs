@@ -12,7 +12,9 @@ use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use shearwater::{App, Cors, DriverChoice, Error, Fast, Method, Request, Response, Server, StartError};
+use shearwater::{
+    App, Cors, DriverChoice, Error, Fast, Method, Request, Response, Server, StartError, Verbosity,
+};
 
 const WORKERS: usize = 2;
 const CONNECTIONS: usize = 16;
@@ -142,7 +144,12 @@ fn is_whole(answer: &[u8]) -> bool {
 
 /// The allocator's calls in a round once nothing is new; `None` where the driver can't be had.
 fn calls(driver: DriverChoice) -> Option<u64> {
-    let running = match Server::new("127.0.0.1:0").workers(WORKERS).driver(driver).start_app(app()) {
+    let running = match Server::new("127.0.0.1:0")
+        .workers(WORKERS)
+        .driver(driver)
+        .verbosity(Verbosity::Off)
+        .start_app(app())
+    {
         Ok(running) => running,
         Err(Error::Start(StartError::Driver { .. })) => return None,
         Err(error) => panic!("{error}"),

@@ -101,6 +101,7 @@ pub(crate) fn build<'a>(
     builder.pages(site);
     let redirects = site.redirects.iter().enumerate();
     redirects.for_each(|(index, redirect)| builder.check_return(index, redirect));
+    builder.check_root(site);
     builder.plan
 }
 
@@ -262,6 +263,21 @@ impl<'a> Builder<'a, '_> {
             self.doubt(place, &format!("{what}{comma}error page of {}", page.status), why);
         }
         found
+    }
+
+    /// A folder that answers `/` and has no index may be meant so, or forgotten.
+    fn check_root(&mut self, site: &Site) {
+        let rule = self.plan.routes.find(b"") as usize;
+        let Action::Files(folder) = self.plan.rules[rule].action else { return };
+        let Some(why) = self.shared.folders[folder as usize].no_index() else { return };
+        let route = rule.checked_sub(self.plan.first_route());
+        match route.and_then(|index| Some((index, site.routes.get(index)?))) {
+            Some((route, of)) => {
+                let place = Place::Route { site: self.at, route };
+                self.doubt(place, &format!("route {}", of.path), &why);
+            }
+            None => self.doubt(Place::Site(self.at), "", &why),
+        }
     }
 
     /// A redirect whose target is redirected back to it would be followed for ever.

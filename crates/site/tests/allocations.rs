@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use shearwater::{DriverChoice, Request, Response, Server, Service, StartError};
+use shearwater::{DriverChoice, Request, Response, Server, Service, StartError, Verbosity};
 use shearwater_files::{CacheLimits, Folder};
 use shearwater_site::{
     Content, ErrorPage, Fixed, Headers, Options, Redirect, Route, Site, SiteService, Sites,
@@ -152,7 +152,7 @@ fn calls(sites: &Sites, driver: DriverChoice) -> Option<u64> {
     let counted = Arc::clone(&answered);
     let sites = sites.clone();
     let service = move |worker| Counted { service: sites.service(), worker, answered: Arc::clone(&counted) };
-    let server = Server::new("127.0.0.1:0").workers(WORKERS).driver(driver);
+    let server = Server::new("127.0.0.1:0").workers(WORKERS).driver(driver).verbosity(Verbosity::Off);
     let running = match server.start(service) {
         Ok(running) => running,
         Err(shearwater::Error::Start(StartError::Driver { .. })) => return None,

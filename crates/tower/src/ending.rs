@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
-use shearwater::Verbosity;
+use shearwater::{Control, End, Verbosity};
+use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::upgrades::Upgrades;
@@ -28,6 +29,18 @@ impl Ending {
     /// How long it may take until connections are cut off.
     pub(crate) fn patience(&self) -> Duration {
         self.patience
+    }
+
+    /// Ends them along with the workers: a drain begins their time, a stop ends it.
+    pub(crate) fn follow(self: &Arc<Self>, control: &Control, runtime: &Handle) {
+        let (ending, runtime) = (Arc::clone(self), runtime.clone());
+        control.on_end(move |end| match end {
+            End::Drain => {
+                let ending = Arc::clone(&ending);
+                drop(runtime.spawn(async move { ending.end().await }));
+            }
+            _ => ending.upgrades.stop(),
+        });
     }
 
     /// Waits until there are none. More may come as long as there are workers: who has waited for those waits here once more. The time
@@ -60,7 +73,8 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use shearwater::Verbosity;
+    use shearwater::{Control, Verbosity};
+    use tokio::runtime::Handle;
     use tokio::time::Instant;
 
     use super::Ending;
@@ -90,6 +104,28 @@ mod tests {
         drop(stop);
         for waiting in waiting {
             waiting.await.expect("it ends");
+        }
+    }
+
+    /// However it was ordered: by a signal too, behind which the workers may take all of the time.
+    #[tokio::test(start_paused = true)]
+    async fn its_time_begins_with_the_drain_and_a_stop_ends_it() {
+        for is_stopped in [false, true] {
+            let upgrades = Upgrades::new(1);
+            let ending = Arc::new(Ending::new(Arc::clone(&upgrades), PATIENCE, Verbosity::Off));
+            let (control, _notices) = Control::new();
+            ending.follow(&control, &Handle::current());
+            let (_permit, mut stop) = upgrades.enter().expect("there is room");
+            let begun = Instant::now();
+            control.drain(1);
+            tokio::time::sleep(PATIENCE / 2).await;
+            if is_stopped {
+                control.stop();
+            }
+            let stopped = tokio::spawn(async move { drop(stop.wait_for(|stop| *stop).await.expect("said")) });
+            ending.end().await;
+            assert_eq!(begun.elapsed(), if is_stopped { PATIENCE / 2 } else { PATIENCE });
+            stopped.await.expect("it does not panic");
         }
     }
 

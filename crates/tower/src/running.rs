@@ -39,6 +39,7 @@ impl Running {
     ) -> Self {
         let (stop, start_report) = (StopOnDrop(server.control()), server.start_report().clone());
         let ending = Arc::new(Ending::new(upgrades, drain, server.verbosity()));
+        ending.follow(&stop.0, runtime.handle());
         Self { server: Some(server), stop, ending, runtime, start_report }
     }
 
@@ -57,8 +58,7 @@ impl Running {
         &self.start_report
     }
 
-    /// The handle to stop and count with, from any thread. To drain, ask [`drain`](Self::drain): the time of
-    /// connections that want an upgrade begins then too.
+    /// The handle to drain, stop and count with, from any thread.
     #[must_use]
     pub fn control(&self) -> Arc<Control> {
         Arc::clone(&self.stop.0)
@@ -66,15 +66,15 @@ impl Running {
 
     /// Takes no new connections, answers what was received, and ends, in the time that was set for it.
     pub fn drain(&self) {
-        self.runtime.handle().spawn(drain(self.control(), Arc::clone(&self.ending)));
+        drain(&self.stop.0, &self.ending);
     }
 
     /// Drains once `signal` is ready.
     pub(crate) fn drain_after(&self, signal: impl Future<Output = ()> + Send + 'static) {
-        let drain = drain(self.control(), Arc::clone(&self.ending));
-        self.runtime.handle().spawn(async {
+        let (control, ending) = (self.control(), Arc::clone(&self.ending));
+        self.runtime.handle().spawn(async move {
             signal.await;
-            drain.await;
+            drain(&control, &ending);
         });
     }
 
@@ -108,15 +108,17 @@ impl Running {
     /// # Panics
     /// Within a tokio runtime, which it would hold up.
     pub fn wait(mut self) -> Result<(), Error> {
-        let ended = self.server.take().map_or(Ok(()), |server| server.wait().map(drop));
+        let Some(mut server) = self.server.take() else { return Ok(()) };
+        // Until all has ended: a second signal stops connections that were handed over too.
+        let _watch = server.watch_signals()?;
+        let ended = server.wait_for_control();
         self.runtime.handle().block_on(self.ending.end());
-        ended
+        ended.map(drop)
     }
 }
 
-async fn drain(control: Arc<Control>, ending: Arc<Ending>) {
+fn drain(control: &Control, ending: &Ending) {
     control.drain(u64::try_from(ending.patience().as_millis()).unwrap_or(u64::MAX));
-    ending.end().await;
 }
 
 /// Stops a server that nobody waits for any more.

@@ -15,6 +15,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::routing::{get, post};
 use http_body_util::Full;
+use shearwater::Verbosity;
 use shearwater_tower::{Body, bind};
 
 /// Requests of one round.
@@ -117,7 +118,7 @@ fn on_hyper() -> SocketAddr {
 
 #[test]
 fn no_request_allocates_more_than_on_hyper() {
-    let ours = bind("127.0.0.1:0", router()).workers(1).start().expect("starts");
+    let ours = bind("127.0.0.1:0", router()).workers(1).verbosity(Verbosity::Off).start().expect("starts");
     let theirs = on_hyper();
     for (what, request, end) in ASKED {
         let (here, there) = (per_request(ours.address(), request, end), per_request(theirs, request, end));
@@ -128,7 +129,7 @@ fn no_request_allocates_more_than_on_hyper() {
     let service = tower::service_fn(|_: axum::http::Request<Body>| async {
         Ok::<_, Infallible>(axum::http::Response::new(Full::new(Bytes::from_static(b"Hello, World!"))))
     });
-    let bare = bind("127.0.0.1:0", service).workers(1).start().expect("starts");
+    let bare = bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off).start().expect("starts");
     let (_, request, end) = ASKED[0];
     let here = per_request(bare.address(), request, end);
     println!("a bare service: {here:.2} allocations");

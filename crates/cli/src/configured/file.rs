@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use shearwater_config::Config;
@@ -11,6 +12,7 @@ use crate::failure::Failure;
 
 /// Reads a configuration file, with the variables of this process's environment.
 pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
+    refuse_other(path)?;
     let mut bytes = Vec::new();
     let read =
         File::open(path).and_then(|file| file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
@@ -22,6 +24,23 @@ pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
         Failure::start(format!("{}:{line}:{column}: this is no text in UTF-8", path.display()))
     })?;
     Ok(Config::parse(path, &text, |name| std::env::var(name).ok())?)
+}
+
+/// Folders of what the system hands to the process: a shell's `<(…)`, `/dev/stdin`.
+const HANDED: [&str; 2] = ["/dev", "/proc"];
+
+/// Refuses what is neither a file nor handed to the process: a pipe with a name may have nobody who writes, and to open it would wait.
+fn refuse_other(path: &Path) -> Result<(), Failure> {
+    // What can't be looked at can't be opened either.
+    let Ok(kind) = std::fs::metadata(path).map(|metadata| metadata.file_type()) else { return Ok(()) };
+    if kind.is_file() || kind.is_dir() || HANDED.iter().any(|folder| path.starts_with(folder)) {
+        return Ok(());
+    }
+    let what = if kind.is_fifo() { "a pipe" } else { "a socket or a device" };
+    Err(Failure::helped(
+        format!("{} is {what}, not a file", path.display()),
+        "name a file, or /dev/stdin with the configuration piped in",
+    ))
 }
 
 /// Why a file can't be read, and what to do.

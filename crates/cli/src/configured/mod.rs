@@ -12,13 +12,14 @@ mod sites;
 mod timeouts;
 
 use shearwater::{Limits, Server, Timeouts};
-use shearwater_config::{Config, Errors};
+use shearwater_config::Config;
 use shearwater_files::CacheLimits;
 
 use self::listen::Listening;
 use crate::args::Serve;
 use crate::failure::Failure;
 use crate::site::Site;
+use crate::warnings::Warnings;
 
 /// What is to be done, settled before anything is bound.
 pub(crate) struct Plan {
@@ -33,8 +34,7 @@ pub(crate) struct Plan {
     pub(crate) buffered_bytes_max: usize,
     /// What flags of the command line have replaced in the file, a line each.
     pub(crate) replaced: Vec<String>,
-    /// What can be served, but is hardly meant.
-    pub(crate) warnings: Errors,
+    pub(crate) warnings: Warnings,
 }
 
 /// Settles everything that can be settled without binding.
@@ -49,7 +49,7 @@ pub(crate) fn plan(serve: &Serve) -> Result<Plan, Failure> {
     // Each folder holds a descriptor. Where the limit can't be had, binding says so.
     drop(shearwater::raise_descriptor_limit());
     let (site, doubts) = sites::open(serve, &config, cache)?;
-    let warnings = config.refuse_all(doubts);
+    let warnings = Warnings { of_file: config.refuse_all(doubts), others: site.warnings() };
 
     let (mut limits, mut timeouts) = (Limits::default(), Timeouts::default());
     limits::apply(&config.limits, &mut limits);

@@ -1,7 +1,10 @@
 //! `shearwater check`: what is wrong with a configuration, or what it comes to.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
 use crate::folder::Temporary;
-use crate::process::run;
+use crate::process::{Serving, program, run};
 
 #[test]
 fn what_is_right_is_told_with_what_it_comes_to() {
@@ -32,7 +35,7 @@ fn what_is_right_is_told_with_what_it_comes_to() {
 fn what_is_hardly_meant_is_a_warning() {
     const MISSING: &str = "there is no such file now: while there is none, ";
     let folder = Temporary::new();
-    folder.file("www/docs/index.html", "docs").file("www/about.html", "about");
+    folder.file("www/docs/index.html", "docs").file("www/about.html", "about").file("www/index.html", "x");
     let cases = [
         ("spa = \"/app.html\"\n", "3:7: site[0].spa: ", MISSING, "www/app.html"),
         ("try_files = [\"{path}\", \"/last.html\"]\n", "3:13: site[0].try_files: ", MISSING, "www/last.html"),
@@ -61,6 +64,7 @@ fn what_is_hardly_meant_is_a_warning() {
         assert!(code == 0 && stdout.starts_with("site.toml is right."), "{lines}{stderr}");
         assert!(stderr.starts_with(&format!("site.toml:{place}{what}")), "{lines}{stderr}");
         assert!(stderr.ends_with("^\n\nshearwater: this is a warning: it can be served\n"), "{stderr}");
+        assert_eq!(said_at_the_start(&folder, &["--config", "site.toml"], &stderr), stderr);
         let (code, stdout, stderr) = run(folder.path(), &["check", "--json", "site.toml"]);
         assert_eq!((code, stderr.as_str()), (0, ""), "{lines}");
         assert!(
@@ -74,6 +78,44 @@ fn what_is_hardly_meant_is_a_warning() {
         folder.file(mended_by, "mended");
         assert_eq!(run(folder.path(), &["check", "site.toml"]).2, "", "{lines}");
     }
+}
+
+/// What it says to standard error at its start, as far as `expected` goes.
+fn said_at_the_start(folder: &Temporary, arguments: &[&str], expected: &str) -> String {
+    let mut serving = Serving::start(folder.path(), arguments);
+    expected.lines().map(|_| serving.hear()).collect()
+}
+
+#[test]
+fn a_folder_without_an_index_is_a_warning() {
+    const WHY: &str =
+        "there is no index.html now, so / is not found: add one, or list the folder with `listing = true`";
+    let folder = Temporary::new();
+    folder.file("www/f.txt", "f").file("with/index.html", "x");
+    let warned = format!("warning: {}: {WHY} in a configuration\n", folder.path().join("www").display());
+    assert_eq!(said_at_the_start(&folder, &["www"], &warned), warned);
+    for (lines, place) in [
+        ("root = \"www\"\n", "1:1: site[0]: "),
+        ("root = \"with\"\n[[site.route]]\npath = \"/\"\nroot = \"www\"\n", "3:1: site[0].route[0]: "),
+        ("root = \"www\"\nlisting = true\n", ""),
+        ("root = \"www\"\nspa = \"/f.txt\"\n", ""),
+        ("root = \"www\"\nindex = [\"f.txt\"]\n", ""),
+        ("root = \"www\"\n[[site.redirect]]\nfrom = \"/\"\nto = \"/f.txt\"\n", ""),
+        ("root = \"www\"\n[[site.route]]\npath = \"/\"\nrespond = {}\n", ""),
+        ("root = \"with\"\n", ""),
+    ] {
+        folder.file("site.toml", format!("[[site]]\n{lines}"));
+        let (code, _, stderr) = run(folder.path(), &["check", "site.toml"]);
+        assert_eq!(code, 0, "{lines}{stderr}");
+        let expected = if place.is_empty() { String::new() } else { format!("site.toml:{place}{WHY}\n") };
+        assert!(stderr.starts_with(&expected) && stderr.is_empty() == expected.is_empty(), "{lines}{stderr}");
+    }
+    // It is the folder beside the file where that has no site.
+    folder.file("site.toml", "").file("public/f.txt", "f");
+    let warned = format!("warning: {}: {WHY} in a configuration\n", folder.path().join("public").display());
+    assert_eq!(run(folder.path(), &["check", "site.toml"]).2, warned);
+    let (_, stdout, _) = run(folder.path(), &["check", "--json", "site.toml"]);
+    assert!(stdout.contains("\"warnings\":[{\"what\":\""), "{stdout}");
 }
 
 #[test]
@@ -95,6 +137,29 @@ fn what_is_wrong_is_told_all_at_once() {
     let first = "{\"file\":\"site.toml\",\"right\":false,\"problems\":[{\"line\":2,\"column\":1,\"key\":\"server.wokers\",\
                  \"what\":\"unknown key; the nearest is `workers`\"},{\"line\":3,";
     assert!(stdout.starts_with(first) && stdout.ends_with("],\"problems_left_out\":0}\n"), "{stdout}");
+}
+
+/// To open it would wait for somebody who writes.
+#[test]
+fn a_pipe_with_a_name_is_refused_and_one_of_the_shell_is_read() {
+    let folder = Temporary::new();
+    let made = Command::new("mkfifo").arg(folder.path().join("site.toml")).status();
+    assert!(made.expect("mkfifo is of POSIX").success());
+    let expected = "error: site.toml is a pipe, not a file\nhelp: name a file, or /dev/stdin with the configuration piped in\n";
+    for arguments in [
+        &["check", "site.toml"][..],
+        &["config", "--print-effective", "site.toml"],
+        &["--config", "site.toml"],
+        &["site.toml"],
+    ] {
+        assert_eq!(run(folder.path(), arguments), (2, String::new(), expected.to_owned()), "{arguments:?}");
+    }
+    let mut child =
+        program(folder.path(), &["check", "/dev/stdin"]).stdin(Stdio::piped()).spawn().expect("it starts");
+    child.stdin.take().expect("a pipe").write_all(b"[server]\nwokers = 1\n").expect("it is read");
+    let output = child.wait_with_output().expect("it ends");
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(stderr.starts_with("/dev/stdin:2:1: server.wokers: unknown key"), "{stderr}");
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! Standard output that nobody reads is no reason not to serve.
+//! Standard output that nobody reads is no reason not to serve. What is asked for and can't be written is an error.
 
+use std::fs::File;
 use std::net::TcpListener;
+use std::process::{Output, Stdio};
 
 use rustix::process::Signal;
 
 use crate::folder::Temporary;
-use crate::process::{Serving, program};
+use crate::process::{Serving, just, program};
 
 #[test]
 fn it_serves_on_when_its_output_is_closed() {
@@ -32,4 +34,36 @@ fn it_starts_with_nobody_to_tell() {
     serving.signal(Signal::TERM);
     let (code, _, stderr) = serving.end();
     assert_eq!((code, stderr.contains("panic")), (Some(0), false), "{stderr}");
+}
+
+#[test]
+fn what_can_not_be_written_is_an_error() {
+    let Ok(full) = File::options().write(true).open("/dev/full") else {
+        println!("skipped: there is no /dev/full");
+        return;
+    };
+    let folder = Temporary::new();
+    folder.file("site.toml", "").file("wrong.toml", "x = 1").file("public/f.txt", "content");
+    let said = "error: can't write to standard output: ";
+    for arguments in [
+        &["config", "--print-default"][..],
+        &["config", "--print-effective", "site.toml"],
+        &["check", "site.toml"],
+        &["check", "--json", "site.toml"],
+        &["check", "--json", "wrong.toml"],
+        &["precompress", "public"],
+        &["--help"],
+        &["--version"],
+    ] {
+        let mut command = just(folder.path(), arguments);
+        let output = command.stdout(full.try_clone().expect("a descriptor")).output().expect("it runs");
+        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+        assert!(output.status.code() == Some(1) && stderr.starts_with(said), "{arguments:?}: {stderr}");
+    }
+    // Whoever reads the beginning alone has what he wants.
+    let mut child =
+        just(folder.path(), &["config", "--print-default"]).stdout(Stdio::piped()).spawn().expect("it runs");
+    drop(child.stdout.take());
+    let Output { status, stderr, .. } = child.wait_with_output().expect("it ends");
+    assert_eq!((status.code(), stderr), (Some(0), Vec::new()));
 }

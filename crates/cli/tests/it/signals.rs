@@ -31,7 +31,7 @@ fn until_refused(address: SocketAddr) {
 /// A program with a client that has begun a download and does not read on.
 fn downloading(arguments: &[&str]) -> (Temporary, Serving, Client) {
     let folder = Temporary::new();
-    folder.file("public/large.bin", vec![b'x'; LARGE_BYTES]);
+    folder.file("public/large.bin", vec![b'x'; LARGE_BYTES]).file("public/index.html", "x");
     let serving = Serving::start(folder.path(), arguments);
     let mut client = serving.connect();
     let head = client.ask("GET", "/large.bin", &[]).head();
@@ -53,7 +53,7 @@ fn said(stderr: &str, expected: &[&str]) {
 fn a_signal_ends_it_well_with_a_summary() {
     for signal in [Signal::TERM, Signal::INT] {
         let folder = Temporary::new();
-        folder.file("public/f.txt", "content");
+        folder.file("public/f.txt", "content").file("public/index.html", "x");
         let serving = Serving::start(folder.path(), &["--workers", "2"]);
         for _ in 0..3 {
             let mut client = serving.connect();
@@ -77,7 +77,7 @@ fn a_signal_ends_it_well_with_a_summary() {
 #[test]
 fn sigusr1_says_what_it_has_done_so_far_and_it_serves_on() {
     let folder = Temporary::new();
-    folder.file("public/f.txt", "content");
+    folder.file("public/f.txt", "content").file("public/index.html", "x");
     let mut serving = Serving::start(folder.path(), &["--workers", "2"]);
     serving.signal(Signal::USR1);
     let nothing = "shearwater: so far 0 requests (2xx 0, 3xx 0, 4xx 0, 5xx 0), \

@@ -46,8 +46,8 @@ impl Fields for Logging {
         visit.field(
             "level",
             "What the program says on standard error while it serves: nothing, what has failed, and what is not as it should \
-             be, and what it does, and everything. What it says at its start, on standard output, and why it could not start, \
-             it says always.",
+             be, and what it does, and everything. What it says at its start, on standard output, warnings about what is hardly \
+             meant, and why it could not start, it says always.",
             Choice,
             &mut self.level,
         );

@@ -30,6 +30,13 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("host", "hosts of [[site]]"),
     ("server_name", "hosts of [[site]]"),
     ("threads", "workers of [server]"),
+    ("log_level", "level of [logging]"),
+    ("gzip_static", "precompressed of [[site]]"),
+    ("autoindex", "listing of [[site]]"),
+    ("directory_listing", "listing of [[site]]"),
+    ("document_root", "root of [[site]]"),
+    ("location", "[[site.route]] in double brackets"),
+    ("client_max_body_size", "body_bytes_max of [limits]"),
     ("drain_ms", "drain_s of [server], in seconds"),
 ];
 

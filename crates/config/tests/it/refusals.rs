@@ -26,6 +26,14 @@ fn unknown_keys_name_what_was_meant() {
         ("[server]\nwokers = 4", "2:1: server.wokers: unknown key; the nearest is `workers`"),
         ("[server]\nhttp-port = 4", "2:1: server.http-port: unknown key; the nearest is `http_port`"),
         ("[servr]\nworkers = 4", "1:2: servr: unknown key; the nearest is `server`"),
+        (
+            "[logging]\nlog_level = \"x\"",
+            "2:1: logging.log_level: unknown key; here it is level of [logging]",
+        ),
+        (
+            "[[site]]\nroot = \".\"\ngzip_static = true",
+            "3:1: site[0].gzip_static: unknown key; here it is precompressed of [[site]]",
+        ),
         ("workers = 4", "1:1: workers: unknown key; it is a key of [server]"),
         (
             "[server]\nmax_connections = 1",
@@ -53,6 +61,93 @@ fn unknown_keys_name_what_was_meant() {
             "3:13: site[0].headers.add: unknown key; known here: `set` or `remove`",
         ),
     ]);
+}
+
+/// What other servers have and this one hasn't yet is said to be so, whatever is near to its name.
+#[test]
+fn keys_of_what_is_not_built_yet_name_a_way_around() {
+    for (text, key, what, help) in [
+        (
+            "[tls]\ncert = \"a\"",
+            "1:2: tls",
+            "TLS is not built yet",
+            "let a proxy (Caddy, nginx, HAProxy) speak it",
+        ),
+        ("[server]\nhttps_port = 443", "2:1: server.https_port", "TLS is not built yet", "let a proxy"),
+        (
+            "[[listen]]\naddress = \"[::]:1\"\ntls = true",
+            "3:1: listen[0].tls",
+            "TLS is not built yet",
+            "let a proxy",
+        ),
+        (
+            "[gzip]\nlevel = 6",
+            "1:2: gzip",
+            "compression on the fly is not built yet",
+            "`shearwater precompress FOLDER`",
+        ),
+        (
+            "[logging]\naccess_log = \"x\"",
+            "2:1: logging.access_log",
+            "an access log is not built yet, and messages go to standard error",
+            "redirect standard error to a file",
+        ),
+        (
+            "[[proxy]]\nto = \"x\"",
+            "1:3: proxy",
+            "passing requests on to another server is not built yet",
+            "let a proxy (Caddy, nginx) send those paths there",
+        ),
+        (
+            "[[site]]\nroot = \".\"\nauth = {}",
+            "3:1: site[0].auth",
+            "access by password or token is not built yet",
+            "let a proxy (Caddy, nginx) in front ask for it",
+        ),
+        ("[metrics]", "1:2: metrics", "metrics are not built yet", "SIGUSR1 prints the counters"),
+    ] {
+        assert_eq!(said(text), [format!("{key}: unknown key; {what}")], "{text}");
+        let Err(errors) = parse(text) else { panic!("this is taken:\n{text}") };
+        assert!(errors.problems[0].help.as_ref().is_some_and(|said| said.starts_with(help)), "{errors}");
+    }
+    let Err(errors) = parse("[server]\nhttps_port = 443") else { panic!("it is taken") };
+    let printed = errors.to_string();
+    let ends = "site.toml:2:1: server.https_port: unknown key; TLS is not built yet\n  |\n2 | https_port = 443\n  | ^^^^^^^^^^\n\
+                help: let a proxy (Caddy, nginx, HAProxy) speak it, and pass requests on to this server at 127.0.0.1 or a unix: socket\n";
+    assert!(printed.ends_with(ends), "{printed}");
+}
+
+#[test]
+fn paths_with_parameters_are_refused_with_what_is_near() {
+    for (path, near) in [
+        ("/user/{id}", "/user/*"),
+        ("/user/:id/posts", "/user/*"),
+        ("/<name>", "/*"),
+        ("/files/{*rest}", "/files/*"),
+        ("/a/{}/*", "/a/*"),
+        ("/{id}.html", "/*"),
+    ] {
+        for (text, key) in [
+            (
+                format!("[[site]]\nroot = \".\"\n[[site.route]]\npath = \"{path}\""),
+                "4:8: site[0].route[0].path",
+            ),
+            (
+                format!("[[site]]\nroot = \".\"\n[[site.redirect]]\nfrom = \"{path}\"\nto = \"/\""),
+                "4:8: site[0].redirect[0].from",
+            ),
+        ] {
+            assert_eq!(
+                said(&text),
+                [format!("{key}: {path:?} has a parameter, which paths here don't have")]
+            );
+            let Err(errors) = parse(&text) else { panic!("this is taken:\n{text}") };
+            assert_eq!(errors.problems[0].help, Some(format!("{near:?} is for all beneath it")));
+        }
+    }
+    for path in ["/a:b", "/%7Bid%7D", "/:", "/<", "/a}b{c"] {
+        right(&format!("[[site]]\nroot = \".\"\n[[site.route]]\npath = \"{path}\""));
+    }
 }
 
 #[test]

@@ -8,6 +8,9 @@ impl Call {
     /// The next piece of the body, never empty; `None` at its end. Only where the policy is [`BodyPolicy::Call`](crate::BodyPolicy::Call):
     /// any other body has been kept or thrown away. No more of it is received than the handler has taken, and
     /// [`CALL_INPUT_BYTES_MAX`](crate::limits::CALL_INPUT_BYTES_MAX).
+    ///
+    /// # Panics
+    /// Where there was one and the policy is another: the client gets a `500`.
     pub async fn read(&mut self) -> Option<&[u8]> {
         let is_some = std::future::poll_fn(|cx| self.poll_piece(cx)).await;
         is_some.then_some(&*self.piece)
@@ -40,7 +43,13 @@ impl Call {
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         match self.exchange.take(&mut self.piece, cx.waker()) {
-            Some(is_some) => Poll::Ready(is_some),
+            Some(true) => Poll::Ready(true),
+            Some(false) => {
+                if let Some(help) = self.exchange.why_unread() {
+                    panic!("the body of this request does not come while its handler runs; help: {help}");
+                }
+                Poll::Ready(false)
+            }
             None => Poll::Pending,
         }
     }

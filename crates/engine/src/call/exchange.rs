@@ -19,6 +19,8 @@ pub(crate) struct Exchange {
     parser: HeadParser,
     head: Vec<u8>,
     body: Vec<u8>,
+    /// There was one, which isn't in `body`.
+    is_unkept: bool,
     token: Token,
     peer: Option<SocketAddr>,
     /// A client that has ended its side is gone.
@@ -38,6 +40,8 @@ pub(crate) struct Exchange {
 struct Input {
     bytes: Vec<u8>,
     is_over: bool,
+    /// The handler gets it while it comes.
+    comes: bool,
     /// The handler has looked for more than there was.
     is_wanted: bool,
     reader: Option<Waker>,
@@ -91,6 +95,7 @@ impl Exchange {
             parser: HeadParser::without_room(limits),
             head: Vec::new(),
             body: Vec::new(),
+            is_unkept: false,
             token: Token::new(0, 0),
             peer: None,
             ends_with_client: Cell::new(false),
@@ -114,7 +119,8 @@ impl Exchange {
         let head = request.head();
         self.parser.adopt(&head);
         self.head.extend_from_slice(head.raw());
-        self.body.extend_from_slice(request.body());
+        self.body.extend_from_slice(request.kept_body().unwrap_or_default());
+        self.is_unkept = request.kept_body().is_none();
         (self.token, self.peer) = (token, peer);
         self.context = request.context().and_then(Context::kept);
         self.input.get_mut().is_over = true;
@@ -136,7 +142,7 @@ impl Exchange {
         let input = self.input.get_mut();
         input.bytes.clear();
         input.bytes.shrink_to(SPARE_BUFFER_BYTES_MAX);
-        (input.is_over, input.is_wanted, input.reader) = (false, false, None);
+        (input.is_over, input.comes, input.is_wanted, input.reader) = (false, false, false, None);
         self.output.get_mut().clear();
     }
 
@@ -174,8 +180,18 @@ impl Exchange {
         self.parser.head(&self.head)
     }
 
-    pub(crate) fn body(&self) -> &[u8] {
-        &self.body
+    pub(crate) fn kept_body(&self) -> Option<&[u8]> {
+        (!self.is_unkept).then_some(&*self.body)
+    }
+
+    /// Why a handler that has read to the end of the body has not seen it; nothing where it has, or there was none.
+    pub(crate) fn why_unread(&self) -> Option<&'static str> {
+        match self.input.borrow().comes {
+            true => None,
+            false if self.is_unkept => Some("put `.read()` on its route (in a service: `BodyPolicy::Call`)"),
+            false if !self.body.is_empty() => Some("`body()` has all of it"),
+            false => None,
+        }
     }
 
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
@@ -205,7 +221,8 @@ impl Exchange {
 impl Exchange {
     /// The body of the request is still to come.
     pub(crate) fn expect_body(&self) {
-        self.input.borrow_mut().is_over = false;
+        let mut input = self.input.borrow_mut();
+        (input.is_over, input.comes) = (false, true);
     }
 
     /// Worker: the next piece of the body.

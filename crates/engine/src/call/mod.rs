@@ -19,7 +19,7 @@ use shearwater_http1::{Head, Method};
 use shearwater_tasks::{Sleep, Timers};
 
 use crate::context::{decoded, state_of};
-use crate::request::ConnectionId;
+use crate::request::{ConnectionId, KEEP_IT, THROWN_AWAY};
 use crate::response::{Parts, Response};
 
 pub(crate) use calls::{Around, Calls, Later};
@@ -115,10 +115,23 @@ impl Call {
         self.head().query()
     }
 
-    /// The body: empty unless the [`BodyPolicy`](crate::BodyPolicy) was `Buffer`.
+    /// The body, which the [`BodyPolicy`](crate::BodyPolicy) `Buffer` keeps.
+    ///
+    /// # Panics
+    /// Where there was one and it was thrown away, or [comes while the handler runs](Self::read): the client gets a `500`.
     #[must_use]
+    #[track_caller]
     pub fn body(&self) -> &[u8] {
-        self.exchange.body()
+        match self.kept_body() {
+            Some(body) => body,
+            None => panic!("{THROWN_AWAY}; help: {KEEP_IT}, or take it by `read` while it comes"),
+        }
+    }
+
+    /// The body; `None` where there was one and it was thrown away, or comes while the handler runs.
+    #[must_use]
+    pub fn kept_body(&self) -> Option<&[u8]> {
+        self.exchange.kept_body()
     }
 
     /// The peer's address; `None` where it was already gone, or the connection is none of TCP's.

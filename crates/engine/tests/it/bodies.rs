@@ -155,7 +155,7 @@ fn panics_cost_their_request_and_nothing_else() {
     other.peer.finish();
     world.end();
     assert_eq!(world.totals().handler_panics, 10);
-    assert_eq!(world.told().len(), 1, "the operator is told once");
+    assert_eq!(world.told().len(), 5, "each place is reported");
 }
 
 /// Like [`said`], beside a connection that stays.

@@ -63,6 +63,52 @@ fn a_request_within_the_moment_is_answered_as_the_last() {
     world.run();
 }
 
+/// A clock's tick and what a short time is rounded up by.
+const SHORTLY: std::ops::RangeInclusive<u64> = 500..=756;
+
+#[test]
+fn a_client_that_has_its_last_response_and_stays_is_left_soon() {
+    let mut world = World::default();
+    let mut client = idle_client(&mut world);
+    let mut lingering = world.connect();
+    lingering.send(Unit::closed_by_handler(1).bytes);
+    world.settle();
+    world.control.drain(60_000);
+    world.settle();
+    client.send(Unit::get(2).bytes);
+    world.settle();
+    client.assert_got(&[Unit::get(2).answer.last()]);
+    lingering.assert_got(&[Unit::closed_by_handler(1).answer]);
+    let took_ms = world.run();
+    assert!(SHORTLY.contains(&took_ms), "{took_ms} ms");
+    for client in [&mut client, &mut lingering] {
+        client.assert_closed();
+    }
+    assert_eq!((world.totals().hit_linger_ms, world.totals().connections_cut_off), (2, 0));
+}
+
+/// What is closed with bytes unread is reset, and that could destroy the response.
+#[test]
+fn a_client_that_has_not_got_its_last_response_or_still_sends_is_waited_for_as_ever() {
+    for (is_reading, sent_behind, is_long) in [(true, "", false), (false, "", true), (true, "more", true)] {
+        let mut world = World::default();
+        let mut client = world.connect();
+        world.settle();
+        world.control.drain(60_000);
+        client.peer.set_reading(is_reading);
+        client.send(Unit::get(2).bytes);
+        world.settle();
+        client.send(sent_behind);
+        world.pass(9_000);
+        assert_eq!(world.in_use().0, usize::from(is_long), "connections after 9 s");
+        client.peer.set_reading(true);
+        let took_ms = world.run();
+        assert!(took_ms < 3_000, "{took_ms} ms");
+        client.assert_got(&[Unit::get(2).answer.last()]);
+        client.assert_closed();
+    }
+}
+
 #[test]
 fn all_that_was_received_is_answered_and_only_the_last_says_so() {
     let mut world = World::default();
@@ -203,6 +249,21 @@ fn a_stop_overrides_a_drain_and_not_the_other_way() {
     world.control.stop();
     world.control.drain(60_000);
     assert_eq!(world.run(), 0);
+}
+
+#[test]
+fn a_second_drain_changes_nothing() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.send(&Unit::get(1).bytes[..5]);
+    world.settle();
+    world.control.drain(1000);
+    world.pass(600);
+    world.control.drain(60_000);
+    assert_eq!(world.run(), 400);
+    client.assert_closed();
+    let cut_off = Notice::CutOff { worker: 0, connections: 1 };
+    assert_eq!(world.told(), [Notice::Draining { drain_ms: 1000 }, cut_off]);
 }
 
 #[test]

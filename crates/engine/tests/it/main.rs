@@ -16,6 +16,7 @@ mod later_deadlines;
 mod limits;
 mod looking;
 mod paces;
+mod reporting;
 mod responses;
 mod resting;
 mod saturation;

@@ -24,7 +24,6 @@ use crate::listing::order::Order;
 use crate::listing::page::Key;
 use crate::now::Now;
 use crate::options::Hidden;
-use crate::refuse;
 use crate::shelf::Shelf;
 use crate::validators::Validators;
 
@@ -67,13 +66,16 @@ impl Listings {
     }
 
     /// Answers with the list of a folder that was opened.
+    ///
+    /// # Errors
+    /// Where the folder can't be read; then nothing was said.
     pub(crate) fn respond(
         &mut self,
         opened: &Opened,
         folder: &Folder<'_>,
         request: &Request<'_>,
         response: &mut Response<'_>,
-    ) {
+    ) -> Result<(), OpenError> {
         let format = Format::of(request);
         let order = Order::of(request.query());
         let after = order::after(request.query());
@@ -89,10 +91,11 @@ impl Listings {
                     self.made.insert(&self.key, Rc::clone(&listing));
                     listing
                 }
-                Err(error) => return refuse::open(&OpenError::Other(error), response),
+                Err(error) => return Err(OpenError::Other(error)),
             },
         };
         listing.reply(request, response);
+        Ok(())
     }
 
     /// No name has a NUL: behind it stands as what the list is made.

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use shearwater::{App, DriverChoice, Error, Request, Response, Running, Server, StartError};
+use shearwater::{App, DriverChoice, Error, Request, Response, Running, Server, StartError, Verbosity};
 use shearwater_files::{FindOptions, Folder, FolderOptions};
 
 use crate::client::Client;
@@ -38,7 +38,7 @@ impl Mounted {
         let options = FolderOptions { find, ..FolderOptions::default() };
         let mut app = App::new();
         define(&mut app, Folder::open_with(&path, &options).expect("a folder"));
-        match Server::new("127.0.0.1:0").workers(1).driver(driver).start_app(app) {
+        match Server::new("127.0.0.1:0").workers(1).driver(driver).verbosity(Verbosity::Off).start_app(app) {
             Ok(running) => Some(Self { address: running.address(), path, running: Some(running) }),
             Err(Error::Start(StartError::Driver { .. })) => {
                 fs::remove_dir_all(&path).expect("it was made here");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
-use shearwater::{DriverChoice, Error, Request, Response, Running, Server, Service, StartError};
+use shearwater::{DriverChoice, Error, Request, Response, Running, Server, Service, StartError, Verbosity};
 use shearwater_files::{CacheLimits, Files, Folder, FolderOptions};
 
 use crate::client::Client;
@@ -89,7 +89,7 @@ impl Site {
         fs::create_dir_all(path.join("outside")).expect("a temporary folder");
         fs::write(path.join("outside/canary"), CANARY).expect("a file");
         let folder = Folder::open_with(&path.join(folder), options).expect("a folder");
-        let server = Server::new("127.0.0.1:0").workers(1).driver(driver);
+        let server = Server::new("127.0.0.1:0").workers(1).driver(driver).verbosity(Verbosity::Off);
         match server.start(move |_| make(folder.files_with(cache))) {
             Ok(running) => Some(Self { path, address: running.address(), running: Some(running) }),
             Err(Error::Start(StartError::Driver { .. })) => {

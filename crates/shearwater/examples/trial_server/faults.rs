@@ -63,10 +63,6 @@ fn add_sync(app: &mut App, alive: &Alive) {
     app.post("/unread", |_: &Request, response: &mut Response| {
         response.text("unread");
     });
-    app.post("/early", |_: &Request, response: &mut Response| {
-        response.text("early");
-    })
-    .read();
     let alive = alive.clone();
     app.post("/waits", |_: &Request, response: &mut Response| {
         response.text("no body");

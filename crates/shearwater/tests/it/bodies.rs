@@ -1,6 +1,6 @@
 //! What becomes of a request's body: discarded, buffered up to a bound, or streamed into a sink.
 
-use shearwater::{App, BodySink, Request, Response};
+use shearwater::{App, BodySink, Call, Request, Response};
 
 use crate::client::Client;
 use crate::served::Served;
@@ -31,8 +31,29 @@ impl BodySink for Sum {
 fn served() -> Served {
     let mut app = App::new();
     app.post("/discard", |request: &Request, response: &mut Response| {
-        response.text(&format!("{} bytes seen", request.body().len()));
+        response.text(&format!("{:?} seen", request.kept_body()));
     });
+    app.post("/forgotten", |request: &Request, response: &mut Response| {
+        response.body(request.body());
+    });
+    app.post_async("/forgotten-async", async |call: &mut Call| {
+        let body = call.body().to_vec();
+        call.response().body(body);
+    });
+    app.post_async("/forgotten-read", async |call: &mut Call| {
+        let body = call.read_to_end(100).await.expect("it is short");
+        call.response().body(body);
+    });
+    app.post_async("/read-though-kept", async |call: &mut Call| {
+        let body = call.read_to_end(100).await.expect("it is short");
+        call.response().body(body);
+    })
+    .buffer(BUFFER_BYTES_MAX);
+    app.post_async("/kept-though-read", async |call: &mut Call| {
+        let body = call.body().to_vec();
+        call.response().body(body);
+    })
+    .read();
     app.post("/buffer", |request: &Request, response: &mut Response| {
         response.body(request.body());
     })
@@ -68,12 +89,39 @@ fn a_body_is_discarded_kept_or_streamed() {
     let body = [b'x'; BUFFER_BYTES_MAX as usize];
     let sum = format!("{} bytes, sum {}", body.len(), body.len() * usize::from(b'x')).into_bytes();
     for (target, expected) in
-        [("/discard", b"0 bytes seen".to_vec()), ("/buffer", body.to_vec()), ("/stream", sum)]
+        [("/discard", b"None seen".to_vec()), ("/buffer", body.to_vec()), ("/stream", sum)]
     {
         assert_eq!(post(&mut client, target, &body), (200, expected.clone()), "{target}");
         assert_eq!(post_chunked(&mut client, target, &body, 333), (200, expected), "{target}, chunked");
     }
     assert_eq!(post(&mut client, "/buffer", b""), (200, b"".to_vec()));
+}
+
+/// It would be empty, and nobody would know why.
+#[test]
+fn a_body_that_nobody_keeps_is_an_error_where_it_is_asked_for() {
+    const FORGOTTEN: [&str; 5] =
+        ["/forgotten", "/forgotten-async", "/forgotten-read", "/read-though-kept", "/kept-though-read"];
+    let served = served();
+    for target in FORGOTTEN {
+        for chunk_bytes in [None, Some(1), Some(100)] {
+            let mut client = served.connect();
+            let (status, _) = match chunk_bytes {
+                None => post(&mut client, target, b"a body"),
+                Some(chunk_bytes) => post_chunked(&mut client, target, b"a body", chunk_bytes),
+            };
+            assert_eq!(status, 500, "{target}, chunks of {chunk_bytes:?}");
+        }
+        // There is nothing that could be missed.
+        let mut client = served.connect();
+        let answer = client.request("POST", target, &[]);
+        assert_eq!((answer.status, answer.body), (200, Vec::new()), "{target}");
+        assert_eq!(post(&mut client, target, b""), (200, Vec::new()), "{target}");
+        if target != "/kept-though-read" {
+            assert_eq!(post_chunked(&mut client, target, b"", 1), (200, Vec::new()), "{target}");
+        }
+    }
+    assert_eq!(served.stop().handler_panics, 15);
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
-use shearwater::{AcceptMode, App, DriverChoice, Error, Request, Response, Running, Server, Service};
+use shearwater::{
+    AcceptMode, App, DriverChoice, Error, Request, Response, Running, Server, Service, Verbosity,
+};
 
 use crate::client::{Client, PATIENCE};
 use crate::served::{Served, drivers};
@@ -13,7 +15,11 @@ use crate::served::{Served, drivers};
 const LONG_MS: u64 = 60_000;
 
 fn dispatching(driver: DriverChoice, workers: usize) -> Server {
-    Server::new("127.0.0.1:0").driver(driver).workers(workers).accept_mode(AcceptMode::Dispatch)
+    Server::new("127.0.0.1:0")
+        .verbosity(Verbosity::Off)
+        .driver(driver)
+        .workers(workers)
+        .accept_mode(AcceptMode::Dispatch)
 }
 
 /// Answers with the worker's number.
@@ -179,7 +185,7 @@ fn connections_that_come_and_go_leave_nothing_behind() {
 #[test]
 fn the_start_report_names_the_mode() {
     for mode in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
-        let server = Server::new("127.0.0.1:0").workers(2).accept_mode(mode);
+        let server = Server::new("127.0.0.1:0").verbosity(Verbosity::Off).workers(2).accept_mode(mode);
         let running: Running = server.start(Number).expect("starts");
         assert_eq!(running.start_report().accept, mode);
         running.control().stop();

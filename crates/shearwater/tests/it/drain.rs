@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use shearwater::{App, Error, Request, Response, Timeouts};
 
 use crate::client::Client;
-use crate::served::{Served, here};
+use crate::served::{Served, drivers, here};
 
 /// A drain that is never cut off within a test.
 const LONG_MS: u64 = 60_000;
@@ -143,6 +143,26 @@ fn the_last_answer_of_a_drain_says_that_it_is_the_last() {
     assert_eq!((last.text(), last.field("Connection")), ("answered", Some("close")));
     client.end_sending().is_ended();
     served.wait();
+}
+
+/// It has the response, as its system has said: a close can't take it away.
+#[test]
+fn a_drain_does_not_wait_for_a_client_that_keeps_its_socket_open() {
+    for driver in drivers() {
+        let (app, _hold) = held_app();
+        let timeouts = Timeouts { drain_idle_ms: LONG_MS, linger_ms: LONG_MS, ..Timeouts::default() };
+        let served = Served::of(here().driver(driver).timeouts(timeouts), app);
+        let mut client = served.connect();
+        assert_eq!(client.request("GET", "/", &[]).field("Connection"), None);
+        let begun = Instant::now();
+        served.control.drain(LONG_MS);
+        until_refused(served.address);
+        assert_eq!(client.request("GET", "/", &[]).field("Connection"), Some("close"));
+        let totals = served.wait();
+        assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+        assert_eq!((totals.hit_linger_ms, totals.connections_cut_off), (1, 0));
+        client.is_ended();
+    }
 }
 
 #[test]

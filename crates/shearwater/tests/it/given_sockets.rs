@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use shearwater::{AcceptMode, App, Error, Notice, Request, Response, Server, StartError};
+use shearwater::{AcceptMode, App, Error, Notice, Request, Response, Server, StartError, Verbosity};
 use shearwater_engine::{Options, Server as Engine};
 
 use crate::client::{Client, PATIENCE};
@@ -26,7 +26,10 @@ fn every_driver_serves_them_with_any_number_of_workers() {
             let address = listener.local_addr().expect("its address");
             // Who came before the server did is in the queue.
             let mut early = Client::connect(address);
-            let served = Served::of(Server::on(listener).driver(driver).workers(workers), app());
+            let served = Served::of(
+                Server::on(listener).verbosity(Verbosity::Off).driver(driver).workers(workers),
+                app(),
+            );
             assert_eq!(served.addresses, [address]);
             assert_eq!(early.request("GET", "/", &[]).text(), "served");
             for _ in 0..10 {
@@ -45,7 +48,8 @@ fn they_stand_beside_addresses_and_may_be_of_unix() {
     let path = std::env::temp_dir().join(format!("shearwater-given-{}", std::process::id()));
     drop(std::fs::remove_file(&path));
     let unix = UnixListener::bind(&path).expect("a socket");
-    let served = Served::of(Server::new("127.0.0.1:0").workers(1).listen_on(unix), app());
+    let served =
+        Served::of(Server::new("127.0.0.1:0").verbosity(Verbosity::Off).workers(1).listen_on(unix), app());
     assert_eq!(served.unix_sockets, [path.as_path()]);
     assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
     let mut stream = UnixStream::connect(&path).expect("connects");

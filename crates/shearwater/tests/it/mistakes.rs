@@ -117,7 +117,6 @@ fn what_no_request_has_is_refused_with_the_reason() {
         ("/ü", "no request has 'ü' in its path: write it percent-encoded"),
         ("/a?b", "no request has '?' in its path: write it percent-encoded"),
         ("/{", "a parameter is {name} or {*name}, and a brace itself is doubled"),
-        ("/{}", "a parameter is {name} or {*name}, and a brace itself is doubled"),
         ("/{a}{b}", "a segment has one parameter at most"),
         ("/{*a}/b", "nothing stands behind {*name}, which takes all the rest"),
         ("/{a}/{a}", "two of its parameters are called \"a\""),
@@ -177,6 +176,85 @@ fn what_no_request_has_is_refused_with_the_reason() {
         }),
         "GET b: a path begins with a slash"
     );
+}
+
+/// Parameters as other routers write them are no paths of requests, or stand for themselves.
+#[test]
+fn parameters_in_other_spellings_are_refused_with_the_right_one() {
+    const BRACES: &str = "a parameter is written {name}";
+    const ALL: &str = "a parameter for the rest of the path is written {*name}";
+    const PATTERN: &str = "a parameter has no pattern of its own";
+    const OPTIONAL: &str = "a parameter is never optional: give a route for each path";
+    for (path, why, right) in [
+        ("/user/:id", BRACES, "/user/{id}"),
+        ("/user/:id/posts/:post", BRACES, "/user/{id}/posts/{post}"),
+        ("/user/<id>", BRACES, "/user/{id}"),
+        ("/user/<int:id>", BRACES, "/user/{id}"),
+        ("/{}", BRACES, "/{name}"),
+        ("/{ id }", BRACES, "/{id}"),
+        ("/user/:id?", OPTIONAL, "/user/{id}"),
+        ("/{id?}", OPTIONAL, "/{id}"),
+        ("/{id:[0-9]+}", PATTERN, "/{id}"),
+        ("/{id:\\d{2}}/x", PATTERN, "/{id}/x"),
+        ("/:id(\\d+)", PATTERN, "/{id}"),
+        ("/files/*", ALL, "/files/{*rest}"),
+        ("/files/**", ALL, "/files/{*rest}"),
+        ("/files/*path", ALL, "/files/{*path}"),
+        ("/files/:path*", ALL, "/files/{*path}"),
+        ("/files/<path..>", ALL, "/files/{*path}"),
+        ("/files/<path:rest>", ALL, "/files/{*rest}"),
+        ("/{*}", ALL, "/{*rest}"),
+        ("/{**path}", ALL, "/{*path}"),
+        ("/{path*}", ALL, "/{*path}"),
+        ("/{path...}", ALL, "/{*path}"),
+        ("/{...path}", ALL, "/{*path}"),
+    ] {
+        let given = mistake(|app| {
+            app.get(path, answer);
+        });
+        assert_eq!(given, format!("GET {path}: {why}; help: write {right:?}"));
+        let given = mistake(|app| {
+            app.fast(path, Fast::text("a"));
+        });
+        assert_eq!(given, format!("the fast route {path}: {why}; help: write {right:?}"));
+    }
+    for (path, right) in [("/static/*", "/static"), ("/static/{*path}", "/static"), ("/*", "/")] {
+        let given = mistake(|app| {
+            app.scope(path, |_| {});
+        });
+        let why = "all paths beneath a prefix are meant by themselves";
+        assert_eq!(given, format!("the scope {path}: {why}; help: write {right:?}"));
+    }
+    let mut app = App::new();
+    for path in ["/v1/things:batch", "/a:b/{id}", "/{{id}}", "/a*b", "/a-{b}.html", "/{image-number}"] {
+        app.get(path, answer);
+    }
+    assert!(app.build().is_ok(), "these are what they say");
+}
+
+#[test]
+fn a_handler_that_does_not_wait_reads_no_body() {
+    const WHY: &str = "`.read()` is for handlers that wait";
+    let given = mistake(|app| {
+        app.post("/upload", answer).read();
+    });
+    let help =
+        "give the handler by `post_async` or `post_coroutine`, or keep the body with `.buffer(bytes_max)`";
+    assert_eq!(given, format!("POST /upload: {WHY}; help: {help}"));
+    let given = mistake(|app| {
+        app.put("/upload/{id}", answer).read();
+    });
+    let help =
+        "give the handler by `route_async` or `route_coroutine`, or keep the body with `.buffer(bytes_max)`";
+    assert_eq!(given, format!("PUT /upload/{{id}}: {WHY}; help: {help}"));
+    let given = mistake(|app| {
+        app.fallback(answer).read();
+    });
+    assert_eq!(given, format!("the fallback of /: {WHY}; help: keep the body with `.buffer(bytes_max)`"));
+    let mut app = App::new();
+    app.post_async("/a", async |_: &mut shearwater::Call| {}).read();
+    app.post("/b", answer).read().buffer(1);
+    assert!(app.build().is_ok());
 }
 
 #[test]

@@ -21,7 +21,7 @@ impl Service for Show {
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         self.0.set(self.0.get() + 1);
-        let body = String::from_utf8_lossy(request.body());
+        let body = String::from_utf8_lossy(request.kept_body().unwrap_or_default());
         response.text(&format!("{}|{}|{}|{body}", request.mount(), request.path(), request.head().path()));
     }
 }

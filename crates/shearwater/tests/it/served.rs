@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use shearwater::{AcceptMode, App, Control, DriverChoice, Running, Server, Totals};
+use shearwater::{AcceptMode, App, Control, DriverChoice, Running, Server, Totals, Verbosity};
 
 use crate::client::Client;
 
@@ -74,7 +74,8 @@ const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
 
 /// Every driver that works here.
 pub(crate) fn drivers() -> Vec<DriverChoice> {
-    let uring = Server::new("127.0.0.1:0").workers(1).driver(DriverChoice::Uring).start_app(App::new());
+    let uring = Server::new("127.0.0.1:0").workers(1).driver(DriverChoice::Uring);
+    let uring = uring.verbosity(Verbosity::Off).start_app(App::new());
     match uring {
         Ok(running) => {
             drop(Served::running(running));
@@ -99,5 +100,5 @@ pub(crate) fn here() -> Server {
         Ok("dispatch") => AcceptMode::Dispatch,
         Ok(other) => panic!("{ACCEPT}={other}: reuseport or dispatch"),
     };
-    Server::new("127.0.0.1:0").workers(1).driver(driver).accept_mode(accept)
+    Server::new("127.0.0.1:0").workers(1).driver(driver).accept_mode(accept).verbosity(Verbosity::Off)
 }

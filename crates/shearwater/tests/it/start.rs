@@ -3,7 +3,9 @@
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-use shearwater::{App, DriverChoice, Error, Request, Response, Running, Server, Service, StartError};
+use shearwater::{
+    App, DriverChoice, Error, Request, Response, Running, Server, Service, StartError, Verbosity,
+};
 
 use crate::client::Client;
 use crate::served::{Served, here};
@@ -103,7 +105,7 @@ fn every_address_is_served() {
 
 #[test]
 fn ipv6_is_served_where_there_is_any() {
-    let started = Server::new("[::1]:0").start_app(app());
+    let started = Server::new("[::1]:0").verbosity(Verbosity::Off).start_app(app());
     assert_eq!(started.is_ok(), TcpListener::bind("[::1]:0").is_ok());
     if let Ok(running) = started {
         let served = Served::running(running);

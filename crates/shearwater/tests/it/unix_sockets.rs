@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use shearwater::{
     AcceptMode, App, DriverChoice, Error, Limits, ListenAddress, Request, Response, Server, StartError,
+    Verbosity,
 };
 
 use crate::client::PATIENCE;
@@ -53,7 +54,11 @@ fn ask(path: &Path) -> String {
 }
 
 fn server(driver: DriverChoice, workers: usize, mode: AcceptMode, path: &Path) -> Server {
-    let server = Server::new("127.0.0.1:0").driver(driver).workers(workers).accept_mode(mode);
+    let server = Server::new("127.0.0.1:0")
+        .verbosity(Verbosity::Off)
+        .driver(driver)
+        .workers(workers)
+        .accept_mode(mode);
     server.listen(format!("unix:{}", path.display()))
 }
 
@@ -118,6 +123,7 @@ fn a_mode_of_its_own_and_nothing_but_a_socket() {
     let path = folder.at("socket");
     let address = ListenAddress::Unix { path: path.clone(), mode: 0o600 };
     let running = Server::new(format!("unix:{}", folder.at("other").display()))
+        .verbosity(Verbosity::Off)
         .listen_at(address)
         .workers(1)
         .start_app(app())

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use shearwater::{DriverChoice, Error, Running, Server, StartError};
+use shearwater::{DriverChoice, Error, Running, Server, StartError, Verbosity};
 use shearwater_files::{CacheLimits, Folder};
 use shearwater_site::{Content, ErrorPage, Fixed, Headers, Options, Redirect, Route, Site, Sites};
 
@@ -79,7 +79,7 @@ impl Served {
         let folders = ["one", "two"].map(open).into();
         let options = Options { folders, cache: CacheLimits::default(), sites: sites.to_vec() };
         let sites = Sites::new(options).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-        let server = Server::new("127.0.0.1:0").workers(1).driver(driver);
+        let server = Server::new("127.0.0.1:0").workers(1).driver(driver).verbosity(Verbosity::Off);
         match server.start(move |_| sites.service()) {
             Ok(running) => Some(Self { path, address: running.address(), running: Some(running) }),
             Err(Error::Start(StartError::Driver { .. })) => {

@@ -13,6 +13,7 @@ use bytes::Buf;
 use futures_util::{StreamExt, stream};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
+use shearwater::Verbosity;
 
 use crate::served::{Served, drivers};
 
@@ -298,7 +299,8 @@ fn a_slow_client_holds_a_long_piece_up() {
         let piece = OnePiece { left: ZEROS.len(), taken: Arc::clone(&counted) };
         async { Ok::<_, Error>(axum::http::Response::new(http_body_util::Full::new(piece))) }
     });
-    let served = Served::of(shearwater_tower::bind("127.0.0.1:0", service).workers(1));
+    let served =
+        Served::of(shearwater_tower::bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off));
     let mut wire = served.wire();
     wire.0.ask("GET", "/", &[]);
     assert_eq!(wire.0.head().field("content-length"), Some(ZEROS.len().to_string().as_str()));
@@ -327,7 +329,8 @@ fn a_service_that_fails_is_a_500() {
             _ => Ok(axum::http::Response::new(http_body_util::Full::new(Bytes::from("served")))),
         }
     });
-    let served = Served::of(shearwater_tower::bind("127.0.0.1:0", service).workers(1));
+    let served =
+        Served::of(shearwater_tower::bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off));
     let mut wire = served.wire();
     assert_eq!(wire.request("GET", "/", &[]).text(), "served");
     assert_eq!(wire.request("GET", "/fails", &[]).status, 500);

@@ -7,9 +7,12 @@ mod client;
 mod drain;
 mod fast;
 mod listeners;
+#[path = "../../../shearwater/tests/it/process.rs"]
+mod process;
 mod readiness;
 mod routes;
 mod served;
+mod signals;
 mod tasks;
 mod traits;
 mod upgrades;

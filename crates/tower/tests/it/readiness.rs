@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use axum::body::Bytes;
 use axum::http::{Request, Response};
 use http_body_util::Full;
+use shearwater::Verbosity;
 use shearwater_tower::{Body, bind};
 use tower::Service;
 
@@ -45,7 +46,7 @@ impl Service<Request<Body>> for Reluctant {
 fn they_are_waited_for() {
     for ready_at in [1, 2, 5] {
         let service = Reluctant { asked: 0, ready_at: Some(ready_at) };
-        let served = Served::of(bind("127.0.0.1:0", service).workers(1));
+        let served = Served::of(bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off));
         let mut wire = served.wire();
         for _ in 0..3 {
             assert_eq!(wire.request("GET", "/", &[]).text(), ready_at.to_string());
@@ -56,7 +57,9 @@ fn they_are_waited_for() {
 
 #[test]
 fn one_that_never_will_be_is_a_500() {
-    let served = Served::of(bind("127.0.0.1:0", Reluctant { asked: 0, ready_at: None }).workers(1));
+    let served = Served::of(
+        bind("127.0.0.1:0", Reluctant { asked: 0, ready_at: None }).workers(1).verbosity(Verbosity::Off),
+    );
     assert_eq!(served.wire().request("GET", "/", &[]).status, 500);
     assert_eq!(served.wire().send_body("/", &[], b"a body").status, 500);
     assert_eq!(served.totals().handler_errors, 2);

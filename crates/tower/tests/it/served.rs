@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::Router;
-use shearwater::{DriverChoice, Server, StartError, Totals};
+use shearwater::{DriverChoice, Server, StartError, Totals, Verbosity};
 use shearwater_tower::{Running, Serve, bind};
 
 use crate::client::Client;
@@ -61,7 +61,7 @@ impl Drop for Served {
 
 /// One worker on a free port.
 pub(crate) fn here(router: Router) -> Serve<Router> {
-    bind("127.0.0.1:0", router).workers(1)
+    bind("127.0.0.1:0", router).workers(1).verbosity(Verbosity::Off)
 }
 
 /// A runtime for the test itself.
@@ -71,7 +71,7 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
 
 /// Every driver that works here.
 pub(crate) fn drivers() -> Vec<DriverChoice> {
-    let probe = Server::new("127.0.0.1:0").workers(1).driver(DriverChoice::Uring);
+    let probe = Server::new("127.0.0.1:0").workers(1).driver(DriverChoice::Uring).verbosity(Verbosity::Off);
     match probe.start_app(shearwater::App::new()) {
         Ok(running) => {
             running.control().stop();

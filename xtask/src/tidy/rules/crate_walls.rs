@@ -33,7 +33,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         folder: "shearwater",
-        may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "matchit", "signal-hook"],
+        may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "matchit"],
     },
     Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate"] },
     Room { folder: "site", may_use: &["shearwater", "shearwater-files"] },

@@ -82,7 +82,7 @@ pub(super) const ALL: &[Case] = &[
     Case {
         fault: "answers before its body has come",
         route: "early",
-        kinds: ALL_KINDS,
+        kinds: LATER,
         promise: "200, close, no reset",
         visit: client::is_answered_before_the_body,
         told: None,

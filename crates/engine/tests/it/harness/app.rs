@@ -59,6 +59,13 @@ impl App for TestApp {
                 response.status(201).field("X-Half", "done").body_static(big());
                 panic!("{ON_PURPOSE}");
             }
+            "file-fails" => {
+                let error = if query.is_empty() { "permission denied" } else { query };
+                response
+                    .status(403)
+                    .text("Forbidden\n")
+                    .report_file(format!("/srv{}\nforged", request.path()), error);
+            }
             "big" => drop(response.body_static(big())),
             "file" => drop(response.body_file(file_slice(FILE_BYTES as u64))),
             "kept-file" => drop(response.prebuilt(&kept_file())),
@@ -87,7 +94,11 @@ impl App for TestApp {
 
 /// An answer's text: the request's method and target, and what was seen of its body.
 fn named(request: &Request<'_>) -> String {
-    text_of(request.head().method_name(), request.head().target_str(), request.body())
+    text_of(
+        request.head().method_name(),
+        request.head().target_str(),
+        request.kept_body().unwrap_or_default(),
+    )
 }
 
 /// The text that the app answers a request with.

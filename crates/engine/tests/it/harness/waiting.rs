@@ -110,7 +110,8 @@ async fn wait(call: &Call) {
 pub(super) async fn later(mut call: Call) {
     let _presence = Presence::new();
     wait(&call).await;
-    let text = text_of(call.head().method_name(), call.head().target_str(), call.body());
+    let text =
+        text_of(call.head().method_name(), call.head().target_str(), call.kept_body().unwrap_or_default());
     call.response().text(&text);
 }
 

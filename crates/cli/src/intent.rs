@@ -1,0 +1,145 @@
+//! Arguments that aren't understood: what was probably meant, and the line that says it.
+
+use std::ffi::{OsStr, OsString};
+use std::net::IpAddr;
+use std::path::Path;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use shearwater_config::{nearest, not_built};
+
+use crate::failure::Failure;
+
+/// The commands.
+const COMMANDS: [&str; 4] = ["check", "config", "precompress", "serve"];
+
+/// Words for serving that other programs have as commands.
+const SERVING: [&str; 4] = ["start", "run", "server", "http"];
+
+/// Flags of other programs, each with what is written here.
+const FLAGS: &[(&[&str], &str)] = &[
+    (
+        &["--root", "--dir", "--directory", "--folder", "--path"],
+        "the folder stands by itself: `shearwater FOLDER`",
+    ),
+    (&["--host"], "address and port stand together: `shearwater --listen 0.0.0.0:8080`"),
+    (
+        &["--spa", "--listing", "--list", "--cors", "--cache", "--index"],
+        "that is a key of a configuration: `shearwater config --print-default > site.toml`",
+    ),
+];
+
+/// What a command line that can't be read was meant to be; `None` where its reader has said all there is.
+pub(crate) fn of_unreadable(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
+    let given = arguments.iter().filter_map(|argument| argument.to_str());
+    let mut given = given.filter(|text| !text.starts_with('-'));
+    let (first, second) = (given.next(), given.next());
+    if first.is_some_and(|first| COMMANDS.contains(&first)) {
+        return None;
+    }
+    let of_command = first.filter(|first| !Path::new(first).exists());
+    let of_command = of_command.and_then(|first| of_command_named(first, second.unwrap_or("FOLDER")));
+    of_command.or_else(|| match error.kind() {
+        ErrorKind::UnknownArgument => of_flag(error),
+        ErrorKind::ArgumentConflict => of_second(error, arguments),
+        _ => None,
+    })
+}
+
+fn of_flag(error: &clap::Error) -> Option<Failure> {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
+    if let Some(feature) = not_built(flag.trim_start_matches('-')) {
+        let error = format!("unexpected argument: `{flag}`: {}", feature.what);
+        return Some(Failure::helped(error, feature.help));
+    }
+    let (_, help) = FLAGS.iter().find(|(names, _)| names.contains(&flag.as_str()))?;
+    Some(Failure::helped(format!("unexpected argument: `{flag}`"), *help))
+}
+
+/// A second folder, which its reader takes for a command.
+fn of_second(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
+    let Some(ContextValue::String(second)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let place = arguments.iter().position(|argument| argument == OsStr::new(second))?;
+    let first = arguments.get(place.checked_sub(1)?)?.display();
+    let error = format!("unexpected argument: `{second}`");
+    Some(match port_of(second) {
+        Some(port) => Failure::helped(error, format!("`shearwater {first} --port {port}`")),
+        None => Failure::helped(
+            error,
+            "one folder is served; several are sites or routes of a configuration: `shearwater config --print-default`",
+        ),
+    })
+}
+
+/// What a folder that isn't there was meant to be, if it looks like something else.
+pub(crate) fn of_missing(path: &Path) -> Option<Failure> {
+    let given = path.to_str()?;
+    if is_config(path) {
+        return Some(Failure::helped(
+            format!("there is no file {given}"),
+            format!("`shearwater config --print-default > {given}` writes one to begin with"),
+        ));
+    }
+    if let Some(port) = port_of(given) {
+        return Some(Failure::helped(
+            format!("`{given}` is an address, not a folder"),
+            format!(
+                "`shearwater --port {port}` serves on this machine alone, `shearwater --listen 0.0.0.0:{port}` to everyone"
+            ),
+        ));
+    }
+    of_command_named(given, "FOLDER")
+}
+
+/// What was meant by a file in the place of a folder.
+pub(crate) fn of_file(path: &Path) -> Failure {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Failure::helped(
+        format!("{} is a file, not a folder", path.display()),
+        format!("`shearwater {}` serves the folder that it is in", folder.display()),
+    )
+}
+
+/// What a command that is none was meant to be.
+fn of_command_named(given: &str, folder: &str) -> Option<Failure> {
+    let help = match given {
+        "help" | "version" => format!("`shearwater --{given}`"),
+        _ if SERVING.contains(&given) => format!("serving needs no command: `shearwater {folder}`"),
+        _ => format!("a command with a similar name exists: `shearwater {}`", nearest(given, COMMANDS)?),
+    };
+    Some(Failure::helped(format!("no such command or folder: `{given}`"), help))
+}
+
+/// Whether a path is that of a configuration file.
+pub(crate) fn is_config(path: &Path) -> bool {
+    path.extension().and_then(OsStr::to_str).is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+}
+
+/// The port of what looks like an address: `8000`, `:8000`, `localhost:8000`, `http://localhost:8000/`.
+fn port_of(given: &str) -> Option<u16> {
+    let authority = given.strip_prefix("http://").unwrap_or(given).trim_end_matches('/');
+    let (host, port) = authority.rsplit_once(':').unwrap_or(("", authority));
+    port.parse().ok().filter(|_| !host.contains('/'))
+}
+
+/// Reads the address of `--listen`: a port by itself is this machine's own.
+///
+/// # Errors
+/// What is missing.
+pub(crate) fn listen_address(given: &str) -> Result<String, String> {
+    if let Ok(port) = given.parse::<u16>() {
+        return Ok(format!("127.0.0.1:{port}"));
+    }
+    if let Some(port) = given.strip_prefix(':').and_then(|port| port.parse::<u16>().ok()) {
+        return Err(format!(
+            "which address? 127.0.0.1:{port} is this machine alone, 0.0.0.0:{port} everyone"
+        ));
+    }
+    let is_host = given.parse::<IpAddr>().is_ok() || !given.contains(':') || given.ends_with(']');
+    match is_host && !given.is_empty() {
+        true if given.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6()) => {
+            Err(format!("the port is missing, as in [{given}]:8080"))
+        }
+        true => Err(format!("the port is missing, as in {given}:8080")),
+        false => Ok(given.to_owned()),
+    }
+}

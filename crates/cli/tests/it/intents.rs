@@ -1,0 +1,128 @@
+//! A command line as somebody types it who has not read the help: understood, or answered with the right one.
+
+use crate::folder::Temporary;
+use crate::process::{Serving, just, run};
+
+fn folder() -> Temporary {
+    let folder = Temporary::new();
+    folder.file("site/index.html", "of the site").file("public/index.html", "public");
+    folder.file("site.toml", "[server]\nworkers = 1\n[[site]]\nroot = \"site\"\n");
+    folder
+}
+
+#[test]
+fn what_can_mean_one_thing_alone_is_understood() {
+    let folder = folder();
+    for (arguments, body) in [
+        (&["site.toml", "--listen", "127.0.0.1:0"][..], "of the site"),
+        (&["serve", "site.toml", "--listen", "127.0.0.1:0"], "of the site"),
+        (&["serve", "./site", "--listen", "127.0.0.1:0"], "of the site"),
+        (&["serve", "--port", "0"], "public"),
+        (&["./site", "--port", "0"], "of the site"),
+        (&["site", "-p", "0", "--threads", "1"], "of the site"),
+        (&["site", "--listen", "0"], "of the site"),
+        (&["site", "--bind", "127.0.0.1:0"], "of the site"),
+    ] {
+        let serving = Serving::of(&mut just(folder.path(), arguments));
+        assert!(serving.address().ip().is_loopback(), "{arguments:?}");
+        assert_eq!(serving.connect().request("GET", "/", &[]).text(), body, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_folder_is_served_whatever_it_is_called() {
+    let folder = Temporary::new();
+    for name in ["8000", "start", "chekc", "x.toml"] {
+        folder.file(&format!("{name}/index.html"), name);
+        let serving = Serving::of(&mut just(folder.path(), &[name, "--port", "0"]));
+        assert_eq!(serving.connect().request("GET", "/", &[]).text(), name);
+    }
+}
+
+/// What is typed, and what is said of it.
+type Case = (&'static [&'static str], &'static str);
+
+const ADDRESSES: &[&str] = &[":8000", "8000", "127.0.0.1:8000", "http://localhost:8000/"];
+
+const COMMANDS: &[Case] = &[
+    (&["chekc"], "`chekc`\nhelp: a command with a similar name exists: `shearwater check`\n"),
+    (&["chekc", "site.toml"], "`chekc`\nhelp: a command with a similar name exists: `shearwater check`\n"),
+    (
+        &["precompres", "./site"],
+        "`precompres`\nhelp: a command with a similar name exists: `shearwater precompress`\n",
+    ),
+    (
+        &["confg", "--print-default"],
+        "`confg`\nhelp: a command with a similar name exists: `shearwater config`\n",
+    ),
+    (&["start", "./site"], "`start`\nhelp: serving needs no command: `shearwater ./site`\n"),
+    (&["help"], "`help`\nhelp: `shearwater --help`\n"),
+    (&["version"], "`version`\nhelp: `shearwater --version`\n"),
+];
+
+const OTHERS: &[Case] = &[
+    (
+        &["none.toml"],
+        "there is no file none.toml\nhelp: `shearwater config --print-default > none.toml` writes one to begin with\n",
+    ),
+    (
+        &["site/index.html"],
+        "site/index.html is a file, not a folder\nhelp: `shearwater site` serves the folder that it is in\n",
+    ),
+    (
+        &["site.toml", "--config", "site.toml"],
+        "two configuration files: site.toml and site.toml\nhelp: name one of them\n",
+    ),
+    (&["./site", "8000"], "unexpected argument: `8000`\nhelp: `shearwater ./site --port 8000`\n"),
+    (
+        &["--workers", "2", "site", ":8000"],
+        "unexpected argument: `:8000`\nhelp: `shearwater site --port 8000`\n",
+    ),
+    (
+        &["./site", "./public"],
+        "unexpected argument: `./public`\nhelp: one folder is served; several are sites or routes of a configuration: \
+         `shearwater config --print-default`\n",
+    ),
+    (
+        &["--root", "./site"],
+        "unexpected argument: `--root`\nhelp: the folder stands by itself: `shearwater FOLDER`\n",
+    ),
+    (
+        &["./site", "--tls"],
+        "unexpected argument: `--tls`: TLS is not built yet\nhelp: let a proxy (Caddy, nginx, HAProxy) speak it, \
+         and pass requests on to this server at 127.0.0.1 or a unix: socket\n",
+    ),
+];
+
+#[test]
+fn what_is_not_understood_is_answered_with_the_right_line() {
+    let folder = folder();
+    let answered = |arguments: &[&str], expected: String| {
+        assert_eq!(run(folder.path(), arguments), (2, String::new(), expected), "{arguments:?}");
+    };
+    for given in ADDRESSES {
+        let line = "`shearwater --port 8000` serves on this machine alone, `shearwater --listen 0.0.0.0:8000` to everyone";
+        answered(&[given], format!("error: `{given}` is an address, not a folder\nhelp: {line}\n"));
+    }
+    for (arguments, expected) in COMMANDS {
+        answered(arguments, format!("error: no such command or folder: {expected}"));
+    }
+    for (arguments, expected) in OTHERS {
+        answered(arguments, format!("error: {expected}"));
+    }
+}
+
+#[test]
+fn an_address_that_is_incomplete_is_answered_with_what_is_missing() {
+    let folder = folder();
+    for (address, missing) in [
+        (":8000", "which address? 127.0.0.1:8000 is this machine alone, 0.0.0.0:8000 everyone"),
+        ("0.0.0.0", "the port is missing, as in 0.0.0.0:8080"),
+        ("localhost", "the port is missing, as in localhost:8080"),
+        ("::", "the port is missing, as in [::]:8080"),
+    ] {
+        let (code, _, stderr) = run(folder.path(), &["./site", "--listen", address]);
+        let expected = format!("error: invalid value '{address}' for '--listen <ADDRESS>': {missing}");
+        assert!(code == 2 && stderr.starts_with(&expected), "{stderr}");
+    }
+}

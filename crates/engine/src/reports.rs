@@ -1,0 +1,146 @@
+//! Reports to the operator that clients can provoke: each kind at most once a second, with the number of those left out.
+
+use std::mem::{Discriminant, discriminant};
+
+use shearwater_http1::Head;
+
+use crate::control::Notice;
+use crate::limits::{REPORT_BYTES_MAX, REPORT_EVERY_MS, REPORT_KINDS_MAX};
+use crate::respond::Fault;
+use crate::service::Service;
+
+/// The kinds that a worker has reported within the last second.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    open: Vec<Open>,
+    /// When the first of them is closed.
+    due_ms: u64,
+}
+
+/// A kind that was reported.
+#[derive(Debug)]
+struct Open {
+    kind: (Discriminant<Fault>, String),
+    until_ms: u64,
+    /// The first that was not reported since.
+    waiting: Option<Fault>,
+    /// How many were neither reported nor are waiting.
+    left_out: u64,
+}
+
+/// What becomes of a fault.
+#[derive(Debug)]
+enum Admitted {
+    /// It is to be reported now.
+    Now(Fault),
+    /// It is reported, or counted, when its kind is closed.
+    Later,
+    /// There are too many kinds.
+    Never,
+}
+
+impl Default for Reports {
+    fn default() -> Self {
+        Self { open: Vec::new(), due_ms: u64::MAX }
+    }
+}
+
+impl Reports {
+    /// When [`close`](Self::close) has something to do.
+    #[inline]
+    pub(crate) fn due_ms(&self) -> u64 {
+        self.due_ms
+    }
+
+    fn admit(&mut self, fault: Fault, now_ms: u64) -> Admitted {
+        let kind = (discriminant(&fault), fault.kind().to_owned());
+        if let Some(open) = self.open.iter_mut().find(|open| open.kind == kind) {
+            match open.waiting {
+                None => open.waiting = Some(fault),
+                Some(_) => open.left_out += 1,
+            }
+            return Admitted::Later;
+        }
+        if self.open.len() >= REPORT_KINDS_MAX {
+            return Admitted::Never;
+        }
+        let until_ms = now_ms.saturating_add(REPORT_EVERY_MS);
+        self.due_ms = self.due_ms.min(until_ms);
+        self.open.push(Open { kind, until_ms, waiting: None, left_out: 0 });
+        Admitted::Now(fault)
+    }
+
+    /// Closes the kinds whose time is over. One of which something is waiting stays open for another second: that is reported.
+    fn close(&mut self, now_ms: u64, mut report: impl FnMut(Fault, u64)) {
+        self.open.retain_mut(|open| {
+            if open.until_ms > now_ms {
+                return true;
+            }
+            let Some(fault) = open.waiting.take() else { return false };
+            report(fault, std::mem::take(&mut open.left_out));
+            open.until_ms = now_ms.saturating_add(REPORT_EVERY_MS);
+            true
+        });
+        self.due_ms = self.open.iter().map(|open| open.until_ms).min().unwrap_or(u64::MAX);
+    }
+}
+
+impl Fault {
+    /// What makes two faults of the same sort one kind.
+    fn kind(&self) -> &str {
+        match self {
+            Self::Panic(panic) => panic.place.as_deref().unwrap_or_default(),
+            Self::Built(_) => "",
+            Self::File { error, .. } => error,
+        }
+    }
+
+    fn into_notice(self, worker: usize, left_out: u64) -> Notice {
+        match self {
+            Self::Panic(panic) => {
+                let request = panic.request.map(cut);
+                let (message, place) = (cut(panic.message), panic.place);
+                Notice::HandlerPanicked { worker, request, message, place, left_out }
+            }
+            Self::Built(message) => Notice::HandlerMisbuilt { worker, message: cut(message), left_out },
+            Self::File { path, error, status } => {
+                Notice::FileFailed { worker, path, error, status, left_out }
+            }
+        }
+    }
+}
+
+impl<A> Service<A> {
+    /// Reports a fault to the operator, unless another of its kind was reported within the last second.
+    pub(crate) fn report(&mut self, fault: Fault) {
+        match self.reports.admit(fault, self.now_ms) {
+            Admitted::Now(fault) => self.tell(fault.into_notice(self.worker, 0)),
+            Admitted::Later => {}
+            Admitted::Never => self.counters.hit_notices.add(1),
+        }
+    }
+
+    /// Reports what has waited for its second to pass; everything at the end of time.
+    #[cold]
+    pub(crate) fn report_left_out(&mut self, now_ms: u64) {
+        let mut notices = Vec::new();
+        let worker = self.worker;
+        self.reports.close(now_ms, |fault, left_out| notices.push(fault.into_notice(worker, left_out)));
+        notices.into_iter().for_each(|notice| self.tell(notice));
+    }
+}
+
+/// The request as reports name it.
+pub(crate) fn named(head: &Head<'_>) -> String {
+    format!("{} {}", head.method_name(), head.path())
+}
+
+/// Cuts a text that a client may have made long.
+fn cut(mut text: String) -> String {
+    if text.len() > REPORT_BYTES_MAX {
+        let end = (0..=REPORT_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push('\u{2026}');
+    }
+    text
+}

@@ -1,0 +1,229 @@
+//! Signals that people and service managers send to a server: caught while somebody listens, and as they were before afterwards.
+
+#![expect(unsafe_code, reason = "signal handlers are installed by system calls and are handed pointers")]
+
+use std::ffi::{c_int, c_void};
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::mem::{self, MaybeUninit};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::{fmt, ptr, thread};
+
+use crate::limits::SIGNALS_QUEUED_MAX;
+
+/// A signal that is caught.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// `SIGINT`: Ctrl-C.
+    Interrupt,
+    /// `SIGTERM`.
+    Terminate,
+    /// `SIGUSR1`.
+    User1,
+}
+
+/// The signals, in the order of [`NUMBERS`].
+const SIGNALS: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::User1];
+const NUMBERS: [c_int; SIGNALS.len()] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
+
+/// Catches the signals until it is dropped.
+///
+/// They are queued until [`act`](Self::act) says what to do about them. A handler that the program had installed before is called too.
+/// When the last `Signals` of the process is dropped, each signal does again what it did before the first.
+#[must_use = "dropped, it catches nothing"]
+pub struct Signals(Arc<Mutex<Listener>>);
+
+impl fmt::Debug for Signals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signals").finish_non_exhaustive()
+    }
+}
+
+/// Keeps signals, or acts on them.
+enum Listener {
+    Queues(Vec<Signal>),
+    /// Calls this, on the thread for signals.
+    Acts(Box<dyn FnMut(Signal) + Send>),
+}
+
+impl Listener {
+    fn hear(&mut self, signal: Signal) {
+        match self {
+            Self::Acts(act) => act(signal),
+            Self::Queues(queue) if queue.len() < SIGNALS_QUEUED_MAX => queue.push(signal),
+            Self::Queues(_) => {}
+        }
+    }
+}
+
+impl Signals {
+    /// Catches the signals from now on.
+    ///
+    /// # Errors
+    /// Where the system refuses a pipe, a thread or a handler.
+    pub fn catch() -> io::Result<Self> {
+        let listener = Arc::new(Mutex::new(Listener::Queues(Vec::new())));
+        let mut process = lock(&PROCESS);
+        if WRITER.get().is_none() {
+            start_thread()?;
+        }
+        process.install()?;
+        process.listeners.push(Arc::clone(&listener));
+        Ok(Self(listener))
+    }
+
+    /// Calls `act` for each signal, beginning with those that were queued.
+    pub fn act(&self, mut act: impl FnMut(Signal) + Send + 'static) {
+        let mut listener = lock(&self.0);
+        if let Listener::Queues(queue) = &mut *listener {
+            queue.drain(..).for_each(&mut act);
+        }
+        *listener = Listener::Acts(Box::new(act));
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        let mut process = lock(&PROCESS);
+        process.listeners.retain(|listener| !Arc::ptr_eq(listener, &self.0));
+        if process.listeners.is_empty() {
+            process.restore();
+        }
+    }
+}
+
+/// The process's listeners, and what it did about each signal before them.
+struct Process {
+    listeners: Vec<Arc<Mutex<Listener>>>,
+    /// `None` where our handler isn't installed.
+    before: [Option<libc::sigaction>; SIGNALS.len()],
+}
+
+static PROCESS: Mutex<Process> = Mutex::new(Process { listeners: Vec::new(), before: [None; SIGNALS.len()] });
+
+/// The end of the pipe that the handler writes to. It is never closed: a handler may be about to use it.
+static WRITER: OnceLock<PipeWriter> = OnceLock::new();
+
+/// The handlers that ours calls, by signal.
+static CHAINED: [Chained; SIGNALS.len()] = [const { Chained::none() }; SIGNALS.len()];
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts the thread that calls the listeners, for as long as the process lives.
+fn start_thread() -> io::Result<()> {
+    let (reader, writer) = io::pipe()?;
+    rustix::io::ioctl_fionbio(&writer, true)?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || deliver(reader))?;
+    WRITER.get_or_init(|| writer);
+    Ok(())
+}
+
+fn deliver(mut reader: PipeReader) {
+    let mut byte = [0];
+    while reader.read_exact(&mut byte).is_ok() {
+        let Some(&signal) = SIGNALS.get(usize::from(byte[0])) else { continue };
+        // Acting may drop a `Signals`, which needs the lock.
+        let listeners = lock(&PROCESS).listeners.clone();
+        listeners.iter().for_each(|listener| lock(listener).hear(signal));
+    }
+}
+
+impl Process {
+    /// Puts our handler in the place of what is there, where it isn't installed already.
+    fn install(&mut self) -> io::Result<()> {
+        for ((before, chained), number) in self.before.iter_mut().zip(&CHAINED).zip(NUMBERS) {
+            if before.is_none() {
+                let found = action(number, None)?;
+                chained.set(&found);
+                action(number, Some(&our_action()))?;
+                *before = Some(found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts back what was there. A handler that was installed on top of ours stays: it may call ours, which then calls the one before.
+    fn restore(&mut self) {
+        for (before, number) in self.before.iter_mut().zip(NUMBERS) {
+            let is_ours = action(number, None).is_ok_and(|now| now.sa_sigaction == our_action().sa_sigaction);
+            if let Some(found) = before.take_if(|_| is_ours) {
+                // The system has accepted it before.
+                drop(action(number, Some(&found)));
+            }
+        }
+    }
+}
+
+fn our_action() -> libc::sigaction {
+    let handler: HandlerOfThree = on_signal;
+    // SAFETY: integers and pointers that may be null, for which zero is a value.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    action.sa_sigaction = handler as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+    action
+}
+
+/// Sets the action of a signal, if one is given, and returns the one before.
+fn action(signal: c_int, new: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
+    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+    let new = new.map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: `new` is null or an action, and `old` has room for one.
+    if unsafe { libc::sigaction(signal, new, old.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has filled it; before, it was zero, which is a value of it too.
+    Ok(unsafe { old.assume_init() })
+}
+
+/// The handler. It does only what a signal's handler may: no allocation, no lock.
+extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let Some(index) = NUMBERS.iter().position(|known| *known == signal) else { return };
+    if let Some(writer) = WRITER.get() {
+        // The pipe is full only where thousands wait to be delivered. On Linux this call doesn't touch `errno`.
+        let _ = rustix::io::write(writer, &[index as u8]);
+    }
+    CHAINED[index].call(signal, info, context);
+}
+
+type HandlerOfThree = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+type HandlerOfOne = extern "C" fn(c_int);
+
+/// The handler that was installed before ours.
+struct Chained {
+    /// 0 where there was none.
+    address: AtomicUsize,
+    takes_three: AtomicBool,
+}
+
+impl Chained {
+    const fn none() -> Self {
+        Self { address: AtomicUsize::new(0), takes_three: AtomicBool::new(false) }
+    }
+
+    /// Takes over the handler of an action. Ours isn't installed, so nobody calls this one meanwhile.
+    fn set(&self, action: &libc::sigaction) {
+        let has_handler = action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
+        self.takes_three.store(action.sa_flags & libc::SA_SIGINFO != 0, Ordering::Relaxed);
+        self.address.store(if has_handler { action.sa_sigaction } else { 0 }, Ordering::Release);
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "no other conversion makes a function of an address")]
+    fn call(&self, signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+        let address = self.address.load(Ordering::Acquire);
+        if address == 0 {
+            return;
+        }
+        let address = ptr::with_exposed_provenance::<()>(address);
+        if self.takes_three.load(Ordering::Relaxed) {
+            // SAFETY: it is the address of a handler, of three arguments: its action said so.
+            let handler = unsafe { mem::transmute::<*const (), HandlerOfThree>(address) };
+            handler(signal, info, context);
+        } else {
+            // SAFETY: it is the address of a handler, of one argument: its action didn't say otherwise.
+            let handler = unsafe { mem::transmute::<*const (), HandlerOfOne>(address) };
+            handler(signal);
+        }
+    }
+}

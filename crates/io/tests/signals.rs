@@ -1,0 +1,99 @@
+//! Signals to this very process: caught while somebody listens, then as they were before. A test binary of its own, with one test.
+
+#![expect(unsafe_code, reason = "handlers of a program are installed by a system call")]
+
+use std::ffi::c_int;
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use shearwater_io::limits::SIGNALS_QUEUED_MAX;
+use shearwater_io::signals::{Signal, Signals};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Calls of the program's own handler.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn own(_: c_int) {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+}
+
+fn set(signal: c_int, handler: usize) {
+    // SAFETY: integers and pointers that may be null, for which zero is a value.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    action.sa_sigaction = handler;
+    // SAFETY: it is an action whose handler is a function of one argument, or a word for none.
+    assert_eq!(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }, 0);
+}
+
+fn handler_of(signal: c_int) -> usize {
+    // SAFETY: as above.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    // SAFETY: there is room for an action.
+    assert_eq!(unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) }, 0);
+    action.sa_sigaction
+}
+
+fn raise(signal: c_int) {
+    // SAFETY: it can be called anywhere. The handler has run when it returns.
+    assert_eq!(unsafe { libc::raise(signal) }, 0);
+}
+
+fn listening(signals: &Signals) -> Receiver<Signal> {
+    let (sender, heard) = sync_channel(2 * SIGNALS_QUEUED_MAX);
+    signals.act(move |signal| sender.send(signal).expect("the test listens"));
+    heard
+}
+
+fn calls() -> usize {
+    CALLS.swap(0, Ordering::Relaxed)
+}
+
+#[test]
+fn signals_are_caught_for_a_while_and_restored() {
+    let own = own as extern "C" fn(c_int) as usize;
+    set(libc::SIGUSR1, own);
+    set(libc::SIGINT, libc::SIG_IGN);
+    let first = Signals::catch().expect("the system lets it");
+    assert_ne!(handler_of(libc::SIGUSR1), own);
+    assert_ne!(handler_of(libc::SIGTERM), libc::SIG_DFL);
+
+    // What comes before anybody acts is queued, within a bound. The program's own handler is called at once.
+    let second = Signals::catch().expect("the system lets it");
+    raise(libc::SIGINT);
+    raise(libc::SIGUSR1);
+    assert_eq!(calls(), 1);
+    let heard = listening(&first);
+    assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::Interrupt));
+    assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::User1));
+    for _ in 0..SIGNALS_QUEUED_MAX {
+        raise(libc::SIGTERM);
+        assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::Terminate));
+    }
+    assert_eq!(listening(&second).try_iter().count(), SIGNALS_QUEUED_MAX, "each has its own queue");
+
+    // The others go on when one is gone.
+    drop(first);
+    let heard = listening(&second);
+    raise(libc::SIGTERM);
+    assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::Terminate));
+    drop(second);
+    assert_eq!(handler_of(libc::SIGUSR1), own);
+    assert_eq!(handler_of(libc::SIGINT), libc::SIG_IGN);
+    assert_eq!(handler_of(libc::SIGTERM), libc::SIG_DFL);
+    raise(libc::SIGUSR1);
+    assert_eq!(calls(), 1);
+
+    // A handler that was put on top meanwhile stays, and ours is not installed twice.
+    let third = Signals::catch().expect("the system lets it");
+    set(libc::SIGUSR1, libc::SIG_IGN);
+    drop(third);
+    assert_eq!(handler_of(libc::SIGUSR1), libc::SIG_IGN);
+    let fourth = Signals::catch().expect("the system lets it");
+    assert_eq!(handler_of(libc::SIGUSR1), libc::SIG_IGN);
+    drop(fourth);
+    assert_eq!(handler_of(libc::SIGTERM), libc::SIG_DFL);
+}

@@ -1,0 +1,44 @@
+//! Real signals to a process that runs a router.
+
+use std::future::pending;
+use std::os::unix::process::ExitStatusExt;
+
+use axum::Router;
+use axum::routing::get;
+use rustix::process::Signal;
+use shearwater::{Server, Verbosity};
+
+use crate::client::Client;
+use crate::process::{self, Process};
+use crate::served::here;
+
+/// Runs the server of these tests, where this is their process.
+#[test]
+fn process() {
+    if !process::is_this() {
+        return;
+    }
+    let router = Router::new().route("/", get(async || "served")).route("/never", get(pending::<&str>));
+    let serve = here(router).verbosity(Verbosity::Off).drain_ms(86_400_000);
+    let running = serve.server(Server::handle_signals).start().expect("starts");
+    process::serves(running.address());
+    running.wait().expect("ends by plan");
+    process::has_ended();
+}
+
+/// Also for a client that wants an upgrade, whoever serves it meanwhile.
+#[test]
+fn a_second_signal_ends_it_at_once_and_a_third_does_what_it_did_before() {
+    for fields in [&[][..], &["Connection: upgrade", "Upgrade: websocket"]] {
+        let mut process = Process::start();
+        let mut client = Client::connect(process.address);
+        assert_eq!(client.request("GET", "/", &[]).text(), "served");
+        client.ask("GET", "/never", fields);
+        process.signal(Signal::INT);
+        process.until_refused();
+        process.signal(Signal::INT);
+        process.server_ended();
+        process.signal(Signal::INT);
+        assert_eq!(process.end().signal(), Some(Signal::INT.as_raw()), "{fields:?}");
+    }
+}
