@@ -1,6 +1,6 @@
 //! Verb 5, handle: handlers that wait go on, behind the turn's events.
 
-use shearwater_io::{Driver, Token};
+use shearwater_io::{CloseKind, Driver, Token};
 use shearwater_tasks::TaskId;
 
 use crate::app::App;
@@ -90,6 +90,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         };
         self.service.table.get(token).phase = Phase::Closing;
         self.leave(token);
+        self.driver.close(token, CloseKind::Normal);
         unread.extend_from_slice(&detached.unread);
         let handed = HandedOver { descriptor: detached.descriptor, head, unread };
         if let Err(message) = panics::catch(|| take(handed)) {
