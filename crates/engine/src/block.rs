@@ -9,11 +9,11 @@ use crate::app::BodySink;
 use crate::buffer::Buffer;
 use crate::call::Exchange;
 use crate::conn::NONE;
-use crate::instead::Taker;
 use crate::limits::{Limits, SPARE_BLOCKS_MAX};
 use crate::pace::Pace;
 use crate::page_pool::PagePool;
 use crate::panics;
+use crate::upgrade::Taker;
 use crate::waiting::Waiting;
 
 /// What becomes of the body that is arriving.
@@ -41,7 +41,7 @@ pub(crate) struct Block {
     pub(crate) decoder: Option<BodyDecoder>,
     /// The request that a handler is at work on.
     pub(crate) call: Option<Waiting>,
-    /// Who takes over the connection.
+    /// The closure that takes the connection over once its `101` is sent.
     pub(crate) taker: Option<Taker>,
     pub(crate) destination: Destination,
     /// The time that the body has left.
@@ -96,8 +96,7 @@ impl Block {
 
     fn clear(&mut self, pool: &mut PagePool) {
         self.end_request(pool);
-        let taker = self.taker.take();
-        let _ = panics::catch(|| drop(taker));
+        self.taker = None;
         self.input.clear(pool);
     }
 }

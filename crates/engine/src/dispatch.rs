@@ -83,7 +83,9 @@ impl<A: App> Service<A> {
                 self.take_head(token, input, turn)
             }
             // Behind the last request nothing is looked at.
-            Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => Step::new(input.len(), Then::Waits),
+            Phase::Last | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
+                Step::new(input.len(), Then::Waits)
+            }
             Phase::First | Phase::Idle | Phase::Head | Phase::Handling => Step::new(0, Then::Waits),
         }
     }
@@ -320,10 +322,12 @@ impl<A: App> Service<A> {
         conn.unset(Flag::HeadOnly);
         conn.phase = match after {
             After::Keep => Phase::Idle,
-            After::Close | After::Linger => Phase::Last,
+            After::Close | After::Linger | After::HandOver => Phase::Last,
         };
-        if after == After::Linger {
-            conn.set(Flag::Linger);
+        match after {
+            After::Keep | After::Close => {}
+            After::Linger => conn.set(Flag::Linger),
+            After::HandOver => self.hand_over_later(token),
         }
     }
 }

@@ -1,13 +1,11 @@
 //! Verb 5, handle: handlers that wait go on, behind the turn's events.
 
-use shearwater_io::{CloseKind, Driver, Token};
+use shearwater_io::{Driver, Token};
 use shearwater_tasks::TaskId;
 
 use crate::app::App;
 use crate::conn::{Flag, Phase};
-use crate::instead::HandedOver;
 use crate::panics;
-use crate::refuse::Refusal;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
@@ -72,29 +70,5 @@ impl<D: Driver, A: App> Worker<D, A> {
             _ => {}
         }
         self.advance(token);
-    }
-
-    /// Gives a connection away, as soon as nothing is being sent on it.
-    pub(crate) fn hand_over(&mut self, token: Token) {
-        let service = &mut self.service;
-        let conn = service.table.get(token);
-        if conn.has(Flag::Sending) {
-            return;
-        }
-        let Some(block) = service.blocks.get_mut(conn.block) else { return };
-        let Some(take) = block.taker.take() else { return };
-        let (head, mut unread) = (block.head.to_vec(), block.input.to_vec());
-        let Ok(detached) = self.driver.detach(token) else {
-            service.refuse(token, Refusal::NotHandedOver);
-            return self.flush(token);
-        };
-        self.service.table.get(token).phase = Phase::Closing;
-        self.leave(token);
-        self.driver.close(token, CloseKind::Normal);
-        unread.extend_from_slice(&detached.unread);
-        let handed = HandedOver { descriptor: detached.descriptor, head, unread };
-        if let Err(message) = panics::catch(|| take(handed)) {
-            self.service.panicked(message);
-        }
     }
 }

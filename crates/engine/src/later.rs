@@ -9,14 +9,14 @@ use shearwater_tasks::TaskId;
 use crate::app::App;
 use crate::block::Destination;
 use crate::body::{Piece, decode};
-use crate::call::{Around, Later};
+use crate::call::Later;
 use crate::conn::{Flag, NONE, Phase};
 use crate::dispatch::{Step, Then, asked};
 use crate::instead::Instead;
 use crate::pace::Pace;
 use crate::refuse::Refusal;
 use crate::request::{Request, Turn};
-use crate::respond::{After, Asked, Fault, Outcome};
+use crate::respond::{After, Asked, Outcome};
 use crate::service::Service;
 use crate::waiting::{Next, Waiting};
 
@@ -34,28 +34,9 @@ impl<A: App> Service<A> {
                 }
                 Begun::Refused => self.refuse_full(token),
             },
-            Instead::HandOver(_) if asked.has_body => {
-                self.misbuild(token, asked, "a request with a body can't be handed over")
-            }
-            Instead::HandOver(taker) => {
-                let conn = self.table.get(token);
-                let mut block = self.blocks.take(&mut conn.block);
-                block.head.extend(head, &mut self.blocks.pool);
-                block.taker = Some(taker);
-                self.blocks.put(conn.block, block);
-                conn.phase = Phase::Handling;
-                Step::new(head.len(), Then::Waits)
-            }
-            Instead::Full => self.refuse(token, Refusal::CallsFull),
+            // An upgrade never gets here: it was answered with a `101`.
+            Instead::Upgrade(_) | Instead::Full => self.refuse(token, Refusal::CallsFull),
         }
-    }
-
-    /// A handler can't do what it wants to.
-    fn misbuild(&mut self, token: Token, asked: Asked, why: &str) -> Step {
-        let fault = Some(Box::new(Fault::Built(why.to_owned())));
-        let answered = self.responder.answer_with(&mut Box::default(), Around::default(), asked, fault);
-        self.answered(token, answered);
-        Step::new(0, Then::Refused)
     }
 
     /// Calls a handler for the first time whose request is there as a whole.

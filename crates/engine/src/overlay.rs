@@ -101,7 +101,7 @@ impl Overlay {
     pub(crate) fn layer(&self, status: u16) -> &Layer {
         match status {
             200..=299 | 304 => &self.content,
-            300..=399 => &self.redirect,
+            ..=199 | 300..=399 => &self.redirect,
             _ => &self.error,
         }
     }

@@ -12,6 +12,9 @@ use crate::panics;
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
 use crate::response::{Body, Framing, Parts, Response};
+use crate::upgrade::Taker;
+
+const SWITCHING_PROTOCOLS: u16 = 101;
 
 /// How the connection goes on after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub(crate) enum After {
     Close,
     /// It is closed; the client doesn't know yet and may be sending.
     Linger,
+    /// It is handed over to the program.
+    HandOver,
 }
 
 /// What the request says of its answer.
@@ -68,6 +73,8 @@ pub(crate) struct Responder {
     pub(crate) preamble: Preamble,
     pub(crate) lasting: Lasting,
     parts: Parts,
+    /// The closure of the `101` that was appended last.
+    pub(crate) taker: Option<Taker>,
     pub(crate) draining: bool,
 }
 
@@ -78,6 +85,7 @@ impl Responder {
             preamble: Preamble::new(unix_seconds),
             lasting: Lasting::default(),
             parts: Parts::default(),
+            taker: None,
             draining: false,
         }
     }
@@ -121,6 +129,13 @@ impl Responder {
                 calls.recycle_parts(told);
                 Outcome::Answered(answered)
             }
+            (None, Some(Instead::Upgrade(taker))) => {
+                let mut own = std::mem::take(&mut self.parts);
+                own.instead = Some(Instead::Upgrade(taker));
+                // Its fields are still there.
+                around.fields.clear();
+                Outcome::Answered(self.answer_with(&mut own, around, asked, None))
+            }
             (None, Some(Instead::Later(later))) => {
                 Outcome::Instead(Instead::Later(Later { around, ..later }))
             }
@@ -151,7 +166,26 @@ impl Responder {
         self.parts.overlay = around.overlay.or(self.parts.overlay.take());
         self.parts.close |= around.close;
         let own = around.fault.or(self.parts.fault.take());
-        self.finish(asked, fault.or(own))
+        let fault = fault.or(own);
+        let fault = if self.parts.instead.is_some() { self.upgrade(fault) } else { fault };
+        self.finish(asked, fault)
+    }
+
+    /// Makes a `101` of the response, if nothing is wrong with it. The connection is handed over once that is sent.
+    #[cold]
+    fn upgrade(&mut self, mut fault: Option<Box<Fault>>) -> Option<Box<Fault>> {
+        // Nothing else takes the place of a response that is built elsewhere.
+        let Some(Instead::Upgrade(taker)) = self.parts.instead.take() else { return fault };
+        if self.parts.framing().is_some() {
+            let why = "a handler upgraded with a response that it streams".to_owned();
+            fault.get_or_insert_with(|| Box::new(Fault::Built(why)));
+        }
+        if fault.is_none() {
+            self.parts.forget_content();
+            (self.parts.status, self.parts.close) = (SWITCHING_PROTOCOLS, true);
+            self.taker = Some(taker);
+        }
+        fault
     }
 
     #[inline(always)]
@@ -194,15 +228,16 @@ impl Responder {
 
     #[inline(always)]
     fn after(&self, asked: Asked) -> After {
+        let ends = |after| if self.parts.status == SWITCHING_PROTOCOLS { After::HandOver } else { after };
         if !asked.keep_alive && !asked.has_body {
-            After::Close
+            ends(After::Close)
         } else if !asked.keep_alive
             || asked.is_last
             || self.parts.close
             || self.parts.framing() == Some(Framing::Close)
             || self.draining && !asked.is_followed
         {
-            After::Linger
+            ends(After::Linger)
         } else {
             After::Keep
         }
@@ -236,6 +271,7 @@ impl Responder {
             (After::Keep, Version::Http11) => {}
             (After::Keep, Version::Http10) => encode::connection_keep_alive(bytes),
             (After::Close | After::Linger, _) => encode::connection_close(bytes),
+            (After::HandOver, _) => encode::connection_upgrade(bytes),
         }
         let layer = overlay.map(|overlay| overlay.layer(status));
         let without = layer.map_or(Names::NONE, Layer::without);

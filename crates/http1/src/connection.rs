@@ -58,8 +58,8 @@ fn listed_expectation(bytes: &[u8], fields: &FieldTable) -> Expectation {
     expectation
 }
 
-/// The names of the protocols that the client offers to change to, without their versions. None in HTTP/1.0, nor without the
-/// connection option `upgrade`: the `Upgrade` field is ignored then.
+/// The names of the protocols that the client offers to upgrade to, without their versions. The `Upgrade` field is ignored in HTTP/1.0
+/// and without the connection option `upgrade`.
 pub(crate) fn upgrades<'a>(
     bytes: &'a [u8],
     fields: &'a FieldTable,

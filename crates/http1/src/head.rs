@@ -152,7 +152,7 @@ impl<'a> Head<'a> {
         self.parser.summary.expectation
     }
 
-    /// The names of the protocols that the client offers to change to, without their versions (RFC 9110 7.8). They are compared in
+    /// The names of the protocols that the client offers to upgrade to, without their versions (RFC 9110 7.8). They are compared in
     /// any case. Empty unless the version is HTTP/1.1 and `Connection` has the option `upgrade`.
     pub fn upgrades(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         connection::upgrades(self.bytes, &self.parser.fields, self.parser.request.version)

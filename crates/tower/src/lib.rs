@@ -24,8 +24,8 @@
 //! - Bodies of requests are bounded by [`Limits::body_bytes_max`](shearwater::Limits::body_bytes_max), 10 MiB unless told otherwise.
 //! - `Date` and `Server` are the engine's own. A status that isn't 200 to 599 becomes a 500. Trailers are left out.
 //! - A service that fails instead of answering is a 500; one whose answer's body fails has its connection cut off.
-//! - What asks for an upgrade of its connection (and has no body) is handed over to hyper, on tokio's threads: WebSocket works.
-//!   `CONNECT` is refused.
+//! - Connections are upgraded to [registered](Serve::upgrades) protocols only, which is WebSocket by default. An `Upgrade` field that offers
+//!   others is ignored. `CONNECT` is refused.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -41,14 +41,13 @@ mod body_error;
 mod bridge;
 mod call;
 mod connect_info;
-mod ending;
 mod feed;
+mod handshake;
 mod head_pool;
 mod intake;
 pub mod limits;
 mod listen;
 mod names;
-mod replayed;
 mod request_head;
 mod response_head;
 mod running;
@@ -58,7 +57,6 @@ mod serve;
 mod socket;
 mod spare;
 mod tower_service;
-mod upgrade;
 mod upgrades;
 mod usual_values;
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use shearwater::{App, DriverChoice, Error, Limits, Server, StartError, Timeouts, Verbosity};
 
@@ -17,6 +16,9 @@ use crate::upgrades::Upgrades;
 
 /// Default of [`Serve::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
+
+/// Default of [`Serve::upgrades`].
+const WEBSOCKET: &str = "websocket";
 
 type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -44,6 +46,7 @@ pub struct Serve<S> {
     service: S,
     fast: Option<App>,
     tells_peer: bool,
+    protocols: Vec<String>,
     upgrades_max: usize,
     drain_ms: u64,
     shutdown: Option<Shutdown>,
@@ -66,6 +69,7 @@ impl<S: HttpService> Serve<S> {
             service,
             fast: None,
             tells_peer: false,
+            protocols: vec![WEBSOCKET.to_owned()],
             upgrades_max: UPGRADES_MAX,
             drain_ms: DRAIN_MS,
             shutdown: None,
@@ -127,8 +131,19 @@ impl<S: HttpService> Serve<S> {
         self
     }
 
-    /// Connections that may be upgraded at once, to WebSocket for example; further ones are answered with `503`. Default
-    /// [`UPGRADES_MAX`].
+    /// Registers the protocols that connections may be upgraded to (RFC 9110 section 7.8). Names are compared in any case, and versions are
+    /// ignored. Default: `websocket` alone.
+    ///
+    /// A service that responds with `101` to a request for one of them gets the connection by [`hyper::upgrade::on`], as axum's
+    /// extractors do. The `Upgrade` field of any other request is ignored, and so is that of a request with a body: the service finds no
+    /// upgrade there, and a `101` becomes a `500`.
+    pub fn upgrades(mut self, protocols: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.protocols = protocols.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Limits the number of upgraded connections, together with requests that may still be upgraded: a further such request is refused with
+    /// `503`. Upgraded connections count for the limits on connections too. Default [`UPGRADES_MAX`].
     pub fn upgrades_max(mut self, upgrades_max: usize) -> Self {
         self.upgrades_max = upgrades_max;
         self
@@ -161,21 +176,16 @@ impl<S: HttpService> Serve<S> {
     /// # Errors
     /// See [`Error`].
     pub fn start(self) -> Result<Running, Error> {
-        let Self { server, service, fast, tells_peer, upgrades_max, drain_ms, shutdown } = self;
+        let Self { server, service, fast, tells_peer, protocols, upgrades_max, drain_ms, shutdown } = self;
         let system = |error| Error::Start(StartError::System(error));
         let runtime = Runtime::here().map_err(system)?;
-        let upgrades = Upgrades::new(upgrades_max);
+        let upgrades = Upgrades::new(&protocols, upgrades_max);
         let handle = runtime.handle().clone();
-        let (service, of_workers) = (Mutex::new(service), Arc::clone(&upgrades));
+        let service = Mutex::new(service);
         let bridge = move |_| {
             // Cloned here, used on the worker's own thread: it need not be `Sync`.
             let service = service.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Bridge::new(Plan {
-                service,
-                tells_peer,
-                upgrades: Arc::clone(&of_workers),
-                handle: handle.clone(),
-            })
+            Bridge::new(Plan { service, tells_peer, upgrades: Arc::clone(&upgrades), handle: handle.clone() })
         };
         let running = match fast {
             None => server?.start(bridge)?,
@@ -184,7 +194,7 @@ impl<S: HttpService> Serve<S> {
                 server?.start_app(app)?
             }
         };
-        let running = Running::new(running, runtime, upgrades, Duration::from_millis(drain_ms));
+        let running = Running::new(running, runtime, drain_ms);
         if let Some(shutdown) = shutdown {
             running.drain_after(shutdown);
         }
