@@ -55,6 +55,14 @@ pub enum Notice {
         /// What is wrong with it.
         message: String,
     },
+    /// A body that a handler takes as it comes was refused with `413`, because it is longer than
+    /// [`Limits::body_bytes_max`](crate::Limits::body_bytes_max). The first time in this worker.
+    BodyTooLarge {
+        /// Which worker.
+        worker: usize,
+        /// The limit.
+        bytes_max: u64,
+    },
     /// A handler keeps a worker from its other clients: it computes, or waits for something other than by its
     /// [`Call`](crate::Call). Told once in a while.
     WorkerBlocked {
@@ -120,6 +128,12 @@ impl fmt::Display for Notice {
                 write!(
                     f,
                     "worker {worker}: {message}; its client got a 500, or what had been sent by then; later ones are only counted"
+                )
+            }
+            Self::BodyTooLarge { worker, bytes_max } => {
+                write!(
+                    f,
+                    "worker {worker}: a request got a 413, because its body is longer than body_bytes_max ({bytes_max} bytes); later ones are only counted"
                 )
             }
             Self::WorkerBlocked { worker, ms, times } => {

@@ -298,6 +298,15 @@ impl<A: App> Service<A> {
         Step::new(0, Then::Refused)
     }
 
+    /// Reports the first body of this worker that a handler would take and that is longer than the limit.
+    pub(crate) fn report_body_limit(&mut self) {
+        if !self.told_body_limit {
+            self.told_body_limit = true;
+            let (worker, bytes_max) = (self.worker, self.limits.body_bytes_max);
+            self.tell(Notice::BodyTooLarge { worker, bytes_max });
+        }
+    }
+
     pub(crate) fn panicked(&mut self, message: String) {
         self.counters.handler_panics.add(1);
         if !self.told_panic {

@@ -72,6 +72,7 @@ impl<A: App> Service<A> {
         if let Framing::Length(len) = framing
             && len > self.limits.body_bytes_max
         {
+            self.report_body_limit();
             return self.refuse(token, Refusal::BodyTooLarge);
         }
         let owes_continue = head.expectation() == Expectation::Continue && rest.is_empty();
@@ -144,7 +145,12 @@ impl<A: App> Service<A> {
         }
         self.blocks.put(index, block);
         match piece {
-            Piece::Refused(refusal) => return Step::new(consumed, self.refuse(token, refusal).then),
+            Piece::Refused(refusal) => {
+                if matches!(refusal, Refusal::BodyTooLarge) {
+                    self.report_body_limit();
+                }
+                return Step::new(consumed, self.refuse(token, refusal).then);
+            }
             Piece::Panicked(message) => return Step::new(consumed, self.fail(token, message).then),
             Piece::Starved => self.await_body(token),
             Piece::Complete | Piece::Full => {}

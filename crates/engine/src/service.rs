@@ -48,6 +48,8 @@ pub(crate) struct Service<A> {
     pub(crate) told_panic: bool,
     /// Likewise of a response that was built wrongly.
     pub(crate) told_misbuilt: bool,
+    /// Likewise of a body that was too long for the limit.
+    pub(crate) told_body_limit: bool,
 }
 
 impl<A> Service<A> {

@@ -144,6 +144,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             control: setup.control,
             told_panic: false,
             told_misbuilt: false,
+            told_body_limit: false,
             now_ms,
         };
         Self {
