@@ -9,6 +9,7 @@ use http::StatusCode;
 use http_body::Body as _;
 use shearwater::{BodyPolicy, Call, Head, Request, Response, Service};
 use tokio::runtime::Handle;
+use tower_service::Service as _;
 
 use crate::answer::Answer;
 use crate::body::Body;
@@ -16,6 +17,7 @@ use crate::call;
 use crate::connect_info;
 use crate::handshake::{self, Handshake};
 use crate::intake::{Announced, Intake};
+use crate::make_service::Maker;
 use crate::request_head;
 use crate::runtime;
 use crate::spare::Spare;
@@ -23,8 +25,8 @@ use crate::tower_service::HttpService;
 use crate::upgrades::{Full, Upgrades};
 
 /// What all workers' bridges are made of.
-pub(crate) struct Plan<S> {
-    pub(crate) service: S,
+pub(crate) struct Plan<M> {
+    pub(crate) maker: M,
     /// Whether the service is told where requests come from.
     pub(crate) tells_peer: bool,
     pub(crate) upgrades: Arc<Upgrades>,
@@ -33,14 +35,14 @@ pub(crate) struct Plan<S> {
 }
 
 /// One worker's.
-pub(crate) struct Bridge<S: HttpService> {
-    plan: Plan<S>,
-    spare: Rc<Spare<S>>,
+pub(crate) struct Bridge<M: Maker> {
+    plan: Plan<M>,
+    spare: Rc<Spare<M::Service>>,
 }
 
-impl<S: HttpService> Bridge<S> {
+impl<M: Maker> Bridge<M> {
     /// To be called on the worker's own thread, which enters the runtime.
-    pub(crate) fn new(plan: Plan<S>) -> Self {
+    pub(crate) fn new(plan: Plan<M>) -> Self {
         runtime::enter(&plan.handle);
         Self { plan, spare: Rc::new(Spare::new()) }
     }
@@ -55,22 +57,27 @@ impl<S: HttpService> Bridge<S> {
                 return;
             }
         };
-        if self.plan.tells_peer
-            && let Some(peer) = response.peer(request)
+        let needs_peer = self.plan.tells_peer || M::NEEDS_PEER;
+        let peer = if needs_peer { response.peer(request) } else { None };
+        if let Some(peer) = peer
+            && self.plan.tells_peer
         {
             connect_info::insert(&mut made, peer);
         }
+        let Some(mut service) = self.plan.maker.make(peer) else {
+            response.status(500).text("The client has no address.\n");
+            return;
+        };
         let announced = Announced::by(&head);
         let Ok(handshake) = self.handshake(&head, announced, &mut made) else {
             response.status(503).text("Too many connections are upgraded.\n");
             return;
         };
-        let mut service = self.plan.service.clone();
         // Nearly all are ready, and have no body to wait for.
         if announced.is_none() && handshake.is_none() && is_ready(&mut service) {
             return self.answer_at_once(request, response, service.call(made));
         }
-        let (service, spare) = (self.plan.service.clone(), Rc::clone(&self.spare));
+        let spare = Rc::clone(&self.spare);
         response
             .later(request, |call| call::begin(until_gone(call), made, announced, handshake, service, spare));
     }
@@ -96,7 +103,12 @@ impl<S: HttpService> Bridge<S> {
     }
 
     /// Most services answer when they are polled for the first time: then there is nothing to keep of the request.
-    fn answer_at_once(&self, request: &Request<'_>, response: &mut Response<'_>, answering: S::Answering) {
+    fn answer_at_once(
+        &self,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        answering: <M::Service as HttpService>::Answering,
+    ) {
         let mut answering = self.spare.answering.take(answering);
         let answered = match response.look(|cx| answering.get().poll(cx)) {
             Some(Poll::Ready(answered)) => answered,
@@ -120,7 +132,12 @@ impl<S: HttpService> Bridge<S> {
         }
     }
 
-    fn tell(&self, request: &Request<'_>, response: &mut Response<'_>, answer: http::Response<S::Answer>) {
+    fn tell(
+        &self,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        answer: http::Response<<M::Service as HttpService>::Answer>,
+    ) {
         let mut answer = Answer::new(answer, request.method(), &self.spare);
         answer.look(|body| response.look(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending));
         let Some(answer) = response.tell(|response| answer.tell(response, &self.spare)) else { return };
@@ -137,7 +154,7 @@ impl<S: HttpService> Bridge<S> {
     }
 }
 
-impl<S: HttpService> Service for Bridge<S> {
+impl<M: Maker> Service for Bridge<M> {
     fn body_policy(&self, _: &Head<'_>) -> BodyPolicy {
         BodyPolicy::Call
     }

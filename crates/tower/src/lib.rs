@@ -10,7 +10,7 @@
 //! }
 //! ```
 //!
-//! `shearwater_tower::serve(listener, router)` takes the place of `axum::serve(listener, router)`, and
+//! `shearwater_tower::serve(listener, router)` takes the place of `axum::serve(listener, router)`, make services included, and
 //! [`Serve::with_graceful_shutdown`] is what it is there. Without a runtime, `bind(address, router).run()` does it.
 //!
 //! # What runs where
@@ -21,7 +21,7 @@
 //!
 //! # What is different
 //!
-//! - Bodies of requests are bounded by [`Limits::body_bytes_max`](shearwater::Limits::body_bytes_max), 10 MiB unless told otherwise.
+//! - Bodies of requests are limited to 10 MiB by default, whatever the service would take: see [`Serve::body_bytes_max`].
 //! - `Date` and `Server` are the engine's own. A status that isn't 200 to 599 becomes a 500. Trailers are left out.
 //! - A service that fails instead of answering is a 500; one whose answer's body fails has its connection cut off.
 //! - Connections are upgraded to [registered](Serve::upgrades) protocols only, which is WebSocket by default. An `Upgrade` field that offers
@@ -47,6 +47,7 @@ mod head_pool;
 mod intake;
 pub mod limits;
 mod listen;
+mod make_service;
 mod names;
 mod request_head;
 mod response_head;
@@ -63,6 +64,9 @@ mod usual_values;
 pub use body::Body;
 pub use body_error::BodyError;
 pub use listen::Listen;
+#[cfg(feature = "axum")]
+pub use make_service::{AxumRequests, ByPeer, OfAxum};
+pub use make_service::{CloneService, MakeHttpService, Maker, OfService};
 pub use running::Running;
 pub use serve::{Serve, bind, serve};
 pub use tower_service::{BoxError, HttpService};

@@ -1,6 +1,9 @@
 //! A server for a tower service, as a program sets it up.
 
 use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,6 +12,7 @@ use shearwater::{App, DriverChoice, Error, Limits, Server, StartError, Timeouts,
 use crate::bridge::{Bridge, Plan};
 use crate::limits::UPGRADES_MAX;
 use crate::listen::Listen;
+use crate::make_service::{CloneService, MakeHttpService, Maker};
 use crate::running::Running;
 use crate::runtime::Runtime;
 use crate::tower_service::HttpService;
@@ -26,24 +30,36 @@ type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// [`bind`] gives each worker a listener of its own.
 ///
 /// Nothing happens before the result is awaited, [run](Serve::run) or [started](Serve::start).
-pub fn serve<S: HttpService>(listener: impl Into<Listen>, service: S) -> Serve<S> {
-    let socket = listener.into().socket.map_err(StartError::Socket);
-    Serve::of(socket.map(Server::on).map_err(Error::Start), service)
+pub fn serve<T: MakeHttpService<Kind>, Kind>(
+    listener: impl Into<Listen>,
+    service: T,
+) -> Serve<T::Service, T::Maker> {
+    let (socket, address) = match listener.into().socket {
+        Ok(socket) => (Ok(Server::on(socket.clone())), socket.address()),
+        Err(error) => (Err(Error::Start(StartError::Socket(error))), Err(io::ErrorKind::NotConnected.into())),
+    };
+    Serve::of(socket, address, service.into_maker())
 }
 
 /// Serves a service at an address, such as `127.0.0.1:3000`, `[::]:80` or `unix:/run/site.sock`: each worker has a listener of its own, over
 /// which the kernel spreads connections.
 ///
 /// Nothing happens before the result is awaited, [run](Serve::run) or [started](Serve::start).
-pub fn bind<S: HttpService>(address: impl Into<String>, service: S) -> Serve<S> {
-    Serve::of(Ok(Server::new(address)), service)
+pub fn bind<T: MakeHttpService<Kind>, Kind>(
+    address: impl Into<String>,
+    service: T,
+) -> Serve<T::Service, T::Maker> {
+    let unbound = "`bind` binds at the start: `Running::address` says to which address";
+    Serve::of(Ok(Server::new(address)), Err(io::Error::other(unbound)), service.into_maker())
 }
 
 /// A server to be set up. Await it, within tokio or not; or [`run`](Self::run) it where there is no runtime at all.
 #[must_use = "it serves when it is awaited, run or started"]
-pub struct Serve<S> {
+pub struct Serve<S, M = CloneService<S>> {
     server: Result<Server, Error>,
-    service: S,
+    address: io::Result<SocketAddr>,
+    maker: M,
+    service: PhantomData<fn() -> S>,
     fast: Option<App>,
     tells_peer: bool,
     protocols: Vec<String>,
@@ -52,7 +68,7 @@ pub struct Serve<S> {
     shutdown: Option<Shutdown>,
 }
 
-impl<S> fmt::Debug for Serve<S> {
+impl<S, M> fmt::Debug for Serve<S, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Serve")
             .field("server", &self.server)
@@ -62,11 +78,13 @@ impl<S> fmt::Debug for Serve<S> {
 }
 
 /// Setting up.
-impl<S: HttpService> Serve<S> {
-    fn of(server: Result<Server, Error>, service: S) -> Self {
+impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
+    fn of(server: Result<Server, Error>, address: io::Result<SocketAddr>, maker: M) -> Self {
         Self {
             server: server.map(|server| server.verbosity(Verbosity::Warn)),
-            service,
+            address,
+            maker,
+            service: PhantomData,
             fast: None,
             tells_peer: false,
             protocols: vec![WEBSOCKET.to_owned()],
@@ -75,6 +93,14 @@ impl<S: HttpService> Serve<S> {
             shutdown: None,
         }
         .drain_ms(DRAIN_MS)
+    }
+
+    /// The address that the listener is bound to.
+    ///
+    /// # Errors
+    /// It listens at a Unix-domain socket, or [`bind`] has not bound it yet: see [`Running::address`].
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.address.as_ref().copied().map_err(|error| io::Error::new(error.kind(), error.to_string()))
     }
 
     /// Changes anything else that a [`Server`] can be told.
@@ -93,8 +119,15 @@ impl<S: HttpService> Serve<S> {
         self.server(|server| server.driver(driver))
     }
 
-    /// What each worker holds back from its clients. A request's body may be as long as [`Limits::body_bytes_max`], whatever the service
-    /// would take.
+    /// Limits the length of request bodies, whatever the service would take: axum's `DefaultBodyLimit` is a limit of its own below this one. A
+    /// longer body is refused with `413`. It takes the place of [`Limits::body_bytes_max`]. Default 10 MiB; `u64::MAX` lifts it.
+    ///
+    /// It bounds no memory: bodies come no faster than the service reads them.
+    pub fn body_bytes_max(self, bytes: u64) -> Self {
+        self.server(|server| server.body_bytes_max(bytes))
+    }
+
+    /// Limits on what clients may send and on what each worker holds.
     pub fn limits(self, limits: Limits) -> Self {
         self.server(|server| server.limits(limits))
     }
@@ -158,7 +191,7 @@ impl<S: HttpService> Serve<S> {
 }
 
 /// Serving.
-impl<S: HttpService> Serve<S> {
+impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
     /// Serves until `SIGTERM` or `SIGINT` (the first drains, the second stops) or its graceful shutdown, without a runtime around it.
     ///
     /// # Errors
@@ -176,16 +209,16 @@ impl<S: HttpService> Serve<S> {
     /// # Errors
     /// See [`Error`].
     pub fn start(self) -> Result<Running, Error> {
-        let Self { server, service, fast, tells_peer, protocols, upgrades_max, drain_ms, shutdown } = self;
+        let Self { server, maker, fast, tells_peer, protocols, upgrades_max, drain_ms, shutdown, .. } = self;
         let system = |error| Error::Start(StartError::System(error));
         let runtime = Runtime::here().map_err(system)?;
         let upgrades = Upgrades::new(&protocols, upgrades_max);
         let handle = runtime.handle().clone();
-        let service = Mutex::new(service);
+        let maker = Mutex::new(maker);
         let bridge = move |_| {
             // Cloned here, used on the worker's own thread: it need not be `Sync`.
-            let service = service.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Bridge::new(Plan { service, tells_peer, upgrades: Arc::clone(&upgrades), handle: handle.clone() })
+            let maker = maker.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Bridge::new(Plan { maker, tells_peer, upgrades: Arc::clone(&upgrades), handle: handle.clone() })
         };
         let running = match fast {
             None => server?.start(bridge)?,
@@ -202,7 +235,7 @@ impl<S: HttpService> Serve<S> {
     }
 }
 
-impl<S: HttpService> IntoFuture for Serve<S> {
+impl<S: HttpService, M: Maker<Service = S>> IntoFuture for Serve<S, M> {
     type Output = Result<(), Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 

@@ -96,6 +96,23 @@ fn a_drain_ends_in_its_time() {
 }
 
 #[test]
+fn a_drain_may_have_no_end() {
+    for driver in drivers() {
+        let (router, has_begun, release) = held();
+        let running = here(router).driver(driver).drain_ms(u64::MAX).start().expect("starts");
+        let mut client = Client::connect(running.address());
+        client.ask("GET", "/wait", &[]);
+        has_begun.recv_timeout(PATIENCE).expect("it is called");
+        running.drain();
+        until_refused(running.address());
+        release.send(true).expect("it waits");
+        assert_eq!(client.answer("GET").text(), "waited");
+        drop(client);
+        runtime().block_on(running.ended()).expect("ends by plan");
+    }
+}
+
+#[test]
 fn who_drops_what_it_awaits_stops_it() {
     let (router, has_begun, _release) = held();
     let running = here(router).start().expect("starts");

@@ -7,6 +7,7 @@ mod client;
 mod drain;
 mod fast;
 mod listeners;
+mod make_services;
 mod readiness;
 mod routes;
 mod served;
