@@ -6,8 +6,6 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 
-use shearwater::Limits;
-
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -85,7 +83,7 @@ async fn serve(
     let mut stopped = stop.watch();
     let server = service
         .fast(fast::in_front(mode))
-        .limits(Limits { body_bytes_max: u64::MAX, ..Limits::default() })
+        .body_bytes_max(u64::MAX)
         // Events and chats are told apart from this, by the same word.
         .drain_ms(DRAIN.as_millis() as u64)
         .with_graceful_shutdown(async move { stopped.requested().await })

@@ -11,11 +11,11 @@ use crate::buffer::Buffer;
 use crate::call::Exchange;
 use crate::conn::NONE;
 use crate::holders::{Class, Holders};
-use crate::instead::Taker;
 use crate::limits::{Limits, SPARE_BLOCKS_MAX};
 use crate::pace::Pace;
 use crate::page_pool::PagePool;
 use crate::panics;
+use crate::upgrade::Taker;
 use crate::waiting::Waiting;
 
 /// What becomes of the body that is arriving.
@@ -43,7 +43,7 @@ pub(crate) struct Block {
     pub(crate) decoder: Option<BodyDecoder>,
     /// The request that a handler is at work on.
     pub(crate) call: Option<Waiting>,
-    /// Who takes over the connection.
+    /// The closure that takes the connection over once its `101` is sent.
     pub(crate) taker: Option<Taker>,
     pub(crate) destination: Destination,
     /// The client has ended its side behind what was received so far.
@@ -122,8 +122,7 @@ impl Block {
 
     fn clear(&mut self, pool: &mut PagePool) {
         self.end_request(pool);
-        let taker = self.taker.take();
-        let _ = panics::catch(|| drop(taker));
+        self.taker = None;
         self.input.clear(pool);
         self.fin_received = false;
     }

@@ -57,8 +57,10 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// Lets go of a connection. Its slot is free again after the driver's `Closed`.
     pub(crate) fn shut(&mut self, token: Token, kind: CloseKind) {
         let service = &mut self.service;
-        if service.table.get(token).phase == Phase::Closing {
-            return;
+        match service.table.get(token).phase {
+            Phase::Closing => return,
+            Phase::HandedOver => self.handed_over.open -= 1,
+            _ => {}
         }
         service.give_up_call(token);
         service.table.get(token).phase = Phase::Closing;

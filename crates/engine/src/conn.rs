@@ -26,12 +26,14 @@ pub(crate) enum Phase {
     Taking,
     /// Likewise, and the handler's answer has begun: bytes go both ways.
     Exchanging,
-    /// A handler is at work on the request, which is there as a whole; or the connection is about to be given away.
+    /// A handler is at work on the request, which is there as a whole; or its `101` is on its way.
     Handling,
     /// No further request is read: the last answer is on its way.
     Last,
     /// The last answer is sent and our side shut; what still comes is thrown away.
     Linger,
+    /// Handed over to the program. The slot is in use until the connection's guard is dropped.
+    HandedOver,
     /// Closed here; the driver's `Closed` is awaited.
     Closing,
 }
@@ -126,7 +128,7 @@ impl Conn {
             | Phase::Taking
             | Phase::Exchanging
             | Phase::Handling => true,
-            Phase::Free | Phase::Last | Phase::Linger | Phase::Closing => false,
+            Phase::Free | Phase::Last | Phase::Linger | Phase::HandedOver | Phase::Closing => false,
         }
     }
 
@@ -141,7 +143,12 @@ impl Conn {
             | Phase::Body
             | Phase::Taking => !self.has(Flag::Sending) && !self.has(Flag::Queued),
             Phase::Exchanging => !self.has(Flag::Queued),
-            Phase::Free | Phase::Handling | Phase::Last | Phase::Linger | Phase::Closing => false,
+            Phase::Free
+            | Phase::Handling
+            | Phase::Last
+            | Phase::Linger
+            | Phase::HandedOver
+            | Phase::Closing => false,
         }
     }
 
@@ -182,7 +189,7 @@ impl Conn {
             Phase::Head | Phase::Body | Phase::Taking | Phase::Exchanging | Phase::Handling | Phase::Last => {
                 true
             }
-            Phase::Free | Phase::Linger | Phase::Closing => false,
+            Phase::Free | Phase::Linger | Phase::HandedOver | Phase::Closing => false,
         }
     }
 

@@ -87,6 +87,14 @@ pub enum Notice {
         /// How many more there were that were not reported.
         left_out: u64,
     },
+    /// A body that a handler takes as it comes was refused with `413`, because it is longer than
+    /// [`Limits::body_bytes_max`](crate::Limits::body_bytes_max). The first time in this worker.
+    BodyTooLarge {
+        /// Which worker.
+        worker: usize,
+        /// The limit.
+        bytes_max: u64,
+    },
     /// A handler keeps a worker from its other clients: it computes, or waits for something other than by its
     /// [`Call`](crate::Call). Told once in a while.
     WorkerBlocked {
@@ -170,6 +178,12 @@ impl fmt::Display for Notice {
                 // As a string of Rust: no name of a file can end the line.
                 write!(f, "worker {worker}: can't send {path:?}: {}", Line(error))?;
                 write!(f, "; its client got a {status}{}", LeftOut(*left_out))
+            }
+            Self::BodyTooLarge { worker, bytes_max } => {
+                write!(
+                    f,
+                    "worker {worker}: a request got a 413, because its body is longer than body_bytes_max ({bytes_max} bytes); later ones are only counted"
+                )
             }
             Self::WorkerBlocked { worker, ms, times } => {
                 write!(

@@ -55,6 +55,8 @@ counters! {
         connections_reset,
         /// Connections broken by the peer or the network.
         connections_broken,
+        /// Connections upgraded to another protocol. Each is open until it has ended.
+        connections_upgraded,
         /// Connections closed in the middle of a request or an answer because the server ended.
         connections_cut_off,
         /// Complete requests that were given to a handler.
@@ -166,7 +168,7 @@ impl Totals {
         self.requests + self.requests_refused
     }
 
-    /// Answers that say that all is well (`2xx`).
+    /// Answers that say that all is well (`2xx`, and `101`).
     #[must_use]
     pub fn answers_2xx(&self) -> u64 {
         // Read while it changes, a part may be ahead of the whole.

@@ -148,7 +148,7 @@ impl<A> Service<A> {
             }
             Phase::Body | Phase::Taking | Phase::Exchanging => &counters.hit_body_pace,
             Phase::Linger => &counters.hit_linger_ms,
-            Phase::Handling | Phase::Last | Phase::Closing | Phase::Free => return None,
+            Phase::Handling | Phase::Last | Phase::HandedOver | Phase::Closing | Phase::Free => return None,
         })
     }
 
@@ -206,7 +206,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine | Phase::Last | Phase::Linger => {
                 self.shut(token, CloseKind::Normal);
             }
-            Phase::Handling | Phase::Closing | Phase::Free => {}
+            Phase::Handling | Phase::HandedOver | Phase::Closing | Phase::Free => {}
         }
     }
 

@@ -5,6 +5,7 @@ use shearwater_io::Token;
 
 use crate::app::{App, BodyPolicy};
 use crate::conn::{Flag, Phase};
+use crate::control::Notice;
 use crate::counters::Counter;
 use crate::limits::{OUTPUT_FILES_MAX, OUTPUT_ITEMS_MAX, REQUESTS_PER_TURN_MAX};
 use crate::panics::Panic;
@@ -86,7 +87,9 @@ impl<A: App> Service<A> {
                 self.take_head(token, input, turn)
             }
             // Behind the last request nothing is looked at.
-            Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => Step::new(input.len(), Then::Waits),
+            Phase::Last | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
+                Step::new(input.len(), Then::Waits)
+            }
             // What stood before it is put before it, and then it goes on: see `keep_input`.
             Phase::StrayCr | Phase::StrayLine => Step::new(0, Then::Waits),
             Phase::First | Phase::Idle | Phase::Head | Phase::Handling => Step::new(0, Then::Waits),
@@ -348,6 +351,15 @@ impl<A: App> Service<A> {
         Step::new(0, Then::Refused)
     }
 
+    /// Reports the first body of this worker that a handler would take and that is longer than the limit.
+    pub(crate) fn report_body_limit(&mut self) {
+        if !self.told_body_limit {
+            self.told_body_limit = true;
+            let (worker, bytes_max) = (self.worker, self.limits.body_bytes_max);
+            self.tell(Notice::BodyTooLarge { worker, bytes_max });
+        }
+    }
+
     /// Sets how the connection goes on.
     #[inline(always)]
     pub(crate) fn set_after(&mut self, token: Token, after: After) {
@@ -356,10 +368,12 @@ impl<A: App> Service<A> {
         conn.unset(Flag::HeadOnly);
         conn.phase = match after {
             After::Keep => Phase::Idle,
-            After::Close | After::Linger => Phase::Last,
+            After::Close | After::Linger | After::HandOver => Phase::Last,
         };
-        if after == After::Linger {
-            conn.set(Flag::Linger);
+        match after {
+            After::Keep | After::Close => {}
+            After::Linger => conn.set(Flag::Linger),
+            After::HandOver => self.hand_over_later(token),
         }
     }
 }
@@ -384,7 +398,6 @@ pub(crate) fn asked(head: &Head<'_>, is_followed: bool, is_last: bool) -> Asked 
         method: head.method(),
         version: head.version(),
         keep_alive: head.keep_alive(),
-        has_body: head.framing() != Framing::None,
         is_followed,
         is_last,
     }

@@ -12,6 +12,7 @@ use crate::worker::Worker;
 impl<D: Driver, A: App> Worker<D, A> {
     /// Someone has woken the worker: looks at the order in force.
     pub(crate) fn woken(&mut self) {
+        self.take_back();
         match self.service.control.order() {
             Order::Serve => {}
             Order::Drain => self.begin_drain(),
@@ -74,9 +75,11 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.life == Life::Ending
     }
 
-    /// Whether nothing is left to do.
+    /// Returns true once nothing is left to do. Handed-over connections are the program's to wait for.
     pub(crate) fn is_over(&self) -> bool {
-        self.life != Life::Serving && self.accepting == Accepting::Stopped && self.driver.connections() == 0
+        self.life != Life::Serving
+            && self.accepting == Accepting::Stopped
+            && self.driver.connections() == self.handed_over.open
     }
 
     /// Ends a drain whose time is up.

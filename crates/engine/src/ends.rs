@@ -62,6 +62,9 @@ impl<D: Driver, A: App> Worker<D, A> {
         for _ in 0..share {
             let Some((token, end)) = self.ends.pop() else { return };
             let Some(conn) = self.service.table.find(token) else { continue };
+            if conn.phase == Phase::HandedOver {
+                continue;
+            }
             match end {
                 End::Broken => self.broken(token),
                 End::Eof if conn.phase == Phase::Linger => self.shut(token, CloseKind::Normal),

@@ -5,9 +5,7 @@ use shearwater_tasks::TaskId;
 
 use crate::app::App;
 use crate::conn::{Flag, Phase};
-use crate::instead::HandedOver;
 use crate::panics;
-use crate::refuse::Refusal;
 use crate::respond::Fault;
 use crate::worker::Worker;
 
@@ -73,28 +71,5 @@ impl<D: Driver, A: App> Worker<D, A> {
             _ => self.service.bound_half_closed(token),
         }
         self.advance(token);
-    }
-
-    /// Gives a connection away, as soon as nothing is being sent on it.
-    pub(crate) fn hand_over(&mut self, token: Token) {
-        let service = &mut self.service;
-        let conn = service.table.get(token);
-        if conn.has(Flag::Sending) {
-            return;
-        }
-        let Some(block) = service.blocks.get_mut(conn.block) else { return };
-        let Some(take) = block.taker.take() else { return };
-        let (head, mut unread) = (block.head.to_vec(), block.input.to_vec());
-        let Ok(detached) = self.driver.detach(token) else {
-            service.refuse(token, Refusal::NotHandedOver);
-            return self.flush(token);
-        };
-        self.service.table.get(token).phase = Phase::Closing;
-        self.leave(token);
-        unread.extend_from_slice(&detached.unread);
-        let handed = HandedOver { descriptor: detached.descriptor, head, unread };
-        if let Err(panic) = panics::catch(|| take(handed)) {
-            self.service.faulty(Fault::Panic(panic));
-        }
     }
 }

@@ -1,35 +1,20 @@
-//! What a handler does instead of answering at once: it answers later, or gives the connection away.
+//! Handlers that don't answer at once: they answer later, or upgrade the connection.
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::task::Context;
 
 use crate::call::{Call, Later};
 use crate::request::Request;
 use crate::response::Response;
-
-/// Takes over a connection.
-pub(crate) type Taker = Box<dyn FnOnce(HandedOver)>;
+use crate::upgrade::Taker;
 
 /// What takes the place of an answer.
 pub(crate) enum Instead {
     Later(Later),
-    HandOver(Taker),
+    Upgrade(Taker),
     /// As many requests are being answered later as may be.
     Full,
-}
-
-/// A connection that the server has let go of, with what was received on it.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct HandedOver {
-    /// The connection, in non-blocking mode.
-    pub descriptor: OwnedFd,
-    /// The head of the request, as it was received: it is unanswered.
-    pub head: Vec<u8>,
-    /// What came behind the head and was not looked at.
-    pub unread: Vec<u8>,
 }
 
 impl Response<'_> {
@@ -110,21 +95,9 @@ impl Response<'_> {
         }
     }
 
-    /// Gives the connection away instead of answering: `take` is called on this worker's thread as soon as earlier answers are sent, and the
-    /// server knows the connection no more. It is for another protocol ([RFC 9110 section 7.8](https://www.rfc-editor.org/rfc/rfc9110#section-7.8)),
-    /// whose side then answers the request itself. For a request that has no body: any other becomes a `500`.
-    ///
-    /// # Panics
-    /// Within a [`Call`].
-    pub fn hand_over(&mut self, take: impl FnOnce(HandedOver) + 'static) {
-        assert!(self.calls.is_some(), "a call answers itself");
-        self.forget_later();
-        self.parts.instead = Some(Instead::HandOver(Box::new(take)));
-    }
-
     /// A handler that was to answer later is not to.
     #[inline]
-    fn forget_later(&mut self) {
+    pub(crate) fn forget_later(&mut self) {
         if self.parts.is_other() {
             self.forget();
         }

@@ -9,7 +9,7 @@ use shearwater_tasks::TaskId;
 use crate::app::App;
 use crate::block::Destination;
 use crate::body::{Piece, decode};
-use crate::call::{Around, Later};
+use crate::call::Later;
 use crate::conn::{Flag, NONE, Phase};
 use crate::dispatch::{Step, Then, asked, waits_for_continue};
 use crate::instead::Instead;
@@ -17,7 +17,7 @@ use crate::pace::Pace;
 use crate::refuse::Refusal;
 use crate::reports::named;
 use crate::request::{Request, Turn};
-use crate::respond::{After, Asked, Fault, Outcome};
+use crate::respond::{After, Asked, Outcome};
 use crate::service::Service;
 use crate::waiting::{Next, Waiting};
 
@@ -35,28 +35,9 @@ impl<A: App> Service<A> {
                 }
                 Begun::Refused => self.refuse_full(token),
             },
-            Instead::HandOver(_) if asked.has_body => {
-                self.misbuild(token, asked, "a request with a body can't be handed over")
-            }
-            Instead::HandOver(taker) => {
-                let conn = self.table.get(token);
-                let mut block = self.blocks.take(token, &mut conn.block);
-                block.head.extend(head, &mut self.blocks.pool);
-                block.taker = Some(taker);
-                self.blocks.put(conn.block, block);
-                conn.phase = Phase::Handling;
-                Step::new(head.len(), Then::Waits)
-            }
-            Instead::Full => self.refuse(token, Refusal::CallsFull),
+            // An upgrade never gets here: it was answered with a `101`.
+            Instead::Upgrade(_) | Instead::Full => self.refuse(token, Refusal::CallsFull),
         }
-    }
-
-    /// A handler can't do what it wants to.
-    fn misbuild(&mut self, token: Token, asked: Asked, why: &str) -> Step {
-        let fault = Some(Box::new(Fault::Built(why.to_owned())));
-        let answered = self.responder.answer_with(&mut Box::default(), Around::default(), asked, fault);
-        self.answered(token, answered);
-        Step::new(0, Then::Refused)
     }
 
     /// Calls a handler for the first time whose request is there as a whole.
@@ -92,6 +73,7 @@ impl<A: App> Service<A> {
         if let Framing::Length(len) = framing
             && len > self.limits.body_bytes_max
         {
+            self.report_body_limit();
             return self.refuse(token, Refusal::BodyTooLarge);
         }
         let owes_continue = waits_for_continue(&head, rest);
@@ -172,7 +154,12 @@ impl<A: App> Service<A> {
             self.handling_began(token);
         }
         match piece {
-            Piece::Refused(refusal) => return Step::new(consumed, self.refuse(token, refusal).then),
+            Piece::Refused(refusal) => {
+                if matches!(refusal, Refusal::BodyTooLarge) {
+                    self.report_body_limit();
+                }
+                return Step::new(consumed, self.refuse(token, refusal).then);
+            }
             // Nothing of the program's is called to put it into the exchange.
             Piece::Panicked(panic) => return Step::new(consumed, self.fail(token, panic, None).then),
             Piece::Starved => self.await_body(token),

@@ -23,6 +23,20 @@ impl ListeningSocket {
         self.socket.as_fd().try_clone_to_owned()
     }
 
+    /// The address that it is bound to.
+    ///
+    /// # Errors
+    /// The socket isn't one of TCP, or the system refuses.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        match self.place()? {
+            Place::Tcp(address) => Ok(address),
+            Place::Unix(_) => Err(std::io::Error::new(
+                std::io::ErrorKind::Unsupported,
+                "a Unix-domain socket has no address of TCP",
+            )),
+        }
+    }
+
     /// Where it listens.
     pub(crate) fn place(&self) -> std::io::Result<Place> {
         // Neither asks what family the socket is of before it is asked for its address.

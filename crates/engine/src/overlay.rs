@@ -122,7 +122,7 @@ impl Overlay {
     pub(crate) fn layer(&self, status: u16) -> &Layer {
         match status {
             200..=299 | 304 => &self.content,
-            300..=399 => &self.redirect,
+            ..=199 | 300..=399 => &self.redirect,
             _ => &self.error,
         }
     }
@@ -246,7 +246,6 @@ mod tests {
             method: Method::Get,
             version: Version::Http11,
             keep_alive: true,
-            has_body: false,
             is_followed: false,
             is_last: false,
         };

@@ -112,14 +112,8 @@ mod tests {
         method: Method,
         handler: impl FnOnce(&mut Response<'_>),
     ) -> Vec<u8> {
-        let asked = Asked {
-            method,
-            version: Version::Http11,
-            keep_alive: true,
-            has_body: false,
-            is_followed: false,
-            is_last: false,
-        };
+        let asked =
+            Asked { method, version: Version::Http11, keep_alive: true, is_followed: false, is_last: false };
         responder.out = Output::new();
         responder.answer(asked, String::new, &mut Calls::for_tests(), handler);
         let bytes = responder.out.bytes();

@@ -27,8 +27,6 @@ pub(crate) enum Refusal {
     Handler(u16),
     /// As many requests are being answered later as may be.
     CallsFull,
-    /// The connection was to be given away, and can't be.
-    NotHandedOver,
 }
 
 impl Refusal {
@@ -41,7 +39,6 @@ impl Refusal {
             Self::Expectation => 417,
             Self::BodyTooLarge => 413,
             Self::BuffersFull | Self::CallsFull => 503,
-            Self::NotHandedOver => 501,
             Self::Timeout => 408,
             Self::Incomplete => 400,
             Self::Handler(status) => status.clamp(400, 599),
@@ -78,7 +75,6 @@ impl Refusal {
             Self::Incomplete => "The request ended in the middle.".to_owned(),
             Self::Handler(_) => "The body was refused.".to_owned(),
             Self::CallsFull => "Too many requests are being answered. Try again later.".to_owned(),
-            Self::NotHandedOver => "The connection can't change its protocol here.".to_owned(),
         }
     }
 }

@@ -14,6 +14,9 @@ use crate::panics::{self, Panic};
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
 use crate::response::{Body, Parts, Response};
+use crate::upgrade::Taker;
+
+const SWITCHING_PROTOCOLS: u16 = 101;
 
 /// How the connection goes on after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub(crate) enum After {
     Close,
     /// It is closed in stages: the client may be sending, even if it has asked for the end (RFC 9112 section 9.6).
     Linger,
+    /// It is handed over to the program.
+    HandOver,
 }
 
 /// What the request says of its answer.
@@ -32,8 +37,6 @@ pub(crate) struct Asked {
     pub(crate) method: Method,
     pub(crate) version: Version,
     pub(crate) keep_alive: bool,
-    /// It had a body. Some clients send a line end behind one, unasked.
-    pub(crate) has_body: bool,
     /// More input has come behind it: while draining that is answered too.
     pub(crate) is_followed: bool,
     /// The connection has sent as many as it may.
@@ -91,6 +94,8 @@ pub(crate) struct Responder {
     pub(crate) preamble: Preamble,
     pub(crate) lasting: Lasting,
     parts: Parts,
+    /// The closure of the `101` that was appended last.
+    pub(crate) taker: Option<Taker>,
     pub(crate) draining: bool,
 }
 
@@ -101,6 +106,7 @@ impl Responder {
             preamble: Preamble::new(unix_seconds),
             lasting: Lasting::default(),
             parts: Parts::default(),
+            taker: None,
             draining: false,
         }
     }
@@ -158,6 +164,13 @@ impl Responder {
                 calls.recycle_parts(told);
                 Outcome::Answered(answered)
             }
+            (None, Some(Instead::Upgrade(taker))) => {
+                let mut own = std::mem::take(&mut self.parts);
+                own.instead = Some(Instead::Upgrade(taker));
+                // Its fields are still there.
+                around.fields.clear();
+                Outcome::Answered(self.answer_with(&mut own, around, asked, None))
+            }
             (None, Some(Instead::Later(later))) => {
                 Outcome::Instead(Instead::Later(Later { around, ..later }))
             }
@@ -194,7 +207,26 @@ impl Responder {
         self.parts.overlay = around.overlay.or(self.parts.overlay.take());
         self.parts.close |= around.close;
         let own = Fault::graver(around.fault, self.parts.fault.take());
-        self.finish(asked, Fault::graver(fault, own))
+        let fault = Fault::graver(fault, own);
+        let fault = if self.parts.instead.is_some() { self.upgrade(fault) } else { fault };
+        self.finish(asked, fault)
+    }
+
+    /// Makes a `101` of the response, if nothing is wrong with it. The connection is handed over once that is sent.
+    #[cold]
+    fn upgrade(&mut self, mut fault: Option<Box<Fault>>) -> Option<Box<Fault>> {
+        // Nothing else takes the place of a response that is built elsewhere.
+        let Some(Instead::Upgrade(taker)) = self.parts.instead.take() else { return fault };
+        if self.parts.framing().is_some() {
+            let why = "a handler upgraded with a response that it streams".to_owned();
+            fault = Fault::graver(fault, Some(Box::new(Fault::Built(why))));
+        }
+        if !fault.as_ref().is_some_and(|fault| fault.fails()) {
+            self.parts.forget_content();
+            (self.parts.status, self.parts.close) = (SWITCHING_PROTOCOLS, true);
+            self.taker = Some(taker);
+        }
+        fault
     }
 
     #[inline(always)]
@@ -216,14 +248,8 @@ impl Responder {
         response.status(status).text(why);
         self.parts.bytes.push(b'\n');
         let method = if is_head { Method::Head } else { Method::Get };
-        let asked = Asked {
-            method,
-            version: Version::Http11,
-            keep_alive: false,
-            has_body: true,
-            is_followed: false,
-            is_last: true,
-        };
+        let asked =
+            Asked { method, version: Version::Http11, keep_alive: false, is_followed: false, is_last: true };
         self.append(asked, ResponseContent::of(method, status), After::Linger);
     }
 
@@ -245,7 +271,7 @@ impl Responder {
             || self.parts.framing() == Some(StreamFraming::Close) && content.is_whole()
             || self.draining && !asked.is_followed
         {
-            After::Linger
+            if self.parts.status == SWITCHING_PROTOCOLS { After::HandOver } else { After::Linger }
         } else {
             After::Keep
         }
@@ -282,6 +308,7 @@ impl Responder {
             (After::Keep, Version::Http11) => {}
             (After::Keep, Version::Http10) => encode::connection_keep_alive(bytes),
             (After::Close | After::Linger, _) => encode::connection_close(bytes),
+            (After::HandOver, _) => encode::connection_upgrade(bytes),
         }
         let layer = overlay.map(|overlay| overlay.layer(status));
         let without = layer.map_or(Names::NONE, Layer::without);

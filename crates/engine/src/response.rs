@@ -130,6 +130,13 @@ impl Parts {
         self.instead.is_some() || self.told.is_some()
     }
 
+    /// Clears the body and its type.
+    pub(crate) fn forget_content(&mut self) {
+        self.forget_body();
+        self.bytes.clear();
+        self.content_type.clear();
+    }
+
     /// Forgets a body that is more than bytes. Most answers have none: to let go of one is no part of their way.
     #[inline]
     fn forget_body(&mut self) {

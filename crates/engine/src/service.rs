@@ -52,6 +52,8 @@ pub(crate) struct Service<A> {
     pub(crate) now_ms: u64,
     /// What the operator was told of faults.
     pub(crate) reports: Reports,
+    /// The operator knows of a body that was too long for the limit.
+    pub(crate) told_body_limit: bool,
 }
 
 impl<A> Service<A> {

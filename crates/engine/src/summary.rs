@@ -34,6 +34,7 @@ impl fmt::Display for Totals {
             ("files_failed", self.files_failed),
             ("connections_cut_off", self.connections_cut_off),
         ];
+        list(f, "; ", [("connections_upgraded", self.connections_upgraded)].into_iter())?;
         list(f, "; limits reached: ", self.limits())?;
         list(f, "; faults: ", faults.into_iter())
     }
@@ -80,6 +81,7 @@ mod tests {
             connections_refused: 1,
             connections_reset: 2,
             connections_broken: 3,
+            connections_upgraded: 4,
             bytes_received: 7,
             bytes_sent: 9,
             hit_head_ms: 6,
@@ -91,7 +93,7 @@ mod tests {
         assert_eq!(
             totals.to_string(),
             "100 requests (2xx 88, 3xx 3, 4xx 4, 5xx 5), 20 connections (8 open, 1 refused, 2 reset, 3 broken off), \
-             7 bytes received, 9 bytes sent; limits reached: head_ms 6, write_ms 1; faults: files_failed 8, connections_cut_off 11"
+             7 bytes received, 9 bytes sent; connections_upgraded 4; limits reached: head_ms 6, write_ms 1; faults: files_failed 8, connections_cut_off 11"
         );
     }
 }

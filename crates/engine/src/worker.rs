@@ -30,6 +30,7 @@ use crate::rest::Rest;
 use crate::served::Served;
 use crate::service::Service;
 use crate::table::Table;
+use crate::upgrade::HandedOvers;
 use crate::wheel::Wheel;
 
 /// What a worker is started with.
@@ -107,6 +108,7 @@ pub struct Worker<D, A> {
     pub(crate) arrived: usize,
     /// Connections whose client is gone.
     pub(crate) ends: Ends,
+    pub(crate) handed_over: HandedOvers,
     /// In which order connections that wait with input go on.
     order: Order,
     /// When it gives memory back.
@@ -128,6 +130,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         let setup = Setup { limits: setup.limits.usable(), ..setup };
         setup.control.enlist(driver.waker(), Arc::clone(&counters));
         let now_ms = driver.now_ms();
+        let handed_over = HandedOvers::new(driver.waker());
         let calls = Calls::new(setup.tasks(), setup.limits.head(), driver.waker());
         let service = Service {
             app,
@@ -150,6 +153,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             control: setup.control,
             evicted: Vec::new(),
             reports: Reports::default(),
+            told_body_limit: false,
             now_ms,
         };
         Self {
@@ -165,6 +169,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             has_room: false,
             arrived: 0,
             ends: Ends::default(),
+            handed_over,
             order: setup.order,
             rest: Rest::new(setup.at_rest),
             pulse: setup.pulse,

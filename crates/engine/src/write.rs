@@ -95,7 +95,7 @@ impl<D: Driver, A: App> Worker<D, A> {
                 self.service.blocks.release_spent(&mut conn.block);
             }
             // Nothing is read any more: what was kept of the last request need not wait for its answer to be taken.
-            Phase::Last | Phase::Linger | Phase::Closing | Phase::Free => {
+            Phase::Last | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
                 self.service.blocks.release(&mut conn.block);
             }
         }

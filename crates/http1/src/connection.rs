@@ -1,4 +1,5 @@
-//! What a request asks of its connection: to stay open, and to be told to go on (RFC 9112 9.3, RFC 9110 10.1.1).
+//! What a request asks of its connection: to stay open, to be told to go on, to change its protocol (RFC 9112 9.3, RFC 9110 10.1.1
+//! and 7.8).
 
 use crate::fields::FieldTable;
 use crate::{Known, Version, class};
@@ -55,6 +56,23 @@ fn listed_expectation(bytes: &[u8], fields: &FieldTable) -> Expectation {
         expectation = Expectation::Continue;
     }
     expectation
+}
+
+/// The names of the protocols that the client offers to upgrade to, without their versions. The `Upgrade` field is ignored in HTTP/1.0
+/// and without the connection option `upgrade`.
+pub(crate) fn upgrades<'a>(
+    bytes: &'a [u8],
+    fields: &'a FieldTable,
+    version: Version,
+) -> impl Iterator<Item = &'a [u8]> {
+    let is_offer = fields.first(Known::Upgrade).is_some()
+        && version == Version::Http11
+        && elements(bytes, fields, Known::Connection).any(|option| option.eq_ignore_ascii_case(b"upgrade"));
+    let offered = is_offer.then(|| elements(bytes, fields, Known::Upgrade));
+    offered
+        .into_iter()
+        .flatten()
+        .map(|protocol| protocol.split(|&byte| byte == b'/').next().unwrap_or(protocol))
 }
 
 /// The elements of a list field over all its lines; empty elements are skipped (RFC 9110 5.6.1).

@@ -2,7 +2,7 @@
 
 use crate::fields::FieldSpans;
 use crate::target::Form;
-use crate::{Expectation, Field, Framing, HeadParser, Known, Method, Target, Version};
+use crate::{Expectation, Field, Framing, HeadParser, Known, Method, Target, Version, connection};
 
 /// A request head. Text accessors return slices of the received bytes; nothing is copied or decoded.
 #[derive(Clone, Copy)]
@@ -157,6 +157,12 @@ impl<'a> Head<'a> {
     #[must_use]
     pub fn expectation(&self) -> Expectation {
         self.parser.summary.expectation
+    }
+
+    /// The names of the protocols that the client offers to upgrade to, without their versions (RFC 9110 7.8). They are compared in
+    /// any case. Empty unless the version is HTTP/1.1 and `Connection` has the option `upgrade`.
+    pub fn upgrades(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        connection::upgrades(self.bytes, &self.parser.fields, self.parser.request.version)
     }
 
     /// The head's length in bytes, its empty line included.

@@ -241,7 +241,7 @@ pub trait Driver {
     /// Closes (C2, C3).
     fn close(&mut self, token: Token, kind: CloseKind);
 
-    /// Hands the connection out (C5).
+    /// Hands the connection out; its token stays until it is closed (C5).
     ///
     /// # Errors
     /// Where the driver can't: the connection is then still the driver's.

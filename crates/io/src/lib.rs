@@ -94,7 +94,9 @@
 //! - **C3** [`Driver::close`] with [`CloseKind::Reset`] discards unsent data and sends RST.
 //! - **C4** Only the worker closes. A broken connection is reported and stays until it is closed.
 //! - **C5** [`Driver::detach`] gives up the connection as an owned descriptor, in blocking mode off, with the bytes that
-//!   were received and not yet delivered; not while a send is in flight. `Closed` follows, the connection itself lives on.
+//!   were received and not yet delivered; not while a send is in flight. The connection itself lives on: its token keeps the slot and
+//!   counts among [`Driver::connections`], without a further event, until it is closed. `Closed` follows that, and the descriptor is
+//!   not touched.
 //!
 //! **K, tokens**
 //! - **K1** A [`Token`] is a slot and a generation. The slot is small and dense (workers index arrays with it, a

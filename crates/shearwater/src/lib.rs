@@ -98,10 +98,10 @@ pub use shearwater_engine::http1::{
 pub use shearwater_engine::io::os::DescriptorLimit;
 pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
-    AcceptMode, BodyPolicy, BodySink, Call, ConnectionId, Context, Control, DriverChoice, End, Failure,
-    FieldLines, Gone, HandedOver, Limits, ListenAddress, ListeningSocket, Notice, On, Overlay, Pieces,
-    Prebuilt, Request, Response, Shortfall, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals,
-    Wanted, raise_descriptor_limit,
+    AcceptMode, BodyPolicy, BodySink, Call, ConnectionGuard, ConnectionId, Context, Control, DriverChoice,
+    End, Failure, FieldLines, Gone, HandedOver, Limits, ListenAddress, ListeningSocket, Notice, On, Overlay,
+    Pieces, Prebuilt, Request, Response, Shortfall, StartError, StartReport, Summary, TcpOptions, Timeouts,
+    Totals, Wanted, raise_descriptor_limit,
 };
 
 /// Timers, tasks and stacks: what waits on a worker.

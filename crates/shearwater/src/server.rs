@@ -50,6 +50,7 @@ pub struct Server {
     handle_signals: bool,
     verbosity: Verbosity,
     connections_max: Option<u64>,
+    body_bytes_max: Option<u64>,
 }
 
 impl Server {
@@ -74,6 +75,7 @@ impl Server {
             handle_signals: false,
             verbosity: Verbosity::default(),
             connections_max: None,
+            body_bytes_max: None,
         }
     }
 
@@ -202,6 +204,13 @@ impl Server {
         self
     }
 
+    /// Limits the length of request bodies; a longer one is refused with `413`. It takes the place of [`Limits::body_bytes_max`].
+    #[must_use]
+    pub fn body_bytes_max(mut self, bytes: u64) -> Self {
+        self.body_bytes_max = Some(bytes);
+        self
+    }
+
     /// What is printed to standard error while it serves. Default: what it does, and what is graver.
     #[must_use]
     pub fn verbosity(mut self, verbosity: Verbosity) -> Self {
@@ -268,6 +277,9 @@ impl Server {
         self.options.listen.splice(0..0, resolved?);
         if let Some(connections_max) = self.connections_max {
             self.options.limits.connections_max = part(connections_max, self.options.workers);
+        }
+        if let Some(body_bytes_max) = self.body_bytes_max {
+            self.options.limits.body_bytes_max = body_bytes_max;
         }
         let (drain_ms, verbosity) = (self.drain_ms, self.verbosity);
         let handle_signals = self.handle_signals;

@@ -16,7 +16,7 @@ use axum::response::sse::{Event, Sse};
 use axum::routing::{any, get, post};
 use futures_util::StreamExt;
 use futures_util::stream::{self, Stream};
-use shearwater::{DriverChoice, Error, Limits};
+use shearwater::{DriverChoice, Error};
 
 /// What an upload may have.
 const UPLOAD_BYTES_MAX: u64 = 16 << 30;
@@ -35,8 +35,7 @@ fn main() -> Result<(), Error> {
         .route("/events", get(async move || Sse::new(events(every))))
         .route("/upload", post(upload))
         .route("/ws", any(async |upgrade: WebSocketUpgrade| -> Response { upgrade.on_upgrade(echo) }));
-    let limits = Limits { body_bytes_max: UPLOAD_BYTES_MAX, ..Limits::default() };
-    shearwater_tower::bind(listen, router).workers(1).driver(driver).limits(limits).run()
+    shearwater_tower::bind(listen, router).workers(1).driver(driver).body_bytes_max(UPLOAD_BYTES_MAX).run()
 }
 
 /// Numbers, one each so often.

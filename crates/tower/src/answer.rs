@@ -85,7 +85,7 @@ impl<S: HttpService> Answer<S> {
 }
 
 /// Sets status and fields. What the fields lay in is used again, for those of a request.
-fn tell_head<S: HttpService>(head: Parts, response: &mut Response<'_>, spare: &Spare<S>) {
+pub(crate) fn tell_head<S: HttpService>(head: Parts, response: &mut Response<'_>, spare: &Spare<S>) {
     response_head::set(response, head.status, &head.headers);
     spare.heads.borrow_mut().put(head.headers);
 }

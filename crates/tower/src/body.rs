@@ -5,7 +5,6 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use hyper::body::Incoming;
 
 use crate::body_error::BodyError;
 use crate::feed::Fed;
@@ -29,8 +28,6 @@ enum Kind {
     Whole(Bytes),
     /// It comes in pieces.
     Fed(Fed),
-    /// On a connection that was handed over.
-    Incoming(Incoming),
 }
 
 impl Body {
@@ -46,10 +43,6 @@ impl Body {
 
     pub(crate) fn fed(fed: Fed) -> Self {
         Self { kind: Kind::Fed(fed) }
-    }
-
-    pub(crate) fn incoming(incoming: Incoming) -> Self {
-        Self { kind: Kind::Incoming(incoming) }
     }
 }
 
@@ -76,9 +69,6 @@ impl http_body::Body for Body {
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
             Kind::Fed(fed) => fed.poll(cx).map(|piece| piece.map(|piece| piece.map(Frame::data))),
-            Kind::Incoming(incoming) => Pin::new(incoming)
-                .poll_frame(cx)
-                .map(|frame| frame.map(|frame| frame.map_err(|error| BodyError::HandedOver(error.into())))),
         }
     }
 
@@ -87,7 +77,6 @@ impl http_body::Body for Body {
             Kind::Empty => true,
             Kind::Whole(bytes) => bytes.is_empty(),
             Kind::Fed(fed) => fed.is_at_end(),
-            Kind::Incoming(incoming) => incoming.is_end_stream(),
         }
     }
 
@@ -96,7 +85,6 @@ impl http_body::Body for Body {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Fed(fed) => fed.size_hint(),
-            Kind::Incoming(incoming) => incoming.size_hint(),
         }
     }
 }

@@ -5,25 +5,28 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use http::StatusCode;
 use http_body::Body as _;
-use shearwater::{BodyPolicy, Call, Framing, Head, Request, Response, Service};
+use shearwater::{BodyPolicy, Call, Head, Request, Response, Service};
 use tokio::runtime::Handle;
+use tower_service::Service as _;
 
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::call;
 use crate::connect_info;
+use crate::handshake::{self, Handshake};
 use crate::intake::{Announced, Intake};
+use crate::make_service::Maker;
 use crate::request_head;
 use crate::runtime;
 use crate::spare::Spare;
 use crate::tower_service::HttpService;
-use crate::upgrade::{self, Handed};
-use crate::upgrades::Upgrades;
+use crate::upgrades::{Full, Upgrades};
 
 /// What all workers' bridges are made of.
-pub(crate) struct Plan<S> {
-    pub(crate) service: S,
+pub(crate) struct Plan<M> {
+    pub(crate) maker: M,
     /// Whether the service is told where requests come from.
     pub(crate) tells_peer: bool,
     pub(crate) upgrades: Arc<Upgrades>,
@@ -32,14 +35,14 @@ pub(crate) struct Plan<S> {
 }
 
 /// One worker's.
-pub(crate) struct Bridge<S: HttpService> {
-    plan: Plan<S>,
-    spare: Rc<Spare<S>>,
+pub(crate) struct Bridge<M: Maker> {
+    plan: Plan<M>,
+    spare: Rc<Spare<M::Service>>,
 }
 
-impl<S: HttpService> Bridge<S> {
+impl<M: Maker> Bridge<M> {
     /// To be called on the worker's own thread, which enters the runtime.
-    pub(crate) fn new(plan: Plan<S>) -> Self {
+    pub(crate) fn new(plan: Plan<M>) -> Self {
         runtime::enter(&plan.handle);
         Self { plan, spare: Rc::new(Spare::new()) }
     }
@@ -54,45 +57,87 @@ impl<S: HttpService> Bridge<S> {
                 return;
             }
         };
-        if self.plan.tells_peer
-            && let Some(peer) = response.peer(request)
+        let needs_peer = self.plan.tells_peer || M::NEEDS_PEER;
+        let peer = if needs_peer { response.peer(request) } else { None };
+        if let Some(peer) = peer
+            && self.plan.tells_peer
         {
             connect_info::insert(&mut made, peer);
         }
+        let Some(mut service) = self.plan.maker.make(peer) else {
+            response.status(500).text("The client has no address.\n");
+            return;
+        };
         let announced = Announced::by(&head);
-        let mut service = self.plan.service.clone();
+        let Ok(handshake) = self.handshake(&head, announced, &mut made) else {
+            response.status(503).text("Too many connections are upgraded.\n");
+            return;
+        };
         // Nearly all are ready, and have no body to wait for.
-        if announced.is_none() && is_ready(&mut service) {
+        if announced.is_none() && handshake.is_none() && is_ready(&mut service) {
             return self.answer_at_once(request, response, service.call(made));
         }
-        let (service, spare) = (self.plan.service.clone(), Rc::clone(&self.spare));
-        response.later(request, |call| call::begin(until_gone(call), made, announced, service, spare));
+        let spare = Rc::clone(&self.spare);
+        response
+            .later(request, |call| call::begin(until_gone(call), made, announced, handshake, service, spare));
+    }
+
+    /// Lets the service upgrade the connection, if the request offers a registered protocol and has no body.
+    ///
+    /// # Errors
+    /// As many connections are upgraded as may be.
+    fn handshake(
+        &self,
+        head: &Head<'_>,
+        announced: Announced,
+        made: &mut http::Request<Body>,
+    ) -> Result<Option<Box<Handshake>>, Full> {
+        if !self.plan.upgrades.are_offered(head) || !announced.is_none() {
+            return Ok(None);
+        }
+        let begun = Handshake::begin(self.plan.upgrades.enter()?);
+        Ok(begun.map(|(handshake, on_upgrade)| {
+            made.extensions_mut().insert(on_upgrade);
+            Box::new(handshake)
+        }))
     }
 
     /// Most services answer when they are polled for the first time: then there is nothing to keep of the request.
-    fn answer_at_once(&self, request: &Request<'_>, response: &mut Response<'_>, answering: S::Answering) {
+    fn answer_at_once(
+        &self,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        answering: <M::Service as HttpService>::Answering,
+    ) {
         let mut answering = self.spare.answering.take(answering);
         let answered = match response.look(|cx| answering.get().poll(cx)) {
             Some(Poll::Ready(answered)) => answered,
             Some(Poll::Pending) => {
                 let spare = Rc::clone(&self.spare);
                 return response.later_when_woken(request, |call| {
-                    call::go_on(until_gone(call), Intake::NONE, answering, spare)
+                    call::go_on(until_gone(call), Intake::NONE, answering, None, spare)
                 });
             }
             None => return,
         };
         self.spare.answering.put(answering);
-        match answered {
-            Ok(answer) => self.tell(request, response, answer),
-            Err(error) => response.later(request, |call| {
-                call.cut(call::failed(error));
+        match answered.map_err(call::failed) {
+            Ok(answer) if answer.status() != StatusCode::SWITCHING_PROTOCOLS => {
+                self.tell(request, response, answer);
+            }
+            unfit => response.later(request, |call| {
+                call.cut(unfit.err().unwrap_or_else(|| handshake::NOT_OFFERED.to_owned()));
                 ready(())
             }),
         }
     }
 
-    fn tell(&self, request: &Request<'_>, response: &mut Response<'_>, answer: http::Response<S::Answer>) {
+    fn tell(
+        &self,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        answer: http::Response<<M::Service as HttpService>::Answer>,
+    ) {
         let mut answer = Answer::new(answer, request.method(), &self.spare);
         answer.look(|body| response.look(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending));
         let Some(answer) = response.tell(|response| answer.tell(response, &self.spare)) else { return };
@@ -107,35 +152,15 @@ impl<S: HttpService> Bridge<S> {
             }
         });
     }
-
-    fn hand_over(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        let Some((permit, stop)) = self.plan.upgrades.enter() else {
-            response.status(503).text("Too many connections are upgraded.\n");
-            return;
-        };
-        let peer = if self.plan.tells_peer { request.peer() } else { None };
-        let (service, handle) = (self.plan.service.clone(), self.plan.handle.clone());
-        response.hand_over(move |handed| {
-            let mut read = handed.head;
-            read.extend_from_slice(&handed.unread);
-            let handed = Handed { descriptor: handed.descriptor, read, peer, permit, stop };
-            handle.spawn(upgrade::serve(handed, service));
-        });
-    }
 }
 
-impl<S: HttpService> Service for Bridge<S> {
+impl<M: Maker> Service for Bridge<M> {
     fn body_policy(&self, _: &Head<'_>) -> BodyPolicy {
         BodyPolicy::Call
     }
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        let head = request.head();
-        if upgrade::is_asked(&head) && head.framing() == Framing::None {
-            self.hand_over(request, response);
-        } else {
-            self.answer(request, response);
-        }
+        self.answer(request, response);
     }
 }
 

@@ -5,12 +5,13 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Buf;
-use http::Request;
+use http::{Request, StatusCode};
 use http_body::{Body as HttpBody, Frame};
 use shearwater::{Call, Gone};
 
 use crate::answer::{Answer, Rest};
 use crate::body::Body;
+use crate::handshake::{self, Handshake};
 use crate::intake::{Announced, Intake};
 use crate::limits::PIECE_BYTES_MAX;
 use crate::seat::Seat;
@@ -22,6 +23,7 @@ pub(crate) async fn begin<S: HttpService>(
     mut call: Call,
     request: Request<Body>,
     announced: Announced,
+    handshake: Option<Box<Handshake>>,
     mut service: S,
     spare: Rc<Spare<S>>,
 ) {
@@ -31,7 +33,7 @@ pub(crate) async fn begin<S: HttpService>(
     let begin = |cx: &mut Context<'_>| Intake::begin(&mut call, announced, &mut spare.heads.borrow_mut(), cx);
     let (body, intake) = now(begin).await;
     let answering = spare.answering.take(service.call(request.map(|_| body)));
-    go_on(call, intake, answering, spare).await;
+    go_on(call, intake, answering, handshake, spare).await;
 }
 
 /// Answers a call as a service does that is at work on it.
@@ -41,22 +43,31 @@ pub(crate) async fn go_on<S: HttpService>(
     mut call: Call,
     mut intake: Intake,
     answering: Seat<S::Answering>,
+    handshake: Option<Box<Handshake>>,
     spare: Rc<Spare<S>>,
 ) {
-    let mut answering = Some(answering);
+    let mut waiting = Some((answering, handshake));
     // What is gone before the next wait stays within: it takes no room in what waits.
     let answered = poll_fn(|cx| {
-        let seat = answering.as_mut().expect("it is polled until it is ready");
+        let (seat, _) = waiting.as_mut().expect("it is polled until it is ready");
         let answered = ready!(intake.alongside(&mut call, cx, |_, cx| seat.get().poll(cx)));
         // Whatever it holds is let go of before its answer's body is asked.
-        answering.take().into_iter().for_each(|seat| spare.answering.put(seat));
-        Poll::Ready(answered.map(|response| tell(&mut call, &mut intake, response, &spare, cx)))
+        let handshake = waiting.take().and_then(|(seat, handshake)| {
+            spare.answering.put(seat);
+            handshake
+        });
+        Poll::Ready(answered.map_err(failed).and_then(|response| match response.status() {
+            StatusCode::SWITCHING_PROTOCOLS => {
+                handshake::accept(handshake, &mut call, response, &spare).map(|()| None)
+            }
+            _ => Ok(tell(&mut call, &mut intake, response, &spare, cx)),
+        }))
     })
     .await;
     match answered {
         Ok(None) => {}
         Ok(Some(rest)) => stream(call, intake, rest, spare).await,
-        Err(error) => call.cut(failed(error)),
+        Err(why) => call.cut(why),
     }
 }
 

@@ -10,7 +10,7 @@
 //! }
 //! ```
 //!
-//! `shearwater_tower::serve(listener, router)` takes the place of `axum::serve(listener, router)`, and
+//! `shearwater_tower::serve(listener, router)` takes the place of `axum::serve(listener, router)`, make services included, and
 //! [`Serve::with_graceful_shutdown`] is what it is there. Without a runtime, `bind(address, router).run()` does it.
 //!
 //! # What runs where
@@ -21,11 +21,11 @@
 //!
 //! # What is different
 //!
-//! - Bodies of requests are bounded by [`Limits::body_bytes_max`](shearwater::Limits::body_bytes_max), 10 MiB unless told otherwise.
+//! - Bodies of requests are limited to 10 MiB by default, whatever the service would take: see [`Serve::body_bytes_max`].
 //! - `Date` and `Server` are the engine's own. A status that isn't 200 to 599 becomes a 500. Trailers are left out.
 //! - A service that fails instead of answering is a 500; one whose answer's body fails has its connection cut off.
-//! - What asks for an upgrade of its connection (and has no body) is handed over to hyper, on tokio's threads: WebSocket works.
-//!   `CONNECT` is refused.
+//! - Connections are upgraded to [registered](Serve::upgrades) protocols only, which is WebSocket by default. An `Upgrade` field that offers
+//!   others is ignored. `CONNECT` is refused.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -41,14 +41,14 @@ mod body_error;
 mod bridge;
 mod call;
 mod connect_info;
-mod ending;
 mod feed;
+mod handshake;
 mod head_pool;
 mod intake;
 pub mod limits;
 mod listen;
+mod make_service;
 mod names;
-mod replayed;
 mod request_head;
 mod response_head;
 mod running;
@@ -58,13 +58,15 @@ mod serve;
 mod socket;
 mod spare;
 mod tower_service;
-mod upgrade;
 mod upgrades;
 mod usual_values;
 
 pub use body::Body;
 pub use body_error::BodyError;
 pub use listen::Listen;
+#[cfg(feature = "axum")]
+pub use make_service::{AxumRequests, ByPeer, OfAxum};
+pub use make_service::{CloneService, MakeHttpService, Maker, OfService};
 pub use running::Running;
 pub use serve::{Serve, bind, serve};
 pub use tower_service::{BoxError, HttpService};

@@ -5,21 +5,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use shearwater::{Control, Error, StartError, StartReport};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::ending::Ending;
 use crate::runtime::Runtime;
-use crate::upgrades::Upgrades;
 
 /// A server that serves. Dropping it stops it at once.
 pub struct Running {
     /// Until somebody waits for its end.
     server: Option<shearwater::Running>,
     stop: StopOnDrop,
-    ending: Arc<Ending>,
+    drain_ms: u64,
     runtime: Runtime,
     start_report: StartReport,
 }
@@ -31,16 +29,9 @@ impl fmt::Debug for Running {
 }
 
 impl Running {
-    pub(crate) fn new(
-        server: shearwater::Running,
-        runtime: Runtime,
-        upgrades: Arc<Upgrades>,
-        drain: Duration,
-    ) -> Self {
+    pub(crate) fn new(server: shearwater::Running, runtime: Runtime, drain_ms: u64) -> Self {
         let (stop, start_report) = (StopOnDrop(server.control()), server.start_report().clone());
-        let ending = Arc::new(Ending::new(upgrades, drain, server.verbosity()));
-        ending.follow(&stop.0, runtime.handle());
-        Self { server: Some(server), stop, ending, runtime, start_report }
+        Self { server: Some(server), stop, drain_ms, runtime, start_report }
     }
 
     /// The first address of TCP that it listens at.
@@ -64,17 +55,18 @@ impl Running {
         Arc::clone(&self.stop.0)
     }
 
-    /// Takes no new connections, answers what was received, and ends, in the time that was set for it.
+    /// Takes no new connections, answers what was received, and ends, in the time that was set for it. It doesn't wait for upgraded
+    /// connections.
     pub fn drain(&self) {
-        drain(&self.stop.0, &self.ending);
+        self.stop.0.drain(self.drain_ms);
     }
 
     /// Drains once `signal` is ready.
     pub(crate) fn drain_after(&self, signal: impl Future<Output = ()> + Send + 'static) {
-        let (control, ending) = (self.control(), Arc::clone(&self.ending));
+        let (control, drain_ms) = (self.control(), self.drain_ms);
         self.runtime.handle().spawn(async move {
             signal.await;
-            drain(&control, &ending);
+            control.drain(drain_ms);
         });
     }
 
@@ -90,11 +82,7 @@ impl Running {
             let waiting = waiting.spawn(move || drop(tell.send(server.wait_for_control())));
             waiting.map_err(|error| Error::Start(StartError::System(error)))?;
         }
-        let ended = told.await;
-        let ending = Arc::clone(&self.ending);
-        // Where the runtime is on its way down there is nobody left to wait for.
-        drop(self.runtime.handle().spawn(async move { ending.end().await }).await);
-        match ended {
+        match told.await {
             Ok(ended) => ended.map(drop),
             Err(_) => Err(Error::Start(StartError::System(io::Error::other("the server's thread is gone")))),
         }
@@ -108,17 +96,12 @@ impl Running {
     /// # Panics
     /// Within a tokio runtime, which it would hold up.
     pub fn wait(mut self) -> Result<(), Error> {
-        let Some(mut server) = self.server.take() else { return Ok(()) };
-        // Until all has ended: a second signal stops connections that were handed over too.
-        let _watch = server.watch_signals()?;
-        let ended = server.wait_for_control();
-        self.runtime.handle().block_on(self.ending.end());
-        ended.map(drop)
+        assert!(
+            Handle::try_current().is_err(),
+            "`wait` would hold this runtime up: await `ended` in its place"
+        );
+        self.server.take().map_or(Ok(()), |server| server.wait().map(drop))
     }
-}
-
-fn drain(control: &Control, ending: &Ending) {
-    control.drain(u64::try_from(ending.patience().as_millis()).unwrap_or(u64::MAX));
 }
 
 /// Stops a server that nobody waits for any more.

@@ -1,15 +1,18 @@
 //! A server for a tower service, as a program sets it up.
 
 use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use shearwater::{App, DriverChoice, Error, Limits, Server, StartError, Timeouts, Verbosity};
 
 use crate::bridge::{Bridge, Plan};
 use crate::limits::UPGRADES_MAX;
 use crate::listen::Listen;
+use crate::make_service::{CloneService, MakeHttpService, Maker};
 use crate::running::Running;
 use crate::runtime::Runtime;
 use crate::tower_service::HttpService;
@@ -18,38 +21,54 @@ use crate::upgrades::Upgrades;
 /// Default of [`Serve::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
 
+/// Default of [`Serve::upgrades`].
+const WEBSOCKET: &str = "websocket";
+
 type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Serves a service at a socket that listens already, as `axum::serve` does. With more than one worker one thread accepts for all;
 /// [`bind`] gives each worker a listener of its own.
 ///
 /// Nothing happens before the result is awaited, [run](Serve::run) or [started](Serve::start).
-pub fn serve<S: HttpService>(listener: impl Into<Listen>, service: S) -> Serve<S> {
-    let socket = listener.into().socket.map_err(StartError::Socket);
-    Serve::of(socket.map(Server::on).map_err(Error::Start), service)
+pub fn serve<T: MakeHttpService<Kind>, Kind>(
+    listener: impl Into<Listen>,
+    service: T,
+) -> Serve<T::Service, T::Maker> {
+    let (socket, address) = match listener.into().socket {
+        Ok(socket) => (Ok(Server::on(socket.clone())), socket.address()),
+        Err(error) => (Err(Error::Start(StartError::Socket(error))), Err(io::ErrorKind::NotConnected.into())),
+    };
+    Serve::of(socket, address, service.into_maker())
 }
 
 /// Serves a service at an address, such as `127.0.0.1:3000`, `[::]:80` or `unix:/run/site.sock`: each worker has a listener of its own, over
 /// which the kernel spreads connections.
 ///
 /// Nothing happens before the result is awaited, [run](Serve::run) or [started](Serve::start).
-pub fn bind<S: HttpService>(address: impl Into<String>, service: S) -> Serve<S> {
-    Serve::of(Ok(Server::new(address)), service)
+pub fn bind<T: MakeHttpService<Kind>, Kind>(
+    address: impl Into<String>,
+    service: T,
+) -> Serve<T::Service, T::Maker> {
+    let unbound = "`bind` binds at the start: `Running::address` says to which address";
+    Serve::of(Ok(Server::new(address)), Err(io::Error::other(unbound)), service.into_maker())
 }
 
 /// A server to be set up. Await it, within tokio or not; or [`run`](Self::run) it where there is no runtime at all.
 #[must_use = "it serves when it is awaited, run or started"]
-pub struct Serve<S> {
+pub struct Serve<S, M = CloneService<S>> {
     server: Result<Server, Error>,
-    service: S,
+    address: io::Result<SocketAddr>,
+    maker: M,
+    service: PhantomData<fn() -> S>,
     fast: Option<App>,
     tells_peer: bool,
+    protocols: Vec<String>,
     upgrades_max: usize,
     drain_ms: u64,
     shutdown: Option<Shutdown>,
 }
 
-impl<S> fmt::Debug for Serve<S> {
+impl<S, M> fmt::Debug for Serve<S, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Serve")
             .field("server", &self.server)
@@ -59,18 +78,29 @@ impl<S> fmt::Debug for Serve<S> {
 }
 
 /// Setting up.
-impl<S: HttpService> Serve<S> {
-    fn of(server: Result<Server, Error>, service: S) -> Self {
+impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
+    fn of(server: Result<Server, Error>, address: io::Result<SocketAddr>, maker: M) -> Self {
         Self {
             server: server.map(|server| server.verbosity(Verbosity::Warn)),
-            service,
+            address,
+            maker,
+            service: PhantomData,
             fast: None,
             tells_peer: false,
+            protocols: vec![WEBSOCKET.to_owned()],
             upgrades_max: UPGRADES_MAX,
             drain_ms: DRAIN_MS,
             shutdown: None,
         }
         .drain_ms(DRAIN_MS)
+    }
+
+    /// The address that the listener is bound to.
+    ///
+    /// # Errors
+    /// It listens at a Unix-domain socket, or [`bind`] has not bound it yet: see [`Running::address`].
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.address.as_ref().copied().map_err(|error| io::Error::new(error.kind(), error.to_string()))
     }
 
     /// Changes anything else that a [`Server`] can be told.
@@ -89,8 +119,15 @@ impl<S: HttpService> Serve<S> {
         self.server(|server| server.driver(driver))
     }
 
-    /// What each worker holds back from its clients. A request's body may be as long as [`Limits::body_bytes_max`], whatever the service
-    /// would take.
+    /// Limits the length of request bodies, whatever the service would take: axum's `DefaultBodyLimit` is a limit of its own below this one. A
+    /// longer body is refused with `413`. It takes the place of [`Limits::body_bytes_max`]. Default 10 MiB; `u64::MAX` lifts it.
+    ///
+    /// It bounds no memory: bodies come no faster than the service reads them.
+    pub fn body_bytes_max(self, bytes: u64) -> Self {
+        self.server(|server| server.body_bytes_max(bytes))
+    }
+
+    /// Limits on what clients may send and on what each worker holds.
     pub fn limits(self, limits: Limits) -> Self {
         self.server(|server| server.limits(limits))
     }
@@ -127,8 +164,19 @@ impl<S: HttpService> Serve<S> {
         self
     }
 
-    /// Connections that may be upgraded at once, to WebSocket for example; further ones are answered with `503`. Default
-    /// [`UPGRADES_MAX`].
+    /// Registers the protocols that connections may be upgraded to (RFC 9110 section 7.8). Names are compared in any case, and versions are
+    /// ignored. Default: `websocket` alone.
+    ///
+    /// A service that responds with `101` to a request for one of them gets the connection by [`hyper::upgrade::on`], as axum's
+    /// extractors do. The `Upgrade` field of any other request is ignored, and so is that of a request with a body: the service finds no
+    /// upgrade there, and a `101` becomes a `500`.
+    pub fn upgrades(mut self, protocols: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.protocols = protocols.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Limits the number of upgraded connections, together with requests that may still be upgraded: a further such request is refused with
+    /// `503`. Upgraded connections count for the limits on connections too. Default [`UPGRADES_MAX`].
     pub fn upgrades_max(mut self, upgrades_max: usize) -> Self {
         self.upgrades_max = upgrades_max;
         self
@@ -143,7 +191,7 @@ impl<S: HttpService> Serve<S> {
 }
 
 /// Serving.
-impl<S: HttpService> Serve<S> {
+impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
     /// Serves until `SIGTERM` or `SIGINT` (the first drains, the second stops) or its graceful shutdown, without a runtime around it.
     ///
     /// # Errors
@@ -161,21 +209,16 @@ impl<S: HttpService> Serve<S> {
     /// # Errors
     /// See [`Error`].
     pub fn start(self) -> Result<Running, Error> {
-        let Self { server, service, fast, tells_peer, upgrades_max, drain_ms, shutdown } = self;
+        let Self { server, maker, fast, tells_peer, protocols, upgrades_max, drain_ms, shutdown, .. } = self;
         let system = |error| Error::Start(StartError::System(error));
         let runtime = Runtime::here().map_err(system)?;
-        let upgrades = Upgrades::new(upgrades_max);
+        let upgrades = Upgrades::new(&protocols, upgrades_max);
         let handle = runtime.handle().clone();
-        let (service, of_workers) = (Mutex::new(service), Arc::clone(&upgrades));
+        let maker = Mutex::new(maker);
         let bridge = move |_| {
             // Cloned here, used on the worker's own thread: it need not be `Sync`.
-            let service = service.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Bridge::new(Plan {
-                service,
-                tells_peer,
-                upgrades: Arc::clone(&of_workers),
-                handle: handle.clone(),
-            })
+            let maker = maker.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Bridge::new(Plan { maker, tells_peer, upgrades: Arc::clone(&upgrades), handle: handle.clone() })
         };
         let running = match fast {
             None => server?.start(bridge)?,
@@ -184,7 +227,7 @@ impl<S: HttpService> Serve<S> {
                 server?.start_app(app)?
             }
         };
-        let running = Running::new(running, runtime, upgrades, Duration::from_millis(drain_ms));
+        let running = Running::new(running, runtime, drain_ms);
         if let Some(shutdown) = shutdown {
             running.drain_after(shutdown);
         }
@@ -192,7 +235,7 @@ impl<S: HttpService> Serve<S> {
     }
 }
 
-impl<S: HttpService> IntoFuture for Serve<S> {
+impl<S: HttpService, M: Maker<Service = S>> IntoFuture for Serve<S, M> {
     type Output = Result<(), Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 

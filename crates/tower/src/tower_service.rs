@@ -11,8 +11,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A service that answers requests: an axum `Router`, or any other of tower. Implemented for all that fit; nobody implements it by hand.
 ///
-/// It is cloned for each request, so a clone should be cheap. Its futures are `Send` since those of connections that are handed over
-/// run on tokio's threads; all others stay on the worker's.
+/// It is cloned for each request, so a clone should be cheap.
 pub trait HttpService:
     Service<Request<Body>, Response = Response<Self::Answer>, Error = Self::Fault, Future = Self::Answering>
     + Clone

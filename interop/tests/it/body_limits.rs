@@ -6,11 +6,13 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::post;
 
 use crate::client::{Client, ask, get as ask_get};
-use crate::serve::{Served, serve};
+use crate::serve::{Served, serve, serve_with};
 
 /// What axum takes where nothing else is said.
 const DEFAULT_BYTES_MAX: usize = 2 * 1024 * 1024;
 const SMALL_BYTES_MAX: usize = 1000;
+/// Above the server's own default of 10 MiB.
+const LARGE_BYTES: usize = 20 * 1024 * 1024;
 
 fn served() -> Served {
     let count = async |body: Bytes| body.len().to_string();
@@ -41,4 +43,18 @@ fn chunks_are_counted_too() {
         client.send(chunks + "0\r\n\r\n");
         assert_eq!(client.answer("POST").status(), status, "{length} chunks");
     }
+}
+
+/// `docs/guide/axum.md` has it among the differences: axum's limit is one thing, the server's another.
+#[test]
+fn an_upload_of_20_mib_needs_both_limits_raised() {
+    let router = || {
+        let count = async |body: Bytes| body.len().to_string();
+        Router::new().route("/", post(count)).layer(DefaultBodyLimit::max(LARGE_BYTES))
+    };
+    let body = vec![b'x'; LARGE_BYTES];
+    assert_eq!(ask(serve(router()).addr, "POST", "/", &[], &body).status(), 413);
+    let raised = serve_with(router(), |serve| serve.body_bytes_max(LARGE_BYTES as u64));
+    let answer = ask(raised.addr, "POST", "/", &[], &body);
+    assert_eq!((answer.status(), answer.text()), (200, LARGE_BYTES.to_string().as_str()));
 }

@@ -15,7 +15,7 @@ use socket2::{Domain, Socket, Type};
 
 use crate::client::{Client, get as ask_get};
 use crate::gate::Gate;
-use crate::serve::{Served, serve};
+use crate::serve::{Served, serve_with};
 
 const BODY_BYTES: usize = 128 * 1024 * 1024;
 const PIECE_BYTES: usize = 64 * 1024;
@@ -61,7 +61,7 @@ fn served() -> (Served, Flow) {
         .route("/upload", post(upload))
         .layer(DefaultBodyLimit::disable())
         .with_state(flow.clone());
-    (serve(app), flow)
+    (serve_with(app, |serve| serve.body_bytes_max(u64::MAX)), flow)
 }
 
 /// A connection whose client-side buffers are small.

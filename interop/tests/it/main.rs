@@ -1,9 +1,9 @@
 //! Axum applications of every kind, unchanged, each asked on the wire. `serve.rs` says by whom they are served.
 
-mod client;
-mod folder;
-mod gate;
-mod serve;
+pub(crate) mod client;
+pub(crate) mod folder;
+pub(crate) mod gate;
+pub(crate) mod serve;
 
 mod body_limits;
 mod client_gone;

@@ -1,12 +1,17 @@
-//! The one place that knows what serves the applications: with `axum::serve` in `run`, every test asks that.
+//! The one place that knows what serves the applications: with `axum::serve` in `run`, every test asks that. Everything has its
+//! default, but where a test says otherwise. The test target `it` serves by `shearwater_tower::serve`, `by_bind` by `bind`.
 
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use axum::Router;
-use shearwater::Limits;
+use shearwater_tower::Serve;
 use tokio::sync::oneshot;
+
+/// Changes how an application is served.
+type Change = fn(Serve<Router>) -> Serve<Router>;
 
 /// A running server. Dropped, it is told to end and not waited for: a test that fails must not hang.
 pub(crate) struct Served {
@@ -20,28 +25,53 @@ pub(crate) fn serve(router: Router) -> Served {
     serve_made(async move { router })
 }
 
+/// As `serve`, with something else than the default.
+pub(crate) fn serve_with(router: Router, change: Change) -> Served {
+    start("127.0.0.1:0", async move { router }, change)
+}
+
 /// As `serve`; the router is made on the server's runtime, for applications that open pools first.
 pub(crate) fn serve_made(make: impl Future<Output = Router> + Send + 'static) -> Served {
     serve_at("127.0.0.1:0", make)
 }
 
 /// As `serve_made`, on this address.
-pub(crate) fn serve_at(address: &str, make: impl Future<Output = Router> + Send + 'static) -> Served {
-    let listener = TcpListener::bind(address).unwrap();
-    let addr = listener.local_addr().unwrap();
-    let (stop, stopped) = oneshot::channel();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let thread = std::thread::spawn(move || runtime.block_on(run(listener, make, stopped)));
-    Served { addr, stop: Some(stop), thread: Some(thread) }
+pub(crate) fn serve_at(address: &'static str, make: impl Future<Output = Router> + Send + 'static) -> Served {
+    start(address, make, |serve| serve)
 }
 
-/// What is under test. Ends when all is answered that was asked before `stopped`.
-async fn run(listener: TcpListener, make: impl Future<Output = Router>, stopped: oneshot::Receiver<()>) {
+fn start(
+    address: &'static str,
+    make: impl Future<Output = Router> + Send + 'static,
+    change: Change,
+) -> Served {
+    let (stop, stopped) = oneshot::channel();
+    let (bound, addr) = mpsc::sync_channel(1);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let thread = std::thread::spawn(move || runtime.block_on(run(address, make, change, bound, stopped)));
+    Served { addr: addr.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
+}
+
+/// The server under test. Ends when all is answered that was asked before `stopped`.
+async fn run(
+    address: &str,
+    make: impl Future<Output = Router>,
+    change: Change,
+    bound: mpsc::SyncSender<SocketAddr>,
+    stopped: oneshot::Receiver<()>,
+) {
     let router = make.await;
-    // Applications have their own bounds: uploads here are longer than the server's default allows.
-    let limits = Limits { body_bytes_max: u64::MAX, ..Limits::default() };
-    let server = shearwater_tower::serve(listener, router).limits(limits).connect_info();
-    server.with_graceful_shutdown(async { drop(stopped.await) }).await.unwrap();
+    let stopped = async { drop(stopped.await) };
+    if env!("CARGO_CRATE_NAME") == "by_bind" {
+        let server = change(shearwater_tower::bind(address, router).connect_info());
+        let running = server.with_graceful_shutdown(stopped).start().unwrap();
+        bound.send(running.address()).unwrap();
+        running.ended().await.unwrap();
+    } else {
+        let server = shearwater_tower::serve(TcpListener::bind(address).unwrap(), router).connect_info();
+        bound.send(server.local_addr().unwrap()).unwrap();
+        change(server).with_graceful_shutdown(stopped).await.unwrap();
+    }
 }
 
 impl Served {

@@ -171,6 +171,11 @@ impl Call {
         self.exchange.end_with_client();
     }
 
+    /// The part shared with the worker, and the response as it is built.
+    pub(crate) fn exchange_and_response(&mut self) -> (&Exchange, Response<'_>) {
+        (&self.exchange, Response::go_on(self.parts.get_or_insert_default()))
+    }
+
     /// The answer as it is built: status, fields, body. After [`begin`](Self::begin) nothing that is set here is seen any more.
     pub fn response(&mut self) -> Response<'_> {
         Response::go_on(self.parts.get_or_insert_default())

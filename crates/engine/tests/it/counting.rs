@@ -12,7 +12,7 @@ fn nothing_has_happened_at_the_start() {
     let world = World::default();
     assert!(world.totals().iter().all(|(_, count)| count == 0));
     assert_eq!(world.totals().limits().count(), 30);
-    assert_eq!(world.totals().iter().count(), 18 + 30);
+    assert_eq!(world.totals().iter().count(), 19 + 30);
 }
 
 #[test]

@@ -268,6 +268,9 @@ fn a_body_beyond_the_bound_is_refused() {
     let (text, mut client) = got(&mut world, head("POST", "/taken/0", "Content-Length: 101\r\n"));
     assert!(text.starts_with("HTTP/1.1 413 "), "{text:?}");
     assert_eq!(world.totals().requests, 0, "its handler was not called");
+    let (text, _) = got(&mut world, head("POST", "/taken/0", "Content-Length: 101\r\n"));
+    assert!(text.starts_with("HTTP/1.1 413 "), "{text:?}");
+    assert_eq!(world.told(), [Notice::BodyTooLarge { worker: 0, bytes_max: 100 }], "it is reported once");
     end(world, &mut client);
     let mut world = World::with_limits(Limits { body_bytes_max: 100, ..Limits::default() });
     let chunk = format!("65\r\n{}\r\n0\r\n\r\n", "x".repeat(0x65));
@@ -275,6 +278,7 @@ fn a_body_beyond_the_bound_is_refused() {
         [&head("POST", "/taken/1", "Transfer-Encoding: chunked\r\n")[..], chunk.as_bytes()].concat();
     let (text, mut client) = got(&mut world, request);
     assert!(text.starts_with("HTTP/1.1 413 "), "{text:?}");
+    assert_eq!(world.told(), [Notice::BodyTooLarge { worker: 0, bytes_max: 100 }]);
     end(world, &mut client);
 }
 

@@ -104,6 +104,11 @@ pub fn connection_keep_alive(out: &mut Vec<u8>) {
     out.extend_from_slice(b"Connection: keep-alive\r\n");
 }
 
+/// Appends `Connection: upgrade`.
+pub fn connection_upgrade(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Connection: upgrade\r\n");
+}
+
 /// Appends the empty line behind the last field.
 pub fn end_of_head(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");

@@ -7,8 +7,8 @@ mod reason;
 
 pub use chunk::{chunk, chunk_end, chunk_head, last_chunk};
 pub use field::{
-    BadField, chunked, connection_close, connection_keep_alive, content_length, content_length_and_end,
-    end_of_head, field,
+    BadField, chunked, connection_close, connection_keep_alive, connection_upgrade, content_length,
+    content_length_and_end, end_of_head, field,
 };
 pub use number::{decimal, hexadecimal};
 pub use reason::reason;

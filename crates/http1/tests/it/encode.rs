@@ -82,6 +82,7 @@ fn the_fixed_fields_are_what_they_say() {
     assert_eq!(written(encode::chunked), "Transfer-Encoding: chunked\r\n");
     assert_eq!(written(encode::connection_close), "Connection: close\r\n");
     assert_eq!(written(encode::connection_keep_alive), "Connection: keep-alive\r\n");
+    assert_eq!(written(encode::connection_upgrade), "Connection: upgrade\r\n");
     assert_eq!(written(encode::end_of_head), "\r\n");
     assert_eq!(written(encode::continue_100), "HTTP/1.1 100 Continue\r\n\r\n");
     assert_eq!(encode::CONTINUE, b"HTTP/1.1 100 Continue\r\n\r\n");

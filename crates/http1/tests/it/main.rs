@@ -13,3 +13,4 @@ mod resume;
 mod session;
 mod sizes;
 mod texts;
+mod upgrades;

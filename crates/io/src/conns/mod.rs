@@ -253,13 +253,18 @@ impl<X: Default> Conns<X> {
         slot.fd.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Hands the descriptor out; `Closed` follows.
+    /// Hands the descriptor out (C5).
     pub(crate) fn hand_out(&mut self, token: Token) -> io::Result<OwnedFd> {
-        let slot = self.slots.open_mut(token).ok_or(io::ErrorKind::NotConnected)?;
-        let flags = slot.flags;
-        let fd = slot.fd.take().ok_or(io::ErrorKind::NotConnected)?;
-        self.queue.closed(token, flags);
-        Ok(fd)
+        self.slots.detach(token).ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// Closes a connection whose descriptor was handed out.
+    pub(crate) fn close_handed_out(&mut self, token: Token) {
+        let was_detached = self.slots.end_detached(token);
+        debug_assert!(was_detached, "close of {token:?}, which is not open");
+        if was_detached {
+            self.queue.closed(token, Flags::default());
+        }
     }
 
     /// The peer's address.

@@ -33,6 +33,8 @@ impl Flags {
     pub(crate) const BULK: Self = Self(1 << 15);
     /// The worker has closed it; the kernel still holds entries that name it.
     pub(crate) const CLOSING: Self = Self(1 << 8);
+    /// Its descriptor was handed out. All bits at once, which no other connection has: no bit is left for this alone.
+    const DETACHED: Self = Self(u16::MAX);
 
     /// These flags together with others.
     pub(crate) const fn and(self, others: Self) -> Self {
@@ -106,7 +108,7 @@ impl Flags {
 /// One connection: all that an idle one costs. `X` is what its driver adds.
 #[derive(Debug)]
 pub(crate) struct Slot<X> {
-    /// `None` while the slot is free, or closed and not yet reported.
+    /// `None` while the slot is free, or closed and not yet reported, or the descriptor was handed out.
     pub(crate) fd: Option<OwnedFd>,
     generation: u32,
     /// The send in flight; in a free slot the next free one.
@@ -229,6 +231,25 @@ impl<X: Default> Slots<X> {
         let found = self.slots.get_mut(slot as usize)?;
         let same = found.generation & mask == generation & mask;
         (same && found.fd.is_some()).then(|| (Token::new(slot, found.generation), found))
+    }
+
+    /// Takes the descriptor of an open connection out. The slot stays in use.
+    pub(crate) fn detach(&mut self, token: Token) -> Option<OwnedFd> {
+        let slot = self.open_mut(token)?;
+        slot.flags = Flags::DETACHED;
+        slot.fd.take()
+    }
+
+    /// Ends the use of a slot whose descriptor was taken out; false for any other.
+    pub(crate) fn end_detached(&mut self, token: Token) -> bool {
+        let slot = self.slots.get_mut(token.slot());
+        let Some(slot) = slot.filter(|slot| {
+            slot.generation == token.generation() && slot.fd.is_none() && slot.flags == Flags::DETACHED
+        }) else {
+            return false;
+        };
+        slot.flags = Flags::CLOSING;
+        true
     }
 
     /// Frees the slot of a closed connection, under the next generation.

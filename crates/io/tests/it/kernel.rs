@@ -337,14 +337,13 @@ fn an_idle_wait_is_one_wait<K: Kernel>() {
 fn a_detached_connection_wakes_nobody<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     let fd = world.driver().detach(token).expect("handed out").descriptor;
-    world.mark_detached(token);
     world.idle();
-    assert!(world.page(token).closed);
     world.harness.write(peer, b"for another");
     let start = Instant::now();
     assert_eq!(world.turn(40), 0);
     assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
     drop(fd);
+    world.close_and_wait(token);
 }
 
 fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
@@ -391,7 +390,6 @@ fn more_waits_in_the_kernel_for_a_client_that_takes_it<K: Kernel>() {
         }
         world.until("it is told", |world| !world.is_sending(token));
         let fd = world.driver().detach(token).expect("handed out").descriptor;
-        world.mark_detached(token);
         let bound = SockRef::from(&fd).tcp_notsent_lowat().expect("told");
         assert_eq!(bound == SEND_UNSENT_BYTES_MAX, is_trusted, "{bound}");
     }
@@ -435,7 +433,6 @@ fn a_paused_connection_that_is_detached_can_be_closed<K: Kernel>() {
     world.harness.write(peer, b"a");
     world.idle();
     let detached = world.driver().detach(token).expect("handed out");
-    world.mark_detached(token);
     world.idle();
     drop(detached);
     assert_ne!(world.peer_ends(peer).0, PeerState::Open);

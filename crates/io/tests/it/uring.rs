@@ -281,7 +281,6 @@ fn what_is_held_for_the_next_turn_stays_in_order() {
         world.harness.write(peer, &[*piece]);
         // Handing out enters the ring, which brings the piece as a completion of its own.
         drop(world.driver().detach(other).expect("it is handed out"));
-        world.mark_detached(other);
     }
     world.turn(1000);
     assert_eq!(world.page(token).received, PIECES[..RECVS_PER_TURN_MAX]);
@@ -361,8 +360,7 @@ fn a_detached_connection_takes_its_input_along() {
     let detached = world.driver().detach(token).expect("it is handed out");
     assert!(!detached.unread.is_empty(), "the kernel was ahead");
     got.extend_from_slice(&detached.unread);
-    world.mark_detached(token);
-    world.until("the driver is done with it", |world| world.page(token).closed);
+    world.close_and_wait(token);
     let mut stream = TcpStream::from(detached.descriptor);
     stream.set_nonblocking(false).expect("it can block");
     let before = got.len();

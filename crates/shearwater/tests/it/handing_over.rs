@@ -1,16 +1,21 @@
-//! Connections that a handler takes over for another protocol, on each driver.
+//! Connections that change their protocol, on each driver.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
+use std::time::Duration;
 
-use shearwater::{App, DriverChoice, HandedOver, Request, Response};
+use shearwater::{App, Call, DriverChoice, HandedOver, Limits, Request, Response};
 
-use crate::client::Client;
+use crate::client::{Client, PATIENCE};
 use crate::served::{Served, drivers, here};
 
 /// The request for the other protocol.
 const UPGRADE: &str = "GET /up HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+/// Its fields.
+const OFFER: [&str; 2] = ["Connection: upgrade", "Upgrade: x"];
 /// What the other protocol says first.
 const GREETING: &str = "handed over\n";
 /// Length of the answer at `/big`.
@@ -26,11 +31,10 @@ fn app() -> App {
     app.get("/big", |_: &Request, response: &mut Response| {
         response.body(vec![b'b'; BIG_BYTES]);
     });
-    app.get("/up", |_: &Request, response: &mut Response| {
-        response.hand_over(|handed| drop(thread::spawn(|| speak(handed))));
-    });
-    app.post("/up", |_: &Request, response: &mut Response| {
-        response.hand_over(|_| unreachable!("the request has a body"));
+    app.get("/up", |request: &Request, response: &mut Response| {
+        response
+            .upgrade(request, "x/2", |handed| drop(thread::spawn(|| speak(handed))))
+            .field("X-Own", "set");
     });
     app
 }
@@ -43,8 +47,7 @@ fn speak(handed: HandedOver) {
     let mut received = handed.unread;
     stream.read_to_end(&mut received).expect("the client ends its side");
     let sum: u64 = received.iter().map(|byte| u64::from(*byte)).sum();
-    let is_whole = handed.head == UPGRADE.as_bytes();
-    write!(stream, "{is_whole} {} {sum}", received.len()).expect("the client is there");
+    write!(stream, "{} {sum}", received.len()).expect("the client is there");
 }
 
 fn served(driver: DriverChoice) -> Served {
@@ -62,6 +65,10 @@ fn assert_taken_over(client: &mut Client, before: &[&str], with_it: usize) {
         let len = client.answer("GET").body.len();
         assert_eq!(len, if *target == "/big" { BIG_BYTES } else { 5 }, "{target}");
     }
+    let head = client.head();
+    let fields =
+        ["Connection", "Upgrade", "X-Own", "Server"].map(|name| head.field(name).unwrap_or_default());
+    assert_eq!((head.status, fields), (101, ["upgrade", "x/2", "set", "shearwater"]));
     let mut greeting = [0; GREETING.len()];
     client.stream.read_exact(&mut greeting).expect("a greeting");
     assert_eq!(greeting, GREETING.as_bytes());
@@ -69,7 +76,7 @@ fn assert_taken_over(client: &mut Client, before: &[&str], with_it: usize) {
     let len = with_it + REST_BYTES;
     let sum = with_it * usize::from(b'z') + REST_BYTES * usize::from(b'w');
     let said = String::from_utf8(client.rest()).expect("text");
-    assert_eq!(said, format!("true {len} {sum}"), "{before:?} {with_it}");
+    assert_eq!(said, format!("{len} {sum}"), "{before:?} {with_it}");
 }
 
 #[test]
@@ -95,12 +102,140 @@ fn earlier_answers_are_sent_first() {
     }
 }
 
+/// An app whose upgraded connections the test gets.
+fn sent(app: &mut App) -> Receiver<HandedOver> {
+    let (sender, handed) = sync_channel(1);
+    let sender = Mutex::new(sender);
+    let sender = move || SyncSender::clone(&sender.lock().expect("nothing panics with it"));
+    app.get("/kept", move |request: &Request, response: &mut Response| {
+        let sender = sender();
+        response.upgrade(request, "x", move |handed| sender.send(handed).expect("the test is there"));
+    });
+    handed
+}
+
 #[test]
-fn a_request_with_a_body_is_not_given_away() {
+fn an_upgraded_connection_counts_until_its_guard_is_dropped() {
     for driver in drivers() {
-        let served = served(driver);
+        let mut app = App::new();
+        let handed = sent(&mut app);
+        let limits = Limits { connections_per_address_max: 1, ..Limits::default() };
+        let served = Served::of(here().driver(driver).limits(limits), app);
         let mut client = served.connect();
-        client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde");
-        assert_eq!(client.answer("POST").status, 500);
+        client.ask("GET", "/kept", &OFFER);
+        assert_eq!(client.head().status, 101);
+        let HandedOver { descriptor, guard, .. } = handed.recv_timeout(PATIENCE).expect("it is handed over");
+        let totals = served.control.totals();
+        assert_eq!((totals.connections_upgraded, totals.connections_open()), (1, 1));
+        let second = TcpStream::connect(served.address).and_then(|mut stream| stream.read(&mut [0]));
+        assert_eq!(second.expect_err("no end in order").kind(), ErrorKind::ConnectionReset);
+        drop(descriptor);
+        client.is_ended();
+        drop(guard);
+        while served.control.totals().connections_open() > 0 {
+            thread::yield_now();
+        }
+        assert_eq!(served.connect().request("GET", "/none", &[]).status, 404);
+    }
+}
+
+#[test]
+fn a_connection_whose_closure_panics_is_closed_and_counts_no_more() {
+    for driver in drivers() {
+        let mut app = App::new();
+        app.get("/panics", |request: &Request, response: &mut Response| {
+            response.upgrade(request, "x", |_| panic!("as the test wants it"));
+        });
+        let served = Served::of(here().driver(driver), app);
+        let mut client = served.connect();
+        client.ask("GET", "/panics", &OFFER);
+        assert_eq!(client.head().status, 101);
+        client.is_ended();
+        while served.control.totals().connections_open() > 0 {
+            thread::yield_now();
+        }
+        assert_eq!(served.stop().handler_panics, 1);
+    }
+}
+
+#[test]
+fn neither_a_drain_nor_a_stop_waits_for_an_upgraded_connection() {
+    for driver in drivers() {
+        for ends in [|served: &Served| served.control.drain(60_000), |served: &Served| served.control.stop()]
+        {
+            let mut app = App::new();
+            let handed = sent(&mut app);
+            let served = Served::of(here().driver(driver), app);
+            let mut client = served.connect();
+            client.ask("GET", "/kept", &OFFER);
+            assert_eq!(client.head().status, 101);
+            let handed = handed.recv_timeout(PATIENCE).expect("it is handed over");
+            ends(&served);
+            assert_eq!(served.wait().connections_upgraded, 1);
+            let mut stream = TcpStream::from(handed.descriptor);
+            stream.write_all(b"after the server").expect("the client is there");
+            drop((stream, handed.guard));
+            assert_eq!(client.rest(), b"after the server");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_an_upgrade_is_a_500_and_nobody_takes_it_over() {
+    for driver in drivers() {
+        let mut app = App::new();
+        app.get("/sync", |request: &Request, response: &mut Response| {
+            response.upgrade(request, "x", |_| unreachable!("it can't be"));
+        });
+        app.get_async("/later", async |call: &mut Call| {
+            call.sleep(Duration::from_millis(1)).await;
+            call.upgrade("x", |_| unreachable!("it can't be"));
+        });
+        app.get_async("/streams", async |call: &mut Call| {
+            call.upgrade("x", |_| unreachable!("it can't be"));
+            call.send(b"a stream").await.expect("the client is there");
+        });
+        app.get("/odd", |request: &Request, response: &mut Response| {
+            response.upgrade(request, "x\r\nY: z", |_| unreachable!("it can't be"));
+        });
+        let served = Served::of(here().driver(driver), app);
+        for target in ["/sync", "/later"] {
+            for fields in
+                ["", "Connection: upgrade\r\n", "Upgrade: x\r\n", "Connection: upgrade\r\nUpgrade: y\r\n"]
+            {
+                let mut client = served.connect();
+                client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+                assert_eq!(client.answer("GET").status, 500, "{target} {fields:?}");
+            }
+            let mut client = served.connect();
+            client.send(UPGRADE.replace("/up", target).replace("1.1", "1.0"));
+            assert_eq!(client.answer("GET").status, 500, "{target} in HTTP/1.0");
+            let mut client = served.connect();
+            client.send(UPGRADE.replace("/up", target).replace("Host", "Content-Length: 4\r\nHost") + "body");
+            assert_eq!(client.answer("GET").status, 500, "{target} with a body");
+        }
+        for target in ["/streams", "/odd"] {
+            assert_eq!(served.connect().request("GET", target, &OFFER).status, 500, "{target}");
+        }
+        assert_eq!(served.stop().connections_upgraded, 0);
+    }
+}
+
+#[test]
+fn an_async_handler_may_upgrade_and_a_request_may_have_a_length_of_0() {
+    for driver in drivers() {
+        let mut app = App::new();
+        app.get_async("/up", async |call: &mut Call| {
+            call.sleep(Duration::from_millis(1)).await;
+            call.upgrade("x/2", |handed| drop(thread::spawn(|| speak(handed))));
+            call.response().field("X-Own", "set");
+        });
+        let served = Served::of(here().driver(driver), app);
+        for with_it in [0, 100, 5000] {
+            assert_taken_over(&mut served.connect(), &[], with_it);
+        }
+        let mut client = served.connect();
+        client.ask("GET", "/up", &[&OFFER[..], &["Content-Length: 0"]].concat());
+        assert_eq!(client.head().status, 101);
     }
 }

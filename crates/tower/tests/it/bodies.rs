@@ -5,6 +5,7 @@ use std::sync::mpsc::sync_channel;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
+use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::routing::post;
 use futures_util::StreamExt;
@@ -189,6 +190,27 @@ fn beyond_the_limit_they_are_refused() {
     assert_eq!(wire.answer("POST").status, 413);
 }
 
+/// A program that lifts axum's own limit has to lift the server's too.
+#[test]
+fn the_default_limit_is_10_mib_and_body_bytes_max_moves_it() {
+    const LEN: usize = 20 << 20;
+    let router = || router().layer(DefaultBodyLimit::disable());
+    let limits = Limits { fields_max: 50, ..Limits::default() };
+    for (serve, status) in [
+        (here(router()), 413),
+        (here(router()).body_bytes_max(LEN as u64 - 1), 413),
+        (here(router()).body_bytes_max(u64::MAX).limits(limits), 200),
+        (here(router()).limits(limits).body_bytes_max(LEN as u64), 200),
+    ] {
+        let served = Served::of(serve);
+        let mut wire = served.wire();
+        wire.0.ask("POST", "/sum", &[&format!("Content-Length: {LEN}")]);
+        // A refused client may not get rid of all of it.
+        drop(std::io::Write::write_all(wire.0.stream.get_mut(), &vec![7; LEN]));
+        assert_eq!(wire.answer("POST").status, status);
+    }
+}
+
 #[test]
 fn who_reads_elsewhere_is_told_when_the_client_goes() {
     for driver in drivers() {
@@ -207,6 +229,23 @@ fn who_reads_elsewhere_is_told_when_the_client_goes() {
         let mut wire = served.wire();
         wire.0.ask("POST", "/", &["Content-Length: 10"]).send([1, 2, 3]);
         drop(wire);
+        assert_eq!(told.recv_timeout(PATIENCE).expect("it ends"), "cut off");
+    }
+}
+
+#[test]
+fn a_body_that_a_task_still_reads_ends_with_the_response() {
+    for driver in drivers() {
+        let (tell, told) = sync_channel(1);
+        let detached = move |body: Body| {
+            let tell = tell.clone();
+            tokio::spawn(async move { tell.send(sum(body).await).expect("the test is there") });
+            async { "accepted" }
+        };
+        let served = Served::on(driver, Router::new().route("/", post(detached)));
+        let mut wire = served.wire();
+        wire.0.ask("POST", "/", &["Content-Length: 10"]).send([1, 2, 3]);
+        assert_eq!(wire.answer("POST").text(), "accepted");
         assert_eq!(told.recv_timeout(PATIENCE).expect("it ends"), "cut off");
     }
 }

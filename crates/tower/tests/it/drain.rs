@@ -3,14 +3,13 @@
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread;
 
 use axum::Router;
 use axum::routing::get;
 use tokio::sync::watch;
 
 use crate::client::{Client, PATIENCE};
-use crate::served::{here, runtime};
+use crate::served::{drivers, here, runtime};
 
 /// A router whose `/wait` waits until it is told not to.
 fn held() -> (Router, Receiver<()>, watch::Sender<bool>) {
@@ -62,21 +61,22 @@ fn a_drain_answers_what_was_received_and_takes_nobody_new() {
     runtime().block_on(running.ended()).expect("ends by plan");
 }
 
-/// Its connection may be on its way from the worker to the runtime when all workers have ended.
 #[test]
-fn a_drain_answers_who_wants_an_upgrade_too() {
-    let (router, has_begun, release) = held();
-    let running = here(router).start().expect("starts");
-    let mut client = Client::connect(running.address());
-    client.ask("GET", "/wait", &["Connection: upgrade", "Upgrade: other/1"]);
-    running.drain();
-    let ended = thread::spawn(|| runtime().block_on(running.ended()));
-    has_begun.recv_timeout(PATIENCE).expect("it is called");
-    release.send(true).expect("it waits");
-    // By hyper, to which it was handed over.
-    let answer = String::from_utf8(client.rest()).expect("ASCII");
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("waited"), "{answer:?}");
-    ended.join().expect("it does not panic").expect("ends by plan");
+fn a_drain_answers_a_request_that_offers_an_upgrade() {
+    for driver in drivers() {
+        let (router, has_begun, release) = held();
+        let running = here(router).driver(driver).start().expect("starts");
+        let mut client = Client::connect(running.address());
+        client.ask("GET", "/wait", &["Connection: upgrade", "Upgrade: websocket"]);
+        has_begun.recv_timeout(PATIENCE).expect("it is called");
+        running.drain();
+        until_refused(running.address());
+        release.send(true).expect("it waits");
+        let answer = client.answer("GET");
+        assert_eq!((answer.text(), answer.field("connection")), ("waited", Some("close")));
+        drop(client);
+        runtime().block_on(running.ended()).expect("ends by plan");
+    }
 }
 
 #[test]
@@ -93,6 +93,23 @@ fn a_drain_ends_in_its_time() {
         std::io::Read::read(&mut client.stream, &mut [0]).is_ok_and(|len| len == 0),
         "nothing is answered"
     );
+}
+
+#[test]
+fn a_drain_may_have_no_end() {
+    for driver in drivers() {
+        let (router, has_begun, release) = held();
+        let running = here(router).driver(driver).drain_ms(u64::MAX).start().expect("starts");
+        let mut client = Client::connect(running.address());
+        client.ask("GET", "/wait", &[]);
+        has_begun.recv_timeout(PATIENCE).expect("it is called");
+        running.drain();
+        until_refused(running.address());
+        release.send(true).expect("it waits");
+        assert_eq!(client.answer("GET").text(), "waited");
+        drop(client);
+        runtime().block_on(running.ended()).expect("ends by plan");
+    }
 }
 
 #[test]

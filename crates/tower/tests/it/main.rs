@@ -7,6 +7,7 @@ mod client;
 mod drain;
 mod fast;
 mod listeners;
+mod make_services;
 #[path = "../../../shearwater/tests/it/process.rs"]
 mod process;
 mod readiness;

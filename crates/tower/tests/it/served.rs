@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use shearwater::{DriverChoice, Server, StartError, Totals, Verbosity};
-use shearwater_tower::{Running, Serve, bind};
+use shearwater_tower::{HttpService, Maker, Running, Serve, bind};
 
 use crate::client::Client;
 use crate::wire::Wire;
@@ -26,7 +26,7 @@ impl Served {
         Self::of(here(router))
     }
 
-    pub(crate) fn of<S: shearwater_tower::HttpService>(serve: Serve<S>) -> Self {
+    pub(crate) fn of<S: HttpService, M: Maker<Service = S>>(serve: Serve<S, M>) -> Self {
         let running = serve.start().expect("starts");
         Self { address: running.address(), running: Some(running) }
     }

@@ -1,14 +1,24 @@
 //! Connections that their clients want to speak something else on.
 
-use std::net::SocketAddr;
+use std::io::{ErrorKind, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Instant;
 
 use axum::Router;
-use axum::extract::ConnectInfo;
+use axum::body::Body;
 use axum::extract::ws::{Message, WebSocketUpgrade};
-use axum::response::Response;
-use axum::routing::get;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use futures_util::stream;
+use hyper_util::rt::TokioIo;
+use shearwater::{App, Limits, Timeouts};
+use tokio::io::AsyncWriteExt;
 
-use crate::client::Answer;
+use crate::client::{Answer, Client, PATIENCE};
 use crate::served::{Served, drivers, here, runtime};
 use crate::wire::Wire;
 
@@ -25,7 +35,36 @@ async fn echo(ConnectInfo(peer): ConnectInfo<SocketAddr>, upgrade: WebSocketUpgr
 }
 
 fn router() -> Router {
-    Router::new().route("/ws", get(echo)).route("/", get(|| async { "served" }))
+    Router::new()
+        .route("/ws", get(echo))
+        .route("/", get(|| async { "served" }))
+        .route("/soon", get(soon))
+        .route(
+            "/stream",
+            get(|| async { Body::from_stream(stream::iter(["a ", "stream"].map(Ok::<_, String>))) }),
+        )
+        .route(
+            "/endless",
+            get(|| async { Body::from_stream(stream::repeat_with(|| Ok::<_, String>(vec![b'x'; 65_536]))) }),
+        )
+}
+
+async fn soon() -> &'static str {
+    tokio::task::yield_now().await;
+    "served soon"
+}
+
+/// Steps that set a field each, before and after the router.
+fn steps() -> App {
+    let mut app = App::new();
+    app.before(|_: &shearwater::Request, response: &mut shearwater::Response| {
+        response.field("X-Before", "yes");
+        ControlFlow::Continue(())
+    });
+    app.after(|_: &shearwater::Request, response: &mut shearwater::Response| {
+        response.field("X-After", "yes");
+    });
+    app
 }
 
 const HANDSHAKE: [&str; 4] = [
@@ -92,33 +131,6 @@ fn what_is_sent_behind_the_handshake_is_not_lost() {
 }
 
 #[test]
-fn who_is_not_upgraded_is_answered_all_the_same() {
-    for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver));
-        let mut client = served.connect();
-        client.ask(
-            "GET",
-            "/",
-            &["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"],
-        );
-        let answer = plain(&mut client);
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("served"), "{answer}");
-        client.is_ended();
-    }
-}
-
-/// Reads an answer that hyper gives.
-fn plain(client: &mut crate::client::Client) -> String {
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"served") {
-        let mut byte = [0];
-        std::io::Read::read_exact(&mut client.stream, &mut byte).expect("an answer");
-        answer.extend(byte);
-    }
-    String::from_utf8(answer).expect("ASCII")
-}
-
-#[test]
 fn there_are_no_more_than_there_may_be() {
     let served = Served::of(here(router()).upgrades_max(2).connect_info());
     let mut first = served.wire();
@@ -144,11 +156,13 @@ fn there_are_no_more_than_there_may_be() {
 
 #[test]
 fn a_drain_does_not_wait_for_what_was_upgraded() {
-    let running = here(router()).connect_info().start().expect("starts");
-    let mut wire = Wire(crate::client::Client::connect(running.address()));
-    shake_hands(&mut wire);
-    running.drain();
-    runtime().block_on(running.ended()).expect("ends by plan");
+    for driver in drivers() {
+        let running = here(router()).driver(driver).connect_info().start().expect("starts");
+        let mut wire = Wire(Client::connect(running.address()));
+        shake_hands(&mut wire);
+        running.drain();
+        runtime().block_on(running.ended()).expect("ends by plan");
+    }
 }
 
 #[test]
@@ -160,4 +174,250 @@ fn where_there_can_be_no_upgrade_the_request_is_an_ordinary_one() {
     let mut wire = served.wire();
     wire.0.send("GET /none HTTP/1.0\r\nConnection: upgrade, keep-alive\r\nUpgrade: other/1\r\n\r\n");
     assert_eq!(wire.answer("GET").field("connection"), Some("keep-alive"), "HTTP/1.0 has none");
+}
+
+/// A response without its `Date`.
+fn undated(mut answer: Answer) -> Answer {
+    answer.fields.retain(|(name, _)| name != "Date");
+    answer
+}
+
+#[test]
+fn a_response_other_than_101_is_the_same_as_without_an_upgrade() {
+    let offers: [&[&str]; 5] = [
+        &HANDSHAKE,
+        &["Connection: Upgrade", "Upgrade: x"],
+        &["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"],
+        &["Connection: keep-alive", "Upgrade: websocket"],
+        &["Connection: Upgrade", "Upgrade: \"odd, x/1,, websocket/"],
+    ];
+    for driver in drivers() {
+        let served = Served::of(here(router()).driver(driver).fast(steps()));
+        let mut wire = served.wire();
+        for target in ["/", "/soon", "/stream", "/none"] {
+            for method in ["GET", "HEAD", "DELETE"] {
+                let plain = undated(wire.request(method, target, &[]));
+                for offer in offers {
+                    let answer = undated(wire.request(method, target, offer));
+                    assert_eq!(answer, plain, "{method} {target} {offer:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_101_has_the_fields_of_every_response() {
+    for driver in drivers() {
+        let served = Served::of(here(router()).driver(driver).connect_info().fast(steps()));
+        let mut wire = served.wire();
+        wire.0.ask("GET", "/ws", &HANDSHAKE);
+        let answer = wire.0.head();
+        assert_eq!(answer.status, 101);
+        for (name, value) in [("Server", "shearwater"), ("X-Before", "yes"), ("X-After", "yes")] {
+            assert_eq!(answer.field(name), Some(value), "{answer:?}");
+        }
+        assert!(answer.field("Date").is_some(), "{answer:?}");
+        assert!(answer.field("Content-Length").is_none(), "{answer:?}");
+        message(&mut wire);
+    }
+}
+
+#[test]
+fn a_client_that_offers_an_upgrade_and_reads_nothing_is_reset() {
+    let timeouts = Timeouts { write_ms: 200, ..Timeouts::default() };
+    for driver in drivers() {
+        let served = Served::of(here(router()).driver(driver).timeouts(timeouts));
+        let clients: Vec<_> = [&HANDSHAKE[..], &["Connection: upgrade", "Upgrade: x"]]
+            .into_iter()
+            .cycle()
+            .take(20)
+            .map(|offer| {
+                let mut client = served.connect();
+                client.ask("GET", "/endless", offer);
+                client
+            })
+            .collect();
+        until("they are reset", || served.totals().connections_reset == 20);
+        drop(clients);
+    }
+}
+
+#[test]
+fn pipelined_requests_behind_a_response_other_than_101_are_answered() {
+    for driver in drivers() {
+        let served = Served::of(here(router()).driver(driver));
+        let mut wire = served.wire();
+        let offer: String = HANDSHAKE.iter().map(|field| format!("{field}\r\n")).collect();
+        let targets = ["/", "/soon", "/none", "/stream"];
+        let requests = targets.map(|target| format!("GET {target} HTTP/1.1\r\nHost: h\r\n{offer}\r\n"));
+        wire.0.send(requests.concat() + "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        for (status, text) in
+            [(200, "served"), (200, "served soon"), (404, ""), (200, "a stream"), (200, "served")]
+        {
+            let answer = wire.answer("GET");
+            assert_eq!((answer.status, answer.text()), (status, text));
+        }
+    }
+}
+
+#[test]
+fn upgraded_connections_count_for_those_of_their_address_until_they_close() {
+    for driver in drivers() {
+        let limits = Limits { connections_per_address_max: 2, ..Limits::default() };
+        let served = Served::of(here(router()).driver(driver).connect_info().limits(limits));
+        let mut lines = [served.wire(), served.wire()];
+        lines.iter_mut().for_each(|wire| drop(shake_hands(wire)));
+        assert_eq!(served.totals().connections_open(), 2);
+        let third = TcpStream::connect(served.address).and_then(|mut stream| stream.read(&mut [0]));
+        assert_eq!(third.expect_err("no end in order").kind(), ErrorKind::ConnectionReset);
+        let [first, _second] = lines;
+        drop(first);
+        until("the first has ended", || served.totals().connections_open() == 1);
+        assert_eq!(served.wire().request("GET", "/", &[]).text(), "served");
+    }
+}
+
+#[test]
+fn upgraded_connections_count_for_all_until_they_close() {
+    for driver in drivers() {
+        let served = Served::of(
+            here(router()).driver(driver).connect_info().server(|server| server.connections_max(2)),
+        );
+        let mut lines = [served.wire(), served.wire()];
+        lines.iter_mut().for_each(|wire| drop(shake_hands(wire)));
+        let mut third = served.wire();
+        third.0.ask("GET", "/", &[]);
+        until("accepting pauses", || served.totals().hit_connections > 0);
+        assert_eq!(served.totals().connections_accepted, 2);
+        let [first, second] = lines;
+        drop(first);
+        assert_eq!(third.answer("GET").text(), "served");
+        drop(second);
+    }
+}
+
+/// Looks until it is so.
+#[track_caller]
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Answers with this status and `Upgrade` field, and sends the test what becomes of the upgrade; echoes what comes on it.
+fn switching(status: StatusCode, upgrade: Option<&'static str>) -> (Router, Receiver<Result<(), String>>) {
+    let (sender, ends) = sync_channel(1);
+    let switch = move |mut request: Request| {
+        let (on_upgrade, sender) = (hyper::upgrade::on(&mut request), sender.clone());
+        tokio::spawn(async move {
+            let upgraded = on_upgrade.await;
+            sender.send(upgraded.as_ref().map(drop).map_err(ToString::to_string)).expect("the test is there");
+            let Ok(upgraded) = upgraded else { return };
+            let (mut read, mut write) = tokio::io::split(TokioIo::new(upgraded));
+            tokio::io::copy(&mut read, &mut write).await.expect("the client is there");
+            write.shutdown().await.expect("the client is there");
+        });
+        let mut response = status.into_response();
+        response
+            .headers_mut()
+            .extend(upgrade.map(|value| (header::UPGRADE, HeaderValue::from_static(value))));
+        async { response }
+    };
+    (Router::new().route("/", any(switch)), ends)
+}
+
+#[test]
+fn a_registered_protocol_is_the_services_from_the_first_byte_to_the_last() {
+    const LENGTH: usize = 300_000;
+    for driver in drivers() {
+        let (router, ends) = switching(StatusCode::SWITCHING_PROTOCOLS, Some("Tide-Way/2"));
+        let served = Served::of(here(router).driver(driver).upgrades(["websocket", "tide-WAY/1"]));
+        for offer in ["Tide-Way", "h2c, TIDE-way/2", "tide-way/2\r\nUpgrade: other"] {
+            let mut client = served.connect();
+            let head =
+                format!("GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: {offer}\r\n\r\n");
+            // What looks like a further request is not one.
+            let behind = "GET /none HTTP/1.1\r\nHost: h\r\n\r\n".repeat(100);
+            client.send(head + &behind);
+            let answer = client.head();
+            assert_eq!((answer.status, answer.field("Upgrade")), (101, Some("Tide-Way/2")), "{offer}");
+            ends.recv_timeout(PATIENCE).expect("it is told").expect("it is upgraded");
+            let sent: Vec<u8> = (0..LENGTH).map(|at| u8::try_from(at % 251).expect("small")).collect();
+            client.send(&sent).end_sending();
+            assert!(client.rest() == [behind.as_bytes(), &sent].concat(), "{offer}");
+        }
+        assert_eq!(served.totals().connections_upgraded, 3);
+    }
+}
+
+#[test]
+fn a_service_whose_response_is_no_101_finds_no_upgrade() {
+    for driver in drivers() {
+        for offer in ["websocket", "x"] {
+            let (router, ends) = switching(StatusCode::OK, Some("websocket"));
+            let served = Served::of(here(router).driver(driver));
+            let mut wire = served.wire();
+            assert_eq!(
+                wire.request("GET", "/", &["Connection: upgrade", &format!("Upgrade: {offer}")]).status,
+                200
+            );
+            ends.recv_timeout(PATIENCE).expect("it is told").expect_err("it is not upgraded");
+            assert_eq!(wire.request("GET", "/", &[]).status, 200, "the connection stays");
+        }
+    }
+}
+
+#[test]
+fn a_101_that_cannot_be_is_a_500() {
+    for driver in drivers() {
+        for (upgrade, offer) in [
+            (None, "Upgrade: websocket"),
+            (Some("other"), "Upgrade: websocket"),
+            (Some("other"), "Upgrade: other"),
+            (Some("websocket"), "Upgrade: websocket\r\nContent-Length: 1"),
+            (Some("websocket"), "X: websocket"),
+        ] {
+            let (router, ends) = switching(StatusCode::SWITCHING_PROTOCOLS, upgrade);
+            let served = Served::of(here(router).driver(driver));
+            let mut client = served.connect();
+            client.send(format!("GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\n{offer}\r\n\r\nx"));
+            assert_eq!(client.answer("GET").status, 500, "{upgrade:?} {offer}");
+            ends.recv_timeout(PATIENCE).expect("it is told").expect_err("it is not upgraded");
+            assert_eq!(served.totals().connections_upgraded, 0);
+        }
+    }
+}
+
+#[test]
+fn a_client_that_goes_before_the_101_takes_the_service_along() {
+    for driver in drivers() {
+        let (dropped, drops) = sync_channel(1);
+        let (begun, begins) = sync_channel(1);
+        let wait = move || {
+            let guard = Dropped(dropped.clone());
+            begun.send(()).expect("the test is there");
+            async move {
+                std::future::pending::<()>().await;
+                drop(guard);
+            }
+        };
+        let served = Served::of(here(Router::new().route("/", get(wait))).driver(driver));
+        let mut client = served.connect();
+        client.ask("GET", "/", &HANDSHAKE);
+        begins.recv_timeout(PATIENCE).expect("it is called");
+        drop(client);
+        drops.recv_timeout(PATIENCE).expect("it is dropped");
+    }
+}
+
+/// Tells when it is dropped.
+struct Dropped(SyncSender<()>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.send(()).expect("the test is there");
+    }
 }

@@ -126,7 +126,7 @@ impl Trial {
             mib(after.now_kib),
             mib(after.peak_kib)
         );
-        // Each upgraded connection has a task of hyper's and buffers of its own: what they take is shown.
+        // Each upgraded connection has a task of the service's and buffers of its own: what they take is shown.
         Ok(Shown { figure, growth_mib: (self != Self::WebSockets).then_some(growth_mib) })
     }
 

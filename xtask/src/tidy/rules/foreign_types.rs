@@ -46,6 +46,9 @@ const ALLOWED: &[Allowed] = &[
     in_tower("bytes::Bytes", "a request's pieces, as axum's own body has them"),
     in_tower("tokio::net::TcpListener", "what `axum::serve` takes"),
     in_tower("tokio::net::UnixListener", "what `axum::serve` takes"),
+    in_tower("axum::routing::IntoMakeService", "what `axum::serve` takes"),
+    in_tower("axum::extract::connect_info::IntoMakeServiceWithConnectInfo", "what `axum::serve` takes"),
+    in_tower("axum::extract::Request", "what services are fixed to that `axum::serve` takes"),
 ];
 
 const TABLE: &str = "xtask/src/tidy/rules/foreign_types.rs";

@@ -80,12 +80,15 @@ pub(super) const ALLOWED: &[(&str, Change)] = &[
     ("the types in the table, where it has them", |s| {
         s.append(
             "crates/tower/Cargo.toml",
-            "bytes = \"1\"\nhttp = \"1\"\nhttp-body = \"1\"\ntokio = \"1\"\n",
+            "axum = \"0.8\"\nbytes = \"1\"\nhttp = \"1\"\nhttp-body = \"1\"\ntokio = \"1\"\n",
         );
         s.put(TOWER, "//! Services of others.\n\n#![forbid(unsafe_code)]\n\n");
         s.append(TOWER, "pub trait T<B: http_body::Body<Data = D>, D: bytes::Buf>:\n");
         s.append(TOWER, "    tower_service::Service<http::Request<B>, Response = http::Response<B>>\n{\n");
         s.append(TOWER, "    fn f(&self) -> (http_body::Frame<bytes::Bytes>, http_body::SizeHint);\n}\n\n");
         s.append(TOWER, "pub fn f(t: tokio::net::TcpListener, u: tokio::net::UnixListener) {}\n");
+        s.append(TOWER, "pub fn g(r: axum::extract::Request, m: axum::routing::IntoMakeService<R>) {}\n");
+        let with_info = "axum::extract::connect_info::IntoMakeServiceWithConnectInfo<R, C>";
+        s.append(TOWER, &format!("pub fn h(m: {with_info}) {{}}\n"));
     }),
 ];

@@ -164,8 +164,6 @@ pub(crate) fn c5_detach_hands_the_connection_out<H: Harness>() {
     let detached = world.driver().detach(token).expect("it is handed out");
     assert_eq!(detached.unread, b"", "nothing has come");
     let mut stream = TcpStream::from(detached.descriptor);
-    world.mark_detached(token);
-    world.until("the driver is done with it", |world| world.page(token).closed);
     let waiting = stream.read(&mut [0; 8]).expect_err("there is nothing to read");
     assert_eq!(waiting.kind(), ErrorKind::WouldBlock);
     stream.write_all(b"by hand").expect("the connection lives on");
@@ -175,6 +173,11 @@ pub(crate) fn c5_detach_hands_the_connection_out<H: Harness>() {
     let mut got = [0; 11];
     stream.read_exact(&mut got).expect("the bytes are there");
     assert_eq!(&got, b"to the hand");
+    assert_eq!(world.driver().connections(), 1, "its slot is still in use");
+    world.close_and_wait(token);
+    assert_eq!(world.driver().connections(), 0);
+    stream.write_all(b"; still here").expect("the descriptor was not the driver's");
+    assert_eq!(world.peer_gets(peer, 12), b"; still here");
     drop(stream);
     assert_eq!(world.peer_ends(peer).0, PeerState::Eof);
 }

@@ -351,11 +351,6 @@ impl<H: Harness> World<H> {
         self.until("the connection is closed", |world| world.page(token).closed);
     }
 
-    /// Notes that the connection was handed out.
-    pub(crate) fn mark_detached(&mut self, token: Token) {
-        self.pages.get_mut(&token).expect("the connection is there").closing = true;
-    }
-
     pub(crate) fn recv_pause(&mut self, token: Token) {
         let page = self.pages.get_mut(&token).expect("the connection is there");
         page.paused = true;

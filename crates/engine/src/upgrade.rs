@@ -1,0 +1,198 @@
+//! Upgrades (RFC 9110 section 7.8): the engine sends the `101`, then hands the connection over to the program.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use shearwater_http1::{Framing, Head};
+use shearwater_io::{CloseKind, Driver, Token, Waker};
+
+use crate::app::App;
+use crate::call::Call;
+use crate::conn::{Flag, Phase};
+use crate::instead::Instead;
+use crate::panics;
+use crate::request::Request;
+use crate::respond::Fault;
+use crate::response::{Response, encode_field};
+use crate::service::Service;
+use crate::worker::Worker;
+
+/// A connection that was handed over, behind its `101`.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct HandedOver {
+    /// The connection, in non-blocking mode.
+    pub descriptor: OwnedFd,
+    /// Bytes of the new protocol that were received with the request. They come before those that the descriptor still gives.
+    pub unread: Vec<u8>,
+    /// Keep it for as long as the descriptor is open.
+    pub guard: ConnectionGuard,
+}
+
+/// Counts a connection that was handed over as one of its worker's until it is dropped, for
+/// [`Limits::connections_max`](crate::Limits::connections_max), for
+/// [`Limits::connections_per_address_max`](crate::Limits::connections_per_address_max) and in [`Totals`](crate::Totals).
+#[must_use = "without it the connection is no longer counted"]
+pub struct ConnectionGuard {
+    token: Token,
+    returned: Arc<Returned>,
+}
+
+impl fmt::Debug for ConnectionGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectionGuard").finish_non_exhaustive()
+    }
+}
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        self.returned.tokens().push(self.token);
+        self.returned.waker.wake();
+    }
+}
+
+/// Connections whose guards were dropped and whose slots are still to be freed, at most one entry each.
+struct Returned {
+    tokens: Mutex<Vec<Token>>,
+    waker: Waker,
+}
+
+impl Returned {
+    fn tokens(&self) -> MutexGuard<'_, Vec<Token>> {
+        // Nothing panics while it is held.
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The handed-over connections of a worker.
+pub(crate) struct HandedOvers {
+    returned: Arc<Returned>,
+    /// Number of those whose slots are in use.
+    pub(crate) open: usize,
+}
+
+impl HandedOvers {
+    /// Creates an empty set. `waker` wakes the worker.
+    pub(crate) fn new(waker: Waker) -> Self {
+        Self { returned: Arc::new(Returned { tokens: Mutex::default(), waker }), open: 0 }
+    }
+}
+
+/// The closure that takes a connection over. Its drop never panics, though what it holds may.
+pub(crate) struct Taker(Option<Box<dyn FnOnce(HandedOver)>>);
+
+impl Taker {
+    fn take(mut self, handed: HandedOver) {
+        if let Some(take) = self.0.take() {
+            take(handed);
+        }
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        let take = self.0.take();
+        let _ = panics::catch(|| drop(take));
+    }
+}
+
+impl Response<'_> {
+    /// Upgrades the connection (RFC 9110 section 7.8). Sends a `101` with `Upgrade: protocol` and the fields set here, then calls `take` on
+    /// this worker's thread with the connection.
+    ///
+    /// Until then the server's timeouts and minimum rates hold. The connection counts for the limits on connections until its
+    /// [guard](HandedOver::guard) is dropped. If it ends before the `101` is sent, `take` is dropped.
+    ///
+    /// The response becomes a `500` if the request doesn't [offer](Head::upgrades) the protocol, or has a body. `protocol` may have a version
+    /// (`name/1.0`); names are compared in any case.
+    pub fn upgrade(
+        &mut self,
+        request: &Request<'_>,
+        protocol: &str,
+        take: impl FnOnce(HandedOver) + 'static,
+    ) -> &mut Self {
+        self.upgrade_of(&request.head(), protocol, Taker(Some(Box::new(take))))
+    }
+
+    fn upgrade_of(&mut self, head: &Head<'_>, protocol: &str, taker: Taker) -> &mut Self {
+        self.forget_later();
+        let has_content = !matches!(head.framing(), Framing::None | Framing::Length(0));
+        let is_offered = head.upgrades().any(|offered| is_named(protocol, offered));
+        let encoded = match is_offered {
+            true if has_content => Err("a handler upgraded with a request that has a body".to_owned()),
+            true => encode_field(&mut self.parts.fields, "Upgrade", protocol.as_bytes()),
+            false => Err(format!("a handler upgraded to {protocol:?}, which its request doesn't offer")),
+        };
+        if let Err(why) = encoded {
+            self.parts.fault.get_or_insert_with(|| Box::new(Fault::Built(why)));
+        }
+        self.parts.instead = Some(Instead::Upgrade(taker));
+        self
+    }
+}
+
+impl Call {
+    /// Upgrades the connection when the `Call` is dropped: see [`Response::upgrade`]. It has no effect after [`begin`](Self::begin).
+    pub fn upgrade(&mut self, protocol: &str, take: impl FnOnce(HandedOver) + 'static) {
+        let (exchange, mut response) = self.exchange_and_response();
+        response.upgrade_of(&exchange.head(), protocol, Taker(Some(Box::new(take))));
+    }
+}
+
+/// Compares the name of a protocol, without its version.
+fn is_named(protocol: &str, name: &[u8]) -> bool {
+    protocol.split('/').next().is_some_and(|own| own.as_bytes().eq_ignore_ascii_case(name))
+}
+
+impl<A> Service<A> {
+    /// Keeps the closure of a `101` that was appended until it is sent.
+    #[cold]
+    pub(crate) fn hand_over_later(&mut self, token: Token) {
+        let conn = self.table.get(token);
+        let mut block = self.blocks.take(token, &mut conn.block);
+        block.taker = self.responder.taker.take();
+        self.blocks.put(conn.block, block);
+        conn.phase = Phase::Handling;
+    }
+}
+
+impl<D: Driver, A: App> Worker<D, A> {
+    /// Hands a connection over if its `101` was sent.
+    pub(crate) fn hand_over(&mut self, token: Token) {
+        let service = &mut self.service;
+        let conn = service.table.get(token);
+        if conn.has(Flag::Sending) {
+            return;
+        }
+        let Some(block) = service.blocks.get_mut(conn.block) else { return };
+        let Some(taker) = block.taker.take() else { return };
+        let mut unread = block.input.to_vec();
+        let Ok(detached) = self.driver.detach(token) else { return self.shut(token, CloseKind::Reset) };
+        unread.extend_from_slice(&detached.unread);
+        self.service.table.get(token).phase = Phase::HandedOver;
+        self.leave(token);
+        self.handed_over.open += 1;
+        self.service.counters.connections_upgraded.add(1);
+        let guard = ConnectionGuard { token, returned: Arc::clone(&self.handed_over.returned) };
+        let handed = HandedOver { descriptor: detached.descriptor, unread, guard };
+        if let Err(panic) = panics::catch(|| taker.take(handed)) {
+            self.service.faulty(Fault::Panic(panic));
+        }
+    }
+
+    /// Frees the slots of handed-over connections that have ended since.
+    pub(crate) fn take_back(&mut self) {
+        if self.handed_over.open == 0 {
+            return;
+        }
+        let returned = std::mem::take(&mut *self.handed_over.returned.tokens());
+        for token in returned {
+            let conn = self.service.table.find(token);
+            // The end of the worker may have closed it.
+            if conn.is_some_and(|conn| conn.phase == Phase::HandedOver) {
+                self.shut(token, CloseKind::Normal);
+            }
+        }
+    }
+}

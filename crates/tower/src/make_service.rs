@@ -1,0 +1,173 @@
+//! Services as [`serve`](crate::serve()) and [`bind`](crate::bind) take them: one for all clients, or one made for each.
+
+use std::net::SocketAddr;
+
+use crate::tower_service::HttpService;
+
+/// A source of services for [`serve`](crate::serve()) and [`bind`](crate::bind): an [`HttpService`] itself, or what axum's
+/// `into_make_service` and `into_make_service_with_connect_info` return. Implemented for all that fit.
+///
+/// `Kind` tells these apart and is always inferred.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be served",
+    note = "a router with a state needs `with_state` first",
+    note = "a service that is fixed to `axum::extract::Request` goes into `shearwater_tower::AxumRequests`",
+    note = "a type of `into_make_service_with_connect_info` has to implement `Connected<SocketAddr>`"
+)]
+pub trait MakeHttpService<Kind> {
+    /// The service.
+    type Service: HttpService;
+    /// Its source, on each worker.
+    type Maker: Maker<Service = Self::Service>;
+
+    /// The source of services.
+    #[doc(hidden)]
+    fn into_maker(self) -> Self::Maker;
+}
+
+/// A source of services on a worker. Implemented by this crate alone.
+pub trait Maker: Clone + Send + 'static {
+    /// The service.
+    type Service: HttpService;
+    /// True if each client needs an address.
+    #[doc(hidden)]
+    const NEEDS_PEER: bool;
+
+    /// Returns the service for a request. `None` where it needs an address and there is none.
+    #[doc(hidden)]
+    fn make(&self, peer: Option<SocketAddr>) -> Option<Self::Service>;
+}
+
+/// One service for all clients, cloned for each request.
+#[derive(Debug, Clone)]
+pub struct CloneService<S>(S);
+
+impl<S: HttpService> Maker for CloneService<S> {
+    type Service = S;
+    const NEEDS_PEER: bool = false;
+
+    #[inline]
+    fn make(&self, _: Option<SocketAddr>) -> Option<S> {
+        Some(self.0.clone())
+    }
+}
+
+/// The [kind](MakeHttpService) of services themselves.
+#[derive(Debug)]
+pub struct OfService;
+
+impl<S: HttpService> MakeHttpService<OfService> for S {
+    type Service = S;
+    type Maker = CloneService<S>;
+
+    fn into_maker(self) -> CloneService<S> {
+        CloneService(self)
+    }
+}
+
+#[cfg(feature = "axum")]
+pub use of_axum::{AxumRequests, ByPeer, OfAxum};
+
+#[cfg(feature = "axum")]
+mod of_axum {
+    use std::convert::Infallible;
+    use std::net::SocketAddr;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use axum::extract::connect_info::IntoMakeServiceWithConnectInfo;
+    use axum::routing::IntoMakeService;
+    use http::Request;
+    use tower_service::Service;
+
+    use super::{CloneService, HttpService, MakeHttpService, Maker};
+    use crate::body::Body;
+
+    /// A service that is fixed to `axum::extract::Request`, as an [`HttpService`].
+    ///
+    /// ```
+    /// use axum::response::{IntoResponse, Response};
+    /// use shearwater_tower::{AxumRequests, bind};
+    ///
+    /// let service = tower::service_fn(async |request: axum::extract::Request| -> Result<Response, std::convert::Infallible> {
+    ///     Ok(request.uri().to_string().into_response())
+    /// });
+    /// let serve = bind("127.0.0.1:3000", AxumRequests(service));
+    /// # drop(serve);
+    /// ```
+    #[derive(Debug, Clone)]
+    pub struct AxumRequests<S>(
+        /// The service.
+        pub S,
+    );
+
+    impl<S: Service<axum::extract::Request>> Service<Request<Body>> for AxumRequests<S> {
+        type Response = S::Response;
+        type Error = S::Error;
+        type Future = S::Future;
+
+        fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+            self.0.poll_ready(cx)
+        }
+
+        fn call(&mut self, request: Request<Body>) -> S::Future {
+            self.0.call(request.map(axum::body::Body::new))
+        }
+    }
+
+    /// The [kind](MakeHttpService) of axum's make services.
+    #[derive(Debug)]
+    pub struct OfAxum;
+
+    impl<S> MakeHttpService<OfAxum> for IntoMakeService<S>
+    where
+        S: Clone,
+        AxumRequests<S>: HttpService,
+    {
+        type Service = AxumRequests<S>;
+        type Maker = CloneService<AxumRequests<S>>;
+
+        fn into_maker(mut self) -> Self::Maker {
+            CloneService(AxumRequests(now(self.call(()))))
+        }
+    }
+
+    impl<S, C> MakeHttpService<OfAxum> for IntoMakeServiceWithConnectInfo<S, C>
+    where
+        Self: Service<SocketAddr>,
+        ByPeer<Self>: Maker<Service = AxumRequests<<Self as Service<SocketAddr>>::Response>>,
+        AxumRequests<<Self as Service<SocketAddr>>::Response>: HttpService,
+    {
+        type Service = AxumRequests<<Self as Service<SocketAddr>>::Response>;
+        type Maker = ByPeer<Self>;
+
+        fn into_maker(self) -> Self::Maker {
+            ByPeer(self)
+        }
+    }
+
+    /// A service for each request, which knows the client's address.
+    #[derive(Debug, Clone)]
+    pub struct ByPeer<M>(M);
+
+    impl<M> Maker for ByPeer<M>
+    where
+        M: Service<SocketAddr, Error = Infallible> + Clone + Send + 'static,
+        AxumRequests<M::Response>: HttpService,
+    {
+        type Service = AxumRequests<M::Response>;
+        const NEEDS_PEER: bool = true;
+
+        fn make(&self, peer: Option<SocketAddr>) -> Option<Self::Service> {
+            Some(AxumRequests(now(self.0.clone().call(peer?))))
+        }
+    }
+
+    /// The output of a future of axum's make services, which are ready at once.
+    fn now<T>(future: impl Future<Output = Result<T, Infallible>>) -> T {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(made)) => made,
+            Poll::Pending => unreachable!("axum's make services are ready at once"),
+        }
+    }
+}
