@@ -8,7 +8,7 @@ use crate::control::Notice;
 use crate::limits::ACCEPT_RETRY_MS;
 use crate::worker::Worker;
 
-/// Where a listener listens, as far as that is known.
+/// Returns the address of a listener, or its number where the address is unknown.
 pub(crate) fn address_of(listening_at: &[String], listener: ListenerId) -> String {
     let known = listening_at.get(usize::from(listener)).cloned();
     known.unwrap_or_else(|| format!("listener {listener}"))
@@ -56,7 +56,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// A listener is none any more: the operator is told, the others go on.
+    /// Reports a listener that has failed. The others go on.
     pub(crate) fn listener_failed(&self, listener: ListenerId, errno: i32) {
         let address = address_of(&self.listening_at, listener);
         self.service.tell(Notice::ListenerFailed { worker: Some(self.service.worker), address, errno });

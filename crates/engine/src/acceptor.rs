@@ -44,7 +44,7 @@ struct Accepting {
     acceptor: Acceptor,
     control: Arc<Control>,
     counters: Arc<Counters>,
-    /// Where listeners listen, by their number.
+    /// Addresses of the listeners, by their number.
     listening_at: Arc<[String]>,
     /// The operator knows that nobody is accepted.
     told_pause: bool,

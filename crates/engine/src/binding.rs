@@ -17,7 +17,7 @@ pub(crate) struct Bound {
     /// With the ports taken.
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) unix_sockets: Vec<PathBuf>,
-    /// Both, and sockets without a name, by the numbers of the listeners: for the operator.
+    /// Addresses of all listeners, by their number, for the operator.
     pub(crate) listening_at: Vec<String>,
     /// Each worker's own.
     pub(crate) of_workers: Vec<Vec<Listener>>,

@@ -46,7 +46,7 @@ pub(crate) struct Block {
     /// The closure that takes the connection over once its `101` is sent.
     pub(crate) taker: Option<Taker>,
     pub(crate) destination: Destination,
-    /// The client has ended its side behind what was received so far.
+    /// A FIN has come while receiving was paused.
     pub(crate) fin_received: bool,
     /// The time that the body has left.
     pub(crate) pace: Pace,

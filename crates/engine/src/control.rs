@@ -42,9 +42,9 @@ pub enum Notice {
     },
     /// The acceptor goes on.
     AcceptorResumed,
-    /// A listener accepts nothing any more: somebody has shut it down. The others accept on. Each once.
+    /// A listener accepts no more connections, because somebody has shut it down. Reported once for each; the others go on.
     ListenerFailed {
-        /// Which worker's; `None`: the acceptor's.
+        /// The worker that has it; `None`: the acceptor.
         worker: Option<usize>,
         /// Where it listened.
         address: String,

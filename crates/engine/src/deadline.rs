@@ -210,7 +210,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// A handler has had its time, if its client has ended its side.
+    /// Acts on the deadline of a handler: drops it if its client has ended its side.
     fn handler_expired(&mut self, token: Token) {
         if !self.service.is_half_closed(token) {
             return;

@@ -15,7 +15,7 @@ use crate::worker::Worker;
 pub(crate) enum End {
     /// The client sends no more: what is unfinished is refused.
     Eof,
-    /// The client sends no more than what is still to be received.
+    /// The client has ended its side, and input from before is still to be received.
     Fin,
     /// The connection is broken: nobody is there to be told.
     Broken,

@@ -258,14 +258,14 @@ impl<A> Service<A> {
         waiting.is_some_and(|waiting| waiting.exchange.ends_with_client())
     }
 
-    /// Returns whether the client has ended its side, be it behind input that is still to be received.
+    /// Returns whether the client has ended its side, perhaps behind input that is still to be received.
     pub(crate) fn is_half_closed(&mut self, token: Token) -> bool {
         let conn = self.table.get(token);
         let index = conn.block;
         conn.has(Flag::ReadClosed) || self.blocks.get_mut(index).is_some_and(|block| block.fin_received)
     }
 
-    /// The request that a handler is at work on is there as a whole.
+    /// Notes that the request is complete: from here on only its handler is waited for.
     fn handling_began(&mut self, token: Token) {
         self.table.get(token).phase = Phase::Handling;
         self.bound_half_closed(token);

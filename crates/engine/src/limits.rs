@@ -256,8 +256,8 @@ pub struct Timeouts {
     pub write_ms: u64,
     /// For the client to end its side after a last answer. Default 10 s.
     pub linger_ms: u64,
-    /// From the moment in which a client that waits for its response has ended its side, or was sent something since. It may only be
-    /// half-closed, and gets its response until then; afterwards its handler is dropped and the connection closed. Default 30 s.
+    /// From a client's FIN while a handler is at work on its request, and anew from each send, until the handler is dropped and the
+    /// connection closed: the client may be half-closed and wait, or be gone. Default 30 s.
     pub half_closed_ms: u64,
     /// While draining: for a connection that is between requests to send one more. Default 500 ms.
     pub drain_idle_ms: u64,

@@ -68,7 +68,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.ends.push(token, end);
     }
 
-    /// The client has ended its side behind input that waits while receiving is paused: acted on behind this turn's events.
+    /// Handles a FIN behind input that waits while receiving is paused. It is acted on behind this turn's events.
     pub(crate) fn fin_received(&mut self, token: Token) {
         let service = &mut self.service;
         let Some(conn) = service.table.find(token) else { return };

@@ -38,7 +38,7 @@ pub struct Server {
     /// Those whose connections are handed to the workers.
     of_acceptor: Vec<Listener>,
     share: Share,
-    /// Where listeners listen, by their number.
+    /// Addresses of the listeners, by their number.
     listening_at: Arc<[String]>,
     start_report: StartReport,
 }

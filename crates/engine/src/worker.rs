@@ -55,7 +55,7 @@ pub struct Setup {
     pub(crate) addresses: Option<Arc<Addresses>>,
     /// How many connections it may hold by what was asked for, unless the descriptors allow fewer.
     pub(crate) connections_asked: Option<usize>,
-    /// Where listeners listen, by their number.
+    /// Addresses of the listeners, by their number.
     pub(crate) listening_at: Arc<[String]>,
 }
 

@@ -32,7 +32,7 @@ pub enum Progress {
     Full,
     /// Something is used up: nobody is accepted for a while.
     Failed(AcceptError),
-    /// A listener accepts nothing any more; the others do. Said once for each.
+    /// A listener accepts no more connections. Reported once for each; the others go on.
     ListenerFailed {
         /// The listener.
         listener: ListenerId,

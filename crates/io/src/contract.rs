@@ -59,7 +59,7 @@ pub enum Event {
         /// Why.
         error: AcceptError,
     },
-    /// A listener accepts nothing any more: somebody has shut it down, or its descriptor is none (A6).
+    /// A listener accepts no more connections, because somebody has shut it down for example (A6).
     ListenerFailed {
         /// The listener.
         listener: ListenerId,

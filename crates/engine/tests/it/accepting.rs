@@ -67,7 +67,7 @@ fn each_kind_of_want_is_told() {
 }
 
 #[test]
-fn a_listener_that_is_shut_down_is_reported_once() {
+fn reports_a_failed_listener_once() {
     let options = SimOptions { listeners: 2, ..SimOptions::default() };
     let mut world = World::new(Setting { sim: options, ..Setting::default() });
     let mut client = world.connect();

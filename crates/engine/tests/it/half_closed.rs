@@ -1,4 +1,4 @@
-//! Clients that have ended their side, or are gone, while a handler is at work on their request.
+//! Clients that are half-closed or gone while a handler is at work on their request.
 
 use shearwater_engine::{Limits, Timeouts};
 
@@ -24,7 +24,7 @@ fn waiting(world: &mut World, target: &str, behind: &[u8]) -> crate::harness::Cl
 }
 
 #[test]
-fn a_client_that_has_ended_its_side_is_waited_with_for_so_long() {
+fn drops_the_handler_of_a_half_closed_client_in_time() {
     for behind in BEHIND {
         let mut world = World::default();
         let client = waiting(&mut world, "/never", behind);
@@ -39,7 +39,7 @@ fn a_client_that_has_ended_its_side_is_waited_with_for_so_long() {
 }
 
 #[test]
-fn a_reset_drops_the_handler_at_once() {
+fn drops_the_handler_at_a_reset() {
     for behind in BEHIND {
         let mut world = World::default();
         let client = waiting(&mut world, "/never", behind);
@@ -51,7 +51,7 @@ fn a_reset_drops_the_handler_at_once() {
 }
 
 #[test]
-fn a_handler_that_ends_with_its_client_s_side_does_so_whatever_was_sent_behind() {
+fn drops_a_handler_that_ends_with_its_client_at_a_fin() {
     for behind in BEHIND {
         let mut world = World::default();
         let client = waiting(&mut world, "/loyal", behind);
@@ -63,7 +63,7 @@ fn a_handler_that_ends_with_its_client_s_side_does_so_whatever_was_sent_behind()
 }
 
 #[test]
-fn a_response_within_the_time_arrives_and_what_was_sent_behind_is_answered() {
+fn answers_a_half_closed_client_within_the_time() {
     for (behind, answers) in [(BEHIND[0], "200"), (BEHIND[1], "200 400"), (BEHIND[2], "200 200")] {
         let mut world = World::default();
         let mut client = waiting(&mut world, "/hungry/0", behind);
@@ -79,7 +79,7 @@ fn a_response_within_the_time_arrives_and_what_was_sent_behind_is_answered() {
 
 /// The client ends its side while its first response is on its way; the handler of the next request begins afterwards.
 #[test]
-fn a_request_whose_client_has_ended_its_side_before_is_no_exception() {
+fn bounds_a_handler_that_begins_after_the_fin() {
     for target in ["/never", "/loyal"] {
         let mut world = World::default();
         let (_, mut client) = got(&mut world, get("/plain/1"));
@@ -100,7 +100,7 @@ fn a_request_whose_client_has_ended_its_side_before_is_no_exception() {
 }
 
 #[test]
-fn as_long_as_something_is_sent_the_time_begins_anew() {
+fn restarts_the_time_with_each_send() {
     for (half_closed_ms, lines) in [(TICK_MS + 1000, 5), (TICK_MS - 1000, 0)] {
         let mut world = World::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
         let mut client = waiting(&mut world, "/ticks?5", b"G");
@@ -115,7 +115,7 @@ fn as_long_as_something_is_sent_the_time_begins_anew() {
 
 /// A handler that takes no more of its body keeps receiving paused: the client's end stands behind what is unread.
 #[test]
-fn a_client_is_missed_too_while_its_body_waits() {
+fn bounds_a_handler_that_takes_no_more_of_its_body() {
     for (half_closed_ms, is_answered) in [(25_000, true), (10_000, false)] {
         let mut world = World::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
         let mut client = world.connect();
@@ -133,7 +133,7 @@ fn a_client_is_missed_too_while_its_body_waits() {
 
 /// The client is there, and says nothing for as long as it likes.
 #[test]
-fn a_client_that_is_there_waits_for_as_long_as_its_handler() {
+fn leaves_open_clients_alone() {
     let mut world = World::default();
     let client = waiting(&mut world, "/never", b"G");
     let mut trickling = world.connect();
@@ -146,7 +146,7 @@ fn a_client_that_is_there_waits_for_as_long_as_its_handler() {
 }
 
 #[test]
-fn clients_that_are_gone_end_no_route() {
+fn frees_the_calls_of_clients_that_are_gone() {
     const CALLS_MAX: usize = 100;
     let mut world = World::with_limits(Limits { calls_max: CALLS_MAX, ..Limits::default() });
     let gone: Vec<_> =

@@ -110,7 +110,7 @@ impl Uring {
         }
     }
 
-    /// The completion of that entry.
+    /// Handles the completion of that entry.
     pub(super) fn watch_ended(&mut self, done: &Done) -> Option<Event> {
         let token = done.token();
         let slot = self.conns.slots.held_mut(token)?;

@@ -118,7 +118,7 @@ impl Uring {
         self.ring.push(opcode::PollAdd::new(fd, libc::POLLOUT as u32).build(), writable_name(token));
     }
 
-    /// A completion of that.
+    /// Handles a completion of the entry that waits for room.
     pub(super) fn awaited(&mut self, done: &Done) {
         let (token, until) = (done.token(), libc::POLLOUT | libc::POLLERR | libc::POLLHUP);
         let takes_more = done.result().map_or(true, |events| events & until as u32 != 0);
@@ -131,8 +131,8 @@ impl Uring {
         }
     }
 
-    /// Goes on waiting for a peer that has ended its side. The kernel adds that to whatever is waited for, so an entry that completes once
-    /// would do so at once, again and again; one that goes on completes when something has changed.
+    /// Waits for room at a peer that has ended its side. The kernel adds `POLLRDHUP` to every entry, so one that completes once would do
+    /// so at once, again and again; one that goes on completes when something has changed.
     fn await_behind_fin(&mut self, token: Token) {
         let Some(fd) = self.conns.slots.open_mut(token).and_then(|slot| slot.fd.as_ref()) else {
             return self.writable.push_back(token);

@@ -200,7 +200,7 @@ fn a_turn_takes_a_bounded_number() {
 }
 
 #[test]
-fn a_listener_that_is_shut_down_is_told_once_and_the_others_accept() {
+fn reports_a_failed_listener_once_and_accepts_on_the_others() {
     let [living, dead] = [0; 2].map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener"));
     let shared = dead.try_clone().expect("one more descriptor");
     let listeners = vec![Listener::new(living.into(), 3), Listener::new(dead.into(), 4)];

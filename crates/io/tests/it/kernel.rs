@@ -49,8 +49,8 @@ fn descriptors_run_out<K: Kernel>() {
     in_a_child(descriptors_run_out_here::<K>);
 }
 
-/// Clients that connect at once take no descriptor beyond the driver's bound: the rest is for files.
-fn a_crowd_takes_no_descriptor_beyond_the_bound<K: Kernel>() {
+/// A crowd that connects at once takes no descriptor beyond the driver's bound: the rest is for files.
+fn descriptors_stay_within_connections_max<K: Kernel>() {
     in_a_child(|| {
         const CLIENTS: usize = 4000;
         const CONNECTIONS_MAX: usize = 600;
@@ -411,7 +411,7 @@ fn a_driver_without_listeners_waits_and_stops<K: Kernel>() {
 }
 
 /// A peer that has ended its side leaves its socket readable for ever. That is no reason to look whether more can be sent.
-fn a_half_closed_peer_that_reads_nothing_wakes_nobody<K: Kernel>() {
+fn a_half_closed_peer_does_not_wake_the_driver<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     let answer = pattern(8_000_000, 15);
     world.send(token, plain(&answer));
@@ -455,7 +455,7 @@ macro_rules! kernel_suite {
     };
     ($kernel:ty) => {
         kernel_suite! { $kernel;
-            descriptors_run_out, a_crowd_takes_no_descriptor_beyond_the_bound, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, uploads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, what_is_short_goes_first, what_is_long_begins_behind_the_others, is_caught_up_when_the_last_of_a_crowd_is_heard, catches_up_while_a_crowd_goes_on, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_half_closed_peer_that_reads_nothing_wakes_nobody, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
+            descriptors_run_out, descriptors_stay_within_connections_max, a_wake_ends_a_wait_without_limit, the_clock_is_the_kernel_s, a_file_that_cannot_be_read_is_told, a_reset_that_a_send_meets_first_is_no_fin, downloads_get_on_side_by_side, uploads_get_on_side_by_side, copied_files_take_more_turns, many_small_pieces_take_several_turns, what_is_short_goes_first, what_is_long_begins_behind_the_others, is_caught_up_when_the_last_of_a_crowd_is_heard, catches_up_while_a_crowd_goes_on, readiness_noted_for_an_ended_send_is_forgotten, an_idle_wait_is_one_wait, a_half_closed_peer_does_not_wake_the_driver, a_paused_connection_that_is_detached_can_be_closed, a_detached_connection_wakes_nobody, accepted_connections_have_the_listener_s_options, a_buffer_of_no_size_is_refused, a_driver_without_listeners_waits_and_stops
         }
         #[cfg(target_os = "linux")]
         kernel_suite! { $kernel; a_head_and_its_file_arrive_together, a_file_that_sendfile_refuses_is_copied, what_is_not_in_memory_is_fetched_and_sent, input_behind_urgent_data_arrives, what_the_kernel_holds_unsent_is_bounded, more_waits_in_the_kernel_for_a_client_that_takes_it }

@@ -80,7 +80,7 @@ fn what_does_not_listen_is_refused_before_anything_serves() {
 
 /// Whoever has the socket too may shut it down, and nothing but a restart brings it back.
 #[test]
-fn one_that_is_shut_down_is_reported_once_and_the_others_accept() {
+fn reports_a_failed_listener_once_and_accepts_on_the_others() {
     for driver in drivers() {
         for accept in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
             let given = TcpListener::bind("127.0.0.1:0").expect("a free port");

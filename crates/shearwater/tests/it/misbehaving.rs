@@ -201,7 +201,7 @@ fn who_is_reset_takes_the_handler_along() {
 
 /// The byte pauses receiving: the reset shows all the same.
 #[test]
-fn who_is_reset_behind_a_stray_byte_takes_the_handler_along() {
+fn a_reset_behind_a_stray_byte_drops_the_handler() {
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         client.ask("GET", "/alive", &[]).ask("GET", &format!("{kind}/waits"), &[]);
@@ -215,7 +215,7 @@ fn who_is_reset_behind_a_stray_byte_takes_the_handler_along() {
 
 /// A client that has closed, whatever it has sent behind its request, is waited with for so long where nothing is sent to it.
 #[test]
-fn who_has_closed_takes_the_handler_along_in_time() {
+fn a_closed_client_drops_the_handler_in_time() {
     for driver in drivers() {
         for kind in LATER {
             for behind in ["", "G", "GET / HTTP/1.1\r\n\r\n"] {

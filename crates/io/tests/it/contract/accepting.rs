@@ -50,7 +50,7 @@ pub(crate) fn a2_full_is_said_once<H: Harness>() {
     assert_eq!(world.count(|note| matches!(note, Note::AcceptFailed(_))), 1, "said once");
 }
 
-pub(crate) fn a2_a_full_driver_that_nobody_wants_says_nothing<H: Harness>() {
+pub(crate) fn a2_full_is_reported_only_when_a_connection_waits<H: Harness>() {
     let mut world = World::<H>::with(Setup { connections_max: 3, ..Setup::default() });
     for _ in 0..3 {
         world.connect();
@@ -63,7 +63,7 @@ pub(crate) fn a2_a_full_driver_that_nobody_wants_says_nothing<H: Harness>() {
     assert_eq!(world.accepted.len(), 3);
 }
 
-pub(crate) fn a2_the_last_place_goes_to_whoever_comes<H: Harness>() {
+pub(crate) fn a2_the_last_place_goes_to_the_listener_that_is_used<H: Harness>() {
     for busy in 0..3 {
         let mut world = World::<H>::with(Setup { listeners: 3, connections_max: 1, ..Setup::default() });
         world.idle();
@@ -192,7 +192,7 @@ fn is_listener_failed(note: &Note) -> bool {
     matches!(note, Note::ListenerFailed(..))
 }
 
-pub(crate) fn a6_a_listener_that_is_shut_down_is_told_once<H: Harness>() {
+pub(crate) fn a6_a_failed_listener_is_reported_once<H: Harness>() {
     let mut world = World::<H>::with(Setup { listeners: 3, shares_listeners: true, ..Setup::default() });
     let (_, before) = world.connect();
     let errno = world.harness.fail_listener(1);
@@ -211,7 +211,7 @@ pub(crate) fn a6_a_listener_that_is_shut_down_is_told_once<H: Harness>() {
     world.close_and_wait(before);
 }
 
-pub(crate) fn a6_stop_waits_for_no_dead_listener<H: Harness>() {
+pub(crate) fn a6_stop_does_not_wait_for_a_failed_listener<H: Harness>() {
     let mut world = World::<H>::with(Setup { listeners: 2, shares_listeners: true, ..Setup::default() });
     world.idle();
     world.harness.fail_listener(0);

@@ -31,11 +31,11 @@ macro_rules! contract_suite {
                 t3_the_clock_stands_still_within_a_turn,
                 t5_who_rests_loses_nothing;
             accepting: a1_accepted_once_and_first, a1_the_listener_and_the_peer_are_told, a2_full_is_said_once,
-                a2_a_full_driver_that_nobody_wants_says_nothing, a2_the_last_place_goes_to_whoever_comes,
+                a2_full_is_reported_only_when_a_connection_waits, a2_the_last_place_goes_to_the_listener_that_is_used,
                 a2_the_queue_waits_until_there_is_room, a3_paused_means_none, a3_a_turn_accepts_a_bounded_number,
                 a3_each_listener_has_its_share_of_a_turn,
                 a4_stop_empties_the_queue_then_closes, a4_stop_takes_what_came_after_the_wait, a4_stop_of_an_empty_queue, a4_connections_outlive_the_listener,
-                a6_a_listener_that_is_shut_down_is_told_once, a6_stop_waits_for_no_dead_listener;
+                a6_a_failed_listener_is_reported_once, a6_stop_does_not_wait_for_a_failed_listener;
             handing_over: a5_who_is_handed_over_is_served, a5_a_full_inbox_refuses_and_a_paused_driver_takes_nothing,
                 a5_full_is_said_once_and_they_wait, a5_who_would_wait_behind_a_full_driver_is_refused,
                 a5_room_between_a_resume_and_the_next_look_holds_nobody_up,
@@ -46,8 +46,8 @@ macro_rules! contract_suite {
                 r4_data_and_fin_together, r4_fin_behind_a_full_buffer, r4_fin_between_wait_and_receive,
                 r4_fin_while_paused, r4_fin_alone, r4_reset_with_unread_data, r4_reset_while_paused,
                 r5_a_half_closed_peer_gets_its_answer,
-                r6_a_fin_shows_while_paused, r6_a_fin_before_the_pause_shows, r6_a_reset_shows_while_paused,
-                r6_a_fin_shows_once_however_often_receiving_is_paused, r6_a_paused_connection_that_is_closed_is_gone,
+                r6_a_fin_is_reported_while_paused, r6_a_fin_before_the_pause_is_reported, r6_a_reset_is_reported_while_paused,
+                r6_a_fin_is_reported_once, r6_closing_a_paused_connection_ends_it,
                 r7_more_than_a_turn_reads_is_read_later;
             sending: s1_an_output_comes_back_untouched, s1_an_empty_output_comes_back_as_sent,
                 s1_an_output_comes_back_from_a_broken_connection, s1_a_shared_block_is_let_go,

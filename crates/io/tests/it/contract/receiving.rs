@@ -194,7 +194,7 @@ fn has_shown_fin<H: Harness>(world: &World<H>, token: Token) -> bool {
     world.page(token).fin_received || world.page(token).ended == Some(Ended::Eof)
 }
 
-pub(crate) fn r6_a_fin_shows_while_paused<H: Harness>() {
+pub(crate) fn r6_a_fin_is_reported_while_paused<H: Harness>() {
     for len in [0, 1, 10, 100_000] {
         let (mut world, peer, token) = World::<H>::connected();
         world.recv_pause(token);
@@ -210,7 +210,7 @@ pub(crate) fn r6_a_fin_shows_while_paused<H: Harness>() {
     }
 }
 
-pub(crate) fn r6_a_fin_before_the_pause_shows<H: Harness>() {
+pub(crate) fn r6_a_fin_before_the_pause_is_reported<H: Harness>() {
     for len in [1, 100_000] {
         let (mut world, peer, token) = World::<H>::connected();
         let bytes = pattern(len, 12);
@@ -233,7 +233,7 @@ pub(crate) fn r6_a_fin_before_the_pause_shows<H: Harness>() {
     }
 }
 
-pub(crate) fn r6_a_reset_shows_while_paused<H: Harness>() {
+pub(crate) fn r6_a_reset_is_reported_while_paused<H: Harness>() {
     for len in [0, 1, 10_000] {
         let (mut world, peer, token) = World::<H>::connected();
         world.recv_pause(token);
@@ -248,7 +248,7 @@ pub(crate) fn r6_a_reset_shows_while_paused<H: Harness>() {
     }
 }
 
-pub(crate) fn r6_a_fin_shows_once_however_often_receiving_is_paused<H: Harness>() {
+pub(crate) fn r6_a_fin_is_reported_once<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     for _ in 0..3 {
         world.recv_pause(token);
@@ -271,7 +271,7 @@ pub(crate) fn r6_a_fin_shows_once_however_often_receiving_is_paused<H: Harness>(
     ends_after(&mut world, token, b"xxxy");
 }
 
-pub(crate) fn r6_a_paused_connection_that_is_closed_is_gone<H: Harness>() {
+pub(crate) fn r6_closing_a_paused_connection_ends_it<H: Harness>() {
     for len in [0, 10] {
         let (mut world, peer, token) = World::<H>::connected();
         world.recv_pause(token);
