@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use shearwater_io::fs::Meta;
+
 use crate::format::Format;
 use crate::limits::JOBS_MAX;
 use crate::packed::is_packed;
-use crate::sibling::{self, Made};
+use crate::sibling::{self, Made, State};
 use crate::summary::Summary;
 use crate::walk;
 
@@ -64,6 +66,19 @@ pub fn precompress(
     Ok(run.summary.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
+/// What became of a sibling.
+enum Outcome {
+    /// Its file is left out, and it isn't there.
+    LeftOut,
+    UpToDate,
+    Refreshed,
+    Stale,
+    NotSmaller,
+    WouldBeMade,
+    /// It has so many bytes.
+    Made(u64),
+}
+
 /// What the threads of a run share.
 struct Run<'a> {
     options: &'a Options,
@@ -85,43 +100,74 @@ impl Run<'_> {
     }
 
     fn file(&self, file: &Path, job: usize) {
-        if file.file_name().is_some_and(|name| is_packed(name.as_encoded_bytes())) {
-            self.lock().packed += 1;
-            return;
-        }
         let meta = match fs::metadata(file) {
-            Ok(meta) => meta,
+            Ok(meta) => Meta::from(&meta),
             Err(error) => return self.lock().failed(file, &error),
         };
-        if meta.len() < self.options.min_bytes {
-            self.lock().too_small += 1;
-            return;
-        }
+        let is_left_out = self.leave_out(file, &meta);
         for (index, &(format, level)) in self.options.formats.iter().enumerate() {
-            if !self.options.force && sibling::is_up_to_date(&meta, &sibling::path(file, format)) {
-                self.lock().formats[index].up_to_date += 1;
-            } else if self.options.dry_run {
-                self.lock().formats[index].made += 1;
-            } else {
-                let made = sibling::make(file, format, level.min(format.level_max()), job);
-                self.note(index, file, meta.len(), made);
+            let level = level.min(format.level_max());
+            match self.settle(file, &meta, format, (!is_left_out).then_some(level), job) {
+                Ok(outcome) => self.note(index, meta.len, outcome),
+                Err(error) => self.lock().failed(&sibling::path(file, format), &error),
             }
         }
     }
 
-    fn note(&self, index: usize, file: &Path, len: u64, made: io::Result<Made>) {
+    /// Returns whether no siblings are made of a file, and counts it then.
+    fn leave_out(&self, file: &Path, meta: &Meta) -> bool {
+        let is_packed = file.file_name().is_some_and(|name| is_packed(name.as_encoded_bytes()));
+        let is_too_small = !is_packed && meta.len < self.options.min_bytes;
         let mut summary = self.lock();
-        match made {
-            Ok(Made::Bytes(bytes)) => {
-                let format = &mut summary.formats[index];
+        summary.packed += u64::from(is_packed);
+        summary.too_small += u64::from(is_too_small);
+        is_packed || is_too_small
+    }
+
+    /// Sees to one sibling: one that is there is looked at, one that is missing or of another content is made, if there is a level for it.
+    fn settle(
+        &self,
+        file: &Path,
+        meta: &Meta,
+        format: Format,
+        level: Option<u32>,
+        job: usize,
+    ) -> io::Result<Outcome> {
+        let Options { dry_run, force, .. } = *self.options;
+        let state = State::of(&sibling::path(file, format), meta);
+        let is_made_anew = force && level.is_some();
+        match state {
+            State::Current if !is_made_anew => return Ok(Outcome::UpToDate),
+            State::Unused if !is_made_anew && sibling::refresh(file, format, dry_run)? => {
+                return Ok(Outcome::Refreshed);
+            }
+            _ => {}
+        }
+        let made = match level {
+            None => return Ok(if state == State::Unused { Outcome::Stale } else { Outcome::LeftOut }),
+            Some(_) if dry_run => return Ok(Outcome::WouldBeMade),
+            Some(level) => sibling::make(file, format, level, job)?,
+        };
+        Ok(match made {
+            Made::Bytes(bytes) => Outcome::Made(bytes),
+            Made::NotSmaller if state == State::Unused => Outcome::Stale,
+            Made::NotSmaller => Outcome::NotSmaller,
+        })
+    }
+
+    fn note(&self, index: usize, len: u64, outcome: Outcome) {
+        let format = &mut self.lock().formats[index];
+        match outcome {
+            Outcome::LeftOut => {}
+            Outcome::UpToDate => format.up_to_date += 1,
+            Outcome::Refreshed => format.refreshed += 1,
+            Outcome::Stale => format.stale += 1,
+            Outcome::NotSmaller => format.not_smaller += 1,
+            Outcome::WouldBeMade => format.made += 1,
+            Outcome::Made(bytes) => {
                 format.made += 1;
                 format.bytes_before += len;
                 format.bytes_after += bytes;
-            }
-            Ok(Made::NotSmaller) => summary.formats[index].not_smaller += 1,
-            Err(error) => {
-                let sibling = sibling::path(file, self.options.formats[index].0);
-                summary.failed(&sibling, &error);
             }
         }
     }

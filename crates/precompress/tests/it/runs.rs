@@ -5,6 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::{Duration, UNIX_EPOCH};
 
 use shearwater_precompress::limits::{FAILURES_MAX, FOLDERS_DEEP_MAX};
 use shearwater_precompress::{Format, Options, Summary, precompress};
@@ -48,7 +49,7 @@ fn decoded(path: &Path) -> Vec<u8> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("br") => brotli::Decompressor::new(&coded[..], 4096).read_to_end(&mut plain),
         Some("zst") => zstd::Decoder::new(&coded[..]).expect("a decoder").read_to_end(&mut plain),
-        _ => flate2::read::GzDecoder::new(&coded[..]).read_to_end(&mut plain),
+        _ => flate2::read::MultiGzDecoder::new(&coded[..]).read_to_end(&mut plain),
     }
     .expect("it can be decoded");
     plain
@@ -94,6 +95,127 @@ fn what_is_up_to_date_is_left_alone_unless_it_is_forced() {
     folder.file("a.css", text(6000));
     assert_eq!(counts(&run(&folder, &quick())), (3, 0, 0));
     assert_eq!(counts(&run(&folder, &Options { force: true, ..quick() })), (3, 0, 0));
+}
+
+/// Builds that can be repeated, `cp -p` and `tar --mtime` put a file into the place of another that has the same `mtime`.
+#[test]
+fn a_file_replaced_under_its_old_time_gets_new_siblings() {
+    for len in [5000, 6000] {
+        let folder = Temporary::new();
+        folder.file("a.css", text(5000)).time("a.css", 1000, 500);
+        assert_eq!(counts(&run(&folder, &quick())), (3, 0, 0));
+        folder.tick();
+        let other = text(len).to_ascii_uppercase();
+        folder.file("new", &other).time("new", 1000, 500);
+        fs::rename(folder.path().join("new"), folder.path().join("a.css")).expect("replaced");
+        assert_eq!(counts(&run(&folder, &quick())), (3, 0, 0), "{len} bytes");
+        for format in Format::ALL {
+            let sibling = folder.path().join(format!("a.css{}", format.extension()));
+            assert!(decoded(&sibling) == other, "{sibling:?}");
+        }
+        assert_eq!(counts(&run(&folder, &quick())), (0, 3, 0), "{len} bytes");
+    }
+}
+
+/// Refreshed, stale; over all formats.
+fn unused(summary: &Summary) -> (u64, u64) {
+    let sum = |of: fn(&shearwater_precompress::PerFormat) -> u64| summary.formats.iter().map(of).sum();
+    (sum(|format| format.refreshed), sum(|format| format.stale))
+}
+
+#[test]
+fn an_unused_sibling_of_the_same_content_gets_the_times_of_its_file() {
+    let inodes = |folder: &Temporary| {
+        Format::ALL.map(|format| {
+            let path = folder.path().join(format!("a.css{}", format.extension()));
+            fs::metadata(path).expect("a sibling").ino()
+        })
+    };
+    let changes: [fn(&Temporary); 2] = [
+        // As by `chown -R`, or a copy in another order.
+        |folder| {
+            let mode = Permissions::from_mode(0o640);
+            fs::set_permissions(folder.path().join("a.css"), mode).expect("a mode");
+        },
+        |folder| {
+            folder.time("a.css", 2000, 7);
+        },
+    ];
+    for change in changes {
+        let folder = Temporary::new();
+        folder.file("a.css", text(50_000)).time("a.css", 1000, 500);
+        run(&folder, &quick());
+        let before = inodes(&folder);
+        folder.tick();
+        change(&folder);
+        let dry_run = run(&folder, &Options { dry_run: true, ..quick() });
+        assert_eq!((counts(&dry_run), unused(&dry_run)), ((0, 0, 0), (3, 0)));
+        let summary = run(&folder, &quick());
+        assert_eq!((counts(&summary), unused(&summary)), ((0, 0, 0), (3, 0)));
+        assert_eq!(inodes(&folder), before, "nothing was made anew");
+        assert_eq!(folder.modified("a.css.gz"), folder.modified("a.css"));
+        assert_eq!(counts(&run(&folder, &quick())), (0, 3, 0));
+    }
+}
+
+#[test]
+fn an_unused_sibling_of_another_content_is_made_anew() {
+    let gzip = |content: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(1));
+        std::io::Write::write_all(&mut encoder, content).expect("it can be coded");
+        encoder.finish().expect("it can be coded")
+    };
+    let (content, whole) = (text(50_000), gzip(&text(50_000)));
+    let options = Options { formats: vec![(Format::Gzip, 1)], ..quick() };
+    for (sibling, is_same) in [
+        (whole.clone(), true),
+        ([gzip(&content[..9]), gzip(&content[9..])].concat(), true),
+        (gzip(&content[..49_999]), false),
+        (gzip(&text(50_001)), false),
+        (gzip(&content.to_ascii_uppercase()), false),
+        (gzip(b""), false),
+        (whole[..whole.len() - 1].to_vec(), false),
+        (b"no gzip".to_vec(), false),
+        (Vec::new(), false),
+    ] {
+        let folder = Temporary::new();
+        folder.file("a.css.gz", &sibling).time("a.css.gz", 1000, 0);
+        folder.file("a.css", &content).time("a.css", 2000, 0);
+        let summary = run(&folder, &options);
+        let refreshed = u64::from(is_same);
+        let came_to = (counts(&summary), unused(&summary));
+        assert_eq!(came_to, ((1 - refreshed, 0, 0), (refreshed, 0)), "{} bytes", sibling.len());
+        assert!(decoded(&folder.path().join("a.css.gz")) == content, "{} bytes", sibling.len());
+        assert_eq!(counts(&run(&folder, &options)), (0, 1, 0));
+    }
+}
+
+#[test]
+fn a_stale_sibling_that_none_would_replace_is_left_and_told() {
+    let folder = Temporary::new();
+    for name in ["small.css", "photo.jpg", "noise.bin"] {
+        folder.file(&format!("{name}.br"), "other").time(&format!("{name}.br"), 1000, 0);
+    }
+    folder.file("small.css", text(500)).file("photo.jpg", text(5000)).file("noise.bin", noise(5000));
+    let before = folder.names();
+    let summary = run(&folder, &quick());
+    assert_eq!((counts(&summary), unused(&summary)), ((0, 0, 2), (0, 3)));
+    assert_eq!(folder.names(), before);
+}
+
+#[test]
+fn the_file_that_a_link_leads_to_is_left_alone() {
+    let folder = Temporary::new();
+    folder.file(".kept/coded", b"").file("a.css", text(5000));
+    let options = Options { formats: vec![(Format::Gzip, 1)], ..quick() };
+    run(&folder, &options);
+    let (sibling, kept) = (folder.path().join("a.css.gz"), folder.path().join(".kept/coded"));
+    fs::rename(&sibling, &kept).expect("moved");
+    folder.time(".kept/coded", 1000, 0);
+    symlink(".kept/coded", &sibling).expect("a link");
+    assert_eq!(counts(&run(&folder, &options)).0, 1);
+    assert!(!sibling.is_symlink() && decoded(&sibling) == text(5000));
+    assert_eq!(folder.modified(".kept/coded"), UNIX_EPOCH + Duration::from_secs(1000));
 }
 
 #[test]
