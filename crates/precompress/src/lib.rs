@@ -16,7 +16,7 @@ pub mod limits;
 mod packed;
 mod sibling;
 mod summary;
-mod temporary_name;
+mod temporary;
 mod walk;
 mod work;
 

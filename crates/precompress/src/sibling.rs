@@ -1,7 +1,7 @@
 //! One sibling: whether it is current, how it becomes so again, and how a new one takes its place, at once or not at all.
 
 use std::ffi::OsString;
-use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
+use std::fs::{self, File, FileTimes, Metadata};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use shearwater_io::fs::Meta;
 
 use crate::format::Format;
 use crate::limits::SAVED_PERCENT_MIN;
-use crate::temporary_name;
+use crate::temporary::Temporary;
 
 /// Bytes that are decoded and compared at once.
 const COMPARED_BYTES: usize = 8192;
@@ -105,10 +105,10 @@ pub(crate) enum Made {
 ///
 /// # Errors
 /// As the system gives them, and where the file has changed meanwhile. What was there before is still there then.
-pub(crate) fn make(path: &Path, format: Format, level: u32, job: usize) -> io::Result<Made> {
+pub(crate) fn make(path: &Path, format: Format, level: u32) -> io::Result<Made> {
     let (mut file, before) = open(path)?;
     let sibling = self::path(path, format);
-    let temporary = Temporary::beside(&sibling, job)?;
+    let temporary = Temporary::beside(&sibling)?;
     // Before there is any content in it: who may not read the file may not read its sibling.
     // Its owner is the file's too, for whom that may be done.
     drop(fchown(&temporary.file, Some(before.uid()), Some(before.gid())));
@@ -153,38 +153,6 @@ fn keep_if_unchanged(path: &Path, before: &Metadata, sibling: &Path) -> io::Resu
 
 fn changed() -> io::Error {
     io::Error::other("its file has changed meanwhile: run it again")
-}
-
-/// A file without a name of its own yet; removed unless it gets one.
-struct Temporary {
-    file: File,
-    path: Option<PathBuf>,
-}
-
-impl Temporary {
-    /// Beside the place that it is for, under a name that no server serves and no other job has.
-    fn beside(sibling: &Path, job: usize) -> io::Result<Self> {
-        let path = sibling.with_file_name(temporary_name::of(sibling, std::process::id(), job));
-        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        Ok(Self { file, path: Some(path) })
-    }
-
-    fn take_place_of(mut self, sibling: &Path) -> io::Result<()> {
-        if let Some(path) = &self.path {
-            fs::rename(path, sibling)?;
-        }
-        self.path = None;
-        Ok(())
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // What keeps it from being removed kept it from being made, and was told then.
-            drop(fs::remove_file(path));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! A run: the files of a folder over some threads.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use shearwater_io::fs::Meta;
 
 use crate::format::Format;
@@ -43,12 +45,13 @@ impl Default for Options {
 /// come to so far, and the file.
 ///
 /// # Errors
-/// Where the folder can't be read. What fails with a single file stands in the summary, and the others go on.
+/// Where the folder can't be read, or another run is at work in it ([`io::ErrorKind::ResourceBusy`]); a dry run isn't kept out. What fails with a single file stands in the summary, and the others go on.
 pub fn precompress(
     folder: &Path,
     options: &Options,
     progress: &(dyn Fn(&Summary, &Path) + Sync),
 ) -> io::Result<Summary> {
+    let _lock = if options.dry_run { None } else { lock(folder)? };
     let mut summary = Summary::of(options.formats.iter().map(|&(format, _)| format));
     let files = walk::files(folder, !options.dry_run, &mut summary)?;
     summary.files = files.len() as u64;
@@ -57,16 +60,30 @@ pub fn precompress(
     let run =
         Run { options, files: &files, next: AtomicUsize::new(0), summary: Mutex::new(summary), progress };
     thread::scope(|scope| {
-        for job in 1..jobs.min(JOBS_MAX).min(files.len()) {
-            let run = &run;
-            scope.spawn(move || run.work(job));
+        for _ in 1..jobs.min(JOBS_MAX).min(files.len()) {
+            scope.spawn(|| run.work());
         }
-        run.work(0);
+        run.work();
     });
     Ok(run.summary.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
+/// Locks a folder until what is given is dropped; nothing where its file system has no locks. Two runs would do the same work twice, but
+/// not damage what the other makes.
+fn lock(folder: &Path) -> io::Result<Option<File>> {
+    let folder = File::open(folder)?;
+    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(folder)),
+        Err(Errno::WOULDBLOCK) => {
+            let why = "another `shearwater precompress` is at work in it: run it again when that has ended";
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
 /// What became of a sibling.
+#[derive(Debug, Clone, Copy)]
 enum Outcome {
     /// Its file is left out, and it isn't there.
     LeftOut,
@@ -90,16 +107,16 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Takes files until there are none left.
-    fn work(&self, job: usize) {
+    fn work(&self) {
         while let Some(file) = self.files.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            self.file(file, job);
+            self.file(file);
             let mut summary = self.lock();
             summary.files_done += 1;
             (self.progress)(&summary, file);
         }
     }
 
-    fn file(&self, file: &Path, job: usize) {
+    fn file(&self, file: &Path) {
         let meta = match fs::metadata(file) {
             Ok(meta) => Meta::from(&meta),
             Err(error) => return self.lock().failed(file, &error),
@@ -107,7 +124,7 @@ impl Run<'_> {
         let is_left_out = self.leave_out(file, &meta);
         for (index, &(format, level)) in self.options.formats.iter().enumerate() {
             let level = level.min(format.level_max());
-            match self.settle(file, &meta, format, (!is_left_out).then_some(level), job) {
+            match self.settle(file, &meta, format, (!is_left_out).then_some(level)) {
                 Ok(outcome) => self.note(index, meta.len, outcome),
                 Err(error) => self.lock().failed(&sibling::path(file, format), &error),
             }
@@ -125,14 +142,7 @@ impl Run<'_> {
     }
 
     /// Sees to one sibling: one that is there is looked at, one that is missing or of another content is made, if there is a level for it.
-    fn settle(
-        &self,
-        file: &Path,
-        meta: &Meta,
-        format: Format,
-        level: Option<u32>,
-        job: usize,
-    ) -> io::Result<Outcome> {
+    fn settle(&self, file: &Path, meta: &Meta, format: Format, level: Option<u32>) -> io::Result<Outcome> {
         let Options { dry_run, force, .. } = *self.options;
         let state = State::of(&sibling::path(file, format), meta);
         let is_made_anew = force && level.is_some();
@@ -146,7 +156,7 @@ impl Run<'_> {
         let made = match level {
             None => return Ok(if state == State::Unused { Outcome::Stale } else { Outcome::LeftOut }),
             Some(_) if dry_run => return Ok(Outcome::WouldBeMade),
-            Some(level) => sibling::make(file, format, level, job)?,
+            Some(level) => sibling::make(file, format, level)?,
         };
         Ok(match made {
             Made::Bytes(bytes) => Outcome::Made(bytes),

@@ -1,12 +1,13 @@
 //! Runs over folders: what is made, what is left alone, what fails.
 
 use std::fs::{self, Permissions};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
 
+use rustix::fs::{FlockOperation, flock};
 use shearwater_precompress::limits::{FAILURES_MAX, FOLDERS_DEEP_MAX};
 use shearwater_precompress::{Format, Options, Summary, precompress};
 
@@ -244,19 +245,54 @@ fn a_dry_run_makes_nothing() {
     assert_eq!((counts(&summary), folder.names().len()), ((3, 0, 0), 1));
 }
 
+/// Two containers that share a folder have processes of the same number.
+#[test]
+fn a_run_beside_another_of_the_same_process_number_fails_at_nothing() {
+    let folder = Temporary::new();
+    folder.file("a.css", text(5000));
+    for format in Format::ALL {
+        let number = std::process::id();
+        folder.file(&format!(".a.css{}.{number}-0.tmp", format.extension()), "of the other");
+    }
+    let summary = run(&folder, &Options { jobs: 1, ..quick() });
+    assert_eq!((counts(&summary), summary.failures), ((3, 0, 0), vec![]));
+}
+
+#[test]
+fn a_second_run_in_a_folder_is_refused_while_the_first_goes_on() {
+    let folder = Temporary::new();
+    folder.file("a.css", text(5000)).file("deep/b.css", text(5000));
+    let refused = Mutex::new(Vec::new());
+    let first = precompress(folder.path(), &quick(), &|_, _| {
+        let second = precompress(folder.path(), &quick(), &|_, _| {});
+        refused.lock().expect("nobody panics").push(second.expect_err("the first goes on"));
+        // A dry run and a run in a folder beneath are allowed.
+        let dry_run = Options { dry_run: true, ..quick() };
+        assert!(precompress(folder.path(), &dry_run, &|_, _| {}).is_ok());
+        assert!(precompress(&folder.path().join("deep"), &quick(), &|_, _| {}).is_ok());
+    });
+    assert_eq!(first.expect("it can be read").failures_count(), 0);
+    let refused = refused.into_inner().expect("nobody panics");
+    assert_eq!(refused.len(), 2);
+    assert!(refused.iter().all(|error| error.kind() == ErrorKind::ResourceBusy), "{refused:?}");
+    assert!(precompress(folder.path(), &quick(), &|_, _| {}).is_ok(), "the first is over");
+}
+
 #[test]
 fn what_a_killed_run_has_left_over_is_removed() {
-    // No process has this number.
-    let (left_over, own) =
-        (format!(".a.css.br.{}-0.tmp", u32::MAX), format!(".a.css.br.{}-0.tmp", std::process::id()));
     let folder = Temporary::new();
-    folder.file("a.css", text(500)).file(&left_over, "").file(&own, "").file(".other.tmp", "");
+    let (left_over, in_use) =
+        (".shearwater-precompress-0123456789abcdef.tmp", ".shearwater-precompress-fedcba9876543210.tmp");
+    folder.file("a.css", text(500)).file(left_over, "").file(in_use, "").file(".other.tmp", "");
+    let held = fs::File::open(folder.path().join(in_use)).expect("it is there");
+    flock(&held, FlockOperation::LockExclusive).expect("nobody has it");
     run(&folder, &Options { dry_run: true, ..quick() });
     assert_eq!(folder.names().len(), 4);
     run(&folder, &quick());
-    let can_tell = Path::new("/proc/self").exists();
-    assert_eq!(folder.names().contains(&left_over), !can_tell);
-    assert!(folder.names().contains(&own) && folder.names().contains(&".other.tmp".to_owned()));
+    assert_eq!(folder.names(), [".other.tmp", in_use, "a.css"]);
+    drop(held);
+    run(&folder, &quick());
+    assert_eq!(folder.names(), [".other.tmp", "a.css"]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ const ROOMS: &[Room] = &[
     Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate"] },
     Room { folder: "site", may_use: &["shearwater", "shearwater-files"] },
     Room { folder: "config", may_use: &["strsim", "toml"] },
-    Room { folder: "precompress", may_use: &["shearwater-io", "brotli", "flate2", "zstd"] },
+    Room { folder: "precompress", may_use: &["shearwater-io", "brotli", "flate2", "rustix", "zstd"] },
     Room {
         folder: "tower",
         may_use: &[
