@@ -1,7 +1,7 @@
 //! Makes the compressed siblings of a folder's files: `NAME.br`, `NAME.zst` and `NAME.gz`, for a server that sends them ready.
 //!
 //! [`precompress`] is the whole way: `walk` (which files) → `work` (over the threads) → `sibling` (is it there already? a new one takes its
-//! place at once or not at all) → `format` (the coding).
+//! place at once or not at all) → `sample` (does it get smaller at all?) → `format` (the coding).
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -14,6 +14,7 @@
 mod format;
 pub mod limits;
 mod packed;
+mod sample;
 mod sibling;
 mod summary;
 mod temporary;

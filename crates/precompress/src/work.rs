@@ -1,5 +1,6 @@
 //! A run: the files of a folder over some threads.
 
+use std::cell::OnceCell;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use crate::limits::JOBS_MAX;
 use crate::packed::is_packed;
 use crate::sibling::{self, Made, State};
 use crate::summary::Summary;
-use crate::walk;
+use crate::{sample, walk};
 
 /// What is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,8 +69,8 @@ pub fn precompress(
     Ok(run.summary.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Locks a folder until what is given is dropped; nothing where its file system has no locks. Two runs would do the same work twice, but
-/// not damage what the other makes.
+/// Locks a folder until the returned file is dropped. Returns `None` if its file system has no locks: two runs at once would then do the
+/// same work twice, and damage nothing.
 fn lock(folder: &Path) -> io::Result<Option<File>> {
     let folder = File::open(folder)?;
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
@@ -82,7 +83,7 @@ fn lock(folder: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// What became of a sibling.
+/// The outcome for one sibling.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     /// Its file is left out, and it isn't there.
@@ -94,6 +95,26 @@ enum Outcome {
     WouldBeMade,
     /// It has so many bytes.
     Made(u64),
+}
+
+/// A file that siblings are made of.
+struct Source<'a> {
+    path: &'a Path,
+    meta: Meta,
+    /// True if its kind or size rules siblings out.
+    is_left_out: bool,
+    /// The sample's result, once it is needed.
+    compresses: OnceCell<bool>,
+}
+
+impl Source<'_> {
+    fn compresses(&self) -> io::Result<bool> {
+        if let Some(&compresses) = self.compresses.get() {
+            return Ok(compresses);
+        }
+        let compresses = sample::compresses(self.path, self.meta.len)?;
+        Ok(*self.compresses.get_or_init(|| compresses))
+    }
 }
 
 /// What the threads of a run share.
@@ -116,22 +137,22 @@ impl Run<'_> {
         }
     }
 
-    fn file(&self, file: &Path) {
-        let meta = match fs::metadata(file) {
+    fn file(&self, path: &Path) {
+        let meta = match fs::metadata(path) {
             Ok(meta) => Meta::from(&meta),
-            Err(error) => return self.lock().failed(file, &error),
+            Err(error) => return self.lock().failed(path, &error),
         };
-        let is_left_out = self.leave_out(file, &meta);
+        let is_left_out = self.leave_out(path, &meta);
+        let source = Source { path, meta, is_left_out, compresses: OnceCell::new() };
         for (index, &(format, level)) in self.options.formats.iter().enumerate() {
-            let level = level.min(format.level_max());
-            match self.settle(file, &meta, format, (!is_left_out).then_some(level)) {
-                Ok(outcome) => self.note(index, meta.len, outcome),
-                Err(error) => self.lock().failed(&sibling::path(file, format), &error),
+            match self.settle(&source, format, level.min(format.level_max())) {
+                Ok(outcome) => self.note(index, source.meta.len, outcome),
+                Err(error) => self.lock().failed(&sibling::path(path, format), &error),
             }
         }
     }
 
-    /// Returns whether no siblings are made of a file, and counts it then.
+    /// Returns true, and counts the file, if its kind or size rules siblings out.
     fn leave_out(&self, file: &Path, meta: &Meta) -> bool {
         let is_packed = file.file_name().is_some_and(|name| is_packed(name.as_encoded_bytes()));
         let is_too_small = !is_packed && meta.len < self.options.min_bytes;
@@ -141,28 +162,32 @@ impl Run<'_> {
         is_packed || is_too_small
     }
 
-    /// Sees to one sibling: one that is there is looked at, one that is missing or of another content is made, if there is a level for it.
-    fn settle(&self, file: &Path, meta: &Meta, format: Format, level: Option<u32>) -> io::Result<Outcome> {
+    /// Handles one sibling: checks it, refreshes it, or makes it if that is worth it.
+    fn settle(&self, source: &Source<'_>, format: Format, level: u32) -> io::Result<Outcome> {
         let Options { dry_run, force, .. } = *self.options;
-        let state = State::of(&sibling::path(file, format), meta);
-        let is_made_anew = force && level.is_some();
+        let state = State::of(&sibling::path(source.path, format), &source.meta);
+        let is_made_anew = force && !source.is_left_out;
         match state {
             State::Current if !is_made_anew => return Ok(Outcome::UpToDate),
-            State::Unused if !is_made_anew && sibling::refresh(file, format, dry_run)? => {
+            State::Unused if !is_made_anew && sibling::refresh(source.path, format, dry_run)? => {
                 return Ok(Outcome::Refreshed);
             }
             _ => {}
         }
-        let made = match level {
-            None => return Ok(if state == State::Unused { Outcome::Stale } else { Outcome::LeftOut }),
-            Some(_) if dry_run => return Ok(Outcome::WouldBeMade),
-            Some(level) => sibling::make(file, format, level)?,
+        let outcome = if source.is_left_out {
+            Outcome::LeftOut
+        } else if !source.compresses()? {
+            Outcome::NotSmaller
+        } else if dry_run {
+            Outcome::WouldBeMade
+        } else {
+            match sibling::make(source.path, format, level)? {
+                Made::Bytes(bytes) => Outcome::Made(bytes),
+                Made::NotSmaller => Outcome::NotSmaller,
+            }
         };
-        Ok(match made {
-            Made::Bytes(bytes) => Outcome::Made(bytes),
-            Made::NotSmaller if state == State::Unused => Outcome::Stale,
-            Made::NotSmaller => Outcome::NotSmaller,
-        })
+        let is_left = matches!(outcome, Outcome::LeftOut | Outcome::NotSmaller);
+        Ok(if is_left && state == State::Unused { Outcome::Stale } else { outcome })
     }
 
     fn note(&self, index: usize, len: u64, outcome: Outcome) {

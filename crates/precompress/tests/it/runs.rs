@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
-use shearwater_precompress::limits::{FAILURES_MAX, FOLDERS_DEEP_MAX};
+use shearwater_precompress::limits::{FAILURES_MAX, FOLDERS_DEEP_MAX, SAMPLE_PART_BYTES, SAMPLE_PARTS};
 use shearwater_precompress::{Format, Options, Summary, precompress};
 
 use crate::folder::Temporary;
@@ -235,6 +235,19 @@ fn what_is_not_worth_it_is_left_out() {
     assert_eq!((summary.files, summary.too_small, summary.packed, counts(&summary)), (3, 1, 1, (0, 0, 3)));
     assert_eq!(folder.names(), before);
     assert_eq!(counts(&run(&folder, &Options { min_bytes: 1023, ..quick() })).0, 3);
+}
+
+/// The slow compressors take minutes to find out that 64 MB of noise don't get smaller.
+#[test]
+fn a_file_whose_sample_does_not_get_smaller_is_left_out() {
+    let folder = Temporary::new();
+    // Of this one they would find out that it is the same twice: a sample doesn't show it.
+    let content = noise(4 * SAMPLE_PARTS * SAMPLE_PART_BYTES);
+    folder.file("noise.bin", [&content[..], &content].concat());
+    for dry_run in [false, true] {
+        let options = Options { dry_run, ..Options::default() };
+        assert_eq!((counts(&run(&folder, &options)), folder.names().len()), ((0, 0, 3), 1));
+    }
 }
 
 #[test]
