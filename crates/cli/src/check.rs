@@ -9,7 +9,7 @@ use crate::banner;
 use crate::configured::{self, Plan};
 use crate::failure::Failure;
 use crate::json::Json;
-use crate::say;
+use crate::{say, unused_siblings};
 
 /// Checks a file as far as it can be without binding anything.
 pub(crate) fn check(check: &Check) -> Result<(), Failure> {
@@ -18,7 +18,8 @@ pub(crate) fn check(check: &Check) -> Result<(), Failure> {
         (Ok(plan), true) => say(&format!("{}\n", right(check, &plan))),
         (Ok(plan), false) => {
             say(&described(check, &plan));
-            drop(write!(std::io::stderr(), "{}", warned(&plan.warnings)));
+            let siblings = unused_siblings::as_text(&unused_siblings::look(plan.site.roots()));
+            drop(write!(std::io::stderr(), "{}{siblings}", warned(&plan.warnings)));
         }
         (Err(failure), true) => {
             say(&format!("{}\n", wrong(check, &failure)));
@@ -58,6 +59,7 @@ fn right(check: &Check, plan: &Plan) -> Json {
         ("workers", Json::Number(u64::from(plan.workers))),
         ("problems", Json::List(Vec::new())),
         ("warnings", problems(&plan.warnings)),
+        ("unused_siblings", unused_siblings::as_json(&unused_siblings::look(plan.site.roots()))),
     ])
 }
 

@@ -12,6 +12,7 @@ mod json;
 mod precompress;
 mod run;
 mod site;
+mod unused_siblings;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -18,9 +18,11 @@ mod sample;
 mod sibling;
 mod summary;
 mod temporary;
+mod unused;
 mod walk;
 mod work;
 
 pub use format::Format;
 pub use summary::{Failed, PerFormat, Summary};
+pub use unused::{Unused, unused};
 pub use work::{Options, precompress};

@@ -23,3 +23,6 @@ pub const SAMPLE_PART_BYTES: usize = 16 * 1024;
 
 /// Parts of a hundred that a file's sample has to get smaller by, for the file to be compressed at all.
 pub const SAMPLE_SAVED_PERCENT_MIN: usize = 1;
+
+/// Names that are looked at in one folder to count its unused siblings.
+pub const UNUSED_NAMES_MAX: usize = 100_000;

@@ -68,7 +68,7 @@ fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-fn is_hidden(entry: &fs::DirEntry) -> bool {
+pub(crate) fn is_hidden(entry: &fs::DirEntry) -> bool {
     let name = entry.file_name();
     name != WELL_KNOWN && name.as_encoded_bytes().first() == Some(&b'.')
 }

@@ -1,7 +1,7 @@
 //! `shearwater check`: what is wrong with a configuration, or what it comes to.
 
 use crate::folder::Temporary;
-use crate::process::run;
+use crate::process::{Serving, run};
 
 #[test]
 fn what_is_right_is_told_with_what_it_comes_to() {
@@ -19,7 +19,7 @@ fn what_is_right_is_told_with_what_it_comes_to() {
     assert_eq!((code, stdout, stderr), (0, expected, String::new()));
     let (code, stdout, stderr) = run(folder.path(), &["check", "--json", "conf/site.toml"]);
     let expected = format!(
-        "{{\"file\":\"conf/site.toml\",\"right\":true,\"listen\":[\"127.0.0.1:81\"],\"serve\":\"{}\",\"workers\":3,\"problems\":[],\"warnings\":[]}}\n",
+        "{{\"file\":\"conf/site.toml\",\"right\":true,\"listen\":[\"127.0.0.1:81\"],\"serve\":\"{}\",\"workers\":3,\"problems\":[],\"warnings\":[],\"unused_siblings\":[]}}\n",
         root.display()
     );
     assert_eq!((code, stdout, stderr), (0, expected, String::new()));
@@ -72,6 +72,45 @@ fn what_is_hardly_meant_is_a_warning() {
         folder.file(mended_by, "mended");
         assert_eq!(run(folder.path(), &["check", "site.toml"]).2, "", "{lines}");
     }
+}
+
+/// Nothing else shows them: pages are larger, that is all.
+#[test]
+fn siblings_that_are_not_sent_are_counted() {
+    let folder = Temporary::new();
+    folder.file("www/a.css", "p { color: red }\n".repeat(200)).file("other/a.css", "old");
+    folder.file(
+        "site.toml",
+        "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/a/*\"\nroot = \"www\"\nprecompressed = [\"gzip\"]\n\
+         [[site.route]]\npath = \"/b/*\"\nroot = \"other\"\n",
+    );
+    let root = folder.path().join("www").display().to_string();
+    let check = || run(folder.path(), &["check", "site.toml"]);
+    assert_eq!(run(folder.path(), &["precompress", "www"]).0, 0);
+    assert_eq!(check().2, "");
+    // Older than its file now.
+    for name in ["www/a.css.br", "www/a.css.gz"] {
+        folder.modified(name, 1_000_000_000);
+    }
+    let warned = format!(
+        "warning: 2 compressed siblings in {root} are not sent, such as {root}/a.css.br: \
+         their files were changed, or copied there, after them\n\
+         help: `shearwater precompress {root}` compares them with their files and makes them current\n"
+    );
+    let (code, _, stderr) = check();
+    assert_eq!((code, stderr), (0, warned.clone()));
+    let (_, stdout, stderr) = run(folder.path(), &["check", "--json", "site.toml"]);
+    let expected = format!(
+        "\"unused_siblings\":[{{\"folder\":\"{root}\",\"count\":2,\"example\":\"{root}/a.css.br\",\"is_whole\":true}}]"
+    );
+    assert!(stderr.is_empty() && stdout.contains(&expected), "{stdout}");
+    // The server warns too, after its start.
+    let mut serving = Serving::start(folder.path(), &["www"]);
+    assert_eq!(serving.hear() + &serving.hear(), warned);
+    drop(serving);
+    let (code, stdout, _) = run(folder.path(), &["precompress", "www"]);
+    assert_eq!((code, stdout.matches(", 1 refreshed\n").count()), (0, 2), "{stdout}");
+    assert_eq!(check().2, "");
 }
 
 #[test]
