@@ -35,7 +35,7 @@ const ROOMS: &[Room] = &[
         folder: "shearwater",
         may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "matchit", "signal-hook"],
     },
-    Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate"] },
+    Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate", "twox-hash"] },
     Room { folder: "site", may_use: &["shearwater", "shearwater-files"] },
     Room { folder: "config", may_use: &["strsim", "toml"] },
     Room { folder: "precompress", may_use: &["shearwater-io", "brotli", "flate2", "rustix", "zstd"] },
