@@ -163,8 +163,9 @@ pub(crate) struct ConfigText {
 /// Makes compressed siblings (NAME.br, NAME.zst, NAME.gz) of a folder's files, which are then served ready.
 ///
 /// Left out are siblings that are up to date, files that would not get 5 % smaller or are of a kind that is compressed already, symbolic
-/// links, and names that begin with a dot. A sibling takes its place at once or not at all. Exit codes: 0 all went well, 1 something
-/// failed, 2 could not start.
+/// links, and names that begin with a dot. A sibling takes its place at once or not at all. One that is there and is not sent, since its file
+/// was changed or copied after it, is compared with its file: it gets the times of a file of the same content, and is made anew otherwise.
+/// Exit codes: 0 all went well, 1 something failed, 2 could not start.
 #[derive(Debug, Args)]
 pub(crate) struct Precompress {
     /// The folder

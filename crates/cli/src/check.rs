@@ -9,8 +9,8 @@ use crate::banner;
 use crate::configured::{self, Plan};
 use crate::failure::Failure;
 use crate::json::Json;
-use crate::print;
 use crate::warnings::Warnings;
+use crate::{print, unused_siblings};
 
 /// Checks a file as far as it can be without binding anything.
 pub(crate) fn check(check: &Check) -> Result<(), Failure> {
@@ -19,7 +19,8 @@ pub(crate) fn check(check: &Check) -> Result<(), Failure> {
         (Ok(plan), true) => print(&format!("{}\n", right(check, &plan)))?,
         (Ok(plan), false) => {
             print(&described(check, &plan))?;
-            drop(write!(std::io::stderr(), "{}", plan.warnings));
+            let siblings = unused_siblings::as_text(&unused_siblings::look(plan.site.roots()));
+            drop(write!(std::io::stderr(), "{}{siblings}", plan.warnings));
         }
         (Err(failure), true) => {
             print(&format!("{}\n", wrong(check, &failure)))?;
@@ -52,6 +53,7 @@ fn right(check: &Check, plan: &Plan) -> Json {
         ("buffered_bytes_max", Json::Number(plan.buffered_bytes_max as u64)),
         ("problems", Json::List(Vec::new())),
         ("warnings", warnings(&plan.warnings)),
+        ("unused_siblings", unused_siblings::as_json(&unused_siblings::look(plan.site.roots()))),
     ])
 }
 

@@ -13,6 +13,7 @@ mod json;
 mod precompress;
 mod run;
 mod site;
+mod unused_siblings;
 mod warnings;
 
 use std::ffi::OsString;

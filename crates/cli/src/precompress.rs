@@ -119,15 +119,30 @@ fn as_text(asked: &Precompress, summary: &Summary) -> String {
 }
 
 fn format_line(asked: &Precompress, format: &PerFormat) -> String {
-    let PerFormat { format, made, up_to_date, not_smaller, bytes_before, bytes_after } = format;
-    let name = format.name();
-    let there =
-        format!("{} were there, {} would not be smaller", grouped(*up_to_date), grouped(*not_smaller));
-    if asked.dry_run {
-        return format!("  {name:<5} {} would be made, {} are there\n", grouped(*made), grouped(*up_to_date));
+    let PerFormat { format, made, up_to_date, refreshed, stale, not_smaller, bytes_before, bytes_after } =
+        format;
+    let mut line = if asked.dry_run {
+        format!("  {:<5} {} would be made, {} are there", format.name(), grouped(*made), grouped(*up_to_date))
+    } else {
+        format!(
+            "  {:<5} {} made ({} bytes became {}), {} were there, {} would not be smaller",
+            format.name(),
+            grouped(*made),
+            grouped(*bytes_before),
+            grouped(*bytes_after),
+            grouped(*up_to_date),
+            grouped(*not_smaller)
+        )
+    };
+    if *refreshed > 0 {
+        let verb = if asked.dry_run { " would be" } else { "" };
+        line.push_str(&format!(", {}{verb} refreshed", grouped(*refreshed)));
     }
-    let (before, after) = (grouped(*bytes_before), grouped(*bytes_after));
-    format!("  {name:<5} {} made ({before} bytes became {after}), {there}\n", grouped(*made))
+    if *stale > 0 {
+        line.push_str(&format!(", {} stale", grouped(*stale)));
+    }
+    line.push('\n');
+    line
 }
 
 fn as_json(asked: &Precompress, summary: &Summary) -> Json {
@@ -136,6 +151,8 @@ fn as_json(asked: &Precompress, summary: &Summary) -> Json {
             ("format", Json::text(format.format.name())),
             ("made", Json::Number(format.made)),
             ("up_to_date", Json::Number(format.up_to_date)),
+            ("refreshed", Json::Number(format.refreshed)),
+            ("stale", Json::Number(format.stale)),
             ("not_smaller", Json::Number(format.not_smaller)),
             ("bytes_before", Json::Number(format.bytes_before)),
             ("bytes_after", Json::Number(format.bytes_after)),

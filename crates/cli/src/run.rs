@@ -7,7 +7,7 @@ use shearwater::Summary;
 use crate::args::Serve;
 use crate::configured::{self, Plan};
 use crate::failure::Failure;
-use crate::{banner, say};
+use crate::{banner, say, unused_siblings};
 
 /// Serves until it is told to end.
 pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
@@ -21,6 +21,7 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
         .at_rest(shearwater_allocator::give_back)
         .start(move |_| served.service(cache))?;
     say(&banner::start(&site, running.start_report(), &replaced));
+    unused_siblings::warn_in_background(site.roots());
     let summary = running.wait()?;
     say(&farewell(&summary));
     Ok(())

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use shearwater::{Method, Request, Response, Service};
 use shearwater_files::{CacheLimits, Files, Folder};
+use shearwater_precompress::Format;
 use shearwater_site::Sites;
 
 use crate::failure::Failure;
@@ -35,12 +36,30 @@ pub(crate) enum Site {
         sites: Sites,
         /// As the operator knows them.
         described: String,
+        /// Their folders.
+        roots: Vec<Root>,
     },
     /// The page that is part of the program.
     Welcome,
 }
 
+/// A folder that is served, and the formats that siblings of its files are sent in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Root {
+    pub(crate) path: PathBuf,
+    pub(crate) formats: Vec<Format>,
+}
+
 impl Site {
+    /// The folders that are served.
+    pub(crate) fn roots(&self) -> Vec<Root> {
+        match self {
+            Self::Folder { path, .. } => vec![Root { path: path.clone(), formats: Format::ALL.to_vec() }],
+            Self::Sites { roots, .. } => roots.clone(),
+            Self::Welcome => Vec::new(),
+        }
+    }
+
     /// Opens the folder that was asked for, or settles what is served without one: a folder of a certain name in `base`, where it is there.
     pub(crate) fn open(asked: Option<&Path>, base: &Path) -> Result<Self, Failure> {
         let default = base.join(DEFAULT_FOLDER);

@@ -32,7 +32,7 @@ pub(crate) fn evaluate(head: &Head<'_>, validators: &Validators) -> Outcome {
 /// `If-Match` (strong comparison, RFC 9110 section 13.1.1), else `If-Unmodified-Since`.
 fn is_wanted(head: &Head<'_>, validators: &Validators) -> bool {
     if head.field(Known::IfMatch).is_some() {
-        return head.all(Known::IfMatch).any(|list| matches_any(list, validators.etag(), Weak::Differs));
+        return head.all(Known::IfMatch).any(|list| is_in(list, validators, Weak::Differs));
     }
     let Some(date) = head.field(Known::IfUnmodifiedSince) else { return true };
     dates(date, validators).is_none_or(|(date, modified)| modified <= date)
@@ -41,10 +41,15 @@ fn is_wanted(head: &Head<'_>, validators: &Validators) -> bool {
 /// `If-None-Match` (weak comparison, RFC 9110 section 13.1.2), else `If-Modified-Since`.
 fn is_had(head: &Head<'_>, validators: &Validators) -> bool {
     if head.field(Known::IfNoneMatch).is_some() {
-        return head.all(Known::IfNoneMatch).any(|list| matches_any(list, validators.etag(), Weak::Matches));
+        return head.all(Known::IfNoneMatch).any(|list| is_in(list, validators, Weak::Matches));
     }
     let Some(date) = head.field(Known::IfModifiedSince) else { return false };
     dates(date, validators).is_some_and(|(date, modified)| modified <= date)
+}
+
+/// Returns whether a list of entity tags has that of the file. Where there is none, `*` alone matches.
+fn is_in(list: &[u8], validators: &Validators, weak: Weak) -> bool {
+    matches_any(list, validators.etag().unwrap_or_default(), weak)
 }
 
 /// Whether a `Range` counts: without `If-Range`, or if that names this very version (RFC 9110 section 13.1.5).
@@ -58,11 +63,11 @@ pub(crate) fn range_holds(head: &Head<'_>, validators: &Validators) -> bool {
     }
 }
 
-/// An entity tag is compared strongly. A date has to be exact, and one that no other version can have had.
+/// An entity tag is compared strongly: a weak one is of no version. A date has to be exact, and one that no other version can have had.
 fn is_version(condition: &[u8], validators: &Validators) -> bool {
     match parse_date(condition) {
         Some(date) => validators.is_date_strong() && Some(date) == validators.modified(),
-        None => condition == validators.etag().as_bytes(),
+        None => condition.starts_with(b"\"") && Some(condition) == validators.etag().map(str::as_bytes),
     }
 }
 
@@ -78,6 +83,7 @@ fn parse_date(date: &[u8]) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
+    use shearwater::{Item, Shared};
     use shearwater_io::fs::{Meta, Timestamp};
 
     use super::is_version;
@@ -90,18 +96,27 @@ mod tests {
     fn validators(ctime_seconds: i64, unix_seconds: i64) -> Validators {
         let mtime = Timestamp { seconds: SECONDS, nanoseconds: 500_000_000 };
         let ctime = Timestamp { seconds: ctime_seconds, nanoseconds: 500_000_001 };
-        Validators::of(&Meta { len: 7, mtime, ctime, ino: 1, dev: 1, links: 1 }, None, unix_seconds as u64)
+        let (meta, content) = (
+            Meta { len: 7, mtime, ctime, ino: 1, dev: 1, links: 1 },
+            Item::Shared(Shared::Static(b"content")),
+        );
+        Validators::of(&meta, &content, None, unix_seconds as u64)
     }
 
     #[test]
-    fn a_date_tells_the_version_where_the_system_has_set_it_and_its_second_is_over() {
+    fn a_date_tells_the_version_where_the_system_has_set_it_and_it_is_some_seconds_old() {
         let date = b"Sun, 06 Nov 1994 08:49:37 GMT";
-        assert!(is_version(date, &validators(SECONDS, SECONDS + 1)));
-        assert!(is_version(b"Sunday, 06-Nov-94 08:49:37 GMT", &validators(SECONDS, SECONDS + 1)));
-        assert!(!is_version(date, &validators(SECONDS, SECONDS)), "it may be changed again in this second");
-        assert!(!is_version(date, &validators(SECONDS + 1, SECONDS + 2)), "somebody has set the time");
+        assert!(is_version(date, &validators(SECONDS, SECONDS + 3)));
+        assert!(is_version(b"Sunday, 06-Nov-94 08:49:37 GMT", &validators(SECONDS, SECONDS + 3)));
+        for age in 0..3 {
+            assert!(
+                !is_version(date, &validators(SECONDS, SECONDS + age)),
+                "it may be changed and keep its time"
+            );
+        }
+        assert!(!is_version(date, &validators(SECONDS + 1, SECONDS + 9)), "somebody has set the time");
         for other in [&b"Sun, 06 Nov 1994 08:49:36 GMT"[..], b"Sun, 06 Nov 1994 08:49:38 GMT", b"", b"x"] {
-            assert!(!is_version(other, &validators(SECONDS, SECONDS + 1)));
+            assert!(!is_version(other, &validators(SECONDS, SECONDS + 3)));
         }
     }
 }

@@ -1,23 +1,27 @@
 //! Lists of entity tags: whether one of them is a certain one (RFC 9110 section 8.8.3). A pure function.
 
-/// Whether a weak entity tag matches the strong one that has the same text.
+/// A way of comparing entity tags (RFC 9110 section 8.8.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weak {
-    /// RFC 9110 section 8.8.3.2: weak comparison.
+    /// Weak comparison: a weak tag equals the strong one with the same text.
     Matches,
-    /// Strong comparison.
+    /// Strong comparison: a weak tag equals none.
     Differs,
 }
 
-/// Whether a list of entity tags has this one (RFC 9110 section 8.8.3.2). What can't be read ends the list.
+/// Returns whether a list of entity tags has this one, which may be weak itself. What can't be read ends the list.
 #[must_use]
 pub fn matches_any(list: &[u8], etag: &str, weak: Weak) -> bool {
     let mut rest = list.trim_ascii();
     if rest == b"*" {
         return true;
     }
+    let (is_weak, opaque) = etag.strip_prefix("W/").map_or((false, etag), |opaque| (true, opaque));
+    if is_weak && weak == Weak::Differs {
+        return false;
+    }
     while let Some(tag) = next_tag(rest) {
-        if tag.opaque == etag.as_bytes() && (weak == Weak::Matches || !tag.is_weak) {
+        if tag.opaque == opaque.as_bytes() && (weak == Weak::Matches || !tag.is_weak) {
             return true;
         }
         rest = tag.behind;
@@ -49,6 +53,7 @@ mod tests {
     use super::{Weak, matches_any};
 
     const ETAG: &str = "\"a-1\"";
+    const WEAK: &str = "W/\"a-1\"";
 
     #[test]
     fn finds_a_tag_in_a_list() {
@@ -75,5 +80,11 @@ mod tests {
             assert!(matches_any(list.as_bytes(), ETAG, Weak::Matches), "{list}");
             assert!(!matches_any(list.as_bytes(), ETAG, Weak::Differs), "{list}");
         }
+        for list in ["\"a-1\"", "W/\"a-1\"", "\"x\", \"a-1\""] {
+            assert!(matches_any(list.as_bytes(), WEAK, Weak::Matches), "{list}");
+            assert!(!matches_any(list.as_bytes(), WEAK, Weak::Differs), "{list}");
+        }
+        assert!(!matches_any(b"W/\"a-2\"", WEAK, Weak::Matches));
+        assert!(matches_any(b"*", WEAK, Weak::Differs), "any version is");
     }
 }

@@ -1,8 +1,7 @@
 //! Files that hold another file's content in a coding, beside it: `NAME.br`, `NAME.zst` and `NAME.gz`.
 //!
-//! A sibling that is older than its file is of an earlier content and is left out. So is one of a later time that was there before
-//! the file came into its place: an earlier version that is put back keeps its own, earlier time. What a worker has found it looks at again within a
-//! second, as it does with the files themselves.
+//! A sibling is sent only if it can be of its file's present content. [`Meta::is_current_for`] decides that, for `shearwater precompress` too.
+//! A worker looks again within a second, as it does with the files themselves.
 
 use shearwater_io::fs::{Kind, Meta, Opened, Root, Timestamp};
 
@@ -12,21 +11,21 @@ use crate::coding::{Coding, Codings};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Siblings {
     codings: Codings,
-    /// When the file was modified; nothing is told of it without siblings.
-    mtime: Timestamp,
-    /// When it was changed, or came into its place.
-    ctime: Timestamp,
+    /// The file's metadata; zeros where there are no siblings.
+    file: Meta,
 }
 
 impl Siblings {
     /// No siblings.
-    pub(crate) const NONE: Self = Self { codings: Codings::NONE, mtime: Self::NO_TIME, ctime: Self::NO_TIME };
+    pub(crate) const NONE: Self = Self { codings: Codings::NONE, file: Self::NO_FILE };
 
     const NO_TIME: Timestamp = Timestamp { seconds: 0, nanoseconds: 0 };
+    const NO_FILE: Meta =
+        Meta { len: 0, mtime: Self::NO_TIME, ctime: Self::NO_TIME, ino: 0, dev: 0, links: 0 };
 
     /// Looks for those of the file of this name, in these codings. `name` is as before afterwards.
     pub(crate) fn look(root: &Root, codings: &[Coding], name: &mut Vec<u8>, meta: &Meta) -> Self {
-        let mut siblings = Self { mtime: meta.mtime, ctime: meta.ctime, ..Self::NONE };
+        let mut siblings = Self { codings: Codings::NONE, file: *meta };
         let len = name.len();
         // What is packed already has none.
         let is_packed = Coding::ALL.iter().any(|coding| name.ends_with(coding.extension().as_bytes()));
@@ -48,51 +47,13 @@ impl Siblings {
         self.codings
     }
 
-    /// Whether what was opened may be sent in the file's place.
+    /// Returns whether what was opened may be sent in the file's place.
     pub(crate) fn admit(self, opened: &Opened) -> bool {
-        opened.kind == Kind::File && self.are_not_newer_than(&opened.meta)
+        opened.kind == Kind::File && self.are_current(&opened.meta)
     }
 
-    /// Whether a sibling isn't older than the file. Programs that pack a file give its time to what they make, and some of them cut off
-    /// the fraction of the second. One of a later time is of this content only if the file was in its place by then.
-    pub(crate) fn are_not_newer_than(self, sibling: &Meta) -> bool {
-        let (file, made) = (self.mtime, sibling.mtime);
-        let is_of_its_time = made == file || made.nanoseconds == 0 && made.seconds == file.seconds;
-        is_of_its_time || made > file && sibling.ctime >= self.ctime
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use shearwater_io::fs::{Meta, Timestamp};
-
-    use super::Siblings;
-
-    #[test]
-    fn a_sibling_may_have_lost_the_fraction_of_its_second() {
-        let time = |seconds, nanoseconds| Timestamp { seconds, nanoseconds };
-        let siblings = Siblings { mtime: time(10, 500), ctime: time(20, 0), ..Siblings::NONE };
-        for (mtime, is_sent) in [
-            (time(10, 500), true),
-            (time(10, 501), true),
-            (time(11, 0), true),
-            (time(10, 0), true),
-            (time(10, 499), false),
-            (time(9, 999_999_999), false),
-            (time(9, 0), false),
-        ] {
-            let meta = Meta { len: 1, mtime, ctime: time(20, 0), ino: 1, dev: 1, links: 1 };
-            assert_eq!(siblings.are_not_newer_than(&meta), is_sent, "{mtime:?}");
-        }
-    }
-
-    #[test]
-    fn a_sibling_of_a_later_time_is_left_out_if_it_was_there_before_the_file() {
-        let time = |seconds| Timestamp { seconds, nanoseconds: 0 };
-        let siblings = Siblings { mtime: time(10), ctime: time(20), ..Siblings::NONE };
-        for (mtime, ctime, is_sent) in [(15, 19, false), (15, 20, true), (15, 21, true), (10, 19, true)] {
-            let meta = Meta { len: 1, mtime: time(mtime), ctime: time(ctime), ino: 1, dev: 1, links: 1 };
-            assert_eq!(siblings.are_not_newer_than(&meta), is_sent, "{mtime} {ctime}");
-        }
+    /// Returns whether a sibling can be of the file's present content.
+    pub(crate) fn are_current(self, sibling: &Meta) -> bool {
+        sibling.is_current_for(&self.file)
     }
 }

@@ -165,10 +165,10 @@ impl Store {
         content
     }
 
-    /// A sibling, unless it is gone or has become older than the file.
+    /// A sibling, unless it is gone or no longer current.
     fn coded(&mut self, entry: Entry<'_>, siblings: Siblings, now: Now) -> Option<Content> {
         let kept = self.cache.get(entry.key);
-        let is_present = |held: &&Rc<Held>| held.is_fresh(now) && siblings.are_not_newer_than(held.meta());
+        let is_present = |held: &&Rc<Held>| held.is_fresh(now) && siblings.are_current(held.meta());
         if let Some(held) = kept.as_ref().filter(is_present) {
             return Some(Content::Held(Rc::clone(held)));
         }
@@ -180,7 +180,7 @@ impl Store {
         let mut opened = match self.root.open_beneath(entry.path()) {
             Ok(opened) if siblings.admit(&opened) => opened,
             Err(error) if kept.as_ref().is_some_and(|held| is_unseen(&error, held, now)) => {
-                let of_this_content = |held: &Rc<Held>| siblings.are_not_newer_than(held.meta());
+                let of_this_content = |held: &Rc<Held>| siblings.are_current(held.meta());
                 return kept.filter(of_this_content).map(Content::Held);
             }
             _ => {

@@ -2,42 +2,59 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use shearwater::Item;
 use shearwater_io::fs::{Meta, Timestamp};
+use twox_hash::XxHash3_128;
 
 use crate::coding::Coding;
 
-/// A file's validators, taken from its metadata.
+/// Seconds within which a file may change and keep its `mtime`: some file systems store it in steps of two seconds.
+const SAME_MTIME_S: u64 = 2;
+
+/// A file's validators.
 #[derive(Debug, Clone)]
 pub(crate) struct Validators {
-    etag: String,
+    etag: Option<String>,
     modified: Option<SystemTime>,
     is_date_strong: bool,
 }
 
 impl Validators {
-    /// The tag: times of modification and of change in nanoseconds, length, and which file it is. Modification alone would not do: builds
-    /// that set all times to the same moment replace a file by another of equal length; and two that were written within one tick of the
-    /// system's clock, to be exchanged by a link later, differ in their inodes alone (or, on mounted images of releases, in their devices). And the coding: two forms of one file are never taken for one another. A time that lies ahead of `unix_seconds` is sent as now (RFC
-    /// 9110 section 8.8.2.1).
-    pub(crate) fn of(meta: &Meta, coding: Option<Coding>, unix_seconds: u64) -> Self {
-        let (changed, modified) = (nanoseconds(meta.ctime), nanoseconds(meta.mtime));
+    /// Returns the validators of a file with this metadata and content at `unix_seconds`.
+    ///
+    /// The tag of a file in memory is a hash of its bytes. A file that is sent from its descriptor is never read as a whole: its tag is made of
+    /// length and `mtime`, and is weak (RFC 9110 section 8.8.1) until the `mtime` is some seconds old. Neither depends on the machine, so copies
+    /// on several machines have the same tag. The coding is a part of it: two forms of one file never share a tag.
+    ///
+    /// A time in the future is sent as now (RFC 9110 section 8.8.2.1). An `mtime` of 0 or 1 counts as none, because package managers (Nix, Guix,
+    /// OSTree) set it on every version of every file: there is no date then, and no tag made of it.
+    pub(crate) fn of(meta: &Meta, content: &Item, coding: Option<Coding>, unix_seconds: u64) -> Self {
         let form = coding.map_or(String::new(), |coding| format!("-{}", coding.name()));
-        let etag = format!("\"{modified:x}-{changed:x}-{:x}-{:x}-{:x}{form}\"", meta.len, meta.dev, meta.ino);
         let seconds = u64::try_from(meta.mtime.seconds).unwrap_or(0).min(unix_seconds);
+        let is_settled = seconds + SAME_MTIME_S < unix_seconds;
+        let has_mtime = !matches!(meta.mtime.seconds, 0 | 1);
+        let etag = match content {
+            Item::Shared(bytes) => Some(format!("\"{}{form}\"", hash(bytes))),
+            Item::File(_) => has_mtime.then(|| {
+                let weak = if is_settled { "" } else { "W/" };
+                format!("{weak}\"{:x}-{:x}{form}\"", nanoseconds(meta.mtime), meta.len)
+            }),
+        };
         // Where the system itself has set the time it is that of the last change, and no other version is of that second once it is over. A
         // build that sets all times to the same moment, or a move to another place, shows in the other one.
-        let is_date_strong = meta.mtime.seconds == meta.ctime.seconds && seconds < unix_seconds;
-        Self { etag, modified: Some(UNIX_EPOCH + Duration::from_secs(seconds)), is_date_strong }
+        let is_date_strong = is_settled && meta.mtime.seconds == meta.ctime.seconds;
+        let modified = has_mtime.then(|| UNIX_EPOCH + Duration::from_secs(seconds));
+        Self { etag, modified, is_date_strong }
     }
 
-    /// Those of something that has a tag alone, in its quotes.
-    pub(crate) const fn of_tag(etag: String) -> Self {
-        Self { etag, modified: None, is_date_strong: false }
+    /// Returns the validators of generated content, which has no date.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        Self { etag: Some(format!("\"{}\"", hash(bytes))), modified: None, is_date_strong: false }
     }
 
-    /// The strong entity tag, in quotes.
-    pub(crate) fn etag(&self) -> &str {
-        &self.etag
+    /// The entity tag in quotes, with `W/` in front if it is weak.
+    pub(crate) fn etag(&self) -> Option<&str> {
+        self.etag.as_deref()
     }
 
     /// When it was modified, to the second, if that can be told.
@@ -57,36 +74,69 @@ impl Validators {
     }
 }
 
-/// Nanoseconds since 1970; a time before that counts as 1970.
-fn nanoseconds(time: Timestamp) -> u128 {
-    u128::try_from(time.seconds).unwrap_or(0) * 1_000_000_000 + u128::from(time.nanoseconds)
+/// Returns 128 bits in hexadecimal, the same on every machine and in every version of this program. It is no signature: an author can make
+/// two files with the same hash.
+fn hash(bytes: &[u8]) -> String {
+    format!("{:032x}", XxHash3_128::oneshot(bytes))
+}
+
+/// Nanoseconds since 1970, which may be negative.
+fn nanoseconds(time: Timestamp) -> i128 {
+    i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::rc::Rc;
+
+    use shearwater::{FileSlice, Item, Shared, SharedFile};
     use shearwater_io::fs::{Meta, Timestamp};
 
     use super::Validators;
     use crate::coding::Coding;
 
+    fn time(seconds: i64, nanoseconds: u32) -> Timestamp {
+        Timestamp { seconds, nanoseconds }
+    }
+
+    fn tag(meta: Meta, content: &Item, coding: Option<Coding>) -> String {
+        Validators::of(&meta, content, coding, 100).etag().expect("a tag").to_owned()
+    }
+
     #[test]
-    fn whatever_differs_gives_another_tag() {
-        let time = |nanoseconds| Timestamp { seconds: 7, nanoseconds };
-        let meta = Meta { len: 3, mtime: time(1), ctime: time(2), ino: 1, dev: 1, links: 1 };
-        let tag = |meta: Meta, coding| Validators::of(&meta, coding, 100).etag().to_owned();
+    fn tags_differ_by_length_and_mtime_or_by_content_and_always_by_coding() {
+        let meta = Meta { len: 3, mtime: time(7, 1), ctime: time(7, 2), ino: 1, dev: 1, links: 1 };
+        let elsewhere = Meta { ctime: time(9, 9), ino: 2, dev: 2, links: 2, ..meta };
+        let file = Rc::new(SharedFile::new(File::open("/dev/null").expect("it is there")));
+        let file = Item::File(FileSlice { file, offset: 0, len: 3 });
+        let [bytes, others] = [b"abc", b"abd"].map(|bytes| Item::Shared(Shared::Static(bytes)));
         let tags = [
-            tag(meta, None),
-            tag(meta, Some(Coding::Gzip)),
-            tag(Meta { len: 4, ..meta }, None),
-            tag(Meta { mtime: time(3), ..meta }, None),
-            tag(Meta { ctime: time(3), ..meta }, None),
-            tag(Meta { ino: 2, ..meta }, None),
-            tag(Meta { dev: 2, ..meta }, None),
+            tag(meta, &file, None),
+            tag(meta, &file, Some(Coding::Gzip)),
+            tag(meta, &file, Some(Coding::Br)),
+            tag(Meta { len: 4, ..meta }, &file, None),
+            tag(Meta { mtime: time(7, 3), ..meta }, &file, None),
+            tag(Meta { mtime: time(-7, 1), ..meta }, &file, None),
+            tag(Meta { mtime: time(-8, 1), ..meta }, &file, None),
+            tag(meta, &bytes, None),
+            tag(meta, &bytes, Some(Coding::Gzip)),
+            tag(meta, &others, None),
         ];
         for (number, tag) in tags.iter().enumerate() {
             assert!(tag.starts_with('"') && tag.ends_with('"'), "{tag}");
             assert!(!tags[..number].contains(tag), "{tag}");
         }
-        assert_eq!(tag(meta, None), tag(Meta { links: 2, ..meta }, None), "a name more is no other version");
+        assert_eq!(tag(elsewhere, &file, None), tags[0]);
+        assert_eq!(tag(Meta { mtime: time(99, 9), ..elsewhere }, &bytes, None), tags[7]);
+        for seconds in [0, 1] {
+            let meta = Meta { mtime: time(seconds, 0), ..meta };
+            let (of_file, of_bytes) =
+                (Validators::of(&meta, &file, None, 100), Validators::of(&meta, &bytes, None, 100));
+            assert_eq!((of_file.etag(), of_file.modified(), of_bytes.modified()), (None, None, None));
+            assert_eq!(of_bytes.etag(), Some(tags[7].as_str()));
+        }
+        // The one of the reference implementation: it must not change with ours.
+        assert_eq!(tags[7], "\"06b05ab6733a618578af5f94892f3950\"");
     }
 }

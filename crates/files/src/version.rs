@@ -36,7 +36,7 @@ impl Version {
         content: Item,
     ) -> (Self, Prebuilt) {
         let coding = entry.variant.coding();
-        let validators = Validators::of(meta, coding, unix_seconds);
+        let validators = Validators::of(meta, &content, coding, unix_seconds);
         let media_type = plan.media_types.of(entry.name);
         let cache_control = plan.cache_rules.of(entry.name, media_type);
         let varies = entry.variant.varies();
@@ -147,7 +147,9 @@ const CONTENT_ENCODING: &str = "Content-Encoding";
 
 fn about(validators: &Validators, varies: bool) -> Result<FieldLines, String> {
     let mut lines = FieldLines::new();
-    lines.push("ETag", validators.etag())?;
+    if let Some(etag) = validators.etag() {
+        lines.push("ETag", etag)?;
+    }
     if let Some(date) = validators.last_modified() {
         lines.push("Last-Modified", date)?;
     }

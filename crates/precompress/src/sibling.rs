@@ -1,14 +1,19 @@
-//! One sibling: whether it is there already, and how a new one takes its place, at once or not at all.
+//! One sibling: whether it is current, how it becomes so again, and how a new one takes its place, at once or not at all.
 
 use std::ffi::OsString;
-use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
-use std::io::{self, BufWriter, Read, Write};
+use std::fs::{self, File, FileTimes, Metadata};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
+use shearwater_io::fs::Meta;
+
 use crate::format::Format;
 use crate::limits::SAVED_PERCENT_MIN;
-use crate::temporary_name;
+use crate::temporary::Temporary;
+
+/// Bytes that are decoded and compared at once.
+const COMPARED_BYTES: usize = 8192;
 
 /// Where a file's sibling lies.
 pub(crate) fn path(file: &Path, format: Format) -> PathBuf {
@@ -17,30 +22,74 @@ pub(crate) fn path(file: &Path, format: Format) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether a server would send this sibling in the file's place: it is of the file's time, as far as one without the fraction of its
-/// second tells, or of a later one and made since the file is in its place. An earlier version that was put back has siblings of neither.
-pub(crate) fn is_up_to_date(file: &Metadata, sibling: &Path) -> bool {
-    let Ok(sibling) = fs::metadata(sibling) else { return false };
-    sibling.is_file() && is_of_this_version(Times::of(&sibling), Times::of(file))
+/// A sibling as it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// There is no such file.
+    Missing,
+    /// A server sends it in the file's place.
+    Current,
+    /// A server doesn't send it: see [`Meta::is_current_for`].
+    Unused,
 }
 
-/// When a file was modified and changed: seconds and nanoseconds.
-#[derive(Debug, Clone, Copy)]
-struct Times {
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Times {
-    fn of(file: &Metadata) -> Self {
-        Self { modified: (file.mtime(), file.mtime_nsec()), changed: (file.ctime(), file.ctime_nsec()) }
+impl State {
+    /// Looks at the sibling of a file with this metadata.
+    pub(crate) fn of(sibling: &Path, file: &Meta) -> Self {
+        match fs::metadata(sibling) {
+            Ok(found) if !found.is_file() => Self::Missing,
+            Ok(found) if Meta::from(&found).is_current_for(file) => Self::Current,
+            Ok(_) => Self::Unused,
+            Err(_) => Self::Missing,
+        }
     }
 }
 
-fn is_of_this_version(sibling: Times, file: Times) -> bool {
-    let (made, modified) = (sibling.modified, file.modified);
-    let is_of_its_time = made == modified || made == (modified.0, 0);
-    is_of_its_time || made > modified && sibling.changed >= file.changed
+/// Makes an unused sibling current by setting its times, if it has its file's content. Returns false if it has another content, or may
+/// not be changed. A dry run only compares.
+///
+/// # Errors
+/// Where the file can't be read, or has changed meanwhile.
+pub(crate) fn refresh(path: &Path, format: Format, is_dry_run: bool) -> io::Result<bool> {
+    let (file, before) = open(path)?;
+    let sibling = self::path(path, format);
+    // The file that a link leads to is not ours.
+    if !fs::symlink_metadata(&sibling).is_ok_and(|found| found.is_file()) {
+        return Ok(false);
+    }
+    let Ok(coded) = File::open(&sibling) else { return Ok(false) };
+    if !is_of_content(format, &coded, file)? {
+        return Ok(false);
+    }
+    if is_dry_run {
+        return Ok(true);
+    }
+    if coded.set_times(FileTimes::new().set_modified(before.modified()?)).is_err() {
+        return Ok(false);
+    }
+    keep_if_unchanged(path, &before, &sibling)?;
+    Ok(true)
+}
+
+/// Returns whether what `coded` holds in this coding is exactly the content of `file`.
+///
+/// # Errors
+/// Where the file can't be read.
+fn is_of_content(format: Format, coded: &File, file: File) -> io::Result<bool> {
+    let Ok(mut decoded) = format.decode(BufReader::new(coded)) else { return Ok(false) };
+    let (mut file, mut left) = (BufReader::new(file), [0; COMPARED_BYTES]);
+    // Ends with the file at the latest.
+    loop {
+        let right = file.fill_buf()?;
+        let len = right.len().clamp(1, COMPARED_BYTES);
+        match decoded.read(&mut left[..len]) {
+            Ok(0) => return Ok(right.is_empty()),
+            Ok(read) if right.get(..read) == Some(&left[..read]) => file.consume(read),
+            Ok(_) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Ok(false),
+        }
+    }
 }
 
 /// What became of a sibling.
@@ -56,16 +105,10 @@ pub(crate) enum Made {
 ///
 /// # Errors
 /// As the system gives them, and where the file has changed meanwhile. What was there before is still there then.
-pub(crate) fn make(path: &Path, format: Format, level: u32, job: usize) -> io::Result<Made> {
-    let mut file = File::open(path)?;
-    let before = file.metadata()?;
-    // Not what a link that has taken its place since leads to.
-    let named = fs::symlink_metadata(path)?;
-    if (named.dev(), named.ino()) != (before.dev(), before.ino()) {
-        return Err(io::Error::other("it is another file than it was: run it again"));
-    }
+pub(crate) fn make(path: &Path, format: Format, level: u32) -> io::Result<Made> {
+    let (mut file, before) = open(path)?;
     let sibling = self::path(path, format);
-    let temporary = Temporary::beside(&sibling, job)?;
+    let temporary = Temporary::beside(&sibling)?;
     // Before there is any content in it: who may not read the file may not read its sibling.
     // Its owner is the file's too, for whom that may be done.
     drop(fchown(&temporary.file, Some(before.uid()), Some(before.gid())));
@@ -79,68 +122,66 @@ pub(crate) fn make(path: &Path, format: Format, level: u32, job: usize) -> io::R
     if coded.saturating_mul(100) > before.len().saturating_mul(100 - SAVED_PERCENT_MIN) {
         return Ok(Made::NotSmaller);
     }
-    let after = fs::metadata(path)?;
-    if after.len() != before.len() || after.modified()? != before.modified()? {
-        return Err(io::Error::other("it has changed meanwhile: run it again"));
-    }
+    is_unchanged(path, &before)?;
     temporary.file.set_times(FileTimes::new().set_modified(before.modified()?))?;
     // A machine that fails right after must not leave an empty sibling with a good name.
     temporary.file.sync_data()?;
     temporary.take_place_of(&sibling)?;
+    keep_if_unchanged(path, &before, &sibling)?;
     Ok(Made::Bytes(coded))
 }
 
-/// A file without a name of its own yet; removed unless it gets one.
-struct Temporary {
-    file: File,
-    path: Option<PathBuf>,
+/// Opens a file and reads its metadata. Fails if a link has taken its place: what that leads to is left alone.
+fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let named = fs::symlink_metadata(path)?;
+    let is_same = (named.dev(), named.ino()) == (metadata.dev(), metadata.ino());
+    if is_same { Ok((file, metadata)) } else { Err(changed()) }
 }
 
-impl Temporary {
-    /// Beside the place that it is for, under a name that no server serves and no other job has.
-    fn beside(sibling: &Path, job: usize) -> io::Result<Self> {
-        let path = sibling.with_file_name(temporary_name::of(sibling, std::process::id(), job));
-        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        Ok(Self { file, path: Some(path) })
-    }
-
-    fn take_place_of(mut self, sibling: &Path) -> io::Result<()> {
-        if let Some(path) = &self.path {
-            fs::rename(path, sibling)?;
-        }
-        self.path = None;
-        Ok(())
-    }
+/// Fails if a file has changed or was replaced.
+fn is_unchanged(path: &Path, before: &Metadata) -> io::Result<()> {
+    let after = fs::symlink_metadata(path)?;
+    if Meta::from(&after) == Meta::from(before) { Ok(()) } else { Err(changed()) }
 }
 
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // What keeps it from being removed kept it from being made, and was told then.
-            drop(fs::remove_file(path));
-        }
-    }
+/// Removes a sibling that has just become current if its file has changed meanwhile: the sibling is of the earlier content.
+fn keep_if_unchanged(path: &Path, before: &Metadata, sibling: &Path) -> io::Result<()> {
+    is_unchanged(path, before).inspect_err(|_| drop(fs::remove_file(sibling)))
+}
+
+fn changed() -> io::Error {
+    io::Error::other("its file has changed meanwhile: run it again")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Times, is_of_this_version};
+    use std::fs;
 
+    use super::{keep_if_unchanged, open};
+
+    /// Otherwise it would have the old content with times that make it current.
     #[test]
-    fn a_sibling_is_of_the_files_time_or_was_made_later() {
-        let file = Times { modified: (10, 500), changed: (20, 0) };
-        for (modified, changed, is_sent) in [
-            ((10, 500), (19, 0), true),
-            ((10, 501), (20, 0), true),
-            ((11, 0), (21, 0), true),
-            ((11, 0), (19, 0), false),
-            ((10, 0), (19, 0), true),
-            ((10, 499), (21, 0), false),
-            ((9, 999_999_999), (21, 0), false),
-            ((9, 0), (21, 0), false),
-        ] {
-            let sibling = Times { modified, changed };
-            assert_eq!(is_of_this_version(sibling, file), is_sent, "{sibling:?}");
+    fn a_sibling_whose_file_has_changed_meanwhile_is_removed() {
+        let folder = std::env::temp_dir().join(format!("shearwater-sibling-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let (path, sibling, new) = (folder.join("a"), folder.join("a.gz"), folder.join("new"));
+        for is_replaced in [false, true] {
+            fs::write(&path, "one").expect("a file");
+            fs::write(&sibling, "coded").expect("a file");
+            let (file, before) = open(&path).expect("it is there");
+            if is_replaced {
+                // Of the same length and time.
+                fs::write(&new, "two").expect("a file");
+                let times = fs::FileTimes::new().set_modified(before.modified().expect("a time"));
+                fs::File::open(&new).and_then(|file| file.set_times(times)).expect("a time");
+                fs::rename(&new, &path).expect("replaced");
+            }
+            assert_eq!(keep_if_unchanged(&path, &before, &sibling).is_err(), is_replaced);
+            assert_eq!(sibling.exists(), !is_replaced);
+            drop(file);
         }
+        fs::remove_dir_all(&folder).expect("it was made here");
     }
 }

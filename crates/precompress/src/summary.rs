@@ -32,8 +32,12 @@ pub struct PerFormat {
     pub format: Format,
     /// Siblings made, or that would be.
     pub made: u64,
-    /// Siblings that were there.
+    /// Siblings that were there, and are sent by a server.
     pub up_to_date: u64,
+    /// Siblings that were not sent although they have the content of their files. Their times were set, or would be.
+    pub refreshed: u64,
+    /// Siblings of another content than their files, which are not sent. None would be made in their place, so they were left.
+    pub stale: u64,
     /// Siblings that would not have been smaller enough.
     pub not_smaller: u64,
     /// Bytes of the files whose siblings were made.
@@ -57,6 +61,8 @@ impl Summary {
             format,
             made: 0,
             up_to_date: 0,
+            refreshed: 0,
+            stale: 0,
             not_smaller: 0,
             bytes_before: 0,
             bytes_after: 0,

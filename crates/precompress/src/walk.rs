@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::format::Format;
 use crate::limits::{FILES_MAX, FOLDERS_DEEP_MAX};
 use crate::summary::Summary;
-use crate::temporary_name;
+use crate::temporary::remove_left_over;
 
 /// What is served though it begins with a dot (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
@@ -32,9 +32,8 @@ pub(crate) fn files(folder: &Path, removes: bool, summary: &mut Summary) -> io::
         for entry in entries {
             match entry.and_then(|entry| Ok((entry.file_type()?, entry))) {
                 Ok((kind, entry)) if is_hidden(&entry) => {
-                    if removes && kind.is_file() && temporary_name::is_left_over(&entry.file_name()) {
-                        // It is in nobody's way, if it can't be removed.
-                        drop(fs::remove_file(entry.path()));
+                    if removes && kind.is_file() {
+                        remove_left_over(&entry.path());
                     }
                 }
                 Ok((kind, entry)) if kind.is_dir() && depth < FOLDERS_DEEP_MAX => {
@@ -69,7 +68,7 @@ fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-fn is_hidden(entry: &fs::DirEntry) -> bool {
+pub(crate) fn is_hidden(entry: &fs::DirEntry) -> bool {
     let name = entry.file_name();
     name != WELL_KNOWN && name.as_encoded_bytes().first() == Some(&b'.')
 }

@@ -1,18 +1,23 @@
 //! A run: the files of a folder over some threads.
 
-use std::fs;
+use std::cell::OnceCell;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use shearwater_io::fs::Meta;
+
 use crate::format::Format;
 use crate::limits::JOBS_MAX;
 use crate::packed::is_packed;
-use crate::sibling::{self, Made};
+use crate::sibling::{self, Made, State};
 use crate::summary::Summary;
-use crate::walk;
+use crate::{sample, walk};
 
 /// What is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,12 +46,13 @@ impl Default for Options {
 /// come to so far, and the file.
 ///
 /// # Errors
-/// Where the folder can't be read. What fails with a single file stands in the summary, and the others go on.
+/// Where the folder can't be read, or another run is at work in it ([`io::ErrorKind::ResourceBusy`]); a dry run isn't kept out. What fails with a single file stands in the summary, and the others go on.
 pub fn precompress(
     folder: &Path,
     options: &Options,
     progress: &(dyn Fn(&Summary, &Path) + Sync),
 ) -> io::Result<Summary> {
+    let _lock = if options.dry_run { None } else { lock(folder)? };
     let mut summary = Summary::of(options.formats.iter().map(|&(format, _)| format));
     let files = walk::files(folder, !options.dry_run, &mut summary)?;
     summary.files = files.len() as u64;
@@ -55,13 +61,60 @@ pub fn precompress(
     let run =
         Run { options, files: &files, next: AtomicUsize::new(0), summary: Mutex::new(summary), progress };
     thread::scope(|scope| {
-        for job in 1..jobs.min(JOBS_MAX).min(files.len()) {
-            let run = &run;
-            scope.spawn(move || run.work(job));
+        for _ in 1..jobs.min(JOBS_MAX).min(files.len()) {
+            scope.spawn(|| run.work());
         }
-        run.work(0);
+        run.work();
     });
     Ok(run.summary.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Locks a folder until the returned file is dropped. Returns `None` if its file system has no locks: two runs at once would then do the
+/// same work twice, and damage nothing.
+fn lock(folder: &Path) -> io::Result<Option<File>> {
+    let folder = File::open(folder)?;
+    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(folder)),
+        Err(Errno::WOULDBLOCK) => {
+            let why = "another `shearwater precompress` is at work in it: run it again when that has ended";
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// The outcome for one sibling.
+#[derive(Debug, Clone, Copy)]
+enum Outcome {
+    /// Its file is left out, and it isn't there.
+    LeftOut,
+    UpToDate,
+    Refreshed,
+    Stale,
+    NotSmaller,
+    WouldBeMade,
+    /// It has so many bytes.
+    Made(u64),
+}
+
+/// A file that siblings are made of.
+struct Source<'a> {
+    path: &'a Path,
+    meta: Meta,
+    /// True if its kind or size rules siblings out.
+    is_left_out: bool,
+    /// The sample's result, once it is needed.
+    compresses: OnceCell<bool>,
+}
+
+impl Source<'_> {
+    fn compresses(&self) -> io::Result<bool> {
+        if let Some(&compresses) = self.compresses.get() {
+            return Ok(compresses);
+        }
+        let compresses = sample::compresses(self.path, self.meta.len)?;
+        Ok(*self.compresses.get_or_init(|| compresses))
+    }
 }
 
 /// What the threads of a run share.
@@ -75,53 +128,81 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Takes files until there are none left.
-    fn work(&self, job: usize) {
+    fn work(&self) {
         while let Some(file) = self.files.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            self.file(file, job);
+            self.file(file);
             let mut summary = self.lock();
             summary.files_done += 1;
             (self.progress)(&summary, file);
         }
     }
 
-    fn file(&self, file: &Path, job: usize) {
-        if file.file_name().is_some_and(|name| is_packed(name.as_encoded_bytes())) {
-            self.lock().packed += 1;
-            return;
-        }
-        let meta = match fs::metadata(file) {
-            Ok(meta) => meta,
-            Err(error) => return self.lock().failed(file, &error),
+    fn file(&self, path: &Path) {
+        let meta = match fs::metadata(path) {
+            Ok(meta) => Meta::from(&meta),
+            Err(error) => return self.lock().failed(path, &error),
         };
-        if meta.len() < self.options.min_bytes {
-            self.lock().too_small += 1;
-            return;
-        }
+        let is_left_out = self.leave_out(path, &meta);
+        let source = Source { path, meta, is_left_out, compresses: OnceCell::new() };
         for (index, &(format, level)) in self.options.formats.iter().enumerate() {
-            if !self.options.force && sibling::is_up_to_date(&meta, &sibling::path(file, format)) {
-                self.lock().formats[index].up_to_date += 1;
-            } else if self.options.dry_run {
-                self.lock().formats[index].made += 1;
-            } else {
-                let made = sibling::make(file, format, level.min(format.level_max()), job);
-                self.note(index, file, meta.len(), made);
+            match self.settle(&source, format, level.min(format.level_max())) {
+                Ok(outcome) => self.note(index, source.meta.len, outcome),
+                Err(error) => self.lock().failed(&sibling::path(path, format), &error),
             }
         }
     }
 
-    fn note(&self, index: usize, file: &Path, len: u64, made: io::Result<Made>) {
+    /// Returns true, and counts the file, if its kind or size rules siblings out.
+    fn leave_out(&self, file: &Path, meta: &Meta) -> bool {
+        let is_packed = file.file_name().is_some_and(|name| is_packed(name.as_encoded_bytes()));
+        let is_too_small = !is_packed && meta.len < self.options.min_bytes;
         let mut summary = self.lock();
-        match made {
-            Ok(Made::Bytes(bytes)) => {
-                let format = &mut summary.formats[index];
+        summary.packed += u64::from(is_packed);
+        summary.too_small += u64::from(is_too_small);
+        is_packed || is_too_small
+    }
+
+    /// Handles one sibling: checks it, refreshes it, or makes it if that is worth it.
+    fn settle(&self, source: &Source<'_>, format: Format, level: u32) -> io::Result<Outcome> {
+        let Options { dry_run, force, .. } = *self.options;
+        let state = State::of(&sibling::path(source.path, format), &source.meta);
+        let is_made_anew = force && !source.is_left_out;
+        match state {
+            State::Current if !is_made_anew => return Ok(Outcome::UpToDate),
+            State::Unused if !is_made_anew && sibling::refresh(source.path, format, dry_run)? => {
+                return Ok(Outcome::Refreshed);
+            }
+            _ => {}
+        }
+        let outcome = if source.is_left_out {
+            Outcome::LeftOut
+        } else if !source.compresses()? {
+            Outcome::NotSmaller
+        } else if dry_run {
+            Outcome::WouldBeMade
+        } else {
+            match sibling::make(source.path, format, level)? {
+                Made::Bytes(bytes) => Outcome::Made(bytes),
+                Made::NotSmaller => Outcome::NotSmaller,
+            }
+        };
+        let is_left = matches!(outcome, Outcome::LeftOut | Outcome::NotSmaller);
+        Ok(if is_left && state == State::Unused { Outcome::Stale } else { outcome })
+    }
+
+    fn note(&self, index: usize, len: u64, outcome: Outcome) {
+        let format = &mut self.lock().formats[index];
+        match outcome {
+            Outcome::LeftOut => {}
+            Outcome::UpToDate => format.up_to_date += 1,
+            Outcome::Refreshed => format.refreshed += 1,
+            Outcome::Stale => format.stale += 1,
+            Outcome::NotSmaller => format.not_smaller += 1,
+            Outcome::WouldBeMade => format.made += 1,
+            Outcome::Made(bytes) => {
                 format.made += 1;
                 format.bytes_before += len;
                 format.bytes_after += bytes;
-            }
-            Ok(Made::NotSmaller) => summary.formats[index].not_smaller += 1,
-            Err(error) => {
-                let sibling = sibling::path(file, self.options.formats[index].0);
-                summary.failed(&sibling, &error);
             }
         }
     }

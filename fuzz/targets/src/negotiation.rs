@@ -16,6 +16,8 @@ const ORDERS: [&[Coding]; 5] = [
 ];
 /// The tag that is looked for.
 const TAG: &str = "\"tag\"";
+/// The same, weak.
+const WEAK_TAG: &str = "W/\"tag\"";
 
 /// Reads the fields behind the first byte of `input`, which says what codings there are; a line end stands between two fields.
 ///
@@ -109,6 +111,9 @@ fn thousandths(weight: &str) -> Option<u16> {
 fn check_tags(field: &[u8]) {
     let text: String = field.iter().copied().map(char::from).collect();
     let found = |weak| matches_any(field, TAG, weak);
+    let weakly = |weak| matches_any(field, WEAK_TAG, weak);
+    assert_eq!(weakly(Weak::Matches), found(Weak::Matches), "a weak tag in {field:?}");
+    assert_eq!(weakly(Weak::Differs), field.trim_ascii() == b"*", "a weak tag in {field:?}");
     let (plain_weak, plain_strong) = plain_tags(&text);
     assert_eq!(found(Weak::Matches), plain_weak, "weakly in {text:?}");
     assert_eq!(found(Weak::Differs), plain_strong, "strongly in {text:?}");

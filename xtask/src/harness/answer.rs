@@ -161,6 +161,11 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
+/// Returns what an entity tag has in its quotes: a weak one becomes strong when its file is left alone.
+pub(crate) fn opaque(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{BodyLength, Head};

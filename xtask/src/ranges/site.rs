@@ -13,7 +13,8 @@ pub(super) const SMALL: usize = 1024;
 /// Length of the file that it sends from the disk.
 pub(super) const LARGE: usize = 1024 * 1024;
 
-/// Writes them below `folder` and gives their root. Both servers take a date for a proof only where its second is over: this waits for it.
+/// Writes them below `folder` and gives their root. nginx takes a date for a proof where its second is over, this server takes a date, and
+/// the tag of a file that it sends from the disk, two seconds later: this waits for it.
 pub(super) fn lay_out(folder: &Folder) -> Outcome<PathBuf> {
     let mut random = Random::stream(1, 0);
     let mut bytes = |len: usize| -> Vec<u8> { (0..len).map(|_| random.next() as u8).collect() };
@@ -26,7 +27,7 @@ pub(super) fn lay_out(folder: &Folder) -> Outcome<PathBuf> {
     let file = File::options().write(true).open(&dated).during("opening a file")?;
     file.set_modified(UNIX_EPOCH + Duration::from_secs(784_111_777)).during("setting a file's time")?;
     let written = SystemTime::now();
-    while written.elapsed().unwrap_or_default() < Duration::from_secs(1) {
+    while written.elapsed().unwrap_or_default() < Duration::from_secs(3) {
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(folder.path().join("root"))

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::history::{History, State};
 use super::target::Target;
+use crate::harness::answer::opaque;
 
 /// A file with its forms: itself, and perhaps a packed sibling.
 #[derive(Debug)]
@@ -81,13 +82,13 @@ impl Form {
     /// Notes of what this tag was; what it was of before, if that was something else.
     pub(super) fn note_tag(&self, tag: &str, state: State) -> Option<State> {
         let mut tags = self.tags.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = *tags.entry(tag.to_owned()).or_insert(state);
+        let known = *tags.entry(opaque(tag).to_owned()).or_insert(state);
         (known != state).then_some(known)
     }
 
     /// Of what this tag was.
     pub(super) fn state_of(&self, tag: &str) -> Option<State> {
-        self.tags.lock().unwrap_or_else(PoisonError::into_inner).get(tag).copied()
+        self.tags.lock().unwrap_or_else(PoisonError::into_inner).get(opaque(tag)).copied()
     }
 
     /// Entity tags of whole answers so far.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::harness::answer::Fault;
+use crate::harness::answer::{Fault, opaque};
 use crate::harness::client::{Answer, Client, request_with};
 use crate::harness::random::Random;
 
@@ -126,7 +126,7 @@ impl Visit {
         let head = self.expect("HEAD", file, "", 200)?;
         same_fields(&whole, &head)?;
         let not_modified = self.expect("GET", file, &format!("If-None-Match: {tag}\r\n"), 304)?;
-        if required(&not_modified, "etag")? != tag {
+        if opaque(&required(&not_modified, "etag")?) != opaque(&tag) {
             return Err("304 with another ETag".to_owned());
         }
         self.expect("HEAD", file, &format!("If-None-Match: \"x\", {tag}\r\n"), 304)?;
@@ -162,10 +162,12 @@ impl Visit {
         wait_until(patience, || {
             let answer = self.expect("GET", file, "", 200)?;
             let tag = required(&answer, "etag")?;
-            if answer.body == bytes && tag != old_tag {
+            // An empty file has one version only: its tag is a hash of its content.
+            let is_new = opaque(&tag) != opaque(old_tag) || bytes == file.bytes(0);
+            if answer.body == bytes && is_new {
                 return Ok(());
             }
-            Err(format!("same bytes as on disk: {}, new tag: {}", answer.body == bytes, tag != old_tag))
+            Err(format!("same bytes as on disk: {}, new tag: {is_new}", answer.body == bytes))
         })
     }
 
@@ -198,7 +200,7 @@ fn required(answer: &Answer, name: &str) -> Result<String, String> {
 fn same_fields(get: &Answer, head: &Answer) -> Result<(), String> {
     for name in ["content-length", "content-type", "etag", "last-modified"] {
         let (of_get, of_head) = (get.head.field(name), head.head.field(name));
-        if of_get != of_head {
+        if of_get.map(opaque) != of_head.map(opaque) {
             return Err(format!("{name}: GET says {of_get:?}, HEAD says {of_head:?}"));
         }
     }

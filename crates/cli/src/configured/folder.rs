@@ -4,6 +4,7 @@ use shearwater_config as config;
 use shearwater_files::{
     CacheRule, Coding, FileMatch, FindOptions, FolderOptions, Hidden, Links, MediaTypeOptions,
 };
+use shearwater_precompress::Format;
 
 /// How the folder is served.
 pub(super) fn options(serving: &config::Serving) -> FolderOptions {
@@ -38,6 +39,15 @@ pub(super) fn key(option: &str) -> &str {
     match option {
         "by_extension" | "otherwise" => "mime",
         same => same,
+    }
+}
+
+/// Returns the format of the siblings that are sent for a coding.
+pub(super) fn format(coding: config::Coding) -> Format {
+    match coding {
+        config::Coding::Br => Format::Br,
+        config::Coding::Zstd => Format::Zstd,
+        config::Coding::Gzip => Format::Gzip,
     }
 }
 

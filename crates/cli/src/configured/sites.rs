@@ -10,7 +10,7 @@ use shearwater_site::{self as site, Content, Mistake, Place, Sites};
 use super::folder;
 use crate::args::Serve;
 use crate::failure::Failure;
-use crate::site::{Site, refusal};
+use crate::site::{Root, Site, refusal};
 
 /// Something said of a key.
 pub(crate) type Told = (String, String);
@@ -45,7 +45,7 @@ pub(crate) fn open(serve: &Serve, config: &Config, cache: CacheLimits) -> Result
         .map_err(|mistakes| Failure::from(config.refuse_all(mistakes.told.iter().map(told))))?;
     let mut doubts = folders.doubts;
     doubts.extend(sites.doubts().told.iter().map(told));
-    Ok((Site::Sites { sites, described }, doubts))
+    Ok((Site::Sites { sites, described, roots: folders.roots }, doubts))
 }
 
 /// The sites' names, in a few words.
@@ -68,6 +68,8 @@ struct Folders<'a> {
     /// By root: how it is served, and where that folder stands in `open`. Hashed, since a thousand sites have a thousand roots.
     known: HashMap<PathBuf, Vec<(FolderOptions, usize)>>,
     open: Vec<Folder>,
+    /// The same ones, as the operator knows them.
+    roots: Vec<Root>,
     /// What is wrong, by keys.
     problems: Vec<Told>,
     /// What can be served, but is hardly meant, by keys.
@@ -76,7 +78,14 @@ struct Folders<'a> {
 
 impl<'a> Folders<'a> {
     fn of(config: &'a Config) -> Self {
-        Self { config, known: HashMap::new(), open: Vec::new(), problems: Vec::new(), doubts: Vec::new() }
+        Self {
+            config,
+            known: HashMap::new(),
+            open: Vec::new(),
+            roots: Vec::new(),
+            problems: Vec::new(),
+            doubts: Vec::new(),
+        }
     }
 
     /// What is answered by files that are served so; `of` is the key of the table that says it.
@@ -95,6 +104,8 @@ impl<'a> Folders<'a> {
                 self.doubts.extend(missing.map(|option| (format!("{of}.{option}"), why.to_owned())));
                 let place = self.open.len();
                 self.open.push(folder);
+                let formats = serving.precompressed.iter().copied().map(folder::format).collect();
+                self.roots.push(Root { path: root.clone(), formats });
                 self.known.entry(root.clone()).or_default().push((options, place));
                 return Content::Files(place);
             }

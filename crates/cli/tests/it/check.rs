@@ -24,7 +24,7 @@ fn what_is_right_is_told_with_what_it_comes_to() {
     assert_eq!((code, stdout, stderr), (0, expected, String::new()));
     let (code, stdout, stderr) = run(folder.path(), &["check", "--json", "conf/site.toml"]);
     let expected = format!(
-        "{{\"file\":\"conf/site.toml\",\"right\":true,\"listen\":[\"127.0.0.1:81\"],\"serve\":\"{}\",\"workers\":3,\"buffered_bytes_max\":1000000,\"problems\":[],\"warnings\":[]}}\n",
+        "{{\"file\":\"conf/site.toml\",\"right\":true,\"listen\":[\"127.0.0.1:81\"],\"serve\":\"{}\",\"workers\":3,\"buffered_bytes_max\":1000000,\"problems\":[],\"warnings\":[],\"unused_siblings\":[]}}\n",
         root.display()
     );
     assert_eq!((code, stdout, stderr), (0, expected, String::new()));
@@ -137,6 +137,46 @@ fn what_is_wrong_is_told_all_at_once() {
     let first = "{\"file\":\"site.toml\",\"right\":false,\"problems\":[{\"line\":2,\"column\":1,\"key\":\"server.wokers\",\
                  \"what\":\"unknown key; the nearest is `workers`\"},{\"line\":3,";
     assert!(stdout.starts_with(first) && stdout.ends_with("],\"problems_left_out\":0}\n"), "{stdout}");
+}
+
+/// Nothing else shows them: pages are larger, that is all.
+#[test]
+fn siblings_that_are_not_sent_are_counted() {
+    let folder = Temporary::new();
+    folder.file("www/a.css", "p { color: red }\n".repeat(200)).file("other/a.css", "old");
+    folder.file("www/index.html", "x");
+    folder.file(
+        "site.toml",
+        "[[site]]\nroot = \"www\"\n[[site.route]]\npath = \"/a/*\"\nroot = \"www\"\nprecompressed = [\"gzip\"]\n\
+         [[site.route]]\npath = \"/b/*\"\nroot = \"other\"\n",
+    );
+    let root = folder.path().join("www").display().to_string();
+    let check = || run(folder.path(), &["check", "site.toml"]);
+    assert_eq!(run(folder.path(), &["precompress", "www"]).0, 0);
+    assert_eq!(check().2, "");
+    // Older than its file now.
+    for name in ["www/a.css.br", "www/a.css.gz"] {
+        folder.modified(name, 1_000_000_000);
+    }
+    let warned = format!(
+        "warning: 2 compressed siblings in {root} are not sent, such as {root}/a.css.br: \
+         their files were changed, or copied there, after them\n\
+         help: `shearwater precompress {root}` compares them with their files and makes them current\n"
+    );
+    let (code, _, stderr) = check();
+    assert_eq!((code, stderr), (0, warned.clone()));
+    let (_, stdout, stderr) = run(folder.path(), &["check", "--json", "site.toml"]);
+    let expected = format!(
+        "\"unused_siblings\":[{{\"folder\":\"{root}\",\"count\":2,\"example\":\"{root}/a.css.br\",\"is_whole\":true}}]"
+    );
+    assert!(stderr.is_empty() && stdout.contains(&expected), "{stdout}");
+    // The server warns too, after its start.
+    let mut serving = Serving::start(folder.path(), &["www"]);
+    assert_eq!(serving.hear() + &serving.hear(), warned);
+    drop(serving);
+    let (code, stdout, _) = run(folder.path(), &["precompress", "www"]);
+    assert_eq!((code, stdout.matches(", 1 refreshed\n").count()), (0, 2), "{stdout}");
+    assert_eq!(check().2, "");
 }
 
 /// To open it would wait for somebody who writes.

@@ -1,8 +1,9 @@
 //! A temporary folder to start the program in.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Removed when dropped.
 pub(crate) struct Temporary(PathBuf);
@@ -26,6 +27,12 @@ impl Temporary {
         fs::create_dir_all(path.parent().expect("it is in the folder")).expect("folders");
         fs::write(path, content).expect("a file");
         self
+    }
+
+    /// Gives a file a time, in seconds since 1970.
+    pub(crate) fn modified(&self, name: &str, seconds: u64) {
+        let file = File::options().write(true).open(self.0.join(name)).expect("a file");
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).expect("a time");
     }
 }
 

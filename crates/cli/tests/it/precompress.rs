@@ -52,7 +52,7 @@ fn it_says_what_it_would_do_and_what_it_did_as_json() {
     let (code, stdout, stderr) = run(folder.path(), &arguments);
     assert_eq!((code, stderr.as_str()), (0, ""));
     let begins = "{\"folder\":\"site\",\"dry_run\":false,\"files\":3,\"too_small\":0,\"compressed_already\":1,\
-                  \"formats\":[{\"format\":\"gzip\",\"made\":1,\"up_to_date\":0,\"not_smaller\":1,\"bytes_before\":3400,\"bytes_after\":";
+                  \"formats\":[{\"format\":\"gzip\",\"made\":1,\"up_to_date\":0,\"refreshed\":0,\"stale\":0,\"not_smaller\":1,\"bytes_before\":3400,\"bytes_after\":";
     assert!(stdout.starts_with(begins) && stdout.contains("{\"format\":\"br\","), "{stdout}");
     assert!(stdout.ends_with("}],\"failures\":[],\"failures_left_out\":0}\n"), "{stdout}");
 }

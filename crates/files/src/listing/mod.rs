@@ -10,10 +10,8 @@ mod rows;
 mod text;
 
 use std::cell::Cell;
-use std::hash::BuildHasher;
 use std::rc::Rc;
 
-use foldhash::quality::FixedState;
 use shearwater::{FieldLines, Known, Request, Response, Shared};
 use shearwater_io::fs::{OpenError, Opened, Root};
 
@@ -129,8 +127,8 @@ impl Listing {
             Format::Json => ("application/json", json::document(name, rows, order)),
         };
         // There is no date: that of a folder says nothing of the lengths and times of what is in it.
-        let validators = Validators::of_tag(tag(body.as_bytes()));
-        let about = about(validators.etag()).expect("words and digits can be sent");
+        let validators = Validators::of_bytes(body.as_bytes());
+        let about = about(validators.etag().unwrap_or_default()).expect("words and digits can be sent");
         let body = Shared::Block(Rc::new(body.into_bytes().into()));
         Self { media_type, validators, about, body, made_ms: now.ms, was_used: Cell::new(false) }
     }
@@ -167,12 +165,6 @@ impl Kept for Rc<Listing> {
 /// Nothing is fetched or run but the style that is part of the page, whatever a file's name has in it. There is no `frame-ancestors`: browsers would
 /// then ignore an `X-Frame-Options` that the site sets.
 const POLICY: (&str, &str) = ("Content-Security-Policy", html::POLICY);
-
-/// The same list has the same tag on every worker, and machine.
-fn tag(body: &[u8]) -> String {
-    let hash = |seed| FixedState::with_seed(seed).hash_one(body);
-    format!("\"list-{:016x}{:016x}\"", hash(1), hash(2))
-}
 
 fn about(etag: &str) -> Result<FieldLines, String> {
     let mut lines = FieldLines::new();

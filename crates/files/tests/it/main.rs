@@ -24,3 +24,4 @@ mod said;
 mod siblings;
 mod site;
 mod spa;
+mod tags;

@@ -5,6 +5,9 @@ use std::collections::HashSet;
 use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
+use shearwater::DriverChoice;
+use shearwater_files::CacheLimits;
+
 use crate::client::{Answer, Client};
 use crate::site::Site;
 
@@ -230,6 +233,40 @@ fn what_is_no_file_of_the_folder_is_no_sibling() {
         "packed",
         "a link inside is followed"
     );
+}
+
+/// Builds that can be repeated, `cp -p` and `tar --mtime` put a file into the place of another that has the same `mtime`.
+#[test]
+fn a_file_replaced_under_its_old_time_loses_its_siblings() {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+    for driver in [DriverChoice::Epoll, DriverChoice::Uring] {
+        for (len, new_len) in [(1_000, 1_000), (1_000, 900), (100_000, 100_000), (100_000, 1_000)] {
+            // A warm cache, and a server that looks at the files for each request, as one does after its start.
+            let (kept, anew) = (CacheLimits::default(), CacheLimits::none());
+            for cache in [kept, anew] {
+                let Some(site) = Site::driven(driver, "served", cache) else { continue };
+                packed(&site, len, 500);
+                for name in ["f.css", "f.css.br", "f.css.zst", "f.css.gz"] {
+                    site.modified(name, time);
+                }
+                let mut client = site.connect();
+                let old = get(&mut client, "/f.css", &["Accept-Encoding: br"]);
+                assert_eq!(old.field("Content-Encoding"), Some("br"));
+                site.tick();
+                site.file("new", content("other", new_len)).modified("new", time);
+                fs::rename(site.at("new"), site.at("f.css")).expect("replaced");
+                let start = Instant::now();
+                let has = format!("If-None-Match: {}", tag(&old));
+                while get(&mut client, "/f.css", &["Accept-Encoding: br, gzip, zstd", &has]).body
+                    != content("other", new_len)
+                {
+                    assert!(start.elapsed() < PATIENCE, "{driver:?}: {len} bytes, the old content is sent");
+                }
+                let answer = get(&mut client, "/f.css", &["Accept-Encoding: br"]);
+                assert_eq!((answer.field("Content-Encoding"), answer.field("Vary")), (None, None));
+            }
+        }
+    }
 }
 
 /// Asks until the answer is as wanted; all before it have to be one of these.

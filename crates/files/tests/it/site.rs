@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
@@ -122,6 +122,16 @@ impl Site {
     pub(crate) fn modified(&self, name: &str, time: SystemTime) {
         let file = File::options().write(true).open(self.at(name)).expect("a file");
         file.set_modified(time).expect("a time");
+    }
+
+    /// Waits until the file system's clock has moved on: changes within one tick of it have the same `ctime`.
+    pub(crate) fn tick(&self) {
+        let probe = File::create(self.outside("probe")).expect("a file");
+        let changed = || probe.metadata().map(|meta| (meta.ctime(), meta.ctime_nsec())).expect("its times");
+        let before = changed();
+        while changed() == before {
+            probe.set_modified(SystemTime::UNIX_EPOCH).expect("a time");
+        }
     }
 
     pub(crate) fn link(&self, name: &str, target: impl AsRef<Path>) -> &Self {

@@ -62,7 +62,7 @@ impl Opened {
             file_type if file_type.is_dir() => Kind::Directory,
             _ => return Err(OpenError::NotPlain),
         };
-        Ok(Self { file, kind, meta: Meta::new(&metadata) })
+        Ok(Self { file, kind, meta: Meta::from(&metadata) })
     }
 }
 
@@ -83,7 +83,7 @@ impl Meta {
     /// # Errors
     /// Where the file system fails to tell.
     pub fn of(file: &File) -> std::io::Result<Self> {
-        file.metadata().map(|metadata| Self::new(&metadata))
+        file.metadata().map(|metadata| Self::from(&metadata))
     }
 
     /// Whether neither content nor metadata was changed since a second of the clock began.
@@ -108,7 +108,23 @@ impl Meta {
         self.len == later.len && self.mtime == later.mtime && (self.ctime == later.ctime || is_of_names)
     }
 
-    fn new(metadata: &Metadata) -> Self {
+    /// Returns whether this file, which was made from `source`, can be of its present content.
+    ///
+    /// Neither of its times may be before that of `source`. `mtime` alone proves nothing where a new version has the `mtime` of the
+    /// old one: builds that can be repeated set it to a fixed moment, and `cp -p` and `tar` keep it. `ctime` is the kernel's own: it is
+    /// later where `source` was replaced or changed since this file was made. `ctime` alone proves nothing either: `chmod` or a new
+    /// link sets it on a file that is out of date.
+    ///
+    /// Some compressors keep the `mtime` of their input without the fraction of its second, which counts as equal.
+    #[must_use]
+    pub fn is_current_for(&self, source: &Self) -> bool {
+        let without_fraction = Timestamp { nanoseconds: 0, ..source.mtime };
+        (self.mtime >= source.mtime || self.mtime == without_fraction) && self.ctime >= source.ctime
+    }
+}
+
+impl From<&Metadata> for Meta {
+    fn from(metadata: &Metadata) -> Self {
         Self {
             len: metadata.len(),
             mtime: Timestamp::new(metadata.mtime(), metadata.mtime_nsec()),
@@ -129,6 +145,30 @@ impl Timestamp {
 #[cfg(test)]
 mod tests {
     use super::{Meta, Timestamp};
+
+    #[test]
+    fn a_file_is_current_if_neither_of_its_times_is_before_its_source() {
+        let time = |seconds, nanoseconds| Timestamp { seconds, nanoseconds };
+        let meta = |mtime, ctime| Meta { len: 1, mtime, ctime, ino: 1, dev: 1, links: 1 };
+        let source = meta(time(10, 500), time(20, 300));
+        for (mtime, ctime, is_current) in [
+            (time(10, 500), time(20, 300), true),
+            (time(10, 501), time(20, 301), true),
+            (time(11, 0), time(21, 0), true),
+            // The compressor has cut off the fraction.
+            (time(10, 0), time(21, 0), true),
+            // The source is newer by its own word.
+            (time(10, 499), time(21, 0), false),
+            (time(9, 999_999_999), time(21, 0), false),
+            (time(9, 0), time(21, 0), false),
+            // The source was put in its place, or changed, since.
+            (time(10, 500), time(20, 299), false),
+            (time(10, 0), time(19, 0), false),
+            (time(11, 0), time(19, 999_999_999), false),
+        ] {
+            assert_eq!(meta(mtime, ctime).is_current_for(&source), is_current, "{mtime:?} {ctime:?}");
+        }
+    }
 
     #[test]
     fn content_is_the_same_unless_length_or_times_tell_otherwise() {

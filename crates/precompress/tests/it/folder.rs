@@ -1,6 +1,7 @@
 //! A temporary folder with files of certain times.
 
 use std::fs::{self, File, FileTimes};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -36,6 +37,18 @@ impl Temporary {
         let file = File::options().write(true).open(self.0.join(name)).expect("the file");
         file.set_times(FileTimes::new().set_modified(time)).expect("a time");
         self
+    }
+
+    /// Waits until the file system's clock has moved on: changes within one tick of it have the same `ctime`.
+    pub(crate) fn tick(&self) {
+        let probe = self.0.join("probe");
+        let file = File::create(&probe).expect("a file");
+        let changed = || file.metadata().map(|meta| (meta.ctime(), meta.ctime_nsec())).expect("its times");
+        let before = changed();
+        while changed() == before {
+            file.set_modified(UNIX_EPOCH).expect("a time");
+        }
+        fs::remove_file(probe).expect("it was made here");
     }
 
     pub(crate) fn modified(&self, name: &str) -> SystemTime {

@@ -1,12 +1,14 @@
 //! Runs over folders: what is made, what is left alone, what fails.
 
 use std::fs::{self, Permissions};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::{Duration, UNIX_EPOCH};
 
-use shearwater_precompress::limits::{FAILURES_MAX, FOLDERS_DEEP_MAX};
+use rustix::fs::{FlockOperation, flock};
+use shearwater_precompress::limits::{FAILURES_MAX, FOLDERS_DEEP_MAX, SAMPLE_PART_BYTES, SAMPLE_PARTS};
 use shearwater_precompress::{Format, Options, Summary, precompress};
 
 use crate::folder::Temporary;
@@ -48,7 +50,7 @@ fn decoded(path: &Path) -> Vec<u8> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("br") => brotli::Decompressor::new(&coded[..], 4096).read_to_end(&mut plain),
         Some("zst") => zstd::Decoder::new(&coded[..]).expect("a decoder").read_to_end(&mut plain),
-        _ => flate2::read::GzDecoder::new(&coded[..]).read_to_end(&mut plain),
+        _ => flate2::read::MultiGzDecoder::new(&coded[..]).read_to_end(&mut plain),
     }
     .expect("it can be decoded");
     plain
@@ -96,6 +98,127 @@ fn what_is_up_to_date_is_left_alone_unless_it_is_forced() {
     assert_eq!(counts(&run(&folder, &Options { force: true, ..quick() })), (3, 0, 0));
 }
 
+/// Builds that can be repeated, `cp -p` and `tar --mtime` put a file into the place of another that has the same `mtime`.
+#[test]
+fn a_file_replaced_under_its_old_time_gets_new_siblings() {
+    for len in [5000, 6000] {
+        let folder = Temporary::new();
+        folder.file("a.css", text(5000)).time("a.css", 1000, 500);
+        assert_eq!(counts(&run(&folder, &quick())), (3, 0, 0));
+        folder.tick();
+        let other = text(len).to_ascii_uppercase();
+        folder.file("new", &other).time("new", 1000, 500);
+        fs::rename(folder.path().join("new"), folder.path().join("a.css")).expect("replaced");
+        assert_eq!(counts(&run(&folder, &quick())), (3, 0, 0), "{len} bytes");
+        for format in Format::ALL {
+            let sibling = folder.path().join(format!("a.css{}", format.extension()));
+            assert!(decoded(&sibling) == other, "{sibling:?}");
+        }
+        assert_eq!(counts(&run(&folder, &quick())), (0, 3, 0), "{len} bytes");
+    }
+}
+
+/// Refreshed, stale; over all formats.
+fn unused(summary: &Summary) -> (u64, u64) {
+    let sum = |of: fn(&shearwater_precompress::PerFormat) -> u64| summary.formats.iter().map(of).sum();
+    (sum(|format| format.refreshed), sum(|format| format.stale))
+}
+
+#[test]
+fn an_unused_sibling_of_the_same_content_gets_the_times_of_its_file() {
+    let inodes = |folder: &Temporary| {
+        Format::ALL.map(|format| {
+            let path = folder.path().join(format!("a.css{}", format.extension()));
+            fs::metadata(path).expect("a sibling").ino()
+        })
+    };
+    let changes: [fn(&Temporary); 2] = [
+        // As by `chown -R`, or a copy in another order.
+        |folder| {
+            let mode = Permissions::from_mode(0o640);
+            fs::set_permissions(folder.path().join("a.css"), mode).expect("a mode");
+        },
+        |folder| {
+            folder.time("a.css", 2000, 7);
+        },
+    ];
+    for change in changes {
+        let folder = Temporary::new();
+        folder.file("a.css", text(50_000)).time("a.css", 1000, 500);
+        run(&folder, &quick());
+        let before = inodes(&folder);
+        folder.tick();
+        change(&folder);
+        let dry_run = run(&folder, &Options { dry_run: true, ..quick() });
+        assert_eq!((counts(&dry_run), unused(&dry_run)), ((0, 0, 0), (3, 0)));
+        let summary = run(&folder, &quick());
+        assert_eq!((counts(&summary), unused(&summary)), ((0, 0, 0), (3, 0)));
+        assert_eq!(inodes(&folder), before, "nothing was made anew");
+        assert_eq!(folder.modified("a.css.gz"), folder.modified("a.css"));
+        assert_eq!(counts(&run(&folder, &quick())), (0, 3, 0));
+    }
+}
+
+#[test]
+fn an_unused_sibling_of_another_content_is_made_anew() {
+    let gzip = |content: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(1));
+        std::io::Write::write_all(&mut encoder, content).expect("it can be coded");
+        encoder.finish().expect("it can be coded")
+    };
+    let (content, whole) = (text(50_000), gzip(&text(50_000)));
+    let options = Options { formats: vec![(Format::Gzip, 1)], ..quick() };
+    for (sibling, is_same) in [
+        (whole.clone(), true),
+        ([gzip(&content[..9]), gzip(&content[9..])].concat(), true),
+        (gzip(&content[..49_999]), false),
+        (gzip(&text(50_001)), false),
+        (gzip(&content.to_ascii_uppercase()), false),
+        (gzip(b""), false),
+        (whole[..whole.len() - 1].to_vec(), false),
+        (b"no gzip".to_vec(), false),
+        (Vec::new(), false),
+    ] {
+        let folder = Temporary::new();
+        folder.file("a.css.gz", &sibling).time("a.css.gz", 1000, 0);
+        folder.file("a.css", &content).time("a.css", 2000, 0);
+        let summary = run(&folder, &options);
+        let refreshed = u64::from(is_same);
+        let came_to = (counts(&summary), unused(&summary));
+        assert_eq!(came_to, ((1 - refreshed, 0, 0), (refreshed, 0)), "{} bytes", sibling.len());
+        assert!(decoded(&folder.path().join("a.css.gz")) == content, "{} bytes", sibling.len());
+        assert_eq!(counts(&run(&folder, &options)), (0, 1, 0));
+    }
+}
+
+#[test]
+fn a_stale_sibling_that_none_would_replace_is_left_and_told() {
+    let folder = Temporary::new();
+    for name in ["small.css", "photo.jpg", "noise.bin"] {
+        folder.file(&format!("{name}.br"), "other").time(&format!("{name}.br"), 1000, 0);
+    }
+    folder.file("small.css", text(500)).file("photo.jpg", text(5000)).file("noise.bin", noise(5000));
+    let before = folder.names();
+    let summary = run(&folder, &quick());
+    assert_eq!((counts(&summary), unused(&summary)), ((0, 0, 2), (0, 3)));
+    assert_eq!(folder.names(), before);
+}
+
+#[test]
+fn the_file_that_a_link_leads_to_is_left_alone() {
+    let folder = Temporary::new();
+    folder.file(".kept/coded", b"").file("a.css", text(5000));
+    let options = Options { formats: vec![(Format::Gzip, 1)], ..quick() };
+    run(&folder, &options);
+    let (sibling, kept) = (folder.path().join("a.css.gz"), folder.path().join(".kept/coded"));
+    fs::rename(&sibling, &kept).expect("moved");
+    folder.time(".kept/coded", 1000, 0);
+    symlink(".kept/coded", &sibling).expect("a link");
+    assert_eq!(counts(&run(&folder, &options)).0, 1);
+    assert!(!sibling.is_symlink() && decoded(&sibling) == text(5000));
+    assert_eq!(folder.modified(".kept/coded"), UNIX_EPOCH + Duration::from_secs(1000));
+}
+
 #[test]
 fn what_is_not_worth_it_is_left_out() {
     let folder = Temporary::new();
@@ -114,6 +237,19 @@ fn what_is_not_worth_it_is_left_out() {
     assert_eq!(counts(&run(&folder, &Options { min_bytes: 1023, ..quick() })).0, 3);
 }
 
+/// The slow compressors take minutes to find out that 64 MB of noise don't get smaller.
+#[test]
+fn a_file_whose_sample_does_not_get_smaller_is_left_out() {
+    let folder = Temporary::new();
+    // Of this one they would find out that it is the same twice: a sample doesn't show it.
+    let content = noise(4 * SAMPLE_PARTS * SAMPLE_PART_BYTES);
+    folder.file("noise.bin", [&content[..], &content].concat());
+    for dry_run in [false, true] {
+        let options = Options { dry_run, ..Options::default() };
+        assert_eq!((counts(&run(&folder, &options)), folder.names().len()), ((0, 0, 3), 1));
+    }
+}
+
 #[test]
 fn a_dry_run_makes_nothing() {
     let folder = Temporary::new();
@@ -122,19 +258,54 @@ fn a_dry_run_makes_nothing() {
     assert_eq!((counts(&summary), folder.names().len()), ((3, 0, 0), 1));
 }
 
+/// Two containers that share a folder have processes of the same number.
+#[test]
+fn a_run_beside_another_of_the_same_process_number_fails_at_nothing() {
+    let folder = Temporary::new();
+    folder.file("a.css", text(5000));
+    for format in Format::ALL {
+        let number = std::process::id();
+        folder.file(&format!(".a.css{}.{number}-0.tmp", format.extension()), "of the other");
+    }
+    let summary = run(&folder, &Options { jobs: 1, ..quick() });
+    assert_eq!((counts(&summary), summary.failures), ((3, 0, 0), vec![]));
+}
+
+#[test]
+fn a_second_run_in_a_folder_is_refused_while_the_first_goes_on() {
+    let folder = Temporary::new();
+    folder.file("a.css", text(5000)).file("deep/b.css", text(5000));
+    let refused = Mutex::new(Vec::new());
+    let first = precompress(folder.path(), &quick(), &|_, _| {
+        let second = precompress(folder.path(), &quick(), &|_, _| {});
+        refused.lock().expect("nobody panics").push(second.expect_err("the first goes on"));
+        // A dry run and a run in a folder beneath are allowed.
+        let dry_run = Options { dry_run: true, ..quick() };
+        assert!(precompress(folder.path(), &dry_run, &|_, _| {}).is_ok());
+        assert!(precompress(&folder.path().join("deep"), &quick(), &|_, _| {}).is_ok());
+    });
+    assert_eq!(first.expect("it can be read").failures_count(), 0);
+    let refused = refused.into_inner().expect("nobody panics");
+    assert_eq!(refused.len(), 2);
+    assert!(refused.iter().all(|error| error.kind() == ErrorKind::ResourceBusy), "{refused:?}");
+    assert!(precompress(folder.path(), &quick(), &|_, _| {}).is_ok(), "the first is over");
+}
+
 #[test]
 fn what_a_killed_run_has_left_over_is_removed() {
-    // No process has this number.
-    let (left_over, own) =
-        (format!(".a.css.br.{}-0.tmp", u32::MAX), format!(".a.css.br.{}-0.tmp", std::process::id()));
     let folder = Temporary::new();
-    folder.file("a.css", text(500)).file(&left_over, "").file(&own, "").file(".other.tmp", "");
+    let (left_over, in_use) =
+        (".shearwater-precompress-0123456789abcdef.tmp", ".shearwater-precompress-fedcba9876543210.tmp");
+    folder.file("a.css", text(500)).file(left_over, "").file(in_use, "").file(".other.tmp", "");
+    let held = fs::File::open(folder.path().join(in_use)).expect("it is there");
+    flock(&held, FlockOperation::LockExclusive).expect("nobody has it");
     run(&folder, &Options { dry_run: true, ..quick() });
     assert_eq!(folder.names().len(), 4);
     run(&folder, &quick());
-    let can_tell = Path::new("/proc/self").exists();
-    assert_eq!(folder.names().contains(&left_over), !can_tell);
-    assert!(folder.names().contains(&own) && folder.names().contains(&".other.tmp".to_owned()));
+    assert_eq!(folder.names(), [".other.tmp", in_use, "a.css"]);
+    drop(held);
+    run(&folder, &quick());
+    assert_eq!(folder.names(), [".other.tmp", "a.css"]);
 }
 
 #[test]

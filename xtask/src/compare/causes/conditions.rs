@@ -5,7 +5,7 @@ use super::{Cause, EACH, NGINX, STATIC_WEB_SERVER, status, value};
 pub(super) const CAUSES: &[Cause] = &[
     Cause {
         title: "Tags",
-        why: "Each form of a file has a strong `ETag`, and conditions on it count before those on dates (13.2.2). static-web-server has no tags: what asks by one is \
+        why: "Each form of a file has an `ETag` of its own, and conditions on it count before those on dates (13.2.2). static-web-server has no tags: what asks by one is \
               sent whole, and what should be kept from it isn't.",
         covers: &[
             status(STATIC_WEB_SERVER, "304", "200", &["If-None-Match"]),

@@ -35,10 +35,10 @@ const ROOMS: &[Room] = &[
         folder: "shearwater",
         may_use: &["shearwater-engine", "shearwater-http1", "shearwater-io", "matchit"],
     },
-    Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate"] },
+    Room { folder: "files", may_use: &["shearwater", "shearwater-io", "foldhash", "httpdate", "twox-hash"] },
     Room { folder: "site", may_use: &["shearwater", "shearwater-files"] },
     Room { folder: "config", may_use: &["strsim", "toml"] },
-    Room { folder: "precompress", may_use: &["brotli", "flate2", "zstd"] },
+    Room { folder: "precompress", may_use: &["shearwater-io", "brotli", "flate2", "rustix", "zstd"] },
     Room {
         folder: "tower",
         may_use: &[

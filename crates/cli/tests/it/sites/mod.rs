@@ -76,6 +76,8 @@ fn folder(settings: &str) -> Temporary {
         ("page.foo", "foo"),
     ] {
         folder.file(&format!("www/{name}"), content);
+        // Of what was written just now tags are weak, where nothing is kept in memory.
+        folder.modified(&format!("www/{name}"), 1_000_000_000);
     }
     folder.file("other/index.html", "other").file("other/f.txt", "other content");
     folder.file("www/links/f.txt", "content");

@@ -1,0 +1,221 @@
+//! Entity tags: the same for a file on every machine, another for another version, weak while the file may change unseen.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use shearwater::testing::{Answer, Tested};
+use shearwater::{App, DriverChoice};
+use shearwater_files::{CacheLimits, Folder};
+
+use crate::site::Site;
+
+/// The time at which a simulated kernel starts: Sun, 06 Nov 1994 08:49:37 GMT.
+const START: u64 = 784_111_777;
+
+/// The length of a file in memory, and of one that is sent from its descriptor.
+const SIZES: [usize; 2] = [1_000, 100_000];
+
+/// A folder with a file `f` and its sibling `f.gz`, and a server whose clock is in the test's hand.
+struct Machine {
+    path: PathBuf,
+    tested: Tested,
+}
+
+impl Machine {
+    fn new(cache: CacheLimits) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("shearwater-tags-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).expect("a temporary folder");
+        let folder = Folder::open(&path).expect("it is there");
+        let mut app = App::new();
+        app.mount("/s", move |_| folder.files_with(cache));
+        Self { path, tested: Tested::new(app).expect("one mount") }
+    }
+
+    /// Writes both, with a time in nanoseconds from the start of the clock.
+    fn write(&self, content: &[u8], nanoseconds: i64) {
+        for (name, content) in [("f", content.to_vec()), ("f.gz", [content, b"packed"].concat())] {
+            fs::write(self.path.join(name), content).expect("a file");
+            let file = File::options().write(true).open(self.path.join(name)).expect("it was written");
+            let time = Duration::from_nanos((START as i64 * 1_000_000_000 + nanoseconds) as u64);
+            file.set_modified(UNIX_EPOCH + time).expect("a time");
+        }
+    }
+
+    fn ask(&mut self, lines: &[&str]) -> Answer {
+        let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+        self.tested.ask(format!("GET /s/f HTTP/1.1\r\nHost: test\r\n{lines}\r\n"))
+    }
+
+    /// The tags of the file and of its sibling, once what is kept in memory was looked at again.
+    fn tags(&mut self) -> [String; 2] {
+        self.tested.pass(Duration::from_secs(1));
+        ["Accept-Encoding: identity", "Accept-Encoding: gzip"].map(|accepted| tag(&self.ask(&[accepted])))
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.path).expect("it was made here");
+    }
+}
+
+fn tag(answer: &Answer) -> String {
+    assert!(matches!(answer.status, 200 | 206 | 304 | 412), "{answer:?}");
+    answer.field("ETag").expect("a tag").to_owned()
+}
+
+#[test]
+fn the_same_file_has_the_same_tag_on_two_machines() {
+    for driver in [DriverChoice::Epoll, DriverChoice::Uring] {
+        for (len, cache) in SIZES
+            .into_iter()
+            .flat_map(|len| [CacheLimits::default(), CacheLimits::none()].map(|cache| (len, cache)))
+        {
+            let Some(site) = Site::driven(driver, "served", cache) else { continue };
+            site.tick();
+            let Some(other) = Site::driven(driver, "served", cache) else { continue };
+            let tags = [&site, &other].map(|site| {
+                // Not the same inode, nor the same change.
+                site.file("before", "").tick();
+                for name in ["f", "f.gz"] {
+                    site.file(name, vec![7; len])
+                        .modified(name, UNIX_EPOCH + Duration::new(START, 123_456_789));
+                }
+                ["identity", "gzip"].map(|accepted| {
+                    let field = format!("Accept-Encoding: {accepted}");
+                    site.connect().request("GET", "/f", &[&field]).field("ETag").expect("a tag").to_owned()
+                })
+            });
+            assert_eq!(tags[0], tags[1], "{driver:?}, {len} bytes");
+            assert_ne!(tags[0][0], tags[0][1], "two codings of one file");
+            assert!(tags[0][0].starts_with('"'), "it was left alone for long: {tags:?}");
+        }
+    }
+}
+
+/// Inode, device and time of change leak (CVE-2003-1418), and are of the machine rather than of the file.
+#[test]
+fn metadata_that_is_not_of_the_content_makes_no_other_tag() {
+    for (len, cache) in
+        [(1_000, CacheLimits::default()), (1_000, CacheLimits::none()), (100_000, CacheLimits::default())]
+    {
+        let mut machine = Machine::new(cache);
+        machine.write(&vec![7; len], -3_600_000_000_000);
+        let first = machine.tags();
+        for name in ["f", "f.gz"] {
+            fs::set_permissions(machine.path.join(name), Permissions::from_mode(0o600)).expect("a mode");
+        }
+        assert_eq!(machine.tags(), first, "chmod, {len} bytes");
+        for name in ["f", "f.gz"] {
+            // Another inode.
+            fs::rename(machine.path.join(name), machine.path.join("old")).expect("renamed");
+            let time =
+                fs::metadata(machine.path.join("old")).and_then(|meta| meta.modified()).expect("a time");
+            fs::copy(machine.path.join("old"), machine.path.join(name)).expect("copied");
+            let copy = File::options().write(true).open(machine.path.join(name)).expect("it was copied");
+            copy.set_modified(time).expect("a time");
+        }
+        assert_eq!(machine.tags(), first, "cp -p, {len} bytes");
+    }
+}
+
+#[test]
+fn another_version_has_another_tag() {
+    const AGO: i64 = -3_600_000_000_000;
+    for (len, cache) in
+        [(1_000, CacheLimits::default()), (1_000, CacheLimits::none()), (100_000, CacheLimits::default())]
+    {
+        let mut machine = Machine::new(cache);
+        let is_hashed = len == 1_000 && cache != CacheLimits::none();
+        let mut seen = Vec::new();
+        // Content, length, time; the same content of another time is the same version only where it was hashed.
+        for (byte, len, time) in
+            [(7, len, AGO), (8, len, AGO + 1), (8, len + 1, AGO + 1), (8, len + 1, AGO + 1_000_000_000)]
+        {
+            machine.write(&vec![byte; len], time);
+            seen.push(machine.tags());
+        }
+        assert_eq!(seen[2] == seen[3], is_hashed, "{seen:?}");
+        let distinct = if is_hashed { &seen[..3] } else { &seen };
+        for (number, tags) in distinct.iter().enumerate() {
+            assert!(distinct[..number].iter().flatten().all(|tag| !tags.contains(tag)), "{seen:?}");
+        }
+        machine.write(&vec![9; len], AGO);
+        let replaced = machine.tags();
+        assert_eq!(replaced != seen[0], is_hashed, "another content of the same length and time");
+    }
+}
+
+/// Within a tick of the file system's clock, two seconds on some, a file may change and keep its time.
+#[test]
+fn a_tag_of_size_and_time_is_weak_until_the_file_is_left_alone() {
+    for (len, cache) in [(100_000, CacheLimits::default()), (1_000, CacheLimits::none())] {
+        for age_s in [-1_000_000, 0, 1, 2, 3] {
+            let mut machine = Machine::new(cache);
+            machine.write(&vec![7; len], -age_s * 1_000_000_000);
+            let tag = tag(&machine.ask(&[]));
+            assert_eq!(tag.starts_with("W/\""), age_s <= 2, "{age_s} s: {tag}");
+        }
+        let mut machine = Machine::new(cache);
+        machine.write(&vec![7; len], 0);
+        let weak = tag(&machine.ask(&[]));
+        let strong = weak.strip_prefix("W/").expect("it was written just now").to_owned();
+        let status = |machine: &mut Machine, line: &str, range: &str| machine.ask(&[line, range]).status;
+        for known in [&weak, &strong] {
+            assert_eq!(status(&mut machine, &format!("If-None-Match: {known}"), "X: y"), 304);
+            assert_eq!(status(&mut machine, &format!("If-Match: {known}"), "X: y"), 412);
+            assert_eq!(status(&mut machine, &format!("If-Range: {known}"), "Range: bytes=0-1"), 200);
+        }
+        assert_eq!(status(&mut machine, "If-Match: *", "Range: bytes=0-1"), 206);
+        machine.tested.pass(Duration::from_secs(3));
+        assert_eq!(tag(&machine.ask(&[])), strong, "the same text");
+        for (known, is_strong) in [(&weak, false), (&strong, true)] {
+            assert_eq!(status(&mut machine, &format!("If-None-Match: {known}"), "X: y"), 304);
+            let (matches, ranged) = if is_strong { (200, 206) } else { (412, 200) };
+            assert_eq!(status(&mut machine, &format!("If-Match: {known}"), "X: y"), matches);
+            assert_eq!(status(&mut machine, &format!("If-Range: {known}"), "Range: bytes=0-1"), ranged);
+        }
+    }
+}
+
+/// As package managers have it that give the same time to every version of every file.
+#[test]
+fn a_file_without_a_time_has_neither_a_tag_of_it_nor_a_date() {
+    for (len, is_hashed) in [(1_000, true), (100_000, false)] {
+        let mut machine = Machine::new(CacheLimits::default());
+        machine.write(&vec![7; len], 1_000_000_000 - START as i64 * 1_000_000_000);
+        let answer = machine.ask(&[]);
+        assert_eq!((answer.status, answer.field("Last-Modified")), (200, None));
+        assert_eq!(answer.field("ETag").is_some(), is_hashed, "{len} bytes");
+        for (line, range, status) in [
+            ("If-None-Match: \"a\"", "X: y", 200),
+            ("If-None-Match: *", "X: y", 304),
+            ("If-Match: *", "X: y", 200),
+            ("If-Match: \"a\"", "X: y", 412),
+            ("If-Modified-Since: Thu, 01 Jan 2026 00:00:00 GMT", "X: y", 200),
+            ("If-Range: Thu, 01 Jan 1970 00:00:01 GMT", "Range: bytes=0-1", 200),
+            ("X: y", "Range: bytes=0-1", 206),
+        ] {
+            assert_eq!(machine.ask(&[line, range]).status, status, "{line}, {len} bytes");
+        }
+    }
+}
+
+/// A hash is of the very bytes that are sent.
+#[test]
+fn a_tag_of_the_content_is_strong_at_once() {
+    let mut machine = Machine::new(CacheLimits::default());
+    machine.write(&[7; 1_000], 0);
+    let tag = tag(&machine.ask(&[]));
+    assert!(tag.starts_with('"'), "{tag}");
+    for (line, range, status) in
+        [("If-None-Match", "X: y", 304), ("If-Match", "X: y", 200), ("If-Range", "Range: bytes=0-1", 206)]
+    {
+        assert_eq!(machine.ask(&[&format!("{line}: {tag}"), range]).status, status, "{line}");
+    }
+}
