@@ -2,6 +2,7 @@
 
 mod entries;
 mod links;
+mod looked_up;
 mod race;
 mod table;
 mod tree;
