@@ -40,6 +40,11 @@ impl Cache {
     pub(crate) fn remove(&self, key: &[u8]) {
         self.files.remove(key);
     }
+
+    /// Removes all files of the folder.
+    pub(crate) fn clear(&self) {
+        self.files.clear();
+    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub(crate) struct Clock<V> {
 }
 
 struct Slot<V> {
+    folder: u32,
     name: Box<[u8]>,
     value: V,
 }
@@ -42,8 +43,8 @@ impl<V: Kept> Clock<V> {
         Some(value)
     }
 
-    /// Keeps something in the place of what had its name, unless it could never have room.
-    pub(crate) fn insert(&mut self, name: &[u8], value: V) {
+    /// Keeps something of a folder in the place of what had its name, unless it could never have room.
+    pub(crate) fn insert(&mut self, folder: u32, name: &[u8], value: V) {
         self.remove(name);
         if self.entries_max == 0 || value.bytes() > self.bytes_max {
             return;
@@ -53,13 +54,23 @@ impl<V: Kept> Clock<V> {
         }
         self.bytes += value.bytes();
         self.index.insert(name.into(), self.slots.len());
-        self.slots.push(Slot { name: name.into(), value });
+        self.slots.push(Slot { folder, name: name.into(), value });
     }
 
     /// Forgets a name.
     pub(crate) fn remove(&mut self, name: &[u8]) {
         if let Some(&at) = self.index.get(name) {
             self.remove_at(at);
+        }
+    }
+
+    /// Removes everything of a folder.
+    pub(crate) fn remove_folder(&mut self, folder: u32) {
+        // From the end: the entry that takes a free slot was checked before.
+        for at in (0..self.slots.len()).rev() {
+            if self.slots[at].folder == folder {
+                self.remove_at(at);
+            }
         }
     }
 
@@ -122,12 +133,12 @@ mod tests {
     fn the_number_of_entries_is_bounded_and_what_is_used_stays() {
         let mut clock = Clock::new(3, 1_000);
         for name in ["a", "b", "c"] {
-            clock.insert(name.as_bytes(), piece(10));
+            clock.insert(0, name.as_bytes(), piece(10));
         }
         assert!(clock.get(b"a").is_some());
-        clock.insert(b"d", piece(10));
+        clock.insert(0, b"d", piece(10));
         assert_eq!(names(&clock), "acd");
-        clock.insert(b"e", piece(10));
+        clock.insert(0, b"e", piece(10));
         assert_sound(&clock);
         assert_eq!(clock.slots.len(), 3);
         assert!(clock.get(b"e").is_some());
@@ -136,26 +147,37 @@ mod tests {
     #[test]
     fn their_bytes_are_bounded() {
         let mut clock = Clock::new(10, 100);
-        clock.insert(b"a", piece(60));
-        clock.insert(b"b", piece(40));
+        clock.insert(0, b"a", piece(60));
+        clock.insert(0, b"b", piece(40));
         assert_eq!(names(&clock), "ab");
-        clock.insert(b"c", piece(50));
+        clock.insert(0, b"c", piece(50));
         assert_sound(&clock);
         assert!(clock.bytes <= 100);
-        clock.insert(b"c", piece(1));
+        clock.insert(0, b"c", piece(1));
         clock.remove(b"c");
         clock.remove(b"c");
         assert_sound(&clock);
         assert!(clock.get(b"c").is_none());
-        clock.insert(b"d", piece(101));
+        clock.insert(0, b"d", piece(101));
         assert!(clock.get(b"d").is_none());
         assert_sound(&clock);
     }
 
     #[test]
+    fn what_is_of_a_folder_can_be_forgotten() {
+        let mut clock = Clock::new(10, 100);
+        for (name, folder) in [("a", 1), ("b", 0), ("c", 1), ("d", 1), ("e", 2), ("f", 1)] {
+            clock.insert(folder, name.as_bytes(), piece(10));
+        }
+        clock.remove_folder(1);
+        assert_sound(&clock);
+        assert_eq!((names(&clock), clock.bytes), ("be".to_owned(), 20));
+    }
+
+    #[test]
     fn a_table_of_nothing_keeps_nothing() {
         let mut clock = Clock::new(0, 100);
-        clock.insert(b"a", piece(0));
+        clock.insert(0, b"a", piece(0));
         assert!(clock.get(b"a").is_none());
     }
 }

@@ -15,14 +15,23 @@ const ALLOW: &str = "GET, HEAD, OPTIONS";
 /// A file that is kept in memory is looked at twice a second, when it is asked for: a change shows within a second, and an answer is
 /// wholly of one version.
 ///
-/// A file that is larger is sent from its descriptor. One that is replaced by a rename or removed meanwhile is sent to its end as it was. One that is
-/// cut or rewritten in place is not: the last bytes of each piece are held back until a look has shown that length and times are those that the
-/// answer's head was made from; else the connection ends short of its `Content-Length`, which tells the client. That look can't see
-/// everything:
+/// A larger file is sent from its descriptor, with the length that it has when the response begins. Only a change that may have touched these
+/// bytes ends the connection short of its `Content-Length`, by which the client knows: the file became shorter, or was written to at the same length.
+/// Everything else leaves the response whole: the file grows (a log that is appended to), is replaced by a rename, moved or removed, gets another mode,
+/// owner, name or date (`chmod`, `chown`, `ln`, `touch`). The last bytes of each piece are held back until a check has shown this.
 ///
-/// - what one `write` that had begun before the head was made was still about to write: its times are set when it begins (ext4; XFS lets nobody
-///   read meanwhile). And what is half written between two of them is the file, as it is then: write it under another name and rename it;
-/// - what is stored through a shared mapping into pages that are dirty already;
+/// The check goes by length and times. They don't tell a date that was set (`touch`) from a write, so a file whose download isn't over at once is watched
+/// as well (Linux: inotify). A date that was set counts as a write for the files beyond [`WATCHES_MAX`](shearwater_io::limits::WATCHES_MAX) and where no
+/// watch is available: on other systems, without `/proc`, beyond the user's limit of inotify instances. So does a date of modification that is set
+/// alone (`touch -m`), which the system reports as a write. The check can't see everything:
+///
+/// - a file that is rewritten and longer afterwards (`cp` of a longer file over it). It passes for one that has grown, unless the bytes at the promised
+///   end differ (the last 1 KiB, compared if the download isn't over at once and they are in memory);
+/// - a `write` that had begun before the response: its times are set when it begins (ext4; XFS blocks readers meanwhile). A file that is half written
+///   between two writes is sent half written: write it under another name and rename it;
+/// - a `write` that is under way at the check or made by another machine (NFS), if mode, owner or both dates were set during the download;
+/// - a write after which the date is set back to what it was, where there is no watch;
+/// - stores through a shared mapping into pages that are dirty already;
 /// - before Linux 6.13 or on other file systems than ext4, XFS, Btrfs and tmpfs: a change within the same tick (1 to 10 ms) as the one before the head;
 /// - a first change of a file that was left alone for `LENT_AFTER_S`, where it comes when the last bytes are on their way but the client hasn't
 ///   got them all: the system sends the file's own pages (`sendfile`), and they change on the way. Before that time they are copied.

@@ -76,6 +76,7 @@ impl Finder {
         }
         self.names.asked.clear();
         self.names.asked.extend_from_slice(name);
+        self.look_up_root(Now::of(request));
         match self.elsewhere(resolved.shape, request) {
             Some(content) => content.reply(request, response),
             None => self.respond_anew(resolved.shape, request, response),
@@ -90,6 +91,7 @@ impl Finder {
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) -> bool {
+        self.look_up_root(Now::of(request));
         let file = &mut self.names.file;
         file.clear();
         file.extend_from_slice(name);
@@ -113,6 +115,14 @@ impl Finder {
     #[cold]
     fn refuse(&self, error: &OpenError, response: &mut Response<'_>) {
         refuse::open_at(self.path_of(&self.names.file), error, response);
+    }
+
+    /// Looks the root's path up again, at most every 500 ms, and discards everything kept of another folder.
+    fn look_up_root(&mut self, now: Now) {
+        if self.store.look_up_root(now) {
+            self.lookups.clear();
+            self.listings.clear();
+        }
     }
 
     /// The form of a file in memory that the client likes best.
@@ -185,6 +195,8 @@ impl Finder {
 
     /// Remembers the file in the buffer for the name that is asked for.
     fn note(&mut self, found: &FoundFile, now: Now) {
+        // A name in memory is served without a look-up of the root, so it must not outlast the last one.
+        let now = self.store.as_of_root(now);
         let Names { asked, file, .. } = &self.names;
         match &found.held {
             Some(held) => self.lookups.note_held(asked, held, now),

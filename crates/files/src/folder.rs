@@ -17,6 +17,11 @@ use crate::plan::Plan;
 ///
 /// Nothing outside of it is ever sent: names are resolved by the kernel beneath it, symbolic links that lead out are
 /// refused (unless [`Links::Follow`](crate::Links::Follow) is set), and so are devices, pipes and sockets. What its options name (an index, a fallback, a page for errors) lies in it too.
+///
+/// Each worker looks the folder's path up again at most twice a second, when a file is requested. If another folder is there (made anew, moved, or the
+/// target of a link on the way), it is served within a second. Each response is wholly from one of the two folders, and a worker that has served the
+/// new one never serves the old one again. While no folder is there, its files are not found (`404`); while the way to it is forbidden, so are they
+/// (`403`). A relative path begins in the working directory in which the folder was opened, also if the process changes that directory later.
 #[derive(Debug, Clone)]
 pub struct Folder {
     pub(crate) root: Root,
@@ -26,7 +31,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder, to be served as usual. It stays this folder even if it is renamed later.
+    /// Opens the folder, to be served as usual.
     ///
     /// # Errors
     /// Where there is no folder, or it may not be read.

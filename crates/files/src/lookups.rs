@@ -86,6 +86,11 @@ impl Lookups {
         self.found.remove(name);
     }
 
+    /// Removes all names of the folder.
+    pub(crate) fn clear(&self) {
+        self.found.clear();
+    }
+
     /// What is looked at again is as it was nearly always: then it is only newer.
     fn note(&self, name: &[u8], now: Now, is_same: impl Fn(&Place) -> bool, place: impl Fn() -> Place) {
         let renewed =

@@ -39,6 +39,11 @@ impl Seen {
         (place.hash == hash && now.is_just_after(place.seen_ms)).then_some(place.siblings)
     }
 
+    /// Removes everything.
+    pub(crate) fn clear(&mut self) {
+        self.places.clear();
+    }
+
     /// Notes what was seen just now.
     pub(crate) fn note(&mut self, name: &[u8], now: Now, siblings: Siblings) {
         if !self.is_on {

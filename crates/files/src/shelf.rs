@@ -9,6 +9,7 @@ use crate::clock_cache::{Clock, Kept};
 /// A folder's part of a table that all folders of a worker share.
 pub(crate) struct Shelf<V> {
     all: Rc<RefCell<Clock<V>>>,
+    folder: u32,
     /// What stands behind a name, so that it is this folder's; nothing for the first. No name has a NUL.
     mark: Vec<u8>,
     /// The key at hand; kept for its memory.
@@ -22,7 +23,7 @@ impl<V: Kept> Shelf<V> {
             0 => Vec::new(),
             _ => [&[0][..], &folder.to_be_bytes()].concat(),
         };
-        Self { all: Rc::clone(all), mark, key: RefCell::default() }
+        Self { all: Rc::clone(all), folder, mark, key: RefCell::default() }
     }
 
     /// Looks at what has this name, which was used then.
@@ -33,12 +34,17 @@ impl<V: Kept> Shelf<V> {
 
     /// Keeps something in the place of what had its name, unless it could never have room.
     pub(crate) fn insert(&self, name: &[u8], value: V) {
-        self.keyed(name, |key| self.all.borrow_mut().insert(key, value));
+        self.keyed(name, |key| self.all.borrow_mut().insert(self.folder, key, value));
     }
 
     /// Forgets a name.
     pub(crate) fn remove(&self, name: &[u8]) {
         self.keyed(name, |key| self.all.borrow_mut().remove(key));
+    }
+
+    /// Removes everything of this folder.
+    pub(crate) fn clear(&self) {
+        self.all.borrow_mut().remove_folder(self.folder);
     }
 
     #[inline]
@@ -92,6 +98,23 @@ mod tests {
         shelves[1].remove(b"a");
         let seen: Vec<Option<u64>> = shelves.iter().map(|shelf| bytes(shelf, "a")).collect();
         assert_eq!(seen, [Some(1), None, Some(3)]);
+    }
+
+    #[test]
+    fn a_folder_forgets_its_own_alone() {
+        for cleared in 0..3 {
+            let all = Rc::new(RefCell::new(Clock::new(10, 100)));
+            let shelves: Vec<Shelf<Piece>> = (0..3).map(|folder| Shelf::new(&all, folder)).collect();
+            for name in ["a", "b", "a"] {
+                shelves.iter().for_each(|shelf| put(shelf, name, 1));
+            }
+            shelves[cleared].clear();
+            for (folder, shelf) in shelves.iter().enumerate() {
+                for name in ["a", "b"] {
+                    assert_eq!(bytes(shelf, name).is_none(), folder == cleared);
+                }
+            }
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ use crate::variant::Entry;
 /// The folder, and what one worker keeps of it.
 pub(crate) struct Store {
     root: Root,
+    /// Time of the last look-up of the root's path.
+    root_seen_ms: Option<u64>,
     plan: Arc<Plan>,
     cache: Cache,
     open_files: OpenFiles,
@@ -39,12 +41,34 @@ pub(crate) struct FoundFile {
 impl Store {
     pub(crate) fn new(root: Root, plan: Arc<Plan>, limits: CacheLimits, files: Shelf<Rc<Held>>) -> Self {
         let (cache, seen) = (Cache::new(limits, files), Seen::new(limits));
-        Self { root, plan, cache, open_files: OpenFiles::default(), seen }
+        Self { root, root_seen_ms: None, plan, cache, open_files: OpenFiles::default(), seen }
     }
 
     /// The folder itself.
     pub(crate) fn root(&self) -> &Root {
         &self.root
+    }
+
+    /// Looks the root's path up again, at most every 500 ms. Returns true if it leads to another folder now.
+    ///
+    /// Everything kept of the folder before is discarded then.
+    pub(crate) fn look_up_root(&mut self, now: Now) -> bool {
+        if self.root_seen_ms.is_some_and(|seen_ms| now.is_just_after(seen_ms)) {
+            return false;
+        }
+        self.root_seen_ms = Some(now.ms);
+        let is_another = self.root.look_up();
+        if is_another {
+            self.cache.clear();
+            self.open_files = OpenFiles::default();
+            self.seen.clear();
+        }
+        is_another
+    }
+
+    /// Returns the time of the last look-up of the root, as of which a name that is found now is valid.
+    pub(crate) fn as_of_root(&self, now: Now) -> Now {
+        Now { ms: self.root_seen_ms.unwrap_or(now.ms), ..now }
     }
 
     /// Forgets a file that is no more.

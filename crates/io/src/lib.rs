@@ -81,9 +81,12 @@
 //!   socket Linux tells the memory that those bytes take, which goes in steps of up to 64 KiB.
 //! - **S9** [`Driver::waits_for_disk`] says whether the send in flight stands still because its file is being fetched: a peer
 //!   is not to be blamed for that.
-//! - **S10** Of a file in a promised version ([`SharedFile::in_version`]) the last bytes of a piece are sent after a look that has
-//!   shown that version, else [`SendError::FileChanged`] ends the send short of them. A file that is to be copied
-//!   ([`SharedFile::copied`]) is: bytes that were taken from it don't change any more, and the look comes after the last were read.
+//! - **S10** Of a file in a promised version ([`SharedFile::in_version`]) the last bytes of a piece are sent after a check that the promised
+//!   bytes are unchanged; otherwise [`SendError::FileChanged`] ends the send short of them. They count as changed if the file is shorter than
+//!   promised, or was written to at the same length. A longer file has grown, and mode, owner and names don't count. A time of modification set at
+//!   the same length counts as a write, unless the system tells them apart (Linux: inotify, for a send that the socket doesn't take at once). A
+//!   file that is to be copied ([`SharedFile::copied`]) is: bytes that were taken from it don't change any more, and the check comes after the last
+//!   were read.
 //! - **S11** [`Driver::bytes_taken`] is the number of bytes that the kernel has accepted on all connections, whether their send succeeded, failed,
 //!   was cancelled or is in flight. It never decreases.
 //!
@@ -168,6 +171,11 @@ pub mod uring;
 #[path = "uring_none.rs"]
 pub mod uring;
 mod uring_options;
+#[cfg(target_os = "linux")]
+mod watches;
+#[cfg(not(target_os = "linux"))]
+#[path = "watches_none.rs"]
+mod watches;
 
 pub use contract::{
     AcceptError, CloseKind, Detached, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker,

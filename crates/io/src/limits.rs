@@ -83,6 +83,15 @@ pub const LOOK_LASTS_MS: u64 = 50;
 /// Files of which such a stretch is remembered; the one that has been longest makes room.
 pub const LOOKS_MAX: usize = 16;
 
+/// Files that one driver watches for writes while it sends them (Linux: inotify). Of others a time of modification that was set counts as a write.
+pub const WATCHES_MAX: usize = 256;
+
+/// Events of watched files that are read at once; if there are more, all watched files count as written to. Linux queues as many by default.
+pub const WATCH_EVENTS_MAX: usize = 16_384;
+
+/// Bytes at the promised end of a file that are kept while it is sent for long. If they are others, a longer file was rewritten and hasn't grown.
+pub const PROMISED_END_BYTES: usize = 1024;
+
 /// Bytes of a file that are fetched at once from the disk, away from the worker, before they are sent.
 pub const FETCH_BYTES: u64 = 2 * 1024 * 1024;
 

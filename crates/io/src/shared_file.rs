@@ -1,12 +1,17 @@
 //! An open file, as the sends of one worker share it.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
+use std::cmp::Ordering;
 use std::fs::File;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use crate::ahead::are_in_memory;
 use crate::fs::Meta;
+use crate::limits::PROMISED_END_BYTES;
+use crate::watches::{Watch, Watches};
 
 /// An open file that several sends of one worker share.
 ///
@@ -28,8 +33,18 @@ pub struct SharedFile {
     /// What was said of the file where it is to stay as it is.
     promised: Option<Meta>,
     is_lent: bool,
+    /// Set when a send isn't over at once; `None` if the promised version had changed by then.
+    guard: OnceCell<Option<Guard>>,
     /// Once it was asked for, where nothing is promised.
     inode: Cell<Option<Inode>>,
+}
+
+/// Tells changes of a promised version apart that have the same metadata.
+#[derive(Debug)]
+struct Guard {
+    watch: Option<Watch>,
+    /// The last of the promised bytes; empty if reading them could have waited for a disk.
+    end: Vec<u8>,
 }
 
 /// What tells one file from another while either is open.
@@ -43,11 +58,12 @@ impl SharedFile {
     /// Takes the file in. It is sent as it is at each moment, and its pages are lent to the kernel where that takes them.
     #[must_use]
     pub fn new(file: File) -> Self {
-        Self { file: Arc::new(file), promised: None, is_lent: true, inode: Cell::default() }
+        let (guard, inode) = (OnceCell::new(), Cell::default());
+        Self { file: Arc::new(file), promised: None, is_lent: true, guard, inode }
     }
 
-    /// The same, to be sent in this version alone: the last bytes of each piece are held back until a look has shown that the
-    /// content is the same still (clause S10).
+    /// Sends the promised bytes of this version alone: the last bytes of each piece are held back until a check has shown that they are unchanged
+    /// (clause S10).
     #[must_use]
     pub fn in_version(self, meta: Meta) -> Self {
         Self { promised: Some(meta), ..self }
@@ -66,10 +82,23 @@ impl SharedFile {
         self.is_lent
     }
 
-    /// Whether the content is still the promised one, as far as the system tells. A call of the system, where anything was promised.
+    /// Returns true if the promised bytes are unchanged, as far as the system tells (clause S10).
     pub(crate) fn is_as_promised(&self) -> bool {
         let Some(promised) = &self.promised else { return true };
-        Meta::of(&self.file).is_ok_and(|now| promised.has_same_content(&now))
+        let Ok(now) = Meta::of(&self.file) else { return false };
+        let guard = self.guard.get().and_then(Option::as_ref);
+        match now.len.cmp(&promised.len) {
+            Ordering::Less => false,
+            Ordering::Equal => !was_written(promised, &now, guard),
+            Ordering::Greater => guard.is_none_or(|guard| guard.has_same_end(&self.file, promised)),
+        }
+    }
+
+    /// Guards the promised version, once. Called when a send of it isn't over at once.
+    pub(crate) fn guard(&self, watches: &mut Watches) {
+        if let Some(promised) = &self.promised {
+            self.guard.get_or_init(|| Guard::new(&self.file, promised, watches));
+        }
     }
 
     /// The file, for another thread.
@@ -84,6 +113,45 @@ impl SharedFile {
         self.inode.set(inode);
         inode
     }
+}
+
+impl Guard {
+    /// Returns `None` if the file has changed already.
+    fn new(file: &File, promised: &Meta, watches: &mut Watches) -> Option<Self> {
+        let guard = Self { watch: watches.watch(file), end: promised_end(file, promised) };
+        let now = Meta::of(file).ok()?;
+        (now.len == promised.len && now.mtime == promised.mtime).then_some(guard)
+    }
+
+    /// Returns false if other bytes are at the promised end. Bytes that aren't in memory were not written a moment ago.
+    fn has_same_end(&self, file: &File, promised: &Meta) -> bool {
+        let end = promised_end(file, promised);
+        self.end.is_empty() || end.is_empty() || self.end == end
+    }
+}
+
+/// Returns true if a file of the promised length may have been written to.
+fn was_written(promised: &Meta, now: &Meta, guard: Option<&Guard>) -> bool {
+    let is_dated_anew = now.mtime != promised.mtime;
+    if !is_dated_anew && now.ctime == promised.ctime {
+        return false;
+    }
+    match guard.and_then(|guard| guard.watch.as_ref()).map(Watch::events) {
+        // A new date without any event is that of a write without one: under way, through a mapping, from another machine.
+        Some(events) => events.writes > 0 || is_dated_anew && events.attributes == 0,
+        None => is_dated_anew,
+    }
+}
+
+/// Reads the last of the promised bytes, unless that could wait for a disk.
+fn promised_end(file: &File, promised: &Meta) -> Vec<u8> {
+    let len = promised.len.min(PROMISED_END_BYTES as u64);
+    let offset = promised.len - len;
+    if !are_in_memory(file, offset, len) {
+        return Vec::new();
+    }
+    let mut end = vec![0; len as usize];
+    file.read_exact_at(&mut end, offset).map_or(Vec::new(), |()| end)
 }
 
 impl Inode {

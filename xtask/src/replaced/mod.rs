@@ -10,6 +10,7 @@ mod judge;
 mod kind;
 mod run;
 mod site;
+mod swapped;
 mod tally;
 mod target;
 mod visitor;
@@ -22,7 +23,7 @@ use crate::harness::drivers::DriverArgs;
 const PROMISED: &str = "\
 Promised: a file that is replaced by a rename or removed is answered whole, as it was or as it is; a file that is cut or rewritten in place is \
 answered whole, or the connection ends short of Content-Length, or, where the writer is not done, as the file is at that moment (here its \
-first word says so then). An entity tag is of one version. No answer that begins a second after a change is older than it.";
+first word says so then). Where another folder takes the place of the served one, each answer is of one of them. An entity tag is of one version. No answer that begins a second after a change is older than it.";
 
 /// The arguments of `cargo xtask replaced`.
 #[derive(Debug, clap::Args)]

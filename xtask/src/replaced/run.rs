@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::kind::Kind;
 use super::site::{self, Changing};
+use super::swapped;
 use super::tally::Tally;
 use super::visitor::visit;
 use crate::harness::common::Common;
@@ -18,7 +19,7 @@ use crate::harness::server::Server;
 use crate::harness::trouble::{During, Outcome};
 
 /// How long the clients go on after the last change: no old answer may begin after a second.
-const AFTERWARDS: Duration = Duration::from_millis(1500);
+pub(super) const AFTERWARDS: Duration = Duration::from_millis(1500);
 
 /// A file that is longer is on its way for so long that some change meets it there.
 const LARGE_BYTES: usize = 1024 * 1024;
@@ -38,9 +39,9 @@ pub(super) struct Amount {
 }
 
 /// What came of one file.
-struct Outcomes {
-    changes: u32,
-    tally: Tally,
+pub(super) struct Outcomes {
+    pub(super) changes: u32,
+    pub(super) tally: Tally,
 }
 
 /// Changes everything in every way.
@@ -64,12 +65,13 @@ pub(super) fn run(common: &Common, amount: &Amount) -> Outcome<Report> {
             all.into_iter().map(|one| one.join().expect("no thread panics")).collect::<io::Result<Vec<_>>>()
         });
         for (file, outcomes) in files.iter().zip(outcomes.during("changing a file")?) {
-            report_file(&mut report, kind, file, &outcomes, amount);
+            report_file(&mut report, kind.name(), kind, file, &outcomes, amount);
         }
         server.stop(&mut report)?;
         report
             .note(&format!("{}: took", kind.name()), format!("{:.1} s", kind_begun.elapsed().as_secs_f64()));
     }
+    swapped::run(common, amount, &folder, &mut report)?;
     report.note("took", format!("{:.1} s", begun.elapsed().as_secs_f64()));
     Ok(report)
 }
@@ -115,9 +117,16 @@ fn change(file: &Changing, kind: Kind, amount: &Amount) -> io::Result<u32> {
     Ok(amount.changes)
 }
 
-fn report_file(report: &mut Report, kind: Kind, file: &Changing, outcomes: &Outcomes, amount: &Amount) {
+pub(super) fn report_file(
+    report: &mut Report,
+    what: &str,
+    kind: Kind,
+    file: &Changing,
+    outcomes: &Outcomes,
+    amount: &Amount,
+) {
     let Outcomes { changes, tally } = outcomes;
-    let name = format!("{}, {}", kind.name(), file.what);
+    let name = format!("{what}, {}", file.what);
     report.note(&format!("{name}: answers"), tally.line());
     let tags: u64 = file.forms.iter().map(super::site::Form::tags).sum();
     report.note(&format!("{name}: versions seen"), tags);

@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::io::Read;
+use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::client::{Client, PATIENCE};
-use crate::content::{Body, read};
+use crate::content::{Body, content, read};
 use crate::drivers::drivers;
 use crate::folder::Temporary;
 use crate::process::{Serving, program};
@@ -145,6 +146,50 @@ fn a_file_that_changes_is_answered_as_it_was_or_as_it_is() {
                 ask_beside_changes(&serving, &target, change);
             }
         }
+    }
+}
+
+/// Makes a release of a folder and points the link `current` at it.
+fn release(folder: &Temporary, generation: u32) {
+    for len in LENGTHS {
+        folder.file(&format!("{generation}/{len}.bin"), content(generation, 0, len));
+    }
+    symlink(generation.to_string(), folder.path().join("next")).expect("a link");
+    std::fs::rename(folder.path().join("next"), folder.path().join("current")).expect("swapped");
+}
+
+#[test]
+fn a_folder_that_is_swapped_is_answered_with_one_release_and_then_the_last() {
+    for driver in drivers() {
+        let folder = Temporary::new();
+        release(&folder, 1);
+        let arguments = ["current", "--listen", "127.0.0.1:0", "--driver", driver, "--workers", "2"];
+        let serving = Serving::of(&mut program(folder.path(), &arguments));
+        let (address, is_over, answers) = (serving.address(), &AtomicBool::new(false), &Answers::default());
+        std::thread::scope(|scope| {
+            let _ends = SetWhenDropped(is_over);
+            for len in LENGTHS {
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        let mut client = Client::connect(address);
+                        // It asserts that the response is whole and of one release.
+                        ask(&mut client, &format!("/{len}.bin"), "swapped", false, &mut Tags::new());
+                        answers.0.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            for generation in 2..=CHANGES {
+                release(&folder, generation);
+                answers.wait_for_more();
+            }
+            for len in LENGTHS {
+                let (path, begun) = (format!("/{len}.bin"), Instant::now());
+                let last = || ask(&mut Client::connect(address), &path, "swapped", false, &mut Tags::new());
+                while last() != Some(CHANGES) {
+                    assert!(begun.elapsed() < PATIENCE, "the last release does not show");
+                }
+            }
+        });
     }
 }
 

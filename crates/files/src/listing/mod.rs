@@ -96,6 +96,11 @@ impl Listings {
         Ok(())
     }
 
+    /// Removes all lists of the folder.
+    pub(crate) fn clear(&self) {
+        self.made.clear();
+    }
+
     /// No name has a NUL: behind it stands as what the list is made.
     fn write_key(&mut self, name: &[u8], format: Format, order: Order, after: Option<&Key>) {
         self.key.clear();

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::client::Client;
 use crate::site::Site;
 
 /// Says to the test program that it is the child whose descriptors run out.
@@ -39,7 +40,7 @@ fn want_of_descriptors() {
         ("/a.css", &[], "p {}"),
         ("/a.css", &["Accept-Encoding: gzip"], "packed"),
     ];
-    let mut all_are_sent = |when: &str| {
+    let all_are_sent = |client: &mut Client, when: &str| {
         for (target, fields, body) in asked {
             let answer = client.request("GET", target, fields);
             assert_eq!(
@@ -50,17 +51,38 @@ fn want_of_descriptors() {
         }
         client.request("GET", "/none", &[]).status
     };
-    assert_eq!(all_are_sent("before"), 404);
+    assert_eq!(all_are_sent(&mut client, "before"), 404);
     let mut used = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
         used.push(file);
     }
     let start = Instant::now();
     while start.elapsed() < BEYOND_FRESH {
-        assert_eq!(all_are_sent("for want of descriptors"), 503, "what isn't in memory can't be looked for");
+        assert_eq!(
+            all_are_sent(&mut client, "for want of descriptors"),
+            503,
+            "what isn't in memory can't be looked for"
+        );
+    }
+    let (served, away) = (site.at(""), site.outside("away"));
+    std::fs::rename(&served, &away).expect("moved away");
+    std::fs::create_dir(&served).expect("another folder");
+    let start = Instant::now();
+    while start.elapsed() < BEYOND_FRESH {
+        all_are_sent(&mut client, "while the folder in its place can't be opened");
     }
     drop(used);
-    assert_eq!(all_are_sent("behind"), 404);
+    let start = Instant::now();
+    while client.request("GET", "/", &[]).status == 200 {
+        assert!(start.elapsed() < Duration::from_secs(20), "the other folder does not show");
+    }
+    std::fs::remove_dir(&served).expect("it is empty");
+    std::fs::rename(&away, &served).expect("moved back");
+    let start = Instant::now();
+    while client.request("GET", "/", &[]).status != 200 {
+        assert!(start.elapsed() < Duration::from_secs(20), "the folder does not show again");
+    }
+    assert_eq!(all_are_sent(&mut client, "behind"), 404);
     std::fs::remove_file(site.at("a.css")).expect("it is there");
     let start = Instant::now();
     while client.request("GET", "/a.css", &[]).status == 200 {

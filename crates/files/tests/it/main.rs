@@ -20,6 +20,7 @@ mod pages;
 mod range_properties;
 mod ranges;
 mod replaced;
+mod roots;
 mod said;
 mod siblings;
 mod site;

@@ -14,6 +14,7 @@ use crate::limits::{FETCH_BYTES, FETCH_LOOK_BYTES_MIN, FETCHER_RETRY_MS};
 use crate::{FileSlice, Token, Waker};
 use fetcher::{Fetch, Fetcher};
 use looks::Looks;
+pub(crate) use pages::are_in_memory;
 
 /// One driver's reading ahead. The thread begins with the first need of it.
 #[derive(Debug)]

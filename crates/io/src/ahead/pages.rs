@@ -14,7 +14,7 @@ const NICENESS: i32 = 10;
 /// Whether reading this stretch would not wait for a disk: by a look at a byte in each step. What can't be asked counts as in
 /// memory.
 #[cfg(target_os = "linux")]
-pub(super) fn are_in_memory(file: &File, offset: u64, len: u64) -> bool {
+pub(crate) fn are_in_memory(file: &File, offset: u64, len: u64) -> bool {
     steps(offset, len).all(|at| is_in_memory(file, at))
 }
 
@@ -53,7 +53,7 @@ pub(super) fn stand_back() {
 
 /// Nobody can be asked.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn are_in_memory(_file: &File, _offset: u64, _len: u64) -> bool {
+pub(crate) fn are_in_memory(_file: &File, _offset: u64, _len: u64) -> bool {
     true
 }
 

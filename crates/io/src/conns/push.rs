@@ -10,8 +10,12 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::sends::Sending;
 use crate::ahead::Ahead;
-use crate::limits::{COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_CALLS_PER_TURN_MAX, SEND_TAKEN_BYTES_MIN};
-use crate::{FileSlice, Output, Piece, SendError, Token, Waker, socket};
+use crate::limits::{
+    COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_BYTES_PER_TURN_MAX, SEND_CALLS_PER_TURN_MAX,
+    SEND_TAKEN_BYTES_MIN,
+};
+use crate::watches::Watches;
+use crate::{FileSlice, Item, Output, Piece, SendError, Token, Waker, socket};
 
 /// Pieces of memory handed to the kernel by one call.
 pub(crate) const GATHER_MAX: usize = 32;
@@ -36,6 +40,7 @@ pub(crate) enum Stop {
 #[derive(Debug)]
 pub(crate) struct Means {
     pub(crate) ahead: Ahead,
+    watches: Watches,
     /// For files that are copied; empty until the first.
     copy_buffer: Vec<u8>,
     /// Bytes that the kernel has accepted since the start.
@@ -49,7 +54,14 @@ pub(crate) struct Means {
 impl Means {
     /// `waker` wakes the driver.
     pub(crate) fn new(waker: Waker) -> Self {
-        Self { ahead: Ahead::new(waker), copy_buffer: Vec::new(), taken_bytes: 0, copied_bytes: 0, calls: 0 }
+        Self {
+            ahead: Ahead::new(waker),
+            watches: Watches::default(),
+            copy_buffer: Vec::new(),
+            taken_bytes: 0,
+            copied_bytes: 0,
+            calls: 0,
+        }
     }
 
     /// Counts bytes that the kernel has accepted.
@@ -90,7 +102,14 @@ pub(crate) fn push(
     if sending.done == 0 && share > 0 && is_corked(&sending.output) {
         sending.corked = socket::cork(socket.as_fd(), true);
     }
+    // A long one before its first byte: its client may act on the head while the push is still under way.
+    if sending.done == 0 && share > 0 && sending.output.len() > SEND_BYTES_PER_TURN_MAX {
+        guard_files(&sending.output, means);
+    }
     let end = push_share(looks_for, socket.as_fd(), sending, share, means);
+    if matches!(end, Err(Stop::Full | Stop::Share | Stop::Fetching(_))) {
+        guard_files(&sending.output, means);
+    }
     if sending.corked && matches!(end, Ok(()) | Err(Stop::Failed(_))) {
         sending.corked = socket::cork(socket.as_fd(), false);
     }
@@ -100,6 +119,15 @@ pub(crate) fn push(
     let taken = sending.done - before;
     means.note_taken(taken);
     Push { cost: taken + means.copying_cost(), end }
+}
+
+/// Guards the files of a send that isn't over with its first push.
+fn guard_files(output: &Output, means: &mut Means) {
+    for (_, item) in output.items() {
+        if let Item::File(slice) = item {
+            slice.file.guard(&mut means.watches);
+        }
+    }
 }
 
 /// Whether a send is worth full segments. The kernel takes a file in pieces, and between two of them what was acknowledged meanwhile makes it

@@ -18,6 +18,7 @@ mod links;
 mod opened;
 mod path;
 mod root;
+mod root_path;
 mod walk;
 
 pub use directory::{Entry, EntryKind};

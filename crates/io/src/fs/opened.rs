@@ -93,21 +93,6 @@ impl Meta {
         u64::try_from(latest).map_or(true, |latest| latest < unix_seconds)
     }
 
-    /// Whether the content is the same at a later look, as far as the system tells.
-    ///
-    /// It tells by length and times. The time of change counts even where the other one is the same, which anybody may set; but
-    /// not where the file has got or lost a name meanwhile: that sets it too, and is how a file is replaced or removed.
-    ///
-    /// What it doesn't tell: stores through a shared mapping of pages that are dirty already, and a change within the same tick of
-    /// the file system's clock as the one before (1 to 10 ms; none since Linux 6.13 where times are finer for a file that was
-    /// looked at: ext4, XFS, Btrfs, tmpfs).
-    #[must_use]
-    pub fn has_same_content(&self, later: &Self) -> bool {
-        // A look in the middle of a removal may find the number of names changed and the time not yet: without a name it never counts.
-        let is_of_names = self.links != later.links || later.links == 0;
-        self.len == later.len && self.mtime == later.mtime && (self.ctime == later.ctime || is_of_names)
-    }
-
     /// Returns whether this file, which was made from `source`, can be of its present content.
     ///
     /// Neither of its times may be before that of `source`. `mtime` alone proves nothing where a new version has the `mtime` of the
@@ -168,29 +153,5 @@ mod tests {
         ] {
             assert_eq!(meta(mtime, ctime).is_current_for(&source), is_current, "{mtime:?} {ctime:?}");
         }
-    }
-
-    #[test]
-    fn content_is_the_same_unless_length_or_times_tell_otherwise() {
-        let time = |nanoseconds| Timestamp { seconds: 7, nanoseconds };
-        let meta = Meta { len: 3, mtime: time(1), ctime: time(2), ino: 1, dev: 1, links: 1 };
-        for (later, is_same) in [
-            (meta, true),
-            (Meta { len: 4, ..meta }, false),
-            (Meta { mtime: time(9), ctime: time(9), ..meta }, false),
-            (Meta { ctime: time(9), ..meta }, false),
-            (Meta { ctime: time(9), links: 0, ..meta }, true),
-            (Meta { ctime: time(9), links: 2, ..meta }, true),
-            (Meta { len: 4, links: 2, ..meta }, false),
-            (Meta { mtime: time(9), ctime: time(9), links: 0, ..meta }, false),
-            (Meta { len: 4, links: 0, ..meta }, false),
-        ] {
-            assert_eq!(meta.has_same_content(&later), is_same, "{later:?}");
-        }
-        let without_name = Meta { links: 0, ..meta };
-        assert!(
-            without_name.has_same_content(&Meta { ctime: time(9), ..without_name }),
-            "seen amid its removal"
-        );
     }
 }

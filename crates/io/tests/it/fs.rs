@@ -1,6 +1,7 @@
 //! The guarded file system: one table for both resolvers, and races against someone who moves things about.
 
 mod entries;
+mod looked_up;
 mod mounts;
 mod race;
 mod table;

@@ -245,11 +245,11 @@ fn own_slice() -> FileSlice {
     FileSlice { file: Rc::new(SharedFile::new(file)), offset: 0, len: FILE_BYTES as u64 }
 }
 
-/// The file, promised as it was before its last byte was written.
+/// The file, promised as it was before its last byte was cut off.
 fn changed_slice() -> FileSlice {
     let file = FILE.with(|file| file.try_clone()).expect("another descriptor");
     let meta = Meta::of(&file).expect("its metadata");
-    let before = Meta { len: meta.len - 1, ..meta };
+    let before = Meta { len: meta.len + 1, ..meta };
     FileSlice { file: Rc::new(SharedFile::new(file).in_version(before)), offset: 0, len: FILE_BYTES as u64 }
 }
 

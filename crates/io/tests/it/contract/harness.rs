@@ -103,6 +103,11 @@ pub(crate) trait Harness: Sized {
     /// Whether [`Driver::detach`] is supported.
     fn detaches(&self) -> bool;
 
+    /// Returns true if the driver tells writes to a file from other changes of its times (S10).
+    fn tells_writes() -> bool {
+        cfg!(target_os = "linux")
+    }
+
     /// How long a test may go on taking turns before it has failed, by the driver's own clock.
     fn patience(&self) -> Duration;
 }

@@ -60,7 +60,8 @@ macro_rules! contract_suite {
                 s11_counts_all_bytes_taken;
             versions: s10_a_file_in_its_version_is_sent_whole, s10_a_changed_file_ends_short_of_its_last_bytes,
                 s10_a_file_without_a_promise_is_sent_as_it_is, s10_each_piece_is_looked_at, s10_what_was_copied_stays_as_it_was,
-                s10_a_file_rewritten_on_the_way_ends_short, s10_a_file_that_loses_its_name_is_sent_whole;
+                s10_a_file_rewritten_on_the_way_ends_short, s10_a_file_that_grows_or_gets_other_metadata_is_sent_whole,
+                s10_a_file_that_is_touched_on_the_way_is_sent_whole_if_the_system_tells;
             closing: c1_fin_follows_what_was_sent, c2_close_ends_with_closed, c2_close_cuts_a_send_off,
                 c2_close_delivers_a_decided_send_first, c2_a_send_begun_in_answer_to_a_sent_comes_before_closed,
                 c2_close_in_answer_to_each_event, c3_reset_resets, c3_reset_discards_what_is_unsent, c4_a_broken_connection_stays, c5_detach_hands_the_connection_out;

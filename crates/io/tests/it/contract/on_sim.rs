@@ -123,6 +123,10 @@ impl<const SEED: u64> Harness for SimHarness<SEED> {
         false
     }
 
+    fn tells_writes() -> bool {
+        false
+    }
+
     fn patience(&self) -> Duration {
         Duration::from_secs(20)
     }

@@ -1,7 +1,7 @@
 //! Clause S10: a file goes out in the version that was promised, or ends short.
 
-use std::fs::{File, Permissions};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::fs::{File, FileTimes, Permissions};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, fchown};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,15 +49,22 @@ impl Versioned {
     }
 
     fn rewrite(&self, contents: &[u8]) {
-        self.file.write_all_at(contents, 0).expect("it can be written");
+        self.rewrite_at(contents, 0);
     }
 
-    /// Changes the metadata alone, until the system tells.
+    /// Sets both times, as `touch` does.
     fn touch(&self) {
-        let before = self.meta();
-        while self.meta().ctime == before.ctime {
-            self.file.set_permissions(Permissions::from_mode(0o600)).expect("it is ours");
-        }
+        let now = SystemTime::now();
+        self.file.set_times(FileTimes::new().set_accessed(now).set_modified(now)).expect("it is ours");
+    }
+
+    fn append(&self) {
+        let len = self.meta().len;
+        self.rewrite_at(&[7], len);
+    }
+
+    fn rewrite_at(&self, contents: &[u8], offset: u64) {
+        self.file.write_all_at(contents, offset).expect("it can be written");
     }
 }
 
@@ -66,6 +73,32 @@ impl Drop for Versioned {
         let _ = std::fs::remove_file(&self.path);
     }
 }
+
+type Change = fn(&Versioned);
+
+/// Changes that leave the promised bytes and both times of the content as they were.
+const HARMLESS: [(&str, Change); 6] = [
+    ("longer", Versioned::append),
+    ("of another mode", |file| {
+        let mode = Permissions::from_mode(0o600);
+        file.file.set_permissions(mode).expect("it is ours");
+    }),
+    ("of another owner", |file| {
+        let owner = file.file.metadata().expect("its metadata").uid();
+        fchown(&file.file, Some(owner), None).expect("it is ours");
+    }),
+    ("of another name", |file| {
+        let mut other = file.path.clone().into_os_string();
+        other.push(".moved");
+        std::fs::rename(&file.path, &other).expect("it can be renamed");
+        std::fs::rename(&other, &file.path).expect("it can be renamed");
+    }),
+    ("replaced", |file| {
+        let other = Versioned::new(&pattern(FILE, 2));
+        std::fs::rename(&other.path, &file.path).expect("it can be renamed");
+    }),
+    ("removed", |file| std::fs::remove_file(&file.path).expect("it can be removed")),
+];
 
 /// Some bytes, all of the file, and some bytes.
 fn whole(file: &Rc<SharedFile>) -> Output {
@@ -101,12 +134,9 @@ pub(crate) fn s10_a_file_in_its_version_is_sent_whole<H: Harness>() {
 }
 
 pub(crate) fn s10_a_changed_file_ends_short_of_its_last_bytes<H: Harness>() {
-    type Change = fn(&Versioned);
-    let changes: [Change; 4] = [
+    let changes: [Change; 2] = [
         |file| file.rewrite(&pattern(FILE, 2)),
-        |file| file.rewrite(&pattern(FILE + 1, 1)),
         |file| file.file.set_len(FILE as u64 - 1).expect("it can be cut"),
-        Versioned::touch,
     ];
     for change in changes {
         for is_copied in [false, true] {
@@ -146,7 +176,7 @@ pub(crate) fn s10_each_piece_is_looked_at<H: Harness>() {
         world.idle();
         let taken = world.driver().send_progress(token);
         assert!((1000..LARGE).contains(&taken), "the first piece is on its way: {taken}");
-        file.touch();
+        file.rewrite_at(&[7], 1999);
         let (got, ended) = got_until_closed(&mut world, peer, token);
         assert_eq!(ended, SentAs::FileChanged);
         assert!(got == [&pattern(2000, 1)[..1000], &block].concat(), "{} bytes", got.len());
@@ -190,24 +220,64 @@ pub(crate) fn s10_a_file_rewritten_on_the_way_ends_short<H: Harness>() {
     }
 }
 
-/// Replaced by a rename or removed, it is the old file to its end, though that sets a time of it.
-pub(crate) fn s10_a_file_that_loses_its_name_is_sent_whole<H: Harness>() {
+pub(crate) fn s10_a_file_that_grows_or_gets_other_metadata_is_sent_whole<H: Harness>() {
     let contents = pattern(FILE, 1);
-    let (mut world, peer, token) = World::<H>::connected();
-    for is_copied in [false, true] {
-        for is_replaced in [false, true] {
+    for (what, change) in HARMLESS {
+        for is_copied in [false, true] {
+            let (mut world, peer, token) = World::<H>::connected();
             let file = Versioned::new(&contents);
             let promised = file.promised(is_copied);
-            if is_replaced {
-                let other = Versioned::new(&pattern(FILE, 2));
-                std::fs::rename(&other.path, &file.path).expect("it can be renamed");
-            } else {
-                std::fs::remove_file(&file.path).expect("it can be removed");
-            }
+            change(&file);
             world.send(token, whole(&promised));
-            assert!(world.peer_gets(peer, FILE + 8) == [b"head", &contents[..], b"tail"].concat());
+            let sent = [b"head", &contents[..], b"tail"].concat();
+            assert!(world.peer_gets(peer, FILE + 8) == sent, "{what}");
             world.until("it comes back", |world| !world.is_sending(token));
-            assert_eq!(world.page(token).sent.last(), Some(&SentAs::Whole));
+            assert_eq!(world.page(token).sent.last(), Some(&SentAs::Whole), "{what}");
         }
+    }
+}
+
+/// Changes a file while it is sent to a slow peer, and returns how the send ended.
+fn ended_beside<H: Harness>(is_copied: bool, change: Change) -> SentAs {
+    let file = Versioned::new(b"");
+    file.rewrite_at(&pattern(FILE, 1), LARGE - FILE as u64);
+    let (mut world, peer, token) = World::<H>::connected();
+    let mut output = Output::new();
+    output.push(file_item(&file.promised(is_copied), 0, LARGE));
+    world.send(token, output);
+    world.idle();
+    assert!(world.driver().send_progress(token) < LARGE, "nobody reads so much");
+    change(&file);
+    let (got, ended) = got_until_closed(&mut world, peer, token);
+    assert_eq!(got.len() as u64 == LARGE, ended == SentAs::Whole);
+    ended
+}
+
+pub(crate) fn s10_a_file_that_is_touched_on_the_way_is_sent_whole_if_the_system_tells<H: Harness>() {
+    for is_copied in [false, true] {
+        for (what, change) in HARMLESS {
+            assert_eq!(ended_beside::<H>(is_copied, change), SentAs::Whole, "{what}");
+        }
+        let expected = if H::tells_writes() { SentAs::Whole } else { SentAs::FileChanged };
+        assert_eq!(ended_beside::<H>(is_copied, Versioned::touch), expected);
+        let written: [Change; 2] = [
+            |file| {
+                file.rewrite(&[7]);
+                file.touch();
+            },
+            |file| {
+                file.touch();
+                file.rewrite(&[7]);
+            },
+        ];
+        for change in written {
+            assert_eq!(ended_beside::<H>(is_copied, change), SentAs::FileChanged);
+        }
+        // Known by the bytes at its promised end.
+        let rewritten_longer: Change = |file| {
+            file.file.set_len(0).expect("it can be cut");
+            file.rewrite_at(&[7; 2000], LARGE - 1000);
+        };
+        assert_eq!(ended_beside::<H>(is_copied, rewritten_longer) == SentAs::Whole, !H::tells_writes());
     }
 }

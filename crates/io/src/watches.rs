@@ -1,0 +1,238 @@
+//! Watches on files that are being sent, by inotify: they tell a write from a change of metadata.
+
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch};
+use rustix::io::Result;
+
+use crate::limits::{WATCH_EVENTS_MAX, WATCHES_MAX};
+
+/// Bytes of one read of events, each of which has 16.
+const READ_BYTES: usize = 4096;
+
+/// The watches of one driver. The inotify instance is made with the first of them.
+#[derive(Debug, Default)]
+pub(crate) struct Watches(Option<Arc<Inotify>>);
+
+/// A watch on an open file. It ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    inotify: Arc<Inotify>,
+    id: i32,
+    /// Events of this inode that are older than the watch.
+    before: Events,
+}
+
+/// Numbers of events, of one inode.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Events {
+    /// Writes, truncations, and changes of the time of modification alone.
+    pub(crate) writes: u64,
+    /// Changes of both times, the mode, the owner or the number of names.
+    pub(crate) attributes: u64,
+}
+
+#[derive(Debug)]
+struct Inotify {
+    /// Taken when this is dropped.
+    descriptor: Option<OwnedFd>,
+    watched: Mutex<Vec<Watched>>,
+}
+
+/// An inode that is watched. The kernel has one watch for it, whatever the number of descriptors.
+#[derive(Debug)]
+struct Watched {
+    id: i32,
+    watches: usize,
+    events: Events,
+}
+
+impl Watches {
+    /// Watches an open file. Returns `None` if the system provides no watch, or `WATCHES_MAX` inodes are watched.
+    pub(crate) fn watch(&mut self, file: &File) -> Option<Watch> {
+        if self.0.is_none() {
+            self.0 = Some(Arc::new(Inotify::new().ok()?));
+        }
+        let inotify = self.0.as_ref()?;
+        let mut watched = inotify.up_to_date();
+        if watched.len() >= WATCHES_MAX {
+            return None;
+        }
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let id = add_watch(inotify.descriptor(), path, WatchFlags::MODIFY | WatchFlags::ATTRIB).ok()?;
+        let at = watched.iter().position(|watched| watched.id == id).unwrap_or_else(|| {
+            watched.push(Watched { id, watches: 0, events: Events::default() });
+            watched.len() - 1
+        });
+        watched[at].watches += 1;
+        let before = watched[at].events;
+        drop(watched);
+        Some(Watch { inotify: Arc::clone(inotify), id, before })
+    }
+}
+
+impl Watch {
+    /// Returns the events of the file since the watch began.
+    pub(crate) fn events(&self) -> Events {
+        let watched = self.inotify.up_to_date();
+        let now = watched
+            .iter()
+            .find(|watched| watched.id == self.id)
+            .map_or(self.before, |watched| watched.events);
+        Events {
+            writes: now.writes - self.before.writes,
+            attributes: now.attributes - self.before.attributes,
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut watched = self.inotify.watched();
+        let Some(at) = watched.iter().position(|watched| watched.id == self.id) else { return };
+        watched[at].watches -= 1;
+        if watched[at].watches == 0 {
+            watched.swap_remove(at);
+            // It fails where the inode has gone, and its watch with it.
+            let _ = remove_watch(self.inotify.descriptor(), self.id);
+        }
+    }
+}
+
+/// Closes the instance on a thread of its own: Linux waits then until every core has noticed that the watches are gone, which takes 10 ms on an
+/// idle machine and was seen to take 200 ms on a busy one. A worker that ends must not wait for that.
+impl Drop for Inotify {
+    fn drop(&mut self) {
+        let descriptor = self.descriptor.take();
+        // Without a thread it is closed here.
+        let _ = thread::Builder::new().name("close-inotify".to_owned()).spawn(move || drop(descriptor));
+    }
+}
+
+impl Inotify {
+    fn new() -> Result<Self> {
+        let descriptor = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        Ok(Self { descriptor: Some(descriptor), watched: Mutex::default() })
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_ref().expect("dropping alone takes it").as_fd()
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Vec<Watched>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the watched inodes after reading all events that are queued.
+    fn up_to_date(&self) -> MutexGuard<'_, Vec<Watched>> {
+        let mut watched = self.watched();
+        let mut buffer = [MaybeUninit::uninit(); READ_BYTES];
+        let mut events = Reader::new(self.descriptor(), &mut buffer);
+        for _ in 0..WATCH_EVENTS_MAX {
+            let Ok(event) = events.next() else { return watched };
+            let (id, kind) = (event.wd(), event.events());
+            // The kernel has dropped events: any file may have been written to.
+            let is_lost = kind.contains(ReadFlags::QUEUE_OVERFLOW);
+            for watched in watched.iter_mut().filter(|watched| is_lost || watched.id == id) {
+                watched.events.writes += u64::from(is_lost || kind.contains(ReadFlags::MODIFY));
+                watched.events.attributes += u64::from(kind.contains(ReadFlags::ATTRIB));
+            }
+        }
+        watched.iter_mut().for_each(|watched| watched.events.writes += 1);
+        watched
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{File, FileTimes, Permissions};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::{FileExt, PermissionsExt};
+    use std::time::SystemTime;
+
+    use super::{Events, WATCH_EVENTS_MAX, WATCHES_MAX, Watches};
+
+    /// A file without a name.
+    fn file(number: usize) -> File {
+        let name = format!("shearwater-watches-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
+        std::fs::remove_file(&path).expect("it was made here");
+        file.write_all_at(b"content", 0).expect("written");
+        file
+    }
+
+    fn write(file: &File) {
+        file.write_all_at(b"c", 0).expect("written");
+    }
+
+    /// Number of watches that the kernel holds.
+    fn in_kernel(watches: &Watches) -> usize {
+        let descriptor = watches.0.as_ref().expect("there is one").descriptor().as_raw_fd();
+        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).expect("it is open");
+        info.lines().filter(|line| line.starts_with("inotify ")).count()
+    }
+
+    #[test]
+    fn tells_writes_from_changes_of_metadata() {
+        let (mut watches, file) = (Watches::default(), file(0));
+        let watch = watches.watch(&file).expect("the system has inotify");
+        assert_eq!(watch.events(), Events::default());
+        let now = SystemTime::now();
+        file.set_times(FileTimes::new().set_accessed(now).set_modified(now)).expect("it is ours");
+        assert_eq!(watch.events(), Events { writes: 0, attributes: 1 });
+        file.set_permissions(Permissions::from_mode(0o600)).expect("it is ours");
+        assert_eq!(watch.events(), Events { writes: 0, attributes: 2 });
+        write(&file);
+        assert_eq!(watch.events(), Events { writes: 1, attributes: 2 });
+        file.set_len(1).expect("it can be cut");
+        assert_eq!(watch.events().writes, 2);
+    }
+
+    #[test]
+    fn watches_of_one_file_begin_and_end_by_themselves() {
+        let (mut watches, file) = (Watches::default(), file(1));
+        let other = file.try_clone().expect("another descriptor");
+        let first = watches.watch(&file).expect("the system has inotify");
+        write(&file);
+        let second = watches.watch(&other).expect("the system has inotify");
+        assert_eq!((first.events().writes, second.events().writes, in_kernel(&watches)), (1, 0, 1));
+        drop(first);
+        write(&file);
+        assert_eq!((second.events().writes, in_kernel(&watches)), (1, 1));
+        drop(second);
+        assert_eq!(in_kernel(&watches), 0);
+        let third = watches.watch(&file).expect("the system has inotify");
+        assert_eq!(third.events().writes, 0);
+    }
+
+    #[test]
+    fn a_bounded_number_of_files_is_watched() {
+        let mut watches = Watches::default();
+        let files: Vec<_> = (0..=WATCHES_MAX).map(|number| file(100 + number)).collect();
+        let mut held: Vec<_> = files.iter().map_while(|file| watches.watch(file)).collect();
+        assert_eq!((held.len(), in_kernel(&watches)), (WATCHES_MAX, WATCHES_MAX));
+        held.pop();
+        assert!(watches.watch(&files[WATCHES_MAX]).is_some());
+    }
+
+    #[test]
+    fn a_bounded_number_of_events_is_read() {
+        let mut watches = Watches::default();
+        let files = [file(2), file(3), file(4)];
+        let [one, other, idle] = files.each_ref().map(|file| watches.watch(file).expect("inotify"));
+        // Two events in turn: the kernel merges equal ones.
+        for _ in 0..=WATCH_EVENTS_MAX / 2 {
+            write(&files[0]);
+            write(&files[1]);
+        }
+        assert!(
+            [one, other, idle].iter().all(|watch| watch.events().writes > 0),
+            "any of them may be changed"
+        );
+    }
+}

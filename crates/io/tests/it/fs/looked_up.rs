@@ -1,0 +1,102 @@
+//! Roots whose path is looked up again, the same with both resolvers.
+
+use std::fs::{self, Permissions};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+
+use shearwater_io::fs::{OpenError, Root};
+
+use super::roots;
+use super::tree::Tree;
+
+/// Returns the content of the file `f`, or the error that opening it gives.
+fn content(root: &Root) -> String {
+    match root.open_beneath(b"f") {
+        Ok(mut opened) => {
+            let mut content = String::new();
+            opened.file.read_to_string(&mut content).expect("readable");
+            content
+        }
+        Err(OpenError::Other(error)) => panic!("{error}"),
+        Err(error) => format!("{error:?}"),
+    }
+}
+
+/// Puts another folder in the place of the root.
+fn replace(tree: &Tree, content: &str) {
+    tree.file("new/f", content);
+    fs::remove_dir_all(tree.root()).expect("it is there");
+    fs::rename(tree.at("new"), tree.root()).expect("moved");
+}
+
+#[test]
+fn another_directory_under_the_path_is_found_by_looking_it_up() {
+    let tree = Tree::new();
+    for mut root in roots(&tree.root()) {
+        let resolver = root.resolver();
+        for content_now in ["one", "two", "three"] {
+            replace(&tree, content_now);
+            assert_eq!(content(&root), "NotFound", "it stays the one that is removed until it is looked up");
+            assert!(root.look_up() && !root.look_up());
+            assert_eq!((content(&root), root.resolver()), (content_now.to_owned(), resolver));
+        }
+    }
+}
+
+#[test]
+fn a_path_that_leads_nowhere_has_no_files_until_it_does() {
+    let tree = Tree::new();
+    tree.file("kept/f", "kept");
+    tree.file("file", "");
+    tree.link("circle", "circle");
+    fs::remove_dir(tree.root()).expect("it is empty");
+    tree.link("root", "kept");
+    for mut root in roots(&tree.root()) {
+        for (target, why) in [("none", "NotFound"), ("file", "NotFound"), ("circle", "TooManyLinks")] {
+            fs::remove_file(tree.root()).expect("a link");
+            tree.link("root", target);
+            assert_eq!(content(&root), "kept", "it stays itself until it is looked up");
+            assert!(root.look_up() && !root.look_up());
+            assert_eq!(content(&root), why);
+            fs::remove_file(tree.root()).expect("a link");
+            tree.link("root", "kept");
+            assert!(root.look_up() && !root.look_up());
+            assert_eq!(content(&root), "kept");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_is_forbidden_forbids_every_file() {
+    if rustix::process::getuid().is_root() {
+        return println!("skipped: nothing is forbidden to root");
+    }
+    let tree = Tree::new();
+    tree.file("root/inner/f", "f");
+    for mut root in roots(&tree.at("root/inner")) {
+        fs::set_permissions(tree.root(), Permissions::from_mode(0o000)).expect("it is ours");
+        assert!(root.look_up());
+        assert_eq!(content(&root), "Forbidden");
+        fs::set_permissions(tree.root(), Permissions::from_mode(0o755)).expect("it is ours");
+        assert!(root.look_up());
+        assert_eq!(content(&root), "f");
+    }
+}
+
+/// Each worker has a clone of a root, so a swap must not cost a descriptor per worker.
+#[test]
+#[cfg(target_os = "linux")]
+fn clones_that_find_the_same_directory_share_its_descriptor() {
+    let tree = Tree::new();
+    tree.file("root/f", "old");
+    let mut clones = vec![Root::open(&tree.root()).expect("the root"); 8];
+    let open = || {
+        let links = fs::read_dir("/dev/fd").expect("this process's descriptors");
+        let targets = links.filter_map(|entry| fs::read_link(entry.expect("entry").path()).ok());
+        targets.filter(|target| target.starts_with(tree.at(""))).count()
+    };
+    assert_eq!(open(), 1);
+    replace(&tree, "new");
+    assert!(clones.iter_mut().all(Root::look_up) && clones.iter().all(|root| content(root) == "new"));
+    assert_eq!(open(), 1, "the one before is closed");
+}
