@@ -51,7 +51,7 @@ pub(crate) enum Command {
     Check(Check),
     Config(ConfigText),
     Precompress(Precompress),
-    /// What the program does without a command.
+    /// Serves, as without a command.
     #[command(hide = true)]
     Serve(Serve),
 }
@@ -96,7 +96,7 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    /// With what stands for something else in its place: a port for an address, a configuration file for `--config`.
+    /// Replaces shorthands by what they mean: a port by an address, a configuration file by `--config`.
     pub(crate) fn understood(&self) -> Result<Self, Failure> {
         let mut serve = self.clone();
         if let Some(port) = serve.port {

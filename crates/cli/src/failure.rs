@@ -19,9 +19,9 @@ pub(crate) struct Failure {
 enum What {
     /// One sentence.
     Sentence(String),
-    /// What is wrong.
+    /// One sentence, as an error.
     Error(String),
-    /// What is wrong, and what to do.
+    /// An error and the way out.
     Helped { error: String, help: String },
     /// A paragraph for each problem of a configuration.
     Problems(Errors),
@@ -35,12 +35,12 @@ impl Failure {
         Self { what: What::Sentence(sentence), code: 2 }
     }
 
-    /// It could not start, and there is a way that it could.
+    /// It could not start; `help` is a way that it could.
     pub(crate) fn helped(error: impl Into<String>, help: impl Into<String>) -> Self {
         Self { what: What::Helped { error: error.into(), help: help.into() }, code: 2 }
     }
 
-    /// What was asked for can't be written.
+    /// Standard output can't be written.
     pub(crate) fn output(error: &io::Error) -> Self {
         Self { what: What::Error(format!("can't write to standard output: {error}")), code: 1 }
     }

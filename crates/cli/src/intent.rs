@@ -1,4 +1,4 @@
-//! Arguments that aren't understood: what was probably meant, and the line that says it.
+//! Errors for arguments with an obvious meaning, each with the right command line.
 
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;
@@ -28,7 +28,7 @@ const FLAGS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What a command line that can't be read was meant to be; `None` where its reader has said all there is.
+/// Finds the meaning of a command line that clap can't parse; `None` if clap's own message is the best.
 pub(crate) fn of_unreadable(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
     let given = arguments.iter().filter_map(|argument| argument.to_str());
     let mut given = given.filter(|text| !text.starts_with('-'));
@@ -55,7 +55,7 @@ fn of_flag(error: &clap::Error) -> Option<Failure> {
     Some(Failure::helped(format!("unexpected argument: `{flag}`"), *help))
 }
 
-/// A second folder, which its reader takes for a command.
+/// A second folder, which clap takes for a command.
 fn of_second(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
     let Some(ContextValue::String(second)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let place = arguments.iter().position(|argument| argument == OsStr::new(second))?;
@@ -70,7 +70,7 @@ fn of_second(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
     })
 }
 
-/// What a folder that isn't there was meant to be, if it looks like something else.
+/// Finds the meaning of a folder that doesn't exist, if it looks like something else.
 pub(crate) fn of_missing(path: &Path) -> Option<Failure> {
     let given = path.to_str()?;
     if is_config(path) {
@@ -90,7 +90,7 @@ pub(crate) fn of_missing(path: &Path) -> Option<Failure> {
     of_command_named(given, "FOLDER")
 }
 
-/// What was meant by a file in the place of a folder.
+/// Refuses a file in the place of a folder.
 pub(crate) fn of_file(path: &Path) -> Failure {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Failure::helped(
@@ -99,7 +99,7 @@ pub(crate) fn of_file(path: &Path) -> Failure {
     )
 }
 
-/// What a command that is none was meant to be.
+/// Finds the command that was meant by an unknown one.
 fn of_command_named(given: &str, folder: &str) -> Option<Failure> {
     let help = match given {
         "help" | "version" => format!("`shearwater --{given}`"),
@@ -109,22 +109,22 @@ fn of_command_named(given: &str, folder: &str) -> Option<Failure> {
     Some(Failure::helped(format!("no such command or folder: `{given}`"), help))
 }
 
-/// Whether a path is that of a configuration file.
+/// Returns whether a path looks like a configuration file.
 pub(crate) fn is_config(path: &Path) -> bool {
     path.extension().and_then(OsStr::to_str).is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
 
-/// The port of what looks like an address: `8000`, `:8000`, `localhost:8000`, `http://localhost:8000/`.
+/// Returns the port of an address: `8000`, `:8000`, `localhost:8000`, `http://localhost:8000/`.
 fn port_of(given: &str) -> Option<u16> {
     let authority = given.strip_prefix("http://").unwrap_or(given).trim_end_matches('/');
     let (host, port) = authority.rsplit_once(':').unwrap_or(("", authority));
     port.parse().ok().filter(|_| !host.contains('/'))
 }
 
-/// Reads the address of `--listen`: a port by itself is this machine's own.
+/// Parses the address of `--listen`. A port by itself is one of 127.0.0.1.
 ///
 /// # Errors
-/// What is missing.
+/// Names the missing part.
 pub(crate) fn listen_address(given: &str) -> Result<String, String> {
     if let Ok(port) = given.parse::<u16>() {
         return Ok(format!("127.0.0.1:{port}"));

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     ended(result)
 }
 
-/// Says why it ends, if other than well.
+/// Prints the failure, if there is one, and returns its exit code.
 fn ended(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -57,7 +57,7 @@ fn ended(result: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// Ends where there is no command line to act on: it is wrong, or asks for help.
+/// Ends for a command line that can't be parsed, or asks for help.
 fn unread(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     match intent::of_unreadable(error, arguments) {
         Some(failure) => drop(write!(std::io::stderr(), "{failure}")),
@@ -67,10 +67,10 @@ fn unread(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Prints what was asked for to standard output. Nobody has to read all of it.
+/// Prints a result to standard output. A reader that has had enough is no error.
 ///
 /// # Errors
-/// Where it can't be written: what is there is not what was asked for.
+/// If it can't be written: the result is not complete.
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
@@ -83,7 +83,7 @@ fn printed(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Says to standard output what it does. A closed one is no reason not to go on.
+/// Prints to standard output while it serves. A closed one is no reason to stop.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));

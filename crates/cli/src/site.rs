@@ -78,7 +78,7 @@ impl Site {
         })
     }
 
-    /// What is hardly meant, but for the sites of a configuration, whose keys have it.
+    /// Returns warnings about what is served. Those of configured sites are about their keys, and not among these.
     pub(crate) fn warnings(&self) -> Vec<String> {
         match self {
             Self::Folder { path, folder } => {

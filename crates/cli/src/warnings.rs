@@ -1,4 +1,4 @@
-//! What can be served, but is hardly meant: said at the start, and by `shearwater check`.
+//! Warnings about what can be served, but is hardly meant: printed at the start, and by `shearwater check`.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use shearwater_config::Errors;
 /// All warnings.
 #[derive(Debug)]
 pub(crate) struct Warnings {
-    /// Those about keys of the configuration file.
+    /// Warnings about keys of the configuration file.
     pub(crate) of_file: Errors,
     /// Others, each a sentence.
     pub(crate) others: Vec<String>,

@@ -177,7 +177,7 @@ pub(crate) fn pattern(text: &str) -> Result<Pattern, String> {
     Ok(if is_prefix { Pattern::Prefix(path) } else { Pattern::Exact(path) })
 }
 
-/// The path with all beneath it that is hardly narrower than one with a parameter as other programs write it, if it has one.
+/// Returns the pattern to suggest for a path with a parameter (`/user/{id}`: `/user/*`); `None` if it has none.
 pub(crate) fn parameter(path: &str) -> Option<String> {
     let is_between = |segment: &str, open, close| {
         segment.split_once(open).is_some_and(|(_, behind): (&str, &str)| behind.contains(close))

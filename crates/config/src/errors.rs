@@ -30,7 +30,7 @@ pub struct Problem {
     pub key: String,
     /// What is wrong, and what may stand there instead.
     pub what: String,
-    /// What to do, where that is more than to write it otherwise.
+    /// A way out, if it is more than another spelling.
     pub help: Option<String>,
     quote: String,
     indent: usize,

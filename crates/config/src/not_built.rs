@@ -1,9 +1,9 @@
-//! Features that other servers have and this one hasn't yet: by the names of their keys, each with a way around.
+//! Features of other servers that this one doesn't have yet, by the names of their keys, each with a way around.
 
 /// A feature that is not built yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotBuilt {
-    /// Words of the names that its keys have in other programs.
+    /// Words in the names of its keys in other programs.
     words: &'static [&'static str],
     /// One sentence.
     pub what: &'static str,
@@ -79,7 +79,7 @@ const FEATURES: &[NotBuilt] = &[
     },
 ];
 
-/// Returns the feature that a key or flag of this name is about, if it is one that is not built yet.
+/// Returns the feature that is meant by the name of a key or flag, if it is not built yet.
 #[must_use]
 pub fn not_built(name: &str) -> Option<&'static NotBuilt> {
     let name = name.to_lowercase();

@@ -61,7 +61,7 @@ pub enum Notice {
         message: String,
         /// File, line and column where it was raised, as far as that is known.
         place: Option<String>,
-        /// How many more there were of this place that were not reported.
+        /// Number of panics of this place that were not reported since the last report.
         left_out: u64,
     },
     /// A handler built a response that can't be sent: a `500` went out, or the answer ended with what had been sent by then. At most once a
@@ -71,7 +71,7 @@ pub enum Notice {
         worker: usize,
         /// What is wrong with it.
         message: String,
-        /// How many more there were that were not reported.
+        /// Number of those that were not reported since the last report.
         left_out: u64,
     },
     /// A file can't be sent. For each reason at most once a second.
@@ -80,11 +80,11 @@ pub enum Notice {
         worker: usize,
         /// Which file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: String,
-        /// What its client got.
+        /// The status that the client got.
         status: u16,
-        /// How many more there were that were not reported.
+        /// Number of those that were not reported since the last report.
         left_out: u64,
     },
     /// A body that a handler takes as it comes was refused with `413`, because it is longer than
@@ -222,10 +222,10 @@ impl fmt::Display for Notice {
 /// Where connections are while accepting pauses.
 const WAIT: &str = "; new ones wait in the kernel's queue";
 
-/// What becomes of a request whose handler has failed.
+/// The end of a report on a handler that has failed.
 const HANDLER_FAILED: &str = "; its client got a 500, or what had been sent by then";
 
-/// A text that may come from a client, on one line: what would end it or hide a part of it is escaped.
+/// A text that may come from a client, on one line: characters that could end it or hide a part of it are escaped.
 struct Line<'a>(&'a str);
 
 impl fmt::Display for Line<'_> {
@@ -237,7 +237,7 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// How many were left out since the last report.
+/// The number of faults that were not reported since the last report.
 struct LeftOut(u64);
 
 impl fmt::Display for LeftOut {
@@ -271,11 +271,11 @@ pub(crate) enum Order {
     Stop = 2,
 }
 
-/// How a server was asked to end.
+/// The kinds of orders to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// What was received is answered first.
+    /// After every request received is answered.
     Drain,
     /// At once.
     Stop,

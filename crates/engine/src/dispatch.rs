@@ -48,7 +48,7 @@ impl Step {
 #[derive(Clone, Copy)]
 struct Whole<'a> {
     head: &'a [u8],
-    /// `None` where there is one that the handler is not to see.
+    /// `None` if there is a body that the handler is not to see.
     body: Option<&'a [u8]>,
     is_followed: bool,
     /// The client has been spared its body, which may come all the same.

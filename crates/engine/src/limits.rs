@@ -83,15 +83,15 @@ pub const INBOX_MAX: usize = 256;
 /// How long a send goes on before its pace is measured: so that a short one costs no look.
 pub const WRITE_LOOK_MS: u64 = 5000;
 
-/// How long a connection is kept at a drain that has its last response, in milliseconds: unless its client still sends, or hasn't
-/// acknowledged the response, which [`Timeouts::linger_ms`] is for.
+/// Milliseconds for which a connection lingers while draining. If its client still sends, or hasn't acknowledged the last response,
+/// [`Timeouts::linger_ms`] follows.
 pub const DRAIN_LINGER_MS: u64 = 500;
 
 /// Notices to the operator that may wait unread; further ones are counted and dropped.
 pub const NOTICES_MAX: usize = 64;
 
-/// How often a kind of fault that clients can provoke is reported, in milliseconds: panics of one place, files with one error, responses that
-/// were built wrongly.
+/// Milliseconds between two reports of the same kind of fault that clients can provoke: panics of one place, files with one error,
+/// responses built wrongly.
 pub const REPORT_EVERY_MS: u64 = 1000;
 
 /// Kinds of faults that a worker reports within that time; further ones are only counted.

@@ -74,8 +74,7 @@ pub(crate) fn set_now_ms(now_ms: u64) {
     NOW_MS.set(now_ms);
 }
 
-/// Whether this thread has printed a panic of this place within the last second, or so many others that there is no room to note it. Notes it
-/// otherwise.
+/// Returns whether this thread has printed a panic of this place within the last second, or too many others. Notes the place otherwise.
 fn is_quiet(place: &str) -> bool {
     let look = |printed: &RefCell<Option<Vec<(String, u64)>>>| {
         let mut printed = printed.borrow_mut();
@@ -94,7 +93,7 @@ fn is_quiet(place: &str) -> bool {
 
 /// Calls a handler and catches its panic.
 ///
-/// What the handler can leave half-done is its own state and the response, which is thrown away.
+/// The handler can leave its own state half-done, and the response, which is thrown away.
 pub(crate) fn catch<T>(handler: impl FnOnce() -> T) -> Result<T, Box<Panic>> {
     panic::catch_unwind(AssertUnwindSafe(handler)).map_err(caught)
 }

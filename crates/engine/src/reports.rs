@@ -9,11 +9,11 @@ use crate::limits::{REPORT_BYTES_MAX, REPORT_EVERY_MS, REPORT_KINDS_MAX};
 use crate::respond::Fault;
 use crate::service::Service;
 
-/// The kinds that a worker has reported within the last second.
+/// The kinds of faults that a worker has reported within the last second.
 #[derive(Debug)]
 pub(crate) struct Reports {
     open: Vec<Open>,
-    /// When the first of them is closed.
+    /// Time at which the first of them is closed.
     due_ms: u64,
 }
 
@@ -22,20 +22,20 @@ pub(crate) struct Reports {
 struct Open {
     kind: (Discriminant<Fault>, String),
     until_ms: u64,
-    /// The first that was not reported since.
+    /// The first fault since the last report.
     waiting: Option<Fault>,
-    /// How many were neither reported nor are waiting.
+    /// Number of faults behind that one.
     left_out: u64,
 }
 
-/// What becomes of a fault.
+/// A decision on a fault.
 #[derive(Debug)]
 enum Admitted {
-    /// It is to be reported now.
+    /// Report it now.
     Now(Fault),
-    /// It is reported, or counted, when its kind is closed.
+    /// Report or count it when its kind is closed.
     Later,
-    /// There are too many kinds.
+    /// Only count it: too many kinds are open.
     Never,
 }
 
@@ -46,7 +46,7 @@ impl Default for Reports {
 }
 
 impl Reports {
-    /// When [`close`](Self::close) has something to do.
+    /// Returns the time at which [`close`](Self::close) has something to do.
     #[inline]
     pub(crate) fn due_ms(&self) -> u64 {
         self.due_ms
@@ -70,7 +70,7 @@ impl Reports {
         Admitted::Now(fault)
     }
 
-    /// Closes the kinds whose time is over. One of which something is waiting stays open for another second: that is reported.
+    /// Closes the kinds whose second is over. Reports the fault that waits in a kind, which then stays open for another second.
     fn close(&mut self, now_ms: u64, mut report: impl FnMut(Fault, u64)) {
         self.open.retain_mut(|open| {
             if open.until_ms > now_ms {
@@ -86,7 +86,7 @@ impl Reports {
 }
 
 impl Fault {
-    /// What makes two faults of the same sort one kind.
+    /// Returns the text by which faults of the same variant are one kind.
     fn kind(&self) -> &str {
         match self {
             Self::Panic(panic) => panic.place.as_deref().unwrap_or_default(),
@@ -120,7 +120,7 @@ impl<A> Service<A> {
         }
     }
 
-    /// Reports what has waited for its second to pass; everything at the end of time.
+    /// Reports the faults whose second is over; all of them at `u64::MAX`.
     #[cold]
     pub(crate) fn report_left_out(&mut self, now_ms: u64) {
         let mut notices = Vec::new();
@@ -130,7 +130,7 @@ impl<A> Service<A> {
     }
 }
 
-/// The request as reports name it.
+/// Names a request for reports.
 pub(crate) fn named(head: &Head<'_>) -> String {
     format!("{} {}", head.method_name(), head.path())
 }

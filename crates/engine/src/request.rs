@@ -10,15 +10,15 @@ use shearwater_io::{Driver, Token};
 
 use crate::context::{Context, decoded, state_of};
 
-/// Why a body that is asked for isn't there.
+/// The message for a handler that asks for a body that isn't there.
 pub(crate) const THROWN_AWAY: &str = "the body of this request was not kept";
-/// What keeps it.
+/// The help beside it.
 pub(crate) const KEEP_IT: &str = "put `.buffer(bytes_max)` on its route (in a service: `BodyPolicy::Buffer`)";
 
 /// A complete request, borrowed from the worker for the time of the call.
 pub struct Request<'a> {
     head: Head<'a>,
-    /// `None` where there was one that nobody keeps.
+    /// `None` if there was a body that nobody kept.
     body: Option<&'a [u8]>,
     turn: &'a dyn Turn,
     token: Token,
@@ -55,7 +55,7 @@ impl<'a> Request<'a> {
     /// The body, which the [`BodyPolicy`](crate::BodyPolicy) `Buffer` keeps.
     ///
     /// # Panics
-    /// Where there was one and it was thrown away, or comes while the handler runs: the client gets a `500`.
+    /// If there was a body that was thrown away, or comes while the handler runs: the client gets a `500`.
     #[must_use]
     #[track_caller]
     pub fn body(&self) -> &'a [u8] {
@@ -65,7 +65,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The body; `None` where there was one and it was thrown away, or comes while the handler runs.
+    /// The body; `None` if there was one that was thrown away, or comes while the handler runs.
     #[must_use]
     pub fn kept_body(&self) -> Option<&'a [u8]> {
         self.body

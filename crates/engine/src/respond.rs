@@ -74,7 +74,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Whether the response can't be sent.
+    /// Returns true if the response can't be sent.
     pub(crate) fn fails(&self) -> bool {
         !matches!(self, Self::File { .. })
     }

@@ -50,7 +50,7 @@ pub(crate) struct Service<A> {
     pub(crate) evicted: Vec<(Token, Eviction)>,
     /// The clock of this turn.
     pub(crate) now_ms: u64,
-    /// What the operator was told of faults.
+    /// Faults reported within the last second.
     pub(crate) reports: Reports,
     /// The operator knows of a body that was too long for the limit.
     pub(crate) told_body_limit: bool,

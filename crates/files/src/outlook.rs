@@ -50,7 +50,7 @@ impl Folder {
         })
     }
 
-    /// Returns why `/` is not found, and what to do, where the folder has no index now, is not listed, and nothing else stands in for it.
+    /// Returns a warning if `/` is not found now: the folder has no index, no list and no fallback.
     #[must_use]
     pub fn no_index(&self) -> Option<String> {
         let Candidates { each, index } = &self.plan.candidates;

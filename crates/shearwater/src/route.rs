@@ -65,8 +65,8 @@ impl Route {
         self
     }
 
-    /// What is wrong with what it says of bodies, if anything. `kind` is the name of the method that gave it, such as `post`; empty where
-    /// there is none for handlers that wait.
+    /// Returns the mistake in its body policy, if there is one. `kind` is the method that added it, such as `post`; empty if there is none
+    /// for handlers that wait.
     pub(crate) fn mistake(&self, kind: &str) -> Option<String> {
         if !matches!((&self.handler, &self.body), (Handler::Sync(_), Body::Call)) {
             return None;

@@ -228,6 +228,9 @@ impl Server {
     /// Handles `SIGTERM` and `SIGINT` from before it serves, so that none ends it unheard: the first drains,
     /// the second stops; and `SIGUSR1`, at which it prints to standard error what it has done so far. [`run`](Self::run) and [`run_app`](Self::run_app) do so by themselves; a server that is
     /// [started](Self::start) does so from [`Running::wait`] on, unless it is asked for here.
+    ///
+    /// A handler that the program had installed is called too. When the last server of the process that handles signals has ended, each signal
+    /// does again what it did before: a further Ctrl-C ends a program that is still cleaning up.
     #[must_use]
     pub fn handle_signals(mut self) -> Self {
         self.handle_signals = true;
@@ -333,7 +336,7 @@ impl Running {
         self.verbosity
     }
 
-    /// Waits for the end, which `SIGTERM` or `SIGINT` or [`Control`] brings about; prints to standard error what workers report
+    /// Waits for the end, which `SIGTERM` or `SIGINT` or [`Control`] brings about (a signal during a drain stops, whoever ordered the drain); prints to standard error what workers report
     /// meanwhile, at `SIGUSR1` what they have done so far, and in the end what they have done.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ struct Misspelt<'a> {
     why: &'static str,
     /// Its name; may be empty.
     name: &'a str,
-    /// It stands for all that is left of the path.
+    /// It takes the rest of the path.
     is_all: bool,
 }
 
@@ -74,7 +74,7 @@ fn whole_segment(rest: &str) -> (Option<Misspelt<'_>>, usize) {
     (found, segment.len())
 }
 
-/// What stands between `<` and `>`: `name`, `name..` or `kind:name`.
+/// A parameter between `<` and `>`: `name`, `name..` or `kind:name`.
 fn in_angles(inner: &str) -> Option<Misspelt<'_>> {
     match inner.split_once(':') {
         Some(("path", name)) => Misspelt::all(name),

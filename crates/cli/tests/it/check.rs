@@ -80,7 +80,7 @@ fn what_is_hardly_meant_is_a_warning() {
     }
 }
 
-/// What it says to standard error at its start, as far as `expected` goes.
+/// Starts the program and returns as many lines of its standard error as `expected` has.
 fn said_at_the_start(folder: &Temporary, arguments: &[&str], expected: &str) -> String {
     let mut serving = Serving::start(folder.path(), arguments);
     expected.lines().map(|_| serving.hear()).collect()
@@ -180,6 +180,7 @@ fn siblings_that_are_not_sent_are_counted() {
 }
 
 /// To open it would wait for somebody who writes.
+/// Opening a named pipe waits for a writer.
 #[test]
 fn a_pipe_with_a_name_is_refused_and_one_of_the_shell_is_read() {
     let folder = Temporary::new();

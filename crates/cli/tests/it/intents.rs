@@ -1,4 +1,4 @@
-//! A command line as somebody types it who has not read the help: understood, or answered with the right one.
+//! Command lines of people who have not read the help: understood, or refused with the right one.
 
 use crate::folder::Temporary;
 use crate::process::{Serving, just, run};
@@ -11,7 +11,7 @@ fn folder() -> Temporary {
 }
 
 #[test]
-fn what_can_mean_one_thing_alone_is_understood() {
+fn unambiguous_command_lines_are_understood() {
     let folder = folder();
     for (arguments, body) in [
         (&["site.toml", "--listen", "127.0.0.1:0"][..], "of the site"),
@@ -39,7 +39,7 @@ fn a_folder_is_served_whatever_it_is_called() {
     }
 }
 
-/// What is typed, and what is said of it.
+/// Arguments, and the message that they get.
 type Case = (&'static [&'static str], &'static str);
 
 const ADDRESSES: &[&str] = &[":8000", "8000", "127.0.0.1:8000", "http://localhost:8000/"];
@@ -95,7 +95,7 @@ const OTHERS: &[Case] = &[
 ];
 
 #[test]
-fn what_is_not_understood_is_answered_with_the_right_line() {
+fn other_command_lines_are_refused_with_the_right_one() {
     let folder = folder();
     let answered = |arguments: &[&str], expected: String| {
         assert_eq!(run(folder.path(), arguments), (2, String::new(), expected), "{arguments:?}");
@@ -113,7 +113,7 @@ fn what_is_not_understood_is_answered_with_the_right_line() {
 }
 
 #[test]
-fn an_address_that_is_incomplete_is_answered_with_what_is_missing() {
+fn incomplete_addresses_are_refused_with_what_is_missing() {
     let folder = folder();
     for (address, missing) in [
         (":8000", "which address? 127.0.0.1:8000 is this machine alone, 0.0.0.0:8000 everyone"),

@@ -1,4 +1,4 @@
-//! Standard output that nobody reads is no reason not to serve. What is asked for and can't be written is an error.
+//! Standard output that nobody reads is no reason not to serve. A result that can't be written is an error.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -37,7 +37,7 @@ fn it_starts_with_nobody_to_tell() {
 }
 
 #[test]
-fn what_can_not_be_written_is_an_error() {
+fn fails_if_output_cannot_be_written() {
     let Ok(full) = File::options().write(true).open("/dev/full") else {
         println!("skipped: there is no /dev/full");
         return;
@@ -60,7 +60,7 @@ fn what_can_not_be_written_is_an_error() {
         let stderr = String::from_utf8(output.stderr).expect("UTF-8");
         assert!(output.status.code() == Some(1) && stderr.starts_with(said), "{arguments:?}: {stderr}");
     }
-    // Whoever reads the beginning alone has what he wants.
+    // A reader that has had enough is no error.
     let mut child =
         just(folder.path(), &["config", "--print-default"]).stdout(Stdio::piped()).spawn().expect("it runs");
     drop(child.stdout.take());

@@ -63,7 +63,7 @@ fn unknown_keys_name_what_was_meant() {
     ]);
 }
 
-/// What other servers have and this one hasn't yet is said to be so, whatever is near to its name.
+/// A name that is near to theirs is never suggested.
 #[test]
 fn keys_of_what_is_not_built_yet_name_a_way_around() {
     for (text, key, what, help) in [

@@ -10,7 +10,7 @@ impl Call {
     /// [`CALL_INPUT_BYTES_MAX`](crate::limits::CALL_INPUT_BYTES_MAX).
     ///
     /// # Panics
-    /// Where there was one and the policy is another: the client gets a `500`.
+    /// If there was a body and the policy is another: the client gets a `500`.
     pub async fn read(&mut self) -> Option<&[u8]> {
         let is_some = std::future::poll_fn(|cx| self.poll_piece(cx)).await;
         is_some.then_some(&*self.piece)

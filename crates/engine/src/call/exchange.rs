@@ -19,7 +19,7 @@ pub(crate) struct Exchange {
     parser: HeadParser,
     head: Vec<u8>,
     body: Vec<u8>,
-    /// There was one, which isn't in `body`.
+    /// There was a body that isn't in `body`.
     is_unkept: bool,
     token: Token,
     peer: Option<SocketAddr>,
@@ -40,7 +40,7 @@ pub(crate) struct Exchange {
 struct Input {
     bytes: Vec<u8>,
     is_over: bool,
-    /// The handler gets it while it comes.
+    /// The body is handed to the handler as it arrives.
     comes: bool,
     /// The handler has looked for more than there was.
     is_wanted: bool,
@@ -184,7 +184,7 @@ impl Exchange {
         (!self.is_unkept).then_some(&*self.body)
     }
 
-    /// Why a handler that has read to the end of the body has not seen it; nothing where it has, or there was none.
+    /// Returns the help for a handler that has read to the end and missed the body; `None` if it missed nothing.
     pub(crate) fn why_unread(&self) -> Option<&'static str> {
         match self.input.borrow().comes {
             true => None,

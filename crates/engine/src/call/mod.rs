@@ -118,7 +118,7 @@ impl Call {
     /// The body, which the [`BodyPolicy`](crate::BodyPolicy) `Buffer` keeps.
     ///
     /// # Panics
-    /// Where there was one and it was thrown away, or [comes while the handler runs](Self::read): the client gets a `500`.
+    /// If there was a body that was thrown away, or [comes while the handler runs](Self::read): the client gets a `500`.
     #[must_use]
     #[track_caller]
     pub fn body(&self) -> &[u8] {
@@ -128,7 +128,7 @@ impl Call {
         }
     }
 
-    /// The body; `None` where there was one and it was thrown away, or comes while the handler runs.
+    /// The body; `None` if there was one that was thrown away, or comes while the handler runs.
     #[must_use]
     pub fn kept_body(&self) -> Option<&[u8]> {
         self.exchange.kept_body()

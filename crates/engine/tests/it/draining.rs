@@ -87,7 +87,7 @@ fn a_client_that_has_its_last_response_and_stays_is_left_soon() {
     assert_eq!((world.totals().hit_linger_ms, world.totals().connections_cut_off), (2, 0));
 }
 
-/// What is closed with bytes unread is reset, and that could destroy the response.
+/// A close with bytes unread is a reset, which could destroy the response.
 #[test]
 fn a_client_that_has_not_got_its_last_response_or_still_sends_is_waited_for_as_ever() {
     for (is_reading, sent_behind, is_long) in [(true, "", false), (false, "", true), (true, "more", true)] {

@@ -68,7 +68,7 @@ fn panics_in_bodies_and_behind_responses_are_reported_alike() {
 }
 
 #[test]
-fn what_is_left_out_is_reported_at_the_end_too() {
+fn left_out_faults_are_reported_at_the_end() {
     let mut world = World::default();
     ask(&mut world, &["/panic/1", "/panic/2", "/panic/3"]);
     assert_eq!(panics(&world).len(), 1);
