@@ -12,7 +12,7 @@ use crate::call::Exchange;
 use crate::conn::NONE;
 use crate::holders::{Class, Holders};
 use crate::instead::Taker;
-use crate::limits::{Limits, SPARE_BLOCKS_MAX};
+use crate::limits::{EVICTED_BYTES_MIN, Limits, SPARE_BLOCKS_MAX};
 use crate::pace::Pace;
 use crate::page_pool::PagePool;
 use crate::panics;
@@ -55,6 +55,8 @@ pub(crate) struct Block {
     owner: Token,
     /// What was counted of it when it was last put into its place.
     counted: usize,
+    /// Its class among the holders.
+    class: Option<Class>,
 }
 
 impl Block {
@@ -73,6 +75,7 @@ impl Block {
             body_bytes_max: 0,
             owner: Token::new(0, 0),
             counted: 0,
+            class: None,
         }
     }
 
@@ -91,9 +94,12 @@ impl Block {
         self.call.as_ref().map_or(0, |waiting| waiting.exchange.held_bytes())
     }
 
-    /// Whether it is its client's turn. A request that is there as a whole is its handler's.
-    fn waits_for_client(&self) -> bool {
-        self.decoder.is_some() || (self.call.is_none() && self.taker.is_none())
+    /// Its class, if it may have to make room: it holds enough, and it is its client's turn. A request that is there as a whole is its
+    /// handler's.
+    fn class_now(&self) -> Option<Class> {
+        let held = self.counted + self.held_by_call();
+        let waits_for_client = self.decoder.is_some() || (self.call.is_none() && self.taker.is_none());
+        (held >= EVICTED_BYTES_MIN && waits_for_client).then(|| Class::of(held))
     }
 
     /// Whether it holds nothing that is still needed while no body is arriving.
@@ -180,8 +186,11 @@ impl Blocks {
     pub(crate) fn put(&mut self, index: u32, mut block: Box<Block>) {
         block.counted = block.held_bytes();
         self.held_bytes += block.counted;
-        let class = block.waits_for_client().then(|| Class::of(block.counted + block.held_by_call()));
-        self.holders.set(index, class);
+        let class = block.class_now();
+        if block.class != class {
+            block.class = class;
+            self.holders.set(index, class);
+        }
         self.used[index as usize] = Some(block);
     }
 
@@ -221,8 +230,10 @@ impl Blocks {
     /// Lets go of a connection's block, whatever it holds.
     pub(crate) fn release(&mut self, index: &mut u32) {
         if *index != NONE {
-            let block = self.take_out(*index);
-            self.holders.set(*index, None);
+            let mut block = self.take_out(*index);
+            if block.class.take().is_some() {
+                self.holders.set(*index, None);
+            }
             self.recycle(*index, block);
             *index = NONE;
         }

@@ -54,12 +54,13 @@ impl Default for Holders {
 
 impl Holders {
     /// Puts a holder into a class, or into none.
-    #[inline]
     pub(crate) fn set(&mut self, number: u32, class: Option<Class>) {
-        let class = class.map_or(NO_CLASS, |class| class.0);
-        let now = self.places.get(number as usize).map_or(NO_CLASS, |place| place.class);
-        if now != class {
-            self.move_to(number, class);
+        if self.places.len() <= number as usize {
+            self.places.resize(number as usize + 1, Place::NOWHERE);
+        }
+        self.unlink(number);
+        if let Some(Class(class)) = class {
+            self.link(number, class);
         }
     }
 
@@ -72,16 +73,6 @@ impl Holders {
     /// Forgets all, and frees what that took.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
-    }
-
-    fn move_to(&mut self, number: u32, class: u8) {
-        if self.places.len() <= number as usize {
-            self.places.resize(number as usize + 1, Place::NOWHERE);
-        }
-        self.unlink(number);
-        if class != NO_CLASS {
-            self.link(number, class);
-        }
     }
 
     fn link(&mut self, number: u32, class: u8) {

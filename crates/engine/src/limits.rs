@@ -99,6 +99,9 @@ pub const PEERS_KEPT_MAX: usize = 4096;
 /// State of requests that were answered later, kept by a worker for the next.
 pub const SPARE_CALLS_MAX: usize = 64;
 
+/// Memory of a connection below which it isn't asked to make room: a block and a few fields. Most have less.
+pub const EVICTED_BYTES_MIN: usize = 4096;
+
 /// The part of the memory there is that unfinished requests may take by default, all workers together: one in so many.
 pub const BUFFERED_MEMORY_PART: u64 = 4;
 

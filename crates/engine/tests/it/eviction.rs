@@ -130,3 +130,22 @@ fn memory_on_its_way_to_the_system_makes_room() {
     clients.iter().chain(&next).for_each(|client| client.peer.finish());
     world.end();
 }
+
+#[test]
+fn who_holds_little_makes_no_room() {
+    const MAX: usize = 100_000;
+    let mut world = World::with_limits(Limits { buffered_bytes_max: MAX, ..Limits::default() });
+    let mut halves = Vec::new();
+    while world.worker.buffered_bytes() + 2700 < MAX {
+        halves.push(half_head(&mut world, 1));
+    }
+    // A handler's copy takes less than each of them, and more than there is left.
+    for waiting in 0..2 {
+        let mut client = world.connect();
+        client.send(head("GET", "/never/0", ""));
+        world.settle();
+        let told = Told::of(&mut client);
+        assert!(told == Some(Told::Refused) || waiting == 0, "{told:?}");
+    }
+    assert!(halves.iter().all(|client| !client.peer.saw_fin()));
+}
