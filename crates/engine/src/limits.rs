@@ -13,7 +13,7 @@ pub const EXPIRIES_PER_TURN_MIN: usize = 2;
 pub const EVENTS_PER_EXPIRY: usize = 16;
 
 /// Deadlines that a turn acts on for its events.
-pub const EXPIRIES_PER_TURN_MAX: usize = 32;
+pub const EXPIRIES_PER_TURN_MAX: usize = 64;
 
 /// Deadlines that a turn acts on besides for each connection that it has accepted: so as many leave as come. A client that has sent half a head
 /// takes two, the `408` and the end of the linger; so does one that reads too slowly.
