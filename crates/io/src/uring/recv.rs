@@ -85,7 +85,7 @@ impl Uring {
         self.arm_recv(token);
     }
 
-    /// Whether it waits to be armed, or what it has brought waits for the next turn (R6).
+    /// Returns true if the connection waits to be armed, or its completions for the next turn (R6).
     pub(super) fn waits_to_be_read(&self, token: Token) -> bool {
         let Some(slot) = self.conns.slots.open(token) else { return false };
         let is_held = || self.held.iter().any(|done| done.kind() == Kind::Recv && done.token() == token);

@@ -71,7 +71,7 @@ impl Uring {
             let Some(done) = self.ring.take() else { return };
             match done.kind() {
                 Kind::Writable => self.writable.push_back(done.token()),
-                Kind::Marker => self.marker.came_back(),
+                Kind::Marker => self.marker.completed(),
                 Kind::Wake => {
                     self.conns.queue.woken = true;
                     self.listeners.inbox.note_wake();
