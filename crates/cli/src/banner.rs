@@ -68,7 +68,7 @@ fn descriptors(start_report: &StartReport) -> String {
     format!("{found}: up to {} connections", grouped(start_report.connections_max as u64))
 }
 
-/// What each worker may hold for unfinished requests.
+/// Formats the memory that each worker may hold for unfinished requests.
 pub(crate) fn memory(buffered_bytes_max: usize) -> String {
     let bytes = grouped(buffered_bytes_max as u64);
     format!("up to {bytes} bytes of unfinished requests in each worker")

@@ -11,7 +11,7 @@ use crate::buffer::Buffer;
 use crate::call::Exchange;
 use crate::conn::NONE;
 use crate::holders::{Class, Holders};
-use crate::limits::{Limits, SPARE_BLOCKS_MAX};
+use crate::limits::{EVICTED_BYTES_MIN, Limits, SPARE_BLOCKS_MAX};
 use crate::pace::Pace;
 use crate::page_pool::PagePool;
 use crate::panics;
@@ -53,10 +53,12 @@ pub(crate) struct Block {
     /// Bytes of the body so far, and the most there may be.
     pub(crate) body_bytes: u64,
     pub(crate) body_bytes_max: u64,
-    /// Its connection.
+    /// The connection that owns it.
     owner: Token,
-    /// What was counted of it when it was last put into its place.
+    /// Bytes counted for it when it was last put into its place.
     counted: usize,
+    /// Size class among the holders; none if it can't be evicted.
+    class: Option<Class>,
 }
 
 impl Block {
@@ -76,10 +78,11 @@ impl Block {
             body_bytes_max: 0,
             owner: Token::new(0, 0),
             counted: 0,
+            class: None,
         }
     }
 
-    /// Memory that a client makes the worker hold by it, itself included.
+    /// Memory of the block and its buffers, in bytes.
     fn held_bytes(&self) -> usize {
         let sink = match &self.destination {
             Destination::Sink(sink) => size_of_val(&**sink),
@@ -89,14 +92,17 @@ impl Block {
         size_of::<Self>() + self.parser.held_bytes() + buffers + sink
     }
 
-    /// What the copy of its request and what lies between handler and client take, where a handler is at work on it.
+    /// Memory of the exchange with its handler, in bytes.
     fn held_by_call(&self) -> usize {
         self.call.as_ref().map_or(0, |waiting| waiting.exchange.held_bytes())
     }
 
-    /// Whether it is its client's turn. A request that is there as a whole is its handler's.
-    fn waits_for_client(&self) -> bool {
-        self.decoder.is_some() || (self.call.is_none() && self.taker.is_none())
+    /// Returns its size class if it can be evicted: it is large enough and waits for its client. A request that has arrived as a whole
+    /// waits for its handler.
+    fn class_now(&self) -> Option<Class> {
+        let held = self.counted + self.held_by_call();
+        let waits_for_client = self.decoder.is_some() || (self.call.is_none() && self.taker.is_none());
+        (held >= EVICTED_BYTES_MIN && waits_for_client).then(|| Class::of(held))
     }
 
     /// Whether it holds nothing that is still needed while no body is arriving.
@@ -136,7 +142,7 @@ pub(crate) struct Blocks {
     #[expect(clippy::vec_box, reason = "a block moves between `spare` and `used` without being copied")]
     spare: Vec<Box<Block>>,
     held_bytes: usize,
-    /// Those whose client may be made to give up, by what they hold.
+    /// Blocks that can be evicted, by size.
     holders: Holders,
     /// What requests that are answered later hold.
     held_by_calls: Rc<Cell<usize>>,
@@ -183,25 +189,28 @@ impl Blocks {
     pub(crate) fn put(&mut self, index: u32, mut block: Box<Block>) {
         block.counted = block.held_bytes();
         self.held_bytes += block.counted;
-        let class = block.waits_for_client().then(|| Class::of(block.counted + block.held_by_call()));
-        self.holders.set(index, class);
+        let class = block.class_now();
+        if block.class != class {
+            block.class = class;
+            self.holders.set(index, class);
+        }
         self.used[index as usize] = Some(block);
     }
 
-    /// Memory that a connection holds by its block and its call, as of when the block was last put into its place.
+    /// Memory of a connection's block and exchange, as of the last `put`.
     pub(crate) fn held_by(&self, index: u32) -> usize {
         let place = self.used.get(index as usize).and_then(Option::as_ref);
         place.map_or(0, |block| block.counted + block.held_by_call())
     }
 
-    /// One of the connections that hold most, and how much that is.
+    /// Returns a connection in the largest occupied size class, and the class.
     pub(crate) fn largest(&self) -> Option<(Token, Class)> {
         let (index, class) = self.holders.largest()?;
-        // The place of the one that is being worked with is empty.
+        // A block that was taken out of its place can't be evicted.
         self.used[index as usize].as_ref().map(|block| (block.owner, class))
     }
 
-    /// Gives memory that is on its way back to the system back now, as far as it is what fills the buffers. Whether they have room then.
+    /// Releases pending pages as far as the buffers are too full; true if they have room then.
     pub(crate) fn reclaim(&mut self) -> bool {
         let excess = self.counted_bytes().saturating_sub(self.limits.buffered_bytes_max);
         self.pool.release_at_least(excess);
@@ -224,8 +233,10 @@ impl Blocks {
     /// Lets go of a connection's block, whatever it holds.
     pub(crate) fn release(&mut self, index: &mut u32) {
         if *index != NONE {
-            let block = self.take_out(*index);
-            self.holders.set(*index, None);
+            let mut block = self.take_out(*index);
+            if block.class.take().is_some() {
+                self.holders.set(*index, None);
+            }
             self.recycle(*index, block);
             *index = NONE;
         }
@@ -238,16 +249,16 @@ impl Blocks {
         if self.used.is_empty() {
             self.used = Vec::new();
             self.free = Vec::new();
-            self.holders.forget();
+            self.holders.clear();
         }
     }
 
-    /// Bytes that clients make the worker hold.
+    /// Memory held for clients, in bytes.
     pub(crate) fn counted_bytes(&self) -> usize {
         self.held_bytes + self.held_by_calls.get() + self.pool.leaving_bytes()
     }
 
-    /// Whether these are more than there may be.
+    /// Returns true if that exceeds `buffered_bytes_max`.
     pub(crate) fn is_full(&self) -> bool {
         self.counted_bytes() > self.limits.buffered_bytes_max
     }

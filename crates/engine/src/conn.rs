@@ -14,9 +14,9 @@ pub(crate) enum Phase {
     First,
     /// Between two requests.
     Idle,
-    /// Likewise, and the CR of a stray line end has come (RFC 9112 section 2.2).
+    /// Between two requests, after the CR of a stray line end (RFC 9112 section 2.2).
     StrayCr,
-    /// Likewise, and a stray line end has come.
+    /// Between two requests, after a stray line end.
     StrayLine,
     /// A part of a head has come.
     Head,
@@ -198,8 +198,7 @@ impl Conn {
         matches!(self.phase, Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine)
     }
 
-    /// Makes a connection of which a part of a stray line end has come an idle one again; gives that part, which belongs before what comes
-    /// next.
+    /// Returns the part of a stray line end that has come, which precedes the next input. The connection is idle afterwards.
     pub(crate) fn take_stray(&mut self) -> &'static [u8] {
         let stray: &[u8] = match self.phase {
             Phase::StrayCr => b"\r",

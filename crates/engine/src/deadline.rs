@@ -158,8 +158,8 @@ impl<A> Service<A> {
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Acts on the deadlines that have come, a bounded number of them: the rest is due in the next turn. A deadline has come when all that
-    /// had arrived by then was fetched: a request that was in time but waits in the kernel is no late one.
+    /// Acts on due deadlines, a bounded number of them: the rest is due in the next turn. A deadline is due once everything that had
+    /// arrived by then was fetched, so that no request that came in time is refused for waiting in the kernel.
     pub(crate) fn expire(&mut self, events: usize) {
         let arrived = std::mem::take(&mut self.arrived);
         if !self.service.wheel.is_due(self.driver.now_ms()) {
@@ -260,7 +260,7 @@ impl<D: Driver, A: App> Worker<D, A> {
     }
 }
 
-/// The deadlines that a turn may act on which had so many events and accepted so many connections.
+/// Returns the number of deadlines that a turn with so many events and accepted connections may act on.
 fn expiries_max(events: usize, arrived: usize) -> usize {
     let of_events = (events / EVENTS_PER_EXPIRY).clamp(EXPIRIES_PER_TURN_MIN, EXPIRIES_PER_TURN_MAX);
     of_events + EXPIRIES_PER_ARRIVAL * arrived

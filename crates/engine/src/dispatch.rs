@@ -90,7 +90,7 @@ impl<A: App> Service<A> {
             Phase::Last | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
                 Step::new(input.len(), Then::Waits)
             }
-            // What stood before it is put before it, and then it goes on: see `keep_input`.
+            // `keep_input` puts the line end before the input, and resumes.
             Phase::StrayCr | Phase::StrayLine => Step::new(0, Then::Waits),
             Phase::First | Phase::Idle | Phase::Head | Phase::Handling => Step::new(0, Then::Waits),
         }
@@ -311,7 +311,7 @@ impl<A: App> Service<A> {
         Step::new(0, Then::Refused)
     }
 
-    /// An unfinished head that the worker has no memory left for is refused, unless one that holds more makes room.
+    /// Refuses an unfinished head if the buffers are full and no larger connection can be evicted.
     pub(crate) fn refuse_if_full(&mut self, token: Token) {
         if self.table.get(token).phase == Phase::Head && !self.make_room(token) {
             self.refuse_full(token);

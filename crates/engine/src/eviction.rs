@@ -1,4 +1,4 @@
-//! Room in full buffers: a connection that holds most gives its memory up, so that one that holds less goes on.
+//! Eviction: when the buffers are full, the connection that holds most makes room for one that holds less.
 
 use shearwater_io::{CloseKind, Driver, Token};
 
@@ -10,26 +10,26 @@ use crate::respond::After;
 use crate::service::Service;
 use crate::worker::Worker;
 
-/// How a connection learns that it was evicted.
+/// The end of an evicted connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Eviction {
-    /// By a `503`.
+    /// `503`, then a lingering close.
     Refused,
-    /// Its response has begun: that ends short.
+    /// A close in the middle of its response, which has begun.
     CutOff,
-    /// It sends on while an earlier response is on its way, so it can't be answered: by a reset.
+    /// A reset: an earlier response is still being sent, so none can follow.
     Reset,
 }
 
 impl<A: App> Service<A> {
-    /// Makes room, if the buffers are full, for a connection that holds memory: at the cost of one that holds more. False where none does:
-    /// then it is the one to be refused.
+    /// Evicts the connection that holds most if the buffers are full. False if none holds more than `token`: then that one is to be
+    /// refused.
     #[inline]
     pub(crate) fn make_room(&mut self, token: Token) -> bool {
         !self.blocks.is_full() || self.make_room_for(token, 0)
     }
 
-    /// The same for one that holds so many bytes beside its block. What is evicted frees as much at least: one is enough.
+    /// Does so for a connection that holds `more` bytes beside its block. One eviction is enough: it frees at least as much.
     #[cold]
     pub(crate) fn make_room_for(&mut self, token: Token, more: usize) -> bool {
         if self.blocks.reclaim() {
@@ -43,7 +43,7 @@ impl<A: App> Service<A> {
         self.blocks.reclaim()
     }
 
-    /// Takes a connection's memory at once. What it is told has to wait for the end of the turn: another connection's output is being
+    /// Frees a connection's memory at once. Its response waits for the end of the turn, because another connection's output is being
     /// gathered.
     fn evict(&mut self, token: Token) {
         let has_begun = self.give_up_call(token);
@@ -67,15 +67,15 @@ impl<A: App> Service<A> {
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Tells the connections that were evicted in this turn.
+    /// Ends the connections that were evicted in this turn.
     #[inline]
     pub(crate) fn end_evicted(&mut self) {
         if !self.service.evicted.is_empty() {
-            self.tell_evicted();
+            self.end_each_evicted();
         }
     }
 
-    fn tell_evicted(&mut self) {
+    fn end_each_evicted(&mut self) {
         // At most one for each event of the turn.
         for (token, eviction) in std::mem::take(&mut self.service.evicted) {
             let is_open = self.service.table.find(token).is_some_and(|conn| conn.phase == Phase::Last);

@@ -1,21 +1,21 @@
-//! Who holds how much: finds one that holds most without looking at all of them.
+//! Holders of memory in lists by size, so that the largest is found without a search.
 
 use crate::conn::NONE;
 
-/// Classes of size, four to each doubling: what two in the same class hold differs by a quarter at most.
+/// Number of size classes, four to each doubling: sizes in one class differ by a quarter at most.
 const CLASSES: usize = 128;
 /// Steps within a doubling, as bits.
 const STEP_BITS: u32 = 2;
 
-/// The class of who holds nothing that could be taken.
+/// The class of a holder that is in no list.
 const NO_CLASS: u8 = u8::MAX;
 
-/// How much somebody holds, roughly.
+/// A size class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Class(u8);
 
 impl Class {
-    /// The class of so many bytes.
+    /// Returns the class of a size in bytes.
     pub(crate) fn of(bytes: usize) -> Self {
         let bytes = bytes.max(1 << STEP_BITS);
         let doublings = bytes.ilog2() - STEP_BITS;
@@ -36,13 +36,13 @@ impl Place {
     const NOWHERE: Self = Self { prev: NONE, next: NONE, class: NO_CLASS };
 }
 
-/// Holders by number, in a list for each class.
+/// Holders by number, one list for each class.
 #[derive(Debug)]
 pub(crate) struct Holders {
     places: Vec<Place>,
     /// The first of each class.
     heads: [u32; CLASSES],
-    /// The classes that have somebody, as bits.
+    /// Classes whose list isn't empty, as bits.
     occupied: u128,
 }
 
@@ -53,35 +53,26 @@ impl Default for Holders {
 }
 
 impl Holders {
-    /// Puts a holder into a class, or into none.
-    #[inline]
+    /// Moves a holder to the list of a class, or to none.
     pub(crate) fn set(&mut self, number: u32, class: Option<Class>) {
-        let class = class.map_or(NO_CLASS, |class| class.0);
-        let now = self.places.get(number as usize).map_or(NO_CLASS, |place| place.class);
-        if now != class {
-            self.move_to(number, class);
+        if self.places.len() <= number as usize {
+            self.places.resize(number as usize + 1, Place::NOWHERE);
+        }
+        self.unlink(number);
+        if let Some(Class(class)) = class {
+            self.link(number, class);
         }
     }
 
-    /// One of those that hold most, and its class.
+    /// Returns the first holder of the largest class.
     pub(crate) fn largest(&self) -> Option<(u32, Class)> {
         let class = (u128::BITS - 1).checked_sub(self.occupied.leading_zeros())?;
         Some((self.heads[class as usize], Class(class as u8)))
     }
 
-    /// Forgets all, and frees what that took.
-    pub(crate) fn forget(&mut self) {
+    /// Removes all holders and frees the lists.
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
-    }
-
-    fn move_to(&mut self, number: u32, class: u8) {
-        if self.places.len() <= number as usize {
-            self.places.resize(number as usize + 1, Place::NOWHERE);
-        }
-        self.unlink(number);
-        if class != NO_CLASS {
-            self.link(number, class);
-        }
     }
 
     fn link(&mut self, number: u32, class: u8) {
@@ -137,7 +128,7 @@ mod tests {
         assert_eq!(Class::of(usize::MAX).0, CLASSES as u8 - 1);
     }
 
-    /// Beside the plain list of all sizes.
+    /// Compares with a plain list of all sizes.
     #[test]
     fn the_largest_is_found_whatever_came_and_went() {
         let mut holders = Holders::default();
@@ -156,7 +147,7 @@ mod tests {
                 assert_eq!(sizes[number as usize].map(Class::of), Some(class));
             }
         }
-        holders.forget();
+        holders.clear();
         assert!(holders.largest().is_none());
     }
 }

@@ -6,17 +6,17 @@ use shearwater_io::os;
 /// Times one connection's pipelined requests may be answered before others get their turn.
 pub const REQUESTS_PER_TURN_MAX: usize = 64;
 
-/// Deadlines that any turn acts on before events get their turn again. Each may cost a last response and a close: some 25 µs.
+/// Deadlines that a turn may act on in any case, before events get their turn again. Each may cost a last response and a close: some 25 µs.
 pub const EXPIRIES_PER_TURN_MIN: usize = 2;
 
-/// Events of a turn for which it acts on one deadline: so deadlines take a small part of its time.
+/// Events of a turn for each deadline that it may act on: deadlines take a small part of its time.
 pub const EVENTS_PER_EXPIRY: usize = 16;
 
-/// Deadlines that a turn acts on for its events.
-pub const EXPIRIES_PER_TURN_MAX: usize = 32;
+/// Deadlines that a turn may act on for its events.
+pub const EXPIRIES_PER_TURN_MAX: usize = 64;
 
-/// Deadlines that a turn acts on besides for each connection that it has accepted: so as many leave as come. A client that has sent half a head
-/// takes two, the `408` and the end of the linger; so does one that reads too slowly.
+/// Deadlines that a turn may act on besides for each connection that it accepts, so that as many end as arrive. A client that sends half a
+/// head needs two, for the `408` and the end of the linger; so does one that reads too slowly.
 pub const EXPIRIES_PER_ARRIVAL: usize = 2;
 
 /// Connections whose client is gone that are let go of in one turn, before events get their turn again: likewise.
@@ -54,7 +54,7 @@ pub const SPARE_OUTPUT_BYTES_MAX: usize = 128 * 1024;
 /// Memory that all spare outputs of a worker may keep.
 pub const SPARE_OUTPUTS_BYTES_MAX: usize = 1024 * 1024;
 
-/// Memory that a worker keeps for the next response in the making; what a larger one has taken goes back at the end of its turn.
+/// Memory that a worker keeps for building responses; what a larger one took is freed at the end of its turn.
 pub const SPARE_RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Memory that a spare buffer may keep; what gets larger lies in pages of its own.
@@ -106,24 +106,26 @@ pub const CALL_INPUT_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of an answer that wait to be sent while its handler makes them: then it has to wait. One piece may go beyond.
 pub const CALL_OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// Addresses of connections that a worker remembers, of 40 bytes each: of further ones the system is asked for each request. The first so many slots
-/// never have to share a place.
+/// Addresses of peers that a worker caches, 40 bytes each. Connections in the first so many slots never share an entry.
 pub const PEERS_KEPT_MAX: usize = 4096;
 
 /// State of requests that were answered later, kept by a worker for the next.
 pub const SPARE_CALLS_MAX: usize = 64;
 
-/// The part of the memory there is that unfinished requests may take by default, all workers together: one in so many.
+/// Memory of a connection below which it isn't evicted: a block and a few fields. Most have less.
+pub const EVICTED_BYTES_MIN: usize = 4096;
+
+/// The divisor of the memory there is: one part in so many is for unfinished requests by default, all workers together.
 pub const BUFFERED_MEMORY_PART: u64 = 4;
 
-/// Address space that the program needs beside, and as much again for each worker, where it has a limit for that: stacks, and what allocators
+/// Address space that is left for the rest of the program, and as much again for each worker, where it is limited: stacks, and what allocators
 /// reserve for a thread.
 pub const RESERVED_ADDRESSES_BYTES: u64 = 128 * 1024 * 1024;
 
-/// Bytes of it that a worker gets at most. More memory is no reason to hold more for clients that don't come to an end.
+/// The most that is for each worker by default, in bytes, however much memory there is.
 pub const BUFFERED_BYTES_DEFAULT_MAX: usize = 256 * 1024 * 1024;
 
-/// Bytes that it gets at least: 16 of the largest heads.
+/// The least that is for each worker by default, in bytes: 16 of the largest heads.
 pub const BUFFERED_BYTES_DEFAULT_MIN: usize = 1024 * 1024;
 
 /// How long the watchdog sleeps at most while all workers sleep.
@@ -143,8 +145,8 @@ pub struct Limits {
     pub fields_max: usize,
     /// Size of a body, whatever becomes of it; `413` beyond. Default 10 MiB.
     pub body_bytes_max: u64,
-    /// Memory that a worker holds for unfinished requests, and for those that are being answered later; beyond it the connection that holds
-    /// most is refused with `503`. Default: a quarter of the memory there is, divided among the workers, at most 256 MiB
+    /// Memory that a worker holds for unfinished and deferred requests, in bytes; beyond it the connection that holds most is refused with
+    /// `503`. Default: a quarter of the memory there is, divided among the workers, at most 256 MiB
     /// ([`Limits::buffered_bytes`]). `usize::MAX` stands for that.
     pub buffered_bytes_max: usize,
     /// Requests of a worker that are being answered later ([`Response::later`](crate::Response::later)) at once, and what goes on behind
@@ -207,7 +209,7 @@ impl Limits {
         }
     }
 
-    /// What [`Limits::buffered_bytes_max`] comes to on this system for each of so many workers; 0: one for each core. Memory is what the
+    /// Returns the effective [`Limits::buffered_bytes_max`] for each of so many workers on this system; 0: one for each core. Memory is what the
     /// machine has, or less where control groups, `RLIMIT_AS` or `RLIMIT_DATA` allow less. Where the system tells nothing of that, it is 256 MiB.
     #[must_use]
     pub fn buffered_bytes(&self, workers: usize) -> usize {
@@ -279,7 +281,7 @@ impl Default for Timeouts {
     }
 }
 
-/// A worker's part of the memory that unfinished requests may take by default.
+/// Returns a worker's part of the memory that unfinished requests may take by default.
 fn default_buffered_bytes(memory: Option<u64>, mappable: Option<u64>, workers: usize) -> usize {
     let workers = workers as u64;
     let reserved = RESERVED_ADDRESSES_BYTES.saturating_mul(workers + 1);

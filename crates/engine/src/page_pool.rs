@@ -61,7 +61,7 @@ impl PagePool {
         }
     }
 
-    /// Gives back so much of what is on its way, or all.
+    /// Releases at least so many bytes of the pending pages, or all of them.
     pub(crate) fn release_at_least(&mut self, mut share: usize) {
         while share > 0 {
             let Some(buffer) = self.leaving.last_mut() else { return };

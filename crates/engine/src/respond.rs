@@ -111,7 +111,7 @@ impl Responder {
         }
     }
 
-    /// Ends a turn: files that were sent are let go of in time, and memory of a large response goes back.
+    /// Ends a turn: closes files in time, and frees the memory of a large response.
     #[inline]
     pub(crate) fn end_turn(&mut self, now_ms: u64) {
         self.lasting.end_turn(now_ms);
@@ -120,7 +120,7 @@ impl Responder {
         }
     }
 
-    /// Gives back what is kept for the next response beyond so many bytes.
+    /// Frees the memory for building responses beyond so many bytes.
     #[cold]
     pub(crate) fn trim(&mut self, bytes: usize) {
         self.parts.clear();

@@ -112,7 +112,7 @@ impl Parts {
         self.fault = None;
     }
 
-    /// Memory for bytes, whether in use or not.
+    /// Capacity of its buffers, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity() + self.fields.capacity()
     }

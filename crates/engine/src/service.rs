@@ -46,7 +46,7 @@ pub(crate) struct Service<A> {
     pub(crate) addresses: Option<Arc<Addresses>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) control: Arc<Control>,
-    /// Connections that were evicted in this turn, and are still to be told.
+    /// Connections that were evicted in this turn.
     pub(crate) evicted: Vec<(Token, Eviction)>,
     /// The clock of this turn.
     pub(crate) now_ms: u64,

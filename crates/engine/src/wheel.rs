@@ -58,7 +58,7 @@ impl Wheel {
         }
     }
 
-    /// Whether there are ticks at `now_ms` that haven't been looked at.
+    /// Returns true if a tick is over at `now_ms` that wasn't processed.
     #[inline]
     pub(crate) fn is_due(&self, now_ms: u64) -> bool {
         self.turned_to < tick_before(now_ms)

@@ -293,7 +293,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         (calls.tasks.len(), calls.held_bytes().get(), calls.timers.len())
     }
 
-    /// Bytes that clients make this worker hold, as they count for [`Limits::buffered_bytes_max`]: 0 when nobody is connected.
+    /// Memory held for clients that counts for [`Limits::buffered_bytes_max`], in bytes: 0 when nobody is connected.
     #[must_use]
     pub fn buffered_bytes(&self) -> usize {
         self.service.blocks.counted_bytes()

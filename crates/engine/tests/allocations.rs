@@ -1,5 +1,5 @@
-//! What unfinished requests take of the heap counts for `buffered_bytes_max`, and large responses leave little. A binary of its own: the counter
-//! replaces the whole process's allocator.
+//! Heap memory: all that unfinished requests hold is counted, and large responses leave little. A binary of its own, because the counter replaces
+//! the process's allocator.
 #![expect(
     unsafe_code,
     reason = "the only way to count what is allocated is to be the allocator, which is an unsafe trait"
@@ -41,9 +41,9 @@ static ALLOCATOR: Counting = Counting;
 static ALONE: Mutex<()> = Mutex::new(());
 
 const CLIENTS: usize = 300;
-/// What a request holds at most: less than what lies in pages of its own, which no allocator sees.
+/// Length of a request: too short for pages of its own, which no allocator sees.
 const LEN: usize = 3000;
-/// Lists of the worker and of the simulated kernel that get longer, for each client; a task's place among them.
+/// Lists of the worker and of the simulated kernel that grow with each client, in bytes.
 const ELSEWHERE_BYTES: usize = 320;
 
 /// Length of a large response.
@@ -104,7 +104,7 @@ impl World {
     }
 }
 
-/// What the clients, all sending `bytes`, make the worker allocate each, and what of that it counts.
+/// Returns the bytes that each client makes the worker allocate by sending `bytes`, and those that it counts.
 fn held_by_each(bytes: &[u8]) -> (usize, usize) {
     let mut world = World::new();
     let peers = world.net.connect_many(CLIENTS);

@@ -1,8 +1,8 @@
-//! How far a driver has caught up with the kernel (T4).
+//! The time up to which a driver has caught up with the kernel (T4).
 
 use std::collections::VecDeque;
 
-/// Moments that are waited for at once: the more, the closer the time is to the clock.
+/// Moments that are pending at once: the more, the closer the time is to the clock.
 const MOMENTS_MAX: usize = 8;
 
 /// A time by which everything that had arrived was fetched, however much arrives later.
@@ -14,7 +14,7 @@ pub(crate) struct CatchUp {
     ms: u64,
     /// Events taken since a wait last took everything.
     taken: usize,
-    /// Later moments, and what `taken` is when the events of each were taken.
+    /// Later moments, each with the value of `taken` at which its events are fetched.
     moments: VecDeque<(u64, usize)>,
 }
 

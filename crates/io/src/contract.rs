@@ -178,8 +178,8 @@ pub trait Driver {
     /// Only where the driver itself is broken: the worker can't go on.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// A time of the clock of [`Driver::now_ms`] by which all that had arrived was fetched (T4). Where it is earlier than that, asking makes
-    /// the driver see to it that it moves on.
+    /// A time by the clock of [`Driver::now_ms`] by which everything that had arrived was fetched (T4). If it is in the past, the call makes the
+    /// driver catch up.
     fn caught_up_ms(&mut self) -> u64;
 
     /// Gives back memory of a busier moment, and says whether it has; not while there is work left (T5).
@@ -208,7 +208,7 @@ pub trait Driver {
     /// Receives again (R3).
     fn recv_resume(&mut self, token: Token);
 
-    /// Whether input of the connection may wait because others had their share of this turn's receives (R7).
+    /// Returns true if input may be waiting because a bound kept this turn from reading it (R7).
     fn reads_later(&self, token: Token) -> bool;
 
     /// Sends (S1..S5, S10).

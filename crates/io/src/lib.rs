@@ -16,10 +16,10 @@
 //!   add to it is bounded by [`limits`].
 //! - **T3** [`Driver::now_ms`] and [`Driver::unix_seconds`] are those of the last return from `wait`: one reading a turn.
 //!   The time of day may lag by 50 ms.
-//! - **T4** [`Driver::caught_up_ms`] is a time of the driver's clock: whatever had arrived by then is told before this turn's events end, unless
-//!   receiving is paused or [`Driver::reads_later`] (R7). It is `now_ms` if the last `wait` took all that the kernel had, and
-//!   follows the clock of who keeps asking, however much arrives. It never goes back. The worker acts on no later deadline: the client's
-//!   input may not have been fetched.
+//! - **T4** [`Driver::caught_up_ms`] is a time by the driver's clock: everything that had arrived by then is delivered with this turn's events,
+//!   unless receiving is paused or [`Driver::reads_later`] (R7). It is `now_ms` if the last `wait` took all that the kernel had;
+//!   otherwise it follows the clock as long as the worker keeps asking, however much arrives. It never goes back. The worker acts on no
+//!   later deadline: the client's input may not have been fetched.
 //! - **T5** [`Driver::rest`] is called when nothing has happened for a while: the driver gives back the memory of a busier moment.
 //!   It declines while it has work of its own; nothing that has arrived is lost either way.
 //!

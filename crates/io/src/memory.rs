@@ -1,13 +1,13 @@
-//! How much memory this process may take: by the machine, its control groups and its own limits.
+//! Memory limits of the process: by the machine, its control groups and its own limits.
 
 use std::fs;
 
 use rustix::process::{Resource, getrlimit};
 
-/// Where control groups are mounted, by convention.
+/// The usual mount point of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Bytes of memory that this process may have: what the machine has, or less where its control groups allow less (`memory.max`, or
+/// Returns the memory that this process may use, in bytes: the machine's, or less if its control groups allow less (`memory.max`, or
 /// `memory.limit_in_bytes` of version 1). `None` where the system tells neither in a file.
 #[must_use]
 pub fn memory_max() -> Option<u64> {
@@ -17,7 +17,7 @@ pub fn memory_max() -> Option<u64> {
     machine.into_iter().chain(groups).min()
 }
 
-/// Bytes that this process may still map, where it has a limit for that: what `RLIMIT_AS` and `RLIMIT_DATA` leave beyond what it has now.
+/// Returns the bytes that this process may still map, if that is limited: what `RLIMIT_AS` and `RLIMIT_DATA` leave.
 /// Memory that is reserved and not used counts for them too.
 #[must_use]
 pub fn mappable() -> Option<u64> {
@@ -32,18 +32,18 @@ pub fn mappable() -> Option<u64> {
     limits.into_iter().filter_map(left).min()
 }
 
-/// An amount in a list like `/proc/meminfo`, where it has this name.
+/// Returns the amount with this name in a list like `/proc/meminfo`.
 fn listed_bytes(list: &str, name: &str) -> Option<u64> {
     let amount = list.lines().find_map(|line| line.strip_prefix(name))?;
     amount.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least limit of the groups in the list of `/proc/self/cgroup`, and of all groups around them.
+/// Returns the least limit of the groups in `/proc/self/cgroup` and of the groups around them.
 fn groups_bytes(list: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     list.lines().filter_map(|line| group_bytes(line, &read)).min()
 }
 
-/// The same for one line: `0::/path` of version 2, `4:memory:/path` of version 1.
+/// Returns the limit for one line: `0::/path` of version 2, `4:memory:/path` of version 1.
 fn group_bytes(line: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let (_, group) = line.split_once(':')?;
     let (controllers, mut path) = group.split_once(':')?;

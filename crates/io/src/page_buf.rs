@@ -7,8 +7,8 @@ use std::ops::Deref;
 
 use crate::pages::Pages;
 
-/// Length of the first mapping. An address costs nothing until something is written to it.
-const FIRST_BYTES: usize = 64 * 1024;
+/// Length of the first mapping. An address costs nothing until something is written to it, but a process may have a limit of them.
+const FIRST_BYTES: usize = 32 * 1024;
 /// What memory is given back in.
 const PAGE_BYTES: usize = 4096;
 

@@ -1,4 +1,4 @@
-//! How much memory unfinished requests may take, and what becomes of the program when they want more.
+//! Memory that unfinished requests may take: a share of what there is, so that the program survives more of them.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -11,14 +11,14 @@ use crate::process::{Serving, program, run};
 use crate::summary::Summary;
 use crate::system;
 
-/// Address space that a process has had, in KiB.
+/// Returns the most address space that a process has had, in KiB.
 fn mapped_kib(pid: Pid) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).expect("Linux tells");
     let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).expect("its size");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// The program with so much address space.
+/// Starts the program under `ulimit -v`.
 fn limited(folder: &Temporary, arguments: &[&str], kib: u64) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -v {kib}; exec \"$0\" \"$@\"")]);
@@ -27,7 +27,7 @@ fn limited(folder: &Temporary, arguments: &[&str], kib: u64) -> Command {
     command
 }
 
-/// The number in what a line says of memory.
+/// Parses the number in the line about memory.
 fn bytes_of(line: Option<&str>) -> u64 {
     let line = line.expect("a line about memory");
     let number = line.strip_prefix("up to ").and_then(|rest| rest.split(' ').next()).expect(line);
@@ -50,7 +50,7 @@ fn half_heads_that_want_more_memory_than_there_is_are_refused() {
         let mut serving = Serving::of(&mut limited(&folder, &arguments, kib));
         let bytes = bytes_of(serving.line("memory"));
         assert!((1 << 20..LEFT_KIB * 512).contains(&bytes), "{bytes}");
-        // All together more than the process can have.
+        // Together they need more than the process can map.
         let part = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(59_000));
         let mut clients: Vec<_> = (0..CLIENTS).map(|_| serving.connect()).collect();
         for client in &mut clients {

@@ -108,7 +108,7 @@ impl Exchange {
         }
     }
 
-    /// Takes over a request: copies what the worker only lends. Its handler's future takes `future_bytes`.
+    /// Takes over a request: copies what the worker only lends. `future_bytes` is the size of its handler's future.
     pub(crate) fn open(
         &mut self,
         request: &Request<'_>,
@@ -146,7 +146,7 @@ impl Exchange {
         self.output.get_mut().clear();
     }
 
-    /// Memory that it holds for its client, in bytes, itself included.
+    /// Memory held for its client, in bytes, including itself.
     pub(crate) fn held_bytes(&self) -> usize {
         self.own.get()
     }
@@ -164,7 +164,7 @@ impl Exchange {
         self.wake_writer();
     }
 
-    /// A part of it that held `before` bytes holds `after`.
+    /// Counts a part that grew or shrank from `before` to `after` bytes.
     fn changed(&self, before: usize, after: usize) {
         self.held.set(self.held.get() + after - before);
         self.own.set(self.own.get() + after - before);

@@ -147,13 +147,13 @@ impl Stream {
         (self.framing, self.left, self.has_surplus, self.is_unsent) = (None, 0, false, false);
     }
 
-    /// Forgets the bytes that waited.
+    /// Discards the bytes that waited.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(SPARE_BUFFER_BYTES_MAX);
     }
 
-    /// Memory that it holds, in bytes.
+    /// Memory of its buffer, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }

@@ -1,11 +1,11 @@
-//! Full buffers: a connection that holds most makes room.
+//! Full buffers: the connection that holds most is evicted.
 
 use shearwater_engine::Limits;
 
 use crate::harness::unit::head;
 use crate::harness::{Client, Unit, World};
 
-/// A client that has sent a part of a head of so many bytes.
+/// Connects a client that sends a part of a head of so many bytes.
 fn half_head(world: &mut World, len: usize) -> Client {
     let mut client = world.connect();
     client.send([&b"GET / HTTP/1.1\r\nX: "[..], &vec![b'x'; len]].concat());
@@ -13,7 +13,7 @@ fn half_head(world: &mut World, len: usize) -> Client {
     client
 }
 
-/// How a client learns that it held too much.
+/// The end of a connection as its client sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
     Refused,
@@ -34,7 +34,7 @@ impl Told {
     }
 }
 
-/// Clients that go on while the buffers are full go on at the cost of one that holds more, whatever that is doing.
+/// A connection that holds more makes room, in every phase in which it waits for its client.
 #[test]
 fn the_connection_that_holds_most_makes_room() {
     const MAX: usize = 250_000;
@@ -88,7 +88,7 @@ fn the_connection_that_holds_most_makes_room() {
     }
 }
 
-/// A request that is there as a whole isn't taken from its handler: then those that move are refused.
+/// A request at work isn't evicted: then new ones are refused.
 #[test]
 fn a_request_at_work_does_not_make_room() {
     const MAX: usize = 150_000;
@@ -106,7 +106,7 @@ fn a_request_at_work_does_not_make_room() {
     world.end();
 }
 
-/// Large memory goes back to the system a part in each turn, and counts until then. Nobody is refused for it.
+/// Pages go back to the system over several turns and count until then. Nobody is refused for them.
 #[test]
 fn memory_on_its_way_to_the_system_makes_room() {
     const MAX: usize = 4_000_000;
@@ -129,4 +129,23 @@ fn memory_on_its_way_to_the_system_makes_room() {
     assert_eq!(world.totals().hit_buffered_bytes, 0);
     clients.iter().chain(&next).for_each(|client| client.peer.finish());
     world.end();
+}
+
+#[test]
+fn small_holders_are_not_evicted() {
+    const MAX: usize = 100_000;
+    let mut world = World::with_limits(Limits { buffered_bytes_max: MAX, ..Limits::default() });
+    let mut halves = Vec::new();
+    while world.worker.buffered_bytes() + 2700 < MAX {
+        halves.push(half_head(&mut world, 1));
+    }
+    // A handler's copy takes less than each of them, but more than is left.
+    for waiting in 0..2 {
+        let mut client = world.connect();
+        client.send(head("GET", "/never/0", ""));
+        world.settle();
+        let told = Told::of(&mut client);
+        assert!(told == Some(Told::Refused) || waiting == 0, "{told:?}");
+    }
+    assert!(halves.iter().all(|client| !client.peer.saw_fin()));
 }

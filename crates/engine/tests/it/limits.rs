@@ -162,7 +162,7 @@ fn buffered_bytes_of_heads() {
     world.end();
 }
 
-/// What a client makes a worker hold is more than what it has sent.
+/// A client makes a worker hold more than it has sent.
 #[test]
 fn buffered_bytes_of_single_bytes() {
     for (route, part) in

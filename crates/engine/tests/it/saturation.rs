@@ -8,13 +8,13 @@ use crate::harness::{Client, Setting, Unit, World};
 
 /// Connections and listeners that a turn takes.
 const EVENTS_PER_TURN: usize = 320;
-/// Clients that always have something in the kernel: more than that.
+/// Clients that always have input in the kernel: more than that.
 const BUSY: usize = 400;
 const TURN_MS: u64 = 16;
-/// How late deadlines may be, and those of idle, writing and lingering connections.
+/// Bounds on how late deadlines are, and those of idle, writing and lingering connections.
 const LATE_MS: u64 = 256;
 const LATE_IDLE_MS: u64 = 1300;
-/// What may be held beyond what comes in the time that is allowed.
+/// Most connections held, as a multiple of what arrives in the time that is allowed.
 const HELD_FACTOR: f64 = 1.1;
 
 /// A world whose kernel has more events in every turn.
@@ -42,7 +42,7 @@ impl Saturated {
         self.world.turn();
     }
 
-    /// Lets clients come, so many in each turn, for twice the time that each may stay: no more are held than come in that time.
+    /// Connects clients in each turn, for twice the time that each may stay. No more are held than arrive in that time.
     #[track_caller]
     fn assert_held(&mut self, each_turn: usize, stay_ms: u64, begin: impl Fn(&mut Client)) {
         let held_max = each_turn as f64 * stay_ms as f64 / TURN_MS as f64 * HELD_FACTOR;
@@ -94,7 +94,7 @@ fn slow_readers_end_as_fast_as_they_come() {
     });
 }
 
-/// However long the worker was held up: requests that came meanwhile wait in the kernel, and are fetched bit by bit.
+/// Requests that arrived while the worker was blocked wait in the kernel and are fetched over many turns.
 #[test]
 fn a_request_that_was_not_fetched_is_answered_whatever_the_time() {
     const EVENTS_PER_TURN: usize = 40;

@@ -102,7 +102,7 @@ fn a_stray_line_end_between_requests_holds_no_memory() {
     }
 }
 
-/// What comes behind it is judged as if all had come at once.
+/// The verdict is the same as if all had come at once.
 #[test]
 fn a_stray_line_end_is_remembered() {
     let request = Unit::get(1).bytes;

@@ -120,7 +120,7 @@ impl Conn {
         (self.paused && has_ended).then_some(OperationKind::PeerEnd)
     }
 
-    /// Whether there is more to be read than it may be in this turn.
+    /// Returns true if it has had its reads of this turn and there is more.
     pub(super) fn has_had_its_share(&self, turn: u64) -> bool {
         let has_read = self.used.turn == turn && self.used.recvs == RECVS_PER_TURN_MAX;
         has_read && !self.paused && self.wire.borrow().readable() > 0

@@ -51,7 +51,7 @@ pub(super) struct Kernel {
     free: Vec<usize>,
     /// Each source at most once.
     work: VecDeque<Source>,
-    /// Where the next `wait` begins to look, if the last one could not take all.
+    /// The slot at which the next `wait` begins, if the last one could not take all.
     next_slot: Option<usize>,
     pub(super) catch_up: CatchUp,
 }

@@ -20,7 +20,7 @@ pub struct SimOptions {
     pub connections_max: usize,
     /// Most bytes that one `Received` lends.
     pub recv_buffer_bytes: usize,
-    /// Connections and listeners that one `wait` takes in: others that are ready have to wait for a later one, which takes them in turn (T4).
+    /// Most connections and listeners that one `wait` takes; later ones take the others in turn (T4).
     pub events_per_wait_max: usize,
     /// Bytes that a connection's way to its peer holds before sends have to wait: both sides' buffers together.
     /// [`SimPeer::set_window`](super::SimPeer::set_window) changes it for one connection.

@@ -1,4 +1,4 @@
-//! How far the driver has caught up with the kernel (T4), found out by an entry that comes back behind everything that waits.
+//! The time up to which the driver has caught up with the kernel (T4): found by an entry that completes after everything pending.
 
 use io_uring::opcode;
 use io_uring::types::Timespec;
@@ -6,20 +6,20 @@ use io_uring::types::Timespec;
 use super::ring::{Kind, Name, Ring};
 use crate::Token;
 
-/// Lives until the kernel has read it.
+/// A timeout that is over at once. Static, because the kernel reads it later.
 static NO_TIME: Timespec = Timespec::new();
 
-/// A timeout that is over at once. The kernel goes on with its entries in the order in which they could: once this one is done, so is all that
-/// could go on when it was sent.
+/// A timeout that is over at once. The kernel runs completions in the order in which they became ready: when this one arrives, so has
+/// everything that was ready when it was sent.
 #[derive(Debug, Default)]
 pub(super) struct Marker {
     caught_up_ms: u64,
-    /// When it was sent, if it isn't back.
+    /// When it was sent, while it is pending.
     sent_ms: Option<u64>,
 }
 
 impl Marker {
-    /// Everything that had arrived by then was fetched.
+    /// The time by which everything that had arrived was fetched.
     pub(super) fn caught_up_ms(&self) -> u64 {
         self.caught_up_ms
     }
@@ -30,7 +30,7 @@ impl Marker {
         self.caught_up_ms = now_ms;
     }
 
-    /// Sends the marker behind what waits at `now_ms`, unless it is under way.
+    /// Sends the marker at `now_ms`, unless one is pending.
     pub(super) fn send(&mut self, ring: &mut Ring, now_ms: u64) {
         if self.sent_ms.is_none() {
             self.sent_ms = Some(now_ms);
@@ -41,8 +41,8 @@ impl Marker {
         }
     }
 
-    /// Notes that it is back.
-    pub(super) fn came_back(&mut self) {
+    /// Notes its completion.
+    pub(super) fn completed(&mut self) {
         self.caught_up_ms = self.caught_up_ms.max(self.sent_ms.take().unwrap_or(0));
     }
 }

@@ -127,7 +127,7 @@ impl Uring {
         ended_while_paused(token, slot, Flags::FIN_DELIVERED, has_failed)
     }
 
-    /// Whether it waits to be armed, or what it has brought waits for the next turn (R7).
+    /// Returns true if the connection waits to be armed, or its completions for the next turn (R7).
     pub(super) fn waits_to_be_read(&self, token: Token) -> bool {
         let Some(slot) = self.conns.slots.open(token) else { return false };
         let is_held = || self.held.iter().any(|done| done.kind() == Kind::Recv && done.token() == token);

@@ -72,7 +72,7 @@ impl Uring {
             match done.kind() {
                 Kind::Listener => self.listeners.queues.watch_ended(done.token().slot() as ListenerId),
                 Kind::Writable => self.awaited(&done),
-                Kind::Marker => self.marker.came_back(),
+                Kind::Marker => self.marker.completed(),
                 Kind::Wake => {
                     self.conns.queue.woken = true;
                     self.listeners.inbox.note_wake();

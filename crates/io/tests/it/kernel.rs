@@ -267,7 +267,7 @@ fn a_crowd<K: Kernel>() -> (World<SocketHarness<K>>, Vec<PeerId>) {
     (world, peers)
 }
 
-/// T4: until all that was there is fetched.
+/// T4: not before everything is fetched.
 fn is_caught_up_when_the_last_of_a_crowd_is_heard<K: Kernel>() {
     let (mut world, peers) = a_crowd::<K>();
     let quiet_ms = world.driver().now_ms();
@@ -288,7 +288,7 @@ fn is_caught_up_when_the_last_of_a_crowd_is_heard<K: Kernel>() {
     assert_eq!(world.driver().caught_up_ms(), world.driver().now_ms());
 }
 
-/// T4: also where every wait leaves something.
+/// T4: also if every wait leaves something.
 fn catches_up_while_a_crowd_goes_on<K: Kernel>() {
     let (mut world, peers) = a_crowd::<K>();
     let start_ms = world.driver().now_ms();

@@ -73,9 +73,9 @@ fn a_wake_comes_from_any_thread_and_wakes_merge() {
     assert!(matches!(turn(&mut sim)[..], [Event::Woken]));
 }
 
-/// T4: whatever had arrived by the time up to which it is caught up is told, and that time follows the clock.
+/// T4: everything that had arrived by `caught_up_ms` is delivered, and that time follows the clock.
 #[test]
-fn is_caught_up_with_what_was_told_however_much_goes_on() {
+fn catches_up_under_constant_load() {
     const PEERS: usize = 50;
     let mut sim = Sim::new(SimOptions { events_per_wait_max: 7, ..SimOptions::default() });
     let net = sim.net();
@@ -85,22 +85,22 @@ fn is_caught_up_with_what_was_told_however_much_goes_on() {
         .filter_map(|event| if let Event::Accepted { token, .. } = event { Some(*token) } else { None })
         .collect();
     assert_eq!(tokens.len(), PEERS);
-    // When each spoke first of what was not told yet.
-    let mut spoke_ms = [None; PEERS];
+    // When each first sent what was not delivered yet.
+    let mut sent_ms = [None; PEERS];
     let mut behind = 0;
     for round in 0..500 {
         net.advance(1);
         for (number, peer) in peers.iter().enumerate().filter(|(number, _)| (round + number) % 3 == 0) {
             peer.write(b"x");
-            spoke_ms[number].get_or_insert(net.now_ms());
+            sent_ms[number].get_or_insert(net.now_ms());
         }
         for event in turn(&mut sim) {
             let Event::Received { token } = event else { continue };
             let number = tokens.iter().position(|other| *other == token).expect("it was accepted");
-            spoke_ms[number] = None;
+            sent_ms[number] = None;
         }
         let caught_up_ms = sim.caught_up_ms();
-        let oldest_ms = spoke_ms.iter().flatten().min();
+        let oldest_ms = sent_ms.iter().flatten().min();
         assert!(oldest_ms.is_none_or(|oldest_ms| *oldest_ms > caught_up_ms), "{caught_up_ms}: {oldest_ms:?}");
         assert!(sim.now_ms() - caught_up_ms <= 3 * PEERS as u64, "{caught_up_ms} at {}", sim.now_ms());
         behind += usize::from(caught_up_ms < sim.now_ms());
