@@ -112,7 +112,7 @@ pub enum Notice {
     },
     /// An end at once has been ordered.
     Stopping,
-    /// A worker that ends has closed connections in the middle of a request or an answer: the drain's time was over, or it has ended at once.
+    /// A worker that ends has closed connections during a request or response: the drain's time was over, or it has ended at once.
     CutOff {
         /// Which worker.
         worker: usize,
@@ -150,22 +150,12 @@ impl fmt::Display for Notice {
             }
             Self::AcceptorResumed => f.write_str("connections are accepted again"),
             Self::ListenerFailed { worker, address, errno } => {
-                if let Some(worker) = worker {
-                    write!(f, "worker {worker}: ")?;
-                }
-                let error = std::io::Error::from_raw_os_error(*errno);
-                write!(
-                    f,
-                    "no connections are accepted at {address} any more ({error}); restart to listen there again"
-                )
+                let (worker, error) = (InWorker(*worker), std::io::Error::from_raw_os_error(*errno));
+                write!(f, "{worker}no connections are accepted at {address} any more ({error})")
             }
             Self::AcceptResumed { worker } => write!(f, "worker {worker} accepts connections again"),
             Self::HandlerPanicked { worker, request, message, place, left_out } => {
-                write!(f, "worker {worker}: ")?;
-                if let Some(request) = request {
-                    write!(f, "{}: ", Line(request))?;
-                }
-                write!(f, "a handler panicked ({})", Line(message))?;
+                write!(f, "worker {worker}: {}a handler panicked ({})", Named(request), Line(message))?;
                 if let Some(place) = place {
                     write!(f, " at {}", Line(place))?;
                 }
@@ -182,18 +172,15 @@ impl fmt::Display for Notice {
             Self::BodyTooLarge { worker, bytes_max } => {
                 write!(
                     f,
-                    "worker {worker}: a request got a 413, because its body is longer than body_bytes_max ({bytes_max} bytes); later ones are only counted"
+                    "worker {worker}: a request got a 413: its body is longer than body_bytes_max ({bytes_max} bytes)"
                 )
             }
             Self::WorkerBlocked { worker, ms, times } => {
                 write!(
                     f,
-                    "worker {worker}: a handler has kept it for {ms} ms and more, its other clients wait"
+                    "worker {worker}: a handler has blocked it for {ms} ms or more; its other clients wait"
                 )?;
-                match times {
-                    0 | 1 => Ok(()),
-                    times => write!(f, " ({times} times since this was told last)"),
-                }
+                if *times > 1 { write!(f, " ({times} times since the last report)") } else { Ok(()) }
             }
             Self::Draining { drain_ms } => {
                 let seconds = drain_ms.div_ceil(1000);
@@ -206,7 +193,7 @@ impl fmt::Display for Notice {
             Self::CutOff { worker, connections } => {
                 write!(
                     f,
-                    "worker {worker} has cut off {connections} connections in the middle of a request or an answer"
+                    "worker {worker} has cut off {connections} connections during a request or response"
                 )
             }
             Self::AcceptorEnded { error: None } => f.write_str("the acceptor has ended"),
@@ -234,6 +221,24 @@ impl fmt::Display for Line<'_> {
             '"' | '\'' => f.write_char(letter),
             _ => write!(f, "{}", letter.escape_debug()),
         })
+    }
+}
+
+/// The worker that a report is about, if it is one's own.
+struct InWorker(Option<usize>);
+
+impl fmt::Display for InWorker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|worker| write!(f, "worker {worker}: "))
+    }
+}
+
+/// The request that a report is about, if it is known.
+struct Named<'a>(&'a Option<String>);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|request| write!(f, "{}: ", Line(request)))
     }
 }
 

@@ -57,7 +57,7 @@ counters! {
         connections_broken,
         /// Connections upgraded to another protocol. Each is open until it has ended.
         connections_upgraded,
-        /// Connections closed in the middle of a request or an answer because the server ended.
+        /// Connections closed during a request or response because the server ended.
         connections_cut_off,
         /// Complete requests that were given to a handler.
         requests,

@@ -208,7 +208,7 @@ impl<A: App> Service<A> {
             Target::Authority { .. } => Some(Refusal::Connect),
             Target::Absolute { scheme, .. } => {
                 let is_served = scheme.eq_ignore_ascii_case("http")
-                    || self.tls_gateway && scheme.eq_ignore_ascii_case("https");
+                    || self.trusted_gateway && scheme.eq_ignore_ascii_case("https");
                 (!is_served).then_some(Refusal::Misdirected)
             }
             Target::Origin { .. } | Target::Asterisk => None,

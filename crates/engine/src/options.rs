@@ -34,7 +34,7 @@ pub struct Options {
     pub timeouts: Timeouts,
     /// Serves `https://` targets: every connection comes from a trusted gateway that terminates TLS. Without it they get a `421` (RFC 9110
     /// section 7.4). Schemes other than `http` and `https` always do.
-    pub tls_gateway: bool,
+    pub trusted_gateway: bool,
     /// In which order what is ready goes on.
     pub order: Order,
     /// How often it is looked whether a handler keeps a worker, in milliseconds; 0: never.
@@ -59,7 +59,7 @@ impl Default for Options {
             tcp: TcpOptions::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
-            tls_gateway: false,
+            trusted_gateway: false,
             order: Order::Fifo,
             watchdog_ms: 1000,
             at_rest: None,

@@ -119,11 +119,11 @@ impl Server {
         let asked = Some(self.options.limits.connections_max);
         let connections_asked = asked.filter(|asked| *asked <= limits.connections_max);
         let watchdog = self.watchdog(&control)?;
-        let Options { order, at_rest, tls_gateway, .. } = self.options;
+        let Options { order, at_rest, trusted_gateway, .. } = self.options;
         let first = Setup {
             connections_asked,
             listening_at: Arc::clone(&self.listening_at),
-            tls_gateway,
+            trusted_gateway,
             order,
             at_rest,
             ..Setup::new(0, limits, self.options.timeouts, Arc::clone(&control))

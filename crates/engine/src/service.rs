@@ -29,7 +29,7 @@ pub(crate) struct Service<A> {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     /// See [`Options`](crate::Options).
-    pub(crate) tls_gateway: bool,
+    pub(crate) trusted_gateway: bool,
     pub(crate) pace_rule: PaceRule,
     pub(crate) table: Table,
     pub(crate) served: Served,

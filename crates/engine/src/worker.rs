@@ -42,8 +42,8 @@ pub struct Setup {
     pub limits: Limits,
     /// How long it waits.
     pub timeouts: Timeouts,
-    /// See [`Options::tls_gateway`](crate::Options::tls_gateway).
-    pub tls_gateway: bool,
+    /// See [`Options::trusted_gateway`](crate::Options::trusted_gateway).
+    pub trusted_gateway: bool,
     /// Where it takes orders and tells what happens.
     pub control: Arc<Control>,
     /// In which order tasks that are ready go on.
@@ -70,7 +70,7 @@ impl Setup {
             worker,
             limits,
             timeouts,
-            tls_gateway: false,
+            trusted_gateway: false,
             control,
             order: Order::Fifo,
             at_rest: None,
@@ -137,7 +137,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             worker: setup.worker,
             limits: setup.limits,
             timeouts: setup.timeouts,
-            tls_gateway: setup.tls_gateway,
+            trusted_gateway: setup.trusted_gateway,
             pace_rule: PaceRule::new(&setup.limits, &setup.timeouts),
             table: Table::default(),
             served: Served::new(setup.limits.requests_per_connection_max),

@@ -165,8 +165,8 @@ impl Server {
     /// Serves `https://` targets: every connection comes from a trusted gateway that terminates TLS. Default: no, they get a `421` (RFC 9110
     /// section 7.4). A gateway that sends paths, as most do, needs no setting.
     #[must_use]
-    pub fn tls_gateway(mut self, tls_gateway: bool) -> Self {
-        self.options.tls_gateway = tls_gateway;
+    pub fn trusted_gateway(mut self, trusted_gateway: bool) -> Self {
+        self.options.trusted_gateway = trusted_gateway;
         self
     }
 

@@ -64,7 +64,7 @@ pub(crate) fn apply(section: &config::Server, server: Server) -> Server {
         .accept_mode(mode(section.accept))
         .order(order(section.order))
         .tcp(TcpOptions { nodelay: section.tcp_nodelay, keepalive: section.tcp_keepalive })
-        .tls_gateway(section.tls_gateway)
+        .trusted_gateway(section.trusted_gateway)
         .pin(section.pin)
         .backlog(section.backlog)
         .drain_ms(u64::from(section.drain_s) * 1000)

@@ -15,7 +15,7 @@ pub struct Server {
     /// `SO_KEEPALIVE` for each connection.
     pub tcp_keepalive: bool,
     /// Serves `https://` targets: a trusted gateway in front terminates TLS.
-    pub tls_gateway: bool,
+    pub trusted_gateway: bool,
     /// Connections that may wait to be accepted, per worker.
     pub backlog: u32,
     /// How to wait for the kernel.
@@ -82,7 +82,7 @@ impl Default for Server {
             http_port: None,
             tcp_nodelay: true,
             tcp_keepalive: false,
-            tls_gateway: false,
+            trusted_gateway: false,
             backlog: 4096,
             driver: Driver::Auto,
             accept: Accept::Reuseport,
@@ -121,11 +121,11 @@ impl Fields for Server {
             &mut self.tcp_keepalive,
         );
         visit.field(
-            "tls_gateway",
+            "trusted_gateway",
             "Whether all connections come from a trusted gateway that terminates TLS and may send https:// targets: they are served then, \
              else they get 421. A gateway that sends paths, as most do, needs no setting.",
             Flag,
-            &mut self.tls_gateway,
+            &mut self.trusted_gateway,
         );
         visit.field(
             "backlog",

@@ -259,7 +259,7 @@ fn a_target_of_another_scheme_is_misdirected() {
 
 #[test]
 fn a_trusted_gateway_may_send_https_targets() {
-    let mut world = World::new(Setting { tls_gateway: true, ..Setting::default() });
+    let mut world = World::new(Setting { trusted_gateway: true, ..Setting::default() });
     for target in ["https://example.org/plain/1", "Https://example.org/plain/1", "http://example.org/plain/1"]
     {
         ask(&mut world, head("GET", target, ""), &[Answer::text("200 OK", text_of("GET", target, b""))]);

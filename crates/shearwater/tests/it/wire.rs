@@ -233,7 +233,7 @@ fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
 fn a_target_of_another_scheme_is_misdirected() {
     for driver in drivers() {
         for (is_trusted, https) in [(false, 421), (true, 200)] {
-            let served = Served::of(here().driver(driver).tls_gateway(is_trusted), app(200));
+            let served = Served::of(here().driver(driver).trusted_gateway(is_trusted), app(200));
             for path in WHOLE {
                 for (scheme, status) in [("https", https), ("ftp", 421), ("http", 200)] {
                     let answer = served.connect().request("GET", &format!("{scheme}://a{path}"), &[]);

@@ -91,7 +91,7 @@ fn a_target_of_another_scheme_is_misdirected() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         assert_eq!(served.wire().request("GET", "https://example.org/said", &[]).status, 421);
-        let serve = here(router()).driver(driver).server(|server| server.tls_gateway(true));
+        let serve = here(router()).driver(driver).server(|server| server.trusted_gateway(true));
         let served = Served::of(serve);
         let answer = served.wire().request("GET", "https://example.org/said", &[]);
         assert_eq!(answer.text(), "GET https://example.org/said HTTP/1.1 localhost []");

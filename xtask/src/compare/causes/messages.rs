@@ -38,7 +38,7 @@ pub(super) const CAUSES: &[Cause] = &[
     Cause {
         title: "Schemes",
         why: "A resource of `https` needs a connection with TLS, and one of `ftp` another protocol: a server must not act as if they were its own (7.4), so it is `421`. \
-              Behind a trusted gateway that sends `https` targets, `server.tls_gateway` lets them in.",
+              Behind a trusted gateway that sends `https` targets, `server.trusted_gateway` lets them in.",
         covers: &[status(EACH, "421", "200", &["GET https://", "GET ftp://"])],
     },
     Cause {

@@ -11,7 +11,7 @@ const SHOWN: &[(&str, fn())] = &[
     ("server.http_port", server::http_port),
     ("server.tcp_nodelay", tcp::tcp_nodelay),
     ("server.tcp_keepalive", tcp::tcp_keepalive),
-    ("server.tls_gateway", server::tls_gateway),
+    ("server.trusted_gateway", server::trusted_gateway),
     ("server.backlog", tcp::backlog),
     ("server.driver", server::driver),
     ("server.accept", server::accept),

@@ -111,9 +111,9 @@ pub(super) fn order() {
 }
 
 #[test]
-pub(super) fn tls_gateway() {
+pub(super) fn trusted_gateway() {
     for (is_trusted, status) in [(false, 421), (true, 200)] {
-        on_each_driver(&format!("[server]\ntls_gateway = {is_trusted}\n"), |_, serving| {
+        on_each_driver(&format!("[server]\ntrusted_gateway = {is_trusted}\n"), |_, serving| {
             for (target, status) in [
                 ("https://a/f.txt", status),
                 ("ftp://a/f.txt", 421),

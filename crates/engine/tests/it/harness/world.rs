@@ -23,7 +23,7 @@ pub(crate) struct Setting {
     pub(crate) sim: SimOptions,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
-    pub(crate) tls_gateway: bool,
+    pub(crate) trusted_gateway: bool,
     pub(crate) order: Order,
     pub(crate) at_rest: Option<fn()>,
 }
@@ -53,7 +53,7 @@ impl World {
         let (control, notices) = Control::new();
         let control = Arc::new(control);
         let mut setup = Setup::new(0, setting.limits, setting.timeouts, Arc::clone(&control));
-        setup.tls_gateway = setting.tls_gateway;
+        setup.trusted_gateway = setting.trusted_gateway;
         setup.order = setting.order;
         setup.at_rest = setting.at_rest;
         Self { worker: Worker::new(sim, TestApp, setup), net, control, notices, accept_fails }
