@@ -155,7 +155,7 @@ pub(super) const ALL: &[Case] = &[
         kinds: ALL_KINDS,
         promise: "others wait, all answered; told",
         visit: client::keeps_others_waiting,
-        told: Some("a handler has kept it for"),
+        told: Some("a handler has blocked it for"),
         counted: "",
         end: End::GoesOn,
     },
