@@ -369,6 +369,17 @@ impl<'a> Response<'a> {
         }
     }
 
+    /// Responds to a request that no resource handles: with `404`, or `501` if its method [isn't known](Request::is_method_known).
+    /// `OPTIONS` for the server as a whole, `*`, gets `204` (RFC 9110 section 9.3.7), with `allow` in `Allow` unless it is empty.
+    pub fn unhandled_target(&mut self, request: &Request<'_>, allow: &str) -> &mut Self {
+        match (request.method(), request.path()) {
+            (Method::Options, "*") if allow.is_empty() => self.status(204),
+            (Method::Options, "*") => self.unhandled_method(request, allow),
+            _ if !request.is_method_known() => self.unhandled_method(request, allow),
+            _ => self.status(404).text("Not Found\n"),
+        }
+    }
+
     /// Closes the connection after this answer.
     pub fn close(&mut self) -> &mut Self {
         self.parts.close = true;
