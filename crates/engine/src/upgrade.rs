@@ -150,10 +150,13 @@ impl<A> Service<A> {
     #[cold]
     pub(crate) fn hand_over_later(&mut self, token: Token) {
         let conn = self.table.get(token);
-        let mut block = self.blocks.take(token, &mut conn.block);
-        block.taker = self.responder.taker.take();
-        self.blocks.put(conn.block, block);
         conn.phase = Phase::Handling;
+        // `take_body` stores the closure itself: it has taken the block out of its place.
+        if !self.blocks.is_taken(conn.block) {
+            let mut block = self.blocks.take(token, &mut conn.block);
+            block.taker = self.responder.taker.take();
+            self.blocks.put(conn.block, block);
+        }
     }
 }
 

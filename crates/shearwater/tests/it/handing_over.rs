@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use shearwater::{App, Call, DriverChoice, HandedOver, Limits, Request, Response};
+use shearwater::{App, BodySink, Call, DriverChoice, HandedOver, Limits, Request, Response};
 
 use crate::client::{Client, PATIENCE};
 use crate::served::{Served, drivers, here};
@@ -237,5 +237,45 @@ fn an_async_handler_may_upgrade_and_a_request_may_have_a_length_of_0() {
         let mut client = served.connect();
         client.ask("GET", "/up", &[&OFFER[..], &["Content-Length: 0"]].concat());
         assert_eq!(client.head().status, 101);
+    }
+}
+
+/// Upgrades the connection, at once or in a task.
+struct UpgradingSink {
+    is_deferred: bool,
+}
+
+impl BodySink for UpgradingSink {
+    fn data(&mut self, _: &[u8]) -> Result<(), u16> {
+        Err(400)
+    }
+
+    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
+        let take = |handed| drop(thread::spawn(|| speak(handed)));
+        if self.is_deferred {
+            response.later(request, async move |mut call| call.upgrade("x/2", take));
+        } else {
+            response.upgrade(request, "x/2", take);
+        }
+        response.field("X-Own", "set");
+    }
+}
+
+#[test]
+fn a_sink_may_upgrade_a_request_with_a_length_of_0() {
+    for driver in drivers() {
+        for is_deferred in [false, true] {
+            let mut app = App::new();
+            app.get("/up", |_: &Request, _: &mut Response| unreachable!("the sink responds"))
+                .stream(move || UpgradingSink { is_deferred });
+            let served = Served::of(here().driver(driver), app);
+            let mut client = served.connect();
+            client.send(UPGRADE.replace("Host", "Content-Length: 0\r\nHost") + "with it");
+            assert_eq!(client.head().status, 101, "deferred: {is_deferred}");
+            let sum: u32 = b"with it".iter().map(|byte| u32::from(*byte)).sum();
+            client.end_sending();
+            assert_eq!(client.rest(), format!("{GREETING}7 {sum}").as_bytes());
+            assert_eq!(served.stop().connections_upgraded, 1);
+        }
     }
 }
