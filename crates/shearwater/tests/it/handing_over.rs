@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use shearwater::{App, BodySink, Call, DriverChoice, HandedOver, Limits, Request, Response};
 
-use crate::client::{Client, PATIENCE};
+use crate::client::{Answer, Client, PATIENCE};
 use crate::served::{Served, drivers, here};
 
 /// The request for the other protocol.
@@ -276,6 +276,31 @@ fn a_sink_may_upgrade_a_request_with_a_length_of_0() {
             client.end_sending();
             assert_eq!(client.rest(), format!("{GREETING}7 {sum}").as_bytes());
             assert_eq!(served.stop().connections_upgraded, 1);
+        }
+    }
+}
+
+/// RFC 9110 section 7.8.
+#[test]
+fn an_upgrade_field_comes_with_its_connection_option() {
+    for driver in drivers() {
+        let mut app = App::new();
+        app.get("/", |request: &Request, response: &mut Response| {
+            response.status(426).field("UPGRADE", "x/2").field_once("UPGRADE", "x/2");
+            if request.query() == Some("close") {
+                response.close();
+            }
+        });
+        let served = Served::of(here().driver(driver), app);
+        let mut client = served.connect();
+        let options = |answer: &Answer| {
+            let is_option = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("Connection");
+            answer.fields.iter().filter(is_option).map(|(_, value)| value.clone()).collect::<Vec<_>>()
+        };
+        for (target, expected) in [("/", &["upgrade"][..]), ("/?close", &["close", "upgrade"])] {
+            let answer = client.request("GET", target, &[]);
+            assert_eq!((answer.status, answer.field("Upgrade")), (426, Some("x/2")));
+            assert_eq!(options(&answer), expected, "{target}");
         }
     }
 }
