@@ -280,6 +280,32 @@ fn a_sink_may_upgrade_a_request_with_a_length_of_0() {
     }
 }
 
+/// RFC 9110 section 7.8, whether or not there is content to wait for.
+#[test]
+fn sends_100_before_101_to_a_client_that_expects_it() {
+    for driver in drivers() {
+        let mut app = app();
+        app.get_async("/later", async |call: &mut Call| {
+            call.sleep(Duration::from_millis(1)).await;
+            call.upgrade("x/2", |handed| drop(thread::spawn(|| speak(handed))));
+        });
+        app.get("/refuses", |request: &Request, response: &mut Response| {
+            response.upgrade(request, "y", |_| unreachable!("it isn't offered"));
+        });
+        let served = Served::of(here().driver(driver), app);
+        for (target, length) in [("/up", ""), ("/up", "Content-Length: 0\r\n"), ("/later", "")] {
+            let mut client = served.connect();
+            let expecting = format!("{length}Expect: 100-continue\r\nHost");
+            client.send(UPGRADE.replace("/up", target).replace("Host", &expecting));
+            assert_eq!(client.head().status, 100, "{target} {length:?}");
+            assert_eq!(client.head().status, 101, "{target} {length:?}");
+        }
+        let mut client = served.connect();
+        client.send(UPGRADE.replace("/up", "/refuses").replace("Host", "Expect: 100-continue\r\nHost"));
+        assert_eq!(client.answer("GET").status, 500, "no 100 without a 101");
+    }
+}
+
 /// RFC 9110 section 7.8.
 #[test]
 fn an_upgrade_field_comes_with_its_connection_option() {
