@@ -185,6 +185,11 @@ impl Blocks {
         block
     }
 
+    /// Returns true if a connection's block is taken out of its place.
+    pub(crate) fn is_taken(&self, index: u32) -> bool {
+        self.used.get(index as usize).is_some_and(Option::is_none)
+    }
+
     /// Puts a block back into its place.
     pub(crate) fn put(&mut self, index: u32, mut block: Box<Block>) {
         block.counted = block.held_bytes();

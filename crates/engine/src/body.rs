@@ -97,8 +97,12 @@ impl<A: App> Service<A> {
         if then != Then::Starve {
             block.end_request(&mut self.blocks.pool);
             block.call = waits;
+            block.taker = self.responder.taker.take();
         }
         self.blocks.put(index, block);
+        if then == Then::Waits {
+            self.handling_began(token);
+        }
         if then == Then::Starve {
             // A body that is thrown away or handed on takes no more memory however long it gets.
             if is_kept && !self.make_room(token) {
@@ -142,7 +146,6 @@ impl<A: App> Service<A> {
                 Begun::Answered => {}
                 Begun::Waits(waiting) => {
                     *waits = Some(waiting);
-                    self.table.get(token).phase = Phase::Handling;
                     return Then::Waits;
                 }
                 Begun::Refused => return self.refuse(token, Refusal::BuffersFull).then,

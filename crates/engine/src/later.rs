@@ -266,7 +266,7 @@ impl<A> Service<A> {
     }
 
     /// Notes that the request is complete: from here on only its handler is waited for.
-    fn handling_began(&mut self, token: Token) {
+    pub(crate) fn handling_began(&mut self, token: Token) {
         self.table.get(token).phase = Phase::Handling;
         self.bound_half_closed(token);
     }

@@ -224,6 +224,9 @@ impl Responder {
         if !fault.as_ref().is_some_and(|fault| fault.fails()) {
             self.parts.forget_content();
             (self.parts.status, self.parts.close) = (SWITCHING_PROTOCOLS, true);
+            if taker.expects_continue {
+                self.go_on();
+            }
             self.taker = Some(taker);
         }
         fault
@@ -362,7 +365,7 @@ impl Responder {
 
 /// Appends `Content-Length`, if there is one, and the end of the head.
 #[inline(always)]
-fn append_end_of_head(out: &mut Vec<u8>, length: Option<u64>) {
+pub(crate) fn append_end_of_head(out: &mut Vec<u8>, length: Option<u64>) {
     match length {
         Some(length) => encode::content_length_and_end(out, length),
         None => encode::end_of_head(out),
