@@ -83,14 +83,12 @@ impl Listings {
         let made = self.made.get(&self.key, |listing| is_fresh(listing).then(|| Rc::clone(listing)));
         let listing = match made {
             Some(listing) => listing,
-            None => match rows::read(opened, folder, order, after.as_ref()) {
-                Ok(rows) => {
-                    let listing = Rc::new(Listing::new(format, folder.name, &rows, order, now));
-                    self.made.insert(&self.key, Rc::clone(&listing));
-                    listing
-                }
-                Err(error) => return Err(OpenError::Other(error)),
-            },
+            None => {
+                let rows = rows::read(opened, folder, order, after.as_ref())?;
+                let listing = Rc::new(Listing::new(format, folder.name, &rows, order, now));
+                self.made.insert(&self.key, Rc::clone(&listing));
+                listing
+            }
         };
         listing.reply(request, response);
         Ok(())
@@ -101,7 +99,7 @@ impl Listings {
         self.made.clear();
     }
 
-    /// No name has a NUL: behind it stands as what the list is made.
+    /// Writes the key of a list. The folder's name has no NUL: it can't be decoded from a path.
     fn write_key(&mut self, name: &[u8], format: Format, order: Order, after: Option<&Key>) {
         self.key.clear();
         self.key.extend_from_slice(name);

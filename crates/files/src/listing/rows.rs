@@ -1,8 +1,6 @@
 //! What a list has in it: the entries of a folder that could be asked for.
 
-use std::io;
-
-use shearwater_io::fs::{Entry, EntryKind, Kind, Opened};
+use shearwater_io::fs::{Entry, EntryKind, Kind, OpenError, Opened};
 
 use super::Folder;
 use super::order::Order;
@@ -59,7 +57,7 @@ pub(super) fn read(
     folder: &Folder<'_>,
     order: Order,
     after: Option<&Key>,
-) -> io::Result<Rows> {
+) -> Result<Rows, OpenError> {
     let is_shown = |name: &[u8]| {
         let is_open = folder.name.is_empty() && name == b".well-known";
         folder.hidden == Hidden::Serve || !name.starts_with(b".") || is_open
