@@ -16,11 +16,12 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Parses the value of `after` in a query: a name, with a trailing slash for a folder.
+    /// Parses the value of `after` in a query: a name, with a trailing slash for a folder. Returns `None` for what can't be a name.
     pub(super) fn parse(value: &str) -> Option<Self> {
         let mut name = decoded(value);
         let is_folder = name.pop_if(|last| *last == b'/').is_some();
-        (!name.is_empty()).then_some(Self { is_folder, name })
+        let can_be_name = !name.is_empty() && !name.contains(&0);
+        can_be_name.then_some(Self { is_folder, name })
     }
 
     /// Returns the value of `after` for this position.
@@ -161,8 +162,10 @@ mod tests {
             let key = Key { is_folder, name: name.to_vec() };
             assert_eq!(Key::parse(value), Some(key), "{value}");
         }
-        assert_eq!((Key::parse(""), Key::parse("/")), (None, None));
-        for name in [&b"a&b=c+d#e?f%g"[..], b"\xff\n\0", "ü/".as_bytes()] {
+        for value in ["", "/", "%00", "a%00b/", "%00%00%00%01"] {
+            assert_eq!(Key::parse(value), None, "{value}");
+        }
+        for name in [&b"a&b=c+d#e?f%g"[..], b"\xff\n\x01", "ü/".as_bytes()] {
             let key = Key { is_folder: false, name: name.to_vec() };
             let value = key.value();
             assert!(value.bytes().all(|byte| byte.is_ascii_graphic() && !b"&#+?".contains(&byte)), "{value}");
