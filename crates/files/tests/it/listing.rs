@@ -4,14 +4,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use shearwater::testing::Tested;
-use shearwater::{App, Request, Response, Service};
 use shearwater_files::limits::{LISTING_ENTRIES_MAX, LISTING_NAMES_MAX};
-use shearwater_files::{CacheLimits, FileCache, Files, Folder, FolderOptions, Hidden, Links};
+use shearwater_files::{FolderOptions, Hidden, Links};
 
 use crate::client::Client;
 use crate::finding::{both, check, strings};
@@ -20,9 +16,9 @@ use crate::site::Site;
 /// A change has to show within a second; so long is waited for it before the test gives up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-const JSON: &str = "Accept: application/json";
+pub(crate) const JSON: &str = "Accept: application/json";
 
-fn listing() -> FolderOptions {
+pub(crate) fn listing() -> FolderOptions {
     FolderOptions { listing: true, ..FolderOptions::default() }
 }
 
@@ -252,7 +248,7 @@ fn a_change_shows_although_lists_are_kept() {
 }
 
 /// The names in a JSON list.
-fn names(list: &str) -> Vec<String> {
+pub(crate) fn names(list: &str) -> Vec<String> {
     between(list, "{\"name\":\"", "\"").into_iter().map(str::to_owned).collect()
 }
 
@@ -417,72 +413,5 @@ fn what_is_here_is_counted_and_where_one_is_is_marked() {
     for target in ["/", "/both/", "/both/x/"] {
         let page = text(&mut client, target, &[]);
         assert_eq!(page.matches("aria-current=\"page\"").count(), 1, "{page}");
-    }
-}
-
-/// Two folders of one worker, which share what it keeps. The query says which.
-struct Two([Files; 2]);
-
-impl Service for Two {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        let is_second = request.query().is_some_and(|query| query.starts_with("second"));
-        self.0[usize::from(is_second)].respond(request, response);
-    }
-}
-
-/// Lists `first` and `second` of a temporary folder, by a clock that the test drives.
-struct TwoFolders {
-    path: PathBuf,
-    tested: Tested,
-}
-
-impl TwoFolders {
-    fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("shearwater-lists-{}-{number}", std::process::id()));
-        let folders = ["first", "second"].map(|name| {
-            fs::create_dir_all(path.join(name).join("x")).expect("a temporary folder");
-            Folder::open_with(&path.join(name), &listing()).expect("it is there")
-        });
-        let mut app = App::new();
-        app.mount("/s", move |_| {
-            let cache = FileCache::new(CacheLimits::default());
-            Two(folders.each_ref().map(|folder| folder.files_in(&cache)))
-        });
-        Self { path, tested: Tested::new(app).expect("one mount") }
-    }
-
-    fn file(&self, name: &str) {
-        fs::write(self.path.join(name), "").expect("a file");
-    }
-
-    fn list(&mut self, query: &str) -> String {
-        let request = format!("GET /s/x/?{query} HTTP/1.1\r\nHost: a\r\n{JSON}\r\n\r\n");
-        let answer = self.tested.ask(request);
-        assert_eq!(answer.status, 200, "{query}");
-        answer.text().to_owned()
-    }
-}
-
-impl Drop for TwoFolders {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.path).expect("it was made here");
-    }
-}
-
-#[test]
-fn no_query_leads_to_the_list_of_another_folder() {
-    for is_second_first in [false, true] {
-        let mut folders = TwoFolders::new();
-        folders.file("first/x/public");
-        folders.file("second/x/secret");
-        // The number of a folder, as it once stood behind its keys.
-        let forged = "first&after=%00%00%00%01";
-        let queries = if is_second_first { ["second", forged] } else { [forged, "second"] };
-        for query in queries {
-            let name = if query == "second" { "secret" } else { "public" };
-            assert_eq!(names(&folders.list(query)), [name], "{query}");
-        }
     }
 }
