@@ -129,10 +129,6 @@ pub(crate) fn refusal(path: &Path, error: &io::Error) -> String {
 }
 
 /// Answers for one worker.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each worker, and a box would cost each request a look more"
-)]
 pub(crate) enum SiteService {
     Files(Files),
     Sites(shearwater_site::SiteService),
