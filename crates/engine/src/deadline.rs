@@ -172,7 +172,10 @@ impl<D: Driver, A: App> Worker<D, A> {
             let token = service.table.token(slot);
             self.expired(token);
         }
-        self.service.counters.hit_expiries_per_turn.add(1);
+        let service = &mut self.service;
+        if service.wheel.due(service.table.conns_mut(), caught_up_ms).is_some() {
+            service.counters.hit_expiries_per_turn.add(1);
+        }
     }
 
     fn expired(&mut self, token: Token) {
