@@ -37,7 +37,7 @@ impl Told {
 /// A connection that holds more makes room, in every phase in which it waits for its client.
 #[test]
 fn the_connection_that_holds_most_makes_room() {
-    const MAX: usize = 250_000;
+    const MAX: usize = 400_000;
     let filler = |len| vec![b'x'; len];
     let pipeline = Unit::post("plain", 1, 2900).bytes.repeat(20);
     let upload =
