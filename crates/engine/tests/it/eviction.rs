@@ -106,6 +106,22 @@ fn a_request_at_work_does_not_make_room() {
     world.end();
 }
 
+/// A handler's copy of a request comes on top of the block that keeps the request: the smaller connection isn't evicted for it.
+#[test]
+fn a_kept_request_and_the_copy_of_it_are_compared_together() {
+    let mut world = World::with_limits(Limits { buffered_bytes_max: 60_000, ..Limits::default() });
+    let large = half_head(&mut world, 40_000);
+    let mut larger = world.connect();
+    larger.send(head("POST", "/buffer-never/0", "Content-Length: 31000\r\n"));
+    world.settle();
+    larger.send([b'x'; 31_000]);
+    world.settle();
+    assert_eq!((Told::of(&mut larger), large.peer.saw_fin()), (Some(Told::Refused), false));
+    large.peer.reset();
+    larger.peer.finish();
+    world.end();
+}
+
 /// Pages go back to the system over several turns and count until then. Nobody is refused for them.
 #[test]
 fn memory_on_its_way_to_the_system_makes_room() {

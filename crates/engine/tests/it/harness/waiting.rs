@@ -78,7 +78,7 @@ pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Respons
         "stream-status" => response.later(request, stream_status),
         "cut" => response.later(request, cut),
         "later-panics" => response.later(request, later_panics),
-        "never" => response.later(request, never),
+        "never" | "buffer-never" => response.later(request, never),
         "loyal" | "loyal-taken" => response.later(request, loyal),
         "background" => response.later(request, background),
         _ => return false,
