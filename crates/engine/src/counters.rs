@@ -55,7 +55,7 @@ counters! {
         connections_reset,
         /// Connections broken by the peer or the network.
         connections_broken,
-        /// Connections upgraded to another protocol. Each is open until it has ended.
+        /// Connections upgraded to another protocol. Each is open until it has ended, or its worker has.
         connections_upgraded,
         /// Connections closed during a request or response because the server ended.
         connections_cut_off,
