@@ -5,6 +5,7 @@
 use std::ffi::{c_int, c_void};
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::mem::{self, MaybeUninit};
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{fmt, ptr, thread};
@@ -30,6 +31,9 @@ const NUMBERS: [c_int; SIGNALS.len()] = [libc::SIGINT, libc::SIGTERM, libc::SIGU
 ///
 /// They are queued until [`act`](Self::act) says what to do about them. A handler that the program had installed before is called too.
 /// When the last `Signals` of the process is dropped, each signal does again what it did before the first.
+///
+/// A signal that is ignored stays ignored, as `SIGINT` is in a background job of a script. A handler that the program has installed over this
+/// one stays too: unless it calls the one that it has replaced, its signal isn't caught.
 #[must_use = "dropped, it catches nothing"]
 pub struct Signals(Arc<Mutex<Listener>>);
 
@@ -67,7 +71,12 @@ impl Signals {
         if WRITER.get().is_none() {
             start_thread()?;
         }
-        process.install()?;
+        if let Err(error) = process.install() {
+            if process.listeners.is_empty() {
+                process.restore();
+            }
+            return Err(error);
+        }
         process.listeners.push(Arc::clone(&listener));
         Ok(Self(listener))
     }
@@ -95,7 +104,7 @@ impl Drop for Signals {
 /// The process's listeners, and what it did about each signal before them.
 struct Process {
     listeners: Vec<Arc<Mutex<Listener>>>,
-    /// `None` where our handler isn't installed.
+    /// `None` where our handler wasn't installed.
     before: [Option<libc::sigaction>; SIGNALS.len()],
 }
 
@@ -126,16 +135,20 @@ fn deliver(mut reader: PipeReader) {
         let Some(&signal) = SIGNALS.get(usize::from(byte[0])) else { continue };
         // Acting may drop a `Signals`, which needs the lock.
         let listeners = lock(&PROCESS).listeners.clone();
-        listeners.iter().for_each(|listener| lock(listener).hear(signal));
+        for listener in &listeners {
+            // An action that panics must not end this thread. The hook has reported the panic.
+            let _ = panic::catch_unwind(AssertUnwindSafe(|| lock(listener).hear(signal)));
+        }
     }
 }
 
 impl Process {
-    /// Puts our handler in the place of what is there, where it isn't installed already.
+    /// Installs our handler for each signal that isn't ignored, unless it is there already or beneath one that was installed on top of it.
     fn install(&mut self) -> io::Result<()> {
         for ((before, chained), number) in self.before.iter_mut().zip(&CHAINED).zip(NUMBERS) {
-            if before.is_none() {
-                let found = action(number, None)?;
+            let found = action(number, None)?;
+            let is_absent = before.is_none() || found.sa_sigaction == libc::SIG_DFL;
+            if is_absent && found.sa_sigaction != libc::SIG_IGN {
                 chained.set(&found);
                 action(number, Some(&our_action()))?;
                 *before = Some(found);
@@ -161,7 +174,8 @@ fn our_action() -> libc::sigaction {
     // SAFETY: integers and pointers that may be null, for which zero is a value.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as *const () as usize;
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+    // The stack at hand may be a coroutine's, which is small.
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
     action
 }
 

@@ -230,7 +230,8 @@ impl Server {
     /// [started](Self::start) does so from [`Running::wait`] on, unless it is asked for here.
     ///
     /// A handler that the program had installed is called too. When the last server of the process that handles signals has ended, each signal
-    /// does again what it did before: a further Ctrl-C ends a program that is still cleaning up.
+    /// does again what it did before: a further Ctrl-C ends a program that is still cleaning up. A signal that is ignored stays ignored, as `SIGINT`
+    /// is in a background job of a script.
     #[must_use]
     pub fn handle_signals(mut self) -> Self {
         self.handle_signals = true;

@@ -60,12 +60,14 @@ fn a_signal_after_the_end_ends_the_process_as_before() {
 }
 
 #[test]
-fn a_signal_that_was_ignored_is_ignored_again_afterwards() {
+fn a_signal_that_was_ignored_stays_ignored() {
     let program = env::current_exe().expect("this program is a file");
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' INT; exec \"$0\" \"$@\""]).arg(program);
     let mut process = Process::of(&mut command);
     process.signal(Signal::INT);
+    assert_eq!(Client::connect(process.address).request("GET", "/", &[]).text(), "answered");
+    process.signal(Signal::TERM);
     process.server_ended();
     process.signal(Signal::INT);
     process.signal(Signal::TERM);
