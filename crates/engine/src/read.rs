@@ -78,8 +78,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.ends.push(token, End::Fin);
     }
 
-    /// A connection has sent on before it has taken its answers. There is no telling it that the buffers are full: its answer is on the
-    /// way.
+    /// Pauses a connection that has sent on before it has taken its responses. If the buffers are full it is reset: behind a response that
+    /// is being sent there is no place for a `503`.
     fn bear_with(&mut self, token: Token) {
         if !self.service.make_room(token) {
             self.service.counters.hit_buffered_bytes.add(1);
