@@ -83,7 +83,7 @@ impl Block {
     }
 
     /// Memory of the block and its buffers, in bytes.
-    fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         let sink = match &self.destination {
             Destination::Sink(sink) => size_of_val(&**sink),
             Destination::Nowhere | Destination::Buffer | Destination::Call(_) => 0,

@@ -142,14 +142,16 @@ impl<A: App> Service<A> {
         );
         match outcome {
             Outcome::Answered(answered) => self.answered(token, answered),
-            Outcome::Instead(Instead::Later(later)) => match self.begin_call(token, later, asked) {
-                Begun::Answered => {}
-                Begun::Waits(waiting) => {
-                    *waits = Some(waiting);
-                    return Then::Waits;
+            Outcome::Instead(Instead::Later(later)) => {
+                match self.begin_call(token, later, asked, block.held_bytes()) {
+                    Begun::Answered => {}
+                    Begun::Waits(waiting) => {
+                        *waits = Some(waiting);
+                        return Then::Waits;
+                    }
+                    Begun::Refused => return self.refuse(token, Refusal::BuffersFull).then,
                 }
-                Begun::Refused => return self.refuse(token, Refusal::BuffersFull).then,
-            },
+            }
             Outcome::Instead(instead) => return self.do_instead(token, &[], asked, instead).then,
         }
         Then::Answered

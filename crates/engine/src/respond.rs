@@ -127,8 +127,9 @@ impl Responder {
         self.parts.shrink_to(bytes);
     }
 
-    /// Calls a handler and appends its answer; `name` is the request as reports name it. Inlined with all that lies on a usual answer's way, whatever a profile says: it is short, and
-    /// what it hands over would go through memory.
+    /// Calls a handler and appends its response. `name` returns the request's name for reports.
+    ///
+    /// Always inlined, as is each function that a usual response passes: otherwise arguments and results would go through memory.
     #[inline(always)]
     pub(crate) fn answer(
         &mut self,

@@ -16,7 +16,7 @@ use crate::shelf::Shelf;
 
 /// One worker's memory of files, which its folders share: see [`Folder::files_in`](crate::Folder::files_in).
 ///
-/// What was not used for longest makes room, of whichever folder it is.
+/// Something that was not used lately makes room, of whichever folder it is.
 pub struct FileCache {
     limits: CacheLimits,
     files: Rc<RefCell<Clock<Rc<Held>>>>,

@@ -33,13 +33,13 @@ impl Fields for Cache {
         );
         visit.field(
             "bytes_max",
-            "Bytes of all files that a worker keeps; what was not used for longest makes room.",
+            "Bytes of all files that a worker keeps; something that was not used lately makes room.",
             Integer(0..=1_099_511_627_776),
             &mut self.bytes_max,
         );
         visit.field(
             "entries_max",
-            "Files that a worker keeps; what was not used for longest makes room.",
+            "Files that a worker keeps; something that was not used lately makes room.",
             Integer(1..=16_777_216),
             &mut self.entries_max,
         );

@@ -129,15 +129,24 @@ fn bounds_a_handler_that_begins_after_a_separate_body_and_the_fin() {
 
 #[test]
 fn restarts_the_time_with_each_send() {
-    for (half_closed_ms, lines) in [(TICK_MS + 1000, 5), (TICK_MS - 1000, 0)] {
-        let mut world = World::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
-        let mut client = waiting(&mut world, "/ticks?5", b"G");
-        client.peer.finish();
-        world.pass(6 * TICK_MS);
-        let text = String::from_utf8_lossy(client.read()).into_owned();
-        assert_eq!(text.matches("tick").count(), lines, "{text:?}");
-        assert_eq!((at_work(), world.totals().hit_half_closed_ms), (0, u64::from(lines == 0)));
-        world.end();
+    // The handler of the second one never reads its body, so receiving stays paused.
+    let requests = [
+        [get("/ticks?5"), b"G".to_vec()].concat(),
+        post("/unread-ticks?5", &"x".repeat(300_000)).into_bytes(),
+    ];
+    for request in requests {
+        for (half_closed_ms, lines) in [(TICK_MS + 1000, 5), (TICK_MS - 1000, 0)] {
+            let mut world = World::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
+            let mut client = world.connect();
+            client.send(&request);
+            world.settle();
+            client.peer.finish();
+            world.pass(6 * TICK_MS);
+            let text = String::from_utf8_lossy(client.read()).into_owned();
+            assert_eq!(text.matches("tick").count(), lines, "{text:?}");
+            assert_eq!((at_work(), world.totals().hit_half_closed_ms), (0, u64::from(lines == 0)));
+            world.end();
+        }
     }
 }
 
