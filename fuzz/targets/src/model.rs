@@ -1,5 +1,4 @@
-//! What the test app's clients have to get for bytes that nobody has thought of: the bytes are taken apart by `http1`, one at a time, and
-//! each request is given its answer without the engine's help.
+//! A model of the test app: the responses to arbitrary bytes, which `http1` parses one at a time, without the engine.
 
 use shearwater_engine::Limits;
 use shearwater_engine::http1::{
@@ -11,40 +10,16 @@ use crate::harness::app::{BUFFER_BYTES_MAX, REFUSED_AT, text_of};
 use crate::harness::client::is_head;
 use crate::harness::{Answer, Unit};
 
-/// Routes whose answers depend on more than method, target and body.
-const NOT_MODELLED: &[&str] =
-    &["status", "field", "value", "prebuilt", "peer", "big", "file", "short-file", "policy-panics"];
+/// Routes whose responses depend on more than method, target and body.
+const NOT_MODELLED: &str = "status field value prebuilt peer big file short-file policy-panics";
 
-/// Routes whose handlers wait, or do what they shouldn't: some never answer.
-const HANDLED: &[&str] = &[
-    "later",
-    "taken",
-    "mirror",
-    "unread",
-    "hungry",
-    "at-once",
-    "stream",
-    "announced",
-    "cut",
-    "later-panics",
-    "never",
-    "background",
-    "loyal",
-    "loyal-taken",
-    "bad-field-stream",
-    "begins-and-panics",
-    "flood",
-    "forgets-sleep",
-    "lets-go",
-    "make-panics",
-    "prebuilt-stream",
-    "speaks-first",
-    "keep",
-    "finish",
-    "twice",
-];
+/// Routes with deferred or faulty handlers: some never respond.
+const DEFERRED: &str = "\
+    later taken mirror unread hungry at-once stream announced cut later-panics never background \
+    loyal loyal-taken bad-field-stream begins-and-panics flood forgets-sleep lets-go make-panics \
+    prebuilt-stream speaks-first keep finish twice";
 
-/// The requests that `raw` begins with. It is cut off where the model ends: what comes after is not said.
+/// Returns the requests at the start of `raw`, up to the first that the model doesn't cover.
 pub(crate) fn units(raw: &[u8], limits: &Limits) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let mut rest = raw;
@@ -60,7 +35,7 @@ pub(crate) fn units(raw: &[u8], limits: &Limits) -> Vec<Unit> {
 }
 
 fn next_unit(rest: &[u8], limits: &Limits, is_first: bool) -> Option<Unit> {
-    // Behind a request a line end by itself is no unfinished head: the harness can't say so of a part of a unit.
+    // After a request a lone line end is no partial head: the harness can't express that for a part of a unit.
     if rest.is_empty() || (!is_first && rest[0] == b'\r') {
         return None;
     }
@@ -78,7 +53,7 @@ fn next_unit(rest: &[u8], limits: &Limits, is_first: bool) -> Option<Unit> {
     }
 }
 
-/// A request that is never whole.
+/// Returns a request that stays partial.
 fn undecided(rest: &[u8]) -> Unit {
     Unit { decided_at: rest.len() + 1, ..Unit::new(rest, Answer::incomplete()) }
 }
@@ -99,19 +74,19 @@ fn status_line(status: u16) -> &'static str {
     }
 }
 
-/// How a body ends.
+/// The end of a body.
 enum End {
     Whole,
     Partial,
     Rejected(Reject),
-    /// The handler that takes it ends it.
+    /// The handler that reads it responds early.
     Handler(Answer),
 }
 
-/// A request whose head is whole.
+/// A request with a complete head.
 struct Request<'a> {
     head: Head<'a>,
-    /// The head and everything behind it.
+    /// The head and all bytes after it.
     rest: &'a [u8],
     route: &'a str,
 }
@@ -122,7 +97,7 @@ impl<'a> Request<'a> {
         Self { head, rest, route }
     }
 
-    /// The request and its answer; `None` where the model ends.
+    /// Returns the request and its response, if the model covers it.
     fn unit(&self, limits: &Limits) -> Option<Unit> {
         let head = &self.head;
         if head.method() == Method::Connect {
@@ -139,14 +114,18 @@ impl<'a> Request<'a> {
             let why = "The only expectation known here is 100-continue.";
             return Some(self.refused(head.len(), Answer::refusal("417 Expectation Failed", why)));
         }
-        if NOT_MODELLED.contains(&self.route) || HANDLED.contains(&self.route) {
+        if [NOT_MODELLED, DEFERRED]
+            .iter()
+            .flat_map(|routes| routes.split(' '))
+            .any(|route| route == self.route)
+        {
             return None;
         }
         let framing = head.framing();
         if framing == Framing::None {
             return Some(self.answered(head.len(), b""));
         }
-        // Whether there is a `100` depends on when the body comes; what becomes of half a body, on its being one of a HEAD.
+        // A `100` depends on when the body arrives; the end of a partial body, on the method HEAD.
         if head.expectation() != Expectation::None || head.method() == Method::Head {
             return None;
         }
@@ -171,7 +150,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Goes through the body byte by byte: its length, its content and how it ends.
+    /// Decodes the body byte by byte: its length, content and end.
     fn walk(&self, framing: Framing) -> (usize, Vec<u8>, End) {
         let bytes = &self.rest[self.head.len()..];
         let mut decoder = BodyDecoder::new(framing, BodyLimits::default());
@@ -200,12 +179,12 @@ impl<'a> Request<'a> {
         (at, content, End::Whole)
     }
 
-    /// Refused once `at` bytes are there; the client may say more all the same.
+    /// Returns a rejection after `at` bytes; the client may send more.
     fn refused(&self, at: usize, answer: Answer) -> Unit {
         Unit::refused(self.rest, at, self.for_method(answer))
     }
 
-    /// Answered by the app. `len` bytes are the request's.
+    /// Returns the app's response to a request of `len` bytes.
     fn answered(&self, len: usize, content: &[u8]) -> Unit {
         let seen = if matches!(self.route, "buffer" | "sink" | "sink-refuses" | "sink-panics") {
             content
