@@ -45,7 +45,7 @@ fn try_run(args: &Args) -> Result<bool, String> {
     for target in targets(&fuzz.join("fuzz_targets"), args.target.as_deref())? {
         let found = built.join("found").join(&target);
         if !fuzz_target(&fuzz, &built, &found, &target, args.minutes)? {
-            println!("fuzz: {target}: found a failing input, see above. It is in {}", found.display());
+            println!("fuzz: {target}: failed, see above; a failing input is in {}", found.display());
             let built = built.display();
             println!("help: shrink it with `cargo +nightly fuzz tmin --target-dir {built} {target} FILE`");
             println!("help: keep it as `fuzz/seeds/{target}/found-NAME`");
