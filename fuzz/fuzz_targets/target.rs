@@ -1,5 +1,4 @@
-//! Request targets and the names that they resolve to.
-
+//! The fuzzer for the target `target`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| shearwater_fuzz_targets::target::run(input));

@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(not(panic = "unwind"))]
+compile_error!("build with `panic = \"unwind\"`: a panicking handler costs one request, not the server");
+
 mod args;
 mod banner;
 mod check;

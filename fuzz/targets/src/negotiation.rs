@@ -1,10 +1,14 @@
-//! `Accept-Encoding` values and lists of entity tags: the coding that is sent is there and is the one that is liked best, and a tag is found where
-//! a plain reading finds it.
+//! `Accept-Encoding` and lists of entity tags: the chosen coding is available and preferred, and a tag is found where it is.
 
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
 use shearwater_files::Coding;
 use shearwater_files::accept_encoding::choose;
 use shearwater_files::coding::Codings;
 use shearwater_files::entity_tag::{Weak, matches_any};
+
+use crate::grammar::{is_content, pattern};
 
 /// Orders of preference that the first byte chooses from.
 const ORDERS: [&[Coding]; 5] = [
@@ -14,25 +18,25 @@ const ORDERS: [&[Coding]; 5] = [
     &[Coding::Gzip],
     &[],
 ];
-/// The tag that is looked for.
+/// The tag to find.
 const TAG: &str = "\"tag\"";
 /// The same, weak.
 const WEAK_TAG: &str = "W/\"tag\"";
 
-/// Reads the fields behind the first byte of `input`, which says what codings there are; a line end stands between two fields.
-///
-/// # Panics
-/// Where the plain reading differs.
+/// A name and its weight, if there is one.
+static ELEMENT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"\A[\t ]*([^;]*?)[\t ]*(?:;[\t ]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)[\t ]*)?\z")
+});
+/// A tag and what precedes it in a list.
+static LISTED_TAG: LazyLock<Regex> = LazyLock::new(|| pattern(r#"\A[\t ,]*(W/)?"([^"]*)""#));
+
+/// Reads the fields, one a line, after the first byte of `input`, which chooses the available codings and their order.
 pub fn run(input: &[u8]) {
-    let Some((&choice, said)) = input.split_first() else { return };
-    let fields: Vec<&[u8]> = said.split(|&byte| byte == b'\n').collect();
-    // The parser lets no other bytes into a field's value.
-    if said.iter().any(|byte| (*byte < b' ' && !b"\t\n".contains(byte)) || *byte == 0x7F) {
-        return;
-    }
-    check_codings(&fields, choice);
-    for field in fields {
-        check_tags(field);
+    let Some((&choice, text)) = input.split_first() else { return };
+    let fields: Vec<&[u8]> = text.split(|&byte| byte == b'\n').collect();
+    if fields.iter().all(|field| is_content(field)) {
+        check_codings(&fields, choice);
+        fields.into_iter().for_each(check_tags);
     }
 }
 
@@ -44,98 +48,46 @@ fn check_codings(fields: &[&[u8]], choice: u8) {
             available.add(coding);
         }
     }
-    let chosen = choose(fields.iter().copied(), available, order);
-    let liked = |name: &str| weight(fields, name);
-    let others = liked("*");
+    let others = weight(fields, &["*"]);
     let weight_of = |coding: Coding| {
-        let old = if coding == Coding::Gzip {
-            first_named(fields, &["gzip", "x-gzip"])
-        } else {
-            liked(coding.name())
-        };
-        old.or(others).unwrap_or(0)
+        let names: &[&str] = if coding == Coding::Gzip { &["gzip", "x-gzip"] } else { &[coding.name()] };
+        weight(fields, names).or(others).unwrap_or(0)
     };
-    let identity = liked("identity").or(others).unwrap_or(0);
-    let sent = || order.iter().copied().filter(|coding| available.has(*coding));
-    match chosen {
-        Some(coding) => {
-            assert!(sent().any(|there| there == coding), "{coding:?} is not there");
-            assert!(weight_of(coding) > 0 && weight_of(coding) >= identity, "{coding:?} is not liked");
-            assert!(sent().all(|other| weight_of(other) <= weight_of(coding)), "another is liked better");
-            let first = sent().find(|other| weight_of(*other) == weight_of(coding));
-            assert_eq!(first, Some(coding), "another is preferred");
-        }
-        None => assert!(
-            sent().all(|coding| weight_of(coding) == 0 || weight_of(coding) < identity),
-            "one is liked and not sent"
-        ),
-    }
+    let identity = weight(fields, &["identity"]).or(others).unwrap_or(0);
+    let mut acceptable: Vec<Coding> = order.iter().copied().filter(|coding| available.has(*coding)).collect();
+    acceptable.retain(|coding| weight_of(*coding) > 0 && weight_of(*coding) >= identity);
+    // The first of those with the highest weight.
+    let best = acceptable.iter().map(|coding| weight_of(*coding)).max();
+    let expected = acceptable.iter().copied().find(|coding| Some(weight_of(*coding)) == best);
+    assert_eq!(choose(fields.iter().copied(), available, order), expected, "coding");
 }
 
-/// The weight of the first element with this name.
-fn weight(fields: &[&[u8]], name: &str) -> Option<u16> {
-    first_named(fields, &[name])
-}
-
-fn first_named(fields: &[&[u8]], names: &[&str]) -> Option<u16> {
-    let texts: Vec<String> =
-        fields.iter().map(|field| field.iter().copied().map(char::from).collect()).collect();
-    let mut elements = texts.iter().flat_map(|text| text.split(','));
+/// Returns the weight, in thousandths, of the first element with one of these names.
+fn weight(fields: &[&[u8]], names: &[&str]) -> Option<u16> {
+    let mut elements = fields.iter().flat_map(|field| field.split(|&byte| byte == b','));
     elements.find_map(|element| {
-        let element = element.trim_matches(is_space);
-        let (name, weight) = match element.split_once(';') {
-            None => (element, 1000),
-            Some((name, weight)) => {
-                (name.trim_end_matches(is_space), thousandths(weight.trim_matches(is_space))?)
-            }
-        };
-        names.iter().any(|wanted| name.eq_ignore_ascii_case(wanted)).then_some(weight)
+        let found = ELEMENT.captures(element)?;
+        let is_named = names.iter().any(|name| found[1].eq_ignore_ascii_case(name.as_bytes()));
+        let weight =
+            found.get(2).map_or("1", |weight| std::str::from_utf8(weight.as_bytes()).unwrap_or_default());
+        let (whole, decimals) = weight.split_once('.').unwrap_or((weight, ""));
+        is_named.then(|| format!("{whole}{decimals:0<3}").parse().unwrap_or_default())
     })
 }
 
-const fn is_space(character: char) -> bool {
-    matches!(character, ' ' | '\t')
-}
-
-/// `q=` with a weight of the grammar, as a whole number.
-fn thousandths(weight: &str) -> Option<u16> {
-    let digits = weight.strip_prefix("q=").or_else(|| weight.strip_prefix("Q="))?;
-    let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));
-    let is_grammar = matches!(whole, "0" | "1")
-        && decimals.len() <= 3
-        && decimals.bytes().all(|byte| byte.is_ascii_digit());
-    let number: u16 = format!("{whole}{decimals:0<3}").parse().ok()?;
-    (is_grammar && number <= 1000).then_some(number)
-}
-
 fn check_tags(field: &[u8]) {
-    let text: String = field.iter().copied().map(char::from).collect();
-    let found = |weak| matches_any(field, TAG, weak);
-    let weakly = |weak| matches_any(field, WEAK_TAG, weak);
-    assert_eq!(weakly(Weak::Matches), found(Weak::Matches), "a weak tag in {field:?}");
-    assert_eq!(weakly(Weak::Differs), field.trim_ascii() == b"*", "a weak tag in {field:?}");
-    let (plain_weak, plain_strong) = plain_tags(&text);
-    assert_eq!(found(Weak::Matches), plain_weak, "weakly in {text:?}");
-    assert_eq!(found(Weak::Differs), plain_strong, "strongly in {text:?}");
-}
-
-/// Whether the tag is in a list: weakly, and strongly. What can't be read ends the list.
-fn plain_tags(text: &str) -> (bool, bool) {
-    if text.trim_matches(is_space) == "*" {
-        return (true, true);
+    let is_any = field.trim_ascii() == b"*";
+    let (mut weakly, mut strongly, mut rest) = (is_any, is_any, field);
+    // Text that can't be read ends the list.
+    while let Some(found) = LISTED_TAG.captures(rest) {
+        let is_same = found[2] == *TAG.trim_matches('"').as_bytes();
+        weakly |= is_same;
+        strongly |= is_same && found.get(1).is_none();
+        rest = &rest[found[0].len()..];
     }
-    let (mut weakly, mut strongly) = (false, false);
-    let mut rest = text;
-    loop {
-        rest = rest.trim_start_matches([' ', '\t', ',']);
-        let (is_weak, quoted) = rest.strip_prefix("W/").map_or((false, rest), |rest| (true, rest));
-        let Some((tag, behind)) = quoted.strip_prefix('"').and_then(|inner| inner.split_once('"')) else {
-            return (weakly, strongly);
-        };
-        if tag == TAG.trim_matches('"') {
-            weakly = true;
-            strongly |= !is_weak;
-        }
-        rest = behind;
-    }
+    let shown = field.escape_ascii();
+    assert_eq!(matches_any(field, TAG, Weak::Matches), weakly, "weakly in {shown}");
+    assert_eq!(matches_any(field, TAG, Weak::Differs), strongly, "strongly in {shown}");
+    assert_eq!(matches_any(field, WEAK_TAG, Weak::Matches), weakly, "a weak tag in {shown}");
+    assert_eq!(matches_any(field, WEAK_TAG, Weak::Differs), is_any, "a weak tag strongly in {shown}");
 }

@@ -1,24 +1,19 @@
-//! Heads and bodies in arbitrary splits: the same events however the bytes are cut, every accepted head as a plain reading of it says,
-//! and no limit passed.
+//! Heads and bodies: the events don't depend on how the bytes are split, and each accepted head matches a second reading.
 
 use shearwater_http1::{BodyDecoder, BodyEvent, HeadParser, Parsed};
 
+use crate::head;
 use crate::input::Stage;
-use crate::plain_head;
 use crate::session::{Event, Session};
 
-/// Reads the requests of `input` whole, byte by byte and in pieces of its own choice.
-///
-/// # Panics
-/// Where the three differ, or a head was accepted that breaks a rule or a limit.
+/// Reads the requests of `input` whole, byte by byte and in pieces.
 pub fn run(input: &[u8]) {
     let Some((stage, bytes)) = Stage::of(input) else { return };
     let whole = events(&stage, std::iter::once(bytes));
     assert_eq!(events(&stage, bytes.chunks(1)), whole, "byte by byte");
     assert_eq!(events(&stage, stage.pieces(bytes)), whole, "in pieces");
-    let heads = check_heads(&stage, bytes);
-    let told = whole.iter().filter(|event| matches!(event, Event::Head(_))).count();
-    assert_eq!(heads, told, "heads");
+    let heads = whole.iter().filter(|event| matches!(event, Event::Head(_))).count();
+    assert_eq!(check_heads(&stage, bytes), heads, "heads");
 }
 
 fn events<'a>(stage: &Stage, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Event> {
@@ -27,15 +22,14 @@ fn events<'a>(stage: &Stage, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Even
     session.finish()
 }
 
-/// Looks at each head up to the first refusal; gives their number.
+/// Checks each head up to the first rejection and returns their number.
 fn check_heads(stage: &Stage, bytes: &[u8]) -> usize {
     let mut parser = HeadParser::new(stage.head_limits);
-    let mut rest = bytes;
-    let mut heads = 0;
+    let (mut rest, mut heads) = (bytes, 0);
     while !rest.is_empty() {
         let Ok(Parsed::Complete { head_len }) = parser.parse(rest) else { break };
         let head = parser.head(rest);
-        plain_head::check(&head, &stage.head_limits);
+        head::check(&head, &stage.head_limits);
         heads += 1;
         let mut body = BodyDecoder::new(head.framing(), stage.body_limits);
         rest = &rest[head_len..];
@@ -48,7 +42,7 @@ fn check_heads(stage: &Stage, bytes: &[u8]) -> usize {
     heads
 }
 
-/// Length of the body that `bytes` begin with, if it is whole and good.
+/// Returns the length of the body at the start of `bytes`, if it is complete and valid.
 fn skip_body(body: &mut BodyDecoder, bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {

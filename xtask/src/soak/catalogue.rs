@@ -25,7 +25,7 @@ const SMALL: [(&str, usize); 6] = [
 const MEDIUM: [(&str, usize); 2] = [("photo.jpg", 100_000), ("song.ogg", 1_000_000)];
 /// A file that no socket buffer swallows whole.
 const LARGE: (&str, usize) = ("large.bin", 4 * 1024 * 1024);
-/// How long ago the files were changed.
+/// Age of the files.
 const AGE: Duration = Duration::from_secs(60);
 /// Ranges of the small and the medium files, as in the request.
 const RANGES: [&str; 4] = ["0-99", "500-", "-200", "7-7"];

@@ -1,25 +1,30 @@
-//! `cargo xtask tidy`: the walls and habits of the house, held by a program.
+//! `cargo xtask tidy`: the rules that neither the compiler nor clippy can check.
 //!
-//! A [`tree::Tree`] is the workspace as text, from disk or from memory. Each rule reads it and reports findings. The
-//! self-test plants one violation after another into a small clean tree and expects exactly the rule in question to
-//! speak up.
+//! A rule reads the [`tree::Tree`] and reports findings. Its test plants a violation into a small clean tree.
 
-mod code;
-mod finding;
-mod manifest;
-mod markdown;
-mod rules;
-#[cfg(test)]
-mod selftest;
+mod documents;
+mod files;
+mod limits;
+mod prose;
 mod surface;
+#[cfg(test)]
+mod tests;
 mod tree;
-mod uses;
+mod walls;
+mod words;
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
-use finding::Finding;
+use regex::Regex;
+use serde::{Deserialize, Deserializer};
 use tree::Tree;
+
+/// Exit status when the checkout could not be read.
+const UNREADABLE: u8 = 2;
 
 /// Arguments of `cargo xtask tidy`.
 #[derive(clap::Args)]
@@ -27,57 +32,111 @@ pub(crate) struct Args {
     /// Print the rules with their reasons, check nothing
     #[arg(long)]
     list: bool,
-    /// Check the workspace in this folder [default: the one around the current folder]
-    #[arg(long, value_name = "FOLDER")]
-    root: Option<PathBuf>,
+    /// Print every hit of the rule `prose` in a file or folder
+    #[arg(long, value_name = "PATH", conflicts_with = "list")]
+    prose: Option<String>,
+    /// Lower the ceilings of the rule `prose` to today's counts
+    #[arg(long, conflicts_with_all = ["list", "prose"])]
+    lower: bool,
 }
 
-/// Exit status when the tree could not be read.
-const UNREADABLE: u8 = 2;
-
-/// Checks the tree or lists the rules. Exit status 0: nothing found, 1: findings, 2: the tree could not be read.
+/// Checks the checkout. Exit status 0: nothing found, 1: findings, 2: the checkout could not be read.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    if args.list {
-        print!("{}", listing());
-        return ExitCode::SUCCESS;
-    }
-    let tree = match find_root(args.root.as_deref()).and_then(|root| Tree::from_disk(&root)) {
-        Ok(tree) => tree,
+    match try_run(args) {
+        Ok(code) => code,
         Err(error) => {
-            eprintln!("tidy: {error}");
-            return ExitCode::from(UNREADABLE);
+            eprintln!("error: {error}");
+            ExitCode::from(UNREADABLE)
         }
-    };
-    let findings = check(&tree);
-    for finding in &findings {
-        println!("{finding}");
     }
-    println!("tidy: {} files, {} rules, {} findings", tree.len(), rules::ALL.len(), findings.len());
-    if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// All findings of all rules, in the order of paths and lines.
+fn try_run(args: &Args) -> Result<ExitCode, String> {
+    if args.list {
+        for (name, reason) in RULES.iter().flat_map(|rule| (rule.reasons)()) {
+            println!("{name:15} {reason}");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the manifest lies in a folder of the checkout");
+    let tree = Tree::read(root)?;
+    if args.lower {
+        return prose::lower(&tree, root).map(|()| ExitCode::SUCCESS);
+    }
+    let findings = match &args.prose {
+        Some(path) => prose::hits(&tree, path),
+        None => check(&tree),
+    };
+    findings.iter().for_each(|finding| println!("{finding}"));
+    println!("tidy: {} findings", findings.len());
+    Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A rule, or a few that share a check.
+struct Rule {
+    /// Names and reasons.
+    reasons: fn() -> Vec<(&'static str, &'static str)>,
+    check: fn(&Tree, &mut Vec<Finding>),
+}
+
+/// The data of the rules: `xtask/tidy.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Config {
+    ban: Vec<words::Ban>,
+    prose: prose::Words,
+    /// By crate.
+    foreign_types: BTreeMap<String, Vec<String>>,
+}
+
+const CONFIG_PATH: &str = "xtask/tidy.toml";
+static CONFIG: LazyLock<Config> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../tidy.toml")).unwrap_or_else(|error| panic!("{CONFIG_PATH}: {error}"))
+});
+
+/// Reads a regular expression.
+fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Regex, D::Error> {
+    Regex::new(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+}
+
+const RULES: &[Rule] =
+    &[walls::RULE, words::RULE, surface::RULE, files::RULE, limits::RULE, documents::RULE, prose::RULE];
+
+/// Returns the findings of all rules, by path and line.
 fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for rule in rules::ALL {
-        rule.run(tree, &mut findings);
-    }
+    RULES.iter().for_each(|rule| (rule.check)(tree, &mut findings));
     findings.sort();
     findings
 }
 
-fn listing() -> String {
-    let width = rules::ALL.iter().map(|rule| rule.name.len()).max().unwrap_or(0);
-    let line = |rule: &rules::Rule| format!("{:width$}  {}\n", rule.name, rule.reason);
-    rules::ALL.iter().map(line).collect()
+/// A breach of a rule. Ordered by place.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    path: String,
+    /// Counted from 1; 1 also for the file as a whole.
+    line: usize,
+    rule: &'static str,
+    what: String,
+    help: String,
 }
 
-/// The folder asked for, or the nearest one at or above the current folder that holds this program's manifest.
-fn find_root(asked: Option<&Path>) -> Result<PathBuf, String> {
-    if let Some(root) = asked {
-        return Ok(root.to_path_buf());
+impl Finding {
+    fn new(
+        path: &str,
+        line: usize,
+        rule: &'static str,
+        what: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { path: path.to_owned(), line, rule, what: what.into(), help: help.into() }
     }
-    let here = std::env::current_dir().map_err(|error| format!("the current folder is unknown: {error}"))?;
-    let root = here.ancestors().find(|folder| folder.join("xtask/Cargo.toml").is_file());
-    root.map(Path::to_path_buf).ok_or_else(|| "no workspace here or above; use --root".to_owned())
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: {}; help: {}", self.path, self.line, self.rule, self.what, self.help)
+    }
 }

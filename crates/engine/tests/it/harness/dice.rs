@@ -1,29 +1,45 @@
-//! The tests' own seeded choices (SplitMix64).
+//! Choices of tests: from a seed (SplitMix64), or from a fuzzer's bytes.
 
-/// A deterministic sequence of numbers.
+use std::collections::VecDeque;
+
+/// A deterministic sequence of choices.
 #[derive(Debug)]
-pub(crate) struct Dice(u64);
+pub(crate) enum Dice {
+    Seed(u64),
+    Program(VecDeque<u8>),
+}
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed ^ 0x5DEE_CE66_D1CE_CAFE)
+        Self::Seed(seed ^ 0x5DEE_CE66_D1CE_CAFE)
     }
 
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+    /// Takes a byte for each choice, and the first alternative once all are used.
+    #[allow(dead_code, reason = "used by the fuzz targets, which include this file")]
+    pub(crate) fn of_program(program: &[u8]) -> Self {
+        Self::Program(program.to_vec().into())
     }
 
-    /// A number from 0 to `end - 1`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
+        match self {
+            Self::Seed(state) => {
+                *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+                let mut z = *state;
+                z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+                z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+                ((z ^ (z >> 31)) % end as u64) as usize
+            }
+            Self::Program(bytes) => {
+                let mut byte = || usize::from(bytes.pop_front().unwrap_or(0));
+                let number = if end > 256 { byte() << 8 | byte() } else { byte() };
+                number % end
+            }
+        }
     }
 
-    /// True once in `count` times.
+    /// Returns true once in `count` times, but not for the first alternative.
     pub(crate) fn once_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
+        self.below(count) == count - 1
     }
 }

@@ -14,6 +14,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use crate::harness::Conversation;
+use crate::harness::dice::Dice;
+
 /// Seeds of an ordinary run of the tests.
 const SEEDS: u64 = 10_000;
 /// Of those with handlers that wait, which take longer.
@@ -21,12 +24,16 @@ const WAITING_SEEDS: u64 = 300;
 /// Seeds that a thread takes at once.
 const SEEDS_AT_ONCE: u64 = 16;
 
+fn conversation(seed: u64) -> Conversation {
+    random::conversation(&mut Dice::new(seed), seed, Vec::new())
+}
+
 #[test]
 fn random_conversations_end_well() {
     if let Some(seed) = number_of("SHEARWATER_SEED") {
         return replay(seed);
     }
-    hold_all(SEEDS, |seed| drop(random::conversation(seed).run()));
+    hold_all(SEEDS, |seed| drop(conversation(seed).run()));
 }
 
 /// Whatever clients and handlers do: nothing is left when the clients are gone.
@@ -89,7 +96,7 @@ fn hold(hold_one: fn(u64), next: &AtomicU64, seeds: u64, failed: &Mutex<Option<u
 
 /// Shows one conversation and holds it, twice.
 fn replay(seed: u64) {
-    let conversation = random::conversation(seed);
+    let conversation = conversation(seed);
     println!("seed {seed}: {:#?}\nrequests: {:#?}", conversation.setting, conversation.clients);
     conversation.steps.iter().for_each(|(client, step)| println!("client {client}: {step:?}"));
     println!("ends: {:?}, {:?}", conversation.ends, conversation.trouble);
@@ -103,7 +110,7 @@ fn replay(seed: u64) {
 
 #[test]
 fn a_seed_replays() {
-    let fingerprints = |seed| random::conversation(seed).run().net.fingerprint();
+    let fingerprints = |seed| conversation(seed).run().net.fingerprint();
     for seed in 0..20 {
         assert_eq!(fingerprints(seed), fingerprints(seed), "seed {seed}");
     }

@@ -1,4 +1,4 @@
-//! The conversation of a seed.
+//! A random conversation, from a seed or a fuzzer's bytes. The first alternative of each choice is the usual one.
 
 use shearwater_engine::Limits;
 use shearwater_engine::io::sim::SimOptions;
@@ -12,26 +12,28 @@ const CLIENTS_MAX: usize = 5;
 /// Requests of a client at most.
 const REQUESTS_MAX: usize = 8;
 
-/// What the seed says: always the same.
-pub(crate) fn conversation(seed: u64) -> Conversation {
-    let mut dice = Dice::new(seed);
-    let setting = setting(seed, &mut dice);
+/// Makes the conversation that `dice` chooses. The first client sends `first`, if there is any.
+pub(crate) fn conversation(dice: &mut Dice, seed: u64, first: Vec<Unit>) -> Conversation {
+    let setting = setting(seed, dice);
     let drained_after = dice.once_in(8).then(|| dice.below(40));
     // Who speaks after a drain has closed the connection meets a reset.
     let has_resets = setting.sim.resets > 0.0 || drained_after.is_some();
     let trouble = if has_resets { Trouble::Resets(CLIENTS_MAX) } else { Trouble::None };
     let mut conversation = Conversation { setting: setting.clone(), trouble, ..Conversation::default() };
     let mut plans = Vec::new();
+    let mut first = Some(first).filter(|units| !units.is_empty());
     for client in 0..=dice.below(CLIENTS_MAX) {
         // Where little is moved at once, much of it would take minutes of simulated delays, and run into the timeouts.
         let is_roomy = setting.sim.recv_buffer_bytes >= 200 && setting.sim.send_buffer_bytes > 10_000;
-        let (units, plan, end) = client_of(&mut dice, client * 100, is_roomy);
+        let (units, plan, end) = client_of(dice, client * 100, is_roomy, first.take());
         conversation.clients.push(units);
         conversation.ends.push(end);
         plans.push(plan.into_iter());
     }
-    while !plans.iter().all(|plan| plan.len() == 0) {
-        let number = dice.below(plans.len());
+    while plans.iter().any(|plan| plan.len() > 0) {
+        let chosen = dice.below(plans.len());
+        let is_waiting = |number: &usize| plans[*number].len() > 0;
+        let number = [chosen].into_iter().chain(0..plans.len()).find(is_waiting).unwrap_or(chosen);
         conversation.steps.extend(plans[number].next().map(|step| (number, step)));
         if drained_after == Some(conversation.steps.len()) {
             conversation.steps.push((0, Step::Drain(2000)));
@@ -42,13 +44,17 @@ pub(crate) fn conversation(seed: u64) -> Conversation {
 
 fn setting(seed: u64, dice: &mut Dice) -> Setting {
     let sim = SimOptions {
-        recv_buffer_bytes: [23, 200, 2000, 64 * 1024][dice.below(4)],
-        send_buffer_bytes: [50, 1000, 256 * 1024][dice.below(3)],
+        recv_buffer_bytes: [64 * 1024, 23, 200, 2000][dice.below(4)],
+        send_buffer_bytes: [256 * 1024, 50, 1000][dice.below(3)],
         resets: [0.0, 0.0, 0.01][dice.below(3)],
         accept_errors: [0.0, 0.0, 0.0, 0.1][dice.below(4)],
-        ..if dice.once_in(5) { SimOptions { seed, ..SimOptions::default() } } else { SimOptions::rough(seed) }
+        ..if dice.below(5) == 0 {
+            SimOptions { seed, ..SimOptions::default() }
+        } else {
+            SimOptions::rough(seed)
+        }
     };
-    let limits = Limits { output_bytes_max: [1, 300, 64 * 1024][dice.below(3)], ..Limits::default() };
+    let limits = Limits { output_bytes_max: [64 * 1024, 1, 300][dice.below(3)], ..Limits::default() };
     Setting { sim, limits, ..Setting::default() }
 }
 
@@ -61,11 +67,16 @@ struct Kind {
     is_roomy: bool,
 }
 
-/// A client: what it asks, how it goes about it, and how it ends.
-fn client_of(dice: &mut Dice, number: usize, is_roomy: bool) -> (Vec<Unit>, Vec<Step>, End) {
+/// Makes a client: its requests, its steps and its end.
+fn client_of(
+    dice: &mut Dice,
+    number: usize,
+    is_roomy: bool,
+    units: Option<Vec<Unit>>,
+) -> (Vec<Unit>, Vec<Step>, End) {
     let is_slow = dice.once_in(4);
     let kind = Kind { is_slow, is_roomy };
-    let units = units_of(dice, number, kind);
+    let units = units.unwrap_or_else(|| units_of(dice, number, kind));
     let mut plan = Vec::new();
     if is_slow {
         plan.push(Step::StopReading(30 + dice.below(3000)));

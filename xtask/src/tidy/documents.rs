@@ -1,0 +1,129 @@
+//! Rules `map` and `links`: what documents point to exists.
+
+use super::tree::Tree;
+use super::{Finding, Rule};
+
+const MAP: &str = "ARCHITECTURE.md";
+
+/// Pages whose paths in backticks must exist, and their functions too.
+const MAPPED: &[&str] = &[MAP, "docs/limits.md"];
+/// Beginnings of such paths.
+const FOLDERS: &[&str] = &["crates/", "xtask/", "lab/", "e2e/", "docs/", ".ci/"];
+/// Heading of the section that lists a request's functions.
+const SECTION: &str = "## The way of a request";
+
+pub(super) const RULE: Rule = Rule {
+    reasons: || {
+        vec![
+            (
+                "map",
+                "ARCHITECTURE.md lists a request's functions, docs/limits.md the tests of limits, and each exists: a stale map is worse than none",
+            ),
+            ("links", "links in Markdown to files and headings resolve"),
+        ]
+    },
+    check,
+};
+
+fn check(tree: &Tree, findings: &mut Vec<Finding>) {
+    for page in MAPPED {
+        for (line, span) in code_spans(tree.text(page)) {
+            if let Some(what) = missing(tree, span) {
+                findings.push(Finding::new(page, line, "map", what, "name what took its place"));
+            }
+        }
+    }
+    let section = tree.text(MAP).split_once(SECTION).map_or("", |(_, behind)| behind);
+    if !section.split("\n## ").next().is_some_and(|section| section.contains(".rs::")) {
+        let what = format!("no section `{SECTION}` that lists functions");
+        findings.push(Finding::new(MAP, 1, "map", what, "list them as `crates/name/src/file.rs::function`"));
+    }
+    for file in tree.files().filter(|file| file.is_markdown()) {
+        for (line, link) in links(&file.text) {
+            if let Some(what) = dead(tree, &file.path, link) {
+                findings.push(Finding::new(&file.path, line, "links", what, "correct or remove the link"));
+            }
+        }
+    }
+}
+
+/// Checks `path` or `path::function`, or `path::Type::function`.
+fn missing(tree: &Tree, span: &str) -> Option<String> {
+    if !FOLDERS.iter().any(|folder| span.starts_with(folder)) || span.contains(['*', '{', '<', '…', ' ']) {
+        return None;
+    }
+    let (path, function) = span.split_once("::").unwrap_or((span, ""));
+    let name = function.rsplit("::").next().unwrap_or_default().trim_end_matches("()");
+    let code = tree.file(path).map_or("", |file| &file.code);
+    let has = |end: &str| code.contains(&format!("fn {name}{end}"));
+    if !tree.exists(path) {
+        Some(format!("`{path}` does not exist"))
+    } else if !name.is_empty() && !has("(") && !has("<") {
+        Some(format!("`{path}` has no function `{function}`"))
+    } else {
+        None
+    }
+}
+
+/// Checks a link to a file or heading of the checkout.
+fn dead(tree: &Tree, from: &str, link: &str) -> Option<String> {
+    if link.contains(':') || link.is_empty() {
+        return None;
+    }
+    let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let mut parts: Vec<&str> = from.split('/').collect();
+    if !target.is_empty() {
+        parts.pop();
+    }
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.pop().is_none() => return Some(format!("the link `{link}` leaves the checkout")),
+            ".." => {}
+            _ => parts.push(part),
+        }
+    }
+    let path = parts.join("/");
+    if !tree.exists(&path) {
+        return Some(format!("the link `{link}` leads nowhere"));
+    }
+    let has_anchor =
+        anchor.is_empty() || !path.ends_with(".md") || anchors(tree.text(&path)).any(|known| known == anchor);
+    (!has_anchor).then(|| format!("the link `{link}` names a heading that does not exist"))
+}
+
+/// Lines of Markdown outside of fenced blocks, counted from 1.
+fn prose_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fenced = false;
+    text.lines().zip(1..).filter_map(move |(line, number)| {
+        let is_fence = line.trim_start().starts_with("```");
+        fenced ^= is_fence;
+        (!fenced && !is_fence).then_some((number, line))
+    })
+}
+
+/// Texts in backticks, with their lines.
+pub(super) fn code_spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    prose_lines(text)
+        .flat_map(|(number, line)| line.split('`').skip(1).step_by(2).map(move |span| (number, span)))
+}
+
+/// Targets of links and images, and of `[name]: target`, with their lines.
+fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    prose_lines(text).flat_map(|(number, line)| {
+        let inline = line.split('`').step_by(2).flat_map(|part| part.split("](").skip(1));
+        let inline = inline.filter_map(|rest| rest.split([')', ' ']).next());
+        let defined =
+            line.starts_with('[').then(|| line.split_once("]: ")).flatten().map(|(_, target)| target.trim());
+        inline.chain(defined).map(move |target| (number, target))
+    })
+}
+
+/// Headings as anchors.
+fn anchors(text: &str) -> impl Iterator<Item = String> {
+    let headings = prose_lines(text).filter(|(_, line)| line.starts_with('#'));
+    headings.map(|(_, line)| {
+        let kept = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+    })
+}
