@@ -1,60 +1,60 @@
-//! The constant answer, and how many of it a receive is due.
+//! The constant response, and how many bytes of it a receive is owed.
 
-/// Shortest whole answer: the head alone, with room for its padding.
-pub(crate) const ANSWER_BYTES_MIN: i64 = 64;
-/// Longest whole answer.
-pub(crate) const ANSWER_BYTES_MAX: i64 = 64 * 1024 * 1024;
+/// Shortest whole response: the head alone, with room for its padding.
+pub(crate) const RESPONSE_BYTES_MIN: i64 = 64;
+/// Longest whole response.
+pub(crate) const RESPONSE_BYTES_MAX: i64 = 64 * 1024 * 1024;
 
-/// Answers that lie one after the other, so that a batch goes in one send.
+/// Consecutive copies in the block, so that a batch leaves in one send.
 const BATCH: usize = 16;
-/// Larger answers go one by one: batches of them would not fit a socket's buffer anyway.
+/// Larger responses are sent one by one: a batch would not fit a socket's buffer.
 const BATCHED_BYTES_MAX: usize = 16 * 1024;
 
-/// What ends a head.
+/// End of a request head.
 const BLANK_LINE: &[u8; 4] = b"\r\n\r\n";
-/// Bytes of a blank line that may lie in an earlier receive.
+/// Bytes of a blank line that an earlier receive may hold.
 pub(crate) const CARRIED_BYTES: usize = BLANK_LINE.len() - 1;
 
-/// The bytes that every request is answered with.
-pub(crate) struct Answer {
-    /// One answer, or a batch of them; it lives as long as the process, so the kernel may read it at any time.
+/// The bytes sent for every request.
+pub(crate) struct Response {
+    /// One response or a batch; never freed, so the kernel may read it at any time.
     block: &'static [u8],
     bytes: usize,
     pipeline: bool,
 }
 
-impl Answer {
-    /// An answer of exactly `bytes`, head included.
-    pub(crate) fn of(bytes: usize, pipeline: bool) -> Self {
+impl Response {
+    /// Builds a response of exactly `bytes`, head included.
+    pub(crate) fn new(bytes: usize, pipeline: bool) -> Self {
         let one = whole(bytes);
         let block = if bytes <= BATCHED_BYTES_MAX { one.repeat(BATCH) } else { one };
         Self { block: Box::leak(block.into_boxed_slice()), bytes, pipeline }
     }
 
-    /// Whether one send always takes it whole, from a client that reads what it asked for.
+    /// Returns true if one send always takes a whole response, from a client that reads.
     pub(crate) fn is_small(&self) -> bool {
         self.bytes <= BATCHED_BYTES_MAX
     }
 
-    /// The next piece for a client that is owed so many bytes: at most a batch.
+    /// Returns the next piece for a client that is owed so many bytes: at most a batch.
     pub(crate) fn piece(&self, owed_bytes: usize) -> &'static [u8] {
         let start = (self.bytes - owed_bytes % self.bytes) % self.bytes;
         let rest = &self.block[start..];
         &rest[..rest.len().min(owed_bytes)]
     }
 
-    /// Bytes due for what was received. `window` is the received bytes behind the [`CARRIED_BYTES`] before them.
+    /// Returns the bytes owed for a receive. `window` is the received bytes after the [`CARRIED_BYTES`] before them.
     pub(crate) fn due_bytes(&self, window: &[u8]) -> usize {
         if self.pipeline { blank_lines(window) * self.bytes } else { self.bytes }
     }
 
-    /// Whether the bytes carried over matter.
+    /// Returns true if the carried bytes matter.
     pub(crate) fn counts_blank_lines(&self) -> bool {
         self.pipeline
     }
 }
 
-/// Head and filler of together `bytes`. Where one digit more in the length would overshoot, a space before it pads.
+/// Builds head and filler of together `bytes`. A space pads where one more digit in the length would overshoot.
 fn whole(bytes: usize) -> Vec<u8> {
     let head = |pad: &str, body: usize| {
         format!("HTTP/1.1 200 OK\r\nServer: null\r\nContent-Length: {pad}{body}\r\n\r\n")
@@ -66,14 +66,14 @@ fn whole(bytes: usize) -> Vec<u8> {
     });
     let body = body.unwrap_or_default();
     let pad = " ".repeat(bytes - head("", body).len() - body);
-    let mut answer = head(&pad, body).into_bytes();
-    answer.resize(bytes, b'x');
-    answer
+    let mut response = head(&pad, body).into_bytes();
+    response.resize(bytes, b'x');
+    response
 }
 
-/// How many blank lines there are. Without a branch per byte: the compiler makes vectors of it.
+/// Counts blank lines. It has no branch per byte, so the compiler vectorises it.
 fn blank_lines(bytes: &[u8]) -> usize {
-    /// So many fit the count of one byte.
+    /// Largest count that fits one byte.
     const CHUNK: usize = 255;
     let [a, b, c, d] = *BLANK_LINE;
     let ends = bytes.len().saturating_sub(CARRIED_BYTES);
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_has_exactly_the_length_asked_for() {
+    fn builds_exactly_the_requested_length() {
         for bytes in (64..1300).chain([10_060, 10_061, 10_062, 100_300, 1_048_900]) {
             let one = whole(bytes);
             assert_eq!(one.len(), bytes);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_are_counted_wherever_they_lie() {
+    fn counts_blank_lines_at_any_offset() {
         let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
         for count in 0..40 {
             assert_eq!(blank_lines(&request.repeat(count)), count);
@@ -118,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn pieces_resume_within_an_answer_and_stop_at_what_is_owed() {
-        let answer = Answer::of(100, true);
-        assert_eq!(answer.piece(250).len(), 250);
-        assert_eq!(answer.piece(30), &whole(100)[70..]);
-        assert_eq!(answer.piece(130)[..30], whole(100)[70..]);
-        assert_eq!(answer.piece(100_000).len(), 1600);
-        assert_eq!(Answer::of(100_000, false).piece(100_000).len(), 100_000);
+    fn pieces_resume_within_a_response_and_stop_at_the_owed_bytes() {
+        let response = Response::new(100, true);
+        assert_eq!(response.piece(250).len(), 250);
+        assert_eq!(response.piece(30), &whole(100)[70..]);
+        assert_eq!(response.piece(130)[..30], whole(100)[70..]);
+        assert_eq!(response.piece(100_000).len(), 1600);
+        assert_eq!(Response::new(100_000, false).piece(100_000).len(), 100_000);
     }
 }
