@@ -1,0 +1,229 @@
+//! Blocking HTTP/1.1 client on one connection.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use socket2::SockRef;
+
+use crate::error::{Error, malformed};
+use crate::response::{Event, Head, Response, ResponseReader};
+
+/// Timeout of a single read or write: a safety net, never a measure.
+pub const TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a connect is retried while the system has no local port free.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum body length of a response that is read into memory, bytes.
+const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
+const READ_BYTES: usize = 64 * 1024;
+
+/// A connection with what was received and not used yet. It sends any bytes, and reads one response at a time.
+#[derive(Debug)]
+pub struct Client<S = TcpStream> {
+    stream: S,
+    buffer: Vec<u8>,
+    used: usize,
+    reader: ResponseReader,
+}
+
+/// Formats a request without a body; `headers` are lines without their ends.
+#[must_use]
+pub fn request(method: &str, target: &str, headers: &[&str]) -> Vec<u8> {
+    let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").into_bytes()
+}
+
+impl Client<TcpStream> {
+    /// Connects. Retries for 10 seconds while the system has no local port free.
+    ///
+    /// # Errors
+    /// The connection is refused or times out.
+    pub fn connect(address: SocketAddr) -> Result<Self, Error> {
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        loop {
+            match TcpStream::connect_timeout(&address, TIMEOUT) {
+                Err(error) if error.kind() == ErrorKind::AddrNotAvailable && Instant::now() < deadline => {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                stream => return Self::over(stream?),
+            }
+        }
+    }
+
+    /// Takes over a connected TCP stream and sets its timeouts.
+    ///
+    /// # Errors
+    /// The socket's options can't be set.
+    pub fn over(stream: TcpStream) -> Result<Self, Error> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        Ok(Self::new(stream))
+    }
+
+    /// Shuts down the sending side.
+    ///
+    /// # Errors
+    /// The connection has failed. A server that has closed in order is no error.
+    pub fn finish_sending(&self) -> Result<(), Error> {
+        match self.stream.shutdown(Shutdown::Write) {
+            Err(error) if error.kind() != ErrorKind::NotConnected => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Closes the connection with a reset.
+    ///
+    /// # Errors
+    /// The socket's option can't be set.
+    pub fn reset(self) -> Result<(), Error> {
+        Ok(SockRef::from(&self.stream).set_linger(Some(Duration::ZERO))?)
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// Takes over any stream, with the timeouts that it has.
+    pub fn new(stream: S) -> Self {
+        Self { stream, buffer: Vec::new(), used: 0, reader: ResponseReader::default() }
+    }
+
+    /// The stream itself. Bytes that are received but not used are not in it; [`Client::rest`] has them.
+    pub fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Errors
+    /// The connection has failed.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
+        Ok(self.stream.write_all(bytes.as_ref())?)
+    }
+
+    /// Sends a `GET` request and reads the response.
+    ///
+    /// # Errors
+    /// There is no well-formed response.
+    pub fn get(&mut self, target: &str) -> Result<Response, Error> {
+        self.request("GET", target, &[])
+    }
+
+    /// Sends a request without a body and reads the response; `headers` are lines without their ends.
+    ///
+    /// # Errors
+    /// There is no well-formed response.
+    pub fn request(&mut self, method: &str, target: &str, headers: &[&str]) -> Result<Response, Error> {
+        self.send(request(method, target, headers))?;
+        self.response_to(method)
+    }
+
+    /// Reads the next whole response to a request that wasn't `HEAD`. Interim responses (`1xx`) are returned too.
+    ///
+    /// # Errors
+    /// There is no well-formed response.
+    pub fn response(&mut self) -> Result<Response, Error> {
+        self.response_to("GET")
+    }
+
+    /// Reads the next whole response to a request with this method.
+    ///
+    /// # Errors
+    /// There is no well-formed response.
+    pub fn response_to(&mut self, method: &str) -> Result<Response, Error> {
+        let head = self.head(method)?;
+        let mut body = Vec::new();
+        while self.data(usize::MAX, &mut |data| body.extend_from_slice(data))? > 0 {
+            if body.len() > BODY_BYTES_MAX {
+                return malformed("the body is too long to be read into memory");
+            }
+        }
+        Ok(Response { head, body })
+    }
+
+    /// Reads the head of the next response to a request with this method. Read the body with [`Client::data`].
+    ///
+    /// # Errors
+    /// There is no well-formed head, or the body of the last response wasn't read.
+    pub fn head(&mut self, method: &str) -> Result<Head, Error> {
+        self.reader.expect(method);
+        loop {
+            let step = self.reader.step(&self.buffer[self.used..])?;
+            self.used += step.consumed;
+            match step.event {
+                Event::Head(head) => return Ok(head),
+                Event::NeedsInput => {
+                    if self.fill()? == 0 {
+                        return if self.reader.is_between_responses() {
+                            Err(Error::Closed)
+                        } else {
+                            Err(Error::Truncated)
+                        };
+                    }
+                }
+                Event::End => {}
+                Event::Data(_) => return malformed("body bytes before a head"),
+            }
+        }
+    }
+
+    /// Reads body bytes, passes at most `most` to `visit`, and returns how many; 0 at the end of the body.
+    ///
+    /// # Errors
+    /// The body is malformed or truncated.
+    pub fn data(&mut self, most: usize, visit: &mut dyn FnMut(&[u8])) -> Result<usize, Error> {
+        loop {
+            let unused = &self.buffer[self.used..];
+            let step = self.reader.step(&unused[..unused.len().min(most)])?;
+            self.used += step.consumed;
+            match step.event {
+                Event::Data(data) => {
+                    visit(data);
+                    return Ok(data.len());
+                }
+                Event::End => return Ok(0),
+                Event::NeedsInput if self.used == self.buffer.len() => {
+                    if self.fill()? == 0 {
+                        return self.reader.finish().map(|()| 0);
+                    }
+                }
+                Event::NeedsInput => {}
+                Event::Head(_) => return malformed("a head instead of a body"),
+            }
+        }
+    }
+
+    /// Reads all bytes up to the orderly end of the connection, without parsing them.
+    ///
+    /// # Errors
+    /// The connection is reset, or doesn't end within the timeout.
+    pub fn rest(&mut self) -> Result<Vec<u8>, Error> {
+        while self.fill()? > 0 {}
+        let rest = self.buffer.split_off(self.used);
+        (self.used, self.reader) = (self.buffer.len(), ResponseReader::default());
+        Ok(rest)
+    }
+
+    /// Expects the orderly end of the connection: no further byte, no reset.
+    ///
+    /// # Errors
+    /// There are further bytes, or the connection doesn't end in order.
+    pub fn end(&mut self) -> Result<(), Error> {
+        // A response without a body may still be at its end.
+        if self.used == self.buffer.len() && self.fill()? == 0 {
+            return Ok(());
+        }
+        malformed(format!("{} bytes after the last response", self.buffer.len() - self.used))
+    }
+
+    /// Receives once; 0 is the orderly end of the connection.
+    fn fill(&mut self) -> Result<usize, Error> {
+        self.buffer.drain(..self.used);
+        self.used = 0;
+        let old = self.buffer.len();
+        self.buffer.resize(old + READ_BYTES, 0);
+        let received = self.stream.read(&mut self.buffer[old..]);
+        self.buffer.truncate(old + *received.as_ref().unwrap_or(&0));
+        Ok(received?)
+    }
+}

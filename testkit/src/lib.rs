@@ -1,0 +1,24 @@
+//! Tools shared by the crates' tests, `e2e` and the lab.
+//!
+//! - [`ResponseReader`] and [`Responses`] parse responses from bytes, without I/O.
+//! - [`Client`] is a blocking HTTP/1.1 client on one connection; it sends any bytes and reads strictly.
+//! - [`random`] makes seeded generators, so that a failing run can be repeated.
+//! - [`CountingAllocator`] counts what a test binary allocates.
+//! - [`Program`] starts a built server, waits until it listens, and stops it by its process id.
+//! - [`process`] reads a process's memory, CPU time and descriptors from `/proc`.
+
+#![deny(unsafe_code)]
+
+mod allocator;
+mod client;
+mod error;
+pub mod process;
+mod program;
+pub mod random;
+mod response;
+
+pub use allocator::{Allocations, CountingAllocator};
+pub use client::{Client, TIMEOUT, request};
+pub use error::Error;
+pub use program::{Program, Signal, free_address};
+pub use response::{Event, Framing, Head, Response, ResponseReader, Responses, Step};

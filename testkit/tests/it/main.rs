@@ -1,0 +1,126 @@
+//! Tests of the response reader, the client and the generators.
+
+#![forbid(unsafe_code)]
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener};
+use std::thread;
+
+use testkit::{Client, Error, Framing, Head, Responses, random};
+
+#[test]
+fn head_gives_status_headers_and_framing() {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nCONNECTION: keep-alive, Close\r\n\r\n";
+    let head = Head::parse(head).unwrap();
+    assert_eq!((head.status, head.header("content-length")), (200, Some("12")));
+    assert!(head.closes());
+    assert_eq!(head.framing("GET"), Framing::Length(12));
+    assert_eq!(head.framing("HEAD"), Framing::None);
+}
+
+#[test]
+fn rejects_malformed_heads() {
+    for head in [
+        "HTTP/1.0 200 OK\r\n\r\n",
+        "HTTP/1.1 99 OK\r\n\r\n",
+        "HTTP/1.1 200OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nBad Name: 1\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nA: b\nc\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n",
+    ] {
+        assert!(Head::parse(head.as_bytes()).is_err(), "{head:?}");
+    }
+}
+
+const PIPELINE: &str = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello\
+    HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n\
+    HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwiki\r\nA;x=y\r\n0123456789\r\n0\r\nT: u\r\n\r\n\
+    HTTP/1.1 404 Not Found\r\n\r\nuntil close";
+
+#[test]
+fn reads_the_same_responses_in_any_pieces() {
+    let whole: Vec<(u16, String)> =
+        [(100, ""), (200, "hello"), (200, ""), (200, "wiki0123456789"), (404, "until close")]
+            .map(|(status, body)| (status, body.to_owned()))
+            .to_vec();
+    for piece in 1..PIPELINE.len() {
+        let mut responses = Responses::default();
+        ["POST", "HEAD", "GET", "GET"].iter().for_each(|method| responses.expect(method));
+        for bytes in PIPELINE.as_bytes().chunks(piece) {
+            responses.feed(bytes).unwrap();
+        }
+        responses.finish().unwrap();
+        let read: Vec<_> = std::iter::from_fn(|| responses.pop())
+            .map(|response| (response.status(), response.text()))
+            .collect();
+        assert_eq!(read, whole, "in pieces of {piece}");
+    }
+}
+
+#[test]
+fn rejects_malformed_chunks_and_truncated_bodies() {
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for body in ["x\r\n", "\r\n", "+1\r\na\r\n", "1\r\nab\r\n", "0\r\nbad trailer\r\n"] {
+        assert!(Responses::default().feed(format!("{chunked}{body}").as_bytes()).is_err(), "{body:?}");
+    }
+    for response in [&chunked[..20], chunked, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na"] {
+        let mut responses = Responses::default();
+        responses.feed(response.as_bytes()).unwrap();
+        assert_eq!(responses.finish(), Err(Error::Truncated), "{response:?}");
+    }
+}
+
+/// Returns a client of a server that reads one request and sends these bytes.
+fn client_of(bytes: &'static str) -> Client {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 1024]);
+        stream.write_all(bytes.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let _ = stream.read(&mut [0; 1]);
+    });
+    let mut client = Client::connect(address).unwrap();
+    client.send("x").unwrap();
+    client
+}
+
+#[test]
+fn client_reads_responses_one_by_one() {
+    let mut client = client_of(PIPELINE);
+    assert_eq!(client.response().unwrap().status(), 100);
+    assert_eq!(client.head("POST").unwrap().status, 200);
+    let mut body = Vec::new();
+    while client.data(2, &mut |data| body.extend_from_slice(data)).unwrap() > 0 {}
+    assert_eq!(body, b"hello");
+    assert_eq!(client.response_to("HEAD").unwrap().body, b"");
+    assert_eq!(client.response().unwrap().text(), "wiki0123456789");
+    assert_eq!(client.response().unwrap().text(), "until close");
+    assert_eq!(client.end(), Ok(()));
+}
+
+#[test]
+fn client_tells_closed_from_truncated() {
+    assert_eq!(client_of("").response(), Err(Error::Closed));
+    assert_eq!(client_of("HTTP/1.1 2").response(), Err(Error::Truncated));
+    assert_eq!(
+        client_of("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort").response(),
+        Err(Error::Truncated)
+    );
+    let mut client = client_of(PIPELINE);
+    assert_eq!(client.response().unwrap().status(), 100);
+    assert!(client.end().is_err());
+    assert!(client_of(PIPELINE).rest().unwrap().ends_with(b"until close"));
+}
+
+#[test]
+fn generators_repeat_by_seed_and_differ_by_part() {
+    let bytes = |seed, part| random::bytes(&mut random::part(seed, part), 33);
+    assert_eq!(bytes(7, 1), bytes(7, 1));
+    assert_ne!(bytes(7, 1), bytes(7, 2));
+    assert_ne!(bytes(7, 1), bytes(8, 1));
+}
