@@ -201,12 +201,13 @@ pub(crate) fn run(plan: Plan, programs: &Programs) -> Result<Outcome, String> {
         return Err(format!("{} does not serve the scenario {}", server.name, plan.scenario.name));
     }
     let folder = Folder::create()?;
+    // First of all: the validators of a new file are longer, and so is its response.
+    folder.settle(plan.scenario)?;
     let mut bench = Bench { plan: &plan, programs, folder: &folder, null_bytes: 0 };
     if plan.servers.iter().any(|server| server.kind == Kind::Null) {
         bench.null_bytes = bench.reference_bytes()?;
     }
     let mut entries = entries(&plan.servers, |server| Identity::of(server, plan.scenario, programs));
-    folder.settle(plan.scenario)?;
     let mut random = fastrand::Rng::with_seed(plan.seed);
     for round in 1..=plan.rounds_max() {
         if round > plan.blocks && entries.iter().all(|entry| entry.has_enough(plan.blocks)) {

@@ -12,7 +12,7 @@ use crate::block::{exchange, length};
 use crate::client::{self, Exchange, Load};
 use crate::folder::Folder;
 use crate::process::{Launch, Server, free_address};
-use crate::scenario::{JSON, PLAINTEXT, file_bytes};
+use crate::scenario::{self, JSON, PLAINTEXT, file_bytes};
 
 /// Responses of one load, and an upper bound of its time.
 const RESPONSES: u64 = 15_000;
@@ -60,6 +60,8 @@ type Wanted = (String, u16, Vec<u8>);
 pub(super) fn train(programs: &Path, uring: bool) -> Result<u64, String> {
     let folder = Folder::create()?;
     write_files(&folder)?;
+    // The validators of a new file change, and with them the length of its responses.
+    folder.settle(scenario::find("100k")?)?;
     let mut responses = 0;
     for driver in if uring { ["epoll", "uring"].as_slice() } else { &["epoll"] } {
         for program in ["shearwater", "examples/kinds", "examples/plaintext"] {
