@@ -220,7 +220,7 @@ impl Order<'_> {
         own_client(&scenario.load(place.address, bytes, u64::from(seconds) * 1000))
     }
 
-    /// Asks the server for its turns with handlers and the handlers ready in them so far, where the scenario needs them.
+    /// Returns the server's turns with handlers so far, and the handlers ready in them, if the scenario needs them.
     fn ready_counts(&self) -> Result<Option<(f64, f64)>, String> {
         if self.scenario.ready_min.is_none() {
             return Ok(None);

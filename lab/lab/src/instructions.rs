@@ -1,8 +1,8 @@
 //! User instructions per request, counted by valgrind's callgrind: the same on every machine, but for the program's own
 //! random numbers.
 //!
-//! The client sends in rounds, one request on each connection, so that a turn of the server always has as many. callgrind
-//! doesn't know io_uring: only epoll can be counted.
+//! The client sends in rounds, so that every turn of the server has the same number of requests. callgrind doesn't know
+//! io_uring: only epoll can be counted.
 
 use std::fs;
 use std::time::Duration;

@@ -10,7 +10,7 @@ use crate::server::ServerKind;
 
 /// Maximum run-queue wait of the server's threads, in per cent of the window: more means that something else ran on its core.
 pub(crate) const WAIT_PERCENT_MAX: f64 = 1.0;
-/// The same where connections end: the kernel's own threads free sockets on the server's core, about 1 % for every server alike.
+/// The same where connections end: kernel threads free sockets on the server's core, about 1 % for every server alike.
 pub(crate) const WAIT_PERCENT_MAX_CHURN: f64 = 3.0;
 /// Maximum time of others on the server's core, in per cent of the window, where its own threads wait for one another. It is
 /// counted in ticks and includes interrupts.

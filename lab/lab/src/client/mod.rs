@@ -1,7 +1,7 @@
 //! The load generator: one thread and epoll; a closed loop, a fixed rate or rounds; pipelining, connections that end,
 //! requests that differ, receive buffers of a given size, and large downloads beside the requests.
 //!
-//! It checks each response's status and knows its length from a probe, so a byte too many or too few shows at once.
+//! It checks each response's status and its length, which is known from a probe.
 //! At a fixed rate a request's latency counts from when it was due, so a stalled server can't hide behind a waiting client.
 
 mod connection;
