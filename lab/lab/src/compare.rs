@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::block::{Block, Order, length};
-use crate::folder::{Folder, SETTLED_S};
+use crate::folder::Folder;
 use crate::machine;
 use crate::peers;
 use crate::process::free_address;
@@ -83,8 +83,9 @@ impl Plan {
     pub(crate) fn estimated_s(&self) -> f64 {
         let blocks = f64::from(self.blocks) * (self.servers.len() + 1) as f64;
         let counts = f64::from(self.syscall_rounds) * self.servers.len() as f64;
-        let settling_s = if self.scenario.must_settle() { SETTLED_S as f64 } else { 0.0 };
-        settling_s + blocks * (f64::from(self.seconds) + AROUND_BLOCK_S) + counts * (1.0 + AROUND_BLOCK_S)
+        self.scenario.settled_s() as f64
+            + blocks * (f64::from(self.seconds) + AROUND_BLOCK_S)
+            + counts * (1.0 + AROUND_BLOCK_S)
     }
 }
 

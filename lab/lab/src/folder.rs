@@ -8,9 +8,6 @@ use std::time::{Duration, SystemTime};
 
 use crate::scenario::{SCENARIOS, Scenario, Source, VARIED_PATHS, file_bytes};
 
-/// Age at which a large file counts as unchanged: our server copies one that changed within the last ten seconds.
-pub(crate) const SETTLED_S: u64 = 11;
-
 #[derive(Debug)]
 pub(crate) struct Folder(PathBuf);
 
@@ -45,10 +42,7 @@ impl Folder {
             .settles_in(scenario, SystemTime::now())
             .map_err(|error| format!("the served files: {error}"))?;
         if !left.is_zero() {
-            crate::progress(&format!(
-                "{}: waiting {left:.1?} until its files are {SETTLED_S} s old",
-                scenario.name
-            ));
+            crate::progress(&format!("{}: waiting {left:.1?} until its files are old enough", scenario.name));
             thread::sleep(left);
         }
         Ok(())
@@ -56,10 +50,10 @@ impl Folder {
 
     fn settles_in(&self, scenario: &Scenario, now: SystemTime) -> io::Result<Duration> {
         let mut left = Duration::ZERO;
-        for path in self.files(scenario).filter(|_| scenario.must_settle()) {
+        for path in self.files(scenario).filter(|_| scenario.source == Source::File) {
             // A file from the future counts as new.
             let age = now.duration_since(fs::metadata(path)?.modified()?).unwrap_or(Duration::ZERO);
-            left = left.max(Duration::from_secs(SETTLED_S).saturating_sub(age));
+            left = left.max(Duration::from_secs(scenario.settled_s()).saturating_sub(age));
         }
         Ok(left)
     }
@@ -93,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_large_files_must_settle() {
+    fn files_must_settle_large_ones_longer() {
         let folder = Folder::create().expect("a temporary folder");
         let seconds_left = |name: &str, age_s: u64| {
             let scenario = crate::scenario::find(name).expect("a scenario");
@@ -108,9 +102,9 @@ mod tests {
                 "{name}"
             );
         }
-        assert_eq!(["1k", "6.4k"].map(|name| seconds_left(name, 0)), [0, 0]);
+        assert_eq!(["1k", "6.4k"].map(|name| seconds_left(name, 0)), [4, 4]);
         let large = crate::scenario::find("1m").expect("a scenario");
         let past = folder.settles_in(large, SystemTime::UNIX_EPOCH).expect("it is there");
-        assert_eq!(past, Duration::from_secs(SETTLED_S), "a clock that was set back makes no longer wait");
+        assert_eq!(past, Duration::from_secs(11), "a clock that was set back makes no longer wait");
     }
 }

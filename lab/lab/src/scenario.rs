@@ -48,7 +48,7 @@ pub(crate) struct Scenario {
 pub(crate) const VARIED_PATHS: u32 = 64;
 pub(crate) const PLAINTEXT: &str = "Hello, World!";
 pub(crate) const JSON: &str = r#"{"message":"Hello, World!"}"#;
-/// Larger files must be left alone before they are measured: our server copies a freshly changed one instead of using `sendfile`.
+/// Larger files are sent with `sendfile`.
 const SENDFILE_BYTES_MIN: usize = 64 * 1024;
 
 const TEXT: Scenario = Scenario {
@@ -154,9 +154,14 @@ impl Scenario {
         self.rate.is_some() || self.ready_min.is_some()
     }
 
-    /// Returns true if its files must be left alone for a while before they are measured.
-    pub(crate) fn must_settle(&self) -> bool {
-        self.source == Source::File && self.body_bytes > SENDFILE_BYTES_MIN
+    /// Returns the age in seconds that its files must have: our server copies a freshly changed large one instead of using
+    /// `sendfile`, and the validators of any new file are longer.
+    pub(crate) fn settled_s(&self) -> u64 {
+        match self.source {
+            Source::File if self.body_bytes > SENDFILE_BYTES_MIN => 11,
+            Source::File => 4,
+            Source::Plaintext | Source::Json | Source::Kinds => 0,
+        }
     }
 
     pub(crate) fn target(&self, number: u32) -> String {
