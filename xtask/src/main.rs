@@ -6,7 +6,6 @@ mod compare;
 mod fuzz;
 mod harness;
 mod hostile;
-mod pgo;
 mod ranges;
 mod replaced;
 mod sanitize;
@@ -37,8 +36,6 @@ enum Command {
     Soak(soak::Args),
     /// Four phases of load by wrk at full counts against the smallest program
     Stress(stress::Args),
-    /// Build the program with a profile of how it runs
-    Pgo(pgo::Args),
     /// Ask for parts of files, and compare the answers with nginx's
     Ranges(ranges::Args),
     /// Change files while they are served, and look at every byte of the answers
@@ -59,7 +56,6 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Soak(args) => soak::run(&args),
         Command::Stress(args) => stress::run(&args),
-        Command::Pgo(args) => pgo::run(&args),
         Command::Ranges(args) => ranges::run(&args),
         Command::Replaced(args) => replaced::run(&args),
         Command::Sanitize(args) => sanitize::run(&args),

@@ -1,4 +1,4 @@
-//! A route for each kind of handler, as `cargo lab handlers` and `cargo lab order` ask for them: the same 13 bytes by each, and paths of the
+//! A route for each kind of handler, as `cargo lab` requests them (scenarios `kind-*` and `order`): the same 13 bytes by each, and paths of the
 //! same length, so that what differs is the kind alone.
 //!
 //! Set up by environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS` (0: one per core),

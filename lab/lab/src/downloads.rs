@@ -1,4 +1,4 @@
-//! Small answers beside large downloads: does a worker that waits for a disk keep others waiting?
+//! Latency of small requests beside large downloads: does a worker that waits for a disk delay its other connections?
 
 use std::fs::{self, File};
 use std::io::{Error, IoSliceMut, Write};
@@ -8,111 +8,122 @@ use std::time::Duration;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-use crate::alone::{Figures, Stage};
-use crate::client::beside::Beside;
-use crate::process::Launch;
+use crate::block::{own_client, run_client};
+use crate::client::{DOWNLOAD_BYTES_MAX, Load, Pacing, Tally};
 use crate::scenario::file_bytes;
+use crate::trials::{Figures, Stage};
 
-/// Clients that download, each its own file.
-pub const CLIENTS: u32 = 20;
-/// Length of a file.
+/// Downloads, each of its own file.
+const DOWNLOADS: u32 = 20;
 const FILE_BYTES: u64 = 2 << 30;
-/// So much at a file's beginning is on the disk, to be read from there; the rest is a hole, which the kernel fills with zeros instead
-/// of reading it, at the worker's expense.
-const WRITTEN_BYTES: u64 = 192 << 20;
-/// A download that gets further comes near the hole, and its run is void: the kernel reads so much ahead at most.
-pub const DOWNLOAD_BYTES_MAX: u64 = WRITTEN_BYTES - (16 << 20);
-/// Length of one write.
-const PIECE_BYTES: usize = 1 << 20;
-/// Tries at evicting a file, and how long lies between them.
+/// Bytes of a file on the disk. The rest is a hole, which the kernel fills with zeros at the worker's expense; it reads
+/// at most 16 MiB ahead.
+const WRITTEN_BYTES: u64 = DOWNLOAD_BYTES_MAX + (16 << 20);
+const WRITE_BYTES: usize = 1 << 20;
+/// Attempts to evict a file, and the time between them.
 const EVICTIONS_MAX: u32 = 20;
-const EVICT_AGAIN: Duration = Duration::from_millis(50);
-/// How long small requests are sent in a round: before a virtual machine runs out of pages that its host has given it already.
+const EVICTION_INTERVAL: Duration = Duration::from_millis(50);
+/// Length of a round: before a virtual machine runs out of pages that its host has given it already.
 const MILLIS: u64 = 1_000;
-/// If the client itself was held up for longer, in microseconds, more than one request of a hundred was late because of it,
-/// and its p99 is not the server's.
-pub const CLIENT_TURN_US_MAX: u64 = 10_000;
-/// Where the files lie, below what is served.
-const FOLDER: &str = "large";
+/// Small requests a second, and connections for them, so that one late response does not delay the next request.
+const RATE: u32 = 500;
+const CONNECTIONS: u32 = 64;
+/// Longest own delay of the client: beyond, more than one request of a hundred was late because of it.
+const CLIENT_TURN_US_MAX: u64 = 10_000;
 
-/// The target of one of the files.
-pub fn target(number: u32) -> String {
-    format!("/{FOLDER}/{number:02}.bin")
+fn target(number: u32) -> String {
+    format!("/large/{number:02}.bin")
 }
 
 /// Sends small requests while the files are downloaded.
-///
-/// # Errors
-/// The files cannot be made or evicted, the client failed, or a download got nothing.
-pub fn beside(stage: &Stage<'_>) -> Result<Figures, String> {
-    for number in 0..CLIENTS {
+pub(crate) fn measure(stage: &Stage<'_>) -> Result<Figures, String> {
+    for number in 0..DOWNLOADS {
         prepare(stage, number).map_err(|error| format!("{}: {error}", target(number)))?;
     }
-    let (address, bytes, small) = (stage.address, stage.answer_bytes, stage.scenario.target(0));
-    let client = Launch::of_client(&format!(
-        "beside --address {address} --target {small} --bytes {bytes} --millis {MILLIS}"
-    ))?;
-    let counts = client.counts(Beside::parse)?;
-    figures(&counts)
+    let load = stage.order.scenario.load(stage.order.place.address, stage.response_bytes, MILLIS);
+    let load = Load {
+        connections: CONNECTIONS,
+        pacing: Pacing::Rate(RATE),
+        latencies: true,
+        downloads: (0..DOWNLOADS).map(target).collect(),
+        ..load
+    };
+    figures(&run_client(&own_client(&load)?)?)
 }
 
-/// What the client's counts come to.
-///
-/// # Errors
-/// They are none to rely on.
-pub fn figures(counts: &Beside) -> Result<Figures, String> {
-    if counts.errors > 0 {
-        return Err(format!("{} errors", counts.errors));
+/// Returns the figures of a round, or why it does not count.
+fn figures(tally: &Tally) -> Result<Figures, String> {
+    let errors = tally.socket_errors() - tally.timeouts + tally.status_errors;
+    let (ms, mib) = (|us: u64| us as f64 / 1e3, |bytes: u64| bytes as f64 / 1_048_576.0);
+    match tally.latency {
+        _ if errors > 0 => Err(format!("{errors} errors")),
+        Some(latency) if tally.responses > 0 && tally.least_downloaded_bytes > 0 => {
+            let longest_turn_ms = ms(tally.longest_turn_us);
+            if tally.longest_turn_us > CLIENT_TURN_US_MAX {
+                return Err(format!("the client itself was held up for {longest_turn_ms} ms"));
+            }
+            Ok(vec![
+                ("p99_ms", ms(latency.p99_us)),
+                ("p50_ms", ms(latency.p50_us)),
+                ("max_ms", ms(latency.max_us)),
+                ("client_longest_turn_ms", longest_turn_ms),
+                ("answers", tally.responses as f64),
+                ("downloaded_mib", mib(tally.downloaded_bytes)),
+                ("least_downloaded_mib", mib(tally.least_downloaded_bytes)),
+            ])
+        }
+        _ => Err("no response, or a download that got nothing".to_owned()),
     }
-    if counts.answers == 0 || counts.least_downloaded_bytes == 0 {
-        return Err("no answer, or a download that got nothing".to_owned());
-    }
-    let ms = |us: u64| us as f64 / 1e3;
-    if counts.longest_turn_us > CLIENT_TURN_US_MAX {
-        return Err(format!("the client itself was held up for {} ms", ms(counts.longest_turn_us)));
-    }
-    Ok(vec![
-        ("p99_ms", ms(counts.p99_us)),
-        ("p50_ms", ms(counts.p50_us)),
-        ("max_ms", ms(counts.max_us)),
-        ("client_longest_turn_ms", ms(counts.longest_turn_us)),
-        ("answers", counts.answers as f64),
-        ("downloaded_mib", counts.downloaded_bytes as f64 / 1_048_576.0),
-        ("least_downloaded_mib", counts.least_downloaded_bytes as f64 / 1_048_576.0),
-    ])
 }
 
-/// A file of which nothing is in memory.
+/// Writes a file where it is missing, and evicts it from the page cache.
 fn prepare(stage: &Stage<'_>, number: u32) -> std::io::Result<()> {
-    let path = stage.site.public().join(target(number).trim_start_matches('/'));
+    let path = stage.order.place.folder.public().join(target(number).trim_start_matches('/'));
     fs::create_dir_all(path.parent().unwrap_or(&path))?;
     let mut file = File::options().create(true).truncate(false).read(true).write(true).open(&path)?;
     if file.metadata()?.len() != FILE_BYTES {
-        let piece = file_bytes(PIECE_BYTES);
-        for _ in 0..WRITTEN_BYTES / PIECE_BYTES as u64 {
+        let piece = file_bytes(WRITE_BYTES);
+        for _ in 0..WRITTEN_BYTES / WRITE_BYTES as u64 {
             file.write_all(&piece)?;
         }
         file.set_len(FILE_BYTES)?;
     }
-    // What is not written yet cannot be evicted, and what is being read for a server that has just ended only later.
+    // Unwritten pages can't be evicted, and pages being read for a server that has just ended only later.
     file.sync_all()?;
     for _ in 0..EVICTIONS_MAX {
         fadvise(&file, 0, None, Advice::DontNeed)?;
         if is_evicted(&file)? {
             return Ok(());
         }
-        thread::sleep(EVICT_AGAIN);
+        thread::sleep(EVICTION_INTERVAL);
     }
-    Err(Error::other("still in memory after it was to be evicted"))
+    Err(Error::other("still in memory after it was evicted"))
 }
 
-/// Whether a read that may not wait finds nothing.
+/// Returns true if a read that must not wait finds nothing.
 fn is_evicted(file: &File) -> std::io::Result<bool> {
     let mut first = [0; 1];
-    let mut into = [IoSliceMut::new(&mut first)];
-    match preadv2(file, &mut into, 0, ReadWriteFlags::NOWAIT) {
+    match preadv2(file, &mut [IoSliceMut::new(&mut first)], 0, ReadWriteFlags::NOWAIT) {
         Err(Errno::AGAIN) => Ok(true),
         Ok(_) => Ok(false),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Latency;
+
+    #[test]
+    fn a_round_counts_only_if_all_downloads_progressed_and_the_client_kept_up() {
+        let latency = Some(Latency { p50_us: 400, p99_us: 1_500, p999_us: 8_000, max_us: 9_000 });
+        let sound = Tally { responses: 500, latency, least_downloaded_bytes: 1 << 20, ..Tally::default() };
+        assert!(figures(&sound).is_ok_and(|figures| figures.contains(&("p99_ms", 1.5))));
+        let held_up = |longest_turn_us| figures(&Tally { longest_turn_us, ..sound });
+        assert!(held_up(CLIENT_TURN_US_MAX).is_ok() && held_up(CLIENT_TURN_US_MAX + 1).is_err());
+        assert!(figures(&Tally { read_errors: 1, ..sound }).is_err());
+        assert!(figures(&Tally { responses: 0, ..sound }).is_err());
+        assert!(figures(&Tally { least_downloaded_bytes: 0, ..sound }).is_err());
     }
 }

@@ -1,209 +1,242 @@
-//! The lab's commands, run as `cargo lab NAME`.
+//! The laboratory, run as `cargo lab`: measures Shearwater, null servers and peers in turn under the same load, and counts
+//! no figure that is not valid. The headline is the server's CPU time per verified response, which a busy client can't blur.
 
 #![forbid(unsafe_code)]
 
-mod arguments;
+mod bar;
+mod block;
+mod client;
+mod compare;
+mod downloads;
+mod folder;
+mod instructions;
+mod machine;
+mod peers;
+mod pgo;
+mod proc_fs;
+mod process;
+mod programs;
+mod record;
+mod report;
+mod scenario;
+mod server;
+mod sites;
+mod statistics;
+mod trials;
+mod validity;
+mod wrk;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
-use clap::Parser;
+use clap::{Args, Parser, Subcommand, value_parser};
 
-use arguments::{
-    BarArgs, BesideArgs, Cli, ClientArgs, Command, CompareArgs, CrowdArgs, CrowdClientArgs, HandlersArgs,
-    LastingArgs, OrderArgs, RunArgs, SetupArgs, SitesArgs, TogetherClientArgs,
-};
-use lab::bar::run::{Agenda, Settings};
-use lab::bar::{self, Verdict, cases, table};
-use lab::binaries::Binaries;
-use lab::client::beside::{self, Request};
-use lab::client::{self, Load};
-use lab::compare::{self, Plan};
-use lab::{crowd, handlers, idle, lasting, order, peers, record, report, scenario, server, setup, sites};
+use bar::{Agenda, Settings};
+use programs::Programs;
 
-fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Compare(args) => compare(&args),
-        Command::Bar(args) => bar(&args),
-        Command::Sites(args) => cost_of_sites(&args),
-        Command::Handlers(args) => cost_of_handlers(&args),
-        Command::Lasting(args) => let_last(&args),
-        Command::Order(args) => compare_orders(&args),
-        Command::Crowd(args) => face_crowd(&args),
-        Command::CrowdClient(args) => be_crowd(&args),
-        Command::TogetherClient(args) => ask_together(&args),
-        Command::Setup(args) => check_setup(&args),
-        Command::List => list(),
-        Command::Client(args) => send(&args),
-        Command::Beside(args) => ask_beside(&args),
-    };
-    done.unwrap_or_else(|error| {
-        eprintln!("lab: {error}");
-        ExitCode::from(2)
-    })
+/// Measures Shearwater and its peers in one run
+#[derive(Debug, Parser)]
+#[command(name = "cargo lab", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
 }
 
-/// Progress, apart from the results.
-fn say(line: &str) {
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run servers in turn and compare their CPU time per response
+    Compare {
+        /// Load, as `list` names it
+        #[arg(long)]
+        scenario: String,
+        /// Servers, as `list` names them, separated by commas; the first is the base
+        #[arg(long)]
+        servers: String,
+        /// Rounds in which system calls are counted
+        #[arg(long, default_value_t = 3, value_parser = value_parser!(u32).range(0..=1_000))]
+        syscall_rounds: u32,
+        #[command(flatten)]
+        run: RunArgs,
+    },
+    /// Measure the project's figures and print which are met
+    Bar {
+        /// Only these rows and groups (axum, handlers, sites), separated by commas
+        #[arg(long)]
+        only: Option<String>,
+        /// Also rows of peers that nothing is required of
+        #[arg(long)]
+        peers: bool,
+        /// List the rows and measure nothing
+        #[arg(long)]
+        list: bool,
+        #[command(flatten)]
+        run: RunArgs,
+    },
+    /// Count user instructions per request with valgrind (epoll only)
+    Instructions {
+        /// Loads, as `list` names them, separated by commas
+        #[arg(long)]
+        scenario: String,
+        /// Servers, as `list` names them, separated by commas
+        #[arg(long)]
+        servers: String,
+        #[command(flatten)]
+        programs: ProgramArgs,
+    },
+    /// Build the program with a profile of how it runs [default: with the profile if there is one, else without]
+    Pgo {
+        action: Option<pgo::Action>,
+        /// Train on epoll alone, for machines without io_uring
+        #[arg(long)]
+        epoll_only: bool,
+    },
+    /// Show which tools are installed, and how to install the others
+    Setup {
+        /// Build the peers from crates first, which takes minutes
+        #[arg(long)]
+        build_peers: bool,
+    },
+    /// List scenarios and servers
+    List,
+    /// Run a load, given as JSON (the lab calls it)
+    #[command(hide = true)]
+    Client { load: String },
+}
+
+#[derive(Debug, Args)]
+struct ProgramArgs {
+    /// Cargo profile of our programs
+    #[arg(long, default_value = "dist")]
+    profile: String,
+    /// Build without the recorded profile, which is used where there is one (`cargo lab pgo generate`)
+    #[arg(long)]
+    no_pgo: bool,
+}
+
+impl ProgramArgs {
+    fn build(&self) -> Result<Programs, String> {
+        Programs::build(&self.profile, !self.no_pgo)
+    }
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// Rounds; each server has one block in each
+    #[arg(long, default_value_t = 16, value_parser = value_parser!(u32).range(1..=1_000))]
+    blocks: u32,
+    /// Length of a block's window in seconds
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=600))]
+    seconds: u32,
+    /// Seed of block orders and intervals
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    programs: ProgramArgs,
+    /// Maximum run-queue wait of a valid block, in per cent of its window [default: 1, where connections end 3]
+    #[arg(long)]
+    wait_percent: Option<f64>,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Prints progress, apart from the results.
+fn progress(line: &str) {
     eprintln!("lab: {line}");
 }
 
-fn compare(args: &CompareArgs) -> Result<ExitCode, String> {
-    let run = &args.run;
-    let plan = Plan {
-        scenario: scenario::find(&args.scenario)?,
-        servers: compare::servers(&args.servers, args.base.as_deref())?,
-        blocks: run.blocks,
-        seconds: run.seconds,
-        seed: run.seed,
-        wait_percent_max: run.wait_percent,
-        syscall_rounds: args.syscall_rounds,
-    };
-    say(&format!("about {:.0} s", plan.estimated_s()));
-    let binaries = Binaries::build(&run.programs.making(), &say)?;
-    let outcome = compare::run(plan, &binaries, &say)?;
-    let json = record::describe(&outcome, &binaries);
-    let path = record::write(outcome.plan.scenario.name, &json)?;
-    say(&format!("written to {}", path.display()));
-    print!("{}", if run.json { format!("{json}\n") } else { report::render(&outcome) });
-    // A comparison in which a server has no block that counts compares nothing.
-    Ok(if outcome.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn bar(args: &BarArgs) -> Result<ExitCode, String> {
-    if args.list {
-        print!("{}", table::list());
-        return Ok(ExitCode::SUCCESS);
+/// Runs a command; returns false if a figure is missed or missing.
+fn run(command: Command) -> Result<bool, String> {
+    match command {
+        Command::Compare { scenario, servers, syscall_rounds, run } => {
+            compare(&scenario, &servers, syscall_rounds, &run)
+        }
+        Command::Bar { list: true, .. } => print(&bar::list()),
+        Command::Bar { only, peers, run, .. } => measure_bar(only.as_deref(), peers, &run),
+        Command::Instructions { scenario, servers, programs } => {
+            count_instructions(&scenario, &servers, &programs)
+        }
+        Command::Pgo { action, epoll_only } => pgo::run(action, !epoll_only).map(|()| true),
+        Command::Setup { build_peers } => {
+            if build_peers {
+                peers::build()?;
+            }
+            let (table, is_ready) = machine::setup();
+            print(&table).map(|_| is_ready)
+        }
+        Command::List => {
+            let about =
+                |scenario: &scenario::Scenario| format!("  {:22} {}\n", scenario.name, scenario.about);
+            let scenarios: String = scenario::SCENARIOS.iter().map(about).collect();
+            let servers: String =
+                server::SERVERS.iter().map(|server| format!("  {}\n", server.name)).collect();
+            print(&format!("scenarios\n{scenarios}servers\n{servers}"))
+        }
+        Command::Client { load } => {
+            let _ = testkit::process::raise_descriptor_limit();
+            let load = serde_json::from_str(&load).map_err(|error| format!("load: {error}"))?;
+            let tally = client::run(&load).map_err(|error| format!("client: {error}"))?;
+            print(&(tally.line() + "\n"))
+        }
     }
-    let RunArgs { blocks, seconds, seed, wait_percent: wait_percent_max, .. } = args.run;
-    let cases = cases::select(args.only.as_deref(), args.peers)?;
-    let agenda = Agenda::of(&cases, Settings { blocks, seconds, seed, wait_percent_max })?;
-    say(&format!("{} rows, about {:.0} minutes", cases.len(), agenda.estimated_s() / 60.0));
-    let binaries = Binaries::build(&args.run.programs.making(), &say)?;
-    let (outcomes, findings) = agenda.run(&binaries, &say)?;
-    let json = record::describe_bar(&cases, (&outcomes, &findings), seed, &binaries);
-    say(&format!("written to {}", record::write("bar", &json)?.display()));
-    let text = || table::render(&cases, &outcomes, &findings, seed);
-    print!("{}", if args.run.json { format!("{json}\n") } else { text() });
-    // What was to be run and gave no figure is not met either.
-    let met = |case: &&bar::Case| {
-        matches!(bar::judge(case, &outcomes, &findings, seed), Verdict::Met(_) | Verdict::Shown(_))
-    };
-    Ok(if cases.iter().all(met) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn cost_of_sites(args: &SitesArgs) -> Result<ExitCode, String> {
-    let binaries = Binaries::build(&args.programs.making(), &say)?;
-    let outcome = sites::run(&binaries, &say)?;
-    println!("{}{}", outcome.text(), binaries.about());
-    Ok(if outcome.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+fn print(text: &str) -> Result<bool, String> {
+    print!("{text}");
+    Ok(true)
 }
 
-fn cost_of_handlers(args: &HandlersArgs) -> Result<ExitCode, String> {
-    let binaries = Binaries::build(&args.programs.making(), &say)?;
-    let verdicts = handlers::run(&binaries, &say)?;
-    println!("{}{}", verdicts.text(), binaries.about());
-    Ok(if verdicts.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+fn compare(scenario: &str, servers: &str, syscall_rounds: u32, run: &RunArgs) -> Result<bool, String> {
+    let RunArgs { blocks, seconds, seed, wait_percent: wait_percent_max, .. } = *run;
+    let (scenario, servers) = (scenario::find(scenario)?, compare::servers(servers)?);
+    let plan = compare::Plan { scenario, servers, blocks, seconds, seed, wait_percent_max, syscall_rounds };
+    progress(&format!("about {:.0} s", plan.estimated_s()));
+    let programs = run.programs.build()?;
+    let outcome = compare::run(plan, &programs)?;
+    let record = record::describe(&outcome, &programs);
+    progress(&format!("written to {}", record::write(scenario.name, &record)?.display()));
+    print(&if run.json { format!("{record:#}\n") } else { report::render(&outcome) })?;
+    Ok(outcome.is_whole())
 }
 
-fn compare_orders(args: &OrderArgs) -> Result<ExitCode, String> {
-    let plan = order::Plan {
-        connections: args.connections,
-        blocks: args.blocks,
-        seconds: args.seconds,
-        seed: args.seed,
-        wait_percent_max: args.wait_percent,
-    };
-    let binaries = Binaries::build(&args.programs.making(), &say)?;
-    let outcome = order::run(plan, &binaries, &say)?;
-    println!("{}{}", outcome.text(), binaries.about());
-    Ok(if outcome.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+fn measure_bar(only: Option<&str>, peers: bool, run: &RunArgs) -> Result<bool, String> {
+    let RunArgs { blocks, seconds, seed, wait_percent: wait_percent_max, .. } = *run;
+    let rows = bar::select(only, peers)?;
+    let agenda = Agenda::of(&rows, Settings { blocks, seconds, seed, wait_percent_max })?;
+    progress(&format!("{} rows, about {:.0} minutes", rows.len(), agenda.estimated_s() / 60.0));
+    let programs = run.programs.build()?;
+    let measured = agenda.run(&programs)?;
+    let record = record::describe_bar(&rows, &measured, &programs);
+    progress(&format!("written to {}", record::write("bar", &record)?.display()));
+    print(&if run.json { format!("{record:#}\n") } else { bar::render(&rows, &measured) })?;
+    Ok(rows.iter().all(|row| measured.judge(row).is_met()))
 }
 
-fn let_last(args: &LastingArgs) -> Result<ExitCode, String> {
-    let trials = lasting::select(args.only.as_deref())?;
-    let verdicts = lasting::run(&trials, &args.driver, &args.profile, &say)?;
-    print!("{}", verdicts.text());
-    Ok(if verdicts.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn face_crowd(args: &CrowdArgs) -> Result<ExitCode, String> {
-    let servers = args.servers.split(',').map(server::find).collect::<Result<_, _>>()?;
-    let plan = crowd::Plan { servers, connections: args.connections, rate: args.rate, seconds: args.seconds };
-    let binaries = Binaries::build(&args.programs.making(), &say)?;
-    let rows = crowd::run(&plan, &binaries, &say)?;
-    println!("{}{}", crowd::render(&plan, &rows), binaries.about());
-    Ok(if rows.iter().all(crowd::Row::is_met) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn be_crowd(args: &CrowdClientArgs) -> Result<ExitCode, String> {
-    idle::raise_descriptor_limit();
-    let request = client::crowd::Request {
-        address: args.ask.address,
-        target: args.target.clone(),
-        answer_bytes: args.ask.answer_bytes()?,
-        connections: args.connections,
-        rate: args.rate,
-        duration: Duration::from_secs(args.seconds),
-    };
-    println!("{}", client::crowd::run(&request).map_err(|error| format!("client: {error}"))?);
-    Ok(ExitCode::SUCCESS)
-}
-
-fn ask_together(args: &TogetherClientArgs) -> Result<ExitCode, String> {
-    idle::raise_descriptor_limit();
-    let request = client::together::Request {
-        address: args.ask.address,
-        target: args.target.clone(),
-        answer_bytes: args.ask.answer_bytes()?,
-        connections: args.connections,
-        duration: Duration::from_secs(args.seconds),
-    };
-    println!("{}", client::together::run(&request).map_err(|error| format!("client: {error}"))?);
-    Ok(ExitCode::SUCCESS)
-}
-
-fn check_setup(args: &SetupArgs) -> Result<ExitCode, String> {
-    if args.build_peers {
-        peers::build(&say)?;
+fn count_instructions(scenarios: &str, servers: &str, programs: &ProgramArgs) -> Result<bool, String> {
+    let (programs, folder) = (programs.build()?, folder::Folder::create()?);
+    let mut table = vec![["scenario", "server", "instructions a request", "÷ first"].map(str::to_owned)];
+    for scenario in scenarios.split(',') {
+        let mut first = None;
+        for server in servers.split(',') {
+            let count = instructions::per_request(server, scenario, &folder, &programs)?;
+            let ratio = count / *first.get_or_insert(count);
+            table.push([
+                scenario.to_owned(),
+                server.to_owned(),
+                format!("{count:.1}"),
+                format!("{ratio:.3}"),
+            ]);
+        }
     }
-    let (table, ready) = setup::check();
-    print!("{table}");
-    Ok(if ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn list() -> Result<ExitCode, String> {
-    println!("scenarios");
-    for scenario in scenario::SCENARIOS {
-        println!("  {:18} {}", scenario.name, scenario.about);
-    }
-    println!("servers");
-    for server in server::SERVERS {
-        println!("  {}", server.name);
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn send(args: &ClientArgs) -> Result<ExitCode, String> {
-    let load = Load {
-        address: args.ask.address,
-        scenario: *scenario::find(&args.scenario)?,
-        duration: Duration::from_millis(args.millis),
-        answer_bytes: args.ask.answer_bytes()?,
-        connections: args.connections,
-    };
-    let tally = client::run(&load).map_err(|error| format!("client: {error}"))?;
-    println!("{tally}");
-    Ok(ExitCode::SUCCESS)
-}
-
-fn ask_beside(args: &BesideArgs) -> Result<ExitCode, String> {
-    let request = Request {
-        address: args.ask.address,
-        target: args.target.clone(),
-        answer_bytes: args.ask.answer_bytes()?,
-        duration: Duration::from_millis(args.millis),
-    };
-    println!("{}", beside::run(&request).map_err(|error| format!("client: {error}"))?);
-    Ok(ExitCode::SUCCESS)
+    print(&(report::align(&table) + &programs.about() + "\n"))
 }

@@ -1,173 +1,124 @@
 //! Processes on cores of their own, and their children.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, kill_process};
+use testkit::{Program, Signal};
 
-/// The server's core.
-pub const SERVER_CORE: usize = 0;
-/// The client's.
-pub const CLIENT_CORE: usize = 1;
-
-/// How long a server may take to listen, and to end when asked.
-const START: Duration = Duration::from_secs(10);
+pub(crate) const SERVER_CORE: usize = 0;
+pub(crate) const CLIENT_CORE: usize = 1;
+/// Time for a server to end after SIGTERM.
 const END: Duration = Duration::from_secs(3);
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Ports of servers: below those that the kernel gives to clients, so that none of these is ever in the way.
-const PORTS: std::ops::Range<u16> = 20_100..30_000;
-
-/// What to start.
+/// A program to start.
 #[derive(Debug, Clone)]
-pub struct Launch {
-    /// The program, a path or a name to be looked up.
-    pub program: PathBuf,
-    /// Its arguments.
-    pub arguments: Vec<String>,
-    /// What is added to its environment.
-    pub environment: Vec<(&'static str, String)>,
+pub(crate) struct Launch {
+    /// A path, or a name to look up.
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(&'static str, String)>,
 }
 
 impl Launch {
-    /// The lab itself as a client, with its arguments in one line.
-    ///
-    /// # Errors
-    /// The system does not say where this program lies.
-    pub fn of_client(arguments: &str) -> Result<Self, String> {
-        let program = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
-        let arguments = arguments.split(' ').map(str::to_owned).collect();
-        Ok(Self { program, arguments, environment: Vec::new() })
+    pub(crate) fn new<A: Into<String>>(
+        program: impl Into<PathBuf>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        Self { program: program.into(), arguments, environment: Vec::new() }
     }
 
-    /// Runs a client to its end, on its core, and reads what it has printed.
-    ///
-    /// # Errors
-    /// It failed or printed something else, with what it said last.
-    pub fn counts<T>(&self, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, String> {
-        let output = self.on_core(CLIENT_CORE).output().map_err(|error| format!("taskset: {error}"))?;
-        let printed = String::from_utf8_lossy(&output.stdout);
-        let counts = if output.status.success() { parse(&printed) } else { None };
-        counts.ok_or_else(|| {
-            let name = self.program.file_name().map_or(Path::new("client"), Path::new).display();
-            format!("{name}: {}: {}", output.status, last_words(&output.stderr))
-        })
-    }
-
-    /// The command that runs it on one core.
-    pub fn on_core(&self, core: usize) -> Command {
+    /// Returns the command that runs it on one core.
+    pub(crate) fn on_core(&self, core: usize) -> Command {
         let mut command = Command::new("taskset");
         command.arg("-c").arg(core.to_string()).arg(&self.program).args(&self.arguments);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 
-    /// As one would type it.
-    pub fn line(&self) -> String {
+    /// Returns the command line as one would type it.
+    pub(crate) fn line(&self) -> String {
         let environment = self.environment.iter().map(|(name, value)| format!("{name}={value}"));
         let program = std::iter::once(self.program.display().to_string());
         environment.chain(program).chain(self.arguments.iter().cloned()).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// A running server; dropped, it ends.
+/// Runs a command to its end and returns its standard output; an error quotes the last line of its standard error.
+pub(crate) fn output(mut command: Command) -> Result<String, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{name}: {}: {}", output.status, errors.lines().last().unwrap_or("no message")))
+}
+
+/// Runs a command that prints its own messages.
+pub(crate) fn succeed(mut command: Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().map_err(|error| format!("{name}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{name}: {status}")) }
+}
+
+/// A running server and its processes; dropping it ends all of them.
 #[derive(Debug)]
-pub struct Server {
-    child: Child,
+pub(crate) struct Server {
+    program: Program,
     ids: Vec<u32>,
 }
 
 impl Server {
     /// Starts it on its core and waits until it accepts connections.
-    ///
-    /// # Errors
-    /// It cannot be started, ends, or does not listen in time; with what it said last.
-    pub fn start(launch: &Launch, address: SocketAddr, log: &Path) -> Result<Self, String> {
-        Self::start_within(START, launch, address, log)
+    pub(crate) fn start(launch: &Launch, address: SocketAddr, log: &Path) -> Result<Self, String> {
+        let program = Program::start(launch.on_core(SERVER_CORE), address, log);
+        let program = program.map_err(|error| format!("{}: {error}", launch.program.display()))?;
+        let ids = family(program.pid());
+        Ok(Self { program, ids })
     }
 
-    /// The same for one that may take longer or less long.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
-    pub fn start_within(
-        patience: Duration,
-        launch: &Launch,
-        address: SocketAddr,
-        log: &Path,
-    ) -> Result<Self, String> {
-        let mut command = launch.on_core(SERVER_CORE);
-        let errors = fs::File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
-        let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn();
-        let child = spawned.map_err(|error| format!("taskset: {error}"))?;
-        let mut server = Self { child, ids: Vec::new() };
-        let end = Instant::now() + patience;
-        while TcpStream::connect(address).is_err() {
-            if let Ok(Some(status)) = server.child.try_wait() {
-                let last = last_words(&fs::read(log).unwrap_or_default());
-                return Err(format!("did not start ({status}): {last}"));
+    /// Looks for its processes again: one that listens before it starts its workers may have been alone at first.
+    pub(crate) fn find_processes(&mut self) {
+        self.ids = family(self.program.pid());
+    }
+
+    /// Sends SIGTERM, and SIGKILL after `patience`. Returns true if it ended by itself and successfully.
+    pub(crate) fn end_within(&mut self, patience: Duration) -> bool {
+        let status = self.program.stop(patience);
+        if status.is_none() {
+            for pid in self.ids.iter().filter_map(|id| Pid::from_raw(i32::try_from(*id).ok()?)) {
+                // It may have ended by itself.
+                let _ = kill_process(pid, Signal::KILL);
             }
-            if Instant::now() > end {
-                return Err(format!("did not listen within {patience:?}: {}", launch.line()));
-            }
-            thread::sleep(LOOK_AGAIN);
         }
-        server.find_processes();
-        Ok(server)
+        status.is_some_and(|status| status.success())
     }
 
-    /// Looks for its processes anew: one that listens before it starts its workers may have been alone at first.
-    pub fn find_processes(&mut self) {
-        self.ids = family(self.child.id());
-    }
-
-    /// Tells it to end, and waits so long before it is killed.
-    pub fn end_within(&mut self, patience: Duration) {
-        if !matches!(self.child.try_wait(), Ok(None)) {
-            return;
-        }
-        signal(self.child.id(), Signal::TERM);
-        let end = Instant::now() + patience;
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if Instant::now() > end {
-                self.ids.iter().for_each(|id| signal(*id, Signal::KILL));
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            thread::sleep(LOOK_AGAIN);
-        }
-    }
-
-    /// Its processes.
-    pub fn ids(&self) -> &[u32] {
+    /// Returns the ids of its processes.
+    pub(crate) fn ids(&self) -> &[u32] {
         &self.ids
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.end_within(END);
+        if self.program.is_alive() {
+            self.end_within(END);
+        }
     }
 }
 
-/// The last line that a program has said.
-pub(crate) fn last_words(said: &[u8]) -> String {
-    String::from_utf8_lossy(said).lines().last().unwrap_or("it said nothing").to_owned()
+/// Returns a loopback address whose port is free. Each block has another port, since rings release theirs late.
+pub(crate) fn free_address() -> Result<SocketAddr, String> {
+    testkit::free_address().map_err(|error| format!("no free port: {error}"))
 }
 
-fn signal(id: u32, signal: Signal) {
-    if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
-        // It may have ended by itself.
-        let _ = kill_process(pid, signal);
-    }
-}
-
-/// The process and all that it has started.
+/// Returns a process and all its descendants.
 fn family(first: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
         .into_iter()
@@ -187,34 +138,28 @@ fn family(first: u32) -> Vec<u32> {
     found
 }
 
-/// The parent in a `/proc/PID/stat`: the name before it may hold anything, but ends with the last parenthesis.
-pub fn parent(stat: &str) -> Option<u32> {
+/// Returns the parent in a `/proc/PID/stat`. The name before it may contain anything; it ends at the last parenthesis.
+fn parent(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// CPU time of this process's ended children in milliseconds, in ticks of ten.
-pub fn children_cpu_ms() -> u64 {
-    let ticks = |stat: &str| -> Option<u64> {
-        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(13);
-        Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
-    };
-    /// Linux shows times in hundredths of a second, whatever it counts in.
-    const TICK_MS: u64 = 10;
-    fs::read_to_string("/proc/self/stat").ok().and_then(|stat| ticks(&stat)).unwrap_or(0) * TICK_MS
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A loopback address whose port is free. Each block has another one: rings let go of theirs late.
-///
-/// # Errors
-/// No port is free.
-pub fn free_address(next: &mut u16) -> Result<SocketAddr, String> {
-    for _ in PORTS {
-        let port = PORTS.start + *next % (PORTS.end - PORTS.start);
-        *next = next.wrapping_add(1);
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        if TcpListener::bind(address).is_ok() {
-            return Ok(address);
+    #[test]
+    fn finds_descendants_under_any_name() {
+        assert_eq!(parent("42 (a) R 1 (x) S 17 42"), Some(17));
+        assert_eq!(parent("42 nginx"), None);
+        let mut child = Command::new("sh").args(["-c", "sleep 3 & wait"]).spawn().expect("it starts");
+        let is_found = (0..400).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            family(child.id()).len() == 2
+        });
+        for id in family(child.id()) {
+            let _ = Pid::from_raw(id as i32).map(|pid| kill_process(pid, Signal::KILL));
         }
+        child.wait().expect("it ended");
+        assert!(is_found);
     }
-    Err("no port is free".to_owned())
 }

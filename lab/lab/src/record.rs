@@ -4,157 +4,119 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::alone::Finding;
-use crate::bar::{self, Case};
-use crate::binaries::{Binaries, root};
+use serde_json::{Value, json};
+
+use crate::bar::{Measured, Row};
 use crate::block::Block;
 use crate::compare::{Entry, Outcome};
-use crate::json::Json;
 use crate::machine;
-use crate::statistics::Estimate;
+use crate::programs::{Programs, root, target};
+use crate::trials;
+use crate::validity::is_client_bound;
 
-/// Describes the run, figures and circumstances.
-pub fn describe(outcome: &Outcome, binaries: &Binaries) -> Json {
-    let plan = &outcome.plan;
-    let asked = plan.scenario.receive_buffer_bytes;
-    let base = outcome.entries.first();
-    let entries = outcome.entries.iter().map(|entry| describe_entry(outcome, entry, base));
-    Json::Map(vec![
-        ("scenario", Json::text(plan.scenario.name)),
-        ("about", Json::text(plan.scenario.about)),
-        ("blocks", Json::Count(plan.blocks.into())),
-        ("seconds", Json::Count(plan.seconds.into())),
-        ("seed", Json::Count(plan.seed)),
-        ("receive_buffer_bytes", asked.map_or(Json::Null, |bytes| Json::Count(bytes.into()))),
-        ("receive_buffer_note", outcome.receive_buffer_note().map_or(Json::Null, Json::text)),
-        ("wait_percent_max", Json::Number(plan.wait_percent())),
-        ("unix_seconds", Json::Count(unix_seconds())),
-        ("commit", Json::text(machine::commit(&root()))),
-        ("profile", Json::text(binaries.profile())),
-        ("profile_guided", Json::text(binaries.guidance())),
-        ("machine", machine::describe()),
-        ("wrk", Json::text(machine::version(Path::new("wrk"), "-v"))),
-        ("null_answer_bytes", Json::Count(outcome.null_bytes)),
-        ("servers", Json::List(entries.collect())),
-    ])
+/// Describes a comparison.
+pub(crate) fn describe(outcome: &Outcome, programs: &Programs) -> Value {
+    let (plan, scenario) = (&outcome.plan, outcome.plan.scenario);
+    json!({
+        "scenario": scenario.name,
+        "about": scenario.about,
+        "blocks": plan.blocks,
+        "seconds": plan.seconds,
+        "seed": plan.seed,
+        "receive_buffer_bytes": scenario.receive_buffer_bytes,
+        "receive_buffer_note": outcome.receive_buffer_note(),
+        "wait_percent_max": plan.wait_percent(),
+        "unix_seconds": unix_seconds(),
+        "commit": machine::commit(&root()),
+        "profile": programs.profile,
+        "profile_guided": programs.guidance,
+        "machine": machine::describe(),
+        "wrk": machine::version(Path::new("wrk"), "-v"),
+        "null_answer_bytes": outcome.null_bytes,
+        "servers": outcome.entries.iter().map(|entry| describe_entry(outcome, entry)).collect::<Vec<_>>(),
+    })
+}
+
+fn describe_entry(outcome: &Outcome, entry: &Entry) -> Value {
+    let seed = outcome.plan.seed;
+    json!({
+        "label": entry.label,
+        "identity": entry.identity,
+        "valid_blocks": entry.valid().count(),
+        "cpu_us_per_response": entry.figure(Block::cpu_us, seed),
+        "ratio_to_base": outcome.entries.first().and_then(|base| outcome.ratio(entry, base)),
+        "responses_per_second": entry.rps(seed),
+        "syscalls_per_response": entry.syscalls(seed),
+        "syscalls_missing_because": entry.syscalls.iter().find_map(|count| count.as_ref().err()),
+        "blocks": entry.blocks.iter().map(describe_block).collect::<Vec<_>>(),
+    })
+}
+
+fn describe_block(block: &Block) -> Value {
+    let mut described = json!(block);
+    described["valid"] = json!(block.is_valid());
+    described["cpu_us_per_response"] = json!(block.cpu_us());
+    described["client_bound"] = json!(is_client_bound(block.client_busy_percent));
+    described
+}
+
+/// Describes a run of the bar: its rows, and all that they rest on.
+pub(crate) fn describe_bar(rows: &[&Row], measured: &Measured, programs: &Programs) -> Value {
+    let describe_row = |row: &&Row| {
+        let verdict = measured.judge(row);
+        json!({
+            "row": row.name,
+            "scenario": row.measure.scenario(),
+            "case": row.measure.text(),
+            "wanted": row.figure.text(),
+            "measured": verdict.estimate(),
+            "verdict": verdict.text(row.figure),
+        })
+    };
+    let trials = measured.trials.iter().map(|finding| {
+        let round = |round: &Result<Vec<(&str, f64)>, String>| match round {
+            Ok(figures) => {
+                figures.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect::<Value>()
+            }
+            Err(reason) => json!({ "missing_because": reason }),
+        };
+        json!({
+            "trial": format!("{:?}", finding.subject.trial),
+            "server": finding.subject.server,
+            "scenario": trials::SCENARIO,
+            "workers": finding.subject.trial.workers(),
+            "rounds": finding.rounds.iter().map(round).collect::<Vec<_>>(),
+        })
+    });
+    let instructions = measured.instructions.iter().map(|((server, scenario), count)| {
+        let (value, reason) = (count.as_ref().ok(), count.as_ref().err());
+        json!({ "server": server, "scenario": scenario, "instructions": value, "missing_because": reason })
+    });
+    json!({
+        "rows": rows.iter().map(describe_row).collect::<Vec<_>>(),
+        "comparisons": measured.outcomes.iter().map(|it| describe(it, programs)).collect::<Vec<_>>(),
+        "trials": trials.collect::<Vec<_>>(),
+        "instructions": instructions.collect::<Vec<_>>(),
+        "commit": machine::commit(&root()),
+        "profile": programs.profile,
+        "profile_guided": programs.guidance,
+        "machine": machine::describe(),
+        "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+    })
 }
 
 /// Writes the file, under a name that sorts by time.
-///
-/// # Errors
-/// What the file system refuses.
-pub fn write(name: &str, json: &Json) -> Result<PathBuf, String> {
+pub(crate) fn write(name: &str, record: &Value) -> Result<PathBuf, String> {
     let folder = root().join("lab/results");
     let path = folder.join(format!("{}-{name}.json", unix_seconds()));
-    // Commands name programs and files of this machine: the checkout and scratch folders are no part of the result.
-    let mut text = json.to_string();
-    let target =
-        std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| root().join("target").display().to_string());
-    let temporary = std::env::temp_dir().display().to_string();
-    for (place, named) in [(target, "$TARGET"), (root().display().to_string(), "$ROOT"), (temporary, "$TEMP")]
-    {
-        text = text.replace(&place, named);
+    let mut text = serde_json::to_string_pretty(record).map_err(|error| error.to_string())?;
+    // The commands name this machine's folders, which are no part of the result.
+    for (place, name) in [(target(), "$TARGET"), (root(), "$ROOT"), (std::env::temp_dir(), "$TEMP")] {
+        text = text.replace(&place.display().to_string(), name);
     }
     let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, text + "\n"));
     written.map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)
-}
-
-/// Describes a run of the bar: its rows, and all that they rest on.
-pub fn describe_bar(
-    cases: &[&Case],
-    (outcomes, findings): (&[Outcome], &[Finding]),
-    seed: u64,
-    binaries: &Binaries,
-) -> Json {
-    let rows = cases.iter().map(|case| {
-        let verdict = bar::judge(case, outcomes, findings, seed);
-        Json::Map(vec![
-            ("row", Json::text(case.name)),
-            ("scenario", Json::text(case.scenario)),
-            ("case", Json::text(case.measure.text())),
-            ("wanted", Json::text(case.figure.text())),
-            ("measured", describe_estimate(verdict.estimate())),
-            ("verdict", Json::text(verdict.text(case.figure))),
-        ])
-    });
-    let outcomes = outcomes.iter().map(|outcome| describe(outcome, binaries));
-    Json::Map(vec![
-        ("rows", Json::List(rows.collect())),
-        ("comparisons", Json::List(outcomes.collect())),
-        ("trials", Json::List(findings.iter().map(describe_finding).collect())),
-        ("commit", Json::text(machine::commit(&root()))),
-        ("profile", Json::text(binaries.profile())),
-        ("profile_guided", Json::text(binaries.guidance())),
-        ("machine", machine::describe()),
-        ("command", Json::text(std::env::args().skip(1).collect::<Vec<_>>().join(" "))),
-    ])
-}
-
-fn describe_finding(finding: &Finding) -> Json {
-    let rounds = finding.rounds.iter().map(|round| match round {
-        Ok(figures) => Json::Map(figures.iter().map(|(name, value)| (*name, Json::Number(*value))).collect()),
-        Err(reason) => Json::Map(vec![("missing_because", Json::text(reason.as_str()))]),
-    });
-    Json::Map(vec![
-        ("trial", Json::text(format!("{:?}", finding.subject.trial))),
-        ("server", Json::text(finding.subject.of)),
-        ("scenario", Json::text(finding.subject.scenario)),
-        ("workers", Json::Count(finding.subject.trial.workers().into())),
-        ("rounds", Json::List(rounds.collect())),
-    ])
-}
-
-fn describe_entry(outcome: &Outcome, entry: &Entry, base: Option<&Entry>) -> Json {
-    let seed = outcome.plan.seed;
-    let ratio = base.and_then(|base| outcome.ratio(entry, base));
-    let no_syscalls = entry.syscalls.iter().find_map(|count| count.as_ref().err());
-    Json::Map(vec![
-        ("label", Json::text(entry.label.as_str())),
-        ("identity", entry.identity.json()),
-        ("valid_blocks", Json::Count(entry.valid().count() as u64)),
-        ("cpu_us_per_response", describe_estimate(entry.cpu_us(seed))),
-        ("ratio_to_base", describe_estimate(ratio)),
-        ("responses_per_second", describe_estimate(entry.rps(seed))),
-        ("syscalls_per_response", describe_estimate(entry.syscalls(seed))),
-        ("syscalls_missing_because", no_syscalls.map_or(Json::Null, |reason| Json::text(reason.as_str()))),
-        ("blocks", Json::List(entry.blocks.iter().map(describe_block).collect())),
-    ])
-}
-
-fn describe_estimate(estimate: Option<Estimate>) -> Json {
-    estimate.map_or(Json::Null, |estimate| {
-        Json::Map(vec![
-            ("median", Json::Number(estimate.median)),
-            ("low", Json::figure(estimate.interval.map(|(low, _)| low))),
-            ("high", Json::figure(estimate.interval.map(|(_, high)| high))),
-            ("values", Json::Count(estimate.values as u64)),
-        ])
-    })
-}
-
-fn describe_block(block: &Block) -> Json {
-    let faults = block.faults.iter().map(|fault| Json::text(fault.to_string())).collect();
-    Json::Map(vec![
-        ("valid", Json::Bool(block.is_valid())),
-        ("faults", Json::List(faults)),
-        ("cpu_us_per_response", Json::figure(block.cpu_us())),
-        ("responses", Json::Count(block.tally.responses)),
-        ("bytes", Json::Count(block.tally.bytes)),
-        ("duration_us", Json::Count(block.tally.duration_us)),
-        ("answer_bytes", Json::Count(block.answer_bytes)),
-        ("receive_buffer_bytes_granted", Json::Count(block.tally.receive_buffer_bytes)),
-        ("window_ns", Json::Count(block.window_ns)),
-        ("server_cpu_ns", Json::Count(block.server_cpu_ns)),
-        ("server_wait_ns", Json::Count(block.server_wait_ns)),
-        ("foreign_ns", Json::Count(block.foreign_ns)),
-        ("client_busy_percent", Json::Number(block.client_busy_percent)),
-        ("client_bound", Json::Bool(crate::validity::is_client_bound(block.client_busy_percent))),
-        ("rss_kib", Json::Count(block.resident.now_kib)),
-        ("rss_peak_kib", Json::Count(block.resident.peak_kib)),
-        ("server_command", Json::text(block.server_line.as_str())),
-        ("client_command", Json::text(block.client_line.as_str())),
-    ])
 }
 
 fn unix_seconds() -> u64 {

@@ -1,62 +1,55 @@
-//! What is asked of the servers, as data.
+//! Loads as data: what is requested, on how many connections, and how they are paced.
 
-use crate::validity::{WAIT_PERCENT_MAX, WAIT_PERCENT_MAX_CHURN};
+use std::net::SocketAddr;
 
-/// Where the answer comes from.
+use crate::client::{Exchange, Load, Pacing};
+
+/// Origin of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// A handler with a constant text.
     Plaintext,
-    /// A handler with a small JSON text.
+    /// A handler with a small constant JSON text.
     Json,
     /// A file of the site.
     File,
-}
-
-/// Who sends the requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Generator {
-    /// wrk: the same request on every connection.
-    Wrk,
-    /// Our own client: what wrk cannot do.
-    Own,
+    /// One kind of handler of `crates/shearwater/examples/kinds.rs`.
+    Kinds,
 }
 
 /// One load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scenario {
-    /// As typed after `--scenario`.
-    pub name: &'static str,
-    /// What it stands for.
-    pub about: &'static str,
-    /// Where the answer comes from.
-    pub source: Source,
-    /// The target; with `varied`, `NN` in it runs from 00 to 63.
-    pub path: &'static str,
-    /// Length of the body expected.
-    pub body_bytes: usize,
-    /// Connections held at once.
-    pub connections: u32,
-    /// Requests sent before their answers are awaited.
-    pub depth: u32,
-    /// Requests after which the client closes and connects anew; 0 is never.
-    pub requests_per_connection: u32,
-    /// Whether paths, cookies and the order of header fields differ between connections and requests.
-    pub varied: bool,
-    /// What the client asks for as the receive buffer of a connection, before it connects: its window stays within that. None: the
-    /// kernel sizes it as the connection goes on.
-    pub receive_buffer_bytes: Option<u32>,
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scenario {
+    /// Name for `--scenario`.
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) source: Source,
+    /// Target of the request; with `varied`, `NN` in it runs from 00 to 63.
+    pub(crate) path: &'static str,
+    pub(crate) body_bytes: usize,
+    /// Sends [`PLAINTEXT`] by `POST` instead of a `GET`.
+    pub(crate) is_post: bool,
+    pub(crate) connections: u32,
+    /// Requests sent before their responses are awaited.
+    pub(crate) depth: u32,
+    /// Requests after which the client closes and reconnects; 0 is never.
+    pub(crate) requests_per_connection: u32,
+    /// Paths differ between requests, cookies and header order between connections.
+    pub(crate) varied: bool,
+    /// Requests due per second over all connections; none: each connection sends as soon as it has its response.
+    pub(crate) rate: Option<u32>,
+    /// Receive buffer requested before connecting, which bounds the window; none: the kernel resizes it.
+    pub(crate) receive_buffer_bytes: Option<u32>,
+    /// Handlers that must be ready in a turn, on average. Latencies are recorded then, as at a fixed rate.
+    pub(crate) ready_min: Option<f64>,
 }
 
-/// Paths of the varied scenarios.
-pub const VARIED_PATHS: u32 = 64;
-/// Files with longer bodies have to have been left alone before they are measured: until then a server may copy what it sends otherwise
-/// from the file's own pages.
-const LENT_BYTES_MIN: usize = 64 * 1024;
-/// The text of plaintext answers.
-pub const PLAINTEXT: &str = "Hello, World!";
-/// The text of JSON answers.
-pub const JSON: &str = r#"{"message":"Hello, World!"}"#;
+/// Number of varied paths.
+pub(crate) const VARIED_PATHS: u32 = 64;
+pub(crate) const PLAINTEXT: &str = "Hello, World!";
+pub(crate) const JSON: &str = r#"{"message":"Hello, World!"}"#;
+/// Larger files are sent with `sendfile`.
+const SENDFILE_BYTES_MIN: usize = 64 * 1024;
 
 const TEXT: Scenario = Scenario {
     name: "plaintext",
@@ -64,130 +57,179 @@ const TEXT: Scenario = Scenario {
     source: Source::Plaintext,
     path: "/plaintext",
     body_bytes: PLAINTEXT.len(),
+    is_post: false,
     connections: 64,
     depth: 1,
     requests_per_connection: 0,
     varied: false,
+    rate: None,
     receive_buffer_bytes: None,
+    ready_min: None,
 };
-const FILE: Scenario = Scenario {
-    name: "1k",
-    about: "a file of 1 KiB",
-    source: Source::File,
-    path: "/1k.bin",
-    body_bytes: 1024,
-    ..TEXT
-};
-const LARGE: Scenario = Scenario { path: "/1m.bin", body_bytes: 1_048_576, ..FILE };
+const FILE: Scenario = file("1k", "a file of 1 KiB", "/1k.bin", 1024);
+const PAGE: Scenario = file("6.4k", "a page of 6.4 KB", "/6.4k.bin", 6_400);
+const LARGE: Scenario =
+    file("1m-auto", "a file of 1 MiB, windows as the kernel sizes them", "/1m.bin", 1_048_576);
 
-/// All of them.
-pub const SCENARIOS: &[Scenario] = &[
+const fn file(name: &'static str, about: &'static str, path: &'static str, body_bytes: usize) -> Scenario {
+    Scenario { name, about, source: Source::File, path, body_bytes, ..TEXT }
+}
+
+const fn kind(name: &'static str, about: &'static str, path: &'static str) -> Scenario {
+    Scenario { name, about, source: Source::Kinds, path, ..TEXT }
+}
+
+const fn named(name: &'static str, about: &'static str, base: Scenario) -> Scenario {
+    Scenario { name, about, ..base }
+}
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
     TEXT,
-    Scenario { name: "plaintext-x16", about: "sixteen requests at once", depth: 16, ..TEXT },
+    Scenario { depth: 16, ..named("plaintext-x16", "sixteen requests at once", TEXT) },
+    Scenario { requests_per_connection: 10, ..named("plaintext-churn", "ten requests a connection", TEXT) },
+    Scenario { connections: 500, ..named("plaintext-500", "500 connections", TEXT) },
+    Scenario { connections: 10_000, ..named("plaintext-10000", "10,000 connections", TEXT) },
     Scenario {
-        name: "plaintext-churn",
-        about: "ten requests a connection",
-        requests_per_connection: 10,
-        ..TEXT
-    },
-    Scenario { name: "plaintext-500", about: "500 connections", connections: 500, ..TEXT },
-    Scenario { name: "plaintext-10000", about: "10,000 connections", connections: 10_000, ..TEXT },
-    Scenario {
-        name: "plaintext-varied",
-        about: "64 paths, cookies and field order of their own per connection",
         path: "/item/NN",
         varied: true,
-        ..TEXT
+        ..named("plaintext-varied", "64 paths, own cookies and order", TEXT)
     },
-    Scenario {
-        name: "json",
-        about: "27 bytes of JSON from a handler",
-        source: Source::Json,
-        path: "/json",
-        body_bytes: JSON.len(),
-        ..TEXT
-    },
+    Scenario { source: Source::Json, body_bytes: JSON.len(), ..kind("json", "27 bytes of JSON", "/json") },
     FILE,
-    Scenario { name: "1k-x16", about: "sixteen requests at once", depth: 16, ..FILE },
-    Scenario { name: "1k-churn", about: "ten requests a connection", requests_per_connection: 10, ..FILE },
+    Scenario { depth: 16, ..named("1k-x16", "sixteen requests at once", FILE) },
+    Scenario { requests_per_connection: 10, ..named("1k-churn", "ten requests a connection", FILE) },
     Scenario {
-        name: "1k-varied",
-        about: "64 files, cookies and field order of their own per connection",
         path: "/item/NN",
         varied: true,
-        ..FILE
+        ..named("1k-varied", "64 files, own cookies and order", FILE)
     },
-    Scenario { name: "1k-500", about: "500 connections", connections: 500, ..FILE },
-    Scenario { name: "1k-10000", about: "10,000 connections", connections: 10_000, ..FILE },
-    Scenario { name: "6.4k", about: "a page of 6.4 KB", path: "/6.4k.bin", body_bytes: 6_400, ..FILE },
-    Scenario { name: "100k", about: "a file of 100 KiB", path: "/100k.bin", body_bytes: 102_400, ..FILE },
+    Scenario { connections: 500, ..named("1k-500", "500 connections", FILE) },
+    Scenario { connections: 10_000, ..named("1k-10000", "10,000 connections", FILE) },
+    Scenario { rate: Some(5_000), ..named("1k-rate", "5,000 requests a second", FILE) },
+    PAGE,
     Scenario {
-        name: "1m",
-        about: "a file of 1 MiB, wide windows",
-        receive_buffer_bytes: Some(4_000_000),
-        ..LARGE
+        connections: 10_000,
+        rate: Some(20_000),
+        ..named("crowd", "6.4 KB, 20,000 requests a second", PAGE)
     },
+    file("100k", "a file of 100 KiB", "/100k.bin", 102_400),
+    Scenario { receive_buffer_bytes: Some(4_000_000), ..named("1m", "a file of 1 MiB, wide windows", LARGE) },
     Scenario {
-        name: "1m-narrow",
-        about: "a file of 1 MiB, narrow windows",
         receive_buffer_bytes: Some(65_536),
-        ..LARGE
+        ..named("1m-narrow", "a file of 1 MiB, narrow windows", LARGE)
     },
-    Scenario { name: "1m-auto", about: "a file of 1 MiB, windows as the kernel sizes them", ..LARGE },
+    LARGE,
+    kind("kind-plain", "a handler", "/plaintext"),
+    kind("kind-fast", "a fast route", "/fast-text"),
+    Scenario { body_bytes: JSON.len(), ..kind("kind-json", "JSON by serde", "/json-text") },
+    kind("kind-async", "an async handler", "/asynctext"),
+    kind("kind-async-yield", "an async handler that yields once", "/asyncturn"),
+    kind("kind-coroutine", "a coroutine", "/coroutine"),
+    kind("kind-coroutine-yield", "a coroutine that yields once", "/corouturn"),
+    Scenario { is_post: true, ..kind("kind-body", "a buffered body", "/post-body") },
+    Scenario { is_post: true, ..kind("kind-stream", "a body read by an async handler", "/take-body") },
+    Scenario {
+        connections: 1_000,
+        ready_min: Some(100.0),
+        ..kind("order", "handlers that yield 32 times", "/manyturns")
+    },
 ];
 
-/// The scenario of this name.
-///
-/// # Errors
-/// Names all there are.
-pub fn find(name: &str) -> Result<&'static Scenario, String> {
+/// Finds the scenario of this name.
+pub(crate) fn find(name: &str) -> Result<&'static Scenario, String> {
     SCENARIOS.iter().find(|scenario| scenario.name == name).ok_or_else(|| {
         let names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
-        format!("no scenario {name:?}; there are {}", names.join(", "))
+        format!("no scenario `{name}`\nhelp: the scenarios are {}", names.join(", "))
     })
 }
 
 impl Scenario {
-    /// How long the server may wait for its core, in per cent of the window, before the block is invalid.
-    ///
-    /// Where connections end, the kernel's own threads free them on the server's core, about one per cent of the time and
-    /// for every server alike: that is part of the load and not somebody else's.
-    pub fn wait_percent_max(&self) -> f64 {
-        if self.requests_per_connection > 0 { WAIT_PERCENT_MAX_CHURN } else { WAIT_PERCENT_MAX }
+    /// Returns true if wrk can send it; what it can't, our own client sends.
+    pub(crate) fn uses_wrk(&self) -> bool {
+        let differs = self.varied || self.is_post || self.requests_per_connection > 0;
+        !differs && self.receive_buffer_bytes.is_none() && !self.has_latencies()
     }
 
-    /// Who can send it: wrk, unless connections end or differ, or their receive buffers are given.
-    pub fn generator(&self) -> Generator {
-        let own = self.varied || self.requests_per_connection > 0 || self.receive_buffer_bytes.is_some();
-        if own { Generator::Own } else { Generator::Wrk }
+    pub(crate) fn has_latencies(&self) -> bool {
+        self.rate.is_some() || self.ready_min.is_some()
     }
 
-    /// Whether its files have to have been left alone for a while before they are measured.
-    pub fn has_to_settle(&self) -> bool {
-        self.source == Source::File && self.body_bytes > LENT_BYTES_MIN
-    }
-
-    /// The target of one of the paths.
-    pub fn target(&self, number: u32) -> String {
-        self.path.replace("NN", &format!("{:02}", number % VARIED_PATHS))
-    }
-
-    /// The body expected: every server must send just this. Null servers have a filler of their own.
-    pub fn body(&self) -> Vec<u8> {
+    /// Returns the age in seconds that its files must have: our server copies a freshly changed large one instead of using
+    /// `sendfile`, and the validators of any new file are longer.
+    pub(crate) fn settled_s(&self) -> u64 {
         match self.source {
-            Source::Plaintext => PLAINTEXT.into(),
-            Source::Json => JSON.into(),
-            Source::File => file_bytes(self.body_bytes),
+            Source::File if self.body_bytes > SENDFILE_BYTES_MIN => 11,
+            Source::File => 4,
+            Source::Plaintext | Source::Json | Source::Kinds => 0,
         }
     }
 
-    /// How many bytes of unfinished answers a client may hold when its time is up.
-    pub fn in_flight_bytes_max(&self, answer_bytes: u64) -> u64 {
-        u64::from(self.connections) * u64::from(self.depth) * answer_bytes
+    pub(crate) fn target(&self, number: u32) -> String {
+        self.path.replace("NN", &format!("{:02}", number % VARIED_PATHS))
+    }
+
+    /// Returns the expected body: every server must send just this. Null servers have a filler of their own.
+    pub(crate) fn body(&self) -> Vec<u8> {
+        match self.source {
+            Source::File => file_bytes(self.body_bytes),
+            _ if self.body_bytes == JSON.len() => JSON.into(),
+            _ => PLAINTEXT.into(),
+        }
+    }
+
+    /// Returns the request to the first target.
+    pub(crate) fn request(&self) -> String {
+        let (target, length) = (self.target(0), PLAINTEXT.len());
+        match self.is_post {
+            true => {
+                format!("POST {target} HTTP/1.1\r\nHost: lab\r\nContent-Length: {length}\r\n\r\n{PLAINTEXT}")
+            }
+            false => format!("GET {target} HTTP/1.1\r\nHost: lab\r\n\r\n"),
+        }
+    }
+
+    /// Returns the load for our own client; whole responses have `bytes`.
+    pub(crate) fn load(&self, address: SocketAddr, bytes: u64, millis: u64) -> Load {
+        Load {
+            connections: self.connections,
+            depth: self.depth,
+            requests_per_connection: self.requests_per_connection,
+            pacing: self.rate.map_or(Pacing::Closed, Pacing::Rate),
+            receive_buffer_bytes: self.receive_buffer_bytes,
+            latencies: self.has_latencies(),
+            varied: self.varied,
+            ..Load::new(address, millis, vec![Exchange { request: self.request(), status: 200, bytes }])
+        }
     }
 }
 
-/// The content of a file of this length: not constant, so that a wrong offset shows.
-pub fn file_bytes(length: usize) -> Vec<u8> {
+/// Returns a file's content. It is not constant, so that a wrong offset shows.
+pub(crate) fn file_bytes(length: usize) -> Vec<u8> {
     (0..length).map(|at| b'a' + ((at ^ (at >> 8)) % 26) as u8).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_scenario_can_be_sent() {
+        let names: BTreeSet<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        assert_eq!(names.len(), SCENARIOS.len());
+        assert!(find("nothing").is_err_and(|error| error.contains("plaintext-varied")));
+        let mut lengths = std::collections::BTreeMap::new();
+        for scenario in SCENARIOS {
+            let name = scenario.name;
+            assert_eq!(find(name), Ok(scenario));
+            assert_eq!(scenario.body().len(), scenario.body_bytes, "{name}");
+            assert_eq!(scenario.varied, scenario.target(0) != scenario.target(63), "{name}");
+            let ends = scenario.requests_per_connection;
+            assert!(ends == 0 || ends % scenario.depth == 0, "{name} ends within a batch");
+            let length = *lengths.entry(scenario.path).or_insert(scenario.body_bytes);
+            assert!(length == scenario.body_bytes || scenario.varied, "{name}: two lengths of one file");
+            assert!(scenario.source != Source::Kinds || scenario.path.len() == TEXT.path.len(), "{name}");
+        }
+    }
 }

@@ -9,40 +9,40 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags};
 
-use crate::answer::{Answer, CARRIED_BYTES};
+use crate::response::{CARRIED_BYTES, Response};
 
-/// Events of one wait.
+/// Events per wait.
 const EVENTS_MAX: usize = 512;
-/// Bytes of one receive: sixteen pipelined heads and more.
+/// Bytes per receive: more than sixteen pipelined heads.
 const RECEIVE_BYTES: usize = 16 * 1024;
-/// Connections taken in a turn; level-triggered, so the rest comes with the next one.
+/// Accepts per turn; level-triggered, so the rest comes with the next one.
 const ACCEPTS_MAX: usize = 128;
 
-/// The listener's mark among the descriptors' numbers.
+/// Event data of the listener; connections have their descriptor's number.
 const LISTENER: u64 = u64::MAX;
 
 struct Connection {
     socket: OwnedFd,
-    /// Bytes still to be sent: not zero only while the socket's buffer is full.
+    /// Bytes still to send: not zero only while the socket's buffer is full.
     owed_bytes: usize,
-    /// What the last receive ended with: a blank line may begin in it.
+    /// Last bytes of the previous receive: a blank line may begin there.
     carried: [u8; CARRIED_BYTES],
 }
 
 struct Worker<'a> {
     epoll: OwnedFd,
-    answer: &'a Answer,
+    response: &'a Response,
     /// By descriptor number: the cheapest table there is. Bounded by the process's limit of descriptors.
     connections: Vec<Option<Connection>>,
     buffer: Box<[u8; CARRIED_BYTES + RECEIVE_BYTES]>,
 }
 
 /// Serves until the kernel fails.
-pub(crate) fn serve(listener: &OwnedFd, answer: &Answer) -> io::Result<Infallible> {
+pub(crate) fn serve(listener: &OwnedFd, response: &Response) -> io::Result<Infallible> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
     let buffer = Box::new([0; CARRIED_BYTES + RECEIVE_BYTES]);
-    let mut worker = Worker { epoll, answer, connections: Vec::new(), buffer };
+    let mut worker = Worker { epoll, response, connections: Vec::new(), buffer };
     let mut events = Vec::with_capacity(EVENTS_MAX);
     loop {
         events.clear();
@@ -87,10 +87,10 @@ impl Worker<'_> {
         let Some(connection) = self.connections.get_mut(number).and_then(Option::as_mut) else { return };
         let readable =
             flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        // With the peer's end in the event, read on to it: edge-triggered epoll says it once.
+        // With the peer's FIN in the event, read to the end: edge-triggered epoll reports it once.
         let to_the_end = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        let received = !readable || connection.receive(self.answer, &mut self.buffer[..], to_the_end);
-        if !(received && connection.send(self.answer)) {
+        let received = !readable || connection.receive(self.response, &mut self.buffer[..], to_the_end);
+        if !(received && connection.send(self.response)) {
             // Closing also takes it out of the epoll set.
             self.connections[number] = None;
         }
@@ -98,8 +98,8 @@ impl Worker<'_> {
 }
 
 impl Connection {
-    /// Receives until a short read: it says that the socket is empty. False: the connection has ended.
-    fn receive(&mut self, answer: &Answer, buffer: &mut [u8], to_the_end: bool) -> bool {
+    /// Receives until a short read, which means the socket is empty. Returns false at the connection's end.
+    fn receive(&mut self, response: &Response, buffer: &mut [u8], to_the_end: bool) -> bool {
         loop {
             let room = &mut buffer[CARRIED_BYTES..];
             let length = match rustix::net::recv(&self.socket, room, RecvFlags::empty()) {
@@ -108,21 +108,21 @@ impl Connection {
                 Err(Errno::AGAIN) => return true,
                 Err(_) => return false,
             };
-            if answer.counts_blank_lines() {
+            if response.counts_blank_lines() {
                 buffer[..CARRIED_BYTES].copy_from_slice(&self.carried);
                 self.carried.copy_from_slice(&buffer[length..length + CARRIED_BYTES]);
             }
-            self.owed_bytes += answer.due_bytes(&buffer[..CARRIED_BYTES + length]);
+            self.owed_bytes += response.due_bytes(&buffer[..CARRIED_BYTES + length]);
             if length < RECEIVE_BYTES && !to_the_end {
                 return true;
             }
         }
     }
 
-    /// Sends what is owed until the socket's buffer is full. False: the connection has ended.
-    fn send(&mut self, answer: &Answer) -> bool {
+    /// Sends owed bytes until the socket's buffer is full. Returns false at the connection's end.
+    fn send(&mut self, response: &Response) -> bool {
         while self.owed_bytes > 0 {
-            match rustix::net::send(&self.socket, answer.piece(self.owed_bytes), SendFlags::NOSIGNAL) {
+            match rustix::net::send(&self.socket, response.piece(self.owed_bytes), SendFlags::NOSIGNAL) {
                 Ok(length) => self.owed_bytes -= length,
                 Err(Errno::AGAIN) => return true,
                 Err(_) => return false,

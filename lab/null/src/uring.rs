@@ -2,28 +2,24 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 
-use crate::answer::{Answer, CARRIED_BYTES};
 use crate::buffers::{Buffers, GROUP};
-use crate::{RingArgs, Sender, TaskRun};
+use crate::response::{CARRIED_BYTES, Response};
 
-/// Submissions of one enter; when they are full, one more enter makes room.
+/// Submissions per enter; when they are full, one more enter makes room.
 const SUBMISSIONS: u32 = 4096;
-/// Completions that wait in the ring: a burst of ten thousand accepts and their first requests.
+/// Pending completions: a burst of ten thousand accepts and their first requests.
 const COMPLETIONS: u32 = 32_768;
-/// Completions handled in a turn, copied out so that their handling may submit.
+/// Completions per turn, copied out so that their handling may submit.
 const TURN_MAX: usize = 1024;
-/// The longest that an enter which waits for several waits for the last of them.
-const WAIT_NS: u32 = 1_000_000;
 
-/// `MSG_NOSIGNAL | MSG_WAITALL`: no signal for a dead peer; the kernel itself goes on after a short send.
+/// `MSG_NOSIGNAL | MSG_WAITALL`: no signal for a dead peer; the kernel itself continues after a short send.
 const SEND_FLAGS: i32 = 0x4000 | 0x100;
 /// `SOCK_CLOEXEC`; the accepted sockets may block, for the ring never does.
 const ACCEPT_FLAGS: i32 = 0o2_000_000;
@@ -39,32 +35,27 @@ struct Connection {
     owed_bytes: usize,
     /// One send at a time, where a send may be short: two would mix their bytes.
     sending: bool,
-    /// What the last receive ended with: a blank line may begin in it.
+    /// Last bytes of the previous receive: a blank line may begin there.
     carried: [u8; CARRIED_BYTES],
 }
 
 struct Worker<'a> {
     ring: IoUring,
     buffers: Buffers,
-    answer: &'a Answer,
-    args: RingArgs,
+    response: &'a Response,
     /// By descriptor number. Bounded by the process's limit of descriptors.
     connections: Vec<Connection>,
     window: Vec<u8>,
 }
 
 /// Serves until the kernel fails.
-pub(crate) fn serve(listener: &OwnedFd, answer: &Answer, args: RingArgs) -> io::Result<Infallible> {
+pub(crate) fn serve(listener: &OwnedFd, response: &Response) -> io::Result<Infallible> {
     let mut builder = IoUring::builder();
     builder.setup_cqsize(COMPLETIONS).setup_single_issuer().setup_submit_all();
-    match args.taskrun {
-        // Completions run when we enter to wait, never in between: least interruption, best batches.
-        TaskRun::Defer => builder.setup_defer_taskrun(),
-        TaskRun::Coop => builder.setup_coop_taskrun().setup_taskrun_flag(),
-    };
-    let ring = builder.build(SUBMISSIONS)?;
-    let buffers = Buffers::register(&ring.submitter(), args.buffers, args.buffer_bytes as usize)?;
-    let mut worker = Worker { ring, buffers, answer, args, connections: Vec::new(), window: Vec::new() };
+    // Completions run when we enter to wait, never in between: fewest interruptions, best batches.
+    let ring = builder.setup_defer_taskrun().build(SUBMISSIONS)?;
+    let buffers = Buffers::register(&ring.submitter())?;
+    let mut worker = Worker { ring, buffers, response, connections: Vec::new(), window: Vec::new() };
     worker.arm_accept(listener.as_raw_fd())?;
     let mut turn: Vec<(u64, i32, u32)> = Vec::with_capacity(TURN_MAX);
     loop {
@@ -82,18 +73,11 @@ pub(crate) fn serve(listener: &OwnedFd, answer: &Answer, args: RingArgs) -> io::
 impl Worker<'_> {
     /// Submits and waits, in one system call.
     fn enter(&mut self) -> io::Result<()> {
-        let wait = usize::from(self.args.wait);
-        let entered = if wait == 1 {
-            self.ring.submit_and_wait(1)
-        } else {
-            let timeout = Timespec::new().nsec(WAIT_NS);
-            self.ring.submitter().submit_with_args(wait, &SubmitArgs::new().timespec(&timeout))
-        };
-        match entered {
+        match self.ring.submit_and_wait(1) {
             Ok(_) => Ok(()),
             Err(error) => match Errno::from_io_error(&error) {
-                // A signal; the timeout; more completions than fit, of which we take some now.
-                Some(Errno::INTR | Errno::TIME | Errno::BUSY) => Ok(()),
+                // A signal; more completions than fit, of which we take some now.
+                Some(Errno::INTR | Errno::BUSY) => Ok(()),
                 _ => Err(error),
             },
         }
@@ -132,13 +116,13 @@ impl Worker<'_> {
         };
         let length = usize::try_from(result).unwrap_or(0);
         let connection = &mut self.connections[socket as usize];
-        if self.answer.counts_blank_lines() {
+        if self.response.counts_blank_lines() {
             self.window.clear();
             self.window.extend_from_slice(&connection.carried);
             self.window.extend_from_slice(self.buffers.received(buffer, length));
             connection.carried.copy_from_slice(&self.window[length..]);
         }
-        connection.owed_bytes += self.answer.due_bytes(&self.window);
+        connection.owed_bytes += self.response.due_bytes(&self.window);
         self.buffers.offer(buffer);
         if length == 0 {
             return self.close(socket);
@@ -152,18 +136,11 @@ impl Worker<'_> {
     fn send(&mut self, socket: RawFd) -> io::Result<()> {
         let connection = &mut self.connections[socket as usize];
         while connection.owed_bytes > 0 && !connection.sending {
-            let piece = self.answer.piece(connection.owed_bytes);
-            if self.args.send == Sender::Direct {
-                match send_now(socket, piece) {
-                    Ok(length) => connection.owed_bytes -= length,
-                    Err(_) => return self.close(socket),
-                }
-                continue;
-            }
+            let piece = self.response.piece(connection.owed_bytes);
             let send =
                 opcode::Send::new(Fd(socket), piece.as_ptr(), piece.len() as u32).flags(SEND_FLAGS).build();
-            // A send that completes at once would end the enter's wait before anything has come: say nothing, then.
-            let silent = self.answer.is_small();
+            // A send that completes at once would end the enter's wait early: it posts no completion.
+            let silent = self.response.is_small();
             let flags = if silent { Flags::SKIP_SUCCESS } else { Flags::empty() };
             connection.sending = !silent;
             connection.owed_bytes -= piece.len();
@@ -178,7 +155,7 @@ impl Worker<'_> {
         if result > 0 { self.send(socket) } else { Ok(()) }
     }
 
-    /// By the ring and not at once: sends of this turn still name the descriptor.
+    /// Closes through the ring, since sends of this turn still name the descriptor.
     fn close(&mut self, socket: RawFd) -> io::Result<()> {
         self.connections[socket as usize].owed_bytes = 0;
         let close = opcode::Close::new(Fd(socket)).build().flags(Flags::SKIP_SUCCESS);
@@ -190,7 +167,7 @@ impl Worker<'_> {
         push(&mut self.ring, &accept.user_data(ACCEPT))
     }
 
-    /// Once per connection: it completes again and again.
+    /// Arms a multishot receive, once per connection.
     fn arm_receive(&mut self, socket: RawFd) -> io::Result<()> {
         let receive = opcode::RecvMulti::new(Fd(socket), GROUP).build();
         push(&mut self.ring, &receive.user_data(RECEIVE | socket as u64))
@@ -200,19 +177,11 @@ impl Worker<'_> {
 #[expect(unsafe_code, reason = "a submission names memory and descriptors that must outlive it")]
 fn push(ring: &mut IoUring, entry: &Entry) -> io::Result<()> {
     loop {
-        // SAFETY: sends name the answer's block, which is never freed; receives take registered buffers, never freed
+        // SAFETY: sends name the response's block, which is never freed; receives take registered buffers, never freed
         // either; a descriptor is closed by a later submission only.
         if unsafe { ring.submission().push(entry) }.is_ok() {
             return Ok(());
         }
         ring.submit()?;
     }
-}
-
-/// `send(2)` at once, for the comparison with the ring's own. The socket may block, which a small answer never does.
-#[expect(unsafe_code, reason = "the table holds numbers, not descriptors")]
-fn send_now(socket: RawFd, bytes: &[u8]) -> Result<usize, Errno> {
-    // SAFETY: the descriptor is closed only after the completion that ends its connection.
-    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
-    rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
 }

@@ -1,4 +1,4 @@
-//! What all peers share: their command line, their listener, their one worker, and the allocator.
+//! Command line, listener, worker and allocator of all peers.
 
 #![forbid(unsafe_code)]
 
@@ -13,31 +13,31 @@ use tokio::runtime::{Builder, Runtime};
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Room for a burst of ten thousand connections, as all servers of the lab have it.
+/// Room for a burst of ten thousand connections, the same for all servers of the lab.
 pub const BACKLOG: u32 = 16_384;
 
-/// Threads that may wait for files beside the worker, as tokio has it without being told.
+/// Threads for files beside the worker: tokio's own default.
 const FILE_THREADS: usize = 512;
 
-/// The answer of the servers that have no files.
+/// Response body of the servers without files.
 pub const PLAINTEXT: &str = "Hello, World!";
 
-/// The command line: the address, and for servers of files the folder and how many threads may wait for files.
+/// Command line: the address, and for servers of files the folder and the number of threads for files.
 #[derive(Debug)]
 pub struct Settings {
-    /// Where to listen.
+    /// Address to listen on.
     pub listen: SocketAddr,
-    /// What to serve.
+    /// Served folder.
     pub folder: PathBuf,
-    /// Threads that may wait for files, at most.
+    /// Maximum number of threads for files.
     pub file_threads: usize,
 }
 
 impl Settings {
-    /// Reads `ADDRESS [FOLDER [FILE_THREADS]]`.
+    /// Parses `ADDRESS [FOLDER [FILE_THREADS]]`.
     ///
     /// # Errors
-    /// There is no address, or it is none.
+    /// The address is missing or malformed.
     pub fn from_arguments() -> io::Result<Self> {
         let mut arguments = std::env::args().skip(1);
         let listen = arguments.next().and_then(|text| text.parse().ok());
@@ -49,10 +49,10 @@ impl Settings {
     }
 }
 
-/// One worker: the thread that calls.
+/// Builds a runtime of one worker, the calling thread.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// The kernel's.
 pub fn runtime(settings: &Settings) -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().max_blocking_threads(settings.file_threads).build()
 }
@@ -60,7 +60,7 @@ pub fn runtime(settings: &Settings) -> io::Result<Runtime> {
 /// Binds and listens. Call it within the runtime.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// The kernel's.
 pub fn listener(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;

@@ -23,8 +23,6 @@ use std::process::ExitCode;
 use crate::harness::common::Common;
 use crate::harness::drivers::DriverArgs;
 use crate::harness::process;
-use crate::harness::report::Report;
-use crate::harness::trouble::Outcome;
 
 const LARGE_RUN: &str = "\
 A short run by default. The large one:
@@ -66,12 +64,6 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         let common = Common { example_bin: args.example_bin.clone(), ..common };
         run::run(&common, &args.amount(), name)
     })
-}
-
-/// Soaks the programs of `common` once: so many answers and connections, beside the warm-up's.
-pub(crate) fn once(common: &Common, (requests, connections): (u64, u64), name: &str) -> Outcome<Report> {
-    let amount = crew::Amount { requests, connections, seconds_max: 300, threads: 2, seed: common.seed };
-    run::run(common, &amount, name)
 }
 
 impl Args {

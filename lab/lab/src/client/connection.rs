@@ -1,111 +1,130 @@
-//! One connection of the client: what it has sent, and how much of the answers has come.
+//! One connection of the client: unsent requests, and how much of the next response has arrived.
 
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::STATUS_LINE;
-use super::request::Requests;
-use crate::tally::Tally;
-
-/// What a connection needs after its turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    GoOn,
-    Reconnect,
-}
+use super::requests::Requests;
+use super::{Load, Tally};
 
 pub(super) struct Connection {
     socket: OwnedFd,
     requests: Requests,
-    /// Requests sent on this connection, and answers that came.
-    asked: u32,
-    answered: u32,
-    /// Bytes of the batch that the socket did not take yet.
+    /// Bytes that the socket did not take yet.
     unsent: Vec<u8>,
-    /// Bytes of the answer that is coming.
-    received: usize,
-    /// Whether its status line is the wanted one, as far as it has come.
-    good: bool,
-    limit: u32,
-    depth: u32,
+    /// Responses that are still missing.
+    outstanding: u32,
+    /// Whole responses on this socket.
+    pub(super) responses: u64,
+    /// Index of the exchange whose response is next.
+    expected: usize,
+    /// Bytes of the next response.
+    received: u64,
+    /// False if its status line differs, as far as it has arrived.
+    is_good: bool,
+    /// Start of the latency of the outstanding request.
+    pub(super) since: Option<Instant>,
 }
 
-/// The peer took no more bytes and never will.
-struct Refused;
+/// Outcome of one receive.
+pub(super) enum Received {
+    Bytes,
+    /// The socket is empty.
+    Nothing,
+    /// The connection is closed or has failed.
+    End,
+    /// More bytes than the outstanding responses have.
+    Unexpected,
+}
+
+/// The socket has failed.
+pub(super) struct Failed;
 
 impl Connection {
-    pub(super) fn new(socket: OwnedFd, requests: Requests, limit: u32, depth: u32) -> Self {
-        let unsent = Vec::new();
-        Self { socket, requests, asked: 0, answered: 0, unsent, received: 0, good: true, limit, depth }
+    pub(super) fn new(socket: OwnedFd, requests: Requests) -> Self {
+        let expected = requests.next_index();
+        let (unsent, outstanding, responses, received, since) = (Vec::new(), 0, 0, 0, None);
+        Self { socket, requests, unsent, outstanding, responses, expected, received, is_good: true, since }
     }
 
-    /// Begins anew on another socket; the old one is closed by it.
+    /// Restarts on another socket; the old one closes.
     pub(super) fn renew(&mut self, socket: OwnedFd) {
         self.socket = socket;
         self.unsent.clear();
-        (self.asked, self.answered, self.received, self.good) = (0, 0, 0, true);
+        (self.outstanding, self.responses, self.received, self.is_good) = (0, 0, 0, true);
+        self.expected = self.requests.next_index();
     }
 
-    /// Reads all that has come and asks for more.
-    pub(super) fn turn(&mut self, buffer: &mut [u8], answer_bytes: usize, tally: &mut Tally) -> Turn {
-        loop {
-            if self.send().is_err() {
-                tally.write_errors += 1;
-                return Turn::Reconnect;
-            }
-            let length = match rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
-                Ok((0, _)) => {
-                    tally.read_errors += 1;
-                    return Turn::Reconnect;
-                }
-                Ok((length, _)) => length,
-                Err(Errno::AGAIN) => return Turn::GoOn,
-                Err(_) => {
-                    tally.read_errors += 1;
-                    return Turn::Reconnect;
-                }
-            };
-            tally.bytes += length as u64;
-            self.take(&buffer[..length], answer_bytes, tally);
-            if self.limit > 0 && self.answered >= self.limit {
-                return Turn::Reconnect;
-            }
-        }
+    pub(super) fn is_idle(&self) -> bool {
+        self.outstanding == 0
     }
 
-    /// Sends the next batch once all answers to the last one have come, and what of it did not fit.
-    fn send(&mut self) -> Result<(), Refused> {
-        if self.asked == self.answered && self.unsent.is_empty() {
-            self.unsent.extend_from_slice(self.requests.next());
-            self.asked += self.depth;
-        }
+    /// Sends the next requests.
+    pub(super) fn send(&mut self, load: &Load, since: Option<Instant>) -> Result<(), Failed> {
+        self.requests.write_next(load, &mut self.unsent);
+        self.outstanding += load.depth;
+        self.since = since;
+        self.flush()
+    }
+
+    /// Sends what did not fit the socket's buffer earlier.
+    pub(super) fn flush(&mut self) -> Result<(), Failed> {
         while !self.unsent.is_empty() {
             match rustix::net::send(&self.socket, &self.unsent, SendFlags::NOSIGNAL) {
                 Ok(length) => drop(self.unsent.drain(..length)),
                 Err(Errno::AGAIN) => return Ok(()),
-                Err(_) => return Err(Refused),
+                Err(_) => return Err(Failed),
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, mut bytes: &[u8], answer_bytes: usize, tally: &mut Tally) {
+    pub(super) fn receive(&mut self, load: &Load, buffer: &mut [u8], tally: &mut Tally) -> Received {
+        let length = match rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((0, _)) => return Received::End,
+            Ok((length, _)) => length,
+            Err(Errno::AGAIN) => return Received::Nothing,
+            Err(_) => return Received::End,
+        };
+        tally.bytes += length as u64;
+        let mut bytes = &buffer[..length];
         while !bytes.is_empty() {
-            let (now, later) = bytes.split_at(bytes.len().min(answer_bytes - self.received));
-            if let Some(wanted) = STATUS_LINE.get(self.received..) {
-                let length = wanted.len().min(now.len());
-                self.good &= now[..length] == wanted[..length];
+            if self.outstanding == 0 {
+                return Received::Unexpected;
             }
-            self.received += now.len();
-            if self.received == answer_bytes {
-                tally.responses += 1;
-                tally.status_errors += u64::from(!self.good);
-                self.answered += 1;
-                (self.received, self.good) = (0, true);
-            }
-            bytes = later;
+            bytes = self.take(bytes, load, tally);
         }
+        Received::Bytes
     }
+
+    /// Takes bytes of one response and returns those after it.
+    fn take<'a>(&mut self, bytes: &'a [u8], load: &Load, tally: &mut Tally) -> &'a [u8] {
+        let exchange = &load.exchanges[self.expected];
+        let missing = usize::try_from(exchange.bytes - self.received).unwrap_or(usize::MAX);
+        let (now, later) = bytes.split_at(bytes.len().min(missing));
+        let status = format_status(exchange.status);
+        if let Some(wanted) = usize::try_from(self.received).ok().and_then(|start| status.get(start..)) {
+            let length = wanted.len().min(now.len());
+            self.is_good &= now[..length] == wanted[..length];
+        }
+        self.received += now.len() as u64;
+        if self.received == exchange.bytes {
+            tally.responses += 1;
+            tally.status_errors += u64::from(!self.is_good);
+            self.responses += 1;
+            self.outstanding -= 1;
+            self.expected = self.requests.index_after(self.expected);
+            (self.received, self.is_good) = (0, true);
+        }
+        later
+    }
+}
+
+/// Returns the beginning of a response with this status.
+fn format_status(status: u16) -> [u8; 12] {
+    let digit = |divisor| b'0' + (status / divisor % 10) as u8;
+    let [a, b, c, d, e, f, g, h, i] = *b"HTTP/1.1 ";
+    [a, b, c, d, e, f, g, h, i, digit(100), digit(10), digit(1)]
 }

@@ -1,4 +1,4 @@
-//! hyper 1 by itself: one constant answer, HTTP/1.1 with keep-alive and batched answers to pipelined requests.
+//! hyper 1 without a framework: one constant response, HTTP/1.1 with keep-alive and batched responses to pipelined requests.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ fn main() -> io::Result<()> {
     peers::runtime(&settings)?.block_on(async {
         let listener = peers::listener(settings.listen)?;
         loop {
-            // One that failed has gone; the listener stands.
+            // A failed accept concerns one connection only.
             let Ok((stream, _)) = listener.accept().await else { continue };
             tokio::spawn(converse(stream));
         }
@@ -27,15 +27,15 @@ fn main() -> io::Result<()> {
 }
 
 async fn converse(stream: TcpStream) {
-    // Without it answers wait; a socket that refuses is closing already.
+    // Nagle would delay responses; a socket that refuses is closing already.
     let _ = stream.set_nodelay(true);
     let served =
-        http1::Builder::new().pipeline_flush(true).serve_connection(TokioIo::new(stream), service_fn(answer));
-    // An error ends its connection and is nobody else's business.
+        http1::Builder::new().pipeline_flush(true).serve_connection(TokioIo::new(stream), service_fn(respond));
+    // An error ends its connection only.
     let _ = served.await;
 }
 
-async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let found = request.uri().path() == "/plaintext";
     let body = if found { Bytes::from_static(peers::PLAINTEXT.as_bytes()) } else { Bytes::new() };
     let mut response = Response::new(Full::new(body));

@@ -1,0 +1,129 @@
+//! The constant response, and how many bytes of it a receive is owed.
+
+/// Shortest whole response: the head alone, with room for its padding.
+pub(crate) const RESPONSE_BYTES_MIN: i64 = 64;
+/// Longest whole response.
+pub(crate) const RESPONSE_BYTES_MAX: i64 = 64 * 1024 * 1024;
+
+/// Consecutive copies in the block, so that a batch leaves in one send.
+const BATCH: usize = 16;
+/// Larger responses are sent one by one: a batch would not fit a socket's buffer.
+const BATCHED_BYTES_MAX: usize = 16 * 1024;
+
+/// End of a request head.
+const BLANK_LINE: &[u8; 4] = b"\r\n\r\n";
+/// Bytes of a blank line that an earlier receive may hold.
+pub(crate) const CARRIED_BYTES: usize = BLANK_LINE.len() - 1;
+
+/// The bytes sent for every request.
+pub(crate) struct Response {
+    /// One response or a batch; never freed, so the kernel may read it at any time.
+    block: &'static [u8],
+    bytes: usize,
+    pipeline: bool,
+}
+
+impl Response {
+    /// Builds a response of exactly `bytes`, head included.
+    pub(crate) fn new(bytes: usize, pipeline: bool) -> Self {
+        let one = whole(bytes);
+        let block = if bytes <= BATCHED_BYTES_MAX { one.repeat(BATCH) } else { one };
+        Self { block: Box::leak(block.into_boxed_slice()), bytes, pipeline }
+    }
+
+    /// Returns true if one send always takes a whole response, from a client that reads.
+    pub(crate) fn is_small(&self) -> bool {
+        self.bytes <= BATCHED_BYTES_MAX
+    }
+
+    /// Returns the next piece for a client that is owed so many bytes: at most a batch.
+    pub(crate) fn piece(&self, owed_bytes: usize) -> &'static [u8] {
+        let start = (self.bytes - owed_bytes % self.bytes) % self.bytes;
+        let rest = &self.block[start..];
+        &rest[..rest.len().min(owed_bytes)]
+    }
+
+    /// Returns the bytes owed for a receive. `window` is the received bytes after the [`CARRIED_BYTES`] before them.
+    pub(crate) fn due_bytes(&self, window: &[u8]) -> usize {
+        if self.pipeline { blank_lines(window) * self.bytes } else { self.bytes }
+    }
+
+    /// Returns true if the carried bytes matter.
+    pub(crate) fn counts_blank_lines(&self) -> bool {
+        self.pipeline
+    }
+}
+
+/// Builds head and filler of together `bytes`. A space pads where one more digit in the length would overshoot.
+fn whole(bytes: usize) -> Vec<u8> {
+    let head = |pad: &str, body: usize| {
+        format!("HTTP/1.1 200 OK\r\nServer: null\r\nContent-Length: {pad}{body}\r\n\r\n")
+    };
+    let shortest = head("", 0).len() - 1;
+    let body = (1..=8).map(|digits| bytes.saturating_sub(shortest + digits)).find(|body| {
+        let length = head("", *body).len() + body;
+        length == bytes || length + 1 == bytes
+    });
+    let body = body.unwrap_or_default();
+    let pad = " ".repeat(bytes - head("", body).len() - body);
+    let mut response = head(&pad, body).into_bytes();
+    response.resize(bytes, b'x');
+    response
+}
+
+/// Counts blank lines. It has no branch per byte, so the compiler vectorises it.
+fn blank_lines(bytes: &[u8]) -> usize {
+    /// Largest count that fits one byte.
+    const CHUNK: usize = 255;
+    let [a, b, c, d] = *BLANK_LINE;
+    let ends = bytes.len().saturating_sub(CARRIED_BYTES);
+    let mut count = 0;
+    let mut at = 0;
+    while at < ends {
+        let length = CHUNK.min(ends - at);
+        let from = |shift: usize| &bytes[at + shift..at + shift + length];
+        let quads = from(0).iter().zip(from(1)).zip(from(2).iter().zip(from(3)));
+        let found: u8 =
+            quads.map(|((w, x), (y, z))| u8::from((*w == a) & (*x == b) & (*y == c) & (*z == d))).sum();
+        count += usize::from(found);
+        at += length;
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_exactly_the_requested_length() {
+        for bytes in (64..1300).chain([10_060, 10_061, 10_062, 100_300, 1_048_900]) {
+            let one = whole(bytes);
+            assert_eq!(one.len(), bytes);
+            let text = String::from_utf8(one).expect("ASCII");
+            let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+            let length: usize = head.rsplit(':').next().expect("a length").trim().parse().expect("a number");
+            assert_eq!(length, body.len(), "at {bytes}");
+        }
+    }
+
+    #[test]
+    fn counts_blank_lines_at_any_offset() {
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        for count in 0..40 {
+            assert_eq!(blank_lines(&request.repeat(count)), count);
+        }
+        assert_eq!(blank_lines(b"\r\n\r"), 0);
+        assert_eq!(blank_lines(b"\r\n\r\n\r\n"), 2);
+    }
+
+    #[test]
+    fn pieces_resume_within_a_response_and_stop_at_the_owed_bytes() {
+        let response = Response::new(100, true);
+        assert_eq!(response.piece(250).len(), 250);
+        assert_eq!(response.piece(30), &whole(100)[70..]);
+        assert_eq!(response.piece(130)[..30], whole(100)[70..]);
+        assert_eq!(response.piece(100_000).len(), 1600);
+        assert_eq!(Response::new(100_000, false).piece(100_000).len(), 100_000);
+    }
+}

@@ -1,3 +1,0 @@
-//! A profile in a checkout: fresh, stale, changed, gone.
-
-mod profiles;
