@@ -1,4 +1,4 @@
-//! What is served: a folder, or the welcome page.
+//! Content to serve: a folder, the sites of a configuration, or the welcome page.
 
 use std::fmt;
 use std::io;
@@ -9,41 +9,38 @@ use shearwater_files::{CacheLimits, Files, Folder};
 use shearwater_precompress::Format;
 use shearwater_site::Sites;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Reason};
 use crate::intent::{of_file, of_missing};
 
-/// Served without an argument where it exists.
+/// Served without an argument if it exists.
 const DEFAULT_FOLDER: &str = "public";
 
 const WELCOME: &str = include_str!("welcome.html");
 
-/// Allows the style and the icon of the welcome page and nothing else. A test compares the hash with the style.
+/// Allows the style and the icon of the welcome page only. A test compares the hash with the style.
 const WELCOME_POLICY: &str = "default-src 'none'; style-src 'sha256-PMvTGH0ZyTzRKTkKVi/egYSjJzZsHpkAttMhoZiZiNc='; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// What is served, before any worker has started.
+/// Content to serve, opened and checked.
 #[derive(Debug, Clone)]
 pub(crate) enum Site {
     /// The files of a folder.
     Folder {
-        /// As the operator knows it.
+        /// Its path for reports.
         path: PathBuf,
-        /// The folder itself.
         folder: Folder,
     },
     /// The sites of a configuration.
     Sites {
-        /// Checked, with their folders open.
         sites: Sites,
-        /// As the operator knows them.
+        /// Description for reports.
         described: String,
-        /// Their folders.
         roots: Vec<Root>,
     },
-    /// The page that is part of the program.
+    /// The built-in welcome page.
     Welcome,
 }
 
-/// A folder that is served, and the formats that siblings of its files are sent in.
+/// A folder with the formats of precompressed files to send from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Root {
     pub(crate) path: PathBuf,
@@ -51,7 +48,7 @@ pub(crate) struct Root {
 }
 
 impl Site {
-    /// The folders that are served.
+    /// Returns the folders to serve.
     pub(crate) fn roots(&self) -> Vec<Root> {
         match self {
             Self::Folder { path, .. } => vec![Root { path: path.clone(), formats: Format::ALL.to_vec() }],
@@ -60,10 +57,10 @@ impl Site {
         }
     }
 
-    /// Opens the folder that was asked for, or settles what is served without one: a folder of a certain name in `base`, where it is there.
-    pub(crate) fn open(asked: Option<&Path>, base: &Path) -> Result<Self, Failure> {
+    /// Opens a folder; without one, the folder `public` in `base` if it exists, or the welcome page.
+    pub(crate) fn open(folder: Option<&Path>, base: &Path) -> Result<Self, Failure> {
         let default = base.join(DEFAULT_FOLDER);
-        let path = match asked {
+        let path = match folder {
             Some(path) => path,
             None if default.is_dir() => &default,
             None => return Ok(Self::Welcome),
@@ -74,11 +71,14 @@ impl Site {
                 io::ErrorKind::NotADirectory if path.is_file() => Some(of_file(path)),
                 _ => None,
             };
-            meant.unwrap_or_else(|| Failure::start(refusal(path, &error)))
+            meant.unwrap_or_else(|| {
+                let (message, help) = cant_open(path, &error);
+                Failure { reason: Reason::Error { message, help }, code: 2 }
+            })
         })
     }
 
-    /// Returns warnings about what is served. Those of configured sites are about their keys, and not among these.
+    /// Returns warnings about a folder. Those about configured sites refer to keys and are not included.
     pub(crate) fn warnings(&self) -> Vec<String> {
         match self {
             Self::Folder { path, folder } => {
@@ -96,7 +96,7 @@ impl Site {
         Ok(Self::Folder { path: path.canonicalize()?, folder })
     }
 
-    /// The site as one worker serves it, which keeps so much in memory.
+    /// Returns one worker's service with a cache of this size.
     pub(crate) fn service(&self, cache: CacheLimits) -> SiteService {
         match self {
             Self::Folder { folder, .. } => SiteService::Files(folder.files_with(cache)),
@@ -106,33 +106,32 @@ impl Site {
     }
 }
 
-/// What is served, in a few words.
+/// Formats a description for reports.
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder { path, .. } => path.display().fmt(f),
             Self::Sites { described, .. } => f.write_str(described),
-            Self::Welcome => f.write_str("a welcome page: name a folder, or make one called public here"),
+            Self::Welcome => f.write_str("a welcome page (to serve files, name a folder or create ./public)"),
         }
     }
 }
 
-/// Why a folder can't be served, and what to do.
-pub(crate) fn refusal(path: &Path, error: &io::Error) -> String {
+/// Returns a message, and perhaps help, for a folder that can't be opened.
+pub(crate) fn cant_open(path: &Path, error: &io::Error) -> (String, Option<String>) {
     let path = path.display();
     match error.kind() {
-        io::ErrorKind::NotFound => format!("there is no folder {path}: name one that exists"),
-        io::ErrorKind::NotADirectory => format!("{path} is a file: name the folder that it is in"),
-        io::ErrorKind::PermissionDenied => format!("{path} may not be read by this user"),
-        _ => format!("{path} can't be opened: {error}"),
+        io::ErrorKind::NotFound => (format!("no such folder: {path}"), None),
+        io::ErrorKind::NotADirectory => {
+            (format!("{path} is a file"), Some("name the folder that it is in".to_owned()))
+        }
+        io::ErrorKind::PermissionDenied => (format!("permission denied: {path}"), None),
+        _ => (format!("can't open {path}: {error}"), None),
     }
 }
 
-/// Answers for one worker.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each worker, and a box would cost each request a look more"
-)]
+/// One worker's service.
+#[expect(clippy::large_enum_variant, reason = "one per worker; a box would cost an indirection per request")]
 pub(crate) enum SiteService {
     Files(Files),
     Sites(shearwater_site::SiteService),

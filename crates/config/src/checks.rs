@@ -1,6 +1,6 @@
 //! What admits a text: host names, fields, media types, paths. An error is the end of a sentence that begins with the text.
 
-use crate::sections::route::Pattern;
+use crate::sections::site::Pattern;
 
 /// What the `*` of a redirect stands for.
 pub(crate) const REST: &str = "{rest}";

@@ -41,7 +41,7 @@ fn every_address_of_the_machine_is_shown_as_one_that_can_be_opened() {
     let url = serving.line("URL").expect("a URL");
     let (url, note) = url.split_once("  ").expect("a note");
     assert!(url.starts_with("http://127.0.0.1:") && url.ends_with('/'), "{url}");
-    assert_eq!(note, "(on every address of this machine)");
+    assert_eq!(note, "(all addresses of this machine)");
 }
 
 #[test]

@@ -20,17 +20,18 @@ fn a_site_is_served_from_the_folder_of_the_file() {
     assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "other");
     let (code, _, stderr) = run(folder.path(), &["other", "--config", "conf/site.toml"]);
     assert_eq!(code, 2);
-    let told = "shearwater: the folder other and the sites of conf/site.toml contradict each other: name one of both\n";
+    let told =
+        "error: both the folder other and the sites of conf/site.toml are given\nhelp: name one of both\n";
     assert_eq!(stderr, told);
 }
 
 #[test]
 fn flags_win_over_the_file_and_say_so() {
-    let folder = folder(&format!("[server]\nworkers = 3\ndrain_s = 5\n{SITE}"));
+    let folder = folder(&format!("[server]\nworkers = 3\ndrain_timeout = 5\n{SITE}"));
     let serving = Serving::start(folder.path(), &["--config", "site.toml", "--workers", "2"]);
     assert_eq!(
         (serving.line("workers"), serving.line("flag")),
-        (Some("2"), Some("--workers 2 in place of server.workers = 3"))
+        (Some("2"), Some("--workers 2 overrides server.workers = 3"))
     );
     // What the file says nothing of, or says the same of, is no news.
     let serving =
@@ -56,7 +57,7 @@ fn variables_of_the_environment_are_put_in() {
         assert_eq!(answer.field("X-Plain"), Some("${SHEARWATER_TEST_KEY}"));
         assert!(!serving.banner.contains("hunter2"), "{}", serving.banner);
     }
-    let mut command = just(folder.path(), &["config", "--print-effective", "site.toml"]);
+    let mut command = just(folder.path(), &["config", "show", "site.toml"]);
     let printed = command.env("SHEARWATER_TEST_KEY", "hunter2").output().expect("it runs");
     let printed = String::from_utf8(printed.stdout).expect("UTF-8");
     assert!(printed.contains("a ${SHEARWATER_TEST_KEY} b") && !printed.contains("hunter2"), "{printed}");

@@ -5,17 +5,15 @@ mod check;
 #[path = "../../../shearwater/tests/it/client.rs"]
 mod client;
 mod clients;
-mod config_text;
 mod configured;
 #[path = "../../../../xtask/src/replaced/content.rs"]
 mod content;
 mod drivers;
 mod folder;
-mod help;
 mod intents;
 mod keys;
 mod memory;
-mod misconfigured;
+mod messages;
 mod output;
 mod pages;
 mod precompress;

@@ -46,8 +46,8 @@ fn fails_if_output_cannot_be_written() {
     folder.file("site.toml", "").file("wrong.toml", "x = 1").file("public/f.txt", "content");
     let said = "error: can't write to standard output: ";
     for arguments in [
-        &["config", "--print-default"][..],
-        &["config", "--print-effective", "site.toml"],
+        &["config", "default"][..],
+        &["config", "show", "site.toml"],
         &["check", "site.toml"],
         &["check", "--json", "site.toml"],
         &["check", "--json", "wrong.toml"],
@@ -62,7 +62,7 @@ fn fails_if_output_cannot_be_written() {
     }
     // A reader that has had enough is no error.
     let mut child =
-        just(folder.path(), &["config", "--print-default"]).stdout(Stdio::piped()).spawn().expect("it runs");
+        just(folder.path(), &["config", "default"]).stdout(Stdio::piped()).spawn().expect("it runs");
     drop(child.stdout.take());
     let Output { status, stderr, .. } = child.wait_with_output().expect("it ends");
     assert_eq!((status.code(), stderr), (Some(0), Vec::new()));

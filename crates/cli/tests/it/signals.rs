@@ -67,7 +67,7 @@ fn a_signal_ends_it_well_with_a_summary() {
         serving.signal(signal);
         let (code, farewell, stderr) = serving.end();
         assert_eq!(code, Some(0));
-        assert_eq!(farewell, "Ended: 6 requests answered and 1 refused on 4 connections.\n");
+        assert_eq!(farewell, "Stopped: 6 requests handled, 1 refused, 4 connections.\n");
         let in_all =
             "in all 7 requests (2xx 3, 3xx 0, 4xx 4, 5xx 0), 4 connections (0 open, 0 refused, 0 reset, ";
         said(&stderr, &["answering what has been received, up to 30 s", in_all]);
@@ -157,7 +157,7 @@ fn a_signal_right_after_the_start_ends_it_well() {
         serving.signal(Signal::TERM);
         let (code, farewell, _) = serving.end();
         assert_eq!(code, Some(0));
-        assert!(farewell.starts_with("Ended: 0 requests"), "{farewell:?}");
+        assert!(farewell.starts_with("Stopped: 0 requests"), "{farewell:?}");
     }
 }
 

@@ -61,7 +61,7 @@ fn curl_is_served_at_a_unix_socket() {
             serving.signal(Signal::TERM);
             let (code, farewell, _) = serving.end();
             assert_eq!(code, Some(0));
-            assert!(farewell.contains("2 requests answered"), "{farewell}");
+            assert!(farewell.contains("2 requests handled"), "{farewell}");
             assert!(!path.exists(), "its file goes with it");
         }
     }

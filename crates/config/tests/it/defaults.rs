@@ -1,4 +1,4 @@
-//! The text of the defaults says what is so anyway, and has every key.
+//! The default configuration and the page of the documentation.
 
 use shearwater_config::{
     Cache, Config, Limits, Listen, Logging, Performance, Redirect, Respond, Route, Server, Serving, Site,
@@ -9,12 +9,12 @@ use shearwater_config::{CacheControl, Headers, page, print_default};
 use crate::right;
 
 #[test]
-fn what_is_printed_as_default_is_the_default() {
+fn parses_the_default_configuration_to_the_defaults() {
     assert_eq!(right(&print_default()), Config::default());
 }
 
 #[test]
-fn what_is_commented_out_may_stand_there() {
+fn parses_commented_keys() {
     let text = print_default();
     let uncommented: Vec<&str> = text
         .lines()
@@ -29,7 +29,7 @@ fn what_is_commented_out_may_stand_there() {
     assert_eq!(config.server.http_port, Some(8080));
 }
 
-/// The names of a struct's fields, as its `Debug` has them.
+/// Returns the names of a struct's fields from its `Debug` output.
 fn fields(value: &dyn std::fmt::Debug) -> Vec<String> {
     let text = format!("{value:#?}");
     let is_own = |line: &&str| line.starts_with("    ") && !line.starts_with("     ") && line.contains(": ");
@@ -38,7 +38,7 @@ fn fields(value: &dyn std::fmt::Debug) -> Vec<String> {
 }
 
 #[test]
-fn every_field_is_a_key_that_is_printed_and_on_the_page() {
+fn documents_every_key() {
     let values: [(&dyn std::fmt::Debug, usize); 13] = [
         (&Server::default(), 11),
         (&Performance::default(), 5),
@@ -63,11 +63,11 @@ fn every_field_is_a_key_that_is_printed_and_on_the_page() {
                 "media_type" => "type",
                 "redirects" => "[site.redirect]",
                 "routes" => "[site.route]",
-                // Their own fields are looked for each by itself.
+                // Its fields are keys of their own.
                 "serving" => continue,
                 field => field,
             };
-            assert!(text.contains(key), "{key} of {value:?} is not printed");
+            assert!(text.contains(key), "{key} of {value:?} is not in the default configuration");
             assert!(
                 page.contains(&format!("`{key}`")) || page.contains(&format!("[{key}]")),
                 "{key} of {value:?} is not on the page"
@@ -78,8 +78,14 @@ fn every_field_is_a_key_that_is_printed_and_on_the_page() {
 }
 
 #[test]
-fn lines_are_short_enough_for_a_terminal() {
+fn wraps_lines_at_100_characters() {
     for line in print_default().lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
+}
+
+#[test]
+fn the_page_is_up_to_date() {
+    let file = include_str!("../../../../docs/configuration.md");
+    assert!(file == page(), "run cargo run -p shearwater-config --example page > docs/configuration.md");
 }

@@ -1,17 +1,16 @@
-//! Configurations as an operator writes them: what is read, what is refused and where, what is printed.
+//! Configurations as an operator writes them: values, messages, output.
 
 mod defaults;
 mod effective;
-mod meanings;
+mod messages;
 mod mutations;
-mod page;
-mod refusals;
 mod sizes;
+mod values;
 
-use shearwater_config::{Config, Errors};
+use shearwater_config::{Config, Diagnostics};
 
-/// Reads a text as `site.toml`, with the variables `SECRET`, `DIR` and `EMPTY`.
-pub(crate) fn parse(text: &str) -> Result<Config, Errors> {
+/// Parses a text as `site.toml`, with the variables `SECRET`, `DIR` and `EMPTY`.
+pub(crate) fn parse(text: &str) -> Result<Config, Diagnostics> {
     Config::parse("/etc/shearwater/site.toml".as_ref(), text, |name| match name {
         "SECRET" => Some("hunter2".to_owned()),
         "DIR" => Some("public".to_owned()),
@@ -20,7 +19,7 @@ pub(crate) fn parse(text: &str) -> Result<Config, Errors> {
     })
 }
 
-/// Reads a text that is right.
+/// Parses a valid text.
 #[track_caller]
 pub(crate) fn right(text: &str) -> Config {
     parse(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"))

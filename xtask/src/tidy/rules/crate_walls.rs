@@ -63,6 +63,7 @@ const ROOMS: &[Room] = &[
             "shearwater-precompress",
             "shearwater-site",
             "clap",
+            "serde_json",
         ],
     },
 ];

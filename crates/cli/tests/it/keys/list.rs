@@ -17,7 +17,7 @@ const SHOWN: &[(&str, fn())] = &[
     ("server.accept", server::accept),
     ("server.order", server::order),
     ("server.pin", server::pin),
-    ("server.drain_s", server::drain_s),
+    ("server.drain_timeout", server::drain_timeout),
     ("performance.max_connections", performance::max_connections),
     ("performance.connection_timeout", performance::connection_timeout),
     ("performance.keep_alive_timeout", performance::keep_alive_timeout),
@@ -33,12 +33,12 @@ const SHOWN: &[(&str, fn())] = &[
     ("limits.body_bytes_per_second_min", paces::body_bytes_per_second_min),
     ("limits.send_bytes_per_second_min", paces::send_bytes_per_second_min),
     ("limits.linger_bytes_max", limits::linger_bytes_max),
-    ("timeouts.head_ms", timeouts::head_ms),
-    ("timeouts.body_ms", timeouts::body_ms),
-    ("timeouts.body_grace_ms", paces::body_grace_ms),
-    ("timeouts.write_ms", timeouts::write_ms),
-    ("timeouts.linger_ms", timeouts::linger_ms),
-    ("timeouts.drain_idle_ms", timeouts::drain_idle_ms),
+    ("timeouts.head", timeouts::head),
+    ("timeouts.body", timeouts::body),
+    ("timeouts.body_grace", paces::body_grace),
+    ("timeouts.write", timeouts::write),
+    ("timeouts.linger", timeouts::linger),
+    ("timeouts.drain_idle", timeouts::drain_idle),
     ("cache.enabled", cache::enabled),
     ("cache.bytes_max", cache::bytes_max),
     ("cache.entries_max", cache::entries_max),
@@ -57,7 +57,7 @@ fn keys() -> BTreeSet<String> {
         let quoted = line.split('`').nth(1).unwrap_or_default();
         if line.starts_with("## ") {
             section = quoted.trim_matches(['[', ']']).to_owned();
-        } else if line.starts_with("| `") {
+        } else if !section.is_empty() && line.starts_with("| `") {
             keys.insert(format!("{section}.{quoted}"));
         }
     }

@@ -1,4 +1,4 @@
-//! Paces: `limits.body_bytes_per_second_min`, `timeouts.body_grace_ms` and `limits.send_bytes_per_second_min`.
+//! Paces: `limits.body_bytes_per_second_min`, `timeouts.body_grace` and `limits.send_bytes_per_second_min`.
 
 use std::fs::File;
 use std::io::Read;
@@ -23,7 +23,7 @@ fn refused_by(mut serving: Serving, limit: &str) {
 /// With a pace it is the pace that ends it, without one its silence.
 #[test]
 pub(super) fn body_bytes_per_second_min() {
-    let timeouts = "[timeouts]\nbody_grace_ms = 100\nbody_ms = 2000\n";
+    let timeouts = "[timeouts]\nbody_grace = \"100ms\"\nbody = \"2000ms\"\n";
     on_each_driver(timeouts, |_, serving| refused_by(serving, "body_bytes_per_second_min"));
     let none = format!("{timeouts}[limits]\nbody_bytes_per_second_min = 0\n");
     on_each_driver(&none, |_, serving| refused_by(serving, "body_ms"));
@@ -31,11 +31,11 @@ pub(super) fn body_bytes_per_second_min() {
 
 /// Either the grace is over first, or what is waited for a further piece.
 #[test]
-pub(super) fn body_grace_ms() {
-    on_each_driver("[timeouts]\nbody_grace_ms = 100\nbody_ms = 4000\n", |_, serving| {
+pub(super) fn body_grace() {
+    on_each_driver("[timeouts]\nbody_grace = \"100ms\"\nbody = \"4000ms\"\n", |_, serving| {
         refused_by(serving, "body_bytes_per_second_min");
     });
-    on_each_driver("[timeouts]\nbody_grace_ms = 4000\nbody_ms = 100\n", |_, serving| {
+    on_each_driver("[timeouts]\nbody_grace = \"4000ms\"\nbody = \"100ms\"\n", |_, serving| {
         refused_by(serving, "body_ms");
     });
 }
@@ -46,7 +46,7 @@ pub(super) fn send_bytes_per_second_min() {
     const PIECE_BYTES: u64 = 64 * 1024;
     /// More than can be taken until the pace is looked at.
     const LARGE_BYTES: u64 = 1 << 36;
-    let settings = "[limits]\nsend_bytes_per_second_min = 4294967295\n[timeouts]\nwrite_ms = 300\n";
+    let settings = "[limits]\nsend_bytes_per_second_min = 4294967295\n[timeouts]\nwrite = \"300ms\"\n";
     on_each_driver(settings, |folder, mut serving| {
         let file = File::create(folder.path().join("www/large.bin")).expect("a file");
         file.set_len(LARGE_BYTES).expect("a file without content");
