@@ -131,7 +131,6 @@ pub(crate) fn cant_open(path: &Path, error: &io::Error) -> (String, Option<Strin
 }
 
 /// One worker's service.
-#[expect(clippy::large_enum_variant, reason = "one per worker; a box would cost an indirection per request")]
 pub(crate) enum SiteService {
     Files(Files),
     Sites(shearwater_site::SiteService),

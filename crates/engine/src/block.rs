@@ -83,7 +83,7 @@ impl Block {
     }
 
     /// Memory of the block and its buffers, in bytes.
-    fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         let sink = match &self.destination {
             Destination::Sink(sink) => size_of_val(&**sink),
             Destination::Nowhere | Destination::Buffer | Destination::Call(_) => 0,
@@ -183,6 +183,11 @@ impl Blocks {
         let block = self.used[index as usize].take().expect("a block that has a place is in it");
         self.held_bytes -= block.counted;
         block
+    }
+
+    /// Returns true if a connection's block is taken out of its place.
+    pub(crate) fn is_taken(&self, index: u32) -> bool {
+        self.used.get(index as usize).is_some_and(Option::is_none)
     }
 
     /// Puts a block back into its place.

@@ -97,8 +97,12 @@ impl<A: App> Service<A> {
         if then != Then::Starve {
             block.end_request(&mut self.blocks.pool);
             block.call = waits;
+            block.taker = self.responder.taker.take();
         }
         self.blocks.put(index, block);
+        if then == Then::Waits {
+            self.handling_began(token);
+        }
         if then == Then::Starve {
             // A body that is thrown away or handed on takes no more memory however long it gets.
             if is_kept && !self.make_room(token) {
@@ -138,15 +142,16 @@ impl<A: App> Service<A> {
         );
         match outcome {
             Outcome::Answered(answered) => self.answered(token, answered),
-            Outcome::Instead(Instead::Later(later)) => match self.begin_call(token, later, asked) {
-                Begun::Answered => {}
-                Begun::Waits(waiting) => {
-                    *waits = Some(waiting);
-                    self.table.get(token).phase = Phase::Handling;
-                    return Then::Waits;
+            Outcome::Instead(Instead::Later(later)) => {
+                match self.begin_call(token, later, asked, block.held_bytes()) {
+                    Begun::Answered => {}
+                    Begun::Waits(waiting) => {
+                        *waits = Some(waiting);
+                        return Then::Waits;
+                    }
+                    Begun::Refused => return self.refuse(token, Refusal::BuffersFull).then,
                 }
-                Begun::Refused => return self.refuse(token, Refusal::BuffersFull).then,
-            },
+            }
             Outcome::Instead(instead) => return self.do_instead(token, &[], asked, instead).then,
         }
         Then::Answered

@@ -55,7 +55,8 @@ pub(crate) enum Flag {
     FirstHead = 32,
     /// The request at hand is a `HEAD`: whatever its answer is, it has no body.
     HeadOnly = 64,
-    /// The pace of the send in flight is being measured; or it lingers, and a drain has had its look at it.
+    /// While a send is in flight: its rate has been measured from an earlier look on. While lingering: the short linger of a drain has
+    /// been extended once. `linger_began` clears it in between.
     Measured = 128,
 }
 

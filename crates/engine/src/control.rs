@@ -12,7 +12,8 @@ use shearwater_io::{AcceptError, Waker};
 use crate::counters::{Counters, Totals};
 use crate::limits::NOTICES_MAX;
 
-/// What a worker tells the operator: each kind once until it is over, not a million times.
+/// A report to the operator. A state is reported when it begins and when it ends. Faults that clients can provoke are reported once a second
+/// for each kind, with the number of those left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {

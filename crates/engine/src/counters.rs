@@ -55,7 +55,7 @@ counters! {
         connections_reset,
         /// Connections broken by the peer or the network.
         connections_broken,
-        /// Connections upgraded to another protocol. Each is open until it has ended.
+        /// Connections upgraded to another protocol. Each is open until it has ended, or its worker has.
         connections_upgraded,
         /// Connections closed during a request or response because the server ended.
         connections_cut_off,
@@ -142,8 +142,8 @@ counters! {
         hit_half_closed_ms = "half_closed_ms",
         /// Idle connections closed while draining.
         hit_drain_idle_ms = "drain_idle_ms",
-        /// Turns in which as many deadlines were acted on as may be.
-        hit_expiries_per_turn = "EXPIRIES_PER_TURN_MAX",
+        /// Turns that left due deadlines to the next one.
+        hit_expiries_per_turn = "EXPIRIES_PER_TURN",
         /// Notices to the operator that nobody read, or of more kinds than are reported at once.
         hit_notices = "NOTICES_MAX",
     }

@@ -58,8 +58,8 @@ impl<A> Service<A> {
         self.await_body(token);
     }
 
-    /// More of a body is awaited that a handler takes: by the time that it has left. While something is being sent the timer is that send's, and
-    /// who waits for a `100` isn't to blame that nothing comes.
+    /// Sets the deadline for more of a body that a handler takes: the time that the body has left. While something is being sent the timer
+    /// is that send's. A client that waits for a `100` has none: it sends nothing before that.
     pub(crate) fn await_body(&mut self, token: Token) {
         let conn = self.table.get(token);
         conn.unset(Flag::FirstHead);
@@ -172,7 +172,10 @@ impl<D: Driver, A: App> Worker<D, A> {
             let token = service.table.token(slot);
             self.expired(token);
         }
-        self.service.counters.hit_expiries_per_turn.add(1);
+        let service = &mut self.service;
+        if service.wheel.due(service.table.conns_mut(), caught_up_ms).is_some() {
+            service.counters.hit_expiries_per_turn.add(1);
+        }
     }
 
     fn expired(&mut self, token: Token) {
@@ -187,7 +190,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
         let service = &mut self.service;
         let conn = service.table.get(token);
-        // What a handler takes its time for is not the client's doing.
+        // The client is waiting for the handler: its own deadlines don't apply.
         if conn.waits_for_handler() {
             return self.handler_expired(token);
         }

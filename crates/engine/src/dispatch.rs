@@ -51,7 +51,7 @@ struct Whole<'a> {
     /// `None` if there is a body that the handler is not to see.
     body: Option<&'a [u8]>,
     is_followed: bool,
-    /// The client has been spared its body, which may come all the same.
+    /// No `100` was sent for its body, which the client may send nevertheless.
     leaves_body: bool,
 }
 

@@ -82,6 +82,14 @@ impl<D: Driver, A: App> Worker<D, A> {
             && self.driver.connections() == self.handed_over.open
     }
 
+    /// Counts handed-over connections as closed when the worker ends: from here on they are the program's alone.
+    pub(crate) fn forget_handed_over(&mut self) {
+        for token in self.service.table.tokens(|conn| conn.phase == Phase::HandedOver) {
+            self.shut(token, CloseKind::Normal);
+            self.closed(token);
+        }
+    }
+
     /// Ends a drain whose time is up.
     pub(crate) fn check_drain(&mut self) {
         if let Life::Draining { until_ms } = self.life

@@ -64,7 +64,12 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// A send has ended: the handler may say more.
     pub(crate) fn handler_goes_on(&mut self, token: Token) {
         self.service.go_on_call(token);
-        match self.service.table.get(token).phase {
+        let conn = self.service.table.get(token);
+        match conn.phase {
+            // Its body waits for the handler, not for the client.
+            Phase::Taking | Phase::Exchanging if conn.has(Flag::Paused) => {
+                self.service.bound_half_closed(token);
+            }
             // Nothing was received meanwhile.
             Phase::Taking => self.service.body_begins_anew(token, self.driver.now_ms()),
             Phase::Exchanging => self.service.await_body(token),

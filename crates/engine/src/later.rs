@@ -26,7 +26,7 @@ impl<A: App> Service<A> {
     /// A handler does something else than to answer a request that is there as a whole.
     pub(crate) fn do_instead(&mut self, token: Token, head: &[u8], asked: Asked, instead: Instead) -> Step {
         match instead {
-            Instead::Later(later) => match self.begin_call(token, later, asked) {
+            Instead::Later(later) => match self.begin_call(token, later, asked, 0) {
                 Begun::Answered => Step::new(head.len(), Then::Answered),
                 Begun::Waits(waiting) => {
                     self.keep_call(token, waiting);
@@ -40,10 +40,11 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// Calls a handler for the first time whose request is there as a whole.
-    pub(crate) fn begin_call(&mut self, token: Token, later: Later, asked: Asked) -> Begun {
+    /// Calls a handler for the first time whose request is there as a whole. `held` is the size of the connection's block if that is out of its
+    /// place, in bytes.
+    pub(crate) fn begin_call(&mut self, token: Token, later: Later, asked: Asked, held: usize) -> Begun {
         let mut waiting = Waiting::new(later, asked);
-        if self.blocks.is_full() && !self.make_room_for(token, waiting.exchange.held_bytes()) {
+        if self.blocks.is_full() && !self.make_room_for(token, held + waiting.exchange.held_bytes()) {
             self.let_go(waiting);
             return Begun::Refused;
         }
@@ -266,7 +267,7 @@ impl<A> Service<A> {
     }
 
     /// Notes that the request is complete: from here on only its handler is waited for.
-    fn handling_began(&mut self, token: Token) {
+    pub(crate) fn handling_began(&mut self, token: Token) {
         self.table.get(token).phase = Phase::Handling;
         self.bound_half_closed(token);
     }

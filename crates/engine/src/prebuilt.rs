@@ -6,6 +6,7 @@ use shearwater_io::Item;
 use crate::content_type;
 use crate::field_lines::FieldLines;
 use crate::overlay::{Names, have_name, mask_of, mask_of_lines};
+use crate::respond::append_end_of_head;
 use crate::response::append_field;
 
 /// A body with all its fields encoded, for [`Response::prebuilt`](crate::Response::prebuilt). Each worker has its own.
@@ -67,10 +68,9 @@ impl Prebuilt {
         out.extend_from_slice(if others.content_type.is_empty() { own_type } else { others.content_type });
         others.without.append_others(out, lines);
         others.without.append_others(out, others.fields);
-        match content {
-            ResponseContent::Whole | ResponseContent::LengthOnly => out.extend_from_slice(length),
-            ResponseContent::Empty => encode::content_length_and_end(out, 0),
-            ResponseContent::None => encode::end_of_head(out),
+        match has_length {
+            true => out.extend_from_slice(length),
+            false => append_end_of_head(out, content.declared_length(None)),
         }
     }
 }

@@ -78,8 +78,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.ends.push(token, End::Fin);
     }
 
-    /// A connection has sent on before it has taken its answers. There is no telling it that the buffers are full: its answer is on the
-    /// way.
+    /// Pauses a client that sends more before it has received its responses. If the buffers are full it is reset: a refusal can't precede
+    /// the response in flight.
     fn bear_with(&mut self, token: Token) {
         if !self.service.make_room(token) {
             self.service.counters.hit_buffered_bytes.add(1);

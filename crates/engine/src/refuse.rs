@@ -1,4 +1,4 @@
-//! What the server itself refuses, and in which words.
+//! Refusals by the server itself: their statuses, limits and texts.
 
 use shearwater_http1::Reject;
 

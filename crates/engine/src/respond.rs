@@ -127,8 +127,9 @@ impl Responder {
         self.parts.shrink_to(bytes);
     }
 
-    /// Calls a handler and appends its answer; `name` is the request as reports name it. Inlined with all that lies on a usual answer's way, whatever a profile says: it is short, and
-    /// what it hands over would go through memory.
+    /// Calls a handler and appends its response. `name` returns the request's name for reports.
+    ///
+    /// Always inlined, as is each function that a usual response passes: otherwise arguments and results would go through memory.
     #[inline(always)]
     pub(crate) fn answer(
         &mut self,
@@ -224,6 +225,9 @@ impl Responder {
         if !fault.as_ref().is_some_and(|fault| fault.fails()) {
             self.parts.forget_content();
             (self.parts.status, self.parts.close) = (SWITCHING_PROTOCOLS, true);
+            if taker.expects_continue {
+                self.go_on();
+            }
             self.taker = Some(taker);
         }
         fault
@@ -362,7 +366,7 @@ impl Responder {
 
 /// Appends `Content-Length`, if there is one, and the end of the head.
 #[inline(always)]
-fn append_end_of_head(out: &mut Vec<u8>, length: Option<u64>) {
+pub(crate) fn append_end_of_head(out: &mut Vec<u8>, length: Option<u64>) {
     match length {
         Some(length) => encode::content_length_and_end(out, length),
         None => encode::end_of_head(out),

@@ -11,7 +11,7 @@ use crate::call::Calls;
 use crate::content_type::{self, ContentType};
 use crate::field_lines::FieldLines;
 use crate::instead::Instead;
-use crate::overlay::{Overlay, first_line, name_of};
+use crate::overlay::{Overlay, first_line, have_name, name_of};
 use crate::pieces::Pieces;
 use crate::prebuilt::Prebuilt;
 use crate::request::Request;
@@ -221,7 +221,7 @@ impl<'a> Response<'a> {
     ///
     /// A name that isn't a token, a value with a control character, or a field that is the server's own
     /// (`Connection`, `Content-Length`, `Date`, `Server`, `Transfer-Encoding`) makes the answer a `500`: what it would have
-    /// changed is where the message ends.
+    /// changed is where the message ends. `Upgrade` adds the line `Connection: upgrade` (RFC 9110 section 7.8).
     pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let appended = match content_type::is_name(name) {
             true => self.parts.content_type.set(value.as_ref()),
@@ -369,6 +369,17 @@ impl<'a> Response<'a> {
         }
     }
 
+    /// Responds to a request that no resource handles: with `404`, or `501` if its method [isn't known](Request::is_method_known).
+    /// `OPTIONS` for the server as a whole, `*`, gets `204` (RFC 9110 section 9.3.7), with `allow` in `Allow` unless it is empty.
+    pub fn unhandled_target(&mut self, request: &Request<'_>, allow: &str) -> &mut Self {
+        match (request.method(), request.path()) {
+            (Method::Options, "*") if allow.is_empty() => self.status(204),
+            (Method::Options, "*") => self.unhandled_method(request, allow),
+            _ if !request.is_method_known() => self.unhandled_method(request, allow),
+            _ => self.status(404).text("Not Found\n"),
+        }
+    }
+
     /// Closes the connection after this answer.
     pub fn close(&mut self) -> &mut Self {
         self.parts.close = true;
@@ -383,7 +394,12 @@ pub(crate) fn append_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Resul
     if OWNED.iter().any(|owned| owned.eq_ignore_ascii_case(name)) {
         return Err(format!("a handler set {name}, which is the server's own"));
     }
-    encode_field(out, name, value)
+    encode_field(out, name, value)?;
+    // A sender of `Upgrade` has to send the option too (RFC 9110 section 7.8).
+    if name.eq_ignore_ascii_case("Upgrade") && !have_name(out, b"Connection") {
+        encode::connection_upgrade(out);
+    }
+    Ok(())
 }
 
 /// Any field, the server's own among them.

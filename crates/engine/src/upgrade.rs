@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shearwater_http1::{Framing, Head};
+use shearwater_http1::{Expectation, Framing, Head, is_same_protocol};
 use shearwater_io::{CloseKind, Driver, Token, Waker};
 
 use crate::app::App;
@@ -80,11 +80,19 @@ impl HandedOvers {
 }
 
 /// The closure that takes a connection over. Its drop never panics, though what it holds may.
-pub(crate) struct Taker(Option<Box<dyn FnOnce(HandedOver)>>);
+pub(crate) struct Taker {
+    take: Option<Box<dyn FnOnce(HandedOver)>>,
+    /// The client expects a `100` before the `101` (RFC 9110 section 7.8).
+    pub(crate) expects_continue: bool,
+}
 
 impl Taker {
+    fn new(head: &Head<'_>, take: impl FnOnce(HandedOver) + 'static) -> Self {
+        Self { take: Some(Box::new(take)), expects_continue: head.expectation() == Expectation::Continue }
+    }
+
     fn take(mut self, handed: HandedOver) {
-        if let Some(take) = self.0.take() {
+        if let Some(take) = self.take.take() {
             take(handed);
         }
     }
@@ -92,7 +100,7 @@ impl Taker {
 
 impl Drop for Taker {
     fn drop(&mut self) {
-        let take = self.0.take();
+        let take = self.take.take();
         let _ = panics::catch(|| drop(take));
     }
 }
@@ -112,13 +120,14 @@ impl Response<'_> {
         protocol: &str,
         take: impl FnOnce(HandedOver) + 'static,
     ) -> &mut Self {
-        self.upgrade_of(&request.head(), protocol, Taker(Some(Box::new(take))))
+        let head = request.head();
+        self.upgrade_of(&head, protocol, Taker::new(&head, take))
     }
 
     fn upgrade_of(&mut self, head: &Head<'_>, protocol: &str, taker: Taker) -> &mut Self {
         self.forget_later();
         let has_content = !matches!(head.framing(), Framing::None | Framing::Length(0));
-        let is_offered = head.upgrades().any(|offered| is_named(protocol, offered));
+        let is_offered = head.upgrades().any(|offered| is_same_protocol(protocol.as_bytes(), offered));
         let encoded = match is_offered {
             true if has_content => Err("a handler upgraded with a request that has a body".to_owned()),
             true => encode_field(&mut self.parts.fields, "Upgrade", protocol.as_bytes()),
@@ -136,13 +145,9 @@ impl Call {
     /// Upgrades the connection when the `Call` is dropped: see [`Response::upgrade`]. It has no effect after [`begin`](Self::begin).
     pub fn upgrade(&mut self, protocol: &str, take: impl FnOnce(HandedOver) + 'static) {
         let (exchange, mut response) = self.exchange_and_response();
-        response.upgrade_of(&exchange.head(), protocol, Taker(Some(Box::new(take))));
+        let head = exchange.head();
+        response.upgrade_of(&head, protocol, Taker::new(&head, take));
     }
-}
-
-/// Compares the name of a protocol, without its version.
-fn is_named(protocol: &str, name: &[u8]) -> bool {
-    protocol.split('/').next().is_some_and(|own| own.as_bytes().eq_ignore_ascii_case(name))
 }
 
 impl<A> Service<A> {
@@ -150,10 +155,13 @@ impl<A> Service<A> {
     #[cold]
     pub(crate) fn hand_over_later(&mut self, token: Token) {
         let conn = self.table.get(token);
-        let mut block = self.blocks.take(token, &mut conn.block);
-        block.taker = self.responder.taker.take();
-        self.blocks.put(conn.block, block);
         conn.phase = Phase::Handling;
+        // `take_body` stores the closure itself: it has taken the block out of its place.
+        if !self.blocks.is_taken(conn.block) {
+            let mut block = self.blocks.take(token, &mut conn.block);
+            block.taker = self.responder.taker.take();
+            self.blocks.put(conn.block, block);
+        }
     }
 }
 

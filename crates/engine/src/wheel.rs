@@ -64,8 +64,15 @@ impl Wheel {
         self.turned_to < tick_before(now_ms)
     }
 
-    /// Moves on to `now_ms` by at most one due connection, and returns it; `None` when nothing more is due.
+    /// Removes a due connection and returns it; `None` when nothing more is due at `now_ms`.
     pub(crate) fn expire(&mut self, conns: &mut SlotArray<Conn>, now_ms: u64) -> Option<usize> {
+        let slot = self.due(conns, now_ms)?;
+        self.unlink(conns, slot);
+        Some(slot)
+    }
+
+    /// Moves on to the next due connection and returns it, or to `now_ms`.
+    pub(crate) fn due(&mut self, conns: &mut SlotArray<Conn>, now_ms: u64) -> Option<usize> {
         let now = tick_before(now_ms);
         while self.turned_to < now {
             let bucket = (self.turned_to as usize + 1) % BUCKETS;
@@ -75,10 +82,10 @@ impl Wheel {
                 continue;
             }
             let slot = slot as usize;
-            self.unlink(conns, slot);
             if conns[slot].timer.deadline <= self.turned_to + 1 {
                 return Some(slot);
             }
+            self.unlink(conns, slot);
             self.link_after(conns, slot, self.turned_to + 1);
         }
         None

@@ -185,6 +185,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         while !self.is_over() {
             self.turn()?;
         }
+        self.forget_handed_over();
         self.service.report_left_out(u64::MAX);
         Ok(())
     }

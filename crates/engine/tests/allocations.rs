@@ -55,7 +55,7 @@ impl App for TestApp {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         match head.path() {
             "/kept" => BodyPolicy::Buffer { bytes_max: u64::MAX },
-            "/taken" => BodyPolicy::Call,
+            "/taken" | "/held" => BodyPolicy::Call,
             _ => BodyPolicy::Discard,
         }
     }
@@ -65,6 +65,10 @@ impl App for TestApp {
             "/taken" | "/waits" => response.later(request, |call| async move {
                 std::future::pending::<()>().await;
                 drop(call);
+            }),
+            "/held" => response.later(request, |mut call| async move {
+                call.read().await;
+                std::future::pending::<()>().await;
             }),
             "/large" => drop(response.body_with(|out| out.resize(LARGE_BYTES, b'x'))),
             "/large-later" => response.later(request, |mut call| async move {
@@ -131,6 +135,7 @@ fn all_that_an_unfinished_request_takes_is_counted() {
         format!("POST /kept HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n{filler}"),
         format!("POST /kept HTTP/1.1\r\nHost: a\r\nX: {filler}\r\nContent-Length: 9\r\n\r\n"),
         format!("POST /taken HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n{filler}"),
+        format!("POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n{filler}"),
         format!("GET /waits HTTP/1.1\r\nHost: a\r\nX: {filler}\r\n\r\n"),
         format!("GET /waits HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nX: {filler}"),
     ] {

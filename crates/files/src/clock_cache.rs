@@ -18,7 +18,8 @@ pub(crate) trait Kept {
 pub(crate) struct Clock<V> {
     entries_max: usize,
     bytes_max: u64,
-    index: HashMap<Box<[u8]>, usize, RandomState>,
+    /// The slots by name, of each folder by its number: no name leads to a slot of another folder.
+    index: Vec<HashMap<Box<[u8]>, usize, RandomState>>,
     slots: Vec<Slot<V>>,
     hand: usize,
     bytes: u64,
@@ -33,19 +34,19 @@ struct Slot<V> {
 impl<V: Kept> Clock<V> {
     /// A table of so many entries, which together have so many bytes.
     pub(crate) fn new(entries_max: usize, bytes_max: u64) -> Self {
-        Self { entries_max, bytes_max, index: HashMap::default(), slots: Vec::new(), hand: 0, bytes: 0 }
+        Self { entries_max, bytes_max, index: Vec::new(), slots: Vec::new(), hand: 0, bytes: 0 }
     }
 
-    /// What has this name. It was used.
-    pub(crate) fn get(&self, name: &[u8]) -> Option<&V> {
-        let value = &self.slots[*self.index.get(name)?].value;
+    /// Returns what has this name in a folder. It was used.
+    pub(crate) fn get(&self, folder: u32, name: &[u8]) -> Option<&V> {
+        let value = &self.slots[self.slot(folder, name)?].value;
         value.was_used().set(true);
         Some(value)
     }
 
     /// Keeps something of a folder in the place of what had its name, unless it could never have room.
     pub(crate) fn insert(&mut self, folder: u32, name: &[u8], value: V) {
-        self.remove(name);
+        self.remove(folder, name);
         if self.entries_max == 0 || value.bytes() > self.bytes_max {
             return;
         }
@@ -53,15 +54,21 @@ impl<V: Kept> Clock<V> {
             self.evict();
         }
         self.bytes += value.bytes();
-        self.index.insert(name.into(), self.slots.len());
+        let folders = self.index.len().max(folder as usize + 1);
+        self.index.resize_with(folders, HashMap::default);
+        self.index[folder as usize].insert(name.into(), self.slots.len());
         self.slots.push(Slot { folder, name: name.into(), value });
     }
 
-    /// Forgets a name.
-    pub(crate) fn remove(&mut self, name: &[u8]) {
-        if let Some(&at) = self.index.get(name) {
+    /// Removes what has this name in a folder.
+    pub(crate) fn remove(&mut self, folder: u32, name: &[u8]) {
+        if let Some(at) = self.slot(folder, name) {
             self.remove_at(at);
         }
+    }
+
+    fn slot(&self, folder: u32, name: &[u8]) -> Option<usize> {
+        self.index.get(folder as usize)?.get(name).copied()
     }
 
     /// Removes everything of a folder.
@@ -88,9 +95,9 @@ impl<V: Kept> Clock<V> {
     fn remove_at(&mut self, at: usize) {
         let slot = self.slots.swap_remove(at);
         self.bytes -= slot.value.bytes();
-        self.index.remove(&slot.name);
+        self.index[slot.folder as usize].remove(&slot.name);
         if let Some(moved) = self.slots.get(at) {
-            self.index.insert(moved.name.clone(), at);
+            self.index[moved.folder as usize].insert(moved.name.clone(), at);
         }
     }
 }
@@ -98,6 +105,7 @@ impl<V: Kept> Clock<V> {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::collections::HashMap;
 
     use super::{Clock, Kept};
 
@@ -118,14 +126,16 @@ mod tests {
     }
 
     fn names(clock: &Clock<Piece>) -> String {
-        "abcdefgh".chars().filter(|name| clock.index.contains_key(name.to_string().as_bytes())).collect()
+        let has =
+            |name: &char| (0..3).any(|folder| clock.slot(folder, name.to_string().as_bytes()).is_some());
+        "abcdefgh".chars().filter(has).collect()
     }
 
     fn assert_sound(clock: &Clock<Piece>) {
-        assert_eq!(clock.index.len(), clock.slots.len());
+        assert_eq!(clock.index.iter().map(HashMap::len).sum::<usize>(), clock.slots.len());
         assert_eq!(clock.bytes, clock.slots.iter().map(|slot| slot.value.0).sum::<u64>());
         for (at, slot) in clock.slots.iter().enumerate() {
-            assert_eq!(clock.index.get(&slot.name), Some(&at));
+            assert_eq!(clock.slot(slot.folder, &slot.name), Some(at));
         }
     }
 
@@ -135,13 +145,13 @@ mod tests {
         for name in ["a", "b", "c"] {
             clock.insert(0, name.as_bytes(), piece(10));
         }
-        assert!(clock.get(b"a").is_some());
+        assert!(clock.get(0, b"a").is_some());
         clock.insert(0, b"d", piece(10));
         assert_eq!(names(&clock), "acd");
         clock.insert(0, b"e", piece(10));
         assert_sound(&clock);
         assert_eq!(clock.slots.len(), 3);
-        assert!(clock.get(b"e").is_some());
+        assert!(clock.get(0, b"e").is_some());
     }
 
     #[test]
@@ -154,12 +164,12 @@ mod tests {
         assert_sound(&clock);
         assert!(clock.bytes <= 100);
         clock.insert(0, b"c", piece(1));
-        clock.remove(b"c");
-        clock.remove(b"c");
+        clock.remove(0, b"c");
+        clock.remove(0, b"c");
         assert_sound(&clock);
-        assert!(clock.get(b"c").is_none());
+        assert!(clock.get(0, b"c").is_none());
         clock.insert(0, b"d", piece(101));
-        assert!(clock.get(b"d").is_none());
+        assert!(clock.get(0, b"d").is_none());
         assert_sound(&clock);
     }
 
@@ -178,6 +188,6 @@ mod tests {
     fn a_table_of_nothing_keeps_nothing() {
         let mut clock = Clock::new(0, 100);
         clock.insert(0, b"a", piece(0));
-        assert!(clock.get(b"a").is_none());
+        assert!(clock.get(0, b"a").is_none());
     }
 }

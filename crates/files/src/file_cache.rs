@@ -6,19 +6,23 @@ use std::rc::Rc;
 
 use crate::clock_cache::Clock;
 use crate::held::Held;
-use crate::limits::{CacheLimits, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX, LOOKUPS_PER_CACHED_FILE};
-use crate::listing::Listing;
+use crate::limits::{
+    CacheLimits, LISTING_NAMES_KEPT_BYTES_MAX, LISTINGS_KEPT_BYTES_MAX, LISTINGS_KEPT_MAX,
+    LOOKUPS_PER_CACHED_FILE,
+};
+use crate::listing::{Listing, Names};
 use crate::lookups::Lookup;
 use crate::shelf::Shelf;
 
 /// One worker's memory of files, which its folders share: see [`Folder::files_in`](crate::Folder::files_in).
 ///
-/// What was not used for longest makes room, of whichever folder it is.
+/// Something that was not used lately makes room, of whichever folder it is.
 pub struct FileCache {
     limits: CacheLimits,
     files: Rc<RefCell<Clock<Rc<Held>>>>,
     lookups: Rc<RefCell<Clock<Lookup>>>,
     listings: Rc<RefCell<Clock<Rc<Listing>>>>,
+    names: Rc<RefCell<Clock<Rc<Names>>>>,
     folders: Cell<u32>,
 }
 
@@ -34,6 +38,7 @@ pub(crate) struct Shelves {
     pub(crate) files: Shelf<Rc<Held>>,
     pub(crate) lookups: Shelf<Lookup>,
     pub(crate) listings: Shelf<Rc<Listing>>,
+    pub(crate) names: Shelf<Rc<Names>>,
 }
 
 impl FileCache {
@@ -48,6 +53,7 @@ impl FileCache {
             files: Rc::new(RefCell::new(Clock::new(limits.cached_files_max, limits.cached_bytes_max))),
             lookups: Rc::new(RefCell::new(Clock::new(lookups_max, u64::MAX))),
             listings: Rc::new(RefCell::new(Clock::new(listings_max, LISTINGS_KEPT_BYTES_MAX))),
+            names: Rc::new(RefCell::new(Clock::new(listings_max, LISTING_NAMES_KEPT_BYTES_MAX))),
             folders: Cell::new(0),
         }
     }
@@ -64,6 +70,7 @@ impl FileCache {
             files: Shelf::new(&self.files, folder),
             lookups: Shelf::new(&self.lookups, folder),
             listings: Shelf::new(&self.listings, folder),
+            names: Shelf::new(&self.names, folder),
         }
     }
 }

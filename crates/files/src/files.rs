@@ -40,7 +40,8 @@ const ALLOW: &str = "GET, HEAD, OPTIONS";
 /// reading files into the cache, listing folders. Pieces of 128 KiB and more of a larger file that aren't in the page cache are read ahead by another
 /// thread, where the file system supports it.
 ///
-/// Where `NAME.br`, `NAME.zst` or `NAME.gz` lies beside `NAME` and isn't older, it is sent in its place to clients that accept its coding.
+/// A file `NAME.br`, `NAME.zst` or `NAME.gz` beside `NAME` is sent in its place to clients that accept its coding, if neither of its times is before
+/// that of `NAME` and it states no other length of its content ([`is_current_sibling`](shearwater_io::fs::is_current_sibling)).
 pub struct Files {
     finder: RefCell<Finder>,
 }

@@ -50,7 +50,8 @@ struct Names {
 
 impl Finder {
     pub(crate) fn new(root: Root, path: Arc<Path>, plan: Arc<Plan>, shelves: Shelves) -> Self {
-        let (lookups, listings) = (Lookups::new(shelves.lookups), Listings::new(shelves.listings));
+        let lookups = Lookups::new(shelves.lookups);
+        let listings = Listings::new(shelves.listings, shelves.names);
         let store = Store::new(root, Arc::clone(&plan), shelves.limits, shelves.files);
         Self { path, plan, names: Names::default(), lookups, store, listings }
     }

@@ -43,14 +43,17 @@ pub const CACHE_RULES_MAX: usize = 256;
 /// Entries on one page of a folder list, about 300 bytes of HTML each. Each costs one `stat`.
 pub const LISTING_ENTRIES_MAX: usize = 2_000;
 
-/// Names that are read for one page of a folder list, including hidden ones. Each costs about 0.5 µs if the folder is in memory.
+/// Names that are read for a folder list, including hidden ones, at most every 500 ms. Each costs about 0.5 µs if the folder is in memory.
 pub const LISTING_NAMES_MAX: usize = 50_000;
 
-/// Lists of folders that a worker keeps for a moment; others are made for each request.
+/// Pages of lists that a worker keeps for a moment, and folders whose names it keeps; others are made for each request.
 pub const LISTINGS_KEPT_MAX: usize = 16;
 
 /// Bytes of all lists that are kept; a larger one is made for each request.
 pub const LISTINGS_KEPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Bytes of all names of folders that are kept for their lists. Those of any folder have room: `LISTING_NAMES_MAX` names of 255 bytes.
+pub const LISTING_NAMES_KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// What one worker keeps of files in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,53 +10,33 @@ use crate::clock_cache::{Clock, Kept};
 pub(crate) struct Shelf<V> {
     all: Rc<RefCell<Clock<V>>>,
     folder: u32,
-    /// What stands behind a name, so that it is this folder's; nothing for the first. No name has a NUL.
-    mark: Vec<u8>,
-    /// The key at hand; kept for its memory.
-    key: RefCell<Vec<u8>>,
 }
 
 impl<V: Kept> Shelf<V> {
     /// The part of the folder with this number.
     pub(crate) fn new(all: &Rc<RefCell<Clock<V>>>, folder: u32) -> Self {
-        let mark = match folder {
-            0 => Vec::new(),
-            _ => [&[0][..], &folder.to_be_bytes()].concat(),
-        };
-        Self { all: Rc::clone(all), folder, mark, key: RefCell::default() }
+        Self { all: Rc::clone(all), folder }
     }
 
     /// Looks at what has this name, which was used then.
     #[inline]
     pub(crate) fn get<R>(&self, name: &[u8], look: impl FnOnce(&V) -> Option<R>) -> Option<R> {
-        self.keyed(name, |key| self.all.borrow().get(key).and_then(look))
+        self.all.borrow().get(self.folder, name).and_then(look)
     }
 
     /// Keeps something in the place of what had its name, unless it could never have room.
     pub(crate) fn insert(&self, name: &[u8], value: V) {
-        self.keyed(name, |key| self.all.borrow_mut().insert(self.folder, key, value));
+        self.all.borrow_mut().insert(self.folder, name, value);
     }
 
     /// Forgets a name.
     pub(crate) fn remove(&self, name: &[u8]) {
-        self.keyed(name, |key| self.all.borrow_mut().remove(key));
+        self.all.borrow_mut().remove(self.folder, name);
     }
 
     /// Removes everything of this folder.
     pub(crate) fn clear(&self) {
         self.all.borrow_mut().remove_folder(self.folder);
-    }
-
-    #[inline]
-    fn keyed<R>(&self, name: &[u8], act: impl FnOnce(&[u8]) -> R) -> R {
-        if self.mark.is_empty() {
-            return act(name);
-        }
-        let mut key = self.key.borrow_mut();
-        key.clear();
-        key.extend_from_slice(name);
-        key.extend_from_slice(&self.mark);
-        act(&key)
     }
 }
 

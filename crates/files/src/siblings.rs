@@ -1,9 +1,9 @@
 //! Files that hold another file's content in a coding, beside it: `NAME.br`, `NAME.zst` and `NAME.gz`.
 //!
-//! A sibling is sent only if it can be of its file's present content. [`Meta::is_current_for`] decides that, for `shearwater precompress` too.
+//! A sibling is sent only if it can be of its file's present content. [`is_current_sibling`] decides that, for `shearwater precompress` too.
 //! A worker looks again within a second, as it does with the files themselves.
 
-use shearwater_io::fs::{Kind, Meta, Opened, Root, Timestamp};
+use shearwater_io::fs::{Kind, Meta, Opened, Root, Timestamp, is_current_sibling};
 
 use crate::coding::{Coding, Codings};
 
@@ -49,10 +49,10 @@ impl Siblings {
 
     /// Returns whether what was opened may be sent in the file's place.
     pub(crate) fn admit(self, opened: &Opened) -> bool {
-        opened.kind == Kind::File && self.are_current(&opened.meta)
+        opened.kind == Kind::File && is_current_sibling(&opened.file, &opened.meta, &self.file)
     }
 
-    /// Returns whether a sibling can be of the file's present content.
+    /// Returns whether a sibling that was admitted for a version of the file can be of its present content.
     pub(crate) fn are_current(self, sibling: &Meta) -> bool {
         sibling.is_current_for(&self.file)
     }

@@ -11,6 +11,10 @@ use crate::coding::Coding;
 /// Seconds within which a file may change and keep its `mtime`: some file systems store it in steps of two seconds.
 const SAME_MTIME_S: u64 = 2;
 
+/// Seconds of an `mtime` that tools set on every version of every file: 0 and 1 by package managers (Nix, Guix, OSTree), 1980-01-01 in zip archives (the
+/// earliest time of the format), 1985-10-26 08:15 in npm packages.
+const FIXED_MTIMES: [i64; 4] = [0, 1, 315_532_800, 499_162_500];
+
 /// A file's validators.
 #[derive(Debug, Clone)]
 pub(crate) struct Validators {
@@ -23,16 +27,17 @@ impl Validators {
     /// Returns the validators of a file with this metadata and content at `unix_seconds`.
     ///
     /// The tag of a file in memory is a hash of its bytes. A file that is sent from its descriptor is never read as a whole: its tag is made of
-    /// length and `mtime`, and is weak (RFC 9110 section 8.8.1) until the `mtime` is some seconds old. Neither depends on the machine, so copies
-    /// on several machines have the same tag. The coding is a part of it: two forms of one file never share a tag.
+    /// length and `mtime`, and is weak (RFC 9110 section 8.8.1) until the `mtime` is some seconds old. So copies on several machines have the same tag
+    /// if their limits of files in memory are the same and, beyond these, their `mtime` is. The coding is a part of it: two forms of one file never
+    /// share a tag.
     ///
-    /// A time in the future is sent as now (RFC 9110 section 8.8.2.1). An `mtime` of 0 or 1 counts as none, because package managers (Nix, Guix,
-    /// OSTree) set it on every version of every file: there is no date then, and no tag made of it.
+    /// A time in the future is sent as now (RFC 9110 section 8.8.2.1). An `mtime` of [`FIXED_MTIMES`] counts as none: there is no date then, and no tag
+    /// made of it.
     pub(crate) fn of(meta: &Meta, content: &Item, coding: Option<Coding>, unix_seconds: u64) -> Self {
         let form = coding.map_or(String::new(), |coding| format!("-{}", coding.name()));
         let seconds = u64::try_from(meta.mtime.seconds).unwrap_or(0).min(unix_seconds);
         let is_settled = seconds + SAME_MTIME_S < unix_seconds;
-        let has_mtime = !matches!(meta.mtime.seconds, 0 | 1);
+        let has_mtime = !FIXED_MTIMES.contains(&meta.mtime.seconds);
         let etag = match content {
             Item::Shared(bytes) => Some(format!("\"{}{form}\"", hash(bytes))),
             Item::File(_) => has_mtime.then(|| {
@@ -93,7 +98,7 @@ mod tests {
     use shearwater::{FileSlice, Item, Shared, SharedFile};
     use shearwater_io::fs::{Meta, Timestamp};
 
-    use super::Validators;
+    use super::{FIXED_MTIMES, Validators};
     use crate::coding::Coding;
 
     fn time(seconds: i64, nanoseconds: u32) -> Timestamp {
@@ -129,7 +134,7 @@ mod tests {
         }
         assert_eq!(tag(elsewhere, &file, None), tags[0]);
         assert_eq!(tag(Meta { mtime: time(99, 9), ..elsewhere }, &bytes, None), tags[7]);
-        for seconds in [0, 1] {
+        for seconds in FIXED_MTIMES {
             let meta = Meta { mtime: time(seconds, 0), ..meta };
             let (of_file, of_bytes) =
                 (Validators::of(&meta, &file, None, 100), Validators::of(&meta, &bytes, None, 100));

@@ -1,5 +1,5 @@
-//! What a request asks of its connection: to stay open, to be told to go on, to change its protocol (RFC 9112 9.3, RFC 9110 10.1.1
-//! and 7.8).
+//! Options of a request for its connection: keep-alive, `Expect: 100-continue` and upgrades (RFC 9112 9.3, RFC 9110 10.1.1 and
+//! 7.8).
 
 use crate::fields::FieldTable;
 use crate::{Known, Version, class};
@@ -69,10 +69,26 @@ pub(crate) fn upgrades<'a>(
         && version == Version::Http11
         && elements(bytes, fields, Known::Connection).any(|option| option.eq_ignore_ascii_case(b"upgrade"));
     let offered = is_offer.then(|| elements(bytes, fields, Known::Upgrade));
-    offered
-        .into_iter()
-        .flatten()
-        .map(|protocol| protocol.split(|&byte| byte == b'/').next().unwrap_or(protocol))
+    offered.into_iter().flatten().map(protocol_name)
+}
+
+/// Returns true for a protocol to upgrade to: a name, or a name and a version as in `name/1.0` (RFC 9110 7.8).
+#[must_use]
+pub fn is_protocol(text: &[u8]) -> bool {
+    let name = protocol_name(text);
+    let version = &text[name.len()..];
+    class::is_token(name) && (version.is_empty() || class::is_token(&version[1..]))
+}
+
+/// Compares the names of two protocols, in any case and without versions (RFC 9110 7.8).
+#[must_use]
+pub fn is_same_protocol(one: &[u8], other: &[u8]) -> bool {
+    protocol_name(one).eq_ignore_ascii_case(protocol_name(other))
+}
+
+/// Returns the name of a protocol, without its version.
+fn protocol_name(protocol: &[u8]) -> &[u8] {
+    protocol.split(|&byte| byte == b'/').next().unwrap_or(protocol)
 }
 
 /// The elements of a list field over all its lines; empty elements are skipped (RFC 9110 5.6.1).

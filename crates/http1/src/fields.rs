@@ -211,6 +211,14 @@ impl FieldTable {
         }
     }
 
+    /// Replaces the value of the first field with this name, if there is one.
+    #[cold]
+    pub(crate) fn replace_first(&mut self, known: Known, value: Span) {
+        if self.has_any(&[known]) {
+            self.lines[usize::from(self.first[known as usize])].value = value;
+        }
+    }
+
     #[inline]
     pub(crate) fn has_any(&self, known: &[Known]) -> bool {
         self.present & known.iter().fold(0, |set, &known| set | bit(known)) != 0

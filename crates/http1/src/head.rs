@@ -105,7 +105,8 @@ impl<'a> Head<'a> {
         self.parser.summary.host.bytes(self.bytes)
     }
 
-    /// All fields, in order.
+    /// All fields, in order. `Host` has the [`host`](Self::host) that is asked for: an absolute target replaces what was sent
+    /// (RFC 9112 3.2.2).
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         let bytes = self.bytes;
         self.parser.fields.fields().iter().map(move |field| field.view(bytes))

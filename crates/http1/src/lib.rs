@@ -46,7 +46,7 @@ mod span;
 mod target;
 
 pub use body::{BodyDecoder, BodyEvent, BodyStep};
-pub use connection::Expectation;
+pub use connection::{Expectation, is_protocol, is_same_protocol};
 pub use fields::Field;
 pub use framing::{Framing, ResponseContent, StreamFraming};
 pub use head::Head;

@@ -247,9 +247,9 @@ impl HeadParser {
         Ok(Parsed::Complete { head_len: self.progress.line_start })
     }
 
-    /// The host that is asked for: the target's, if it names one (RFC 9112 3.2.2), else the Host field's. That field is checked in
-    /// any case (RFC 9112 3.2).
-    fn find_host(&self, bytes: &[u8]) -> Result<Span, Reject> {
+    /// The host that is asked for: the target's, if it names one, else the Host field's. An absolute target replaces that field's value
+    /// (RFC 9112 3.2.2), which is checked in any case (RFC 9112 3.2).
+    fn find_host(&mut self, bytes: &[u8]) -> Result<Span, Reject> {
         let field = match self.fields.first(Known::Host) {
             None if self.request.version == Version::Http11 => return Err(Reject::MissingHost),
             None => Span::EMPTY,
@@ -260,7 +260,12 @@ impl HeadParser {
             return Err(Reject::InvalidHost);
         }
         Ok(match self.request.target.form {
-            Form::Absolute | Form::Authority => self.request.target.authority,
+            Form::Absolute => {
+                let authority = self.request.target.authority;
+                self.fields.replace_first(Known::Host, authority);
+                authority
+            }
+            Form::Authority => self.request.target.authority,
             Form::Origin | Form::Asterisk => field,
         })
     }

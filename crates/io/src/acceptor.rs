@@ -1,4 +1,4 @@
-//! The one who accepts for all workers: takes connections out of the kernel's queues and hands them out in batches.
+//! The acceptor: takes connections out of the kernel's queues for all workers, and hands them out in batches.
 //!
 //! Plain `accept4` behind a wait for readiness, whatever drives the workers: a batch costs one wait, an `accept4` for each
 //! connection and one more, and a wake for each worker. What it does with its time concerns no request.

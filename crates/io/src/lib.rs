@@ -40,8 +40,8 @@
 //!   waiting, everything: another driver may have room. At most
 //!   [`limits::ACCEPTS_PER_TURN_MAX`] are announced in a turn. After `accept_stop`, `AcceptStopped` comes once the inbox's sender is gone
 //!   as well and all that it had handed over is announced.
-//! - **A6** A listener that can accept nothing any more, because somebody else who has it too has shut it down for example, is told by
-//!   [`Event::ListenerFailed`], once. The others go on.
+//! - **A6** [`Event::ListenerFailed`] reports, once, a listener that can accept no more connections: another process that shares it has shut it
+//!   down, for example. The other listeners are not affected.
 //!
 //! **R, receiving**
 //! - **R1** Receiving is armed once, at accept. There is no verb to ask for bytes.

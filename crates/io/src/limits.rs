@@ -21,6 +21,9 @@ pub const KEEPALIVE_PROBES: u32 = 6;
 /// Default size of the worker's receive buffer: the most that one `Received` lends.
 pub const RECV_BUFFER_BYTES: usize = 64 * 1024;
 
+/// Times that a detach on io_uring enters the ring for the end of a cancelled receive, 5 ms each at most. Usually one is enough.
+pub const DETACH_ENTERS_MAX: usize = 10;
+
 /// How late the end of a send is told that nobody waits for, in milliseconds, where a driver saves a call by that.
 pub const SENT_LATE_MS_MAX: u64 = 50;
 

@@ -5,6 +5,7 @@
 use std::ffi::{c_int, c_void};
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::mem::{self, MaybeUninit};
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{fmt, ptr, thread};
@@ -30,6 +31,8 @@ const NUMBERS: [c_int; SIGNALS.len()] = [libc::SIGINT, libc::SIGTERM, libc::SIGU
 ///
 /// They are queued until [`act`](Self::act) says what to do about them. A handler that the program had installed before is called too.
 /// When the last `Signals` of the process is dropped, each signal does again what it did before the first.
+///
+/// A handler that the program has installed over this one stays: unless it calls the one that it has replaced, its signal isn't caught.
 #[must_use = "dropped, it catches nothing"]
 pub struct Signals(Arc<Mutex<Listener>>);
 
@@ -67,7 +70,12 @@ impl Signals {
         if WRITER.get().is_none() {
             start_thread()?;
         }
-        process.install()?;
+        if let Err(error) = process.install() {
+            if process.listeners.is_empty() {
+                process.restore();
+            }
+            return Err(error);
+        }
         process.listeners.push(Arc::clone(&listener));
         Ok(Self(listener))
     }
@@ -95,7 +103,7 @@ impl Drop for Signals {
 /// The process's listeners, and what it did about each signal before them.
 struct Process {
     listeners: Vec<Arc<Mutex<Listener>>>,
-    /// `None` where our handler isn't installed.
+    /// `None` where our handler wasn't installed.
     before: [Option<libc::sigaction>; SIGNALS.len()],
 }
 
@@ -126,16 +134,20 @@ fn deliver(mut reader: PipeReader) {
         let Some(&signal) = SIGNALS.get(usize::from(byte[0])) else { continue };
         // Acting may drop a `Signals`, which needs the lock.
         let listeners = lock(&PROCESS).listeners.clone();
-        listeners.iter().for_each(|listener| lock(listener).hear(signal));
+        for listener in &listeners {
+            // An action that panics must not end this thread. The hook has reported the panic.
+            let _ = panic::catch_unwind(AssertUnwindSafe(|| lock(listener).hear(signal)));
+        }
     }
 }
 
 impl Process {
-    /// Puts our handler in the place of what is there, where it isn't installed already.
+    /// Installs our handler for each signal, unless it is there already or beneath one that was installed on top of it. A signal that is ignored
+    /// is caught too, as `SIGINT` in a background job of a script: a `kill -INT` has to drain it.
     fn install(&mut self) -> io::Result<()> {
         for ((before, chained), number) in self.before.iter_mut().zip(&CHAINED).zip(NUMBERS) {
-            if before.is_none() {
-                let found = action(number, None)?;
+            let found = action(number, None)?;
+            if before.is_none() || !has_handler(&found) {
                 chained.set(&found);
                 action(number, Some(&our_action()))?;
                 *before = Some(found);
@@ -161,8 +173,13 @@ fn our_action() -> libc::sigaction {
     // SAFETY: integers and pointers that may be null, for which zero is a value.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as *const () as usize;
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+    // The stack at hand may be a coroutine's, which is small.
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
     action
+}
+
+fn has_handler(action: &libc::sigaction) -> bool {
+    action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN
 }
 
 /// Sets the action of a signal, if one is given, and returns the one before.
@@ -204,9 +221,8 @@ impl Chained {
 
     /// Takes over the handler of an action. Ours isn't installed, so nobody calls this one meanwhile.
     fn set(&self, action: &libc::sigaction) {
-        let has_handler = action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
         self.takes_three.store(action.sa_flags & libc::SA_SIGINFO != 0, Ordering::Relaxed);
-        self.address.store(if has_handler { action.sa_sigaction } else { 0 }, Ordering::Release);
+        self.address.store(if has_handler(action) { action.sa_sigaction } else { 0 }, Ordering::Release);
     }
 
     #[expect(clippy::disallowed_methods, reason = "no other conversion makes a function of an address")]

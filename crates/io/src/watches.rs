@@ -52,22 +52,27 @@ struct Watched {
 }
 
 impl Watches {
-    /// Watches an open file. Returns `None` if the system provides no watch, or `WATCHES_MAX` inodes are watched.
+    /// Watches an open file. Returns `None` if the system provides no watch, or `WATCHES_MAX` other inodes are watched.
     pub(crate) fn watch(&mut self, file: &File) -> Option<Watch> {
         if self.0.is_none() {
             self.0 = Some(Arc::new(Inotify::new().ok()?));
         }
         let inotify = self.0.as_ref()?;
         let mut watched = inotify.up_to_date();
-        if watched.len() >= WATCHES_MAX {
-            return None;
-        }
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let id = add_watch(inotify.descriptor(), path, WatchFlags::MODIFY | WatchFlags::ATTRIB).ok()?;
-        let at = watched.iter().position(|watched| watched.id == id).unwrap_or_else(|| {
-            watched.push(Watched { id, watches: 0, events: Events::default() });
-            watched.len() - 1
-        });
+        let at = match watched.iter().position(|watched| watched.id == id) {
+            Some(at) => at,
+            None if watched.len() >= WATCHES_MAX => {
+                // It fails where the inode has gone, and its watch with it.
+                let _ = remove_watch(inotify.descriptor(), id);
+                return None;
+            }
+            None => {
+                watched.push(Watched { id, watches: 0, events: Events::default() });
+                watched.len() - 1
+            }
+        };
         watched[at].watches += 1;
         let before = watched[at].events;
         drop(watched);
@@ -216,6 +221,9 @@ mod tests {
         let files: Vec<_> = (0..=WATCHES_MAX).map(|number| file(100 + number)).collect();
         let mut held: Vec<_> = files.iter().map_while(|file| watches.watch(file)).collect();
         assert_eq!((held.len(), in_kernel(&watches)), (WATCHES_MAX, WATCHES_MAX));
+        // One more of a file that is watched takes no room.
+        assert!(watches.watch(&files[0]).is_some());
+        assert_eq!(in_kernel(&watches), WATCHES_MAX);
         held.pop();
         assert!(watches.watch(&files[WATCHES_MAX]).is_some());
     }

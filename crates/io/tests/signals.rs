@@ -29,12 +29,20 @@ fn set(signal: c_int, handler: usize) {
     assert_eq!(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }, 0);
 }
 
-fn handler_of(signal: c_int) -> usize {
+fn current(signal: c_int) -> libc::sigaction {
     // SAFETY: as above.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     // SAFETY: there is room for an action.
     assert_eq!(unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) }, 0);
-    action.sa_sigaction
+    action
+}
+
+fn handler_of(signal: c_int) -> usize {
+    current(signal).sa_sigaction
+}
+
+fn flags_of(signal: c_int) -> c_int {
+    current(signal).sa_flags
 }
 
 fn raise(signal: c_int) {
@@ -56,10 +64,15 @@ fn calls() -> usize {
 fn signals_are_caught_for_a_while_and_restored() {
     let own = own as extern "C" fn(c_int) as usize;
     set(libc::SIGUSR1, own);
-    set(libc::SIGINT, libc::SIG_IGN);
+    set(libc::SIGINT, libc::SIG_DFL);
     let first = Signals::catch().expect("the system lets it");
     assert_ne!(handler_of(libc::SIGUSR1), own);
     assert_ne!(handler_of(libc::SIGTERM), libc::SIG_DFL);
+    assert_ne!(
+        flags_of(libc::SIGTERM) & libc::SA_ONSTACK,
+        0,
+        "the stack at hand may be a coroutine's, and small"
+    );
 
     // What comes before anybody acts is queued, within a bound. The program's own handler is called at once.
     let second = Signals::catch().expect("the system lets it");
@@ -80,20 +93,59 @@ fn signals_are_caught_for_a_while_and_restored() {
     let heard = listening(&second);
     raise(libc::SIGTERM);
     assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::Terminate));
+
+    // An action that panics is no end of listening, for itself or for others.
+    let third = Signals::catch().expect("the system lets it");
+    let (sender, calls_of_third) = sync_channel(1);
+    third.act(move |signal| {
+        sender.send(signal).expect("the test listens");
+        panic!("as the test wants it");
+    });
+    for _ in 0..2 {
+        raise(libc::SIGTERM);
+        assert_eq!(calls_of_third.recv_timeout(PATIENCE), Ok(Signal::Terminate));
+        assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::Terminate));
+    }
+    drop(third);
     drop(second);
     assert_eq!(handler_of(libc::SIGUSR1), own);
-    assert_eq!(handler_of(libc::SIGINT), libc::SIG_IGN);
+    assert_eq!(handler_of(libc::SIGINT), libc::SIG_DFL);
     assert_eq!(handler_of(libc::SIGTERM), libc::SIG_DFL);
     raise(libc::SIGUSR1);
     assert_eq!(calls(), 1);
+    assert_later_catches_see_what_the_program_has_set(own);
+}
 
+fn assert_later_catches_see_what_the_program_has_set(own: usize) {
     // A handler that was put on top meanwhile stays, and ours is not installed twice.
-    let third = Signals::catch().expect("the system lets it");
-    set(libc::SIGUSR1, libc::SIG_IGN);
-    drop(third);
-    assert_eq!(handler_of(libc::SIGUSR1), libc::SIG_IGN);
     let fourth = Signals::catch().expect("the system lets it");
-    assert_eq!(handler_of(libc::SIGUSR1), libc::SIG_IGN);
-    drop(fourth);
-    assert_eq!(handler_of(libc::SIGTERM), libc::SIG_DFL);
+    let ours = handler_of(libc::SIGUSR1);
+    set(libc::SIGUSR1, own);
+    let fifth = Signals::catch().expect("the system lets it");
+    assert_eq!(handler_of(libc::SIGUSR1), own, "it may call ours");
+    drop((fourth, fifth));
+    assert_eq!(handler_of(libc::SIGUSR1), own);
+
+    // What the program has set to the default since is caught again, and restored to that.
+    for signal in [libc::SIGUSR1, libc::SIGTERM] {
+        set(signal, libc::SIG_DFL);
+    }
+    let sixth = Signals::catch().expect("the system lets it");
+    assert_eq!([libc::SIGUSR1, libc::SIGTERM].map(handler_of), [ours, ours]);
+    let heard = listening(&sixth);
+    raise(libc::SIGUSR1);
+    assert_eq!(
+        (heard.recv_timeout(PATIENCE), calls()),
+        (Ok(Signal::User1), 0),
+        "nothing of the program's is called"
+    );
+    drop(sixth);
+    assert_eq!([libc::SIGUSR1, libc::SIGTERM].map(handler_of), [libc::SIG_DFL; 2]);
+
+    // A signal that is ignored is caught, and ignored again afterwards.
+    set(libc::SIGINT, libc::SIG_IGN);
+    let seventh = Signals::catch().expect("the system lets it");
+    assert_eq!([libc::SIGINT, libc::SIGTERM].map(handler_of), [ours, ours]);
+    drop(seventh);
+    assert_eq!([libc::SIGINT, libc::SIGTERM].map(handler_of), [libc::SIG_IGN, libc::SIG_DFL]);
 }

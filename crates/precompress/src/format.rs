@@ -24,6 +24,9 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 /// Bytes that Brotli's decoder reads at once.
 const BUFFER_BYTES: usize = 4096;
 
+/// Brotli's lowest level that writes the length of the content (`magic_number`).
+const BR_LEVEL_MIN: u32 = 2;
+
 /// Brotli's window for files up to its size, and for larger ones.
 const BR_WINDOW_LOG: i32 = 22;
 const BR_WINDOW_LOG_LARGE: i32 = 24;
@@ -103,9 +106,11 @@ impl Format {
 fn encode_br(level: u32, mut source: &mut dyn Read, len: u64, mut sink: &mut dyn Write) -> io::Result<()> {
     let is_large = len > 1 << BR_WINDOW_LOG;
     let params = BrotliEncoderParams {
-        quality: i32::try_from(level).unwrap_or(0),
+        quality: i32::try_from(level.max(BR_LEVEL_MIN)).unwrap_or(0),
         lgwin: if is_large { BR_WINDOW_LOG_LARGE } else { BR_WINDOW_LOG },
         size_hint: usize::try_from(len).unwrap_or(usize::MAX),
+        // Writes the length before the content, as the other codings do: a server compares it with that of the file.
+        magic_number: true,
         ..BrotliEncoderParams::default()
     };
     brotli::BrotliCompress(&mut source, &mut sink, &params).map(drop)
@@ -113,7 +118,35 @@ fn encode_br(level: u32, mut source: &mut dyn Read, len: u64, mut sink: &mut dyn
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+
+    use shearwater_io::fs::{Meta, is_current_sibling};
+
     use super::Format;
+
+    /// Servers compare it with the length of the file.
+    #[test]
+    fn each_coding_states_the_length_of_its_content() {
+        let path = std::env::temp_dir().join(format!("shearwater-format-{}", std::process::id()));
+        for format in Format::ALL {
+            for level in 0..=format.level_max() {
+                for len in [1, 300, 5000, 70_000] {
+                    let mut coded = Vec::new();
+                    format
+                        .encode(level, &mut &vec![7; len][..], len as u64, &mut coded)
+                        .expect("it can be coded");
+                    fs::write(&path, &coded).expect("a file");
+                    let file = File::open(&path).expect("it was written");
+                    let meta = Meta::of(&file).expect("its metadata");
+                    let is_current = |len| is_current_sibling(&file, &meta, &Meta { len, ..meta });
+                    let name = format.name();
+                    assert!(is_current(len as u64), "{name} {level}: {len} bytes");
+                    assert!(!is_current(len as u64 + 1), "{name} {level}: {len} bytes and one");
+                }
+            }
+        }
+        fs::remove_file(path).expect("it was made here");
+    }
 
     #[test]
     fn what_was_coded_is_decoded() {

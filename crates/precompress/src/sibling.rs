@@ -1,12 +1,14 @@
 //! One sibling: whether it is current, how it becomes so again, and how a new one takes its place, at once or not at all.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::{self, File, FileTimes, Metadata};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
-use shearwater_io::fs::Meta;
+use shearwater_io::fs::{Meta, is_current_sibling};
 
 use crate::format::Format;
 use crate::limits::SAVED_PERCENT_MIN;
@@ -29,24 +31,57 @@ pub(crate) enum State {
     Missing,
     /// A server sends it in the file's place.
     Current,
-    /// A server doesn't send it: see [`Meta::is_current_for`].
+    /// A server doesn't send it: see [`is_current_sibling`].
     Unused,
 }
 
 impl State {
     /// Looks at the sibling of a file with this metadata.
     pub(crate) fn of(sibling: &Path, file: &Meta) -> Self {
-        match fs::metadata(sibling) {
-            Ok(found) if !found.is_file() => Self::Missing,
-            Ok(found) if Meta::from(&found).is_current_for(file) => Self::Current,
-            Ok(_) => Self::Unused,
-            Err(_) => Self::Missing,
-        }
+        let found = match fs::metadata(sibling) {
+            Ok(found) if found.is_file() => Meta::from(&found),
+            _ => return Self::Missing,
+        };
+        let is_current = match File::open(sibling) {
+            Ok(open) => is_current_sibling(&open, &found, file),
+            // A server may be allowed to read it.
+            Err(_) => found.is_current_for(file),
+        };
+        if is_current { Self::Current } else { Self::Unused }
     }
 }
 
-/// Makes an unused sibling current by setting its times, if it has its file's content. Returns false if it has another content, or may
-/// not be changed. A dry run only compares.
+/// Returns whether a sibling has exactly the content of its file. One that can't be read doesn't.
+///
+/// # Errors
+/// Where the file can't be read.
+pub(crate) fn is_of_file(path: &Path, format: Format) -> io::Result<bool> {
+    let file = File::open(path)?;
+    File::open(self::path(path, format)).map_or(Ok(false), |coded| is_of_content(format, &coded, file))
+}
+
+/// Makes a current sibling of another content unused: from then on its `mtime` is before that of its file.
+///
+/// # Errors
+/// Where its times can't be set, or it is a link: the file that this leads to is not ours.
+pub(crate) fn retire(path: &Path, format: Format) -> io::Result<()> {
+    let sibling = self::path(path, format);
+    let failed = |why: &dyn Display| {
+        io::Error::other(format!(
+            "it is sent in place of its file, but has another content ({why}): remove it"
+        ))
+    };
+    if fs::symlink_metadata(&sibling)?.is_symlink() {
+        return Err(failed(&"a link"));
+    }
+    let modified = fs::metadata(path)?.modified()?;
+    let before = modified.checked_sub(Duration::from_secs(1)).unwrap_or(UNIX_EPOCH);
+    let set = File::open(&sibling).and_then(|coded| coded.set_times(FileTimes::new().set_modified(before)));
+    set.map_err(|error| failed(&error))
+}
+
+/// Makes an unused sibling current by setting its times, if it has its file's content. Returns false if it has another content, states another
+/// length, or may not be changed. A dry run only compares.
 ///
 /// # Errors
 /// Where the file can't be read, or has changed meanwhile.
@@ -58,7 +93,9 @@ pub(crate) fn refresh(path: &Path, format: Format, is_dry_run: bool) -> io::Resu
         return Ok(false);
     }
     let Ok(coded) = File::open(&sibling) else { return Ok(false) };
-    if !is_of_content(format, &coded, file)? {
+    let source = Meta::from(&before);
+    let refreshed = Meta { len: coded.metadata()?.len(), ..source };
+    if !is_current_sibling(&coded, &refreshed, &source) || !is_of_content(format, &coded, file)? {
         return Ok(false);
     }
     if is_dry_run {

@@ -32,11 +32,11 @@ pub struct PerFormat {
     pub format: Format,
     /// Siblings made, or that would be.
     pub made: u64,
-    /// Siblings that were there, and are sent by a server.
+    /// Siblings that were there, have the content of their files and are sent by a server.
     pub up_to_date: u64,
     /// Siblings that were not sent although they have the content of their files. Their times were set, or would be.
     pub refreshed: u64,
-    /// Siblings of another content than their files, which are not sent. None would be made in their place, so they were left.
+    /// Siblings of another content than their files, which are not sent, or no longer. None would be made in their place, so they were left.
     pub stale: u64,
     /// Siblings that would not have been smaller enough.
     pub not_smaller: u64,

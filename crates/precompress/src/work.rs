@@ -22,7 +22,7 @@ use crate::{sample, walk};
 /// What is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The formats, each with its level; higher levels than [`Format::level_max`] are lowered to it.
+    /// The formats, each with its level. Higher levels than [`Format::level_max`] are lowered to it, Brotli's 0 and 1 raised to 2.
     pub formats: Vec<(Format, u32)>,
     /// Smaller files are left out.
     pub min_bytes: u64,
@@ -168,7 +168,10 @@ impl Run<'_> {
         let state = State::of(&sibling::path(source.path, format), &source.meta);
         let is_made_anew = force && !source.is_left_out;
         match state {
-            State::Current if !is_made_anew => return Ok(Outcome::UpToDate),
+            // Neither times nor lengths prove that it has this content.
+            State::Current if !is_made_anew && sibling::is_of_file(source.path, format)? => {
+                return Ok(Outcome::UpToDate);
+            }
             State::Unused if !is_made_anew && sibling::refresh(source.path, format, dry_run)? => {
                 return Ok(Outcome::Refreshed);
             }
@@ -187,7 +190,16 @@ impl Run<'_> {
             }
         };
         let is_left = matches!(outcome, Outcome::LeftOut | Outcome::NotSmaller);
-        Ok(if is_left && state == State::Unused { Outcome::Stale } else { outcome })
+        match state {
+            State::Unused if is_left => Ok(Outcome::Stale),
+            State::Current if is_left && !sibling::is_of_file(source.path, format)? => {
+                if !dry_run {
+                    sibling::retire(source.path, format)?;
+                }
+                Ok(Outcome::Stale)
+            }
+            _ => Ok(outcome),
+        }
     }
 
     fn note(&self, index: usize, len: u64, outcome: Outcome) {

@@ -18,6 +18,11 @@ pub enum Error {
         /// Why.
         error: io::Error,
     },
+    /// A protocol to upgrade to that no request can offer (RFC 9110 section 7.8).
+    Protocol {
+        /// As it was given.
+        given: String,
+    },
     /// Something is wrong with the app's routes.
     Routes(RouteErrors),
     /// The server could not start.
@@ -35,6 +40,12 @@ impl fmt::Display for Error {
                 write!(
                     f,
                     "{given:?} is no address to listen on ({error}): write it as 127.0.0.1:8080, [::1]:8080 or unix:/run/site.sock"
+                )
+            }
+            Self::Protocol { given } => {
+                write!(
+                    f,
+                    "{given:?} is no protocol to upgrade to: write a name, or name/version, without spaces"
                 )
             }
             Self::Routes(errors) => errors.fmt(f),

@@ -93,7 +93,8 @@ pub use server::{Running, Server};
 pub use signals::SignalWatch;
 
 pub use shearwater_engine::http1::{
-    Expectation, Field, Framing, Head, Known, Method, ResponseContent, Target, Version,
+    Expectation, Field, Framing, Head, Known, Method, ResponseContent, Target, Version, is_protocol,
+    is_same_protocol,
 };
 pub use shearwater_engine::io::os::DescriptorLimit;
 pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};

@@ -48,13 +48,17 @@ pub(crate) fn repeated_name(pattern: &str) -> Option<&str> {
 /// # Errors
 /// Why nothing lies beneath it.
 pub(crate) fn prefix(path: &str) -> Result<String, String> {
-    if let Some(right) = without_rest(path) {
+    let without_rest = without_rest(path);
+    let plain = without_rest.unwrap_or(path);
+    if plain.contains(['{', '}']) || corrected(plain).is_some() {
+        return Err("a prefix has no parameters".to_owned());
+    }
+    if let Some(right) = without_rest {
         return Err(format!("all paths beneath a prefix are meant by themselves; help: write {right:?}"));
     }
     check(path)?;
     let prefix = path.strip_suffix('/').unwrap_or(path);
     match prefix {
-        _ if prefix.contains(['{', '}']) => Err("a prefix has no parameters".to_owned()),
         _ if prefix.ends_with('/') => Err("a prefix does not end with two slashes".to_owned()),
         _ => Ok(prefix.to_owned()),
     }

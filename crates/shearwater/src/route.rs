@@ -49,8 +49,8 @@ impl Route {
         self
     }
 
-    /// Hands each body, piece by piece, to a new sink, which then answers in the handler's place. Requests without a body get
-    /// to the handler.
+    /// Hands each body, piece by piece, to a new sink, which then responds in the handler's place. The handler responds to requests
+    /// without `Content-Length` and `Transfer-Encoding`; a request with `Content-Length: 0` goes to the sink, with no piece.
     pub fn stream<S: BodySink + 'static>(
         &mut self,
         make: impl Fn() -> S + Send + Sync + 'static,

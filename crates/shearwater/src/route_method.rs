@@ -53,7 +53,11 @@ impl RouteMethod {
             Kind::Extension(name) if !Method::is_name(name.as_bytes()) => Some(format!(
                 "no request has the method {name:?}: a method is a token of at most {METHOD_BYTES_MAX} bytes"
             )),
-            Kind::Standard(_) | Kind::Extension(_) => None,
+            Kind::Extension(name) => {
+                let right = Method::from_name(name.to_ascii_uppercase().as_bytes()).name()?;
+                Some(format!("method names are case-sensitive; help: write {right:?}"))
+            }
+            Kind::Standard(_) => None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use shearwater_engine::{BodyPolicy, BodySink, FieldLines, Prebuilt, Request, Response};
-use shearwater_http1::{Head, Target as RequestTarget};
+use shearwater_http1::Head;
 
 use crate::by_origin::ByOrigin;
 use crate::encoded::{Block, Written};
@@ -177,7 +177,7 @@ impl Worker {
         let request = &request.within(&view);
         match (&found.what, sink) {
             (What::NoMethod(node), _) => drop(response.unhandled_method(request, node.allow())),
-            (What::Nothing, _) => nothing(request, response),
+            (What::Nothing, _) => drop(response.unhandled_target(request, "")),
             (What::Target(_) | What::Mount { .. }, Some(sink)) => sink.finish(request, response),
             (What::Target(target), None) => self.call(target, request, response),
             (What::Mount { service, .. }, None) => self.services[*service].respond(request, response),
@@ -230,14 +230,4 @@ fn answer_written(written: &Written, request: &Request<'_>, response: &mut Respo
 #[inline(never)]
 fn answer_preflight(lines: &ByOrigin<FieldLines>, request: &Request<'_>, response: &mut Response<'_>) {
     response.status(204).lines(lines.get(&request.head()));
-}
-
-/// Nothing is there.
-fn nothing(request: &Request<'_>, response: &mut Response<'_>) {
-    match request.head().target() {
-        // The server as a whole (RFC 9110 section 9.3.7): it is there, and has no methods of its own.
-        RequestTarget::Asterisk => response.status(204),
-        _ if !request.is_method_known() => response.unhandled_method(request, ""),
-        _ => response.status(404).text("Not Found\n"),
-    };
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::{Method, Overlay, Request, Response, Service};
+use shearwater::{Overlay, Request, Response, Service};
 use shearwater_files::resolve::{BadPath, resolve};
 use shearwater_files::{FileCache, Files};
 
@@ -99,7 +99,7 @@ impl SiteService {
                 true
             }
             Action::Nothing => {
-                nothing(request, response);
+                response.unhandled_target(request, ALLOW);
                 false
             }
         };
@@ -130,7 +130,7 @@ impl SiteService {
         self.overlay(way, response);
         match way.rule.action {
             Action::Files(folder) => self.files[folder as usize].respond(request, response),
-            _ if bad == BadPath::NoName => nothing(request, response),
+            _ if bad == BadPath::NoName => drop(response.unhandled_target(request, ALLOW)),
             _ => {
                 response.status(400).text("Bad Request\n");
             }
@@ -154,14 +154,4 @@ impl Service for SiteService {
             Some(bad) => self.unnamed(bad, &way, request, response),
         }
     }
-}
-
-/// Nothing is served here.
-fn nothing(request: &Request<'_>, response: &mut Response<'_>) {
-    // The server as a whole (RFC 9110 section 9.3.7).
-    match (request.method(), request.path()) {
-        (Method::Options, "*") => response.status(204).field("Allow", ALLOW),
-        _ if !request.is_method_known() => response.unhandled_method(request, ALLOW),
-        _ => response.status(404).text("Not Found\n"),
-    };
 }

@@ -22,7 +22,7 @@ pub(crate) struct Answer<S: HttpService> {
     head: Parts,
     /// The body's length in bytes, where it knows it.
     length: Option<u64>,
-    /// None where there is none, or none that is sent.
+    /// The body, or `None` if the response has none or doesn't send it.
     body: Option<Seat<S::Answer>>,
     /// What the body has given.
     first: Polled<S::Answer>,

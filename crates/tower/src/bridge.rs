@@ -22,7 +22,7 @@ use crate::request_head;
 use crate::runtime;
 use crate::spare::Spare;
 use crate::tower_service::HttpService;
-use crate::upgrades::{Full, Upgrades};
+use crate::upgrades::Upgrades;
 
 /// What all workers' bridges are made of.
 pub(crate) struct Plan<M> {
@@ -69,10 +69,7 @@ impl<M: Maker> Bridge<M> {
             return;
         };
         let announced = Announced::by(&head);
-        let Ok(handshake) = self.handshake(&head, announced, &mut made) else {
-            response.status(503).text("Too many connections are upgraded.\n");
-            return;
-        };
+        let handshake = self.handshake(&head, announced, &mut made);
         // Nearly all are ready, and have no body to wait for.
         if announced.is_none() && handshake.is_none() && is_ready(&mut service) {
             return self.answer_at_once(request, response, service.call(made));
@@ -82,24 +79,20 @@ impl<M: Maker> Bridge<M> {
             .later(request, |call| call::begin(until_gone(call), made, announced, handshake, service, spare));
     }
 
-    /// Lets the service upgrade the connection, if the request offers a registered protocol and has no body.
-    ///
-    /// # Errors
-    /// As many connections are upgraded as may be.
+    /// Lets the service upgrade the connection, if the request offers a registered protocol and has no body, and the bound on upgraded
+    /// connections isn't reached.
     fn handshake(
         &self,
         head: &Head<'_>,
         announced: Announced,
         made: &mut http::Request<Body>,
-    ) -> Result<Option<Box<Handshake>>, Full> {
+    ) -> Option<Box<Handshake>> {
         if !self.plan.upgrades.are_offered(head) || !announced.is_none() {
-            return Ok(None);
+            return None;
         }
-        let begun = Handshake::begin(self.plan.upgrades.enter()?);
-        Ok(begun.map(|(handshake, on_upgrade)| {
-            made.extensions_mut().insert(on_upgrade);
-            Box::new(handshake)
-        }))
+        let (handshake, on_upgrade) = Handshake::begin(self.plan.upgrades.enter()?)?;
+        made.extensions_mut().insert(on_upgrade);
+        Some(Box::new(handshake))
     }
 
     /// Most services answer when they are polled for the first time: then there is nothing to keep of the request.

@@ -136,7 +136,7 @@ fn why(what: &str, error: impl Into<BoxError>) -> String {
     format!("{what}: {}", error.into())
 }
 
-/// What there is now.
+/// Calls `look` once with the task's context, and returns its result without waiting.
 async fn now<T>(mut look: impl FnMut(&mut Context<'_>) -> T) -> T {
     poll_fn(|cx| Poll::Ready(look(cx))).await
 }

@@ -35,9 +35,8 @@ use crate::upgrades::Permit;
 /// The request that hyper reads in place of the client's.
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: any\r\n\r\n";
 
-/// The operator's message about a `101` that nobody may get.
-pub(crate) const NOT_OFFERED: &str =
-    "the service responded with 101 to a request that offers no protocol registered by `Serve::upgrades`";
+/// The operator's message about a `101` that can't be sent.
+pub(crate) const NOT_OFFERED: &str = "the service responded with 101 where it can't upgrade: the protocol is not offered, or not registered by `Serve::upgrades`, or `upgrades_max` is reached";
 
 type Serving = Pin<Box<dyn Future<Output = hyper::Result<()>>>>;
 
@@ -99,6 +98,9 @@ pub(crate) fn accept<S: HttpService>(
     let protocol = head.headers.remove(header::UPGRADE);
     let protocol = protocol.as_ref().and_then(|protocol| protocol.to_str().ok());
     let protocol = protocol.ok_or("the service responded with 101 and no `Upgrade` field")?;
+    if !handshake.permit.allows(protocol) {
+        return Err(NOT_OFFERED.to_owned());
+    }
     answer::tell_head(head, &mut call.response(), spare);
     call.upgrade(protocol, move |handed| handshake.complete(handed));
     Ok(())

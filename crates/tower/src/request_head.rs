@@ -207,6 +207,17 @@ mod tests {
         );
     }
 
+    /// RFC 9112 section 3.2.2.
+    #[test]
+    fn the_host_of_an_absolute_target_takes_the_place_of_the_field() {
+        let request =
+            parsed("GET http://target.example:81/p HTTP/1.1\r\nX: 1\r\nhost: field.example\r\n\r\n");
+        let request = request.expect("fit");
+        let hosts: Vec<_> = request.headers().get_all(header::HOST).iter().collect();
+        assert_eq!(hosts, ["target.example:81"]);
+        assert_eq!(request.headers()["x"], "1");
+    }
+
     #[test]
     fn fields_keep_their_order_among_those_of_a_name_and_their_bytes() {
         let head = b"GET / HTTP/1.1\r\nHost: h\r\nx-own: 1\r\nCOOKIE: a=b\r\nCookie: c=d\r\nX-Own: \xE9t\xE9\r\nX-Empty:\r\nDNT: 1\r\n\r\n";

@@ -3,7 +3,7 @@
 //! Where the message ends and what becomes of the connection is the engine's business (RFC 9110 section 7.6.1, RFC 9112 section 6):
 //!
 //! - `Content-Length` says how long a body is that doesn't know it itself, or that isn't sent (`HEAD`);
-//! - `Connection: close` closes the connection; its other options, `Keep-Alive`, `Proxy-Connection`, `Transfer-Encoding` and `Trailer` are left out;
+//! - `Connection: close` closes the connection, and `Upgrade` has the engine send the option `upgrade`; other options, `Keep-Alive`, `Proxy-Connection`, `Transfer-Encoding` and `Trailer` are left out;
 //! - `Date` and `Server` are the engine's own: those of the service are left out.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};

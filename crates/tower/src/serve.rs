@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use shearwater::{App, DriverChoice, Error, Limits, Server, StartError, Timeouts, Verbosity};
+use shearwater::{App, DriverChoice, Error, Limits, Server, StartError, Timeouts, Verbosity, is_protocol};
 
 use crate::bridge::{Bridge, Plan};
 use crate::limits::UPGRADES_MAX;
@@ -170,13 +170,15 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
     /// A service that responds with `101` to a request for one of them gets the connection by [`hyper::upgrade::on`], as axum's
     /// extractors do. The `Upgrade` field of any other request is ignored, and so is that of a request with a body: the service finds no
     /// upgrade there, and a `101` becomes a `500`.
+    ///
+    /// What is no protocol (RFC 9110 section 7.8) is an error at the start.
     pub fn upgrades(mut self, protocols: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.protocols = protocols.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Limits the number of upgraded connections, together with requests that may still be upgraded: a further such request is refused with
-    /// `503`. Upgraded connections count for the limits on connections too. Default [`UPGRADES_MAX`].
+    /// Limits the number of upgraded connections, together with requests that may still be upgraded. The `Upgrade` field of a further request
+    /// is ignored: axum's extractor rejects it with `426`. Upgraded connections count for the limits on connections too. Default [`UPGRADES_MAX`].
     pub fn upgrades_max(mut self, upgrades_max: usize) -> Self {
         self.upgrades_max = upgrades_max;
         self
@@ -210,9 +212,12 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
     /// See [`Error`].
     pub fn start(self) -> Result<Running, Error> {
         let Self { server, maker, fast, tells_peer, protocols, upgrades_max, drain_ms, shutdown, .. } = self;
+        if let Some(given) = protocols.iter().find(|protocol| !is_protocol(protocol.as_bytes())) {
+            return Err(Error::Protocol { given: given.clone() });
+        }
         let system = |error| Error::Start(StartError::System(error));
         let runtime = Runtime::here().map_err(system)?;
-        let upgrades = Upgrades::new(&protocols, upgrades_max);
+        let upgrades = Upgrades::new(protocols, upgrades_max);
         let handle = runtime.handle().clone();
         let maker = Mutex::new(maker);
         let bridge = move |_| {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use shearwater::Head;
+use shearwater::{Head, is_same_protocol};
 
 /// The upgraded connections of a server.
 #[derive(Debug)]
 pub(crate) struct Upgrades {
-    /// Names of protocols, without their versions.
+    /// Protocols as the program gives them, perhaps with versions.
     protocols: Vec<String>,
     /// Connections that are upgraded, or may still be.
     open: AtomicUsize,
@@ -17,38 +17,39 @@ pub(crate) struct Upgrades {
 
 impl Upgrades {
     /// Registers protocols, for `open_max` connections at once.
-    pub(crate) fn new(protocols: &[String], open_max: usize) -> Arc<Self> {
-        let names =
-            protocols.iter().map(|protocol| protocol.split('/').next().unwrap_or(protocol).to_owned());
-        Arc::new(Self { protocols: names.collect(), open: AtomicUsize::new(0), open_max })
+    pub(crate) fn new(protocols: Vec<String>, open_max: usize) -> Arc<Self> {
+        Arc::new(Self { protocols, open: AtomicUsize::new(0), open_max })
     }
 
     /// Returns true if a request offers one of the protocols.
     pub(crate) fn are_offered(&self, head: &Head<'_>) -> bool {
-        let is_known =
-            |name: &[u8]| self.protocols.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name));
-        head.upgrades().any(is_known)
+        head.upgrades().any(|protocol| self.has(protocol))
     }
 
-    /// Counts one more.
-    ///
-    /// # Errors
-    /// The bound is reached.
-    pub(crate) fn enter(self: &Arc<Self>) -> Result<Permit, Full> {
+    /// Returns true if a protocol is registered, in whatever version.
+    fn has(&self, protocol: &[u8]) -> bool {
+        self.protocols.iter().any(|own| is_same_protocol(own.as_bytes(), protocol))
+    }
+
+    /// Counts one more. Returns `None` if the bound is reached.
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<Permit> {
         let one_more = |open: usize| (open < self.open_max).then_some(open + 1);
-        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).map_err(|_| Full)?;
-        Ok(Permit { upgrades: Arc::clone(self) })
+        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        Some(Permit { upgrades: Arc::clone(self) })
     }
 }
-
-/// The bound on upgraded connections is reached.
-#[derive(Debug)]
-pub(crate) struct Full;
 
 /// Counts one connection, from a request that may be upgraded until the socket is closed.
 #[derive(Debug)]
 pub(crate) struct Permit {
     upgrades: Arc<Upgrades>,
+}
+
+impl Permit {
+    /// Returns true if the connection may be upgraded to a protocol.
+    pub(crate) fn allows(&self, protocol: &str) -> bool {
+        self.upgrades.has(protocol.as_bytes())
+    }
 }
 
 impl Drop for Permit {
@@ -63,11 +64,11 @@ mod tests {
 
     #[test]
     fn there_are_no_more_than_there_may_be() {
-        let upgrades = Upgrades::new(&[], 2);
+        let upgrades = Upgrades::new(Vec::new(), 2);
         let (first, second) = (upgrades.enter(), upgrades.enter());
-        assert!(first.is_ok() && second.is_ok());
-        assert!(upgrades.enter().is_err());
+        assert!(first.is_some() && second.is_some());
+        assert!(upgrades.enter().is_none());
         drop(first);
-        assert!(upgrades.enter().is_ok());
+        assert!(upgrades.enter().is_some());
     }
 }

@@ -24,7 +24,13 @@ pub(crate) fn check(head: &Head<'_>, limits: &HeadLimits) {
     let fields: Vec<Field<'_>> = lines
         .map(|line| {
             assert!(!line.is_empty() && is_printable(line), "a line: {}", line.escape_ascii());
-            field(line)
+            match (field(line), head.target()) {
+                // RFC 9112 section 3.2.2: an absolute target replaces the value.
+                ((name, _), Target::Absolute { authority, .. }) if name.eq_ignore_ascii_case("Host") => {
+                    (name, authority.as_bytes())
+                }
+                (field, _) => field,
+            }
         })
         .collect();
     assert!(fields.len() <= limits.fields_max, "{} fields", fields.len());

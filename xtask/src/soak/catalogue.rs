@@ -1,6 +1,10 @@
 //! What is asked for: files small and large, ranges, `304`, `404`, other methods; bodies whole and in chunks.
 
+use std::fs::File;
+use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use super::exchange::{Draft, Exchange};
 use crate::harness::client::{Client, request};
@@ -21,6 +25,8 @@ const SMALL: [(&str, usize); 6] = [
 const MEDIUM: [(&str, usize); 2] = [("photo.jpg", 100_000), ("song.ogg", 1_000_000)];
 /// A file that no socket buffer swallows whole.
 const LARGE: (&str, usize) = ("large.bin", 4 * 1024 * 1024);
+/// How long ago the files were changed.
+const AGE: Duration = Duration::from_secs(60);
 /// Ranges of the small and the medium files, as in the request.
 const RANGES: [&str; 4] = ["0-99", "500-", "-200", "7-7"];
 /// Answers up to this length may be asked for by the dozen, bytes.
@@ -48,11 +54,17 @@ pub(super) fn write_files(folder: &Folder, random: &mut Random) -> Outcome<Vec<(
     let mut files = Vec::new();
     for (name, size) in SMALL.into_iter().chain(MEDIUM).chain([LARGE]) {
         let bytes = random.bytes(size);
-        folder.write(&format!("public/{name}"), &bytes)?;
+        let path = folder.write(&format!("public/{name}"), &bytes)?;
+        age(&path).during("setting the time of a file to serve")?;
         files.push((name, bytes));
     }
     folder.write("public/sub/index.html", b"<!doctype html><title>sub</title>\n")?;
     Ok(files)
+}
+
+/// Makes a file old enough for a strong entity tag, which doesn't change while it is served.
+fn age(path: &Path) -> io::Result<()> {
+    File::options().write(true).open(path)?.set_modified(SystemTime::now() - AGE)
 }
 
 impl Catalogue {

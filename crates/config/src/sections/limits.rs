@@ -87,9 +87,9 @@ section! {
         enabled: bool = true, Flag,
             "Caches contents of files. If off, files are opened and read in every turn that sends them.";
         bytes_max: u64 = 32 * MIB, Size(0..=TIB),
-            "Maximum size of all cached files; the least recently used is evicted.";
+            "Maximum size of all cached files; one that was not used recently is evicted.";
         entries_max: u32 = 4096, Integer(1..=16_777_216),
-            "Maximum number of cached files; the least recently used is evicted.";
+            "Maximum number of cached files; one that was not used recently is evicted.";
         file_bytes_max: u64 = 65_536, Size(0..=GIB),
             "Maximum size of a cached file. Larger files are sent from disk.";
     }

@@ -24,7 +24,7 @@ pub(crate) struct Later {
     pub(crate) task: TaskId,
     /// The future was polled already, with the waker of this task.
     pub(crate) is_polled: bool,
-    /// What was laid over the answer meanwhile, by who runs around the handler.
+    /// Fields and an overlay that middleware set for the response.
     pub(crate) around: Around,
 }
 

@@ -44,6 +44,8 @@ struct Input {
     comes: bool,
     /// The handler has looked for more than there was.
     is_wanted: bool,
+    /// Capacity of the piece that the handler has taken, in bytes.
+    taken_bytes: usize,
     reader: Option<Waker>,
 }
 
@@ -143,6 +145,7 @@ impl Exchange {
         input.bytes.clear();
         input.bytes.shrink_to(SPARE_BUFFER_BYTES_MAX);
         (input.is_over, input.comes, input.is_wanted, input.reader) = (false, false, false, None);
+        input.taken_bytes = 0;
         self.output.get_mut().clear();
     }
 
@@ -257,17 +260,20 @@ impl Exchange {
         self.input.borrow().is_wanted
     }
 
-    /// Handler: changes `piece` for what has arrived. `None`: nothing, and `waker` is woken when that changes. False at the body's end.
+    /// Handler: changes `piece` for what has arrived. It counts until the next one is taken. `None`: nothing, and `waker` is woken when that
+    /// changes. False at the body's end.
     pub(crate) fn take(&self, piece: &mut Vec<u8>, waker: &Waker) -> Option<bool> {
         piece.clear();
         let mut input = self.input.borrow_mut();
+        self.changed(input.taken_bytes, piece.capacity());
+        input.taken_bytes = piece.capacity();
         input.is_wanted = input.bytes.is_empty() && !input.is_over;
         if input.is_wanted {
             input.reader = Some(waker.clone());
             return None;
         }
         std::mem::swap(piece, &mut input.bytes);
-        self.changed(piece.capacity(), input.bytes.capacity());
+        input.taken_bytes = piece.capacity();
         Some(!piece.is_empty())
     }
 }
@@ -311,8 +317,9 @@ impl Exchange {
         has_room
     }
 
-    /// Handler: the answer is complete.
+    /// Handler: the answer is complete, and the last piece of the body is freed.
     pub(crate) fn end(&self, parts: Option<Box<Parts>>) {
+        self.changed(std::mem::take(&mut self.input.borrow_mut().taken_bytes), 0);
         let mut output = self.output.borrow_mut();
         if !output.stream.is_begun() {
             output.parts = parts;

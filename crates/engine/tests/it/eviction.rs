@@ -37,7 +37,7 @@ impl Told {
 /// A connection that holds more makes room, in every phase in which it waits for its client.
 #[test]
 fn the_connection_that_holds_most_makes_room() {
-    const MAX: usize = 250_000;
+    const MAX: usize = 400_000;
     let filler = |len| vec![b'x'; len];
     let pipeline = Unit::post("plain", 1, 2900).bytes.repeat(20);
     let upload =
@@ -103,6 +103,22 @@ fn a_request_at_work_does_not_make_room() {
     assert!((10..20).contains(&refused), "{refused} of 20 refused");
     assert!(at_work.iter().all(|client| !client.peer.saw_fin()));
     at_work.iter().chain(&small).for_each(|client| client.peer.reset());
+    world.end();
+}
+
+/// A handler's copy of a request comes on top of the block that keeps the request: the smaller connection isn't evicted for it.
+#[test]
+fn a_kept_request_and_the_copy_of_it_are_compared_together() {
+    let mut world = World::with_limits(Limits { buffered_bytes_max: 60_000, ..Limits::default() });
+    let large = half_head(&mut world, 40_000);
+    let mut larger = world.connect();
+    larger.send(head("POST", "/buffer-never/0", "Content-Length: 31000\r\n"));
+    world.settle();
+    larger.send([b'x'; 31_000]);
+    world.settle();
+    assert_eq!((Told::of(&mut larger), large.peer.saw_fin()), (Some(Told::Refused), false));
+    large.peer.reset();
+    larger.peer.finish();
     world.end();
 }
 

@@ -99,17 +99,54 @@ fn bounds_a_handler_that_begins_after_the_fin() {
     }
 }
 
+/// The body comes apart from its head, so that its deadline is armed before the handler begins.
+#[test]
+fn bounds_a_handler_that_begins_after_a_separate_body_and_the_fin() {
+    for (target, lasts_ms) in [("/never", 60_000), ("/never", 10_000), ("/loyal", 0)] {
+        let mut world =
+            World::with_timeouts(Timeouts { half_closed_ms: lasts_ms.max(1), ..Timeouts::default() });
+        let (_, mut client) = got(&mut world, get("/plain/1"));
+        client.peer.set_reading(false);
+        client.peer.set_window(10);
+        client.send(get("/plain/2"));
+        world.settle();
+        client.send(head("POST", target, "Transfer-Encoding: chunked\r\n"));
+        client.send("1\r\nx\r\n0\r\n\r\n");
+        client.peer.finish();
+        world.settle();
+        assert_eq!(at_work(), 0, "the second answer is on its way");
+        client.peer.set_reading(true);
+        world.pass(LATE_MS);
+        assert_eq!(at_work(), usize::from(lasts_ms > 0), "{target}");
+        world.pass(lasts_ms.saturating_sub(2 * LATE_MS));
+        assert_eq!(at_work(), usize::from(lasts_ms > 0), "{target}");
+        world.pass(3 * LATE_MS);
+        assert_eq!((at_work(), world.net.connections()), (0, 0), "{target}");
+        assert_eq!(world.totals().hit_half_closed_ms, u64::from(lasts_ms > 0), "{target}");
+        world.end();
+    }
+}
+
 #[test]
 fn restarts_the_time_with_each_send() {
-    for (half_closed_ms, lines) in [(TICK_MS + 1000, 5), (TICK_MS - 1000, 0)] {
-        let mut world = World::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
-        let mut client = waiting(&mut world, "/ticks?5", b"G");
-        client.peer.finish();
-        world.pass(6 * TICK_MS);
-        let text = String::from_utf8_lossy(client.read()).into_owned();
-        assert_eq!(text.matches("tick").count(), lines, "{text:?}");
-        assert_eq!((at_work(), world.totals().hit_half_closed_ms), (0, u64::from(lines == 0)));
-        world.end();
+    // The handler of the second one never reads its body, so receiving stays paused.
+    let requests = [
+        [get("/ticks?5"), b"G".to_vec()].concat(),
+        post("/unread-ticks?5", &"x".repeat(300_000)).into_bytes(),
+    ];
+    for request in requests {
+        for (half_closed_ms, lines) in [(TICK_MS + 1000, 5), (TICK_MS - 1000, 0)] {
+            let mut world = World::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
+            let mut client = world.connect();
+            client.send(&request);
+            world.settle();
+            client.peer.finish();
+            world.pass(6 * TICK_MS);
+            let text = String::from_utf8_lossy(client.read()).into_owned();
+            assert_eq!(text.matches("tick").count(), lines, "{text:?}");
+            assert_eq!((at_work(), world.totals().hit_half_closed_ms), (0, u64::from(lines == 0)));
+            world.end();
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What requests that are answered later hold: it stays within its bounds, and goes back however they end.
 
 use shearwater_engine::Limits;
+use shearwater_engine::limits::CALL_INPUT_BYTES_MAX;
 
 use crate::harness::asking::{end, get, got};
 use crate::harness::unit::head;
@@ -103,6 +104,25 @@ fn what_a_kept_call_held_goes_back() {
     let (text, mut client) = got(&mut world, get("/later/0"));
     assert!(text.starts_with("HTTP/1.1 200 "), "there is room: {text:?}");
     end(world, &mut client);
+}
+
+/// The piece that a handler has taken counts until it takes the next one.
+#[test]
+fn a_piece_in_the_hands_of_its_handler_is_counted() {
+    let mut world = World::default();
+    let mut client = world.connect();
+    client.send([head("POST", "/hungry/0", "Content-Length: 300000\r\n"), vec![b'x'; 300_000]].concat());
+    world.settle();
+    assert!(world.worker.waiting_in_use().1 > CALL_INPUT_BYTES_MAX);
+    // The handler has taken one piece and sleeps, and as much was received behind it.
+    world.pass(20_050);
+    let held = world.worker.waiting_in_use().1;
+    assert!(held > 2 * CALL_INPUT_BYTES_MAX, "{held} bytes");
+    world.pass(5000);
+    assert!(client.read().ends_with(b"300000\n"));
+    assert_eq!(world.worker.waiting_in_use().1, 0);
+    client.peer.finish();
+    world.end();
 }
 
 /// Bodies that come faster than they are taken: what waits for all handlers together is bounded.

@@ -367,6 +367,20 @@ fn a_worker_that_was_held_up_acts_on_what_has_passed_a_bounded_part_in_each_turn
     world.end();
 }
 
+/// A turn that acts on as many deadlines as it may has reached no limit if none is left.
+#[test]
+fn counts_a_turn_that_leaves_due_deadlines_and_no_other() {
+    for (more, counted) in [(0, 0), (1, 1)] {
+        let mut world = World::default();
+        let mut clients: Vec<Client> = (0..EXPIRIES_PER_TURN_MIN + more).map(|_| world.connect()).collect();
+        world.settle();
+        world.pass(Timeouts::default().first_head_ms + 1000);
+        clients.iter_mut().for_each(Client::assert_closed);
+        assert_eq!(world.totals().hit_expiries_per_turn, counted, "{more} more");
+        world.end();
+    }
+}
+
 #[test]
 fn the_longest_timeouts_are_no_danger() {
     let longest = u64::MAX;

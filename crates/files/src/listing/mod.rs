@@ -1,6 +1,6 @@
 //! Lists of folders: what is in one, as HTML for people or JSON for programs.
 //!
-//! Reading a folder blocks the worker. So the number of names read and of entries per page is bounded, and a page is cached for a moment.
+//! Reading a folder blocks the worker. So the number of names read and of entries per page is bounded, and names and pages are cached for a moment.
 
 mod html;
 mod json;
@@ -8,6 +8,8 @@ mod order;
 mod page;
 mod rows;
 mod text;
+
+pub(crate) use page::Names;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,6 +20,7 @@ use shearwater_io::fs::{OpenError, Opened, Root};
 use crate::accept;
 use crate::clock_cache::Kept;
 use crate::conditional::{self, Outcome};
+use crate::limits::LISTING_ENTRIES_MAX;
 use crate::listing::order::Order;
 use crate::listing::page::Key;
 use crate::now::Now;
@@ -28,6 +31,7 @@ use crate::validators::Validators;
 /// One worker's lists of what is beneath a folder.
 pub(crate) struct Listings {
     made: Shelf<Rc<Listing>>,
+    names: Shelf<Rc<Names>>,
     /// The key at hand; kept for its memory.
     key: Vec<u8>,
 }
@@ -54,13 +58,14 @@ pub(crate) struct Listing {
     /// What is said of it in every answer.
     about: FieldLines,
     body: Shared,
+    /// When its names were read, by the worker's clock.
     made_ms: u64,
     was_used: Cell<bool>,
 }
 
 impl Listings {
-    pub(crate) fn new(made: Shelf<Rc<Listing>>) -> Self {
-        Self { made, key: Vec::new() }
+    pub(crate) fn new(made: Shelf<Rc<Listing>>, names: Shelf<Rc<Names>>) -> Self {
+        Self { made, names, key: Vec::new() }
     }
 
     /// Answers with the list of a folder that was opened.
@@ -78,38 +83,90 @@ impl Listings {
         let order = Order::of(request.query());
         let after = order::after(request.query());
         let now = Now::of(request);
-        self.write_key(folder.name, format, order, after.as_ref());
-        let is_fresh = |listing: &Rc<Listing>| now.is_just_after(listing.made_ms);
-        let made = self.made.get(&self.key, |listing| is_fresh(listing).then(|| Rc::clone(listing)));
-        let listing = match made {
+        let kept = if after.is_none() { self.kept(folder.name, format, order, 0, now) } else { None };
+        let listing = match kept {
             Some(listing) => listing,
-            None => match rows::read(opened, folder, order, after.as_ref()) {
-                Ok(rows) => {
-                    let listing = Rc::new(Listing::new(format, folder.name, &rows, order, now));
-                    self.made.insert(&self.key, Rc::clone(&listing));
-                    listing
-                }
-                Err(error) => return Err(OpenError::Other(error)),
-            },
+            None => self.page(opened, folder, format, order, after.as_ref(), now)?,
         };
         listing.reply(request, response);
         Ok(())
     }
 
+    /// Returns the page after a name.
+    ///
+    /// Only the pages that follow each other from the first on are kept: a client can request as many others as there are names, and they would
+    /// take the place of all lists.
+    fn page(
+        &mut self,
+        opened: &Opened,
+        folder: &Folder<'_>,
+        format: Format,
+        order: Order,
+        after: Option<&Key>,
+        now: Now,
+    ) -> Result<Rc<Listing>, OpenError> {
+        let names = self.names(opened, folder, order, now)?;
+        let start = after.map_or(0, |after| names.start(after));
+        let is_to_keep = start.is_multiple_of(LISTING_ENTRIES_MAX);
+        if is_to_keep && let Some(kept) = self.kept(folder.name, format, order, start, now) {
+            return Ok(kept);
+        }
+        let rows = rows::read(opened, folder, order, &names, start);
+        let listing = Rc::new(Listing::new(format, folder.name, &rows, order, names.read_ms));
+        if is_to_keep {
+            self.write_key(folder.name, format, order, start);
+            self.made.insert(&self.key, Rc::clone(&listing));
+        }
+        Ok(listing)
+    }
+
+    /// Returns the page from `start` on if it was made a moment ago.
+    fn kept(
+        &mut self,
+        name: &[u8],
+        format: Format,
+        order: Order,
+        start: usize,
+        now: Now,
+    ) -> Option<Rc<Listing>> {
+        self.write_key(name, format, order, start);
+        let is_fresh = |listing: &Rc<Listing>| now.is_just_after(listing.made_ms);
+        self.made.get(&self.key, |listing| is_fresh(listing).then(|| Rc::clone(listing)))
+    }
+
+    /// Returns the names of a folder as they were a moment ago.
+    fn names(
+        &mut self,
+        opened: &Opened,
+        folder: &Folder<'_>,
+        order: Order,
+        now: Now,
+    ) -> Result<Rc<Names>, OpenError> {
+        self.key.clear();
+        self.key.extend_from_slice(folder.name);
+        self.key.extend_from_slice(&[0, order.pages_descend().into()]);
+        let is_fresh = |names: &Rc<Names>| now.is_just_after(names.read_ms);
+        let kept = self.names.get(&self.key, |names| is_fresh(names).then(|| Rc::clone(names)));
+        if let Some(names) = kept {
+            return Ok(names);
+        }
+        let names = Rc::new(rows::names(opened, folder, order, now)?);
+        self.names.insert(&self.key, Rc::clone(&names));
+        Ok(names)
+    }
+
     /// Removes all lists of the folder.
     pub(crate) fn clear(&self) {
         self.made.clear();
+        self.names.clear();
     }
 
-    /// No name has a NUL: behind it stands as what the list is made.
-    fn write_key(&mut self, name: &[u8], format: Format, order: Order, after: Option<&Key>) {
+    /// Writes the key of a page. The folder's name has no NUL: it can't be decoded from a path.
+    fn write_key(&mut self, name: &[u8], format: Format, order: Order, start: usize) {
         self.key.clear();
         self.key.extend_from_slice(name);
         self.key.extend_from_slice(&[0, format as u8, order.key()]);
-        if let Some(after) = after {
-            self.key.push(after.is_folder().into());
-            self.key.extend_from_slice(after.name());
-        }
+        self.key.extend_from_slice(&start.to_be_bytes());
     }
 }
 
@@ -126,7 +183,7 @@ impl Format {
 }
 
 impl Listing {
-    fn new(format: Format, name: &[u8], rows: &rows::Rows, order: Order, now: Now) -> Self {
+    fn new(format: Format, name: &[u8], rows: &rows::Rows, order: Order, made_ms: u64) -> Self {
         let (media_type, body) = match format {
             Format::Html => ("text/html; charset=utf-8", html::page(name, rows, order)),
             Format::Json => ("application/json", json::document(name, rows, order)),
@@ -135,7 +192,7 @@ impl Listing {
         let validators = Validators::of_bytes(body.as_bytes());
         let about = about(validators.etag().unwrap_or_default()).expect("words and digits can be sent");
         let body = Shared::Block(Rc::new(body.into_bytes().into()));
-        Self { media_type, validators, about, body, made_ms: now.ms, was_used: Cell::new(false) }
+        Self { media_type, validators, about, body, made_ms, was_used: Cell::new(false) }
     }
 
     fn reply(&self, request: &Request<'_>, response: &mut Response<'_>) {

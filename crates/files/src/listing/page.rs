@@ -1,11 +1,16 @@
 //! Selection of one page of a folder's names: folders first, then by name. The order on disk makes no difference. The next page begins after the last
 //! name of this one, even if files were added or removed meanwhile.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::rc::Rc;
 
 use super::order::compare_names;
 use super::text::{decoded, query_value};
+use crate::clock_cache::Kept;
+
+/// Bytes of memory that a name takes besides its own.
+const KEY_BYTES: u64 = 48;
 
 /// A position in the order of pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,11 +21,16 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Parses the value of `after` in a query: a name, with a trailing slash for a folder.
+    pub(super) fn new(is_folder: bool, name: &[u8]) -> Self {
+        Self { is_folder, name: name.to_vec() }
+    }
+
+    /// Parses the value of `after` in a query: a name, with a trailing slash for a folder. Returns `None` for what can't be a name.
     pub(super) fn parse(value: &str) -> Option<Self> {
         let mut name = decoded(value);
         let is_folder = name.pop_if(|last| *last == b'/').is_some();
-        (!name.is_empty()).then_some(Self { is_folder, name })
+        let can_be_name = !name.is_empty() && !name.contains(&0);
+        can_be_name.then_some(Self { is_folder, name })
     }
 
     /// Returns the value of `after` for this position.
@@ -32,94 +42,80 @@ impl Key {
         value
     }
 
-    pub(super) const fn is_folder(&self) -> bool {
-        self.is_folder
-    }
-
     pub(super) fn name(&self) -> &[u8] {
         &self.name
     }
 }
 
-/// Collects the first names after a position out of all names of a folder.
-pub(super) struct Page<'a> {
-    after: Option<&'a Key>,
+/// The names of a folder in the order of its pages, of one reading.
+pub(crate) struct Names {
+    sorted: Vec<Key>,
     is_descending: bool,
-    entries_max: usize,
-    /// A bounded heap with the last name on top.
-    first: BinaryHeap<Ranked>,
-    /// Number of names before the page.
-    pub(super) before: usize,
-    /// Number of all names offered.
-    pub(super) total: usize,
+    /// True if the folder has no more names than were read.
+    pub(super) are_all_read: bool,
+    /// When they were read, by the worker's clock.
+    pub(super) read_ms: u64,
+    bytes: u64,
+    was_used: Cell<bool>,
 }
 
-/// A key with its order.
-struct Ranked {
-    key: Key,
-    is_descending: bool,
-}
-
-impl<'a> Page<'a> {
-    /// Creates a page of `entries_max` names after `after`. Folders come first even if names are descending.
-    pub(super) fn new(after: Option<&'a Key>, is_descending: bool, entries_max: usize) -> Self {
-        Self { after, is_descending, entries_max, first: BinaryHeap::new(), before: 0, total: 0 }
+impl Names {
+    /// Sorts the names of a folder. Folders come first even if names are descending.
+    pub(super) fn new(mut names: Vec<Key>, is_descending: bool, are_all_read: bool, read_ms: u64) -> Self {
+        names.sort_unstable_by(|a, b| compare(a, b, is_descending));
+        let bytes = names.iter().map(|key| key.name.len() as u64 + KEY_BYTES).sum();
+        Self { sorted: names, is_descending, are_all_read, read_ms, bytes, was_used: Cell::new(false) }
     }
 
-    /// Adds a name if it belongs to the page so far.
-    pub(super) fn offer(&mut self, is_folder: bool, name: &[u8]) {
-        self.total += 1;
-        let is_descending = self.is_descending;
-        let is_behind = |key: &Key| {
-            compare((is_folder, name), (key.is_folder, &key.name), is_descending) == Ordering::Greater
-        };
-        if self.after.is_some_and(|after| !is_behind(after)) {
-            self.before += 1;
-            return;
-        }
-        let ranked = || Ranked { key: Key { is_folder, name: name.to_vec() }, is_descending };
-        if self.first.len() < self.entries_max {
-            self.first.push(ranked());
-        } else if let Some(mut last) = self.first.peek_mut().filter(|last| !is_behind(&last.key)) {
-            *last = ranked();
-        }
+    /// Number of all names.
+    pub(super) const fn total(&self) -> usize {
+        self.sorted.len()
     }
 
-    /// Returns the names of the page in order.
-    pub(super) fn into_keys(self) -> Vec<Key> {
-        self.first.into_sorted_vec().into_iter().map(|ranked| ranked.key).collect()
+    /// Returns the number of names up to `after`, which need not be one of them.
+    pub(super) fn start(&self, after: &Key) -> usize {
+        self.sorted.partition_point(|key| compare(key, after, self.is_descending) != Ordering::Greater)
+    }
+
+    /// Returns at most `entries_max` names from `start` on.
+    pub(super) fn page(&self, start: usize, entries_max: usize) -> &[Key] {
+        let rest = &self.sorted[start.min(self.total())..];
+        &rest[..rest.len().min(entries_max)]
     }
 }
 
-fn compare(a: (bool, &[u8]), b: (bool, &[u8]), is_descending: bool) -> Ordering {
-    let by_name = compare_names(a.1, b.1);
-    b.0.cmp(&a.0).then(if is_descending { by_name.reverse() } else { by_name })
-}
+impl Kept for Rc<Names> {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
 
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let (a, b) = (&self.key, &other.key);
-        compare((a.is_folder, &a.name), (b.is_folder, &b.name), self.is_descending)
+    fn was_used(&self) -> &Cell<bool> {
+        &self.was_used
     }
 }
 
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
+fn compare(a: &Key, b: &Key, is_descending: bool) -> Ordering {
+    let by_name = compare_names(&a.name, &b.name);
+    b.is_folder.cmp(&a.is_folder).then(if is_descending { by_name.reverse() } else { by_name })
 }
-
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Ranked {}
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, Page};
+    use std::rc::Rc;
+
+    use super::{Key, Names};
+    use crate::clock_cache::Kept;
+    use crate::limits::{LISTING_NAMES_KEPT_BYTES_MAX, LISTING_NAMES_MAX};
+
+    #[test]
+    fn the_longest_names_of_a_folder_can_be_kept() {
+        let names = vec![Key::new(false, &[b'n'; 255]); LISTING_NAMES_MAX];
+        let bytes = Rc::new(Names::new(names, false, true, 0)).bytes();
+        assert!(
+            (LISTING_NAMES_KEPT_BYTES_MAX / 2..=LISTING_NAMES_KEPT_BYTES_MAX).contains(&bytes),
+            "{bytes}"
+        );
+    }
 
     #[test]
     fn consecutive_pages_cover_all_names_in_order() {
@@ -131,19 +127,21 @@ mod tests {
             sorted.sort_by(|a, b| {
                 b.0.cmp(&a.0).then(if is_descending { b.1.cmp(&a.1) } else { a.1.cmp(&b.1) })
             });
-            let (mut listed, mut after) = (Vec::new(), None);
+            let keys = names.iter().map(|(is_folder, name)| Key::new(*is_folder, name.as_bytes())).collect();
+            let names = Names::new(keys, is_descending, true, 0);
+            let (mut listed, mut start) = (Vec::new(), 0);
             loop {
-                let mut page = Page::new(after.as_ref(), is_descending, 5);
-                names.iter().for_each(|(is_folder, name)| page.offer(*is_folder, name.as_bytes()));
-                assert_eq!((page.before, page.total), (listed.len(), names.len()));
-                let keys = page.into_keys();
-                let Some(last) = keys.last() else { break };
+                let page = names.page(start, 5);
+                let Some(last) = page.last() else { break };
                 assert_eq!(Key::parse(&last.value()).as_ref(), Some(last));
-                after = Some(last.clone());
+                start = names.start(last);
                 listed.extend(
-                    keys.into_iter().map(|key| (key.is_folder, String::from_utf8(key.name).expect("digits"))),
+                    page.iter()
+                        .map(|key| (key.is_folder, String::from_utf8(key.name.clone()).expect("digits"))),
                 );
+                assert_eq!(start, listed.len());
             }
+            assert_eq!(names.page(names.total() + 1, 5), []);
             assert_eq!(listed, sorted);
         }
     }
@@ -161,8 +159,10 @@ mod tests {
             let key = Key { is_folder, name: name.to_vec() };
             assert_eq!(Key::parse(value), Some(key), "{value}");
         }
-        assert_eq!((Key::parse(""), Key::parse("/")), (None, None));
-        for name in [&b"a&b=c+d#e?f%g"[..], b"\xff\n\0", "ü/".as_bytes()] {
+        for value in ["", "/", "%00", "a%00b/", "%00%00%00%01"] {
+            assert_eq!(Key::parse(value), None, "{value}");
+        }
+        for name in [&b"a&b=c+d#e?f%g"[..], b"\xff\n\x01", "ü/".as_bytes()] {
             let key = Key { is_folder: false, name: name.to_vec() };
             let value = key.value();
             assert!(value.bytes().all(|byte| byte.is_ascii_graphic() && !b"&#+?".contains(&byte)), "{value}");

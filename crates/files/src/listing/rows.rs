@@ -1,13 +1,12 @@
 //! What a list has in it: the entries of a folder that could be asked for.
 
-use std::io;
-
-use shearwater_io::fs::{Entry, EntryKind, Kind, Opened};
+use shearwater_io::fs::{Entry, EntryKind, Kind, OpenError, Opened};
 
 use super::Folder;
 use super::order::Order;
-use super::page::{Key, Page};
+use super::page::{Key, Names};
 use crate::limits::{LISTING_ENTRIES_MAX, LISTING_NAMES_MAX};
+use crate::now::Now;
 use crate::options::Hidden;
 
 /// One entry.
@@ -49,35 +48,38 @@ impl Row {
     }
 }
 
-/// Reads all names of an open folder and the metadata of those on the page. Leaves out what can't be served: hidden names, links that lead out
-/// or nowhere, devices.
+/// Reads the names of an open folder, without hidden ones.
 ///
 /// # Errors
 /// Where the folder can't be read.
-pub(super) fn read(
+pub(super) fn names(
     opened: &Opened,
     folder: &Folder<'_>,
     order: Order,
-    after: Option<&Key>,
-) -> io::Result<Rows> {
+    now: Now,
+) -> Result<Names, OpenError> {
     let is_shown = |name: &[u8]| {
         let is_open = folder.name.is_empty() && name == b".well-known";
         folder.hidden == Hidden::Serve || !name.starts_with(b".") || is_open
     };
-    let mut page = Page::new(after, order.pages_descend(), LISTING_ENTRIES_MAX);
+    let mut names = Vec::new();
     let are_all_read = opened.names(LISTING_NAMES_MAX, |name, kind| {
         if is_shown(name) {
-            page.offer(kind == Some(EntryKind::Directory), name);
+            names.push(Key::new(kind == Some(EntryKind::Directory), name));
         }
     })?;
-    let (before, total) = (page.before, page.total);
-    let mut keys = page.into_keys();
-    let names = keys.len();
-    let entries = keys.iter().filter_map(|key| opened.entry(key.name()));
+    Ok(Names::new(names, order.pages_descend(), are_all_read, now.ms))
+}
+
+/// Reads the metadata of the names on the page from `start` on. Leaves out what can't be served: links that lead out or nowhere, devices.
+pub(super) fn read(opened: &Opened, folder: &Folder<'_>, order: Order, names: &Names, start: usize) -> Rows {
+    let page = names.page(start, LISTING_ENTRIES_MAX);
+    let entries = page.iter().filter_map(|key| opened.entry(key.name()));
     let mut rows: Vec<Row> = entries.filter_map(|entry| row(folder, entry)).collect();
     rows.sort_by(|a, b| order.compare(a, b));
-    let last = keys.pop().filter(|_| before + names < total);
-    Ok(Rows { rows, before, names, total, are_all_read, last })
+    let total = names.total();
+    let last = page.last().filter(|_| start + page.len() < total).cloned();
+    Rows { rows, before: start, names: page.len(), total, are_all_read: names.are_all_read, last }
 }
 
 fn row(folder: &Folder<'_>, entry: Entry) -> Option<Row> {

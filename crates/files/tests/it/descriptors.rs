@@ -5,6 +5,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use shearwater_files::FolderOptions;
+
 use crate::client::Client;
 use crate::site::Site;
 
@@ -14,11 +16,38 @@ const CHILD: &str = "SHEARWATER_FILES_TEST_CHILD";
 /// How long what was seen of a file counts without a look, and as much again.
 const BEYOND_FRESH: Duration = Duration::from_millis(1000);
 
-/// The limit concerns a whole process, so the test runs in one of its own.
 #[test]
 fn a_file_in_memory_outlasts_a_want_of_descriptors() {
+    in_own_process(want_of_descriptors);
+}
+
+#[test]
+fn a_list_without_a_descriptor_to_read_the_folder_is_unavailable() {
+    in_own_process(|| {
+        let site = Site::with(&FolderOptions { listing: true, ..FolderOptions::default() });
+        site.file("dir/f", "f");
+        let mut client = site.connect();
+        assert_eq!(client.request("GET", "/dir/", &[]).status, 200);
+        let mut used = use_all();
+        assert_eq!(client.request("GET", "/dir/", &[]).status, 503, "the folder can't be opened");
+        used.pop();
+        let answer = client.request("GET", "/dir/", &[]);
+        assert_eq!(answer.status, 503, "the folder can be opened, and not be read");
+        assert_eq!(answer.field("Retry-After"), Some("1"));
+        used.pop();
+        assert_eq!(client.request("GET", "/dir/", &[]).status, 200);
+    });
+}
+
+/// Takes all descriptors that are left.
+fn use_all() -> Vec<File> {
+    std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
+}
+
+/// Runs a test in a process of its own, which the limit of descriptors concerns as a whole.
+fn in_own_process(test: fn()) {
     if std::env::var_os(CHILD).is_some() {
-        return want_of_descriptors();
+        return test();
     }
     let program = std::env::current_exe().expect("the test program has a path");
     let this = thread::current();
@@ -52,10 +81,7 @@ fn want_of_descriptors() {
         client.request("GET", "/none", &[]).status
     };
     assert_eq!(all_are_sent(&mut client, "before"), 404);
-    let mut used = Vec::new();
-    while let Ok(file) = File::open("/dev/null") {
-        used.push(file);
-    }
+    let used = use_all();
     let start = Instant::now();
     while start.elapsed() < BEYOND_FRESH {
         assert_eq!(

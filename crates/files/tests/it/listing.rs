@@ -16,9 +16,9 @@ use crate::site::Site;
 /// A change has to show within a second; so long is waited for it before the test gives up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-const JSON: &str = "Accept: application/json";
+pub(crate) const JSON: &str = "Accept: application/json";
 
-fn listing() -> FolderOptions {
+pub(crate) fn listing() -> FolderOptions {
     FolderOptions { listing: true, ..FolderOptions::default() }
 }
 
@@ -248,7 +248,7 @@ fn a_change_shows_although_lists_are_kept() {
 }
 
 /// The names in a JSON list.
-fn names(list: &str) -> Vec<String> {
+pub(crate) fn names(list: &str) -> Vec<String> {
     between(list, "{\"name\":\"", "\"").into_iter().map(str::to_owned).collect()
 }
 

@@ -10,6 +10,7 @@ mod descriptors;
 mod finding;
 mod folders;
 mod hostile;
+mod kept_lists;
 mod kinds;
 mod listing;
 mod methods;

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant, SystemTime};
 
 use shearwater::DriverChoice;
@@ -266,6 +267,92 @@ fn a_file_replaced_under_its_old_time_loses_its_siblings() {
                 assert_eq!((answer.field("Content-Encoding"), answer.field("Vary")), (None, None));
             }
         }
+    }
+}
+
+/// A sibling that states the length of its content as its coding does; nobody here unpacks it.
+fn stating(coding: &str, of: usize, packed_len: usize) -> Vec<u8> {
+    let len = (of as u64).to_le_bytes();
+    let head = match coding {
+        "gzip" => vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff],
+        "zstd" => [&[0x28, 0xb5, 0x2f, 0xfd, 0b1110_0000][..], &len].concat(),
+        _ => [
+            &[0x6b, 0x05, 0, 0xe1, 0x97, 0x80, 1][..],
+            &[of as u8 | 0x80, (of >> 7) as u8 | 0x80, (of >> 14) as u8],
+        ]
+        .concat(),
+    };
+    let mut packed = [head, content(coding, packed_len)].concat();
+    packed.extend_from_slice(&len[..4]);
+    packed
+}
+
+/// `chmod -R` and `cp -a` may visit a file before its siblings: afterwards all times are in order, whatever the siblings hold.
+#[test]
+fn a_sibling_that_states_another_length_is_left_out_after_changes_of_metadata() {
+    const NAMES: [&str; 4] = ["f.css", "f.css.br", "f.css.zst", "f.css.gz"];
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+    let chmod: fn(&Site, &str) = |site, name| {
+        fs::set_permissions(site.at(name), fs::Permissions::from_mode(0o640)).expect("a mode");
+    };
+    let copy: fn(&Site, &str) = |site, name| {
+        fs::copy(site.at(name), site.at("new")).expect("copied");
+        site.modified("new", SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777));
+        fs::rename(site.at("new"), site.at(name)).expect("replaced");
+    };
+    for driver in [DriverChoice::Epoll, DriverChoice::Uring] {
+        for (len, new_len, packed_len) in
+            [(1_000, 900, 500), (100_000, 1_000, 500), (1_000, 100_000, 500), (100_000, 99_999, 80_000)]
+        {
+            for (change, cache) in [chmod, copy]
+                .into_iter()
+                .flat_map(|change| [(change, CacheLimits::default()), (change, CacheLimits::none())])
+            {
+                let Some(site) = Site::driven(driver, "served", cache) else { continue };
+                site.file("f.css", content("plain", len));
+                for (coding, extension) in CODINGS {
+                    site.file(format!("f.css.{extension}"), stating(coding, len, packed_len));
+                }
+                NAMES.iter().for_each(|name| site.modified(name, time));
+                let mut client = site.connect();
+                for (coding, _) in CODINGS {
+                    let answer = get(&mut client, "/f.css", &[&format!("Accept-Encoding: {coding}")]);
+                    assert_eq!(answer.field("Content-Encoding"), Some(coding), "of the file's length");
+                }
+                site.tick();
+                site.file("new", content("other", new_len)).modified("new", time);
+                fs::rename(site.at("new"), site.at("f.css")).expect("replaced");
+                site.tick();
+                NAMES.iter().for_each(|name| change(&site, name));
+                let start = Instant::now();
+                for (coding, _) in CODINGS {
+                    let accepted = format!("Accept-Encoding: {coding}");
+                    while get(&mut client, "/f.css", &[&accepted]).body != content("other", new_len) {
+                        assert!(
+                            start.elapsed() < PATIENCE,
+                            "{driver:?}: {len} bytes, the old {coding} is sent"
+                        );
+                    }
+                }
+                let answer = get(&mut client, "/f.css", &["Accept-Encoding: br, gzip, zstd"]);
+                assert_eq!((answer.field("Content-Encoding"), answer.field("Vary")), (None, None));
+            }
+        }
+    }
+}
+
+/// Only `shearwater precompress` finds these: it compares the content.
+#[test]
+fn a_sibling_of_the_same_length_counts_as_current_after_a_change_of_metadata() {
+    let site = Site::new();
+    site.file("f.css", content("plain", 1_000)).file("f.css.gz", stating("gzip", 1_000, 500));
+    site.tick();
+    site.file("f.css", content("other", 1_000)).modified("f.css", SystemTime::UNIX_EPOCH);
+    let mut client = site.connect();
+    for is_sent in [false, true] {
+        let answer = get(&mut client, "/f.css", &["Accept-Encoding: gzip"]);
+        assert_eq!(answer.field("Content-Encoding").is_some(), is_sent);
+        fs::set_permissions(site.at("f.css.gz"), fs::Permissions::from_mode(0o640)).expect("a mode");
     }
 }
 

@@ -186,9 +186,13 @@ fn a_tag_of_size_and_time_is_weak_until_the_file_is_left_alone() {
 /// As package managers have it that give the same time to every version of every file.
 #[test]
 fn a_file_without_a_time_has_neither_a_tag_of_it_nor_a_date() {
-    for (len, is_hashed) in [(1_000, true), (100_000, false)] {
+    // Nix sets the second 1; zip the first of 1980, its earliest; npm 1985-10-26 08:15.
+    for (len, is_hashed, seconds) in [1, 315_532_800, 499_162_500]
+        .into_iter()
+        .flat_map(|seconds| [(1_000, true, seconds), (100_000, false, seconds)])
+    {
         let mut machine = Machine::new(CacheLimits::default());
-        machine.write(&vec![7; len], 1_000_000_000 - START as i64 * 1_000_000_000);
+        machine.write(&vec![7; len], (seconds - START as i64) * 1_000_000_000);
         let answer = machine.ask(&[]);
         assert_eq!((answer.status, answer.field("Last-Modified")), (200, None));
         assert_eq!(answer.field("ETag").is_some(), is_hashed, "{len} bytes");
@@ -199,6 +203,7 @@ fn a_file_without_a_time_has_neither_a_tag_of_it_nor_a_date() {
             ("If-Match: \"a\"", "X: y", 412),
             ("If-Modified-Since: Thu, 01 Jan 2026 00:00:00 GMT", "X: y", 200),
             ("If-Range: Thu, 01 Jan 1970 00:00:01 GMT", "Range: bytes=0-1", 200),
+            ("If-Range: Tue, 01 Jan 1980 00:00:00 GMT", "Range: bytes=0-1", 200),
             ("X: y", "Range: bytes=0-1", 206),
         ] {
             assert_eq!(machine.ask(&[line, range]).status, status, "{line}, {len} bytes");

@@ -207,10 +207,9 @@ fn chunk_sizes_are_read_as_httparse_reads_them() {
         line.extend_from_slice(b"\r\n");
         let mut decoder = BodyDecoder::new(Framing::Chunked, BodyLimits::default());
         let ours = decoder.decode(&line).map(|step| step.consumed);
-        let is_no_extension =
-            [&b"\t\r\n"[..], b" \r\n", b";\r\n", b";\t\"\"\r\n"].iter().any(|end| line.ends_with(end));
+        let is_unnamed = has_unnamed_extension(&line);
         match httparse::parse_chunk_size(&line) {
-            Ok(httparse::Status::Complete((consumed, _))) if !is_no_extension => {
+            Ok(httparse::Status::Complete((consumed, _))) if !is_unnamed => {
                 accepted += 1;
                 assert_eq!(ours, Ok(consumed), "\"{}\"", line.escape_ascii());
             }
@@ -222,6 +221,14 @@ fn chunk_sizes_are_read_as_httparse_reads_them() {
         }
     }
     assert!(accepted > ROUNDS / 2, "{accepted}");
+}
+
+/// Returns true for a chunk line whose size is followed by something that isn't an extension with a name.
+fn has_unnamed_extension(line: &[u8]) -> bool {
+    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let behind = line[digits..].strip_suffix(b"\r\n").expect("a whole line");
+    let name = behind.trim_ascii_start().strip_prefix(b";").unwrap_or_default().trim_ascii_start();
+    !behind.is_empty() && !name.first().is_some_and(u8::is_ascii_alphanumeric)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The protocols that a request offers to change to (RFC 9110 section 7.8).
 
-use shearwater_http1::{HeadLimits, HeadParser, Parsed};
+use shearwater_http1::{HeadLimits, HeadParser, Parsed, is_protocol, is_same_protocol};
 
 /// What a request with these field lines offers.
 fn offered(version: &str, fields: &[&str]) -> Vec<String> {
@@ -40,4 +40,19 @@ fn nothing_is_offered_without_the_connection_option_or_in_http_1_0() {
         assert_eq!(offered("HTTP/1.1", &[connection, "Upgrade: websocket"]), [""; 0], "{connection}");
     }
     assert_eq!(offered("HTTP/1.1", &["Connection: upgrade"]), [""; 0]);
+}
+
+#[test]
+fn a_protocol_is_a_token_with_or_without_a_version() {
+    for protocol in ["websocket", "HTTP/2.0", "h2c", "a!/~"] {
+        assert!(is_protocol(protocol.as_bytes()), "{protocol:?}");
+    }
+    for other in ["", "/", "/1", "x/", "x/1/2", "web socket", "a,b", "a/b c", "\u{e9}"] {
+        assert!(!is_protocol(other.as_bytes()), "{other:?}");
+    }
+    for (one, other, is_same) in
+        [("x", "X/2", true), ("x/1", "x/2", true), ("x", "xy", false), ("", "/1", true), ("x", "", false)]
+    {
+        assert_eq!(is_same_protocol(one.as_bytes(), other.as_bytes()), is_same, "{one:?} {other:?}");
+    }
 }

@@ -284,7 +284,7 @@ impl<X: Default> Conns<X> {
         self.queue.pop().map(|completion| self.give(completion))
     }
 
-    /// That the waker was used, if it was and wasn't told.
+    /// Returns `Woken` once after the waker was used.
     pub(crate) fn next_woken(&mut self) -> Option<Event> {
         // Not `then_some`, which would drop an event each time.
         if std::mem::take(&mut self.queue.woken) { Some(Event::Woken) } else { None }

@@ -1,10 +1,8 @@
 //! What lies in a directory: names, kinds, lengths and times.
 
-use std::io;
-
 use rustix::fs::{AtFlags, Dir, FileType, Stat, statat};
 
-use super::Opened;
+use super::{OpenError, Opened};
 
 /// One thing in a directory, as it was when it was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,12 +35,16 @@ impl Opened {
     /// system reports the kind with the name. Returns whether there were no more than `max` names.
     ///
     /// # Errors
-    /// Where it is no directory, or can't be read.
-    pub fn names(&self, max: usize, mut each: impl FnMut(&[u8], Option<EntryKind>)) -> io::Result<bool> {
-        let mut directory = Dir::read_from(&self.file)?;
+    /// Where it is no directory, or can't be read. Reading takes a descriptor of its own.
+    pub fn names(
+        &self,
+        max: usize,
+        mut each: impl FnMut(&[u8], Option<EntryKind>),
+    ) -> Result<bool, OpenError> {
+        let mut directory = Dir::read_from(&self.file).map_err(OpenError::of)?;
         let mut left = max;
         while let Some(read) = directory.read() {
-            let read = read?;
+            let read = read.map_err(OpenError::of)?;
             let name = read.file_name().to_bytes();
             if matches!(name, b"." | b"..") {
                 continue;

@@ -19,6 +19,7 @@ mod opened;
 mod path;
 mod root;
 mod root_path;
+mod sibling;
 mod walk;
 
 pub use directory::{Entry, EntryKind};
@@ -26,3 +27,4 @@ pub use error::OpenError;
 pub use links::Links;
 pub use opened::{Kind, Meta, Opened, Timestamp};
 pub use root::{Resolver, Root};
+pub use sibling::is_current_sibling;

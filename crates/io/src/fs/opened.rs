@@ -93,12 +93,12 @@ impl Meta {
         u64::try_from(latest).map_or(true, |latest| latest < unix_seconds)
     }
 
-    /// Returns whether this file, which was made from `source`, can be of its present content.
+    /// Returns whether this file, which was made from `source`, can be of its present content by its times.
     ///
-    /// Neither of its times may be before that of `source`. `mtime` alone proves nothing where a new version has the `mtime` of the
-    /// old one: builds that can be repeated set it to a fixed moment, and `cp -p` and `tar` keep it. `ctime` is the kernel's own: it is
-    /// later where `source` was replaced or changed since this file was made. `ctime` alone proves nothing either: `chmod` or a new
-    /// link sets it on a file that is out of date.
+    /// Neither of its times may be before that of `source`. `mtime` alone isn't enough where a new version has the `mtime` of the old one: builds
+    /// that can be repeated set it to a fixed moment, and `cp -p` and `tar` keep it. `ctime` is the kernel's own: that of `source` is later if
+    /// `source` was replaced or changed after this file was made. Both together prove nothing after a change of metadata: `chmod`, `chown`, a new
+    /// link or a copy sets the `ctime` of a file that is out of date, too. [`is_current_sibling`](super::is_current_sibling) compares lengths as well.
     ///
     /// Some compressors keep the `mtime` of their input without the fraction of its second, which counts as equal.
     #[must_use]

@@ -5,8 +5,9 @@
 //! meanwhile, the walk has only ever opened files that it found beneath the root.
 //!
 //! A link may lead outside and back: an absolute link begins at `/`, and `..` may leave the root. Outside the walk only passes through directories,
-//! until it reaches the root, which it recognises by device and inode. Outside it looks up the names of link targets only, never those of the
-//! path, and every failure is reported as [`OpenError::Escapes`]: it reveals nothing about files there.
+//! until it reaches the root, which it recognises by device and inode. From there it continues in the root as it was opened: another mount of the
+//! root may lack what is mounted over a folder of it. Outside it looks up the names of link targets only, never those of the path. Failures there
+//! are reported as [`OpenError::Escapes`], except too many links, no descriptor left, and errors of the system: none reveals a file there.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -29,7 +30,7 @@ pub(super) const READ: OFlags =
 
 struct Walk<'a> {
     root: BorrowedFd<'a>,
-    place: Place,
+    position: Position,
     /// The names still to go, the next one last.
     ahead: Vec<Vec<u8>>,
     /// Number of names in `ahead` that belong to the path itself; they come first. The others belong to link targets.
@@ -40,10 +41,11 @@ struct Walk<'a> {
 }
 
 /// Position of the walk.
-enum Place {
+enum Position {
     /// Beneath the root, in the last directory entered.
     Inside {
-        /// The root as reached from outside, or `None` for the root as it was opened. With bind mounts their parents differ.
+        /// The root as reached from outside, or `None` if the walk began in it. With bind mounts it has another parent than the root as it was
+        /// opened, so `..` begins here.
         met: Option<OwnedFd>,
         entered: Vec<OwnedFd>,
     },
@@ -53,8 +55,8 @@ enum Place {
 
 /// Opens `path` beneath `root`.
 pub(super) fn open(root: BorrowedFd<'_>, path: &[u8], policy: Links) -> Result<OwnedFd, OpenError> {
-    let place = Place::Inside { met: None, entered: Vec::new() };
-    let mut walk = Walk { root, place, ahead: Vec::new(), own: 0, policy, links: 0, tries: 0 };
+    let position = Position::Inside { met: None, entered: Vec::new() };
+    let mut walk = Walk { root, position, ahead: Vec::new(), own: 0, policy, links: 0, tries: 0 };
     walk.put_ahead(path);
     walk.own = walk.ahead.len();
     walk.go().map_err(|error| walk.conceal(error))
@@ -110,15 +112,15 @@ impl Walk<'_> {
     }
 
     const fn is_outside(&self) -> bool {
-        matches!(self.place, Place::Outside(_))
+        matches!(self.position, Position::Outside(_))
     }
 
     fn current(&self) -> BorrowedFd<'_> {
-        match &self.place {
-            Place::Inside { met, entered } => {
-                entered.last().or(met.as_ref()).map_or(self.root, |directory| directory.as_fd())
+        match &self.position {
+            Position::Inside { entered, .. } => {
+                entered.last().map_or(self.root, |directory| directory.as_fd())
             }
-            Place::Outside(directory) => directory.as_fd(),
+            Position::Outside(directory) => directory.as_fd(),
         }
     }
 
@@ -133,26 +135,30 @@ impl Walk<'_> {
     }
 
     fn go_up(&mut self) -> Result<(), OpenError> {
-        if let Place::Inside { entered, .. } = &mut self.place
+        if let Position::Inside { entered, .. } = &mut self.position
             && entered.pop().is_some()
         {
             return Ok(());
         }
-        let parent = pass(self.current(), b"..");
+        let from = match &self.position {
+            Position::Inside { met, .. } => met.as_ref().map_or(self.root, |root| root.as_fd()),
+            Position::Outside(directory) => directory.as_fd(),
+        };
+        let parent = pass(from, b"..");
         self.arrive(parent.map_err(|_| OpenError::Escapes)?)
     }
 
     /// Goes into a directory, or turns where a link leads.
     fn enter(&mut self, name: &[u8]) -> Result<(), OpenError> {
-        match (pass(self.current(), name), &mut self.place) {
-            (Ok(_), Place::Inside { entered, .. }) if entered.len() == DEPTH_MAX => {
+        match (pass(self.current(), name), &mut self.position) {
+            (Ok(_), Position::Inside { entered, .. }) if entered.len() == DEPTH_MAX => {
                 Err(OpenError::NameTooLong)
             }
-            (Ok(directory), Place::Inside { entered, .. }) => {
+            (Ok(directory), Position::Inside { entered, .. }) => {
                 entered.push(directory);
                 Ok(())
             }
-            (Ok(directory), Place::Outside(_)) => self.arrive(directory),
+            (Ok(directory), Position::Outside(_)) => self.arrive(directory),
             (Err(errno), _) => self.follow(name, errno),
         }
     }
@@ -163,9 +169,9 @@ impl Walk<'_> {
             fstat(directory).map(|stat| (stat.st_dev, stat.st_ino)).map_err(OpenError::of)
         };
         let is_root = identity(directory.as_fd())? == identity(self.root)?;
-        self.place = match is_root {
-            true => Place::Inside { met: Some(directory), entered: Vec::new() },
-            false => Place::Outside(directory),
+        self.position = match is_root {
+            true => Position::Inside { met: Some(directory), entered: Vec::new() },
+            false => Position::Outside(directory),
         };
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::{Fault, SimOptions, fault};
 use crate::catch_up::CatchUp;
 use crate::{Event, Inbox, Token};
 
-/// Who may have something to tell in the current turn.
+/// A source of events in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Wake,

@@ -5,8 +5,9 @@ use std::io;
 
 use super::recv::recv_ended;
 use super::ring::{Done, Kind};
-use super::{REAP_ENTERS_MAX, REAP_WAIT, Uring};
+use super::{REAP_WAIT, Uring};
 use crate::conns::{Flags, NONE};
+use crate::limits::DETACH_ENTERS_MAX;
 use crate::{CloseKind, Detached, Token, socket};
 
 impl Uring {
@@ -41,12 +42,13 @@ impl Uring {
         }
     }
 
-    /// Hands the connection out, with the bytes that the kernel has already put into buffers.
+    /// Hands the connection out, with the bytes that the kernel has already put into buffers. Fails if the kernel doesn't end the receive in time:
+    /// meanwhile the worker serves nobody.
     pub(super) fn give_up(&mut self, token: Token) -> io::Result<Detached> {
         self.conns.check_detach(token)?;
         self.disarm_recv(token);
         self.stop_watching(token);
-        for _ in 0..REAP_ENTERS_MAX {
+        for _ in 0..DETACH_ENTERS_MAX {
             if !self.is_armed(token)
                 || self.held.iter().chain(&self.inbox).any(|done| is_last_of(done, token))
             {

@@ -42,7 +42,7 @@ pub const NAME: &str = "uring";
 const _: () =
     assert!(limits::RECV_BUFFER_BYTES_MAX * limits::RECVS_PER_TURN_MAX <= limits::RECV_AFTER_PAUSE_MAX);
 
-/// Times that the end of the driver, or of its part in a connection, enters the ring for completions still owed.
+/// Times that the end of the driver enters the ring for completions still owed.
 const REAP_ENTERS_MAX: usize = 1000;
 /// How long each of them waits.
 const REAP_WAIT: Duration = Duration::from_millis(5);

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use io_uring::opcode::{AsyncCancel2, PollAdd, Read, Recv, Send, SendMsg};
+use io_uring::opcode::{AsyncCancel2, PollAdd, Read, Recv, Send, SendMsg, Timeout};
 use io_uring::register::Probe;
 use io_uring::types::Fd;
 use rustix::io::Errno;
@@ -20,13 +20,14 @@ use crate::Token;
 const KERNEL_MIN: &str = "Linux 6.1";
 
 /// Every operation that the driver uses.
-const OPERATIONS: [(u8, &str); 6] = [
+const OPERATIONS: [(u8, &str); 7] = [
     (AsyncCancel2::CODE, "cancel"),
     (PollAdd::CODE, "poll"),
     (Read::CODE, "read"),
     (Recv::CODE, "receive"),
     (Send::CODE, "send"),
     (SendMsg::CODE, "sendmsg"),
+    (Timeout::CODE, "timeout"),
 ];
 
 /// Entries of the ring that is tried.

@@ -119,7 +119,7 @@ impl Uring {
             self.finish_close(token);
             return None;
         }
-        // What is armed tells it by itself; so does what will be armed at the resume.
+        // An armed receive reports the end itself, and after the resume one is armed.
         if slot.flags.has(Flags::ARMED.and(Flags::READ_CLOSED)) || !slot.flags.has(Flags::PAUSED) {
             return None;
         }

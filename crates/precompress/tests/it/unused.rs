@@ -53,3 +53,17 @@ fn so_many_names_are_looked_at() {
     let Unused { count, is_whole, .. } = found(&folder, &Format::ALL);
     assert_eq!((count, is_whole), (1, false));
 }
+
+/// After `chmod -R` or `cp -a` all times are in order; the stated lengths are not.
+#[test]
+fn a_sibling_that_states_another_length_is_counted_whatever_its_times() {
+    let folder = Temporary::new();
+    folder.file("a.css", "x".repeat(2000)).time("a.css", 1000, 0);
+    precompress(folder.path(), &Options::default(), &|_, _| {}).expect("the folder can be read");
+    assert_eq!(found(&folder, &Format::ALL).count, 0);
+    folder.file("a.css", "y".repeat(1999)).time("a.css", 1000, 0).tick();
+    for format in Format::ALL {
+        folder.time(&format!("a.css{}", format.extension()), 1000, 0);
+    }
+    assert_eq!(found(&folder, &Format::ALL).count, 3);
+}

@@ -172,8 +172,19 @@ fn an_extension_method_is_known_to_a_mount_of_everything() {
 #[test]
 fn options_of_the_server_as_a_whole_is_answered() {
     let served = Served::app(app());
-    let answer = served.connect().request("OPTIONS", "*", &[]);
-    assert_eq!((answer.status, answer.field("Content-Length")), (204, None));
+    let mut client = served.connect();
+    // The same request in two forms (RFC 9112 section 3.2.4).
+    for target in ["*", "http://localhost"] {
+        let answer = client.request("OPTIONS", target, &[]);
+        let fields = ["Content-Length", "Allow"].map(|name| answer.field(name));
+        assert_eq!((answer.status, fields), (204, [None, None]), "{target}");
+    }
+    for target in ["http://localhost/", "http://localhost?q", "/"] {
+        assert!(
+            client.request("OPTIONS", target, &[]).field("Allow").is_some(),
+            "{target} is the route of /"
+        );
+    }
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use shearwater::{App, Call, DriverChoice, HandedOver, Limits, Request, Response};
+use shearwater::{App, BodySink, Call, DriverChoice, HandedOver, Limits, Request, Response};
 
-use crate::client::{Client, PATIENCE};
+use crate::client::{Answer, Client, PATIENCE};
 use crate::served::{Served, drivers, here};
 
 /// The request for the other protocol.
@@ -171,7 +171,8 @@ fn neither_a_drain_nor_a_stop_waits_for_an_upgraded_connection() {
             assert_eq!(client.head().status, 101);
             let handed = handed.recv_timeout(PATIENCE).expect("it is handed over");
             ends(&served);
-            assert_eq!(served.wait().connections_upgraded, 1);
+            let totals = served.wait();
+            assert_eq!((totals.connections_upgraded, totals.connections_open()), (1, 0));
             let mut stream = TcpStream::from(handed.descriptor);
             stream.write_all(b"after the server").expect("the client is there");
             drop((stream, handed.guard));
@@ -237,5 +238,96 @@ fn an_async_handler_may_upgrade_and_a_request_may_have_a_length_of_0() {
         let mut client = served.connect();
         client.ask("GET", "/up", &[&OFFER[..], &["Content-Length: 0"]].concat());
         assert_eq!(client.head().status, 101);
+    }
+}
+
+/// Upgrades the connection, at once or in a task.
+struct UpgradingSink {
+    is_deferred: bool,
+}
+
+impl BodySink for UpgradingSink {
+    fn data(&mut self, _: &[u8]) -> Result<(), u16> {
+        Err(400)
+    }
+
+    fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
+        let take = |handed| drop(thread::spawn(|| speak(handed)));
+        if self.is_deferred {
+            response.later(request, async move |mut call| call.upgrade("x/2", take));
+        } else {
+            response.upgrade(request, "x/2", take);
+        }
+        response.field("X-Own", "set");
+    }
+}
+
+#[test]
+fn a_sink_may_upgrade_a_request_with_a_length_of_0() {
+    for driver in drivers() {
+        for is_deferred in [false, true] {
+            let mut app = App::new();
+            app.get("/up", |_: &Request, _: &mut Response| unreachable!("the sink responds"))
+                .stream(move || UpgradingSink { is_deferred });
+            let served = Served::of(here().driver(driver), app);
+            let mut client = served.connect();
+            client.send(UPGRADE.replace("Host", "Content-Length: 0\r\nHost") + "with it");
+            assert_eq!(client.head().status, 101, "deferred: {is_deferred}");
+            let sum: u32 = b"with it".iter().map(|byte| u32::from(*byte)).sum();
+            client.end_sending();
+            assert_eq!(client.rest(), format!("{GREETING}7 {sum}").as_bytes());
+            assert_eq!(served.stop().connections_upgraded, 1);
+        }
+    }
+}
+
+/// RFC 9110 section 7.8, whether or not there is content to wait for.
+#[test]
+fn sends_100_before_101_to_a_client_that_expects_it() {
+    for driver in drivers() {
+        let mut app = app();
+        app.get_async("/later", async |call: &mut Call| {
+            call.sleep(Duration::from_millis(1)).await;
+            call.upgrade("x/2", |handed| drop(thread::spawn(|| speak(handed))));
+        });
+        app.get("/refuses", |request: &Request, response: &mut Response| {
+            response.upgrade(request, "y", |_| unreachable!("it isn't offered"));
+        });
+        let served = Served::of(here().driver(driver), app);
+        for (target, length) in [("/up", ""), ("/up", "Content-Length: 0\r\n"), ("/later", "")] {
+            let mut client = served.connect();
+            let expecting = format!("{length}Expect: 100-continue\r\nHost");
+            client.send(UPGRADE.replace("/up", target).replace("Host", &expecting));
+            assert_eq!(client.head().status, 100, "{target} {length:?}");
+            assert_eq!(client.head().status, 101, "{target} {length:?}");
+        }
+        let mut client = served.connect();
+        client.send(UPGRADE.replace("/up", "/refuses").replace("Host", "Expect: 100-continue\r\nHost"));
+        assert_eq!(client.answer("GET").status, 500, "no 100 without a 101");
+    }
+}
+
+/// RFC 9110 section 7.8.
+#[test]
+fn an_upgrade_field_comes_with_its_connection_option() {
+    for driver in drivers() {
+        let mut app = App::new();
+        app.get("/", |request: &Request, response: &mut Response| {
+            response.status(426).field("UPGRADE", "x/2").field_once("UPGRADE", "x/2");
+            if request.query() == Some("close") {
+                response.close();
+            }
+        });
+        let served = Served::of(here().driver(driver), app);
+        let mut client = served.connect();
+        let options = |answer: &Answer| {
+            let is_option = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("Connection");
+            answer.fields.iter().filter(is_option).map(|(_, value)| value.clone()).collect::<Vec<_>>()
+        };
+        for (target, expected) in [("/", &["upgrade"][..]), ("/?close", &["close", "upgrade"])] {
+            let answer = client.request("GET", target, &[]);
+            assert_eq!((answer.status, answer.field("Upgrade")), (426, Some("x/2")));
+            assert_eq!(options(&answer), expected, "{target}");
+        }
     }
 }

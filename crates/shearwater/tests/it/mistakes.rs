@@ -178,6 +178,19 @@ fn what_no_request_has_is_refused_with_the_reason() {
     );
 }
 
+#[test]
+fn standard_methods_in_another_case_are_refused() {
+    for (name, right) in [("get", "GET"), ("Patch", "PATCH"), ("connect", "CONNECT")] {
+        let why = format!("method names are case-sensitive; help: write {right:?}");
+        assert_eq!(
+            mistake(|app| {
+                app.route(name, "/", answer);
+            }),
+            format!("{name} /: {why}")
+        );
+    }
+}
+
 /// Parameters as other routers write them are no paths of requests, or stand for themselves.
 #[test]
 fn parameters_in_other_spellings_are_refused_with_the_right_one() {
@@ -228,6 +241,42 @@ fn parameters_in_other_spellings_are_refused_with_the_right_one() {
     let mut app = App::new();
     for path in ["/v1/things:batch", "/a:b/{id}", "/{{id}}", "/a*b", "/a-{b}.html", "/{image-number}"] {
         app.get(path, answer);
+    }
+    assert!(app.build().is_ok(), "these are what they say");
+}
+
+/// What lies beneath a path with a parameter is no prefix, in whatever spelling.
+#[test]
+fn parameters_in_prefixes_are_refused_in_every_spelling() {
+    const WHY: &str = "a prefix has no parameters";
+    const REST: &str = "all paths beneath a prefix are meant by themselves; help: write \"/a\"";
+    for (path, why) in [
+        ("/:tenant", WHY),
+        ("/<tenant>/x", WHY),
+        ("/{tenant}", WHY),
+        ("/a/*x/b", WHY),
+        ("/a/:x/*", WHY),
+        ("/a/*", REST),
+        ("/a/{*x}", REST),
+    ] {
+        let given = mistake(|app| {
+            app.mount(path, |_| App::new().build().expect("no mistakes").service(0));
+        });
+        assert_eq!(given, format!("the mount {path}: {why}"));
+        let inner: [fn(&mut App); 2] = [
+            |app| _ = app.mount("/", |_| App::new().build().expect("no mistakes").service(0)),
+            |app| _ = app.fallback(answer),
+        ];
+        for define in inner {
+            let given = mistake(|app| {
+                app.scope(path, define);
+            });
+            assert_eq!(given, format!("the scope {path}: {why}"));
+        }
+    }
+    let mut app = App::new();
+    for path in ["/a:b", "/c*d", "/e<f>"] {
+        app.mount(path, |_| App::new().build().expect("no mistakes").service(0));
     }
     assert!(app.build().is_ok(), "these are what they say");
 }

@@ -94,7 +94,7 @@ fn a_target_of_another_scheme_is_misdirected() {
         let serve = here(router()).driver(driver).server(|server| server.trusted_gateway(true));
         let served = Served::of(serve);
         let answer = served.wire().request("GET", "https://example.org/said", &[]);
-        assert_eq!(answer.text(), "GET https://example.org/said HTTP/1.1 localhost []");
+        assert_eq!(answer.text(), "GET https://example.org/said HTTP/1.1 example.org []");
         assert_eq!(served.wire().request("GET", "ftp://example.org/said", &[]).status, 421);
     }
 }

@@ -138,8 +138,8 @@ fn there_are_no_more_than_there_may_be() {
     shake_hands(&mut first);
     shake_hands(&mut second);
     let mut third = served.wire();
-    assert_eq!(third.request("GET", "/ws", &HANDSHAKE).status, 503);
-    assert_eq!(third.request("GET", "/", &[]).status, 200);
+    assert_eq!(third.request("GET", "/ws", &HANDSHAKE).status, 426, "axum finds no upgrade");
+    assert_eq!(third.request("GET", "/", &HANDSHAKE).text(), "served", "an upgrade isn't needed here");
     // Once one is gone there is room; when that is noticed is not the client's to say.
     drop(first);
     loop {
@@ -147,7 +147,7 @@ fn there_are_no_more_than_there_may_be() {
         wire.0.ask("GET", "/ws", &HANDSHAKE);
         match wire.0.head() {
             Answer { status: 101, .. } => break,
-            answer => assert_eq!(answer.status, 503),
+            answer => assert_eq!(answer.status, 426),
         }
     }
     say(&mut second, "still here");
@@ -360,10 +360,8 @@ fn a_service_whose_response_is_no_101_finds_no_upgrade() {
             let (router, ends) = switching(StatusCode::OK, Some("websocket"));
             let served = Served::of(here(router).driver(driver));
             let mut wire = served.wire();
-            assert_eq!(
-                wire.request("GET", "/", &["Connection: upgrade", &format!("Upgrade: {offer}")]).status,
-                200
-            );
+            let answer = wire.request("GET", "/", &["Connection: upgrade", &format!("Upgrade: {offer}")]);
+            assert_eq!((answer.status, answer.field("Connection")), (200, Some("upgrade")));
             ends.recv_timeout(PATIENCE).expect("it is told").expect_err("it is not upgraded");
             assert_eq!(wire.request("GET", "/", &[]).status, 200, "the connection stays");
         }
@@ -377,6 +375,8 @@ fn a_101_that_cannot_be_is_a_500() {
             (None, "Upgrade: websocket"),
             (Some("other"), "Upgrade: websocket"),
             (Some("other"), "Upgrade: other"),
+            (Some("other"), "Upgrade: websocket, other"),
+            (Some("other/2"), "Upgrade: other/2\r\nUpgrade: websocket"),
             (Some("websocket"), "Upgrade: websocket\r\nContent-Length: 1"),
             (Some("websocket"), "X: websocket"),
         ] {
@@ -419,5 +419,16 @@ struct Dropped(SyncSender<()>);
 impl Drop for Dropped {
     fn drop(&mut self) {
         self.0.send(()).expect("the test is there");
+    }
+}
+
+#[test]
+fn what_cannot_be_a_protocol_is_an_error_at_the_start() {
+    for protocol in ["", "web socket", "/1", "x/", "x/1/2", "a,b"] {
+        let Err(error) = here(Router::new()).upgrades([protocol]).start() else {
+            panic!("it starts with {protocol:?}")
+        };
+        let told = error.to_string();
+        assert!(told.contains(&format!("{protocol:?} is no protocol")), "{told}");
     }
 }

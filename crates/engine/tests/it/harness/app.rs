@@ -34,7 +34,7 @@ impl App for TestApp {
             return BodyPolicy::Call;
         }
         match route {
-            "buffer" => BodyPolicy::Buffer { bytes_max: BUFFER_BYTES_MAX },
+            "buffer" | "buffer-never" => BodyPolicy::Buffer { bytes_max: BUFFER_BYTES_MAX },
             "sink" => BodyPolicy::Stream(Box::new(Sink::new(After::Answers))),
             "sink-refuses" => BodyPolicy::Stream(Box::new(Sink::new(After::Refuses))),
             "sink-panics" => BodyPolicy::Stream(Box::new(Sink::new(After::Panics))),

@@ -59,7 +59,7 @@ pub(crate) fn at_work() -> usize {
 
 /// Whether the route's handler takes the body itself.
 pub(crate) fn takes_body(route: &str) -> bool {
-    matches!(route, "taken" | "mirror" | "unread" | "hungry" | "at-once" | "loyal-taken")
+    matches!(route, "taken" | "mirror" | "unread" | "unread-ticks" | "hungry" | "at-once" | "loyal-taken")
 }
 
 /// Answers later, if the route is one of these.
@@ -73,12 +73,12 @@ pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Respons
         "hungry" => response.later(request, hungry),
         "at-once" => drop(response.text("at once\n")),
         "stream" => response.later(request, stream),
-        "ticks" => response.later(request, ticks),
+        "ticks" | "unread-ticks" => response.later(request, ticks),
         "announced" => response.later(request, announced),
         "stream-status" => response.later(request, stream_status),
         "cut" => response.later(request, cut),
         "later-panics" => response.later(request, later_panics),
-        "never" => response.later(request, never),
+        "never" | "buffer-never" => response.later(request, never),
         "loyal" | "loyal-taken" => response.later(request, loyal),
         "background" => response.later(request, background),
         _ => return false,

@@ -2,7 +2,7 @@
 
 use super::oracle::{self, Request, Verdict};
 use crate::prng::Prng;
-use shearwater_http1::{Head, HeadLimits, HeadParser, Parsed, Reject, Version};
+use shearwater_http1::{Head, HeadLimits, HeadParser, Parsed, Reject, Target, Version};
 
 macro_rules! outcomes {
     ($($outcome:ident $reason:literal)*) => {
@@ -136,10 +136,16 @@ fn stricter(reject: Reject, input: &[u8], theirs: &Verdict<'_>) -> Option<Outcom
 
 fn is_same(head: &Head<'_>, request: &Request<'_>) -> bool {
     let version = if request.minor_version == 0 { Version::Http10 } else { Version::Http11 };
+    // RFC 9112 3.2.2: an absolute target replaces the value of `Host`.
+    let is_absolute = matches!(head.target(), Target::Absolute { .. });
+    let fields = request.fields.iter().map(|&(name, value)| {
+        let is_replaced = is_absolute && name.eq_ignore_ascii_case("Host");
+        (name, if is_replaced { head.host().as_bytes() } else { value })
+    });
     head.method_name() == request.method
         && head.target_str() == request.target
         && head.version() == version
-        && head.fields().map(|field| (field.name, field.value)).eq(request.fields.iter().copied())
+        && head.fields().map(|field| (field.name, field.value)).eq(fields)
         && request.has_right_number_of_hosts()
         && Some(head.framing()) == request.framing()
         && head.keep_alive() == request.keep_alive()

@@ -98,3 +98,35 @@ fn a_mount_beneath_the_root_is_inside() {
         unmount(&tree.at("root/disk"));
     });
 }
+
+/// A mount over a folder of the root isn't part of other mounts of the root.
+#[test]
+fn a_link_through_another_mount_of_the_root_shows_nothing_masked() {
+    with_own_mounts(|tree| {
+        tree.file("root/private/f", SECRET);
+        tree.file("root/dir/f", "inside");
+        tree.file("empty/none", "");
+        tree.file("raw/none", "");
+        tree.link("root/masked", tree.at("raw/private/f"));
+        tree.link("root/folder", tree.at("raw/private"));
+        tree.link("root/shown", tree.at("raw/dir/f"));
+        tree.link("root/up", tree.at("raw/dir/../private/f"));
+        tree.link("root/out", tree.at("raw/../outside/f"));
+        bind(&tree.root(), &tree.at("raw"));
+        bind(&tree.at("empty"), &tree.at("root/private"));
+        for root in roots(&tree.root()) {
+            for (path, expected) in [
+                ("private/f", "NotFound"),
+                ("masked", "NotFound"),
+                ("folder/f", "NotFound"),
+                ("shown", "inside"),
+                ("up", "NotFound"),
+                ("out", "Escapes"),
+            ] {
+                assert_eq!(content(&root, path), expected, "{path} by {:?}", root.resolver());
+            }
+        }
+        unmount(&tree.at("root/private"));
+        unmount(&tree.at("raw"));
+    });
+}

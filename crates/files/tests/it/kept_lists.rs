@@ -1,0 +1,99 @@
+//! Lists that are kept: of two folders of one worker, and pages that begin after any name.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use shearwater::testing::Tested;
+use shearwater::{App, Request, Response, Service};
+use shearwater_files::{CacheLimits, FileCache, Files, Folder};
+
+use crate::listing::{JSON, listing, names};
+
+/// Two folders of one worker, which share what it keeps. The query says which.
+struct Two([Files; 2]);
+
+impl Service for Two {
+    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        let is_second = request.query().is_some_and(|query| query.starts_with("second"));
+        self.0[usize::from(is_second)].respond(request, response);
+    }
+}
+
+/// Lists `first` and `second` of a temporary folder, by a clock that the test drives.
+struct TwoFolders {
+    path: PathBuf,
+    tested: Tested,
+}
+
+impl TwoFolders {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("shearwater-lists-{}-{number}", std::process::id()));
+        let folders = ["first", "second"].map(|name| {
+            fs::create_dir_all(path.join(name).join("x")).expect("a temporary folder");
+            Folder::open_with(&path.join(name), &listing()).expect("it is there")
+        });
+        let mut app = App::new();
+        app.mount("/s", move |_| {
+            let cache = FileCache::new(CacheLimits::default());
+            Two(folders.each_ref().map(|folder| folder.files_in(&cache)))
+        });
+        Self { path, tested: Tested::new(app).expect("one mount") }
+    }
+
+    fn file(&self, name: &str) {
+        fs::write(self.path.join(name), "").expect("a file");
+    }
+
+    fn list(&mut self, query: &str) -> String {
+        let request = format!("GET /s/x/?{query} HTTP/1.1\r\nHost: a\r\n{JSON}\r\n\r\n");
+        let answer = self.tested.ask(request);
+        assert_eq!(answer.status, 200, "{query}");
+        answer.text().to_owned()
+    }
+}
+
+impl Drop for TwoFolders {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.path).expect("it was made here");
+    }
+}
+
+#[test]
+fn no_query_leads_to_the_list_of_another_folder() {
+    for is_second_first in [false, true] {
+        let mut folders = TwoFolders::new();
+        folders.file("first/x/public");
+        folders.file("second/x/secret");
+        // The number of a folder, as it once stood behind its keys.
+        let forged = "first&after=%00%00%00%01";
+        let queries = if is_second_first { ["second", forged] } else { [forged, "second"] };
+        for query in queries {
+            let name = if query == "second" { "secret" } else { "public" };
+            assert_eq!(names(&folders.list(query)), [name], "{query}");
+        }
+    }
+}
+
+#[test]
+fn pages_of_a_folder_are_made_of_names_read_once_in_half_a_second() {
+    let mut folders = TwoFolders::new();
+    for number in 0..30 {
+        folders.file(&format!("first/x/{number:02}"));
+    }
+    let first = folders.list("first");
+    folders.file("first/x/30");
+    for number in 0..30 {
+        let page = folders.list(&format!("first&after={number:02}x"));
+        assert_eq!(names(&page).len(), 29 - number, "{number}");
+        let page = folders.list(&format!("first&order=asc&after={number:02}&sort=size"));
+        assert_eq!(names(&page).len(), 29 - number, "{number}");
+    }
+    assert_eq!(folders.list("first"), first, "such pages take no other's place");
+    folders.tested.pass(Duration::from_millis(500));
+    assert_eq!(names(&folders.list("first&after=28")), ["29", "30"]);
+    assert_eq!(names(&folders.list("first")).len(), 31);
+}

@@ -1,0 +1,119 @@
+//! Compressed siblings of a file (`NAME.br`, `NAME.zst`, `NAME.gz`): whether one can be of the file's present content.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::Meta;
+
+/// Bytes at the start of a sibling in which its format states the length of the content.
+const START_BYTES: usize = 32;
+
+/// Returns whether an open file can be a sibling of the present content of `source`. Server and `shearwater precompress` decide by this alone.
+///
+/// Neither of its times may be before that of `source` ([`Meta::is_current_for`]), and it may not state another length. The times don't tell an
+/// outdated sibling that was visited after its file by `chmod -R`, `chown -R` or a copy. Of these, the length tells all but those of a content of
+/// the same length, and those that state none.
+///
+/// gzip states the length (modulo 2³²) in its last bytes; Zstandard, where it was known, in the header of the first frame; Brotli in a metadata
+/// block that `shearwater precompress` writes. Of several members or frames only one is looked at, so a sibling of several isn't current.
+#[must_use]
+pub fn is_current_sibling(sibling: &File, meta: &Meta, source: &Meta) -> bool {
+    meta.is_current_for(source) && !states_another_length(sibling, meta.len, source.len)
+}
+
+/// Returns whether a file of `coded_len` bytes in a coding states that its content doesn't have `len` bytes. One that can't be read states nothing.
+fn states_another_length(coded: &File, coded_len: u64, len: u64) -> bool {
+    let mut start = [0; START_BYTES];
+    let Ok(read) = coded.read_at(&mut start, 0) else { return false };
+    match &start[..read] {
+        [0x1f, 0x8b, 8, ..] => gzip_len(coded, coded_len).is_some_and(|stated| stated != len as u32),
+        [0x28, 0xb5, 0x2f, 0xfd, header @ ..] => zstd_len(header).is_some_and(|stated| stated != len),
+        start => br_len(start).is_some_and(|stated| stated != len),
+    }
+}
+
+/// Reads `ISIZE` (RFC 1952 section 2.3.1).
+fn gzip_len(coded: &File, coded_len: u64) -> Option<u32> {
+    let mut last = [0; 4];
+    coded.read_exact_at(&mut last, coded_len.checked_sub(4)?).ok()?;
+    Some(u32::from_le_bytes(last))
+}
+
+/// Reads `Frame_Content_Size` (RFC 8878 section 3.1.1.1) behind the magic number.
+fn zstd_len(header: &[u8]) -> Option<u64> {
+    let (&descriptor, rest) = header.split_first()?;
+    let is_single_segment = descriptor & 0x20 != 0;
+    let window_bytes = usize::from(!is_single_segment);
+    let dictionary_bytes = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let field = rest.get(window_bytes + dictionary_bytes..)?;
+    match (descriptor >> 6, is_single_segment) {
+        (0, false) => None,
+        (0, true) => field.first().map(|&len| len.into()),
+        (1, _) => field.first_chunk().map(|&len| u64::from(u16::from_le_bytes(len)) + 256),
+        (2, _) => field.first_chunk().map(|&len| u32::from_le_bytes(len).into()),
+        _ => field.first_chunk().map(|&len| u64::from_le_bytes(len)),
+    }
+}
+
+/// Reads the metadata block (RFC 7932 section 9.2) that the `brotli` crate writes on request: magic number, version, and the length in groups of
+/// seven bits. Before it are two or three bytes: the window's size and the header of the block.
+fn br_len(start: &[u8]) -> Option<u64> {
+    let block = [2, 3].into_iter().find_map(|at| start.get(at..)?.strip_prefix(&[0xe1, 0x97, 0x80]))?;
+    let (_version, groups) = block.split_first()?;
+    let mut len = 0;
+    for (number, group) in groups.iter().take(9).enumerate() {
+        len |= u64::from(group & 0x7f) << (7 * number);
+        if group & 0x80 == 0 {
+            return Some(len);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+
+    use super::states_another_length;
+
+    #[test]
+    fn reads_the_length_of_each_coding() {
+        let path = std::env::temp_dir().join(format!("shearwater-stated-{}", std::process::id()));
+        let gzip = |len: [u8; 4]| [&[0x1f, 0x8b, 8, 0, 0][..], &len].concat();
+        let zstd = |header: &[u8]| [&[0x28, 0xb5, 0x2f, 0xfd], header].concat();
+        let br = |start: &[u8], groups: &[u8]| [start, &[0xe1, 0x97, 0x80, 1], groups, b"rest"].concat();
+        for (coded, stated) in [
+            (gzip([1, 2, 3, 0]), Some(0x03_0201)),
+            (gzip([0; 4]), Some(0)),
+            (gzip([0; 4]), Some(1 << 32)),
+            (vec![0x1f, 0x8b, 8], None),
+            (zstd(&[0x20, 7, 0xff]), Some(7)),
+            (zstd(&[0x60, 7, 1, 0xff]), Some(256 + 0x107)),
+            (zstd(&[0xa0, 1, 2, 3, 4, 0xff]), Some(0x0403_0201)),
+            (zstd(&[0xe0, 1, 2, 3, 4, 5, 6, 7, 8]), Some(0x0807_0605_0403_0201)),
+            // A window, and dictionaries.
+            (zstd(&[0x80, 0x58, 1, 0, 0, 0]), Some(1)),
+            (zstd(&[0xa1, 9, 1, 0, 0, 0]), Some(1)),
+            (zstd(&[0x83, 0x58, 9, 9, 9, 9, 1, 0, 0, 0]), Some(1)),
+            // Not stated, cut, or in a frame behind one that is skipped.
+            (zstd(&[0, 0x58, 1, 2, 3]), None),
+            (zstd(&[0xa0, 1, 2, 3]), None),
+            (zstd(&[]), None),
+            (vec![0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0], None),
+            (br(&[0x6b, 5], &[0x7f]), Some(127)),
+            (br(&[0x6b, 5, 0], &[0x80, 1]), Some(128)),
+            (br(&[0x6b, 5, 0], &[0xff; 20]), None),
+            (br(&[0x6b], &[1]), None),
+            (b"as if in brotli".to_vec(), None),
+            (Vec::new(), None),
+        ] {
+            fs::write(&path, &coded).expect("a file");
+            let file = File::open(&path).expect("it was written");
+            let coded_len = coded.len() as u64;
+            assert!(!states_another_length(&file, coded_len, stated.unwrap_or(5)), "{coded:x?}");
+            let other = stated.map_or(5, |len| len + 1);
+            assert_eq!(states_another_length(&file, coded_len, other), stated.is_some(), "{coded:x?}");
+        }
+        fs::remove_file(path).expect("it was made here");
+    }
+}
