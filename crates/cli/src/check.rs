@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use shearwater_config::{Diagnostics, Problem, print_default, print_effective};
+use shearwater_config::{Diagnostics, Findings, Problem, print_default, print_effective};
 
 use crate::args::{Check, ConfigText, Serve};
 use crate::config_file;
@@ -19,7 +19,7 @@ pub(crate) fn check(check: &Check) -> Result<(), Failure> {
         (Ok(plan), true) => print(&format!("{}\n", valid_json(file, &plan))),
         (Ok(plan), false) => {
             print(&summary(file, &plan))?;
-            let siblings = unused_siblings::as_text(&unused_siblings::find(plan.site.roots()));
+            let siblings = unused_siblings::as_text(&unused_siblings::find(&plan.site.roots));
             drop(write!(std::io::stderr(), "{}{siblings}", plan.warnings()));
             Ok(())
         }
@@ -37,7 +37,8 @@ pub(crate) fn config(text: &ConfigText) -> Result<(), Failure> {
         ConfigText::Default => print(&print_default()),
         ConfigText::Show { file } => {
             let head = format!("# {} with defaults filled in.\n\n", file.display());
-            print(&(head + &print_effective(&config_file::read(file)?)))
+            let (config, _) = config_file::read(file, |_| Findings::default())?;
+            print(&(head + &print_effective(&config)))
         }
     }
 }
@@ -47,7 +48,7 @@ fn summary(file: &Path, plan: &Plan) -> String {
     for address in &plan.addresses {
         report::line(&mut text, "address", address);
     }
-    report::line(&mut text, "serves", &plan.site.to_string());
+    report::line(&mut text, "serves", &plan.site.description);
     let workers = if plan.workers == 0 { "one per core".to_owned() } else { plan.workers.to_string() };
     report::line(&mut text, "workers", &workers);
     report::line(&mut text, "memory", &report::memory(plan.buffered_bytes_max));
@@ -55,18 +56,18 @@ fn summary(file: &Path, plan: &Plan) -> String {
 }
 
 fn valid_json(file: &Path, plan: &Plan) -> Value {
-    let mut warnings = problems_json(&plan.file_warnings);
-    warnings.extend(plan.other_warnings.iter().map(|message| json!({ "message": message })));
+    let mut warnings = plan.file_warnings.as_ref().map(problems_json).unwrap_or_default();
+    warnings.extend(plan.site.warnings.iter().map(|message| json!({ "message": message })));
     json!({
         "file": file.to_string_lossy(),
         "valid": true,
         "addresses": plan.addresses,
-        "serves": plan.site.to_string(),
+        "serves": plan.site.description,
         "workers": plan.workers,
         "buffered_bytes_max": plan.buffered_bytes_max,
         "errors": [],
         "warnings": warnings,
-        "unused_siblings": unused_siblings::as_json(&unused_siblings::find(plan.site.roots())),
+        "unused_siblings": unused_siblings::as_json(&unused_siblings::find(&plan.site.roots)),
     })
 }
 

@@ -5,13 +5,16 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use shearwater_config::Config;
 use shearwater_config::limits::CONFIG_BYTES_MAX;
+use shearwater_config::{Config, Diagnostics, Findings};
 
 use crate::failure::Failure;
 
-/// Reads a configuration file and substitutes variables of the process's environment.
-pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
+/// Reads a configuration file, and returns it with warnings. `check` finds further problems.
+pub(crate) fn read(
+    path: &Path,
+    check: impl FnOnce(&Config) -> Findings,
+) -> Result<(Config, Diagnostics), Failure> {
     refuse_special_file(path)?;
     let mut bytes = Vec::new();
     let read =
@@ -23,7 +26,7 @@ pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
         let (line, column) = (1 + valid.matches('\n').count(), 1 + line.chars().count());
         Failure::start(format!("file is not UTF-8\n --> {}:{line}:{column}", path.display()))
     })?;
-    Ok(Config::parse(path, &text, |name| std::env::var(name).ok())?)
+    Ok(Config::parse(path, &text, |name| std::env::var(name).ok(), check)?)
 }
 
 /// Folders of files that a shell passes to a process: `<(…)`, `/dev/stdin`.

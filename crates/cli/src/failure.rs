@@ -26,12 +26,17 @@ pub(crate) enum Reason {
 impl Failure {
     /// The server can't start.
     pub(crate) fn start(message: impl Into<String>) -> Self {
-        Self { reason: Reason::Error { message: message.into(), help: None }, code: 2 }
+        Self::with_help(message.into(), None)
     }
 
     /// The server can't start; `help` is a way to fix it.
     pub(crate) fn helped(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { reason: Reason::Error { message: message.into(), help: Some(help.into()) }, code: 2 }
+        Self::with_help(message.into(), Some(help.into()))
+    }
+
+    /// The server can't start; there may be a way to fix it.
+    pub(crate) fn with_help(message: String, help: Option<String>) -> Self {
+        Self { reason: Reason::Error { message, help }, code: 2 }
     }
 
     /// Writing to standard output failed.

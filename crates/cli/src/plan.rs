@@ -1,10 +1,10 @@
 //! Everything that is settled before anything is bound: the command line and the configuration, merged and checked.
 
 use std::fmt::Debug;
+use std::path::Path;
 
 use shearwater::Server;
-use shearwater_config::{self as config, Config, Diagnostics, Severity};
-use shearwater_files::CacheLimits;
+use shearwater_config::{self as config, Config, Diagnostics};
 
 use crate::args::{Accept, Driver, Serve};
 use crate::config_file;
@@ -18,7 +18,6 @@ use crate::sites;
 pub(crate) struct Plan {
     pub(crate) server: Server,
     pub(crate) site: Site,
-    pub(crate) cache: CacheLimits,
     /// Addresses to listen on, for reports.
     pub(crate) addresses: Vec<String>,
     /// Worker threads; 0: one per core.
@@ -28,34 +27,40 @@ pub(crate) struct Plan {
     /// Keys that flags override, a line each.
     pub(crate) overridden: Vec<String>,
     /// Warnings about keys of the configuration file.
-    pub(crate) file_warnings: Diagnostics,
-    /// Other warnings, a line each.
-    pub(crate) other_warnings: Vec<String>,
+    pub(crate) file_warnings: Option<Diagnostics>,
 }
 
 impl Plan {
     /// Reads the configuration and opens the folders to serve.
     pub(crate) fn new(serve: &Serve) -> Result<Self, Failure> {
-        let mut config = match &serve.config {
-            Some(path) => config_file::read(path)?,
-            None => Config::default(),
+        // Each folder takes a descriptor. If the limit can't be raised, binding reports it.
+        drop(shearwater::raise_descriptor_limit());
+        let (mut config, site, file_warnings) = match &serve.config {
+            Some(path) => read(path)?,
+            None => (Config::default(), None, None),
+        };
+        let site = match (site, &serve.dir) {
+            (Some(_), Some(dir)) => {
+                let (dir, file) = (dir.display(), config.file().display());
+                let message = format!("both the folder {dir} and the sites of {file} are given");
+                return Err(Failure::helped(message, "name one of both"));
+            }
+            (Some(site), None) => site,
+            (None, dir) => {
+                let base = serve.config.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+                Site::open(dir.as_deref(), base, settings::cache(&config.cache))?
+            }
         };
         let mut overridden = override_server(serve, &mut config.server);
         let listening = Listening::new(serve, &config, &mut overridden);
-        let cache = settings::cache(&config.cache);
-        // Each folder takes a descriptor. If the limit can't be raised, binding reports it.
-        drop(shearwater::raise_descriptor_limit());
-        let (site, findings) = sites::open(serve, &config, cache)?;
         let limits = settings::limits(&config);
         let workers = config.server.workers;
         Ok(Self {
             server: settings::apply(&config, listening.server())
                 .limits(limits)
                 .timeouts(settings::timeouts(&config)),
-            file_warnings: config.diagnostics(Severity::Warning, findings),
-            other_warnings: site.warnings(),
             site,
-            cache,
+            file_warnings,
             addresses: listening.names(),
             workers,
             buffered_bytes_max: limits.buffered_bytes(usize::from(workers)),
@@ -65,12 +70,23 @@ impl Plan {
 
     /// Formats all warnings; empty if there are none.
     pub(crate) fn warnings(&self) -> String {
-        let mut text = self.file_warnings.to_string();
-        for warning in &self.other_warnings {
+        let mut text = self.file_warnings.as_ref().map(ToString::to_string).unwrap_or_default();
+        for warning in &self.site.warnings {
             text.push_str(&format!("warning: {warning}\n"));
         }
         text
     }
+}
+
+/// Reads a configuration file and opens its sites.
+fn read(path: &Path) -> Result<(Config, Option<Site>, Option<Diagnostics>), Failure> {
+    let mut opened = None;
+    let (config, warnings) = config_file::read(path, |config| {
+        let (site, findings) = sites::open(config);
+        opened = site;
+        findings
+    })?;
+    Ok((config, opened, Some(warnings)))
 }
 
 /// Overrides keys of `[server]` with flags. Returns a line for each key of the file that changes.

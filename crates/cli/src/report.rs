@@ -18,7 +18,7 @@ pub(crate) fn start(site: &Site, start_report: &StartReport, overridden: &[Strin
     for path in &start_report.unix_sockets {
         line(&mut block, "socket", &format!("{}{}{}", style.link, path.display(), style.plain));
     }
-    line(&mut block, "serves", &site.to_string());
+    line(&mut block, "serves", &site.description);
     line(&mut block, "driver", &format!("{} ({})", start_report.driver, start_report.driver_reason));
     line(&mut block, "workers", &start_report.workers.to_string());
     line(&mut block, "accept", &start_report.accept.to_string());

@@ -12,14 +12,12 @@ pub(crate) fn serve(serve: &Serve) -> Result<(), Failure> {
     let plan = Plan::new(&serve.expanded()?)?;
     // A closed standard error is no reason not to start.
     drop(write!(std::io::stderr(), "{}", plan.warnings()));
-    let Plan { server, site, cache, overridden, .. } = plan;
-    let served = site.clone();
-    let running = server
-        .handle_signals()
-        .at_rest(shearwater_allocator::give_back)
-        .start(move |_| served.service(cache))?;
+    let Plan { server, site, overridden, .. } = plan;
+    let sites = site.sites.clone();
+    let running =
+        server.handle_signals().at_rest(shearwater_allocator::give_back).start(move |_| sites.service())?;
     print_if_open(&report::start(&site, running.start_report(), &overridden));
-    unused_siblings::warn_in_background(site.roots());
+    unused_siblings::warn_in_background(site.roots);
     let summary = running.wait()?;
     print_if_open(&report::end(&summary));
     Ok(())

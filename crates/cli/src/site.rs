@@ -1,15 +1,13 @@
-//! Content to serve: a folder, the sites of a configuration, or the welcome page.
+//! Content to serve: the sites of a configuration, a folder, or the welcome page.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use shearwater::{Method, Request, Response, Service};
-use shearwater_files::{CacheLimits, Files, Folder};
+use shearwater_files::{CacheLimits, Folder};
 use shearwater_precompress::Format;
-use shearwater_site::Sites;
+use shearwater_site::{self as site, Content, Fixed, Headers, Mistakes, Options, Route, Sites};
 
-use crate::failure::{Failure, Reason};
+use crate::failure::Failure;
 use crate::intent::{of_file, of_missing};
 
 /// Served without an argument if it exists.
@@ -22,22 +20,13 @@ const WELCOME_POLICY: &str = "default-src 'none'; style-src 'sha256-PMvTGH0ZyTzR
 
 /// Content to serve, opened and checked.
 #[derive(Debug, Clone)]
-pub(crate) enum Site {
-    /// The files of a folder.
-    Folder {
-        /// Its path for reports.
-        path: PathBuf,
-        folder: Folder,
-    },
-    /// The sites of a configuration.
-    Sites {
-        sites: Sites,
-        /// Description for reports.
-        described: String,
-        roots: Vec<Root>,
-    },
-    /// The built-in welcome page.
-    Welcome,
+pub(crate) struct Site {
+    pub(crate) sites: Sites,
+    /// Description for reports.
+    pub(crate) description: String,
+    pub(crate) roots: Vec<Root>,
+    /// Warnings that don't refer to keys of a configuration, a line each.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A folder with the formats of precompressed files to send from it.
@@ -48,24 +37,16 @@ pub(crate) struct Root {
 }
 
 impl Site {
-    /// Returns the folders to serve.
-    pub(crate) fn roots(&self) -> Vec<Root> {
-        match self {
-            Self::Folder { path, .. } => vec![Root { path: path.clone(), formats: Format::ALL.to_vec() }],
-            Self::Sites { roots, .. } => roots.clone(),
-            Self::Welcome => Vec::new(),
-        }
-    }
-
     /// Opens a folder; without one, the folder `public` in `base` if it exists, or the welcome page.
-    pub(crate) fn open(folder: Option<&Path>, base: &Path) -> Result<Self, Failure> {
+    pub(crate) fn open(folder: Option<&Path>, base: &Path, cache: CacheLimits) -> Result<Self, Failure> {
         let default = base.join(DEFAULT_FOLDER);
         let path = match folder {
             Some(path) => path,
             None if default.is_dir() => &default,
-            None => return Ok(Self::Welcome),
+            None => return Self::welcome(cache),
         };
-        Self::folder(path).map_err(|error| {
+        let opened = Folder::open(path).and_then(|folder| Ok((folder, path.canonicalize()?)));
+        let (folder, path) = opened.map_err(|error| {
             let meant = match error.kind() {
                 io::ErrorKind::NotFound => of_missing(path),
                 io::ErrorKind::NotADirectory if path.is_file() => Some(of_file(path)),
@@ -73,48 +54,42 @@ impl Site {
             };
             meant.unwrap_or_else(|| {
                 let (message, help) = cant_open(path, &error);
-                Failure { reason: Reason::Error { message, help }, code: 2 }
+                Failure::with_help(message, help)
             })
-        })
+        })?;
+        let content = site::Site { content: Content::Files(0), ..site::Site::default() };
+        let sites =
+            Sites::new(Options { folders: vec![folder], cache, sites: vec![content] }).map_err(invalid)?;
+        let (description, formats) = (path.display().to_string(), Format::ALL.to_vec());
+        let warnings = sites.warnings().list.iter();
+        let warnings =
+            warnings.map(|warning| format!("{description}: {} in a configuration", warning.message));
+        let warnings = warnings.collect();
+        Ok(Self { sites, description, roots: vec![Root { path, formats }], warnings })
     }
 
-    /// Returns warnings about a folder. Those about configured sites refer to keys and are not included.
-    pub(crate) fn warnings(&self) -> Vec<String> {
-        match self {
-            Self::Folder { path, folder } => {
-                let no_index =
-                    folder.no_index().map(|why| format!("{}: {why} in a configuration", path.display()));
-                no_index.into_iter().collect()
-            }
-            Self::Sites { .. } | Self::Welcome => Vec::new(),
-        }
-    }
-
-    /// Opens a folder.
-    pub(crate) fn folder(path: &Path) -> io::Result<Self> {
-        let folder = Folder::open(path)?;
-        Ok(Self::Folder { path: path.canonicalize()?, folder })
-    }
-
-    /// Returns one worker's service with a cache of this size.
-    pub(crate) fn service(&self, cache: CacheLimits) -> SiteService {
-        match self {
-            Self::Folder { folder, .. } => SiteService::Files(folder.files_with(cache)),
-            Self::Sites { sites, .. } => SiteService::Sites(sites.service()),
-            Self::Welcome => SiteService::Welcome,
-        }
+    /// Returns the built-in welcome page.
+    fn welcome(cache: CacheLimits) -> Result<Self, Failure> {
+        let media_type = "text/html; charset=utf-8".to_owned();
+        let page = Fixed { status: 200, media_type, body: WELCOME.as_bytes().to_vec() };
+        let policy = ("Content-Security-Policy".to_owned(), WELCOME_POLICY.to_owned());
+        let route = Route {
+            path: "/".to_owned(),
+            content: Some(Content::Fixed(page)),
+            headers: Headers { set: vec![policy], remove: Vec::new() },
+            error_pages: Vec::new(),
+        };
+        let content = site::Site { routes: vec![route], ..site::Site::default() };
+        let sites =
+            Sites::new(Options { folders: Vec::new(), cache, sites: vec![content] }).map_err(invalid)?;
+        let description = "a welcome page (to serve files, name a folder or create ./public)".to_owned();
+        Ok(Self { sites, description, roots: Vec::new(), warnings: Vec::new() })
     }
 }
 
-/// Formats a description for reports.
-impl fmt::Display for Site {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Folder { path, .. } => path.display().fmt(f),
-            Self::Sites { described, .. } => f.write_str(described),
-            Self::Welcome => f.write_str("a welcome page (to serve files, name a folder or create ./public)"),
-        }
-    }
+#[expect(clippy::needless_pass_by_value, reason = "it maps an error")]
+fn invalid(mistakes: Mistakes) -> Failure {
+    Failure::start(mistakes.to_string())
 }
 
 /// Returns a message, and perhaps help, for a folder that can't be opened.
@@ -128,34 +103,6 @@ pub(crate) fn cant_open(path: &Path, error: &io::Error) -> (String, Option<Strin
         io::ErrorKind::PermissionDenied => (format!("permission denied: {path}"), None),
         _ => (format!("can't open {path}: {error}"), None),
     }
-}
-
-/// One worker's service.
-pub(crate) enum SiteService {
-    Files(Files),
-    Sites(shearwater_site::SiteService),
-    Welcome,
-}
-
-impl Service for SiteService {
-    fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        match self {
-            Self::Files(files) => files.respond(request, response),
-            Self::Sites(sites) => sites.respond(request, response),
-            Self::Welcome => welcome(request, response),
-        }
-    }
-}
-
-fn welcome(request: &Request<'_>, response: &mut Response<'_>) {
-    match (request.method(), request.path()) {
-        (Method::Get | Method::Head, "/") => {
-            response.field("Content-Security-Policy", WELCOME_POLICY);
-            response.content_type("text/html; charset=utf-8").body_static(WELCOME.as_bytes())
-        }
-        (Method::Get | Method::Head, _) => response.status(404).text("Not Found\n"),
-        _ => response.unhandled_method(request, "GET, HEAD, OPTIONS"),
-    };
 }
 
 #[cfg(test)]

@@ -1,58 +1,49 @@
-//! `[[site]]`: sites of the configuration as options of `shearwater-site`.
+//! `[[site]]`: opens the folders of a configuration and checks its sites.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use shearwater_config::{self as config, Config, Finding, Severity};
-use shearwater_files::{CacheLimits, Folder, FolderError, FolderOptions};
-use shearwater_site::{self as site, Content, Mistake, Place, Sites};
+use shearwater_config::{self as config, Config, Finding, Findings};
+use shearwater_files::{Folder, FolderError, FolderOptions};
+use shearwater_site::{self as site, Content, Mistake, Options, Sites};
 
-use crate::args::Serve;
-use crate::failure::Failure;
 use crate::folder;
+use crate::settings;
 use crate::site::{Root, Site, cant_open};
 
-/// Opens the content to serve: the sites of the file, the folder of the command line, or the default. Returns warnings with it.
-pub(crate) fn open(
-    serve: &Serve,
-    config: &Config,
-    cache: CacheLimits,
-) -> Result<(Site, Vec<Finding>), Failure> {
+/// Opens the sites of a configuration. Returns none if it has none, or errors.
+pub(crate) fn open(config: &Config) -> (Option<Site>, Findings) {
     if config.sites.is_empty() {
-        let base = serve.config.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        return Site::open(serve.dir.as_deref(), base).map(|site| (site, Vec::new()));
+        return (None, Findings::default());
     }
-    if let Some(dir) = &serve.dir {
-        let (dir, file) = (dir.display(), config.file().display());
-        return Err(Failure::helped(
-            format!("both the folder {dir} and the sites of {file} are given"),
-            "name one of both",
-        ));
-    }
-    let mut folders = Folders::of(config);
+    let mut folders = Folders::default();
     let sites: Vec<site::Site> =
         config.sites.iter().enumerate().map(|(index, site)| of_site(index, site, &mut folders)).collect();
-    if !folders.problems.is_empty() {
-        return Err(config.diagnostics(Severity::Error, folders.problems).into());
+    let Folders { open, roots, mut findings, .. } = folders;
+    match Sites::new(Options { folders: open, cache: settings::cache(&config.cache), sites }) {
+        Ok(sites) => {
+            findings.warnings.extend(sites.warnings().list.iter().map(finding));
+            let site = Site { sites, description: describe(config), roots, warnings: Vec::new() };
+            (Some(site), findings)
+        }
+        Err(mistakes) => {
+            // Without its folder a site may lack an error page.
+            let has_all_folders = findings.errors.is_empty();
+            let mistakes = mistakes.list.iter();
+            let mistakes = mistakes.filter(|all| has_all_folders || !all.key.contains(".error_pages."));
+            findings.errors.extend(mistakes.map(finding));
+            (None, findings)
+        }
     }
-    let described = described(config);
-    let options = site::Options { folders: folders.open, cache, sites };
-    let finding = |mistake: &Mistake| {
-        let key = key(config, mistake);
-        let message = config.conceal(table(&key), &mistake.why);
-        Finding { key, message, help: None }
-    };
-    let sites = Sites::new(options).map_err(|mistakes| {
-        let errors = mistakes.told.iter().map(finding).collect();
-        Failure::from(config.diagnostics(Severity::Error, errors))
-    })?;
-    let mut warnings = folders.warnings;
-    warnings.extend(sites.doubts().told.iter().map(finding));
-    Ok((Site::Sites { sites, described, roots: folders.roots }, warnings))
+}
+
+fn finding(mistake: &Mistake) -> Finding {
+    let Mistake { key, message, help } = mistake.clone();
+    Finding { key, message, help }
 }
 
 /// Describes the sites for reports.
-fn described(config: &Config) -> String {
+fn describe(config: &Config) -> String {
     let first = &config.sites[0];
     let name = match (first.hosts.first(), &first.serving.root) {
         (Some(host), _) => host.clone(),
@@ -66,28 +57,18 @@ fn described(config: &Config) -> String {
 }
 
 /// The folders to serve, each opened once for all routes with the same options.
-struct Folders<'a> {
-    config: &'a Config,
+#[derive(Default)]
+struct Folders {
     /// Options and indices in `open`, by root.
     known: HashMap<PathBuf, Vec<(FolderOptions, usize)>>,
     open: Vec<Folder>,
     roots: Vec<Root>,
-    problems: Vec<Finding>,
-    warnings: Vec<Finding>,
+    findings: Findings,
+    /// Errors of the site by key and root, which its routes don't repeat.
+    of_site: HashSet<(String, PathBuf)>,
 }
 
-impl<'a> Folders<'a> {
-    fn of(config: &'a Config) -> Self {
-        Self {
-            config,
-            known: HashMap::new(),
-            open: Vec::new(),
-            roots: Vec::new(),
-            problems: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
-
+impl Folders {
     /// Opens the folder of a table, unless it is open with the same options. `of` is the key of the table.
     fn content(&mut self, of: &str, serving: &config::Serving) -> Content {
         let Some(root) = &serving.root else { return Content::Nothing };
@@ -98,7 +79,7 @@ impl<'a> Folders<'a> {
         }
         match Folder::open_with(root, &options) {
             Ok(folder) => {
-                self.warnings.extend(folder.missing().into_iter().map(|option| Finding {
+                self.findings.warnings.extend(folder.missing().into_iter().map(|option| Finding {
                     key: format!("{of}.{option}"),
                     message: "no such file".to_owned(),
                     help: Some("without it, requests that fall back to it get a 404".to_owned()),
@@ -112,19 +93,28 @@ impl<'a> Folders<'a> {
             }
             Err(FolderError::Open(error)) => {
                 let (message, help) = cant_open(root, &error);
-                self.problems.push(Finding { key: format!("{of}.root"), message, help });
+                self.error(of, "root", root, message, help);
             }
-            Err(FolderError::Option(bad)) => {
-                let (key, what) = (folder::key(bad.option), format!("{:?}: {}", bad.value, bad.why));
-                let (key, message) = (format!("{of}.{key}"), self.config.conceal(table(of), &what));
-                self.problems.push(Finding { key, message, help: None });
+            Err(FolderError::Option(_)) => {
+                for (key, message) in folder::check(serving) {
+                    self.error(of, &key, root, message, None);
+                }
             }
         }
         Content::Nothing
     }
+
+    /// Adds an error, unless a route inherits it from its site.
+    fn error(&mut self, of: &str, key: &str, root: &Path, message: String, help: Option<String>) {
+        let site = of.split('.').next().unwrap_or(of);
+        let is_new = self.of_site.insert((format!("{site}.{key}"), root.to_path_buf()));
+        if is_new {
+            self.findings.errors.push(Finding { key: format!("{of}.{key}"), message, help });
+        }
+    }
 }
 
-fn of_site(index: usize, site: &config::Site, folders: &mut Folders<'_>) -> site::Site {
+fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Site {
     let of = format!("site[{index}]");
     site::Site {
         hosts: site.hosts.clone(),
@@ -136,12 +126,12 @@ fn of_site(index: usize, site: &config::Site, folders: &mut Folders<'_>) -> site
             .routes
             .iter()
             .enumerate()
-            .map(|(route, said)| of_route(&format!("{of}.route[{route}]"), said, site, folders))
+            .map(|(route, keys)| of_route(&format!("{of}.route[{route}]"), keys, site, folders))
             .collect(),
     }
 }
 
-fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut Folders<'_>) -> site::Route {
+fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut Folders) -> site::Route {
     let content = match &route.respond {
         Some(respond) => Content::Fixed(site::Fixed {
             status: respond.status,
@@ -151,7 +141,7 @@ fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut 
         None => folders.content(of, &route.serving),
     };
     site::Route {
-        path: route.path.to_string(),
+        path: route.path.clone(),
         content: Some(content),
         headers: of_headers(&route.headers),
         error_pages: of_pages(&route.serving.error_pages, &site.serving.error_pages),
@@ -159,7 +149,7 @@ fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut 
 }
 
 fn of_redirect(redirect: &config::Redirect) -> site::Redirect {
-    site::Redirect { from: redirect.from.to_string(), to: redirect.to.clone(), status: redirect.status }
+    site::Redirect { from: redirect.from.clone(), to: redirect.to.clone(), status: redirect.status }
 }
 
 fn of_headers(headers: &config::Headers) -> site::Headers {
@@ -171,33 +161,4 @@ fn of_headers(headers: &config::Headers) -> site::Headers {
 fn of_pages(pages: &BTreeMap<u16, String>, others: &BTreeMap<u16, String>) -> Vec<site::ErrorPage> {
     let own = pages.iter().filter(|(status, path)| others.get(status) != Some(path));
     own.map(|(&status, path)| site::ErrorPage { status, path: path.clone() }).collect()
-}
-
-/// Returns the table of a site, `site[0]`, that a key belongs to.
-fn table(key: &str) -> &str {
-    key.split_once('.').map_or(key, |(table, _)| table)
-}
-
-/// Returns the key of a mistake.
-fn key(config: &Config, mistake: &Mistake) -> String {
-    let of = |site: usize, route: Option<usize>| match route {
-        Some(route) => format!("site[{site}].route[{route}]"),
-        None => format!("site[{site}]"),
-    };
-    match &mistake.place {
-        Place::Sites => "site[0]".to_owned(),
-        Place::Site(site) => of(*site, None),
-        Place::Host { site, host } => format!("site[{site}].hosts[{host}]"),
-        Place::Redirect { site, redirect } => format!("site[{site}].redirect[{redirect}]"),
-        Place::Route { site, route } => of(*site, Some(*route)),
-        Place::Header { site, route, name } => {
-            let of_site = &config.sites[*site];
-            let headers = route.map_or(&of_site.headers, |route| &of_site.routes[route].headers);
-            let list = if headers.set.contains_key(name) { "set" } else { "remove" };
-            format!("{}.headers.{list}", of(*site, *route))
-        }
-        Place::ErrorPage { site, route, status } => {
-            format!("{}.error_pages.{status}", of(*site, *route))
-        }
-    }
 }

@@ -18,10 +18,10 @@ pub(crate) struct Found {
 }
 
 /// Searches each folder once. A folder that can't be read is skipped: serving it reports the error.
-pub(crate) fn find(roots: Vec<Root>) -> Vec<Found> {
+pub(crate) fn find(roots: &[Root]) -> Vec<Found> {
     let mut folders: BTreeMap<PathBuf, Vec<Format>> = BTreeMap::new();
     for Root { path, formats } in roots {
-        folders.entry(path).or_default().extend(formats);
+        folders.entry(path.clone()).or_default().extend(formats);
     }
     let search = |(folder, formats): (PathBuf, Vec<Format>)| {
         let unused = unused(&folder, &formats).ok().filter(|unused| unused.count > 0)?;
@@ -32,7 +32,7 @@ pub(crate) fn find(roots: Vec<Root>) -> Vec<Found> {
 
 /// Prints the warnings to standard error from a background thread, so that the start isn't delayed.
 pub(crate) fn warn_in_background(roots: Vec<Root>) {
-    let warn = move || drop(write!(std::io::stderr(), "{}", as_text(&find(roots))));
+    let warn = move || drop(write!(std::io::stderr(), "{}", as_text(&find(&roots))));
     // Without a thread there is no warning at the start; `shearwater check` prints it.
     drop(thread::Builder::new().name("siblings".to_owned()).spawn(warn));
 }

@@ -45,11 +45,10 @@ pub struct Config {
 #[derive(Clone, Default)]
 pub(crate) struct Origin {
     file: PathBuf,
-    text: String,
     pub(crate) written: Written,
 }
 
-/// Leaves out the text and the values of variables.
+/// Leaves out the values of variables.
 impl fmt::Debug for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Origin").field("file", &self.file).finish_non_exhaustive()
@@ -76,21 +75,34 @@ impl Eq for Config {}
 pub struct Finding {
     /// The key, as in [`Problem::key`](crate::Problem::key).
     pub key: String,
-    /// The problem in one line.
+    /// The problem in one line, without values of variables.
     pub message: String,
-    /// A way to fix it.
+    /// A way to fix it. If it quotes text, it is left out for keys with variables.
     pub help: Option<String>,
 }
 
+/// Errors and warnings that the caller of this crate found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The configuration can't be used.
+    pub errors: Vec<Finding>,
+    /// The configuration can be used, but is probably a mistake.
+    pub warnings: Vec<Finding>,
+}
+
 impl Config {
-    /// Parses a configuration. `file` is not opened: it names the file in messages, and relative paths are resolved against its
-    /// folder. `environment` returns the variables that strings refer to (`${NAME}`).
+    /// Parses a configuration, and returns it with warnings.
+    ///
+    /// `file` is not opened: it names the file in messages, and relative paths are resolved against its folder. `environment` returns
+    /// the variables that strings refer to (`${NAME}`). `check` finds further problems, so that all are reported at once; it is called
+    /// even if there are errors already, with defaults for the keys that have them.
     ///
     /// ```
-    /// use shearwater_config::Config;
-    /// let config = Config::parse("site.toml".as_ref(), "[server]\nworkers = 2", |_| None)?;
+    /// use shearwater_config::{Config, Findings};
+    /// let parse = |text| Config::parse("site.toml".as_ref(), text, |_| None, |_| Findings::default());
+    /// let (config, _) = parse("[server]\nworkers = 2")?;
     /// assert_eq!(config.server.workers, 2);
-    /// let errors = Config::parse("site.toml".as_ref(), "[server]\nwokers = 2", |_| None).unwrap_err();
+    /// let errors = parse("[server]\nwokers = 2").unwrap_err();
     /// assert!(errors.to_string().starts_with("error: unknown key `wokers`\n --> site.toml:2:1\n"));
     /// # Ok::<(), shearwater_config::Diagnostics>(())
     /// ```
@@ -101,18 +113,30 @@ impl Config {
         file: &Path,
         text: &str,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, Diagnostics> {
+        check: impl FnOnce(&Self) -> Findings,
+    ) -> Result<(Self, Diagnostics), Diagnostics> {
         let table = parse_toml(file, text)?;
+        let table = table.get_ref();
         let base = absolute(file).ok().and_then(|file| Some(file.parent()?.to_owned())).unwrap_or_default();
         let mut context = Context::new(&base, &environment);
         let mut config = Self::default();
-        read_table(table.get_ref(), 0..0, &mut config, &mut context);
-        conflicts::find(&config, table.get_ref(), &mut context);
+        read_table(table, 0..0, &mut config, &mut context);
+        conflicts::find(&config, table, &mut context);
+        let Findings { errors, warnings } = check(&config);
+        for finding in errors {
+            let is_consequence = context.found.iter().any(|found| is_consequence(&finding.key, &found.key));
+            if !is_consequence {
+                let found = located(finding, table, &context.written);
+                context.report(found.key, &found.span, found.message, found.help);
+            }
+        }
         if !context.found.is_empty() {
             return Err(Diagnostics::new(file, text, Severity::Error, context.found, context.left_out));
         }
-        config.origin = Origin { file: file.to_owned(), text: text.to_owned(), written: context.written };
-        Ok(config)
+        let warnings = warnings.into_iter().map(|finding| located(finding, table, &context.written));
+        let warnings = Diagnostics::new(file, text, Severity::Warning, warnings.collect(), 0);
+        config.origin = Origin { file: file.to_owned(), written: context.written };
+        Ok((config, warnings))
     }
 
     /// Returns the path of its file as it was given.
@@ -120,24 +144,24 @@ impl Config {
     pub fn file(&self) -> &Path {
         &self.origin.file
     }
+}
 
-    /// Locates findings in the file. A key that isn't in the file is located at the table it belongs to.
-    #[must_use]
-    pub fn diagnostics(&self, severity: Severity, findings: Vec<Finding>) -> Diagnostics {
-        if findings.is_empty() {
-            // Avoids parsing the text of a thousand sites again.
-            return Diagnostics::new(&self.origin.file, "", severity, Vec::new(), 0);
-        }
-        let (table, _) = DeTable::parse_recoverable(&self.origin.text);
-        let found = |Finding { key, message, help }| Found {
-            span: locate(table.get_ref(), &key),
-            key,
-            message,
-            help,
-        };
-        let found = findings.into_iter().map(found).collect();
-        Diagnostics::new(&self.origin.file, &self.origin.text, severity, found, 0)
-    }
+/// Returns whether a finding may follow from an error: at the same key, or at an error page, which depends on the whole site.
+fn is_consequence(finding: &str, error: &str) -> bool {
+    let is_within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    let is_of_site = |site: &str| is_within(error, site);
+    is_within(finding, error)
+        || is_within(error, finding)
+        || finding.contains(".error_pages.") && finding.split('.').next().is_some_and(is_of_site)
+}
+
+/// Locates a finding: at the key, or at the innermost table that exists.
+fn located(finding: Finding, table: &DeTable<'_>, written: &Written) -> Found {
+    let Finding { key, message, help } = finding;
+    let help = help.filter(|help| !(written.contains_key(&key) && help.contains('"')));
+    Found { span: locate(table, &key), key, message, help }
 }
 
 impl Section for Config {

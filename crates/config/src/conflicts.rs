@@ -1,7 +1,5 @@
-//! Conflicts between keys: addresses, hosts and paths that are used twice.
+//! Conflicts between sections: duplicate addresses, routes without content.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 
 use toml::de::DeTable;
@@ -10,15 +8,14 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::locate::locate;
 use crate::sections::listen::Address;
-use crate::sections::site::{Pattern, Site};
+use crate::sections::site::Site;
 
 /// Reports conflicts between keys that are free of errors.
 pub(crate) fn find(config: &Config, table: &DeTable<'_>, context: &mut Context<'_>) {
     let mut conflicts = Conflicts { table, context };
     conflicts.listeners(config);
-    conflicts.hosts(&config.sites);
     for (index, site) in config.sites.iter().enumerate() {
-        conflicts.paths(&format!("site[{index}]"), site);
+        conflicts.routes(&format!("site[{index}]"), site);
     }
 }
 
@@ -54,40 +51,8 @@ impl Conflicts<'_, '_, '_> {
         }
     }
 
-    fn hosts(&mut self, sites: &[Site]) {
-        let mut taken: HashMap<&str, usize> = HashMap::new();
-        let mut default = None;
-        for (index, site) in sites.iter().enumerate() {
-            if !self.context.is_sound(&format!("site[{index}].hosts")) {
-                continue;
-            }
-            if site.hosts.is_empty() {
-                match default {
-                    None => default = Some(index),
-                    Some(first) => self.report(
-                        format!("site[{index}]"),
-                        "second site without `hosts`",
-                        format!("add `hosts`: site[{first}] is the default already"),
-                    ),
-                }
-            }
-            for (number, host) in site.hosts.iter().enumerate() {
-                match taken.entry(host) {
-                    Entry::Vacant(free) => drop(free.insert(index)),
-                    Entry::Occupied(first) => {
-                        let help = format!("site[{}] has it already", first.get());
-                        self.report(format!("site[{index}].hosts[{number}]"), "duplicate host name", help);
-                    }
-                }
-            }
-        }
-    }
-
-    fn paths(&mut self, site_key: &str, site: &Site) {
-        let routes = site.routes.iter().map(|route| &route.path);
-        self.once(site_key, "route", "path", routes);
-        let redirects = site.redirects.iter().map(|redirect| &redirect.from);
-        self.once(site_key, "redirect", "from", redirects);
+    /// Reports routes without files and without a fixed response.
+    fn routes(&mut self, site_key: &str, site: &Site) {
         let has_sound_root = self.context.is_sound(&format!("{site_key}.root"));
         for (index, route) in site.routes.iter().enumerate() {
             let key = format!("{site_key}.route[{index}]");
@@ -95,24 +60,6 @@ impl Conflicts<'_, '_, '_> {
             if !has_content && has_sound_root && self.context.is_sound(&key) {
                 let help = "add a `root` to it or to its site, or `respond` to it";
                 self.report(key, "route without content", help.to_owned());
-            }
-        }
-    }
-
-    /// Reports paths that a site's routes, or its redirects, have twice.
-    fn once<'p>(&mut self, site_key: &str, list: &str, name: &str, paths: impl Iterator<Item = &'p Pattern>) {
-        let mut taken = HashMap::new();
-        for (index, path) in paths.enumerate() {
-            let key = format!("{site_key}.{list}[{index}]");
-            if !self.context.is_sound(&key) {
-                continue;
-            }
-            match taken.entry(path) {
-                Entry::Vacant(free) => drop(free.insert(index)),
-                Entry::Occupied(first) => {
-                    let help = format!("{site_key}.{list}[{}] has it already", first.get());
-                    self.report(format!("{key}.{name}"), "duplicate path", help);
-                }
             }
         }
     }

@@ -1,8 +1,8 @@
 //! The configuration of the program: TOML text in, checked plain data and located errors out.
 //!
 //! [`Config::parse`] does all of it: `toml` parses the syntax with spans, `sections` lists the keys and their meaning, `rules` read one
-//! kind of value each, `conflicts` compares keys with each other. Each key has one entry, in its section's list: it is read, printed
-//! and documented from there.
+//! kind of value each. Each key has one entry, in its section's list: it is read, printed and documented from there. Whether a host name,
+//! a path or a header is valid is decided by the crates that use them; their findings are located and reported here.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -12,8 +12,6 @@
     clippy::must_use_candidate
 )]
 
-mod checks;
-mod conceal;
 mod config;
 mod conflicts;
 mod context;
@@ -30,7 +28,7 @@ mod toml_writer;
 mod unsupported;
 mod variables;
 
-pub use config::{Config, Finding};
+pub use config::{Config, Finding, Findings};
 pub use diagnostics::{Diagnostics, Problem, Severity};
 pub use effective::print_effective;
 pub use names::nearest;
@@ -41,5 +39,5 @@ pub use sections::headers::Headers;
 pub use sections::limits::{Cache, Limits, Performance, Timeouts};
 pub use sections::listen::{Address, Listen};
 pub use sections::server::{Accept, Driver, Level, Logging, Order, Server};
-pub use sections::site::{Pattern, Redirect, Respond, Route, Site};
+pub use sections::site::{Redirect, Respond, Route, Site};
 pub use unsupported::{Unsupported, unsupported};

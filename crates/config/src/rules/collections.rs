@@ -8,7 +8,6 @@ use toml::de::DeValue;
 
 use super::Rule;
 use crate::context::Context;
-use crate::diagnostics::shown;
 use crate::section::{Section, Visitor, read_table};
 use crate::toml_writer::{self, TomlWriter};
 
@@ -72,7 +71,7 @@ impl<T: Default + PartialEq, R: Rule<T>> Rule<Vec<T>> for List<R> {
 
 /// A table whose keys are the operator's: a description, a parser of keys, and the rule of the values. A table adds to an
 /// inherited one.
-pub(crate) struct Map<K, R>(pub(crate) &'static str, pub(crate) fn(&str) -> Result<K, String>, pub(crate) R);
+pub(crate) struct Map<K, R>(pub(crate) &'static str, pub(crate) fn(&str) -> Option<K>, pub(crate) R);
 
 impl<K: Ord + Display, V: Default, R: Rule<V>> Rule<BTreeMap<K, V>> for Map<K, R> {
     fn read(&self, value: &Spanned<DeValue<'_>>, context: &mut Context<'_>, place: &mut BTreeMap<K, V>) {
@@ -85,12 +84,15 @@ impl<K: Ord + Display, V: Default, R: Rule<V>> Rule<BTreeMap<K, V>> for Map<K, R
                 let mut read = V::default();
                 self.2.read(value, context, &mut read);
                 match self.1(name.get_ref()) {
-                    Ok(key) => {
+                    Some(key) => {
                         if own.insert(key, read).is_some() {
                             context.error(&name.span(), "duplicate key");
                         }
                     }
-                    Err(why) => context.error(&name.span(), format!("{:?} {why}", shown(name.get_ref()))),
+                    None => {
+                        let help = format!("allowed: {}", self.0);
+                        context.error_with_help(&name.span(), "invalid key", help);
+                    }
                 }
             });
         }

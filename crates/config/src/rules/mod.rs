@@ -15,7 +15,7 @@ use crate::toml_writer::TomlWriter;
 pub(crate) use collections::{Inline, List, Map, Optional, Tables};
 pub(crate) use names::{Choice, Choices, Flag, OrFalse};
 pub(crate) use numbers::{Integer, OneOf};
-pub(crate) use strings::{Folder, ListenAddress, Mode, PathPattern, Text};
+pub(crate) use strings::{Folder, ListenAddress, MediaType, Mode, Text};
 pub(crate) use units::{Period, Size};
 
 /// Reads and writes values of one kind.

@@ -1,4 +1,4 @@
-//! Strings with a meaning: texts, modes, folders, addresses, paths.
+//! Rules for strings: texts, media types, modes, folders, addresses.
 
 use std::net::SocketAddr;
 use std::path::{PathBuf, absolute};
@@ -7,25 +7,17 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::Rule;
-use crate::checks::{parameter, pattern};
 use crate::context::Context;
-use crate::diagnostics::shown;
 use crate::sections::listen::Address;
-use crate::sections::site::Pattern;
 use crate::toml_writer::TomlWriter;
 
-/// A string: a description of it, and a check that returns its canonical form.
-pub(crate) struct Text(pub(crate) &'static str, pub(crate) fn(&str) -> Result<String, String>);
+/// A string; the text describes it.
+pub(crate) struct Text(pub(crate) &'static str);
 
 impl Rule<String> for Text {
     fn read(&self, value: &Spanned<DeValue<'_>>, context: &mut Context<'_>, place: &mut String) {
-        let Some(text) = context.text(value, self.0) else { return };
-        match self.1(&text.value) {
-            Ok(canonical) => {
-                *place = canonical;
-                context.becomes(place);
-            }
-            Err(why) => context.error(&value.span(), format!("{:?} {why}", shown(&text.shown))),
+        if let Some(text) = context.text(value, self.0) {
+            *place = text.value;
         }
     }
 
@@ -37,6 +29,57 @@ impl Rule<String> for Text {
     fn allowed(&self) -> String {
         self.0.to_owned()
     }
+}
+
+/// A media type with parameters (RFC 9110 section 8.3.1), or a range of them without (`image/*`).
+pub(crate) enum MediaType {
+    WithParameters,
+    Range,
+}
+
+impl Rule<String> for MediaType {
+    fn read(&self, value: &Spanned<DeValue<'_>>, context: &mut Context<'_>, place: &mut String) {
+        let Some(text) = context.text(value, &self.allowed()) else { return };
+        let is_valid = match self {
+            Self::WithParameters => {
+                let essence = text.value.split(';').next().unwrap_or_default().trim_end();
+                let is_printable = text.value.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+                is_media_type(essence, false) && is_printable && text.value.trim() == text.value
+            }
+            Self::Range => is_media_type(&text.value, true),
+        };
+        match is_valid {
+            true => *place = text.value,
+            false => {
+                let help = format!("allowed: {}", self.allowed());
+                context.error_with_help(&value.span(), "invalid media type", help);
+            }
+        }
+    }
+
+    fn write(&self, value: &String, writer: &mut TomlWriter<'_>) -> bool {
+        writer.quoted(value);
+        true
+    }
+
+    fn allowed(&self) -> String {
+        match self {
+            Self::WithParameters => "a media type, such as \"text/plain; charset=utf-8\"",
+            Self::Range => "a media type without parameters, such as \"text/html\" or \"image/*\"",
+        }
+        .to_owned()
+    }
+}
+
+/// Returns whether a text is `type/subtype`, or `type/*` if `is_range`.
+fn is_media_type(text: &str, is_range: bool) -> bool {
+    let is_token = |part: &str| {
+        let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        !part.is_empty() && part.bytes().all(is_token_byte)
+    };
+    text.split_once('/').is_some_and(|(kind, subtype)| {
+        is_token(kind) && kind != "*" && is_token(subtype) && (is_range || subtype != "*")
+    })
 }
 
 /// The permission bits of a file as an octal string.
@@ -144,34 +187,28 @@ fn parse_address(text: &str, context: &Context<'_>) -> Result<Address, String> {
     }
 }
 
-/// A path of a site: `/exact` or `/prefix/*`.
-pub(crate) struct PathPattern;
+#[cfg(test)]
+mod tests {
+    use super::is_media_type;
 
-impl Rule<Pattern> for PathPattern {
-    fn read(&self, value: &Spanned<DeValue<'_>>, context: &mut Context<'_>, place: &mut Pattern) {
-        let Some(text) = context.text(value, &self.allowed()) else { return };
-        if let Some(all) = parameter(&text.value) {
-            let help = match text.value == text.shown {
-                true => format!("{all:?} matches everything beneath it"),
-                false => "a path that ends with /* matches everything beneath it".to_owned(),
-            };
-            return context.error_with_help(&value.span(), "paths can't have parameters", help);
+    #[test]
+    fn accepts_media_types_and_ranges() {
+        for (text, is_type, is_range) in [
+            ("text/html", true, true),
+            ("a/b+c", true, true),
+            ("image/*", false, true),
+            ("*/*", false, false),
+            ("text/html; q=1", false, false),
+            ("text", false, false),
+            ("text/", false, false),
+            ("/x", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(
+                (is_media_type(text, false), is_media_type(text, true)),
+                (is_type, is_range),
+                "{text}"
+            );
         }
-        match pattern(&text.value) {
-            Ok(pattern) => {
-                *place = pattern;
-                context.becomes(&place.to_string());
-            }
-            Err(why) => context.error(&value.span(), format!("{:?} {why}", shown(&text.shown))),
-        }
-    }
-
-    fn write(&self, value: &Pattern, writer: &mut TomlWriter<'_>) -> bool {
-        writer.quoted(&value.to_string());
-        true
-    }
-
-    fn allowed(&self) -> String {
-        "a path such as \"/about\", or a prefix such as \"/assets/*\"".to_owned()
     }
 }

@@ -4,12 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::checks::{
-    cache_value, encoded_path, error_status, extension, file_glob, file_path, index_name, media_range,
-    media_type, try_file,
-};
 use crate::context::Context;
-use crate::rules::{Choice, Choices, Flag, Folder, Inline, List, Map, Optional, OrFalse, Text};
+use crate::rules::{Choice, Choices, Flag, Folder, Inline, List, Map, MediaType, Optional, OrFalse, Text};
 use crate::section::{Table, section};
 
 section! {
@@ -17,12 +13,12 @@ section! {
     Serving {
         root: Option<PathBuf> = None, Optional(Folder),
             "The folder to serve, relative to that of this file. The whole path of a request is looked up beneath it.";
-        index: Vec<String> = vec!["index.html".to_owned()], List(Text("a file name, such as \"index.html\"", index_name)),
+        index: Vec<String> = vec!["index.html".to_owned()], List(Text("a file name, such as \"index.html\"")),
             "Index files of folders; the first that exists is sent.";
-        try_files: Vec<String> = Vec::new(), List(Text("a path, a path with {path}, or \"=404\" at the end", try_file)),
+        try_files: Vec<String> = Vec::new(), List(Text("a path, a path with {path}, or \"=404\" at the end")),
             "Files to try in order: `[\"{path}\", \"{path}.html\", \"{path}/index.html\", \"/index.html\"]`. `\"=404\"` as the last entry responds \
              with that status. Empty: the path itself. A percent sign is written %25, here and in `spa` and `error_pages`.";
-        spa: Option<String> = None, OrFalse(Text("a path of the site, such as \"/index.html\"", file_path)),
+        spa: Option<String> = None, OrFalse(Text("a path of the site, such as \"/index.html\"")),
             "For single-page applications: the file sent with status 200 when a browser navigates to a path that doesn't exist (GET or HEAD; \
              the last segment has no dot, or text/html is accepted). Can't be combined with `try_files`.";
         clean_urls: bool = false, Flag,
@@ -38,10 +34,10 @@ section! {
             "Precompressed files to look for (NAME.br, NAME.zst, NAME.gz), in order of preference. Empty: none. `shearwater precompress` makes \
              them.";
         mime: BTreeMap<String, String> = BTreeMap::new(),
-            Map("a table by extension, such as { foo = \"text/x-foo\" }", extension, Text("a media type, such as \"text/x-foo\"", media_type)),
+            Map("a table by extension, such as { foo = \"text/x-foo\" }", extension, MediaType::WithParameters),
             "Media types by extension, in addition to the built-in ones. A route adds to those of its site.";
         error_pages: BTreeMap<u16, String> = BTreeMap::new(),
-            Map("a table by status, such as { 404 = \"/404.html\" }", error_status, Text("a path of the site, such as \"/404.html\"", encoded_path)),
+            Map("a table by status, such as { 404 = \"/404.html\" }", |status| status.parse().ok(), Text("a path of the site, such as \"/404.html\"")),
             "Error pages by status; the status of the response stays. A route adds to those of its site.";
         cache_control: Vec<CacheControl> = Vec::new(), List(Inline("a table such as { type = \"text/html\", value = \"no-cache\" }")),
             "Cache-Control by media type or path; the first match wins. Without a match, the header is not sent.";
@@ -51,11 +47,6 @@ section! {
         if table.has("spa") && self.spa.is_some() && table.has("try_files") && !self.try_files.is_empty() {
             let help = "remove one of both: the last entry of `try_files` is a fallback as well";
             table.error(context, "spa", "`spa` and `try_files` can't be combined", help);
-        }
-        let is_status = |tried: &String| tried.starts_with('=');
-        if self.try_files.iter().rev().skip(1).any(is_status) {
-            let help = "move it to the end of the list, or remove it";
-            table.error(context, "try_files", "status before the end of `try_files`", help);
         }
     }
 
@@ -69,6 +60,12 @@ section! {
             ..Self::default()
         }
     }
+}
+
+/// Normalizes an extension, `.FOO` or `foo`.
+#[expect(clippy::unnecessary_wraps, reason = "keys of other tables can be invalid")]
+fn extension(text: &str) -> Option<String> {
+    Some(text.strip_prefix('.').unwrap_or(text).to_ascii_lowercase())
 }
 
 /// Treatment of names that start with a dot.
@@ -121,12 +118,12 @@ impl Choices for Coding {
 section! {
     /// A rule for `Cache-Control`; the first that matches applies.
     CacheControl {
-        media_type as "type": Option<String> = None, Optional(Text("a media type, such as \"text/html\" or \"image/*\"", media_range)),
+        media_type as "type": Option<String> = None, Optional(MediaType::Range),
             "Media type to match, without parameters: `text/html` or `image/*`.";
-        path: Option<String> = None, Optional(Text("a path, such as \"/sw.js\", \"/assets/*\" or \"*.map\"", file_glob)),
+        path: Option<String> = None, Optional(Text("a path, such as \"/sw.js\", \"/assets/*\" or \"*.map\"")),
             "Path of the file that is sent (for / it may be /index.html). A `*` matches anything. A percent sign is written %25, a star in a \
              name %2A.";
-        value: String = String::new(), Text("a string, such as \"public, max-age=3600\"", cache_value),
+        value: String = String::new(), Text("a string, such as \"public, max-age=3600\""),
             "Value of Cache-Control.";
     }
 

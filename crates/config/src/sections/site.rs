@@ -1,10 +1,7 @@
 //! `[[site]]` with its routes and redirects.
 
-use std::fmt;
-
-use crate::checks::{REST, any, host, media_type, redirect_target};
 use crate::context::Context;
-use crate::rules::{Inline, Integer, List, OneOf, Optional, PathPattern, Tables, Text};
+use crate::rules::{Inline, Integer, List, MediaType, OneOf, Optional, Tables, Text};
 use crate::section::{Section, Table, Visitor, names, section};
 use crate::sections::files::Serving;
 use crate::sections::headers::Headers;
@@ -12,10 +9,13 @@ use crate::sections::headers::Headers;
 const HEADERS: Inline =
     Inline("a table such as { set = { X-Frame-Options = \"DENY\" }, remove = [\"Server\"] }");
 
+/// A path of a site.
+const PATH: Text = Text("a path such as \"/about\", or a prefix such as \"/assets/*\"");
+
 /// Content for some host names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Site {
-    /// Lower-case host names: exact, or `*.` and a suffix. Empty: all names of no other site.
+    /// Host names: exact, or `*.` and a suffix. Empty: all names of no other site.
     pub hosts: Vec<String>,
     /// How files are served.
     pub serving: Serving,
@@ -33,7 +33,7 @@ impl Section for Site {
             "hosts",
             "Host names of the site: exact ones, or `*.example.org` for one or more labels before a name. \
              The site without `hosts` is the default. If every site has `hosts`, the first one is.",
-            List(Text("a host name, such as \"example.org\" or \"*.example.org\"", host)),
+            List(Text("a host name, such as \"example.org\" or \"*.example.org\"")),
             &mut self.hosts,
         );
         self.serving.keys(visitor);
@@ -64,7 +64,7 @@ impl Section for Site {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Route {
     /// The path or prefix.
-    pub path: Pattern,
+    pub path: String,
     /// A fixed response; `None`: files.
     pub respond: Option<Respond>,
     /// How files are served: the site's keys, overridden by the route's.
@@ -98,7 +98,7 @@ impl Section for Route {
             "path",
             "An exact path, or a prefix (`/assets/*`). A percent sign is written %25, a star %2A. A file with several paths (/about and \
              /about.html with `clean_urls`, / and /index.html) needs a route for each.",
-            PathPattern,
+            PATH,
             &mut self.path,
         );
         visitor.key(
@@ -137,7 +137,7 @@ impl Section for Route {
 
     fn example() -> Self {
         Self {
-            path: Pattern::Exact("/health".to_owned()),
+            path: "/health".to_owned(),
             respond: Some(Respond::example()),
             headers: Headers::example(),
             serving: Serving::default(),
@@ -145,37 +145,12 @@ impl Section for Route {
     }
 }
 
-/// A path or prefix.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Pattern {
-    /// This path.
-    Exact(String),
-    /// Everything beneath this path, which ends with `/`, and the path without that slash.
-    Prefix(String),
-}
-
-impl Default for Pattern {
-    fn default() -> Self {
-        Self::Prefix("/".to_owned())
-    }
-}
-
-/// Formats the pattern as in the file.
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exact(path) => f.write_str(path),
-            Self::Prefix(path) => write!(f, "{path}*"),
-        }
-    }
-}
-
 section! {
     /// A redirect from a path or prefix to another location.
     Redirect {
-        from: Pattern = Pattern::default(), PathPattern,
+        from: String = String::new(), PATH,
             "An exact path, or a prefix (`/old/*`).";
-        to: String = String::new(), Text("a path or URL, such as \"/new\", \"/new/{rest}\" or \"https://example.org/\"", redirect_target),
+        to: String = String::new(), Text("a path or URL, such as \"/new\", \"/new/{rest}\" or \"https://example.org/\""),
             "Target: a path of this site or a URL. `{rest}` is the part of the path that the `*` of `from` matches. The request's query is \
              kept unless the target has one.";
         status: u16 = 308, OneOf(&[301, 302, 303, 307, 308]),
@@ -184,15 +159,8 @@ section! {
 
     const REQUIRED: &'static [&'static str] = &["from", "to"];
 
-    fn check(&mut self, table: &Table<'_>, context: &mut Context<'_>) {
-        if table.has("from") && self.to.contains(REST) && matches!(self.from, Pattern::Exact(_)) {
-            let help = "end `from` with /*, or remove {rest}";
-            table.error(context, "to", "{rest} without a * in `from`", help);
-        }
-    }
-
     fn example() -> Self {
-        Self { from: Pattern::Prefix("/old/".to_owned()), to: format!("/new/{REST}"), status: 308 }
+        Self { from: "/old/*".to_owned(), to: "/new/{rest}".to_owned(), status: 308 }
     }
 }
 
@@ -202,20 +170,10 @@ section! {
         status: u16 = 200, Integer(200..=599),
             "Status code, except 3xx (see `[[site.redirect]]`), 206, 405 and 426.";
         media_type as "type": String = "text/plain; charset=utf-8".to_owned(),
-            Text("a media type, such as \"text/plain; charset=utf-8\"", media_type),
+            MediaType::WithParameters,
             "Media type of the body.";
-        body: String = String::new(), Text("a string", any),
+        body: String = String::new(), Text("a string"),
             "Body of the response.";
-    }
-
-    fn check(&mut self, table: &Table<'_>, context: &mut Context<'_>) {
-        let help = match self.status {
-            300..=399 => "write it as a [[site.redirect]]",
-            206 | 405 | 426 => "the status requires headers that a fixed response doesn't have",
-            204 | 205 if !self.body.is_empty() => "a response with this status has no body: remove `body`",
-            _ => return,
-        };
-        table.error(context, "status", "status can't be used here", help);
     }
 
     fn example() -> Self {

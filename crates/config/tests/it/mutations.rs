@@ -98,10 +98,8 @@ fn mutated_files_never_panic_and_problems_have_locations() {
 
 #[test]
 fn truncated_files_never_panic() {
-    assert!(parse(VALID).is_err(), "é is invalid in a header");
-    let valid = VALID.replace('é', "e");
-    assert!(parse(&valid).is_ok());
-    for end in 0..valid.len() {
-        has_locations(&valid[..end], end as u64);
+    assert!(parse(VALID).is_ok());
+    for end in (0..VALID.len()).filter(|&end| VALID.is_char_boundary(end)) {
+        has_locations(&VALID[..end], end as u64);
     }
 }

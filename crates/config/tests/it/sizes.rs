@@ -1,9 +1,9 @@
 //! Limits of `limits.rs`, each reached.
 
-use shearwater_config::Config;
 use shearwater_config::limits::{
     CONFIG_BYTES_MAX, KEY_CHARS_MAX, PROBLEMS_MAX, QUOTED_CHARS_MAX, RECOVERED_BYTES_MAX, VALUE_BYTES_MAX,
 };
+use shearwater_config::{Config, Findings};
 
 use crate::parse;
 
@@ -39,14 +39,15 @@ fn limits_the_size_of_a_string_with_its_variables() {
     let text = |len: usize| {
         let route = "[[site.route]]\npath = \"/x\"\nrespond.body = \"${LONG}\"";
         let text = format!("[[site]]\nroot = \".\"\n{route}");
-        Config::parse("site.toml".as_ref(), &text, |_| Some("x".repeat(len)))
+        Config::parse("site.toml".as_ref(), &text, |_| Some("x".repeat(len)), |_| Findings::default())
     };
     assert!(text(VALUE_BYTES_MAX).is_ok());
     let errors = text(VALUE_BYTES_MAX + 1).expect_err("too long");
     assert_eq!(errors.problems[0].message, format!("string is longer than {VALUE_BYTES_MAX} bytes"));
     let many = format!("[[site]]\nroot = \"{}\"", "${LONG}".repeat(1000));
     let errors =
-        Config::parse("site.toml".as_ref(), &many, |_| Some("x".repeat(100_000))).expect_err("too long");
+        Config::parse("site.toml".as_ref(), &many, |_| Some("x".repeat(100_000)), |_| Findings::default())
+            .expect_err("too long");
     assert_eq!(errors.problems[0].message, format!("string is longer than {VALUE_BYTES_MAX} bytes"));
 }
 
