@@ -170,8 +170,8 @@ pub(crate) enum ConfigText {
 
 /// Makes precompressed files (NAME.br, NAME.zst, NAME.gz) beside the files of a folder
 ///
-/// Skips files with up-to-date precompressed files, files that wouldn't get 5 % smaller, formats that are already compressed, symbolic
-/// links, and names that start with a dot. Files are written atomically. A precompressed file that is older than its original is compared
+/// Files are written atomically. It skips files with up-to-date precompressed files, files that wouldn't get 5 % smaller, formats that are
+/// already compressed, symbolic links, and names that start with a dot. A precompressed file that is older than its original is compared
 /// with it: if the content is the same, only its times are updated. Exit codes: 0 success, 1 some files failed, 2 could not start.
 #[derive(Debug, Args)]
 pub(crate) struct Precompress {

@@ -102,7 +102,7 @@ enum Outcome {
 struct Source<'a> {
     path: &'a Path,
     meta: Meta,
-    /// Whether its format or size excludes siblings.
+    /// Its format or size excludes siblings.
     is_skipped: bool,
     /// Result of the sample, once needed.
     compresses: OnceCell<bool>,

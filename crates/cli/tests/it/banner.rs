@@ -1,10 +1,10 @@
-//! The block at the start: where, what, how.
+//! The start report.
 
 use crate::folder::Temporary;
 use crate::process::{Serving, program};
 
 #[test]
-fn it_says_where_what_and_how() {
+fn prints_the_start_report() {
     let folder = Temporary::new();
     folder.file("site/index.html", "index");
     let serving = Serving::start(folder.path(), &["site", "--workers", "2"]);
@@ -26,7 +26,7 @@ fn it_says_where_what_and_how() {
 }
 
 #[test]
-fn a_driver_that_was_asked_for_is_named_so() {
+fn reports_a_driver_as_asked() {
     let folder = Temporary::new();
     let found = Serving::start(folder.path(), &["--driver", "auto"]);
     let (name, _) = found.line("driver").and_then(|driver| driver.split_once(' ')).expect("a driver");
@@ -35,7 +35,7 @@ fn a_driver_that_was_asked_for_is_named_so() {
 }
 
 #[test]
-fn every_address_of_the_machine_is_shown_as_one_that_can_be_opened() {
+fn shows_an_unspecified_address_as_loopback() {
     let folder = Temporary::new();
     let serving = Serving::of(&mut program(folder.path(), &["-l", "0.0.0.0:0"]));
     let url = serving.line("URL").expect("a URL");
@@ -45,7 +45,7 @@ fn every_address_of_the_machine_is_shown_as_one_that_can_be_opened() {
 }
 
 #[test]
-fn a_pipe_gets_no_colours() {
+fn prints_no_colours_to_a_pipe() {
     let folder = Temporary::new();
     for no_color in [None, Some(""), Some("1")] {
         let mut command = program(folder.path(), &["--listen", "127.0.0.1:0"]);

@@ -1,18 +1,17 @@
-//! Serving by a configuration file: where its paths begin, what wins over it, and what the environment puts into it. The effect
-//! of each key stands in `keys` and `sites`, what is refused in `misconfigured`.
+//! Serving with a configuration file: relative paths, flags that override it, environment variables.
 
 use crate::folder::Temporary;
 use crate::keys::{SITE, folder};
 use crate::process::{Serving, just, run};
 
 #[test]
-fn a_site_is_served_from_the_folder_of_the_file() {
+fn resolves_roots_against_the_folder_of_the_file() {
     let folder = Temporary::new();
     folder.file("conf/www/f.txt", "content").file("conf/site.toml", SITE);
     let serving = Serving::start(folder.path(), &["--config", "conf/site.toml"]);
     assert_eq!(serving.line("serves"), folder.path().join("conf/www").to_str());
     assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "content");
-    // Without a site: a folder of a certain name beside the file, or the command line's.
+    // Without a site: the folder `public` beside the file, or that of the command line.
     folder.file("conf/public/f.txt", "public").file("conf/none.toml", "").file("other/f.txt", "other");
     let serving = Serving::start(folder.path(), &["--config", "conf/none.toml"]);
     assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "public");
@@ -26,22 +25,21 @@ fn a_site_is_served_from_the_folder_of_the_file() {
 }
 
 #[test]
-fn flags_win_over_the_file_and_say_so() {
+fn flags_override_the_file_and_are_reported() {
     let folder = folder(&format!("[server]\nworkers = 3\ndrain_timeout = 5\n{SITE}"));
     let serving = Serving::start(folder.path(), &["--config", "site.toml", "--workers", "2"]);
     assert_eq!(
         (serving.line("workers"), serving.line("flag")),
         (Some("2"), Some("--workers 2 overrides server.workers = 3"))
     );
-    // What the file says nothing of, or says the same of, is no news.
+    // Keys that the file doesn't have, or has with the same value, are not reported.
     let serving =
         Serving::start(folder.path(), &["--config", "site.toml", "--workers", "3", "--drain", "5", "--pin"]);
     assert_eq!((serving.line("workers"), serving.line("flag")), (Some("3"), None));
 }
 
-/// Variables are put into what is served, and shown by nothing that is printed.
 #[test]
-fn variables_of_the_environment_are_put_in() {
+fn substitutes_environment_variables() {
     let folder = folder(
         "[[site]]\nroot = \"${SHEARWATER_TEST_ROOT:-www}\"\n\
          headers = { set = { X-Key = \"a ${SHEARWATER_TEST_KEY} b\", X-Plain = \"$${SHEARWATER_TEST_KEY}\" } }\n",

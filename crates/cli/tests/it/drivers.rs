@@ -1,11 +1,11 @@
-//! The drivers that are there: what is to hold on each is tried on each.
+//! The available drivers, on each of which tests run.
 
 use std::sync::OnceLock;
 
 use crate::folder::Temporary;
 use crate::process::{Serving, program};
 
-/// Their names as `--driver` and `server.driver` take them; at least one.
+/// Returns the names of the available drivers, at least one.
 pub(crate) fn drivers() -> &'static [&'static str] {
     static FOUND: OnceLock<Vec<&str>> = OnceLock::new();
     FOUND.get_or_init(|| {

@@ -31,7 +31,7 @@ fn folder() -> Temporary {
 }
 
 #[test]
-fn unambiguous_command_lines_are_understood() {
+fn accepts_unambiguous_command_lines() {
     let folder = folder();
     for (arguments, body) in [
         (&["site.toml", "--listen", "127.0.0.1:0"][..], "of the site"),
@@ -50,7 +50,7 @@ fn unambiguous_command_lines_are_understood() {
 }
 
 #[test]
-fn a_folder_is_served_whatever_it_is_called() {
+fn serves_folders_with_confusing_names() {
     let folder = Temporary::new();
     for name in ["8000", "start", "chekc", "x.toml"] {
         folder.file(&format!("{name}/index.html"), name);
@@ -120,7 +120,7 @@ const OTHERS: &[Case] = &[
 ];
 
 #[test]
-fn other_command_lines_are_refused_with_the_right_one() {
+fn suggests_the_right_command_line() {
     let folder = folder();
     let answered = |arguments: &[&str], expected: String| {
         assert_eq!(run(folder.path(), arguments), (2, String::new(), expected), "{arguments:?}");
@@ -138,7 +138,7 @@ fn other_command_lines_are_refused_with_the_right_one() {
 }
 
 #[test]
-fn incomplete_addresses_are_refused_with_what_is_missing() {
+fn rejects_incomplete_addresses() {
     let folder = folder();
     for (address, missing) in [
         (":8000", "the address is missing: 127.0.0.1:8000 is local only, 0.0.0.0:8000 is all addresses"),

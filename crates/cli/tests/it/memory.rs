@@ -1,4 +1,4 @@
-//! Memory that unfinished requests may take: a share of what there is, so that the program survives more of them.
+//! The default memory limit of unfinished requests, a share of the machine's memory.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -35,7 +35,7 @@ fn bytes_of(line: Option<&str>) -> u64 {
 }
 
 #[test]
-fn half_heads_that_want_more_memory_than_there_is_are_refused() {
+fn refuses_partial_heads_beyond_the_memory_limit() {
     const LEFT_KIB: u64 = 128 * 1024;
     const CLIENTS: usize = 2600;
     if !system::tells() {

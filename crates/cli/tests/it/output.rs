@@ -1,4 +1,4 @@
-//! Standard output that nobody reads is no reason not to serve. A result that can't be written is an error.
+//! Closed standard output doesn't stop the server. A result that can't be written is an error.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use crate::folder::Temporary;
 use crate::process::{Serving, just, program};
 
 #[test]
-fn it_serves_on_when_its_output_is_closed() {
+fn serves_with_closed_output() {
     let folder = Temporary::new();
     folder.file("public/f.txt", "content");
     let mut serving = Serving::start(folder.path(), &[]);
@@ -24,7 +24,7 @@ fn it_serves_on_when_its_output_is_closed() {
 }
 
 #[test]
-fn it_starts_with_nobody_to_tell() {
+fn starts_with_closed_output() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let folder = Temporary::new();
     let mut child = program(folder.path(), &["--listen", &free.to_string()]).spawn().expect("it starts");
@@ -60,7 +60,7 @@ fn fails_if_output_cannot_be_written() {
         let stderr = String::from_utf8(output.stderr).expect("UTF-8");
         assert!(output.status.code() == Some(1) && stderr.starts_with(said), "{arguments:?}: {stderr}");
     }
-    // A reader that has had enough is no error.
+    // A closed pipe is no error.
     let mut child =
         just(folder.path(), &["config", "default"]).stdout(Stdio::piped()).spawn().expect("it runs");
     drop(child.stdout.take());

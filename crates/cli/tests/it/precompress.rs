@@ -1,4 +1,4 @@
-//! `shearwater precompress`: the siblings that it makes are those that are served.
+//! `shearwater precompress`: makes files that the server sends.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn site() -> Temporary {
 }
 
 #[test]
-fn what_it_makes_is_served_to_who_accepts_it() {
+fn serves_the_files_that_it_makes() {
     let folder = site();
     let (code, stdout, stderr) = run(folder.path(), &["precompress", "site", "--jobs", "2"]);
     assert_eq!((code, stderr.as_str()), (0, ""));
@@ -40,7 +40,7 @@ fn what_it_makes_is_served_to_who_accepts_it() {
 }
 
 #[test]
-fn it_says_what_it_would_do_and_what_it_did_as_json() {
+fn prints_dry_runs_and_json() {
     let folder = site();
     let (code, stdout, _) = run(folder.path(), &["precompress", "site", "--dry-run", "--formats", "gzip"]);
     assert_eq!(code, 0);
@@ -71,7 +71,7 @@ fn it_says_what_it_would_do_and_what_it_did_as_json() {
 }
 
 #[test]
-fn what_fails_is_told_and_makes_the_exit_code() {
+fn reports_failures_in_the_exit_code() {
     let folder = site();
     folder.file("site/a.css.gz/x", "");
     let (code, stdout, stderr) = run(folder.path(), &["precompress", "site"]);
@@ -84,7 +84,7 @@ fn what_fails_is_told_and_makes_the_exit_code() {
 }
 
 #[test]
-fn what_can_not_be_asked_for() {
+fn rejects_invalid_options() {
     let folder = site();
     for (arguments, told) in [
         (&["--level", "br=12"][..], "error: --level br=12: the highest level of br is 11\n"),

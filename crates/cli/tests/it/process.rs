@@ -1,4 +1,4 @@
-//! The program as a process: started, waited for, and never left behind.
+//! The program as a process, started, stopped and always cleaned up.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -11,18 +11,18 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Client;
 
-/// A safety net for a program that does not end.
+/// Timeout of a program that doesn't exit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Names the driver that the whole suite is to run on.
+/// Variable with the driver for the whole suite.
 const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
-/// Names the accept mode that it is to run in.
+/// Variable with the accept mode for the whole suite.
 const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
 
-/// What it does beside serving, without a driver.
+/// Commands that take no driver.
 const COMMANDS: &[&str] = &["check", "config", "precompress"];
 
-/// The program, to be started in `folder` with these arguments and no others, whatever the suite is to run on.
+/// Returns the program with these arguments only, to be started in `folder`.
 pub(crate) fn just(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shearwater"));
     command
@@ -35,7 +35,7 @@ pub(crate) fn just(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// The program, to be started in `folder`.
+/// Returns the program with the driver and accept mode of the suite, to be started in `folder`.
 pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = just(folder, arguments);
     let serves = !arguments.first().is_some_and(|first| COMMANDS.contains(first));
@@ -54,20 +54,19 @@ pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the program to its end, which must come by itself.
+/// Runs the program until it exits. Returns its exit code and output.
 pub(crate) fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = wait(program(folder, arguments).spawn().expect("it starts"));
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     (status.code().expect("no signal has ended it"), text(stdout), text(stderr))
 }
 
-/// Waits for a process, but not for ever.
+/// Waits for a process with a timeout.
 fn wait(child: Child) -> Output {
     let pid = Pid::from_child(&child);
     let (ended, has_ended) = sync_channel(1);
     let waiting = std::thread::spawn(move || {
         let output = child.wait_with_output().expect("it can be waited for");
-        // Nobody listens any more only if it took too long.
         ended.send(()).ok();
         output
     });
@@ -78,28 +77,28 @@ fn wait(child: Child) -> Output {
     waiting.join().expect("it was waited for")
 }
 
-/// The program while it serves. Killed when dropped.
+/// A running server, killed when dropped.
 pub(crate) struct Serving {
     child: Option<Child>,
     stdout: Option<BufReader<ChildStdout>>,
-    /// Its standard error, once it was listened to.
+    /// Standard error, once it was read from.
     stderr: Option<BufReader<ChildStderr>>,
-    /// What it said at its start.
+    /// The start report.
     pub(crate) banner: String,
 }
 
 impl Serving {
-    /// Starts it on a free port and waits until it has said where it listens.
+    /// Starts the server on a free port and waits for the start report.
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         Self::of(program(folder, arguments).args(["--listen", "127.0.0.1:0"]))
     }
 
-    /// Starts it just so.
+    /// Starts a server and waits for the start report.
     pub(crate) fn of(command: &mut Command) -> Self {
         Self::try_start(command).unwrap_or_else(|ended| panic!("it ended at its start: {ended:?}"))
     }
 
-    /// Starts it; where it ends at its start: exit code, and what it said.
+    /// Starts a server. If it exits, returns its exit code and output.
     pub(crate) fn try_start(command: &mut Command) -> Result<Self, (Option<i32>, String)> {
         let mut child = command.spawn().expect("it starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -116,7 +115,7 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Waits until one that can't say so listens at `address`.
+    /// Waits until a server without output listens at `address`.
     pub(crate) fn silent(child: Child, address: SocketAddr) -> Self {
         let banner = format!("URL http://{address}/\n\n");
         let serving = Self { child: Some(child), stdout: None, stderr: None, banner };
@@ -128,7 +127,7 @@ impl Serving {
         serving
     }
 
-    /// What a line of the start block says.
+    /// Returns a line of the start report by its label.
     pub(crate) fn line(&self, name: &str) -> Option<&str> {
         let lines = self.banner.lines().filter_map(|line| line.trim_start().split_once(' '));
         lines.into_iter().find(|(given, _)| *given == name).map(|(_, value)| value.trim())
@@ -144,7 +143,7 @@ impl Serving {
         Client::connect(self.address())
     }
 
-    /// Closes this end of its standard output.
+    /// Closes our end of its standard output.
     pub(crate) fn close_stdout(&mut self) {
         self.stdout = None;
     }
@@ -157,7 +156,7 @@ impl Serving {
         kill_process(self.pid(), signal).expect("signalled");
     }
 
-    /// Waits for the next line that it says to standard error.
+    /// Waits for the next line on standard error.
     pub(crate) fn hear(&mut self) -> String {
         let child = self.child.as_mut().expect("it serves");
         let stderr = self
@@ -168,7 +167,7 @@ impl Serving {
         line
     }
 
-    /// Waits for its end: exit code, what it said after the start block, standard error not yet heard. No code: a signal's doing.
+    /// Waits until it exits. Returns the exit code, unless killed by a signal, and the rest of standard output and standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let output = wait(self.child.take().expect("it serves"));
         let mut farewell = String::new();
@@ -186,7 +185,7 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // It may have ended by itself.
+            // It may have exited already.
             drop(child.kill());
             drop(child.wait());
         }

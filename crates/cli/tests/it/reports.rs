@@ -1,4 +1,4 @@
-//! Reports on standard error while it serves: files that can't be sent.
+//! Messages about files that can't be sent.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -7,7 +7,7 @@ use crate::folder::Temporary;
 use crate::process::Serving;
 
 #[test]
-fn files_that_can_not_be_sent_are_reported_with_path_and_count() {
+fn reports_files_that_cant_be_sent() {
     for driver in ["epoll", "uring"] {
         let folder = Temporary::new();
         folder.file("public/index.html", "index").file("public/dir/x", "x");

@@ -1,4 +1,4 @@
-//! The line that the program says on what it has done: read, so that a test can ask for its figures.
+//! Parses the counters that the server logs.
 
 use std::time::Instant;
 
@@ -7,18 +7,18 @@ use rustix::process::Signal;
 use crate::client::PATIENCE;
 use crate::process::Serving;
 
-/// The line as it was said.
+/// A line of counters.
 pub(crate) struct Summary(String);
 
 impl Summary {
-    /// The line among others: the last that has figures.
+    /// Returns the last line of counters in a log.
     #[track_caller]
     pub(crate) fn of(stderr: &str) -> Self {
         let line = stderr.lines().rfind(|line| line.contains(" requests (2xx "));
         Self(line.unwrap_or_else(|| panic!("no figures: {stderr:?}")).to_owned())
     }
 
-    /// Asks a program for it, and waits until it is said.
+    /// Requests the counters with SIGUSR1.
     pub(crate) fn so_far(serving: &mut Serving) -> Self {
         serving.signal(Signal::USR1);
         loop {
@@ -30,7 +30,7 @@ impl Summary {
         }
     }
 
-    /// Asks until it has the answer that is waited for.
+    /// Requests the counters until a condition holds.
     #[track_caller]
     pub(crate) fn until(serving: &mut Serving, mut is_there: impl FnMut(&Self) -> bool) -> Self {
         let begun = Instant::now();
@@ -43,7 +43,7 @@ impl Summary {
         }
     }
 
-    /// How often a limit was reached, by its name in `docs/limits.md`.
+    /// Returns how often a limit was reached, by its name in `docs/limits.md`.
     pub(crate) fn reached(&self, limit: &str) -> u64 {
         let Some((_, limits)) = self.0.split_once("; limits reached: ") else { return 0 };
         let limits = limits.split(';').next().unwrap_or("").trim_end().split(", ");
@@ -51,7 +51,7 @@ impl Summary {
         found.map_or(0, |(_, count)| count.parse().expect("a number"))
     }
 
-    /// The number before a word: of the connections that are `open`, `refused` or `reset`, or of `bytes received`.
+    /// Returns the number before a word, such as `open`, `reset` or `bytes received`.
     #[track_caller]
     pub(crate) fn count(&self, word: &str) -> u64 {
         let before = self.0.split(&format!(" {word}")).next().expect("a part");

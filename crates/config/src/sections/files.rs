@@ -9,7 +9,7 @@ use crate::rules::{Choice, Choices, Flag, Folder, Inline, List, Map, MediaType, 
 use crate::section::{Table, section};
 
 section! {
-    /// How the files of a site or route are served. A route inherits the keys of its site.
+    /// Settings for the files of a site or route. A route inherits the keys of its site.
     Serving {
         root: Option<PathBuf> = None, Optional(Folder),
             "The folder to serve, relative to that of this file. The whole path of a request is looked up beneath it.";

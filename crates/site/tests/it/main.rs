@@ -1,4 +1,4 @@
-//! Sites over real sockets, on each driver: which answer each host and path gets.
+//! Sites on real sockets, with each driver.
 
 #[path = "../../../shearwater/tests/it/client.rs"]
 mod client;

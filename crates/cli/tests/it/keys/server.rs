@@ -1,4 +1,4 @@
-//! `[server]`: threads, the port, the driver, the end. Its options of TCP stand in `tcp`.
+//! `[server]`, except TCP options, which are in `tcp`.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use crate::drivers::drivers;
 use crate::process::{Serving, just};
 use crate::system::{self, State, Thread};
 
-/// The threads of workers.
+/// Returns the threads of workers.
 fn workers_of(serving: &Serving) -> Vec<Thread> {
     let threads = system::threads(serving.pid()).into_iter();
     threads.filter(|thread| thread.name.starts_with("worker-")).collect()
@@ -46,7 +46,7 @@ pub(super) fn http_port() {
         }
         assert!(reached.contains(&"127.0.0.1"), "{reached:?}");
         assert!(serving.banner.contains("all addresses of this machine"), "{}", serving.banner);
-        // Port 0 is a free one.
+        // Port 0 picks a free one.
         let folder = folder(&config(0));
         let serving = Serving::of(&mut just(folder.path(), &["--config", "site.toml", "--driver", driver]));
         let (url, _) = serving.line("URL").and_then(|url| url.split_once("  ")).expect("a URL and a note");
@@ -91,7 +91,7 @@ pub(super) fn accept() {
     }
 }
 
-/// What it does within a turn no client can see: `crates/engine/tests/it/limits.rs` looks at the turn.
+/// Clients can't observe the order within a turn; `crates/engine/tests/it/limits.rs` tests it.
 #[test]
 pub(super) fn order() {
     for order in ["fifo", "lifo"] {

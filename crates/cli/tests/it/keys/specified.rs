@@ -1,4 +1,4 @@
-//! The file that every version has to load as it stands, from before there was a program to load it.
+//! The specified configuration file, which every version must load unchanged.
 
 use rustix::process::{Resource, Signal, getrlimit};
 
@@ -10,9 +10,8 @@ use crate::system;
 
 const SPECIFIED: &str = include_str!("specified.toml");
 
-/// Without a flag, on the port that it names: served there, or that port is another program's.
 #[test]
-fn it_loads_as_it_stands() {
+fn loads_the_specified_file() {
     let folder = Temporary::new();
     folder.file("public/f.txt", "content").file("specified.toml", SPECIFIED);
     for driver in drivers() {
@@ -34,7 +33,7 @@ fn it_loads_as_it_stands() {
 
 /// All that can be seen at once; what each key alone does is shown elsewhere.
 #[test]
-fn it_has_the_effects_that_it_says() {
+fn the_specified_file_takes_effect() {
     let folder = folder(&format!("{SPECIFIED}{SITE}"));
     for driver in drivers() {
         let arguments = ["--config", "site.toml", "--listen", "127.0.0.1:0", "--driver", driver];

@@ -1,4 +1,4 @@
-//! `[timeouts]`: how long clients are waited for. The grace of a body stands in `paces`.
+//! `[timeouts]`, except `body_grace`, which is in `rates`.
 
 use rustix::process::Signal;
 
@@ -35,7 +35,7 @@ pub(super) fn write() {
     });
 }
 
-/// A client that has read its last answer, and does not end its side.
+/// A client that has read the last response and doesn't close its side.
 #[test]
 pub(super) fn linger() {
     on_each_driver("[timeouts]\nlinger = \"100ms\"\n", |_, mut serving| {

@@ -1,5 +1,5 @@
-//! The pages of `docs/tasks`: each is done in a temporary folder as its reader would do it, command by command, with the built
-//! program and curl; what is printed has to be what the page shows.
+//! Executes the pages of `docs/tasks` in temporary folders, command by command, with the built program and curl, and compares the output
+//! with the page.
 
 mod page;
 mod shown;
@@ -13,10 +13,10 @@ use crate::process::{Serving, program};
 
 use page::{Page, Step};
 
-/// Where the pages' servers listen; a free port takes its place.
+/// Address of the servers in the pages, replaced by a free port.
 const ADDRESS: &str = "127.0.0.1:8080";
 const FREE: &str = "127.0.0.1:0";
-/// Where the pages' sockets are; the temporary folder takes its place.
+/// Folder of the sockets in the pages, replaced by the temporary folder.
 const SOCKETS: &str = "/run/shearwater/";
 
 fn tasks() -> PathBuf {
@@ -30,7 +30,7 @@ fn pages() -> Vec<Page> {
     paths.iter().map(|path| Page::read(path)).collect()
 }
 
-/// One reader of a page.
+/// Executes a page.
 struct Reader {
     driver: &'static str,
     folder: Temporary,
@@ -38,7 +38,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Does what a page says; false where there is no such driver here.
+    /// Executes the steps of a page. Returns `false` if the driver is unavailable.
     fn follow(&mut self, page: &Page) -> bool {
         for step in &page.steps {
             match step {
@@ -68,7 +68,7 @@ impl Reader {
     }
 
     fn start(&mut self, arguments: &[String]) -> Option<Serving> {
-        // The one before has to be gone first: it may have had the same socket.
+        // Stop the previous server first: it may use the same socket.
         self.serving = None;
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut command = program(self.folder.path(), &[&arguments[..], &["--driver", self.driver]].concat());
@@ -87,7 +87,7 @@ impl Reader {
         }
     }
 
-    /// Runs a command as a shell would, and gives what it has printed.
+    /// Runs a command in a shell and returns its output.
     fn run(&self, line: &str) -> String {
         let line = match address(self.serving.as_ref()) {
             Some(address) => line.replace(ADDRESS, &address),
@@ -121,13 +121,13 @@ impl Reader {
     }
 }
 
-/// Where a server listens, unless at a socket of the file system alone.
+/// Returns the IP address of a server, if it has one.
 fn address(serving: Option<&Serving>) -> Option<String> {
     serving.filter(|serving| serving.line("URL").is_some()).map(|serving| serving.address().to_string())
 }
 
 #[test]
-fn every_page_holds_what_it_shows() {
+fn task_pages_work_as_shown() {
     let has_curl = Command::new("curl").arg("--version").output().is_ok();
     let mut tried = BTreeSet::new();
     let pages = pages();
@@ -147,7 +147,7 @@ fn every_page_holds_what_it_shows() {
 }
 
 #[test]
-fn every_page_is_in_the_index() {
+fn lists_every_page_in_the_index() {
     let index = std::fs::read_to_string(tasks().join("../README.md")).expect("an index");
     let missing: Vec<_> = pages()
         .into_iter()

@@ -5,7 +5,7 @@ use std::path::Path;
 /// Before each command of a `console` block.
 const PROMPT: &str = "$ ";
 
-/// What a reader of a page does.
+/// A step of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// A `toml` block, whose first line is a comment with its file's name.
@@ -102,7 +102,7 @@ fn console(block: &[&str], steps: &mut Vec<Step>) {
 }
 
 #[test]
-fn a_page_falls_into_its_steps() {
+fn parses_a_page_into_steps() {
     let text = "# T\n```toml\n# a.toml\nb = 1\n```\ntext\n```console\n$ shearwater --config a.toml\n...\n$ curl -i x\nHTTP/1.1 200 OK\n\n$ shearwater check a.toml\n```\n";
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
     let expected = [
@@ -115,7 +115,7 @@ fn a_page_falls_into_its_steps() {
 }
 
 #[test]
-fn a_page_without_a_check_is_found() {
+fn finds_pages_that_check_nothing() {
     let gaps = |text: &str| Page { name: String::new(), steps: steps(text) }.gaps();
     let configuration = "```toml\n# a.toml\n```\n";
     let start = "```console\n$ shearwater --config a.toml\n```\n";

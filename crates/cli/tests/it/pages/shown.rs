@@ -1,14 +1,14 @@
-//! Whether a command has printed what its page shows.
+//! Compares the output of a command with a page.
 //!
-//! A line `...` stands for any lines, and `...` in a line for anything. Of times and tags, which are others each time, the form counts.
+//! A line `...` matches any lines, `...` within a line any text. Times and tags match by their format.
 
 /// Fields whose values are others each time.
 const CHANGING: &[&str] = &["Date: ", "Last-Modified: ", "ETag: "];
 
-/// What stands for anything.
+/// Matches anything.
 const ANYTHING: &str = "...";
 
-/// Whether `real` is what is shown.
+/// Returns whether `real` matches what is shown.
 pub(crate) fn is_as_shown(shown: &[String], real: &[&str]) -> bool {
     match shown.split_first() {
         None => real.is_empty(),
@@ -54,7 +54,7 @@ fn form(line: &str) -> String {
 }
 
 #[test]
-fn only_what_is_shown_is_as_shown() {
+fn compares_shown_and_printed_lines() {
     let is = |shown: &str, real: &str| {
         let shown: Vec<String> = shown.lines().map(str::to_owned).collect();
         is_as_shown(&shown, &real.lines().collect::<Vec<_>>())

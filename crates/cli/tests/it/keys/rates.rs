@@ -1,4 +1,4 @@
-//! Paces: `limits.body_bytes_per_second_min`, `timeouts.body_grace` and `limits.send_bytes_per_second_min`.
+//! Minimum rates: `limits.body_bytes_per_second_min`, `timeouts.body_grace` and `limits.send_bytes_per_second_min`.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,10 +7,10 @@ use super::{on_each_driver, until_closed};
 use crate::process::Serving;
 use crate::summary::Summary;
 
-/// A body of which something came, and then nothing.
+/// A stalled body.
 const STALLED: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nxxxxx";
 
-/// A stalled body is refused, by this limit and no other.
+/// Checks that a stalled body is refused by this limit and no other.
 #[track_caller]
 fn refused_by(mut serving: Serving, limit: &str) {
     let came = until_closed(&serving, STALLED);
@@ -20,7 +20,6 @@ fn refused_by(mut serving: Serving, limit: &str) {
     assert_eq!(reached, reached.map(|(name, _)| (name, u64::from(name == limit))));
 }
 
-/// With a pace it is the pace that ends it, without one its silence.
 #[test]
 pub(super) fn body_bytes_per_second_min() {
     let timeouts = "[timeouts]\nbody_grace = \"100ms\"\nbody = \"2000ms\"\n";
@@ -29,7 +28,6 @@ pub(super) fn body_bytes_per_second_min() {
     on_each_driver(&none, |_, serving| refused_by(serving, "body_ms"));
 }
 
-/// Either the grace is over first, or what is waited for a further piece.
 #[test]
 pub(super) fn body_grace() {
     on_each_driver("[timeouts]\nbody_grace = \"100ms\"\nbody = \"4000ms\"\n", |_, serving| {
@@ -40,11 +38,11 @@ pub(super) fn body_grace() {
     });
 }
 
-/// A client that takes what it is sent, without a stop and slower than it may be.
+/// A client reads continuously, but below the minimum rate.
 #[test]
 pub(super) fn send_bytes_per_second_min() {
     const PIECE_BYTES: u64 = 64 * 1024;
-    /// More than can be taken until the pace is looked at.
+    /// More than can be read until the rate is checked.
     const LARGE_BYTES: u64 = 1 << 36;
     let settings = "[limits]\nsend_bytes_per_second_min = 4294967295\n[timeouts]\nwrite = \"300ms\"\n";
     on_each_driver(settings, |folder, mut serving| {
