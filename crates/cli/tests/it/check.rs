@@ -5,8 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::folder::Temporary;
-use crate::process::{Serving, program, run};
+use crate::process::{Serving, Temporary, program, run};
 
 fn check_json(folder: &Temporary, file: &str) -> (i32, Value) {
     let (code, stdout, stderr) = run(folder.path(), &["check", "--json", file]);

@@ -1,8 +1,7 @@
 //! Serving with a configuration file: relative paths, flags that override it, environment variables.
 
-use crate::folder::Temporary;
 use crate::keys::{SITE, folder};
-use crate::process::{Serving, just, run};
+use crate::process::{Serving, Temporary, just, run};
 
 #[test]
 fn resolves_roots_against_the_folder_of_the_file() {

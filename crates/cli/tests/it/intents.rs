@@ -1,7 +1,6 @@
 //! The command line: help, shorthands, and errors with the right command.
 
-use crate::folder::Temporary;
-use crate::process::{Serving, just, run};
+use crate::process::{Serving, Temporary, just, run};
 
 #[test]
 fn prints_help_and_version() {

@@ -1,6 +1,5 @@
 //! The built program as its user meets it: arguments in, output, signals and exit codes out.
 
-mod banner;
 mod check;
 #[path = "../../../shearwater/tests/it/client.rs"]
 mod client;
@@ -8,8 +7,6 @@ mod clients;
 mod configured;
 #[path = "../../../../xtask/src/replaced/content.rs"]
 mod content;
-mod drivers;
-mod folder;
 mod intents;
 mod keys;
 mod memory;
@@ -20,10 +17,8 @@ mod precompress;
 mod process;
 mod refusals;
 mod replaced;
-mod reports;
 mod signals;
 mod sites;
-mod summary;
 mod system;
 #[path = "../../../../xtask/src/replaced/target.rs"]
 mod target;

@@ -5,10 +5,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Pid;
 
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::{Serving, program, run};
-use crate::summary::Summary;
+use crate::process::{Serving, Summary, Temporary, drivers, program, run};
 use crate::system;
 
 /// Returns the most address space that a process has had, in KiB.

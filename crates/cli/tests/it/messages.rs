@@ -7,8 +7,7 @@ use std::process::Output;
 
 use shearwater_config::limits::CONFIG_BYTES_MAX;
 
-use crate::folder::Temporary;
-use crate::process::{just, run};
+use crate::process::{Temporary, just, run};
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages.md");
 

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::folder::Temporary;
-use crate::process::{Serving, run};
+use crate::process::{Serving, Temporary, run};
 
 fn site() -> Temporary {
     let folder = Temporary::new();

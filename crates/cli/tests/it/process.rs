@@ -1,11 +1,14 @@
-//! The program as a process, started, stopped and always cleaned up.
+//! The program as a process: temporary folders, drivers, start, stop, counters.
 
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -189,5 +192,117 @@ impl Drop for Serving {
             drop(child.kill());
             drop(child.wait());
         }
+    }
+}
+
+/// Returns the names of the available drivers, at least one.
+pub(crate) fn drivers() -> &'static [&'static str] {
+    static FOUND: OnceLock<Vec<&str>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let folder = Temporary::new();
+        let is_there = |name: &&str| {
+            let arguments = ["--listen", "127.0.0.1:0", "--workers", "1", "--driver", name];
+            match Serving::try_start(&mut program(folder.path(), &arguments)) {
+                Ok(_) => true,
+                Err((code, said)) => {
+                    assert!(code == Some(2) && said.contains("isn't there"), "{name}: {said}");
+                    false
+                }
+            }
+        };
+        let found: Vec<&str> = ["epoll", "kqueue", "uring"].into_iter().filter(is_there).collect();
+        assert!(!found.is_empty(), "there is no driver at all");
+        found
+    })
+}
+
+/// Removed when dropped.
+pub(crate) struct Temporary(PathBuf);
+
+impl Temporary {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("shearwater-cli-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).expect("a temporary folder");
+        Self(path.canonicalize().expect("it is there"))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes a file, with the folders that it is in.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("folders");
+        fs::write(path, content).expect("a file");
+        self
+    }
+
+    /// Gives a file a time, in seconds since 1970.
+    pub(crate) fn modified(&self, name: &str, seconds: u64) {
+        let file = File::options().write(true).open(self.0.join(name)).expect("a file");
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).expect("a time");
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let removed = fs::remove_dir_all(&self.0);
+        assert!(removed.is_ok() || std::thread::panicking(), "the folder is left behind: {removed:?}");
+    }
+}
+
+/// A line of counters.
+pub(crate) struct Summary(String);
+
+impl Summary {
+    /// Returns the last line of counters in a log.
+    #[track_caller]
+    pub(crate) fn of(stderr: &str) -> Self {
+        let line = stderr.lines().rfind(|line| line.contains(" requests (2xx "));
+        Self(line.unwrap_or_else(|| panic!("no figures: {stderr:?}")).to_owned())
+    }
+
+    /// Requests the counters with SIGUSR1.
+    pub(crate) fn so_far(serving: &mut Serving) -> Self {
+        serving.signal(Signal::USR1);
+        loop {
+            let line = serving.hear();
+            assert!(!line.is_empty(), "it has ended");
+            if line.starts_with("shearwater: so far ") {
+                return Self(line);
+            }
+        }
+    }
+
+    /// Requests the counters until a condition holds.
+    #[track_caller]
+    pub(crate) fn until(serving: &mut Serving, mut is_there: impl FnMut(&Self) -> bool) -> Self {
+        let begun = Instant::now();
+        loop {
+            let summary = Self::so_far(serving);
+            if is_there(&summary) {
+                return summary;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it never comes to that: {}", summary.0);
+        }
+    }
+
+    /// Returns how often a limit was reached, by its name in `docs/limits.md`.
+    pub(crate) fn reached(&self, limit: &str) -> u64 {
+        let Some((_, limits)) = self.0.split_once("; limits reached: ") else { return 0 };
+        let limits = limits.split(';').next().unwrap_or("").trim_end().split(", ");
+        let found = limits.filter_map(|entry| entry.split_once(' ')).find(|(name, _)| *name == limit);
+        found.map_or(0, |(_, count)| count.parse().expect("a number"))
+    }
+
+    /// Returns the number before a word, such as `open`, `reset` or `bytes received`.
+    #[track_caller]
+    pub(crate) fn count(&self, word: &str) -> u64 {
+        let before = self.0.split(&format!(" {word}")).next().expect("a part");
+        let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().expect("a part");
+        digits.parse().unwrap_or_else(|_| panic!("no number of {word}: {}", self.0))
     }
 }

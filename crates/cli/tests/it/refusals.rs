@@ -2,8 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::folder::Temporary;
-use crate::process::{Serving, run};
+use crate::process::{Serving, Temporary, run};
 
 /// Returns the error message.
 #[track_caller]

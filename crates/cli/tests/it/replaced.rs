@@ -9,9 +9,7 @@ use std::time::Instant;
 
 use crate::client::{Client, PATIENCE};
 use crate::content::{Body, content, read};
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::{Serving, program};
+use crate::process::{Serving, Temporary, drivers, program};
 use crate::target::Target;
 
 /// Changes of each file in each way.

@@ -8,10 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::client::Client;
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::Serving;
-use crate::summary::Summary;
+use crate::process::{Serving, Summary, Temporary, drivers};
 
 /// More than the sockets between the program and a client that does not read can hold.
 const LARGE_BYTES: usize = 64 * 1024 * 1024;

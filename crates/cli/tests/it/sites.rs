@@ -1,9 +1,7 @@
 //! Sites of a configuration: the cases of `tests/sites.md`, each a site of one server with a host name of its own.
 
 use crate::client::{Answer, Client};
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::{Serving, just};
+use crate::process::{Serving, Temporary, drivers, just};
 
 const CASES: &str = include_str!("../sites.md");
 

@@ -5,9 +5,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal};
 
 use crate::client::Client;
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::{Serving, program};
+use crate::process::{Serving, Temporary, drivers, program};
 
 /// Sets the soft descriptor limit of a process. Returns `false` if the command is missing.
 fn limit_descriptors(pid: Pid, soft: u64) -> bool {

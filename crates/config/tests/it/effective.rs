@@ -2,23 +2,7 @@
 
 use shearwater_config::{Config, print_effective};
 
-use crate::{parse, right};
-
-/// Pseudo-random numbers from a seed (xorshift).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, count: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 16).unwrap_or(0) % count
-    }
-
-    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.below(of.len())]
-    }
-}
+use crate::{Dice, parse, right};
 
 /// Lines of a section, at most one of each row.
 type Rows = &'static [&'static [&'static str]];

@@ -3,7 +3,7 @@
 use shearwater_config::limits::PROBLEMS_MAX;
 use shearwater_config::print_default;
 
-use crate::parse;
+use crate::{Dice, parse};
 
 /// Fragments with a meaning in TOML or in strings.
 #[rustfmt::skip]
@@ -31,17 +31,6 @@ to = "/new/{rest}"
 path = "/health"
 respond = { status = 200, body = "ok" }
 "#;
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, count: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 16).unwrap_or(0) % count.max(1)
-    }
-}
 
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)

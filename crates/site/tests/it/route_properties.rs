@@ -2,17 +2,9 @@
 
 use shearwater_site::routes::Routes;
 
-/// Pseudo-random numbers from a seed (xorshift).
-struct Numbers(u64);
+use crate::Numbers;
 
 impl Numbers {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-
     /// Returns a path of up to `segments` segments, from few names so that many collide.
     fn path(&mut self, segments: usize) -> String {
         const NAMES: [&str; 8] = ["a", "b", "ab", "a b", "%25", "index.html", "long-name-of-a-segment", "b2"];

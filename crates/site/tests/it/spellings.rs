@@ -1,21 +1,11 @@
 //! No spelling of a path avoids its route.
 
-use crate::served::{fixed, on_each_driver, route, site};
 use shearwater_site::{Route, Site};
 
+use crate::Numbers;
+use crate::served::{fixed, on_each_driver, route, site};
+
 const SECRET: &str = "what is beneath the route";
-
-/// Pseudo-random numbers from a seed (xorshift).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-}
 
 /// Returns a path in a random spelling: encoded bytes, repeated slashes, dot segments.
 fn spelled(numbers: &mut Numbers) -> String {

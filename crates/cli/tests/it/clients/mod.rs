@@ -2,9 +2,7 @@
 
 use std::process::{Command, Output};
 
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::{Serving, just, run};
+use crate::process::{Serving, Temporary, drivers, just, run};
 
 const CONFIG: &str = "\
 [server]

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::on_each_driver;
 use crate::client::{Client, PATIENCE};
-use crate::folder::Temporary;
+use crate::process::Temporary;
 
 /// Replaces a file atomically.
 fn replace(folder: &Temporary, name: &str, content: &str) {

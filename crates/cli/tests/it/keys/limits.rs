@@ -5,8 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use super::on_each_driver;
 use crate::client::PATIENCE;
-use crate::process::Serving;
-use crate::summary::Summary;
+use crate::process::{Serving, Summary};
 
 /// Returns the status of the response to bytes on a new connection.
 fn status(serving: &Serving, bytes: &str) -> u16 {

@@ -6,8 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
 use super::{SITE, folder, start_on_a_port};
-use crate::drivers::drivers;
-use crate::process::{Serving, just};
+use crate::process::{Serving, drivers, just};
 
 /// Sends a request on a stream and returns the response.
 fn get(mut stream: impl Read + Write) -> String {

@@ -18,9 +18,7 @@ mod timeouts;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::{Serving, just};
+use crate::process::{Serving, Temporary, drivers, just};
 
 /// A site of one folder.
 pub(crate) const SITE: &str = "[[site]]\nroot = \"www\"\n";

@@ -4,8 +4,7 @@ use rustix::process::Signal;
 
 use super::{on_each_driver, until_closed};
 use crate::client::Client;
-use crate::process::Serving;
-use crate::summary::Summary;
+use crate::process::{Serving, Summary};
 
 #[test]
 pub(super) fn max_connections() {

@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io::Read;
 
 use super::{on_each_driver, until_closed};
-use crate::process::Serving;
-use crate::summary::Summary;
+use crate::process::{Serving, Summary};
 
 /// A stalled body.
 const STALLED: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nxxxxx";

@@ -6,8 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use rustix::process::Signal;
 
 use super::{SITE, folder, on_each_driver, start_on_a_port};
-use crate::drivers::drivers;
-use crate::process::{Serving, just};
+use crate::process::{Serving, drivers, just};
 use crate::system::{self, State, Thread};
 
 /// Returns the threads of workers.

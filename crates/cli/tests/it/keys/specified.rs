@@ -3,9 +3,7 @@
 use rustix::process::{Resource, Signal, getrlimit};
 
 use super::{SITE, folder};
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::{Serving, just};
+use crate::process::{Serving, Temporary, drivers, just};
 use crate::system;
 
 const SPECIFIED: &str = include_str!("specified.toml");

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use super::{SOONER_THAN_DEFAULTS, on_each_driver, until_closed};
-use crate::summary::Summary;
+use crate::process::Summary;
 
 #[test]
 pub(super) fn head() {
