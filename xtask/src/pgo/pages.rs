@@ -115,9 +115,12 @@ fn etag(get: &Question, server: SocketAddr) -> Outcome<String> {
 
 /// What is no file, and no way to ask for one.
 fn elsewhere(browser: &Browser) -> Vec<Question> {
-    let fields = browser.fields(HOST, "");
+    // Errors are text for clients that don't accept HTML.
+    let without_html = |fields: String| fields.replace("text/html,", "");
+    let fields = without_html(browser.fields(HOST, ""));
     let missing = |target| Question::new("GET", target, &fields, 404, b"Not Found\n");
     let posted = browser.fields(HOST, "Content-Type: text/plain\r\nContent-Length: 5\r\n");
+    let posted = without_html(posted);
     vec![
         missing("/favicon.ico"),
         missing("/apple-touch-icon.png"),
