@@ -1,33 +1,34 @@
-//! The command line, exactly as it is typed.
+//! The command line.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use shearwater_config::parse_size;
 use shearwater_precompress::Format;
 
 use crate::failure::Failure;
-use crate::intent::{is_config, listen_address, of_missing};
+use crate::intent::{drain_timeout, is_config, listen_address, of_missing};
 
 const EXAMPLES: &str = "\
 Examples:
   shearwater                            serve ./public, or a welcome page, on http://127.0.0.1:8080
   shearwater ./site                     serve the folder ./site
   shearwater ./site --port 8000         on http://127.0.0.1:8000
-  shearwater ./site --listen [::]:80    to everyone, on port 80
-  shearwater ./site --listen 127.0.0.1:0 --workers 1
-  shearwater config --print-default > site.toml
-  shearwater check site.toml            say what is wrong with it, or what it comes to
-  shearwater site.toml                  serve by it, as by --config site.toml
-  shearwater precompress ./site         make NAME.br, NAME.zst and NAME.gz beside its files
+  shearwater ./site --listen [::]:80    on port 80 of all addresses
+  shearwater config default > site.toml write a configuration with every key
+  shearwater check site.toml            check it, and print a summary
+  shearwater site.toml                  serve the sites that it configures
+  shearwater precompress ./site         make NAME.br, NAME.zst and NAME.gz for its files
 
-A folder is answered with its index.html. Nothing outside of the folder is ever served.
-A folder that has the name of a command is written ./check.
-Flags win over the configuration file, and what they replace is told at the start.
-Ctrl-C (SIGINT) or SIGTERM: no new connections, every request received is answered, then it ends;
-a second one ends at once. SIGUSR1: a line on what it has done so far and which limits were
-reached, as at its end. Exit codes: 0 served and ended, 1 a worker failed, 2 could not start.";
+Nothing outside of a served folder is ever sent. Write ./check for a folder that is called like a
+command. Flags override the configuration file; the start report lists what they override.
 
-/// Serves a folder, or a site by its configuration, over HTTP/1.1, at the kernel's own limit.
+Signals: SIGINT (Ctrl-C) or SIGTERM stops gracefully: no new connections, requests in flight are
+answered. A second one stops at once. SIGUSR1 prints counters and the limits that were reached.
+Exit codes: 0 served and stopped, 1 a worker failed, 2 could not start.";
+
+/// Serves a folder or configured sites over HTTP/1.1.
 #[derive(Debug, Parser)]
 #[command(
     name = "shearwater",
@@ -45,24 +46,24 @@ pub(crate) struct CommandLine {
     pub(crate) serve: Serve,
 }
 
-/// What else there is to do.
+/// Commands other than serving.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Check(Check),
-    Config(ConfigText),
+    Config(Config),
     Precompress(Precompress),
-    /// Serves, as without a command.
+    /// Serves, as without a command
     #[command(hide = true)]
     Serve(Serve),
 }
 
-/// Serving, and what it may be told.
+/// Arguments for serving.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Serve {
-    /// The folder to serve. Without it: ./public if there is one, else a welcome page
+    /// Folder to serve [default: ./public if it exists, or a welcome page]
     pub(crate) dir: Option<PathBuf>,
 
-    /// Serve by this configuration file (TOML)
+    /// Configuration file (TOML)
     #[arg(long, short, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -70,34 +71,34 @@ pub(crate) struct Serve {
     #[arg(long, short, value_name = "ADDRESS", aliases = ["bind", "address", "addr"], value_parser = listen_address)]
     pub(crate) listen: Option<String>,
 
-    /// Port to listen on, for this machine alone: short for --listen 127.0.0.1:PORT
+    /// Port to listen on, local only: short for --listen 127.0.0.1:PORT
     #[arg(long, short, value_name = "PORT", conflicts_with = "listen")]
     pub(crate) port: Option<u16>,
 
-    /// Threads that serve; 0 is one per core [default: 0]
+    /// Worker threads; 0: one per core [default: 0]
     #[arg(long, short, value_name = "N", alias = "threads", value_parser = clap::value_parser!(u16).range(..=1024))]
     pub(crate) workers: Option<u16>,
 
-    /// How to wait for the kernel [default: auto]
+    /// Kernel interface for events [default: auto]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) driver: Option<Driver>,
 
-    /// How connections get to the workers [default: reuseport]
+    /// How connections reach workers [default: reuseport]
     #[arg(long, value_name = "MODE", value_enum)]
     pub(crate) accept: Option<Accept>,
 
-    /// Keep each worker on its own core
+    /// Pin each worker to its own core
     #[arg(long)]
     pub(crate) pin: bool,
 
-    /// Seconds that ending may take before what is left is cut off [default: 30]
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) drain: Option<u32>,
+    /// Maximum duration of a graceful shutdown, such as 10s or 500ms [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = drain_timeout)]
+    pub(crate) drain: Option<Duration>,
 }
 
 impl Serve {
-    /// Replaces shorthands by what they mean: a port by an address, a configuration file by `--config`.
-    pub(crate) fn understood(&self) -> Result<Self, Failure> {
+    /// Expands shorthands: a port to an address, a configuration file to `--config`.
+    pub(crate) fn expanded(&self) -> Result<Self, Failure> {
         let mut serve = self.clone();
         if let Some(port) = serve.port {
             serve.listen = Some(format!("127.0.0.1:{port}"));
@@ -117,7 +118,7 @@ impl Serve {
         Ok(serve)
     }
 
-    /// Serving by a configuration file and nothing else.
+    /// Returns arguments for serving a configuration file.
     pub(crate) fn by(file: &Path) -> Self {
         let config = Some(file.to_owned());
         Self {
@@ -134,73 +135,79 @@ impl Serve {
     }
 }
 
-/// Says what is wrong with a configuration file, or where it would listen and what it would serve.
+/// Checks a configuration file, and prints a summary
 ///
-/// Nothing is bound. Exit codes: 0 right, 2 not.
+/// Reports all errors in the file. Nothing is bound. Exit codes: 0 valid, 2 invalid.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The configuration file (TOML)
+    /// Configuration file (TOML)
     pub(crate) file: PathBuf,
 
-    /// Say it as JSON, on standard output
+    /// Print JSON to standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Prints a configuration: every key with its default, or all that is in effect with a file.
+/// Prints a configuration
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub(crate) struct ConfigText {
-    /// Every key with its default and what it means, to be copied and changed
-    #[arg(long)]
-    pub(crate) print_default: bool,
-
-    /// All that is in effect with this file, defaults filled in; variables of the environment as written
-    #[arg(long, value_name = "FILE")]
-    pub(crate) print_effective: Option<PathBuf>,
+pub(crate) struct Config {
+    #[command(subcommand)]
+    pub(crate) text: ConfigText,
 }
 
-/// Makes compressed siblings (NAME.br, NAME.zst, NAME.gz) of a folder's files, which are then served ready.
+/// Configurations to print.
+#[derive(Debug, Subcommand)]
+#[command(disable_help_subcommand = true)]
+pub(crate) enum ConfigText {
+    /// Prints a configuration with every key, its default and its description
+    Default,
+    /// Prints a configuration file with defaults filled in; environment variables as written
+    Show {
+        /// Configuration file (TOML)
+        file: PathBuf,
+    },
+}
+
+/// Makes precompressed files (NAME.br, NAME.zst, NAME.gz) beside the files of a folder
 ///
-/// Left out are siblings that are up to date, files that would not get 5 % smaller or are of a kind that is compressed already, symbolic
-/// links, and names that begin with a dot. A sibling takes its place at once or not at all. One that is there and is not sent, since its file
-/// was changed or copied after it, is compared with its file: it gets the times of a file of the same content, and is made anew otherwise.
-/// Exit codes: 0 all went well, 1 something failed, 2 could not start.
+/// Files are written atomically. It skips files with up-to-date precompressed files, files that wouldn't get 5 % smaller, formats that are
+/// already compressed, symbolic links, and names that start with a dot. A precompressed file that is older than its original is compared
+/// with it: if the content is the same, only its times are updated. Exit codes: 0 success, 1 some files failed, 2 could not start.
 #[derive(Debug, Args)]
 pub(crate) struct Precompress {
-    /// The folder
+    /// Folder
     pub(crate) dir: PathBuf,
 
-    /// The formats
+    /// Formats
     #[arg(long, value_name = "LIST", value_enum, value_delimiter = ',', default_value = "br,zstd,gzip")]
     pub(crate) formats: Vec<FormatName>,
 
-    /// Levels by format, such as br=9,zstd=12 [default: the highest: br=11,zstd=19,gzip=9]
+    /// Compression levels by format [default: br=11,zstd=19,gzip=9]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = level)]
     pub(crate) level: Vec<(String, u32)>,
 
-    /// Leave out files that are smaller
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    /// Minimum size of a file, such as 1KiB
+    #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = size)]
     pub(crate) min_bytes: u64,
 
-    /// Threads; 0 is one per core
+    /// Threads; 0: one per core
     #[arg(long, short, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=256))]
     pub(crate) jobs: u16,
 
-    /// Only tell what would be made
+    /// Print what would be made, and make nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Make anew what is there
+    /// Make files anew even if they are up to date
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Tell what it has come to as JSON, on standard output
+    /// Print the summary as JSON to standard output
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// The names of formats.
+/// Names of formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatName {
     /// Brotli, NAME.br
@@ -221,34 +228,39 @@ impl From<FormatName> for Format {
     }
 }
 
-/// `br=9` as a format's name and a level.
+/// Parses a format's name and a level, such as `br=9`.
 fn level(text: &str) -> Result<(String, u32), String> {
-    let (name, level) = text.split_once('=').ok_or("it is written FORMAT=N, such as br=9")?;
+    let (name, level) = text.split_once('=').ok_or("expected FORMAT=LEVEL, such as br=9")?;
     if Format::ALL.iter().all(|format| format.name() != name) {
-        return Err(format!("{name} is none of br, zstd and gzip"));
+        return Err(format!("unknown format {name}, expected br, zstd or gzip"));
     }
-    let level = level.parse().map_err(|_| format!("{level} is no level"))?;
+    let level = level.parse().map_err(|_| format!("invalid level {level}"))?;
     Ok((name.to_owned(), level))
 }
 
-/// The names of drivers.
+/// Parses the size of `--min-bytes`.
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).ok_or_else(|| "expected a size, such as 1KiB".to_owned())
+}
+
+/// Names of drivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Driver {
-    /// The best that works here
+    /// The best available
     Auto,
     /// Linux's epoll
     Epoll,
     /// Linux's io_uring
     Uring,
-    /// The kqueue of macOS and the BSDs
+    /// kqueue of macOS and the BSDs
     Kqueue,
 }
 
-/// The names of accept modes.
+/// Names of accept modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Accept {
-    /// Each worker listens by itself
+    /// A listener per worker
     Reuseport,
-    /// One thread accepts and hands connections out in turn
+    /// One acceptor distributes connections round-robin
     Dispatch,
 }

@@ -1,95 +1,91 @@
-//! `shearwater check`: what is wrong with a configuration, or what it comes to.
+//! `shearwater check` and `shearwater config`: errors in a configuration file, and its text.
 
 use std::io::Write;
+use std::path::Path;
 
-use shearwater_config::{Errors, Problem};
+use serde_json::{Value, json};
+use shearwater_config::{Diagnostics, Findings, Problem, print_default, print_effective};
 
-use crate::args::{Check, Serve};
-use crate::banner;
-use crate::configured::{self, Plan};
-use crate::failure::Failure;
-use crate::json::Json;
-use crate::warnings::Warnings;
-use crate::{print, unused_siblings};
+use crate::args::{Check, ConfigText, Serve};
+use crate::config_file;
+use crate::failure::{Failure, Reason};
+use crate::plan::Plan;
+use crate::{print, report, unused_siblings};
 
-/// Checks a file as far as it can be without binding anything.
+/// Checks a configuration file as far as possible without binding.
 pub(crate) fn check(check: &Check) -> Result<(), Failure> {
-    let plan = configured::plan(&Serve::by(&check.file));
-    match (plan, check.json) {
-        (Ok(plan), true) => print(&format!("{}\n", right(check, &plan)))?,
+    let file = &check.file;
+    match (Plan::new(&Serve::by(file)), check.json) {
+        (Ok(plan), true) => print(&format!("{}\n", valid_json(file, &plan))),
         (Ok(plan), false) => {
-            print(&described(check, &plan))?;
-            let siblings = unused_siblings::as_text(&unused_siblings::look(plan.site.roots()));
-            drop(write!(std::io::stderr(), "{}{siblings}", plan.warnings));
+            print(&summary(file, &plan))?;
+            let siblings = unused_siblings::as_text(&unused_siblings::find(&plan.site.roots));
+            drop(write!(std::io::stderr(), "{}{siblings}", plan.warnings()));
+            Ok(())
         }
         (Err(failure), true) => {
-            print(&format!("{}\n", wrong(check, &failure)))?;
-            return Err(Failure::said(failure.code));
+            print(&format!("{}\n", invalid_json(file, &failure)))?;
+            Err(Failure::reported(failure.code))
         }
-        (Err(failure), false) => return Err(failure),
+        (Err(failure), false) => Err(failure),
     }
-    Ok(())
 }
 
-fn described(check: &Check, plan: &Plan) -> String {
-    let mut text = format!("{} is right. It would\n", check.file.display());
-    for address in &plan.addresses {
-        banner::line(&mut text, "listen on", address);
+/// Prints the default configuration, or the one in effect.
+pub(crate) fn config(text: &ConfigText) -> Result<(), Failure> {
+    match text {
+        ConfigText::Default => print(&print_default()),
+        ConfigText::Show { file } => {
+            let head = format!("# {} with defaults filled in.\n\n", file.display());
+            let (config, _) = config_file::read(file, |_| Findings::default())?;
+            print(&(head + &print_effective(&config)))
+        }
     }
-    banner::line(&mut text, "serve", &plan.site.to_string());
+}
+
+fn summary(file: &Path, plan: &Plan) -> String {
+    let mut text = format!("{} is valid. The server would use:\n", file.display());
+    for address in &plan.addresses {
+        report::line(&mut text, "address", address);
+    }
+    report::line(&mut text, "serves", &plan.site.description);
     let workers = if plan.workers == 0 { "one per core".to_owned() } else { plan.workers.to_string() };
-    banner::line(&mut text, "have workers", &workers);
-    banner::line(&mut text, "hold", &banner::memory(plan.buffered_bytes_max));
+    report::line(&mut text, "workers", &workers);
+    report::line(&mut text, "memory", &report::memory(plan.buffered_bytes_max));
     text
 }
 
-fn right(check: &Check, plan: &Plan) -> Json {
-    Json::Object(vec![
-        ("file", Json::text(check.file.display())),
-        ("right", Json::Flag(true)),
-        ("listen", Json::List(plan.addresses.iter().map(Json::text).collect())),
-        ("serve", Json::text(&plan.site)),
-        ("workers", Json::Number(u64::from(plan.workers))),
-        ("buffered_bytes_max", Json::Number(plan.buffered_bytes_max as u64)),
-        ("problems", Json::List(Vec::new())),
-        ("warnings", warnings(&plan.warnings)),
-        ("unused_siblings", unused_siblings::as_json(&unused_siblings::look(plan.site.roots()))),
-    ])
+fn valid_json(file: &Path, plan: &Plan) -> Value {
+    let mut warnings = plan.file_warnings.as_ref().map(problems_json).unwrap_or_default();
+    warnings.extend(plan.site.warnings.iter().map(|message| json!({ "message": message })));
+    json!({
+        "file": file.to_string_lossy(),
+        "valid": true,
+        "addresses": plan.addresses,
+        "serves": plan.site.description,
+        "workers": plan.workers,
+        "buffered_bytes_max": plan.buffered_bytes_max,
+        "errors": [],
+        "warnings": warnings,
+        "unused_siblings": unused_siblings::as_json(&unused_siblings::find(&plan.site.roots)),
+    })
 }
 
-fn warnings(warnings: &Warnings) -> Json {
-    let mut list = problems(&warnings.of_file);
-    list.extend(warnings.others.iter().map(|what| Json::Object(vec![("what", Json::text(what))])));
-    Json::List(list)
-}
-
-fn problems(errors: &Errors) -> Vec<Json> {
-    let problem = |problem: &Problem| {
-        let mut members = vec![
-            ("line", Json::Number(problem.line as u64)),
-            ("column", Json::Number(problem.column as u64)),
-            ("key", Json::text(&problem.key)),
-            ("what", Json::text(&problem.what)),
-        ];
-        members.extend(problem.help.iter().map(|help| ("help", Json::text(help))));
-        Json::Object(members)
+fn invalid_json(file: &Path, failure: &Failure) -> Value {
+    let (errors, left_out) = match &failure.reason {
+        Reason::Config(errors) => (problems_json(errors), errors.left_out),
+        Reason::Error { message, help } => (vec![json!({ "message": message, "help": help })], 0),
+        Reason::Reported => (Vec::new(), 0),
     };
-    errors.problems.iter().map(problem).collect()
+    json!({
+        "file": file.to_string_lossy(),
+        "valid": false,
+        "errors": errors,
+        "errors_left_out": left_out,
+    })
 }
 
-fn wrong(check: &Check, failure: &Failure) -> Json {
-    let (problems, left_out) = match failure.problems() {
-        Some(errors) => (Json::List(problems(errors)), errors.left_out),
-        None => {
-            let what = failure.to_string();
-            let what = what.trim_start_matches("shearwater: ").trim_end();
-            (Json::List(vec![Json::Object(vec![("what", Json::text(what))])]), 0)
-        }
-    };
-    Json::Object(vec![
-        ("file", Json::text(check.file.display())),
-        ("right", Json::Flag(false)),
-        ("problems", problems),
-        ("problems_left_out", Json::Number(left_out as u64)),
-    ])
+fn problems_json(diagnostics: &Diagnostics) -> Vec<Value> {
+    let problem = |Problem { line, column, key, message, help, .. }: &Problem| json!({ "line": line, "column": column, "key": key, "message": message, "help": help });
+    diagnostics.problems.iter().map(problem).collect()
 }

@@ -1,81 +1,69 @@
-//! Why the program ends other than well.
+//! Errors that end the program.
 
 use std::fmt;
 use std::io;
 
 use shearwater::Error;
-use shearwater_config::Errors;
+use shearwater_config::Diagnostics;
 
-/// Why the program ends other than well.
+/// An error with its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What happened, and what to do.
-    what: What,
-    /// The process's exit code.
+    pub(crate) reason: Reason,
     pub(crate) code: u8,
 }
 
 #[derive(Debug)]
-enum What {
-    /// One sentence.
-    Sentence(String),
-    /// One sentence, as an error.
-    Error(String),
-    /// An error and the way out.
-    Helped { error: String, help: String },
-    /// A paragraph for each problem of a configuration.
-    Problems(Errors),
-    /// It has been said already.
-    Said,
+pub(crate) enum Reason {
+    /// An error, perhaps with a way to fix it.
+    Error { message: String, help: Option<String> },
+    /// Errors in a configuration file.
+    Config(Diagnostics),
+    /// Already reported.
+    Reported,
 }
 
 impl Failure {
-    /// It could not start.
-    pub(crate) fn start(sentence: String) -> Self {
-        Self { what: What::Sentence(sentence), code: 2 }
+    /// The server can't start.
+    pub(crate) fn start(message: impl Into<String>) -> Self {
+        Self::with_help(message.into(), None)
     }
 
-    /// It could not start; `help` is a way that it could.
-    pub(crate) fn helped(error: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { what: What::Helped { error: error.into(), help: help.into() }, code: 2 }
+    /// The server can't start; `help` is a way to fix it.
+    pub(crate) fn helped(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::with_help(message.into(), Some(help.into()))
     }
 
-    /// Standard output can't be written.
+    /// The server can't start; there may be a way to fix it.
+    pub(crate) fn with_help(message: String, help: Option<String>) -> Self {
+        Self { reason: Reason::Error { message, help }, code: 2 }
+    }
+
+    /// Writing to standard output failed.
     pub(crate) fn output(error: &io::Error) -> Self {
-        Self { what: What::Error(format!("can't write to standard output: {error}")), code: 1 }
+        Self { code: 1, ..Self::start(format!("can't write to standard output: {error}")) }
     }
 
-    /// Something did not work out, which has been said already.
-    pub(crate) fn said(code: u8) -> Self {
-        Self { what: What::Said, code }
-    }
-
-    /// The problems of a configuration, where it is that.
-    pub(crate) fn problems(&self) -> Option<&Errors> {
-        match &self.what {
-            What::Problems(errors) => Some(errors),
-            _ => None,
-        }
+    /// An error that was already reported.
+    pub(crate) fn reported(code: u8) -> Self {
+        Self { reason: Reason::Reported, code }
     }
 }
 
-/// As it is printed: with its end of line, unless there is nothing to say.
+/// Formats the error with its line end; empty if it was already reported.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.what {
-            What::Sentence(sentence) => writeln!(f, "shearwater: {sentence}"),
-            What::Error(error) => writeln!(f, "error: {error}"),
-            What::Helped { error, help } => writeln!(f, "error: {error}\nhelp: {help}"),
-            What::Problems(errors) => {
-                let count = errors.problems.len() + errors.left_out;
-                let problems = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };
-                writeln!(
-                    f,
-                    "{errors}\nshearwater: {} has {problems}; nothing was started",
-                    errors.file.display()
-                )
+        match &self.reason {
+            Reason::Error { message, help } => {
+                writeln!(f, "error: {message}")?;
+                help.iter().try_for_each(|help| writeln!(f, "help: {help}"))
             }
-            What::Said => Ok(()),
+            Reason::Config(errors) => {
+                let (file, count) = (errors.file.display(), errors.count());
+                let plural = if count == 1 { "" } else { "s" };
+                writeln!(f, "{errors}\nerror: invalid configuration {file}: {count} error{plural}")
+            }
+            Reason::Reported => Ok(()),
         }
     }
 }
@@ -83,12 +71,12 @@ impl fmt::Display for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = if matches!(error, Error::Failed(_)) { 1 } else { 2 };
-        Self { what: What::Sentence(error.to_string()), code }
+        Self { code, ..Self::start(error.to_string()) }
     }
 }
 
-impl From<Errors> for Failure {
-    fn from(errors: Errors) -> Self {
-        Self { what: What::Problems(errors), code: 2 }
+impl From<Diagnostics> for Failure {
+    fn from(errors: Diagnostics) -> Self {
+        Self { reason: Reason::Config(errors), code: 2 }
     }
 }

@@ -1,38 +1,51 @@
-//! Errors for arguments with an obvious meaning, each with the right command line.
+//! Helpful errors for arguments with an obvious meaning.
 
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use shearwater_config::{nearest, not_built};
+use shearwater_config::{nearest, parse_duration, unsupported};
 
 use crate::failure::Failure;
 
-/// The commands.
 const COMMANDS: [&str; 4] = ["check", "config", "precompress", "serve"];
 
-/// Words for serving that other programs have as commands.
+/// Commands of other programs for serving.
 const SERVING: [&str; 4] = ["start", "run", "server", "http"];
 
-/// Flags of other programs, each with what is written here.
+/// Flags of other programs, each with the alternative.
 const FLAGS: &[(&[&str], &str)] = &[
     (
         &["--root", "--dir", "--directory", "--folder", "--path"],
-        "the folder stands by itself: `shearwater FOLDER`",
+        "name the folder without a flag: `shearwater FOLDER`",
     ),
-    (&["--host"], "address and port stand together: `shearwater --listen 0.0.0.0:8080`"),
+    (&["--host"], "give address and port together: `shearwater --listen 0.0.0.0:8080`"),
     (
         &["--spa", "--listing", "--list", "--cors", "--cache", "--index"],
-        "that is a key of a configuration: `shearwater config --print-default > site.toml`",
+        "set it in a configuration file: `shearwater config default > site.toml`",
     ),
 ];
 
-/// Finds the meaning of a command line that clap can't parse; `None` if clap's own message is the best.
+/// Flags that became commands, each with its command.
+const REPLACED: &[(&str, &str)] =
+    &[("--print-default", "config default"), ("--print-effective", "config show FILE")];
+
+/// Returns an error for a command line that clap can't parse; `None` if clap's message is the best.
 pub(crate) fn of_unreadable(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
     let given = arguments.iter().filter_map(|argument| argument.to_str());
     let mut given = given.filter(|text| !text.starts_with('-'));
     let (first, second) = (given.next(), given.next());
+    if first == Some("config")
+        && let Some((flag, command)) =
+            REPLACED.iter().find(|(flag, _)| arguments.iter().any(|given| given == flag))
+    {
+        return Some(Failure::helped(
+            format!("`{flag}` was replaced by a command"),
+            format!("`shearwater {command}`"),
+        ));
+    }
     if first.is_some_and(|first| COMMANDS.contains(&first)) {
         return None;
     }
@@ -47,7 +60,7 @@ pub(crate) fn of_unreadable(error: &clap::Error, arguments: &[OsString]) -> Opti
 
 fn of_flag(error: &clap::Error) -> Option<Failure> {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
-    if let Some(feature) = not_built(flag.trim_start_matches('-')) {
+    if let Some(feature) = unsupported(flag.trim_start_matches('-')) {
         let error = format!("unexpected argument: `{flag}`: {}", feature.what);
         return Some(Failure::helped(error, feature.help));
     }
@@ -55,7 +68,7 @@ fn of_flag(error: &clap::Error) -> Option<Failure> {
     Some(Failure::helped(format!("unexpected argument: `{flag}`"), *help))
 }
 
-/// A second folder, which clap takes for a command.
+/// Handles a second folder, which clap takes for a command.
 fn of_second(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
     let Some(ContextValue::String(second)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let place = arguments.iter().position(|argument| argument == OsStr::new(second))?;
@@ -65,32 +78,32 @@ fn of_second(error: &clap::Error, arguments: &[OsString]) -> Option<Failure> {
         Some(port) => Failure::helped(error, format!("`shearwater {first} --port {port}`")),
         None => Failure::helped(
             error,
-            "one folder is served; several are sites or routes of a configuration: `shearwater config --print-default`",
+            "to serve several folders, write a configuration with sites or routes: `shearwater config default`",
         ),
     })
 }
 
-/// Finds the meaning of a folder that doesn't exist, if it looks like something else.
+/// Returns an error for a folder that doesn't exist, if it looks like something else.
 pub(crate) fn of_missing(path: &Path) -> Option<Failure> {
     let given = path.to_str()?;
     if is_config(path) {
         return Some(Failure::helped(
-            format!("there is no file {given}"),
-            format!("`shearwater config --print-default > {given}` writes one to begin with"),
+            format!("no such file: {given}"),
+            format!("`shearwater config default > {given}` writes one to start with"),
         ));
     }
     if let Some(port) = port_of(given) {
         return Some(Failure::helped(
             format!("`{given}` is an address, not a folder"),
             format!(
-                "`shearwater --port {port}` serves on this machine alone, `shearwater --listen 0.0.0.0:{port}` to everyone"
+                "`shearwater --port {port}` listens on 127.0.0.1, `shearwater --listen 0.0.0.0:{port}` on all addresses"
             ),
         ));
     }
     of_command_named(given, "FOLDER")
 }
 
-/// Refuses a file in the place of a folder.
+/// Returns an error for a file given instead of a folder.
 pub(crate) fn of_file(path: &Path) -> Failure {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Failure::helped(
@@ -99,7 +112,7 @@ pub(crate) fn of_file(path: &Path) -> Failure {
     )
 }
 
-/// Finds the command that was meant by an unknown one.
+/// Returns an error for an unknown command, if a similar one exists.
 fn of_command_named(given: &str, folder: &str) -> Option<Failure> {
     let help = match given {
         "help" | "version" => format!("`shearwater --{given}`"),
@@ -121,17 +134,14 @@ fn port_of(given: &str) -> Option<u16> {
     port.parse().ok().filter(|_| !host.contains('/'))
 }
 
-/// Parses the address of `--listen`. A port by itself is one of 127.0.0.1.
-///
-/// # Errors
-/// Names the missing part.
+/// Parses the address of `--listen`. A port without an address is on 127.0.0.1.
 pub(crate) fn listen_address(given: &str) -> Result<String, String> {
     if let Ok(port) = given.parse::<u16>() {
         return Ok(format!("127.0.0.1:{port}"));
     }
     if let Some(port) = given.strip_prefix(':').and_then(|port| port.parse::<u16>().ok()) {
         return Err(format!(
-            "which address? 127.0.0.1:{port} is this machine alone, 0.0.0.0:{port} everyone"
+            "the address is missing: 127.0.0.1:{port} is local only, 0.0.0.0:{port} is all addresses"
         ));
     }
     let is_host = given.parse::<IpAddr>().is_ok() || !given.contains(':') || given.ends_with(']');
@@ -142,4 +152,9 @@ pub(crate) fn listen_address(given: &str) -> Result<String, String> {
         true => Err(format!("the port is missing, as in {given}:8080")),
         false => Ok(given.to_owned()),
     }
+}
+
+/// Parses the duration of `--drain`.
+pub(crate) fn drain_timeout(given: &str) -> Result<Duration, String> {
+    parse_duration(given).ok_or_else(|| "expected a duration, such as 10s or 500ms".to_owned())
 }

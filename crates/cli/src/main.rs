@@ -1,4 +1,4 @@
-//! The program: arguments in, a running server out. Exit codes: 0 served and drained, 1 a worker failed, 2 could not start.
+//! The program. Exit codes: 0 served and stopped, 1 a worker failed, 2 could not start.
 
 #![forbid(unsafe_code)]
 
@@ -6,18 +6,20 @@
 compile_error!("build with `panic = \"unwind\"`: a panicking handler costs one request, not the server");
 
 mod args;
-mod banner;
 mod check;
-mod config_text;
-mod configured;
+mod config_file;
 mod failure;
+mod folder;
 mod intent;
-mod json;
+mod listen;
+mod plan;
 mod precompress;
-mod run;
+mod report;
+mod serve;
+mod settings;
 mod site;
+mod sites;
 mod unused_siblings;
-mod warnings;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
@@ -28,7 +30,7 @@ use clap::Parser;
 use crate::args::{Command, CommandLine};
 use crate::failure::Failure;
 
-/// Gives memory back to the system when a load has passed and a worker that rests says so (see `docs/decisions/0002-allocator.md`).
+/// Returns memory to the system when a worker becomes idle (see `docs/decisions/0002-allocator.md`).
 #[global_allocator]
 static ALLOCATOR: shearwater_allocator::MiMalloc = shearwater_allocator::MiMalloc;
 
@@ -36,44 +38,41 @@ fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     let command_line = match CommandLine::try_parse_from(&arguments) {
         Ok(command_line) => command_line,
-        Err(error) => return unread(&error, &arguments[1.min(arguments.len())..]),
+        Err(error) => return exit_unparsed(&error, &arguments[1.min(arguments.len())..]),
     };
     let result = match &command_line.command {
-        None => run::run(&command_line.serve),
-        Some(Command::Serve(serve)) => run::run(serve),
+        None => serve::serve(&command_line.serve),
+        Some(Command::Serve(serve)) => serve::serve(serve),
         Some(Command::Check(check)) => check::check(check),
-        Some(Command::Config(config_text)) => config_text::print(config_text),
-        Some(Command::Precompress(precompress)) => precompress::make(precompress),
+        Some(Command::Config(config)) => check::config(&config.text),
+        Some(Command::Precompress(precompress)) => precompress::run(precompress),
     };
-    ended(result)
+    exit(result)
 }
 
 /// Prints the failure, if there is one, and returns its exit code.
-fn ended(result: Result<(), Failure>) -> ExitCode {
+fn exit(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // With standard error closed the exit code has to do.
+            // If standard error is closed, the exit code remains.
             drop(write!(std::io::stderr(), "{failure}"));
             ExitCode::from(failure.code)
         }
     }
 }
 
-/// Ends for a command line that can't be parsed, or asks for help.
-fn unread(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+/// Handles a command line that can't be parsed or that asks for help, and returns the exit code.
+fn exit_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     match intent::of_unreadable(error, arguments) {
         Some(failure) => drop(write!(std::io::stderr(), "{failure}")),
         None if error.use_stderr() => drop(error.print()),
-        None => return ended(printed(error.print().and_then(|()| std::io::stdout().flush()))),
+        None => return exit(printed(error.print().and_then(|()| std::io::stdout().flush()))),
     }
     ExitCode::from(2)
 }
 
-/// Prints a result to standard output. A reader that has had enough is no error.
-///
-/// # Errors
-/// If it can't be written: the result is not complete.
+/// Prints a result to standard output. A closed pipe is no error.
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
@@ -86,8 +85,8 @@ fn printed(result: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Prints to standard output while it serves. A closed one is no reason to stop.
-fn say(text: &str) {
+/// Prints to standard output while serving, and ignores errors.
+fn print_if_open(text: &str) {
     let mut out = std::io::stdout().lock();
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }

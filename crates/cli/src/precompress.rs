@@ -1,66 +1,68 @@
-//! `shearwater precompress`: makes the siblings of a folder's files, tells how far it is, and what it has come to.
+//! `shearwater precompress`: makes precompressed files, shows progress, and prints a summary.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use shearwater_precompress::{Failed, Format, Options, PerFormat, Summary, precompress};
 
 use crate::args::Precompress;
-use crate::banner::grouped;
-use crate::failure::Failure;
-use crate::json::Json;
-use crate::print;
 
-/// How often it is told how far it is.
+use crate::failure::Failure;
+use crate::print;
+use crate::report::grouped;
+
+/// Interval of progress updates.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// Characters of a file's name that are shown beside it.
+/// Maximum characters of a file name in a progress line.
 const NAME_CHARS: usize = 50;
 
-/// Makes them.
-pub(crate) fn make(asked: &Precompress) -> Result<(), Failure> {
+/// Makes precompressed files.
+pub(crate) fn run(args: &Precompress) -> Result<(), Failure> {
     let options = Options {
-        formats: levels(asked)?,
-        min_bytes: asked.min_bytes,
-        jobs: usize::from(asked.jobs),
-        dry_run: asked.dry_run,
-        force: asked.force,
+        formats: levels(args)?,
+        min_bytes: args.min_bytes,
+        jobs: usize::from(args.jobs),
+        dry_run: args.dry_run,
+        force: args.force,
     };
     let progress = Progress::new();
-    let told = |summary: &Summary, file: &Path| progress.tell(summary, file);
-    let summary = precompress(&asked.dir, &options, &told)
-        .map_err(|error| Failure::start(format!("{} can't be gone through: {error}", asked.dir.display())))?;
+    let update = |summary: &Summary, file: &Path| progress.update(summary, file);
+    let summary = precompress(&args.dir, &options, &update)
+        .map_err(|error| Failure::start(format!("can't read {}: {error}", args.dir.display())))?;
     progress.end();
-    if asked.json {
-        print(&format!("{}\n", as_json(asked, &summary)))?;
+    if args.json {
+        print(&format!("{}\n", as_json(args, &summary)))?;
     } else {
         for Failed { path, why } in &summary.failures {
-            drop(writeln!(std::io::stderr(), "shearwater: {}: {why}", path.display()));
+            drop(writeln!(std::io::stderr(), "error: {}: {why}", path.display()));
         }
-        print(&as_text(asked, &summary))?;
+        print(&as_text(args, &summary))?;
     }
-    if summary.failures_count() == 0 { Ok(()) } else { Err(Failure::said(1)) }
+    if summary.failures_count() == 0 { Ok(()) } else { Err(Failure::reported(1)) }
 }
 
-/// Each format with its level: its highest, or what was asked for.
-fn levels(asked: &Precompress) -> Result<Vec<(Format, u32)>, Failure> {
+/// Returns each format with its level, the highest by default.
+fn levels(args: &Precompress) -> Result<Vec<(Format, u32)>, Failure> {
     let mut formats: Vec<(Format, u32)> = Vec::new();
-    for format in asked.formats.iter().map(|&format| Format::from(format)) {
+    for format in args.formats.iter().map(|&format| Format::from(format)) {
         if formats.iter().all(|&(known, _)| known != format) {
             formats.push((format, format.level_max()));
         }
     }
-    for (name, level) in &asked.level {
+    for (name, level) in &args.level {
         let format = formats.iter_mut().find(|(format, _)| format.name() == name);
         let Some((format, of_format)) = format else {
-            return Err(Failure::start(format!("--level {name}={level} is of a format that isn't made")));
+            let help = format!("add {name} to --formats, or remove the level");
+            return Err(Failure::helped(format!("--level {name}={level}: {name} isn't in --formats"), help));
         };
         if *level > format.level_max() {
             let most = format.level_max();
             return Err(Failure::start(format!(
-                "--level {name}={level}: {name} has levels up to {most} here"
+                "--level {name}={level}: the highest level of {name} is {most}"
             )));
         }
         *of_format = *level;
@@ -68,7 +70,7 @@ fn levels(asked: &Precompress) -> Result<Vec<(Format, u32)>, Failure> {
     Ok(formats)
 }
 
-/// How far it is, in one line of a terminal.
+/// A progress line on a terminal.
 struct Progress {
     is_shown: bool,
     last: Mutex<Instant>,
@@ -79,7 +81,7 @@ impl Progress {
         Self { is_shown: std::io::stderr().is_terminal(), last: Mutex::new(Instant::now()) }
     }
 
-    fn tell(&self, summary: &Summary, file: &Path) {
+    fn update(&self, summary: &Summary, file: &Path) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_shown || last.elapsed() < PROGRESS_EVERY {
             return;
@@ -88,7 +90,7 @@ impl Progress {
         let (done, files) = (grouped(summary.files_done), grouped(summary.files));
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().filter(|c| !c.is_control()).take(NAME_CHARS).collect();
-        // The line before is wiped out first.
+        // Clears the previous line.
         drop(write!(std::io::stderr(), "\r\x1b[K{done} of {files} files  {name}"));
     }
 
@@ -99,18 +101,18 @@ impl Progress {
     }
 }
 
-fn as_text(asked: &Precompress, summary: &Summary) -> String {
+fn as_text(args: &Precompress, summary: &Summary) -> String {
     let Summary { files, too_small, packed, .. } = summary;
     let mut text = format!(
-        "{}: {} files, {} of them smaller than {} bytes and {} of a kind that is compressed already\n",
-        asked.dir.display(),
+        "{}: {} files, {} skipped as smaller than {} bytes, {} skipped as already compressed\n",
+        args.dir.display(),
         grouped(*files),
         grouped(*too_small),
-        grouped(asked.min_bytes),
+        grouped(args.min_bytes),
         grouped(*packed)
     );
     for format in &summary.formats {
-        text.push_str(&format_line(asked, format));
+        text.push_str(&format_line(args, format));
     }
     if summary.failures_count() > 0 {
         text.push_str(&format!("  {} failed\n", grouped(summary.failures_count())));
@@ -118,14 +120,14 @@ fn as_text(asked: &Precompress, summary: &Summary) -> String {
     text
 }
 
-fn format_line(asked: &Precompress, format: &PerFormat) -> String {
+fn format_line(args: &Precompress, format: &PerFormat) -> String {
     let PerFormat { format, made, up_to_date, refreshed, stale, not_smaller, bytes_before, bytes_after } =
         format;
-    let mut line = if asked.dry_run {
-        format!("  {:<5} {} would be made, {} are there", format.name(), grouped(*made), grouped(*up_to_date))
+    let mut line = if args.dry_run {
+        format!("  {:<5} {} to make, {} up to date", format.name(), grouped(*made), grouped(*up_to_date))
     } else {
         format!(
-            "  {:<5} {} made ({} bytes became {}), {} were there, {} would not be smaller",
+            "  {:<5} {} made ({} bytes to {}), {} up to date, {} not smaller",
             format.name(),
             grouped(*made),
             grouped(*bytes_before),
@@ -135,8 +137,8 @@ fn format_line(asked: &Precompress, format: &PerFormat) -> String {
         )
     };
     if *refreshed > 0 {
-        let verb = if asked.dry_run { " would be" } else { "" };
-        line.push_str(&format!(", {}{verb} refreshed", grouped(*refreshed)));
+        let verb = if args.dry_run { "to refresh" } else { "refreshed" };
+        line.push_str(&format!(", {} {verb}", grouped(*refreshed)));
     }
     if *stale > 0 {
         line.push_str(&format!(", {} stale", grouped(*stale)));
@@ -145,30 +147,28 @@ fn format_line(asked: &Precompress, format: &PerFormat) -> String {
     line
 }
 
-fn as_json(asked: &Precompress, summary: &Summary) -> Json {
+fn as_json(args: &Precompress, summary: &Summary) -> Value {
     let of_format = |format: &PerFormat| {
-        Json::Object(vec![
-            ("format", Json::text(format.format.name())),
-            ("made", Json::Number(format.made)),
-            ("up_to_date", Json::Number(format.up_to_date)),
-            ("refreshed", Json::Number(format.refreshed)),
-            ("stale", Json::Number(format.stale)),
-            ("not_smaller", Json::Number(format.not_smaller)),
-            ("bytes_before", Json::Number(format.bytes_before)),
-            ("bytes_after", Json::Number(format.bytes_after)),
-        ])
+        json!({
+            "format": format.format.name(),
+            "made": format.made,
+            "up_to_date": format.up_to_date,
+            "refreshed": format.refreshed,
+            "stale": format.stale,
+            "not_smaller": format.not_smaller,
+            "bytes_before": format.bytes_before,
+            "bytes_after": format.bytes_after,
+        })
     };
-    let failed = |failed: &Failed| {
-        Json::Object(vec![("path", Json::text(failed.path.display())), ("why", Json::text(&failed.why))])
-    };
-    Json::Object(vec![
-        ("folder", Json::text(asked.dir.display())),
-        ("dry_run", Json::Flag(asked.dry_run)),
-        ("files", Json::Number(summary.files)),
-        ("too_small", Json::Number(summary.too_small)),
-        ("compressed_already", Json::Number(summary.packed)),
-        ("formats", Json::List(summary.formats.iter().map(of_format).collect())),
-        ("failures", Json::List(summary.failures.iter().map(failed).collect())),
-        ("failures_left_out", Json::Number(summary.failures_left_out)),
-    ])
+    let failed = |failed: &Failed| json!({ "path": failed.path.to_string_lossy(), "why": failed.why });
+    json!({
+        "folder": args.dir.to_string_lossy(),
+        "dry_run": args.dry_run,
+        "files": summary.files,
+        "too_small": summary.too_small,
+        "already_compressed": summary.packed,
+        "formats": summary.formats.iter().map(of_format).collect::<Vec<_>>(),
+        "failures": summary.failures.iter().map(failed).collect::<Vec<_>>(),
+        "failures_left_out": summary.failures_left_out,
+    })
 }

@@ -1,4 +1,4 @@
-//! The whole configuration, and the way from its text.
+//! The configuration as a whole.
 
 use std::fmt;
 use std::path::{Path, PathBuf, absolute};
@@ -6,55 +6,49 @@ use std::path::{Path, PathBuf, absolute};
 use toml::de::DeTable;
 
 use crate::conflicts;
-use crate::errors::{Errors, Found};
-use crate::fields::{Fields, Visit};
-use crate::limits::{CONFIG_BYTES_MAX, PROBLEMS_MAX, RECOVERED_BYTES_MAX};
+use crate::context::{Context, Written};
+use crate::diagnostics::{Diagnostics, Found, Severity};
+use crate::limits::{CONFIG_BYTES_MAX, RECOVERED_BYTES_MAX};
 use crate::locate::locate;
-use crate::reader::read_table;
-use crate::reading::{Reading, Written};
 use crate::rules::{Inline, Tables};
-use crate::sections::cache::Cache;
-use crate::sections::engine_limits::Limits;
+use crate::section::{Section, Visitor, read_table};
+use crate::sections::limits::{Cache, Limits, Performance, Timeouts};
 use crate::sections::listen::Listen;
-use crate::sections::logging::Logging;
-use crate::sections::performance::Performance;
-use crate::sections::server::Server;
+use crate::sections::server::{Logging, Server};
 use crate::sections::site::Site;
-use crate::sections::timeouts::Timeouts;
 
-/// What a configuration file says, checked as far as the text goes: plain data, with the defaults where it says nothing.
+/// A checked configuration with defaults filled in.
 ///
-/// Two are equal where they say the same, wherever it stands.
+/// Two are equal if their values are, whatever their text.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// Threads, the port, the kernel.
+    /// Worker threads, the port and kernel options.
     pub server: Server,
-    /// Connections, how long they may wait, how much is read and written at once.
+    /// Number of connections, idle timeouts, buffer sizes.
     pub performance: Performance,
-    /// What is held back from clients.
+    /// Limits of requests and connections.
     pub limits: Limits,
-    /// How long clients are waited for.
+    /// Timeouts of connections.
     pub timeouts: Timeouts,
-    /// What is kept of files in memory.
+    /// Each worker's cache of files.
     pub cache: Cache,
-    /// What is said on standard error.
+    /// Messages on standard error.
     pub logging: Logging,
     /// Addresses to listen on.
     pub listen: Vec<Listen>,
-    /// What is served, by host name.
+    /// Sites by host name.
     pub sites: Vec<Site>,
     pub(crate) origin: Origin,
 }
 
-/// Where a configuration comes from.
+/// The file that a configuration was read from.
 #[derive(Clone, Default)]
 pub(crate) struct Origin {
     file: PathBuf,
-    text: String,
     pub(crate) written: Written,
 }
 
-/// Without the text, which may be long, and without the values of variables.
+/// Leaves out the values of variables.
 impl fmt::Debug for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Origin").field("file", &self.file).finish_non_exhaustive()
@@ -76,150 +70,169 @@ impl PartialEq for Config {
 
 impl Eq for Config {}
 
+/// A problem at a key that the caller of this crate found, such as a folder that doesn't exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The key, as in [`Problem::key`](crate::Problem::key).
+    pub key: String,
+    /// The problem in one line, without values of variables.
+    pub message: String,
+    /// A way to fix it. If it quotes text, it is left out for keys with variables.
+    pub help: Option<String>,
+}
+
+/// Errors and warnings that the caller of this crate found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The configuration can't be used.
+    pub errors: Vec<Finding>,
+    /// The configuration can be used, but is probably a mistake.
+    pub warnings: Vec<Finding>,
+}
+
 impl Config {
-    /// Reads a configuration. `file` names it in messages, and relative paths in it begin in its folder; it is not opened. The
-    /// environment is asked for the variables that its texts hold (`${NAME}`).
+    /// Parses a configuration, and returns it with warnings.
+    ///
+    /// `file` is not opened: it names the file in messages, and relative paths are resolved against its folder. `environment` returns
+    /// the variables that strings refer to (`${NAME}`). `check` finds further problems, so that all are reported at once; it is called
+    /// even if there are errors already, with defaults for the keys that have them.
     ///
     /// ```
-    /// use shearwater_config::Config;
-    /// let config = Config::parse("site.toml".as_ref(), "[server]\nworkers = 2", |_| None)?;
+    /// use shearwater_config::{Config, Findings};
+    /// let parse = |text| Config::parse("site.toml".as_ref(), text, |_| None, |_| Findings::default());
+    /// let (config, _) = parse("[server]\nworkers = 2")?;
     /// assert_eq!(config.server.workers, 2);
-    /// let errors = Config::parse("site.toml".as_ref(), "[server]\nwokers = 2", |_| None).unwrap_err();
-    /// assert!(errors.to_string().starts_with("site.toml:2:1: server.wokers: unknown key; the nearest is `workers`"));
-    /// # Ok::<(), shearwater_config::Errors>(())
+    /// let errors = parse("[server]\nwokers = 2").unwrap_err();
+    /// assert!(errors.to_string().starts_with("error: unknown key `wokers`\n --> site.toml:2:1\n"));
+    /// # Ok::<(), shearwater_config::Diagnostics>(())
     /// ```
     ///
     /// # Errors
-    /// All that is wrong with it, up to [`PROBLEMS_MAX`]. Where it is no TOML, that alone is told.
+    /// Every problem, up to [`PROBLEMS_MAX`](crate::limits::PROBLEMS_MAX). If the text isn't valid TOML, only its syntax errors.
     pub fn parse(
         file: &Path,
         text: &str,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, Errors> {
-        let table = tables(file, text)?;
+        check: impl FnOnce(&Self) -> Findings,
+    ) -> Result<(Self, Diagnostics), Diagnostics> {
+        let table = parse_toml(file, text)?;
+        let table = table.get_ref();
         let base = absolute(file).ok().and_then(|file| Some(file.parent()?.to_owned())).unwrap_or_default();
-        let mut reading = Reading::new(&base, &environment);
+        let mut context = Context::new(&base, &environment);
         let mut config = Self::default();
-        read_table(table.get_ref(), 0..0, &mut config, &mut reading);
-        conflicts::find(&config, table.get_ref(), &mut reading);
-        if !reading.found.is_empty() {
-            return Err(Errors::new(file, text, reading.found, reading.left_out));
+        read_table(table, 0..0, &mut config, &mut context);
+        conflicts::find(&config, table, &mut context);
+        let Findings { errors, warnings } = check(&config);
+        for finding in errors {
+            let is_consequence = context.found.iter().any(|found| is_consequence(&finding.key, &found.key));
+            if !is_consequence {
+                let found = located(finding, table, &context.written);
+                context.report(found.key, &found.span, found.message, found.help);
+            }
         }
-        config.origin = Origin { file: file.to_owned(), text: text.to_owned(), written: reading.written };
-        Ok(config)
+        if !context.found.is_empty() {
+            return Err(Diagnostics::new(file, text, Severity::Error, context.found, context.left_out));
+        }
+        let warnings = warnings.into_iter().map(|finding| located(finding, table, &context.written));
+        let warnings = Diagnostics::new(file, text, Severity::Warning, warnings.collect(), 0);
+        config.origin = Origin { file: file.to_owned(), written: context.written };
+        Ok((config, warnings))
     }
 
-    /// The file that it was read from, as it was named.
+    /// Returns the path of its file as it was given.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.origin.file
     }
-
-    /// Something is wrong with a key that only its user could find out, such as a folder that isn't there. `key` is written as in
-    /// [`Problem::key`](crate::Problem::key); where it doesn't stand in the file, what it is part of is shown.
-    #[must_use]
-    pub fn refuse(&self, key: &str, what: impl Into<String>) -> Errors {
-        self.refuse_all([(key.to_owned(), what.into())])
-    }
-
-    /// [`refuse`](Self::refuse) for several keys.
-    #[must_use]
-    pub fn refuse_all(&self, problems: impl IntoIterator<Item = (String, String)>) -> Errors {
-        let mut problems = problems.into_iter().peekable();
-        if problems.peek().is_none() {
-            // The text of a thousand sites is not read again for nothing.
-            return Errors::new(&self.origin.file, "", Vec::new(), 0);
-        }
-        let (table, _) = DeTable::parse_recoverable(&self.origin.text);
-        let placed = |(key, what): (String, String)| {
-            let span = locate(table.get_ref(), &key);
-            Found { span, key, what, help: None }
-        };
-        let mut found: Vec<Found> = problems.map(placed).collect();
-        let left_out = found.len().saturating_sub(PROBLEMS_MAX);
-        found.truncate(PROBLEMS_MAX);
-        Errors::new(&self.origin.file, &self.origin.text, found, left_out)
-    }
 }
 
-impl Fields for Config {
-    fn fields(&mut self, visit: &mut impl Visit) {
-        visit.field("server", "Threads, the port, the kernel.", Inline("[server]"), &mut self.server);
-        visit.field(
+/// Returns whether a finding may follow from an error: at the same key, or at an error page, which depends on the whole site.
+fn is_consequence(finding: &str, error: &str) -> bool {
+    let is_within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    let is_of_site = |site: &str| is_within(error, site);
+    is_within(finding, error)
+        || is_within(error, finding)
+        || finding.contains(".error_pages.") && finding.split('.').next().is_some_and(is_of_site)
+}
+
+/// Locates a finding: at the key, or at the innermost table that exists.
+fn located(finding: Finding, table: &DeTable<'_>, written: &Written) -> Found {
+    let Finding { key, message, help } = finding;
+    let help = help.filter(|help| !(written.contains_key(&key) && help.contains('"')));
+    Found { span: locate(table, &key), key, message, help }
+}
+
+impl Section for Config {
+    fn keys(&mut self, visitor: &mut impl Visitor) {
+        visitor.key(
+            "server",
+            "Worker threads, the port and kernel options.",
+            Inline("a section [server]"),
+            &mut self.server,
+        );
+        visitor.key(
             "performance",
-            "Connections, how long they may wait, and how much is read and written at once.",
-            Inline("[performance]"),
+            "Number of connections, their idle timeouts and buffer sizes.",
+            Inline("a section [performance]"),
             &mut self.performance,
         );
-        visit.field(
+        visitor.key(
             "limits",
-            "What is held back from clients. The names are those of docs/limits.md.",
-            Inline("[limits]"),
+            "Limits of requests and connections, described in docs/limits.md. Integers are bytes.",
+            Inline("a section [limits]"),
             &mut self.limits,
         );
-        visit.field(
+        visitor.key(
             "timeouts",
-            "How long clients are waited for, in milliseconds. The names are those of docs/limits.md.",
-            Inline("[timeouts]"),
+            "Timeouts of connections, described in docs/limits.md. Integers are seconds.",
+            Inline("a section [timeouts]"),
             &mut self.timeouts,
         );
-        visit.field(
+        visitor.key(
             "cache",
-            "What each worker keeps of files in memory.",
-            Inline("[cache]"),
+            "Each worker's cache of files. Integers are bytes.",
+            Inline("a section [cache]"),
             &mut self.cache,
         );
-        visit.field(
+        visitor.key(
             "logging",
-            "What the program says while it serves.",
-            Inline("[logging]"),
+            "Messages on standard error.",
+            Inline("a section [logging]"),
             &mut self.logging,
         );
-        visit.field(
+        visitor.key(
             "listen",
-            "An address to listen on, beside server.http_port or in its place. There may be several.",
+            "An address to listen on, in addition to `server.http_port`. There can be several.",
             Tables(Listen::default()),
             &mut self.listen,
         );
-        visit.field(
+        visitor.key(
             "site",
-            "What is served to some host names. There may be several.",
+            "Content for some host names. There can be several sites.",
             Tables(Site::default()),
             &mut self.sites,
         );
     }
 }
 
-/// The text as tables of TOML.
-fn tables<'a>(file: &Path, text: &'a str) -> Result<toml::Spanned<DeTable<'a>>, Errors> {
+/// Parses the syntax.
+fn parse_toml<'a>(file: &Path, text: &'a str) -> Result<toml::Spanned<DeTable<'a>>, Diagnostics> {
     if text.len() > CONFIG_BYTES_MAX {
-        let what = format!("a configuration may have {CONFIG_BYTES_MAX} bytes");
-        return Err(Errors::new(
-            file,
-            "",
-            vec![Found { span: 0..0, key: String::new(), what, help: None }],
-            0,
-        ));
+        let found = Found::of_file(0..0, format!("configuration is larger than {CONFIG_BYTES_MAX} bytes"));
+        return Err(Diagnostics::new(file, "", Severity::Error, vec![found], 0));
     }
-    match DeTable::parse(text) {
-        Ok(table) => Ok(table),
-        Err(first) => Err(faults(file, text, first)),
-    }
-}
-
-/// What is wrong with a text that is no TOML.
-fn faults(file: &Path, text: &str, first: toml::de::Error) -> Errors {
-    let mut errors = vec![first];
-    if text.len() <= RECOVERED_BYTES_MAX {
-        errors = DeTable::parse_recoverable(text).1;
-    }
-    errors.dedup();
-    let left_out = errors.len().saturating_sub(PROBLEMS_MAX);
-    let placed = |error: &toml::de::Error| Found {
-        span: error.span().unwrap_or(text.len()..text.len()),
-        key: String::new(),
-        what: format!("not valid TOML: {}", error.message()),
-        help: None,
-    };
-    Errors::new(file, text, errors.iter().take(PROBLEMS_MAX).map(placed).collect(), left_out)
+    DeTable::parse(text).map_err(|first| {
+        let mut errors = vec![first];
+        if text.len() <= RECOVERED_BYTES_MAX {
+            errors = DeTable::parse_recoverable(text).1;
+        }
+        errors.dedup();
+        let found = |error: &toml::de::Error| {
+            let span = error.span().unwrap_or(text.len()..text.len());
+            Found::of_file(span, format!("invalid TOML: {}", error.message()))
+        };
+        Diagnostics::new(file, text, Severity::Error, errors.iter().map(found).collect(), 0)
+    })
 }

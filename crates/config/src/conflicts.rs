@@ -1,139 +1,71 @@
-//! What is right by itself but not together: ports, hosts and paths that are taken twice.
+//! Conflicts between sections: duplicate addresses, routes without content.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 
 use toml::de::DeTable;
 
 use crate::config::Config;
+use crate::context::Context;
 use crate::locate::locate;
-use crate::reading::Reading;
 use crate::sections::listen::Address;
 use crate::sections::site::Site;
 
-/// Finds them. What has a problem of its own is left out.
-pub(crate) fn find(config: &Config, table: &DeTable<'_>, reading: &mut Reading<'_>) {
-    let mut conflicts = Conflicts { table, reading };
+/// Reports conflicts between keys that are free of errors.
+pub(crate) fn find(config: &Config, table: &DeTable<'_>, context: &mut Context<'_>) {
+    let mut conflicts = Conflicts { table, context };
     conflicts.listeners(config);
-    conflicts.hosts(&config.sites);
     for (index, site) in config.sites.iter().enumerate() {
-        conflicts.paths(&format!("site[{index}]"), site);
+        conflicts.routes(&format!("site[{index}]"), site);
     }
 }
 
-struct Conflicts<'a, 'r, 'e> {
+struct Conflicts<'a, 'c, 'e> {
     table: &'a DeTable<'a>,
-    reading: &'r mut Reading<'e>,
+    context: &'c mut Context<'e>,
 }
 
 impl Conflicts<'_, '_, '_> {
-    fn problem(&mut self, key: &str, what: String) {
-        let span = locate(self.table, key);
-        self.reading.problem_of(key, &span, what);
+    fn report(&mut self, key: String, message: &str, help: String) {
+        let span = locate(self.table, &key);
+        self.context.report(key, &span, message.to_owned(), Some(help));
     }
 
     fn listeners(&mut self, config: &Config) {
         for (index, listen) in config.listen.iter().enumerate() {
             let key = format!("listen[{index}].address");
-            if !self.reading.is_sound(&format!("listen[{index}]")) {
+            if !self.context.is_sound(&format!("listen[{index}]")) {
                 continue;
             }
             if let (Some(port @ 1..), Address::Tcp(address)) = (config.server.http_port, &listen.address)
                 && address.port() == port
             {
-                let what =
-                    format!("server.http_port = {port} listens on all addresses already: keep one of both");
-                self.problem(&key, what);
+                let help = "`server.http_port` listens on this port on all addresses: remove one of both";
+                self.report(key, "duplicate address", help.to_owned());
                 continue;
             }
             let mut earlier = config.listen[..index].iter().enumerate();
             if let Some((other, _)) = earlier.find(|(_, earlier)| overlap(&earlier.address, &listen.address))
             {
-                let address =
-                    self.reading.shown(&format!("listen[{other}].address"), &config.listen[other].address);
-                let taken = format!("listen[{other}] listens there already ({address})");
-                self.problem(&key, taken);
+                self.report(key, "duplicate address", format!("listen[{other}] already listens on it"));
             }
         }
     }
 
-    fn hosts(&mut self, sites: &[Site]) {
-        let mut taken: HashMap<&str, usize> = HashMap::new();
-        let mut default = None;
-        for (index, site) in sites.iter().enumerate() {
-            if !self.reading.is_sound(&format!("site[{index}].hosts")) {
-                continue;
-            }
-            if site.hosts.is_empty() {
-                match default {
-                    None => default = Some(index),
-                    Some(first) => {
-                        let what = format!(
-                            "site[{first}] has no `hosts` either: only one site is for all other names"
-                        );
-                        self.problem(&format!("site[{index}]"), what);
-                    }
-                }
-            }
-            for (number, host) in site.hosts.iter().enumerate() {
-                match taken.entry(host) {
-                    Entry::Vacant(free) => drop(free.insert(index)),
-                    Entry::Occupied(first) => {
-                        let key = format!("site[{index}].hosts[{number}]");
-                        let host = self.reading.shown(&key, host);
-                        let what = format!("site[{}] is for {host} already", first.get());
-                        self.problem(&key, what);
-                    }
-                }
-            }
-        }
-    }
-
-    fn paths(&mut self, site_key: &str, site: &Site) {
-        let routes = site.routes.iter().map(|route| &route.path);
-        self.once(site_key, "route", "path", routes);
-        let redirects = site.redirects.iter().map(|redirect| &redirect.from);
-        self.once(site_key, "redirect", "from", redirects);
-        let has_sound_root = self.reading.is_sound(&format!("{site_key}.root"));
+    /// Reports routes without files and without a fixed response.
+    fn routes(&mut self, site_key: &str, site: &Site) {
+        let has_sound_root = self.context.is_sound(&format!("{site_key}.root"));
         for (index, route) in site.routes.iter().enumerate() {
             let key = format!("{site_key}.route[{index}]");
-            let answers = route.respond.is_some() || route.serving.root.is_some();
-            if !answers && has_sound_root && self.reading.is_sound(&key) {
-                let what = "neither it nor its site has a `root`, and it has no `respond`".to_owned();
-                self.problem(&key, what);
-            }
-        }
-    }
-
-    /// No path stands twice among those of a site's routes, or its redirects.
-    fn once<'p>(
-        &mut self,
-        site_key: &str,
-        list: &str,
-        name: &str,
-        paths: impl Iterator<Item = &'p crate::sections::route::Pattern>,
-    ) {
-        let mut taken = HashMap::new();
-        for (index, path) in paths.enumerate() {
-            let key = format!("{site_key}.{list}[{index}]");
-            if !self.reading.is_sound(&key) {
-                continue;
-            }
-            match taken.entry(path) {
-                Entry::Vacant(free) => drop(free.insert(index)),
-                Entry::Occupied(first) => {
-                    let key = format!("{key}.{name}");
-                    let path = self.reading.shown(&key, path);
-                    let what = format!("{site_key}.{list}[{}] has {path} already", first.get());
-                    self.problem(&key, what);
-                }
+            let has_content = route.respond.is_some() || route.serving.root.is_some();
+            if !has_content && has_sound_root && self.context.is_sound(&key) {
+                let help = "add a `root` to it or to its site, or `respond` to it";
+                self.report(key, "route without content", help.to_owned());
             }
         }
     }
 }
 
-/// Whether the kernel would refuse the second where the first is bound.
+/// Returns whether the kernel would refuse to bind the second after the first.
 fn overlap(one: &Address, other: &Address) -> bool {
     match (one, other) {
         (Address::Unix(one), Address::Unix(other)) => one == other,
@@ -145,7 +77,7 @@ fn overlap(one: &Address, other: &Address) -> bool {
     }
 }
 
-/// An address that means all: that of IPv6 means those of IPv4 too.
+/// Returns whether an unspecified address includes another one. That of IPv6 includes IPv4.
 fn covers(all: &SocketAddr, one: &SocketAddr) -> bool {
     all.ip().is_unspecified() && (all.is_ipv6() || one.is_ipv4())
 }

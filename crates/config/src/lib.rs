@@ -1,9 +1,8 @@
-//! The configuration of the program: TOML text in, checked plain data out.
+//! The configuration of the program: TOML text in, checked plain data and located errors out.
 //!
-//! [`Config::parse`] is the whole way: `toml` (tables with the place of each key and value) → `sections` (which keys there are, what
-//! each means, what may stand there) → `rules` (one kind of value each) → `conflicts` (what is right by itself but not together).
-//! Each key stands in one list, its section's `Fields::fields`: what is read, what the defaults are printed from, what the
-//! effective configuration is printed from, and the page of the documentation.
+//! [`Config::parse`] does all of it: `toml` parses the syntax with spans, `sections` lists the keys and their meaning, `rules` read one
+//! kind of value each. Each key has one entry, in its section's list: it is read, printed and documented from there. Whether a host name,
+//! a path or a header is valid is decided by the crates that use them; their findings are located and reported here.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -13,47 +12,32 @@
     clippy::must_use_candidate
 )]
 
-mod checks;
-mod conceal;
 mod config;
 mod conflicts;
-mod default_text;
-mod effective_text;
-mod errors;
-mod fields;
+mod context;
+mod diagnostics;
+mod effective;
 pub mod limits;
 mod locate;
-mod manual;
 mod names;
-mod not_built;
-mod page;
-mod pen;
-mod reader;
-mod reading;
-mod rows;
+mod reference;
 mod rules;
+mod section;
 mod sections;
-mod source;
-mod substitute;
+mod toml_writer;
+mod unsupported;
+mod variables;
 
-pub use config::Config;
-pub use default_text::print_default;
-pub use effective_text::print_effective;
-pub use errors::{Errors, Problem};
+pub use config::{Config, Finding, Findings};
+pub use diagnostics::{Diagnostics, Problem, Severity};
+pub use effective::print_effective;
 pub use names::nearest;
-pub use not_built::{NotBuilt, not_built};
-pub use page::page;
-pub use sections::cache::Cache;
-pub use sections::cache_control::{Applies, CacheControl};
-pub use sections::engine_limits::Limits;
+pub use reference::{page, print_default};
+pub use rules::units::{parse_duration, parse_size};
+pub use sections::files::{Applies, CacheControl, Coding, Hidden, Serving, Symlinks};
 pub use sections::headers::Headers;
+pub use sections::limits::{Cache, Limits, Performance, Timeouts};
 pub use sections::listen::{Address, Listen};
-pub use sections::logging::{Level, Logging};
-pub use sections::performance::Performance;
-pub use sections::redirect::Redirect;
-pub use sections::respond::Respond;
-pub use sections::route::{Pattern, Route};
-pub use sections::server::{Accept, Driver, Order, Server};
-pub use sections::serving::{Coding, Hidden, Serving, Symlinks};
-pub use sections::site::Site;
-pub use sections::timeouts::Timeouts;
+pub use sections::server::{Accept, Driver, Level, Logging, Order, Server};
+pub use sections::site::{Redirect, Respond, Route, Site};
+pub use unsupported::{Unsupported, unsupported};

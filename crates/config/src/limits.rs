@@ -1,25 +1,25 @@
-//! Bounds of reading a configuration. Each has a line in `docs/limits.md`.
+//! Bounds of reading a configuration, each with a line in `docs/limits.md`.
 
-/// Bytes of a configuration file.
+/// Maximum size of a configuration file in bytes.
 pub const CONFIG_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Bytes of a file that is no TOML up to which all of its faults are looked for; of a larger one, the first is told.
+/// Maximum size in bytes of a file that isn't valid TOML for reporting all syntax errors; of a larger one, the first is reported.
 pub const RECOVERED_BYTES_MAX: usize = 256 * 1024;
 
-/// Bytes of one text, after the environment's variables have been put in.
+/// Maximum length of a string in bytes, with variables substituted.
 pub const VALUE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Problems of one file that are told; further ones are counted.
+/// Maximum number of problems reported for one file; further ones are counted.
 pub const PROBLEMS_MAX: usize = 50;
 
-/// Characters of a line that are quoted with a problem in it.
+/// Maximum number of characters of a quoted line.
 pub const QUOTED_CHARS_MAX: usize = 160;
 
-/// Characters of a value or key that are repeated in a sentence.
+/// Maximum number of characters of a name repeated in a message.
 pub const SHOWN_CHARS_MAX: usize = 60;
 
-/// Characters of a key's whole name, such as `site[0].headers.set.X-Frame-Options`, that are told with a problem of it.
+/// Maximum number of characters of a full key, such as `site[0].headers.set.X-Frame-Options`, in a message.
 pub const KEY_CHARS_MAX: usize = 200;
 
-/// Characters up to which an unknown name is compared with the known ones.
+/// Maximum number of characters of an unknown name for suggesting similar ones.
 pub const NAME_CHARS_MAX: usize = 40;

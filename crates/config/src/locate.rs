@@ -1,16 +1,16 @@
-//! Finds the place of a key such as `site[0].root` in the tables of a file.
+//! Finds the location of a key such as `site[0].root` in a file.
 
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-/// Where the value of a key stands, or what it is part of as far as that is there; else the beginning of the file.
+/// Returns the span of a key's value, or of the innermost table that exists, or of the start of the file.
 pub(crate) fn locate(table: &DeTable<'_>, key: &str) -> Range<usize> {
     let mut here: Range<usize> = 0..0;
     let mut table = Some(table);
     let mut rest = key;
     while let Some(inside) = table.filter(|_| !rest.is_empty()) {
-        // A name may have dots itself: the longest that is there counts.
+        // A name may contain dots: the longest one that exists matches.
         let Some((name, after)) = names_of(rest).find(|(name, _)| inside.contains_key(*name)) else { break };
         let Some((found_key, value)) = inside.get_key_value(name) else { break };
         let (value, after) = element(value, after);
@@ -26,7 +26,7 @@ pub(crate) fn locate(table: &DeTable<'_>, key: &str) -> Range<usize> {
 
 type Value<'a> = toml::Spanned<DeValue<'a>>;
 
-/// The name that a key may begin with, the longest first, each with what follows it.
+/// Splits a key into its first name and the rest in every possible way, the longest name first.
 fn names_of(key: &str) -> impl Iterator<Item = (&str, &str)> {
     let ends = key.match_indices(['.', '[']).map(|(at, _)| at);
     let mut ends: Vec<usize> = ends.chain([key.len()]).collect();
@@ -34,7 +34,7 @@ fn names_of(key: &str) -> impl Iterator<Item = (&str, &str)> {
     ends.into_iter().map(|end| key.split_at(end))
 }
 
-/// Follows `[0]` where it stands.
+/// Returns the element of an array if the key continues with an index.
 fn element<'a, 'b, 'k>(value: &'a Value<'b>, after: &'k str) -> (&'a Value<'b>, &'k str) {
     let index = after.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     let found = index.and_then(|(index, rest)| {
@@ -51,7 +51,7 @@ mod tests {
     use super::locate;
 
     #[test]
-    fn keys_are_found_as_far_as_they_are_there() {
+    fn finds_keys_or_the_tables_they_belong_to() {
         let text = "[server]\nworkers = 22\n[[site]]\nhosts = [\"a\", \"b\"]\nmime = { \"a.b\" = \"x/y\" }\n[[site.route]]\npath = \"/p\"\n";
         let table = DeTable::parse(text).expect("TOML");
         for (key, stands) in [

@@ -1,4 +1,4 @@
-//! The codings: names, levels, and the coding itself.
+//! Content codings: names, levels, encoding and decoding.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-/// A coding that siblings are made in.
+/// Content coding of precompressed files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     /// Brotli (RFC 7932): `NAME.br`.
@@ -18,10 +18,10 @@ pub enum Format {
     Gzip,
 }
 
-/// The largest window that a client has to accept of Zstandard: 8 MiB (RFC 9659).
+/// The largest window of Zstandard that clients must accept: 8 MiB (RFC 9659).
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// Bytes that Brotli's decoder reads at once.
+/// Buffer size of the Brotli decoder in bytes.
 const BUFFER_BYTES: usize = 4096;
 
 /// Brotli's lowest level that writes the length of the content (`magic_number`).
@@ -32,10 +32,10 @@ const BR_WINDOW_LOG: i32 = 22;
 const BR_WINDOW_LOG_LARGE: i32 = 24;
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 3] = [Self::Br, Self::Zstd, Self::Gzip];
 
-    /// Its name as a content coding.
+    /// Returns the name of the content coding.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Format {
         }
     }
 
-    /// What the name of a sibling ends with.
+    /// Returns the extension of a precompressed file.
     #[must_use]
     pub const fn extension(self) -> &'static str {
         match self {
@@ -55,8 +55,8 @@ impl Format {
         }
     }
 
-    /// Its highest level, which is the default: a sibling is made once and sent often. Zstandard has higher ones, with windows that
-    /// clients don't have to accept.
+    /// Returns the highest level, which is the default: a file is compressed once and sent often. Higher levels of Zstandard use windows
+    /// that clients may reject.
     #[must_use]
     pub const fn level_max(self) -> u32 {
         match self {
@@ -66,7 +66,7 @@ impl Format {
         }
     }
 
-    /// Writes the content of `source`, which has `len` bytes, in this coding.
+    /// Encodes the content of `source`, which has `len` bytes.
     pub(crate) fn encode(
         self,
         level: u32,
@@ -93,7 +93,7 @@ impl Format {
 }
 
 impl Format {
-    /// Reads what `coded` holds in this coding. Bytes that are not in it are an error.
+    /// Returns a reader that decodes `coded`. Bytes that are not in this coding are an error.
     pub(crate) fn decode<'a>(self, coded: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Self::Br => Box::new(brotli::Decompressor::new(coded, BUFFER_BYTES)),
@@ -109,7 +109,7 @@ fn encode_br(level: u32, mut source: &mut dyn Read, len: u64, mut sink: &mut dyn
         quality: i32::try_from(level.max(BR_LEVEL_MIN)).unwrap_or(0),
         lgwin: if is_large { BR_WINDOW_LOG_LARGE } else { BR_WINDOW_LOG },
         size_hint: usize::try_from(len).unwrap_or(usize::MAX),
-        // Writes the length before the content, as the other codings do: a server compares it with that of the file.
+        // Writes the length before the content, as the other codings do: servers compare it with that of the file.
         magic_number: true,
         ..BrotliEncoderParams::default()
     };
@@ -124,7 +124,6 @@ mod tests {
 
     use super::Format;
 
-    /// Servers compare it with the length of the file.
     #[test]
     fn each_coding_states_the_length_of_its_content() {
         let path = std::env::temp_dir().join(format!("shearwater-format-{}", std::process::id()));
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_coded_is_decoded() {
+    fn decodes_what_it_encodes() {
         let text: Vec<u8> = (0..200_000u32).flat_map(|number| (number % 977).to_le_bytes()).collect();
         for format in Format::ALL {
             for level in [0, 1, format.level_max()] {

@@ -1,7 +1,7 @@
-//! Makes the compressed siblings of a folder's files: `NAME.br`, `NAME.zst` and `NAME.gz`, for a server that sends them ready.
+//! Makes precompressed files, called siblings: `NAME.br`, `NAME.zst` and `NAME.gz` beside `NAME`.
 //!
-//! [`precompress`] is the whole way: `walk` (which files) → `work` (over the threads) → `sibling` (is it there already? a new one takes its
-//! place at once or not at all) → `sample` (does it get smaller at all?) → `format` (the coding).
+//! [`precompress`] does all of it: `walk` collects the files, `work` distributes them over threads, `sample` skips those that don't
+//! compress, `sibling` checks and atomically replaces siblings, `format` encodes.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -13,7 +13,6 @@
 
 mod format;
 pub mod limits;
-mod packed;
 mod sample;
 mod sibling;
 mod summary;

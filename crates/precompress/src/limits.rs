@@ -1,28 +1,28 @@
-//! Bounds of making siblings. Each has a line in `docs/limits.md`.
+//! Limits of a run, each with a line in `docs/limits.md`.
 
-/// Files of one run.
+/// Maximum number of files of a run.
 pub const FILES_MAX: usize = 4_000_000;
 
-/// Folders in folders that are gone into.
+/// Maximum depth of folders.
 pub const FOLDERS_DEEP_MAX: usize = 256;
 
-/// Threads of one run.
+/// Maximum number of threads of a run.
 pub const JOBS_MAX: usize = 256;
 
-/// Failures of one run that are told; further ones are counted.
+/// Maximum number of reported failures of a run; further ones are counted.
 pub const FAILURES_MAX: usize = 1000;
 
-/// Parts of a hundred that a sibling has to be smaller by to be worth its place.
+/// Minimum saving of a sibling in percent.
 pub const SAVED_PERCENT_MIN: u64 = 5;
 
-/// Parts of a file that its sample is made of.
+/// Number of parts of a sample.
 pub const SAMPLE_PARTS: usize = 16;
 
-/// Bytes of one of these parts. Files up to this size have no sample.
+/// Bytes of a part. Files up to this size aren't sampled.
 pub const SAMPLE_PART_BYTES: usize = 16 * 1024;
 
-/// Parts of a hundred that a file's sample has to get smaller by, for the file to be compressed at all.
+/// Minimum saving of a sample in percent for compressing its file.
 pub const SAMPLE_SAVED_PERCENT_MIN: usize = 1;
 
-/// Names that are looked at in one folder to count its unused siblings.
+/// Maximum number of names of a folder that are searched for unused siblings.
 pub const UNUSED_NAMES_MAX: usize = 100_000;

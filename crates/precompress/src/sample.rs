@@ -1,4 +1,4 @@
-//! Recognises files that don't compress by a sample: the slow compressors take minutes to find that out.
+//! Recognizes files that don't compress, by extension and by a sample: compressing them at the highest level would take minutes.
 
 use std::fs::File;
 use std::io;
@@ -7,19 +7,19 @@ use std::path::Path;
 
 use crate::limits::{SAMPLE_PART_BYTES, SAMPLE_PARTS, SAMPLE_SAVED_PERCENT_MIN};
 
-/// The level of Zstandard that samples are compressed at: some milliseconds for the largest.
+/// Zstandard level for samples: some milliseconds for the largest.
 const LEVEL: i32 = 3;
 
-/// Returns false for a file of `len` bytes whose sample doesn't get smaller. Small files are not sampled: compressing them is quick.
+/// Returns `false` if a sample of a file of `len` bytes doesn't get smaller. Small files aren't sampled.
 ///
 /// # Errors
-/// Where the file can't be read.
+/// The file can't be read.
 pub(crate) fn compresses(path: &Path, len: u64) -> io::Result<bool> {
     if len <= SAMPLE_PART_BYTES as u64 {
         return Ok(true);
     }
     let sample = match read(&File::open(path)?, len) {
-        // It was cut meanwhile, so making a sibling of it fails.
+        // Truncated meanwhile: compressing it will report that.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(true),
         sample => sample?,
     };
@@ -27,7 +27,7 @@ pub(crate) fn compresses(path: &Path, len: u64) -> io::Result<bool> {
     Ok(coded.len() * 100 <= sample.len() * (100 - SAMPLE_SAVED_PERCENT_MIN))
 }
 
-/// Reads the whole of a file of `len` bytes, or of a larger one parts that are spread evenly from its beginning to its end.
+/// Reads a small file whole, or parts of a larger one at even distances.
 fn read(file: &File, len: u64) -> io::Result<Vec<u8>> {
     let whole = usize::try_from(len).unwrap_or(usize::MAX);
     let mut sample = vec![0; whole.min(SAMPLE_PARTS * SAMPLE_PART_BYTES)];
@@ -42,15 +42,31 @@ fn read(file: &File, len: u64) -> io::Result<Vec<u8>> {
     Ok(sample)
 }
 
+/// Extensions of compressed formats, in lower case, sorted.
+const PACKED: &[&str] = &[
+    "7z", "aac", "apk", "apng", "avi", "avif", "br", "bz2", "cab", "crx", "deb", "docx", "epub", "flac",
+    "gif", "gz", "heic", "heif", "jar", "jpeg", "jpg", "jxl", "lz", "lz4", "lzma", "m4a", "m4v", "mkv",
+    "mov", "mp3", "mp4", "mpeg", "mpg", "odp", "ods", "odt", "oga", "ogg", "ogv", "opus", "png", "pptx",
+    "rar", "rpm", "tbz", "tgz", "txz", "weba", "webm", "webp", "whl", "woff", "woff2", "xlsx", "xpi", "xz",
+    "zip", "zst",
+];
+
+/// Returns whether a file of this name has a compressed format.
+pub(crate) fn is_packed(name: &[u8]) -> bool {
+    let Some(dot) = name.iter().rposition(|&byte| byte == b'.') else { return false };
+    let extension = name[dot + 1..].to_ascii_lowercase();
+    PACKED.binary_search_by(|packed| packed.as_bytes().cmp(&extension)).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::{SAMPLE_PART_BYTES, SAMPLE_PARTS, compresses};
+    use super::{PACKED, SAMPLE_PART_BYTES, SAMPLE_PARTS, compresses, is_packed};
 
     const WHOLE: usize = SAMPLE_PARTS * SAMPLE_PART_BYTES;
 
-    /// Bytes that no coding makes smaller.
+    /// Returns incompressible bytes.
     fn noise(len: usize) -> Vec<u8> {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut next = || {
@@ -63,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_from_the_beginning_to_the_end_are_looked_at() {
+    fn samples_parts_from_start_to_end() {
         let path = std::env::temp_dir().join(format!("shearwater-sample-{}", std::process::id()));
         for len in [SAMPLE_PART_BYTES + 1, WHOLE, WHOLE + 1, 3 * WHOLE, 20 * WHOLE + 7] {
             let with_text_at = |at: usize| {
@@ -76,7 +92,7 @@ mod tests {
             fs::write(&path, noise(len)).expect("a file");
             assert!(!compresses(&path, len as u64).expect("it can be read"), "{len} bytes");
         }
-        // Between two parts nobody looks.
+        // Between two parts nothing is sampled.
         let len = 20 * WHOLE;
         let mut content = noise(len);
         content[SAMPLE_PART_BYTES..2 * SAMPLE_PART_BYTES].fill(b'x');
@@ -86,12 +102,23 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_told_is_left_to_the_compressors() {
+    fn accepts_small_and_truncated_files() {
         let path = std::env::temp_dir().join(format!("shearwater-sampled-{}", std::process::id()));
         fs::write(&path, noise(SAMPLE_PART_BYTES)).expect("a file");
         assert!(compresses(&path, SAMPLE_PART_BYTES as u64).expect("it can be read"), "it is small");
         assert!(compresses(&path, WHOLE as u64).expect("it can be read"), "it has become shorter");
         fs::remove_file(&path).expect("it was made here");
         assert!(compresses(&path, WHOLE as u64).is_err());
+    }
+
+    #[test]
+    fn recognizes_compressed_formats_by_extension() {
+        assert!(PACKED.is_sorted_by(|a, b| a < b));
+        for name in ["a.png", "a.b.JPG", ".woff2", "x.tar.gz", "x.br", "x.zst"] {
+            assert!(is_packed(name.as_bytes()), "{name}");
+        }
+        for name in ["png", "a.html", "a.", "", "a.svg", "a.pngx", "a.wasm"] {
+            assert!(!is_packed(name.as_bytes()), "{name}");
+        }
     }
 }

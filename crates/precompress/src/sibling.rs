@@ -1,4 +1,4 @@
-//! One sibling: whether it is current, how it becomes so again, and how a new one takes its place, at once or not at all.
+//! One sibling: checks whether it is current, refreshes its times, or atomically replaces it.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -14,29 +14,29 @@ use crate::format::Format;
 use crate::limits::SAVED_PERCENT_MIN;
 use crate::temporary::Temporary;
 
-/// Bytes that are decoded and compared at once.
+/// Buffer size for comparing contents in bytes.
 const COMPARED_BYTES: usize = 8192;
 
-/// Where a file's sibling lies.
+/// Returns the path of a file's sibling.
 pub(crate) fn path(file: &Path, format: Format) -> PathBuf {
     let mut name = OsString::from(file);
     name.push(format.extension());
     PathBuf::from(name)
 }
 
-/// A sibling as it is found.
+/// State of a sibling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// There is no such file.
+    /// It doesn't exist.
     Missing,
-    /// A server sends it in the file's place.
+    /// Servers send it instead of the file.
     Current,
-    /// A server doesn't send it: see [`is_current_sibling`].
+    /// Servers don't send it: see [`is_current_sibling`].
     Unused,
 }
 
 impl State {
-    /// Looks at the sibling of a file with this metadata.
+    /// Returns the state of the sibling of a file with this metadata.
     pub(crate) fn of(sibling: &Path, file: &Meta) -> Self {
         let found = match fs::metadata(sibling) {
             Ok(found) if found.is_file() => Meta::from(&found),
@@ -44,35 +44,35 @@ impl State {
         };
         let is_current = match File::open(sibling) {
             Ok(open) => is_current_sibling(&open, &found, file),
-            // A server may be allowed to read it.
+            // The server may have the permission to read it.
             Err(_) => found.is_current_for(file),
         };
         if is_current { Self::Current } else { Self::Unused }
     }
 }
 
-/// Returns whether a sibling has exactly the content of its file. One that can't be read doesn't.
+/// Returns whether a sibling has exactly the content of its file; `false` if the sibling can't be read.
 ///
 /// # Errors
-/// Where the file can't be read.
+/// The file can't be read.
 pub(crate) fn is_of_file(path: &Path, format: Format) -> io::Result<bool> {
     let file = File::open(path)?;
     File::open(self::path(path, format)).map_or(Ok(false), |coded| is_of_content(format, &coded, file))
 }
 
-/// Makes a current sibling of another content unused: from then on its `mtime` is before that of its file.
+/// Makes a current sibling with other content unused by setting its `mtime` before that of its file.
 ///
 /// # Errors
-/// Where its times can't be set, or it is a link: the file that this leads to is not ours.
+/// Its times can't be set, or it is a symbolic link.
 pub(crate) fn retire(path: &Path, format: Format) -> io::Result<()> {
     let sibling = self::path(path, format);
     let failed = |why: &dyn Display| {
         io::Error::other(format!(
-            "it is sent in place of its file, but has another content ({why}): remove it"
+            "it is sent instead of its file, but has other content, and can't be updated ({why}): remove it"
         ))
     };
     if fs::symlink_metadata(&sibling)?.is_symlink() {
-        return Err(failed(&"a link"));
+        return Err(failed(&"symbolic link"));
     }
     let modified = fs::metadata(path)?.modified()?;
     let before = modified.checked_sub(Duration::from_secs(1)).unwrap_or(UNIX_EPOCH);
@@ -80,15 +80,15 @@ pub(crate) fn retire(path: &Path, format: Format) -> io::Result<()> {
     set.map_err(|error| failed(&error))
 }
 
-/// Makes an unused sibling current by setting its times, if it has its file's content. Returns false if it has another content, states another
-/// length, or may not be changed. A dry run only compares.
+/// Makes an unused sibling current by setting its times, if it has the content of its file. Returns `false` if it has other content,
+/// states another length, or can't be changed. A dry run only compares.
 ///
 /// # Errors
-/// Where the file can't be read, or has changed meanwhile.
+/// The file can't be read, or has changed meanwhile.
 pub(crate) fn refresh(path: &Path, format: Format, is_dry_run: bool) -> io::Result<bool> {
     let (file, before) = open(path)?;
     let sibling = self::path(path, format);
-    // The file that a link leads to is not ours.
+    // The target of a symbolic link is left alone.
     if !fs::symlink_metadata(&sibling).is_ok_and(|found| found.is_file()) {
         return Ok(false);
     }
@@ -108,14 +108,14 @@ pub(crate) fn refresh(path: &Path, format: Format, is_dry_run: bool) -> io::Resu
     Ok(true)
 }
 
-/// Returns whether what `coded` holds in this coding is exactly the content of `file`.
+/// Returns whether `coded` decodes to exactly the content of `file`.
 ///
 /// # Errors
-/// Where the file can't be read.
+/// The file can't be read.
 fn is_of_content(format: Format, coded: &File, file: File) -> io::Result<bool> {
     let Ok(mut decoded) = format.decode(BufReader::new(coded)) else { return Ok(false) };
     let (mut file, mut left) = (BufReader::new(file), [0; COMPARED_BYTES]);
-    // Ends with the file at the latest.
+    // Ends at the end of the file at the latest.
     loop {
         let right = file.fill_buf()?;
         let len = right.len().clamp(1, COMPARED_BYTES);
@@ -129,25 +129,25 @@ fn is_of_content(format: Format, coded: &File, file: File) -> io::Result<bool> {
     }
 }
 
-/// What became of a sibling.
+/// Result of making a sibling.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Made {
-    /// It is there, with so many bytes.
+    /// Made, with this many bytes.
     Bytes(u64),
-    /// It would not be smaller enough.
+    /// Not made: it would save too little.
     NotSmaller,
 }
 
-/// Makes a sibling: with the file's time, so that it is known to be of this content, and the file's permissions.
+/// Makes a sibling with the `mtime` of the file, which shows that it is current, and its permissions.
 ///
 /// # Errors
-/// As the system gives them, and where the file has changed meanwhile. What was there before is still there then.
+/// Errors of the system, and a file that has changed meanwhile. An existing sibling is kept then.
 pub(crate) fn make(path: &Path, format: Format, level: u32) -> io::Result<Made> {
     let (mut file, before) = open(path)?;
     let sibling = self::path(path, format);
     let temporary = Temporary::beside(&sibling)?;
-    // Before there is any content in it: who may not read the file may not read its sibling.
-    // Its owner is the file's too, for whom that may be done.
+    // Before any content is written: the sibling must not be readable by more users than the file.
+    // Setting the owner may be forbidden.
     drop(fchown(&temporary.file, Some(before.uid()), Some(before.gid())));
     temporary.file.set_permissions(before.permissions())?;
     let mut sink = BufWriter::new(&temporary.file);
@@ -161,14 +161,14 @@ pub(crate) fn make(path: &Path, format: Format, level: u32) -> io::Result<Made> 
     }
     is_unchanged(path, &before)?;
     temporary.file.set_times(FileTimes::new().set_modified(before.modified()?))?;
-    // A machine that fails right after must not leave an empty sibling with a good name.
+    // A crash must not leave an empty sibling.
     temporary.file.sync_data()?;
-    temporary.take_place_of(&sibling)?;
+    temporary.rename_to(&sibling)?;
     keep_if_unchanged(path, &before, &sibling)?;
     Ok(Made::Bytes(coded))
 }
 
-/// Opens a file and reads its metadata. Fails if a link has taken its place: what that leads to is left alone.
+/// Opens a file and reads its metadata. Fails if it was replaced by a symbolic link.
 fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -183,13 +183,13 @@ fn is_unchanged(path: &Path, before: &Metadata) -> io::Result<()> {
     if Meta::from(&after) == Meta::from(before) { Ok(()) } else { Err(changed()) }
 }
 
-/// Removes a sibling that has just become current if its file has changed meanwhile: the sibling is of the earlier content.
+/// Removes a sibling that has just become current if its file has changed meanwhile.
 fn keep_if_unchanged(path: &Path, before: &Metadata, sibling: &Path) -> io::Result<()> {
     is_unchanged(path, before).inspect_err(|_| drop(fs::remove_file(sibling)))
 }
 
 fn changed() -> io::Error {
-    io::Error::other("its file has changed meanwhile: run it again")
+    io::Error::other("the file changed while it was compressed: run the command again")
 }
 
 #[cfg(test)]
@@ -198,9 +198,8 @@ mod tests {
 
     use super::{keep_if_unchanged, open};
 
-    /// Otherwise it would have the old content with times that make it current.
     #[test]
-    fn a_sibling_whose_file_has_changed_meanwhile_is_removed() {
+    fn removes_a_sibling_whose_file_has_changed_meanwhile() {
         let folder = std::env::temp_dir().join(format!("shearwater-sibling-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let (path, sibling, new) = (folder.join("a"), folder.join("a.gz"), folder.join("new"));
@@ -209,7 +208,7 @@ mod tests {
             fs::write(&sibling, "coded").expect("a file");
             let (file, before) = open(&path).expect("it is there");
             if is_replaced {
-                // Of the same length and time.
+                // With the same length and time.
                 fs::write(&new, "two").expect("a file");
                 let times = fs::FileTimes::new().set_modified(before.modified().expect("a time"));
                 fs::File::open(&new).and_then(|file| file.set_times(times)).expect("a time");

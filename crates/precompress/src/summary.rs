@@ -1,4 +1,4 @@
-//! What a run has come to.
+//! Summary of a run.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,39 +6,39 @@ use std::path::{Path, PathBuf};
 use crate::format::Format;
 use crate::limits::FAILURES_MAX;
 
-/// What a run has come to, or has come to so far.
+/// Counts of a run, final or so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Files found.
     pub files: u64,
-    /// Files done with.
+    /// Files processed.
     pub files_done: u64,
-    /// Files smaller than was asked for.
+    /// Files below the minimum size.
     pub too_small: u64,
-    /// Files whose kind is compressed already.
+    /// Files in compressed formats.
     pub packed: u64,
-    /// What became of the siblings, by format, in the order that was asked for.
+    /// Counts by format, in the order of the options.
     pub formats: Vec<PerFormat>,
-    /// What failed, at most [`FAILURES_MAX`].
+    /// Failures, at most [`FAILURES_MAX`].
     pub failures: Vec<Failed>,
     /// Failures beyond that.
     pub failures_left_out: u64,
 }
 
-/// What became of the siblings of one format.
+/// Counts of siblings in one format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerFormat {
-    /// Which.
+    /// The format.
     pub format: Format,
-    /// Siblings made, or that would be.
+    /// Siblings made; in a dry run, siblings to make.
     pub made: u64,
-    /// Siblings that were there, have the content of their files and are sent by a server.
+    /// Siblings that are current and have the content of their files.
     pub up_to_date: u64,
-    /// Siblings that were not sent although they have the content of their files. Their times were set, or would be.
+    /// Unused siblings with the content of their files, whose times were set; in a dry run, to set.
     pub refreshed: u64,
-    /// Siblings of another content than their files, which are not sent, or no longer. None would be made in their place, so they were left.
+    /// Unused siblings with other content that are not replaced, because a new one would save too little.
     pub stale: u64,
-    /// Siblings that would not have been smaller enough.
+    /// Siblings not made because they would save too little.
     pub not_smaller: u64,
     /// Bytes of the files whose siblings were made.
     pub bytes_before: u64,
@@ -46,12 +46,12 @@ pub struct PerFormat {
     pub bytes_after: u64,
 }
 
-/// Something that failed.
+/// A failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
-    /// What.
+    /// The file or folder.
     pub path: PathBuf,
-    /// Why.
+    /// The error.
     pub why: String,
 }
 
@@ -78,7 +78,7 @@ impl Summary {
         }
     }
 
-    /// Everything that failed.
+    /// Returns the number of all failures.
     #[must_use]
     pub fn failures_count(&self) -> u64 {
         self.failures.len() as u64 + self.failures_left_out

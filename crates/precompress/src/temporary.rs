@@ -1,4 +1,4 @@
-//! Siblings that are being made: files of random names, hidden so that no server sends them, and locked while they are written.
+//! Temporary files: hidden from servers, with random names, and locked while they are written.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -13,24 +13,24 @@ const START: &str = ".shearwater-precompress-";
 const DIGITS: usize = 16;
 const END: &str = ".tmp";
 
-/// A file that is removed unless it takes its sibling's place.
+/// A temporary file, removed when dropped unless it was renamed.
 pub(crate) struct Temporary {
     pub(crate) file: File,
     path: Option<PathBuf>,
 }
 
 impl Temporary {
-    /// Creates one in the folder of the sibling. Its name is random, since two containers have the same process IDs.
+    /// Creates a temporary file in the folder of a sibling. Its name is random, since process IDs repeat in containers.
     pub(crate) fn beside(sibling: &Path) -> io::Result<Self> {
         let number = RandomState::new().hash_one(0_u8);
         let path = sibling.with_file_name(format!("{START}{number:016x}{END}"));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        // Without locks in the file system, a left-over can't be recognised and stays.
+        // On a file system without locks, a left-over file can't be recognized and stays.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         Ok(Self { file, path: Some(path) })
     }
 
-    pub(crate) fn take_place_of(mut self, sibling: &Path) -> io::Result<()> {
+    pub(crate) fn rename_to(mut self, sibling: &Path) -> io::Result<()> {
         if let Some(path) = &self.path {
             fs::rename(path, sibling)?;
         }
@@ -42,19 +42,18 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // It does no harm if it stays; the next run tries again.
+            // The next run tries again.
             drop(fs::remove_file(path));
         }
     }
 }
 
-/// Removes a file that a killed run has left: it has such a name, and no process holds its lock.
+/// Removes a temporary file of a killed run, whose lock no process holds.
 pub(crate) fn remove_left_over(path: &Path) {
     if path.file_name().is_some_and(is_temporary)
         && let Ok(file) = File::open(path)
         && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
     {
-        // It does no harm if it stays.
         drop(fs::remove_file(path));
     }
 }
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_random_and_known_again() {
+    fn names_are_random_and_recognized() {
         let sibling = std::env::temp_dir().join("a.css.br");
         let all: Vec<_> = (0..50).map(|_| Temporary::beside(&sibling).expect("a file")).collect();
         let names: HashSet<_> = all.iter().map(path).collect();
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_being_written_is_not_left_over() {
+    fn keeps_a_file_that_is_being_written() {
         let temporary = Temporary::beside(&std::env::temp_dir().join("a.css.br")).expect("a file");
         let path = path(&temporary);
         remove_left_over(&path);

@@ -1,4 +1,4 @@
-//! Counts the siblings that exist but are not sent.
+//! Counts siblings that exist but are not sent.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -13,21 +13,21 @@ use crate::limits::{FOLDERS_DEEP_MAX, UNUSED_NAMES_MAX};
 use crate::sibling::State;
 use crate::walk::is_hidden;
 
-/// Siblings that a server doesn't send, because they may be of an earlier content of their files.
+/// Siblings that servers don't send, because they may have earlier content of their files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unused {
     /// Number of these siblings.
     pub count: u64,
-    /// Path of the first that was found.
+    /// Path of the first one found.
     pub example: Option<PathBuf>,
-    /// True if all names of the folder were looked at; else only [`UNUSED_NAMES_MAX`] were.
+    /// `false` if the search stopped after [`UNUSED_NAMES_MAX`] names.
     pub is_whole: bool,
 }
 
-/// Counts the siblings in these formats that a server doesn't send, of the files that [`precompress`](crate::precompress) would go through.
+/// Counts unused siblings of the files that [`precompress`](crate::precompress) would process.
 ///
 /// # Errors
-/// Where the folder can't be read. Folders in it that can't be are left out.
+/// The folder can't be read. Folders within it that can't be read are skipped.
 pub fn unused(folder: &Path, formats: &[Format]) -> io::Result<Unused> {
     let mut found = Unused { count: 0, example: None, is_whole: true };
     let mut names_left = UNUSED_NAMES_MAX;
@@ -63,7 +63,7 @@ pub fn unused(folder: &Path, formats: &[Format]) -> io::Result<Unused> {
     Ok(found)
 }
 
-/// Returns whether a file of this name is a sibling of another of these, and not current. `names` are sorted.
+/// Returns whether a file is an unused sibling of another of these. `names` are sorted.
 fn is_unused(folder: &Path, name: &OsStr, names: &[OsString], formats: &[Format]) -> bool {
     let base_of = |format: &Format| name.as_bytes().strip_suffix(format.extension().as_bytes());
     let is_coded = |base: &[u8]| Format::ALL.iter().any(|of| base.ends_with(of.extension().as_bytes()));

@@ -1,4 +1,4 @@
-//! The files of a folder: all that a server would serve. Symbolic links and names that begin with a dot are left out, but for `.well-known`.
+//! Collects the files of a folder without symbolic links and names that start with a dot, except `.well-known`.
 
 use std::fs;
 use std::io;
@@ -9,14 +9,14 @@ use crate::limits::{FILES_MAX, FOLDERS_DEEP_MAX};
 use crate::summary::Summary;
 use crate::temporary::remove_left_over;
 
-/// What is served though it begins with a dot (RFC 8615).
+/// Served although it starts with a dot (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
 
-/// Collects the files of a folder, by name, those left out that are siblings of others, with what can't be read in the summary.
-/// What runs that were killed have left over is removed, if that is to be done.
+/// Collects the files of a folder that aren't siblings, sorted by name. Adds read errors to the summary, and removes temporary files of
+/// killed runs if `removes`.
 ///
 /// # Errors
-/// Where the folder itself can't be read, or has more files than a run may have.
+/// The folder can't be read, or has too many files.
 pub(crate) fn files(folder: &Path, removes: bool, summary: &mut Summary) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![(folder.to_owned(), 0)];
@@ -42,7 +42,7 @@ pub(crate) fn files(folder: &Path, removes: bool, summary: &mut Summary) -> io::
                 Ok((kind, entry)) if kind.is_file() => files.push(entry.path()),
                 Ok((kind, entry)) if kind.is_dir() => {
                     let error =
-                        io::Error::other(format!("folders in folders are gone into {FOLDERS_DEEP_MAX} deep"));
+                        io::Error::other(format!("folders are nested deeper than {FOLDERS_DEEP_MAX}"));
                     summary.failed(&entry.path(), &error);
                 }
                 Ok(_) => {}
@@ -50,14 +50,14 @@ pub(crate) fn files(folder: &Path, removes: bool, summary: &mut Summary) -> io::
             }
         }
         if files.len() > FILES_MAX {
-            return Err(io::Error::other(format!("it has more than {FILES_MAX} files")));
+            return Err(io::Error::other(format!("more than {FILES_MAX} files")));
         }
     }
     files.sort_unstable_by(|one, other| bytes(one).cmp(bytes(other)));
     Ok(files.iter().filter(|file| !is_sibling(file, &files)).cloned().collect())
 }
 
-/// Whether a file is the sibling of another one.
+/// Returns whether a file is a sibling of another one.
 fn is_sibling(file: &Path, files: &[PathBuf]) -> bool {
     let name = bytes(file);
     let bases = Format::ALL.into_iter().filter_map(|format| name.strip_suffix(format.extension().as_bytes()));

@@ -1,4 +1,4 @@
-//! A run: the files of a folder over some threads.
+//! A run: distributes the files of a folder over threads.
 
 use std::cell::OnceCell;
 use std::fs::{self, File};
@@ -14,39 +14,40 @@ use shearwater_io::fs::Meta;
 
 use crate::format::Format;
 use crate::limits::JOBS_MAX;
-use crate::packed::is_packed;
+use crate::sample::{self, is_packed};
 use crate::sibling::{self, Made, State};
 use crate::summary::Summary;
-use crate::{sample, walk};
+use crate::walk;
 
-/// What is to be made.
+/// Options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The formats, each with its level. Higher levels than [`Format::level_max`] are lowered to it, Brotli's 0 and 1 raised to 2.
+    /// Formats with their levels. Levels above [`Format::level_max`] are lowered to it, Brotli's 0 and 1 raised to 2.
     pub formats: Vec<(Format, u32)>,
-    /// Smaller files are left out.
+    /// Minimum size of a file in bytes.
     pub min_bytes: u64,
     /// Threads, 1 to [`JOBS_MAX`]; 0: one per core.
     pub jobs: usize,
-    /// Nothing is made: it is only told what would be.
+    /// Makes nothing, and counts what it would make.
     pub dry_run: bool,
-    /// Siblings that are there are made anew.
+    /// Makes existing siblings anew.
     pub force: bool,
 }
 
 impl Default for Options {
-    /// All formats at their highest levels, for files from 1 KiB on.
+    /// All formats at their highest levels, for files of at least 1 KiB.
     fn default() -> Self {
         let formats = Format::ALL.map(|format| (format, format.level_max())).to_vec();
         Self { formats, min_bytes: 1024, jobs: 0, dry_run: false, force: false }
     }
 }
 
-/// Makes the siblings of the files of a folder. `progress` is called after each file, on the thread that has done it, with what the run has
-/// come to so far, and the file.
+/// Makes the siblings of the files of a folder. `progress` is called after each file, on the thread that processed it, with the counts so
+/// far and the file.
 ///
 /// # Errors
-/// Where the folder can't be read, or another run is at work in it ([`io::ErrorKind::ResourceBusy`]); a dry run isn't kept out. What fails with a single file stands in the summary, and the others go on.
+/// The folder can't be read, or is in use by another run ([`io::ErrorKind::ResourceBusy`]), except for dry runs. Errors with single files
+/// are in the summary.
 pub fn precompress(
     folder: &Path,
     options: &Options,
@@ -69,41 +70,41 @@ pub fn precompress(
     Ok(run.summary.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Locks a folder until the returned file is dropped. Returns `None` if its file system has no locks: two runs at once would then do the
-/// same work twice, and damage nothing.
+/// Locks a folder until the returned file is dropped. Returns `None` on a file system without locks, where two runs at once only waste
+/// work.
 fn lock(folder: &Path) -> io::Result<Option<File>> {
     let folder = File::open(folder)?;
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(folder)),
         Err(Errno::WOULDBLOCK) => {
-            let why = "another `shearwater precompress` is at work in it: run it again when that has ended";
+            let why = "another `shearwater precompress` is running in it";
             Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
         }
         Err(_) => Ok(None),
     }
 }
 
-/// The outcome for one sibling.
+/// Outcome for one sibling.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
-    /// Its file is left out, and it isn't there.
-    LeftOut,
+    /// Skipped: the file is too small or compressed, and has no sibling.
+    Skipped,
     UpToDate,
     Refreshed,
     Stale,
     NotSmaller,
     WouldBeMade,
-    /// It has so many bytes.
+    /// Made, with this many bytes.
     Made(u64),
 }
 
-/// A file that siblings are made of.
+/// A file to compress.
 struct Source<'a> {
     path: &'a Path,
     meta: Meta,
-    /// True if its kind or size rules siblings out.
-    is_left_out: bool,
-    /// The sample's result, once it is needed.
+    /// Its format or size excludes siblings.
+    is_skipped: bool,
+    /// Result of the sample, once needed.
     compresses: OnceCell<bool>,
 }
 
@@ -117,7 +118,7 @@ impl Source<'_> {
     }
 }
 
-/// What the threads of a run share.
+/// State shared by the threads of a run.
 struct Run<'a> {
     options: &'a Options,
     files: &'a [PathBuf],
@@ -127,7 +128,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Takes files until there are none left.
+    /// Processes files until none are left.
     fn work(&self) {
         while let Some(file) = self.files.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             self.file(file);
@@ -142,8 +143,8 @@ impl Run<'_> {
             Ok(meta) => Meta::from(&meta),
             Err(error) => return self.lock().failed(path, &error),
         };
-        let is_left_out = self.leave_out(path, &meta);
-        let source = Source { path, meta, is_left_out, compresses: OnceCell::new() };
+        let is_skipped = self.skip(path, &meta);
+        let source = Source { path, meta, is_skipped, compresses: OnceCell::new() };
         for (index, &(format, level)) in self.options.formats.iter().enumerate() {
             match self.settle(&source, format, level.min(format.level_max())) {
                 Ok(outcome) => self.note(index, source.meta.len, outcome),
@@ -152,8 +153,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns true, and counts the file, if its kind or size rules siblings out.
-    fn leave_out(&self, file: &Path, meta: &Meta) -> bool {
+    /// Returns `true`, and counts the file, if its format or size excludes siblings.
+    fn skip(&self, file: &Path, meta: &Meta) -> bool {
         let is_packed = file.file_name().is_some_and(|name| is_packed(name.as_encoded_bytes()));
         let is_too_small = !is_packed && meta.len < self.options.min_bytes;
         let mut summary = self.lock();
@@ -162,13 +163,13 @@ impl Run<'_> {
         is_packed || is_too_small
     }
 
-    /// Handles one sibling: checks it, refreshes it, or makes it if that is worth it.
+    /// Checks, refreshes or makes one sibling.
     fn settle(&self, source: &Source<'_>, format: Format, level: u32) -> io::Result<Outcome> {
         let Options { dry_run, force, .. } = *self.options;
         let state = State::of(&sibling::path(source.path, format), &source.meta);
-        let is_made_anew = force && !source.is_left_out;
+        let is_made_anew = force && !source.is_skipped;
         match state {
-            // Neither times nor lengths prove that it has this content.
+            // Times and length don't prove that it has this content.
             State::Current if !is_made_anew && sibling::is_of_file(source.path, format)? => {
                 return Ok(Outcome::UpToDate);
             }
@@ -177,8 +178,8 @@ impl Run<'_> {
             }
             _ => {}
         }
-        let outcome = if source.is_left_out {
-            Outcome::LeftOut
+        let outcome = if source.is_skipped {
+            Outcome::Skipped
         } else if !source.compresses()? {
             Outcome::NotSmaller
         } else if dry_run {
@@ -189,7 +190,7 @@ impl Run<'_> {
                 Made::NotSmaller => Outcome::NotSmaller,
             }
         };
-        let is_left = matches!(outcome, Outcome::LeftOut | Outcome::NotSmaller);
+        let is_left = matches!(outcome, Outcome::Skipped | Outcome::NotSmaller);
         match state {
             State::Unused if is_left => Ok(Outcome::Stale),
             State::Current if is_left && !sibling::is_of_file(source.path, format)? => {
@@ -205,7 +206,7 @@ impl Run<'_> {
     fn note(&self, index: usize, len: u64, outcome: Outcome) {
         let format = &mut self.lock().formats[index];
         match outcome {
-            Outcome::LeftOut => {}
+            Outcome::Skipped => {}
             Outcome::UpToDate => format.up_to_date += 1,
             Outcome::Refreshed => format.refreshed += 1,
             Outcome::Stale => format.stale += 1,

@@ -1,8 +1,7 @@
-//! What sites cost: serves a folder bare, as a site as people have them, or as one of many, to be run under an instruction counter.
+//! Serves a folder bare, as a typical site, or as one of many sites, to count instructions per request.
 //!
-//! `site_cost FOLDER bare | real | many SITES ROUTES`, by environment `SHEARWATER_LISTEN` (127.0.0.1:8080). The figures of a request are
-//! those of the difference of two runs whose numbers of requests differ; the hosts of `many` are `site-N.example.org`, its routes
-//! `/part-N/*`.
+//! `site_cost FOLDER bare | real | many SITES ROUTES`; the environment variable `SHEARWATER_LISTEN` is the address (127.0.0.1:8080). The hosts
+//! of `many` are `site-N.example.org`, its routes `/part-N/*`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -62,7 +61,7 @@ fn headers(set: &[(&str, &str)]) -> Headers {
     Headers { set, remove: Vec::new() }
 }
 
-/// Two hosts and a star, three headers, an error page, two redirects and twenty routes, of one and two segments.
+/// Returns a site with three hosts, three headers, an error page, two redirects and twenty routes.
 fn real() -> Site {
     let beneath = |path: &str| Route { path: path.to_owned(), ..Route::default() };
     let mut routes: Vec<Route> = ["/assets/*", "/images/*", "/fonts/*", "/api/v1/*", "/api/v2/*", "/docs/*"]

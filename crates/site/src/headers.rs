@@ -1,42 +1,40 @@
-//! A site's and a route's field changes, made one and encoded.
+//! Changes to response headers, checked and encoded.
 
 use shearwater::{On, Overlay};
 
+use crate::mistakes::{Invalid, invalid};
 use crate::options::Headers;
 
-/// What becomes of a field.
+/// A change to a header.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Change {
     Set(String),
     Remove,
 }
 
-/// Field changes by name, no name twice, in any case.
+/// Changes by header name, without duplicates.
 pub(crate) type Changes = Vec<(String, Change)>;
 
-/// Fields that are no site's to change, each with the reason.
+/// Headers that can't be changed, each with the reason.
 const OWN: [(&[&str], &str); 4] = [
     (
         &["Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade"],
-        "says where an answer ends, which the server alone knows",
+        "it frames the message",
     ),
-    (&["Date"], "is the server's clock"),
-    (
-        &["Content-Type"],
-        "belongs to the content: `mime` changes that of files, `type` that of a fixed answer",
-    ),
-    (&["Allow", "Content-Encoding", "Content-Range", "Location"], "is the answer itself"),
+    (&["Date"], "it is set by the server"),
+    (&["Content-Type"], "set `mime` for files, `respond.type` for fixed responses"),
+    (&["Allow", "Content-Encoding", "Content-Range", "Location"], "it belongs to the response"),
 ];
 
-/// Fields that a site may leave out, but not set.
+/// Headers that can be removed, but not set.
 const OWN_VALUE: (&[&str], &str) =
-    (&["ETag", "Last-Modified"], "says which version of the content it is, which the server alone knows");
+    (&["ETag", "Last-Modified"], "it identifies the version of the content, which only the server knows");
 
-/// Fields that a site may add to, but not leave out.
+/// Headers that can be added to, but not removed.
 const NEEDED: (&[&str], &str) =
-    (&["Vary"], "says that others get something else: without it a shared cache gives them this");
+    (&["Vary"], "without it a shared cache would send one client's response to another");
 
-/// Fields that say how long an answer may be kept, and which version of the content it is.
+/// Headers about caching, and about the version of the content.
 const FRESHNESS: [&str; 10] = [
     "Accept-Ranges",
     "Age",
@@ -50,41 +48,60 @@ const FRESHNESS: [&str; 10] = [
     "Surrogate-Control",
 ];
 
-/// The policy of a page. The server's own pages set one that fits them.
+/// The policy of a page. Built-in pages set one that fits them.
 const POLICY: &str = "Content-Security-Policy";
 const POLICY_REPORTED: &str = "Content-Security-Policy-Report-Only";
 
-/// What is changed, with what is wrong with it: (the field's name, why).
-pub(crate) fn changes(headers: &Headers) -> (Changes, Vec<(String, String)>) {
+/// Checks changes. Returns the valid ones, and the others as (key, error).
+pub(crate) fn changes(headers: &Headers) -> (Changes, Vec<(String, Invalid)>) {
     let mut changes = Changes::new();
     let mut mistakes = Vec::new();
-    let set = headers.set.iter().map(|(name, value)| (name, Change::Set(value.clone())));
-    let removed = headers.remove.iter().map(|name| (name, Change::Remove));
-    for (name, change) in set.chain(removed) {
-        let twice = changes.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
-        let why = if twice { Some("it is named twice".to_owned()) } else { why_not(name, &change) };
-        match why {
-            Some(why) => mistakes.push((name.clone(), why)),
-            None => changes.push((name.clone(), change)),
+    let set =
+        headers.set.iter().map(|(name, value)| (format!("set.{name}"), name, Change::Set(value.clone())));
+    let removed = headers.remove.iter().enumerate();
+    let removed = removed.map(|(index, name)| (format!("remove[{index}]"), name, Change::Remove));
+    for (key, name, change) in set.chain(removed) {
+        let is_twice = changes.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        let checked = match is_twice {
+            true => Err(invalid("header is changed twice", "header names are case-insensitive: keep one")),
+            false => check(name, &change),
+        };
+        match checked {
+            Ok(()) => changes.push((name.clone(), change)),
+            Err(invalid) => mistakes.push((key, invalid)),
         }
     }
     (changes, mistakes)
 }
 
-/// Why a field can't be changed so.
-fn why_not(name: &str, change: &Change) -> Option<String> {
+fn check(name: &str, change: &Change) -> Result<(), Invalid> {
     let is_named = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
-    let more = match change {
-        Change::Set(_) => &OWN_VALUE,
-        Change::Remove => &NEEDED,
+    let (more, verb) = match change {
+        Change::Set(_) => (&OWN_VALUE, "set"),
+        Change::Remove => (&NEEDED, "removed"),
     };
     if let Some((_, why)) = OWN.iter().chain([more]).find(|(names, _)| is_named(names)) {
-        return Some(format!("it {why}"));
+        return Err(invalid(format!("header can't be {verb}"), *why));
     }
-    apply(&mut Overlay::new(), name, change).err()
+    // Token characters, RFC 9110 section 5.6.2.
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return Err(invalid(
+            "invalid header name",
+            "use letters, digits and hyphens, without a space or colon",
+        ));
+    }
+    if let Change::Set(value) = change {
+        let is_printable = value.bytes().all(|byte| (0x20..0x7f).contains(&byte) || byte == b'\t');
+        if !is_printable || value.trim_matches([' ', '\t']) != value {
+            let help = "use printable ASCII without line breaks and without spaces at the ends";
+            return Err(invalid("invalid header value", help));
+        }
+    }
+    apply(&mut Overlay::new(), name, change).map_err(|why| invalid("invalid header", why))
 }
 
-/// The changes of a route: its own, and those of its site that it doesn't speak of.
+/// Merges the changes of a site into those of its route, which take precedence.
 pub(crate) fn merge(site: &Changes, route: Changes) -> Changes {
     let is_own = |name: &str| route.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     let mut merged: Changes = site.iter().filter(|(name, _)| !is_own(name)).cloned().collect();
@@ -92,7 +109,7 @@ pub(crate) fn merge(site: &Changes, route: Changes) -> Changes {
     merged
 }
 
-/// Whether a field is set.
+/// Returns whether a header is set.
 pub(crate) fn sets(changes: &Changes, name: &str) -> bool {
     let is_set = |(known, change): &(String, Change)| {
         known.eq_ignore_ascii_case(name) && matches!(change, Change::Set(_))
@@ -100,14 +117,14 @@ pub(crate) fn sets(changes: &Changes, name: &str) -> bool {
     changes.iter().any(is_set)
 }
 
-/// The changes, encoded; `None` where there is none.
+/// Encodes changes; `None` if there are none.
 ///
 /// # Panics
-/// If they are not those of [`changes`], which has tried each.
+/// If the changes are not those of [`changes`], which tests each.
 pub(crate) fn overlay(changes: &Changes) -> Option<Overlay> {
     let mut overlay = Overlay::new();
     for (name, change) in changes {
-        apply(&mut overlay, name, change).expect("each change was tried");
+        apply(&mut overlay, name, change).expect("each change was tested");
     }
     (!changes.is_empty()).then_some(overlay)
 }
@@ -115,18 +132,18 @@ pub(crate) fn overlay(changes: &Changes) -> Option<Overlay> {
 fn apply(overlay: &mut Overlay, name: &str, change: &Change) -> Result<(), String> {
     let is_policy = [POLICY, POLICY_REPORTED].iter().any(|policy| policy.eq_ignore_ascii_case(name));
     match change {
-        // Only the server's own pages have one.
+        // Only built-in pages have one.
         Change::Remove if is_policy => Ok(overlay),
         Change::Remove => overlay.remove(name),
-        Change::Set(value) if is_policy => overlay.add_unless(POLICY, name, value, answers(name)),
+        Change::Set(value) if is_policy => overlay.add_unless(POLICY, name, value, responses(name)),
         Change::Set(value) if name.eq_ignore_ascii_case("Vary") => overlay.add(name, value, On::Every),
-        Change::Set(value) => overlay.set(name, value, answers(name)),
+        Change::Set(value) => overlay.set(name, value, responses(name)),
     }
     .map(|_| ())
 }
 
-/// The answers that a field is set in.
-fn answers(name: &str) -> On {
+/// Returns the responses that a header is set in.
+fn responses(name: &str) -> On {
     if FRESHNESS.iter().any(|field| field.eq_ignore_ascii_case(name)) {
         return On::NoError;
     }
@@ -136,7 +153,7 @@ fn answers(name: &str) -> On {
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, Changes, answers, changes, merge, overlay};
+    use super::{Change, Changes, changes, merge, overlay, responses};
     use crate::options::Headers;
     use shearwater::On;
 
@@ -146,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sites_to_change_is_refused() {
+    fn rejects_headers_of_the_server() {
         let own = [
             "Connection",
             "CONTENT-LENGTH",
@@ -165,7 +182,10 @@ mod tests {
         ];
         for name in own {
             let (set, mistakes) = changes(&headers(&[(name, "x")], &[]));
-            assert!(set.is_empty() && mistakes.len() == 1 && mistakes[0].0 == name, "{name}");
+            assert!(
+                set.is_empty() && mistakes.len() == 1 && mistakes[0].0 == format!("set.{name}"),
+                "{name}"
+            );
             let (removed, mistakes) = changes(&headers(&[], &[name]));
             assert!(removed.is_empty() && mistakes.len() == 1, "{name}");
         }
@@ -175,17 +195,20 @@ mod tests {
             assert_eq!(changes(&headers(&[(name, "x")], &[])).1.len(), set, "{name}");
             assert_eq!(changes(&headers(&[], &[name])).1.len(), remove, "{name}");
         }
-        for value in ["a\r\nb: c", "a\nb", "\0", "a\u{7f}"] {
+        for value in ["a\r\nb: c", "a\nb", "\0", "a\u{7f}", " a", "a ", "é"] {
             assert_eq!(changes(&headers(&[("X", value)], &[])).1.len(), 1, "{value:?}");
         }
         let (known, mistakes) =
             changes(&headers(&[("X-A", "1"), ("x-a", "2"), ("B", "3")], &["b", "C", "c"]));
         assert_eq!(known.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["X-A", "B", "C"]);
-        assert_eq!(mistakes.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["x-a", "b", "c"]);
+        assert_eq!(
+            mistakes.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+            ["set.x-a", "remove[0]", "remove[2]"]
+        );
     }
 
     #[test]
-    fn a_routes_changes_take_the_place_of_its_sites() {
+    fn changes_of_a_route_override_those_of_its_site() {
         let of = |set: &[_], remove: &[_]| changes(&headers(set, remove)).0;
         let merged =
             merge(&of(&[("A", "1"), ("B", "2")], &["C", "D"]), of(&[("b", "3"), ("D", "4")], &["a", "E"]));
@@ -204,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_the_content_are_set_with_content_alone() {
+    fn content_headers_are_set_with_content_only() {
         for (name, on) in [
             ("X-Frame-Options", On::Every),
             ("content-security-policy", On::Every),
@@ -215,7 +238,7 @@ mod tests {
             ("Content-Disposition", On::Content),
             ("content-language", On::Content),
         ] {
-            assert_eq!(answers(name), on, "{name}");
+            assert_eq!(responses(name), on, "{name}");
         }
     }
 }

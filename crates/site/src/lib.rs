@@ -1,9 +1,8 @@
-//! Sites: which host, which route, and what is answered there: files of folders, redirects, fixed answers; with which fields, and with which page where it is an
-//! error.
+//! Sites: finds the host and route of a request, and responds with files, redirects or fixed responses, their headers and error pages.
 //!
-//! [`Options`] are checked once, by [`Sites::new`], and become tables that the workers share. [`SiteService`] is the whole way of a request:
-//! `hosts` (which site) → `resolve` of `files` (the name that the path means) → `routes` (which rule) → files, redirect or fixed answer → where it
-//! is an error, its page.
+//! [`Sites::new`] checks [`Options`] once and compiles them into tables that the workers share. [`SiteService`] handles a request: `hosts`
+//! finds the site, `resolve` of `files` the name of the path, `routes` the rule; then files, a redirect or a fixed response, and an error
+//! page if it failed.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -13,29 +12,23 @@
     clippy::must_use_candidate
 )]
 
+mod builder;
 mod error_pages;
 mod fixed;
-mod follow;
-mod hash;
 mod headers;
-mod host;
 mod hosts;
 pub mod limits;
 mod mistakes;
 mod options;
-mod pattern;
-mod plain_page;
 mod plan;
 mod redirect;
+mod route_cache;
 #[doc(hidden)]
 pub mod routes;
 mod service;
-mod site_plan;
-mod sites;
 mod table;
-mod ways;
 
-pub use mistakes::{Mistake, Mistakes, Place};
+pub use mistakes::{Mistake, Mistakes};
 pub use options::{Content, ErrorPage, Fixed, Headers, Options, REDIRECT_STATUS, Redirect, Route, Site};
+pub use plan::Sites;
 pub use service::SiteService;
-pub use sites::Sites;

@@ -1,102 +1,60 @@
-//! What is wrong with sites, found before they serve anything.
+//! Mistakes in the options of sites.
 
 use std::fmt;
 
 use crate::limits::MISTAKES_MAX;
 
-/// Where a mistake is: sites, routes and so on are counted from 0, in their order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// The server as a whole.
-    Sites,
-    /// A site as a whole, or its content.
-    Site(usize),
-    /// One of a site's hosts.
-    Host {
-        /// Which site.
-        site: usize,
-        /// Which host.
-        host: usize,
-    },
-    /// One of a site's redirects.
-    Redirect {
-        /// Which site.
-        site: usize,
-        /// Which redirect.
-        redirect: usize,
-    },
-    /// One of a site's routes.
-    Route {
-        /// Which site.
-        site: usize,
-        /// Which route.
-        route: usize,
-    },
-    /// A field that a site or one of its routes changes.
-    Header {
-        /// Which site.
-        site: usize,
-        /// Which route; `None` for the site's own.
-        route: Option<usize>,
-        /// The field's name as it was given.
-        name: String,
-    },
-    /// An error page of a site or one of its routes.
-    ErrorPage {
-        /// Which site.
-        site: usize,
-        /// Which route; `None` for the site's own.
-        route: Option<usize>,
-        /// The error's status.
-        status: u16,
-    },
-}
-
-/// One mistake.
+/// A mistake in the options, or something that is probably one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where it is.
-    pub place: Place,
-    /// The same for people, by names.
-    pub name: String,
-    /// What is wrong, and what would be right.
-    pub why: String,
+    /// The option as a key of the configuration file, such as `site[0].route[2].path`. Counted from 0.
+    pub key: String,
+    /// The mistake in one line. It never repeats the value of an option.
+    pub message: String,
+    /// A way to fix it. It may repeat the value of the option.
+    pub help: Option<String>,
 }
 
-impl fmt::Display for Mistake {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.name, self.why)
-    }
-}
-
-/// All that is wrong. The first [`MISTAKES_MAX`] are told.
+/// Mistakes, the first [`MISTAKES_MAX`] of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mistakes {
-    /// Those that are told.
-    pub told: Vec<Mistake>,
-    /// How many more there are.
-    pub more: usize,
+    /// At most [`MISTAKES_MAX`].
+    pub list: Vec<Mistake>,
+    /// Number of mistakes beyond that.
+    pub left_out: usize,
+}
+
+/// An invalid value: a message and help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Invalid {
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+/// Returns an invalid value, without help if that is empty.
+pub(crate) fn invalid(message: impl Into<String>, help: impl Into<String>) -> Invalid {
+    Invalid { message: message.into(), help: Some(help.into()).filter(|help| !help.is_empty()) }
 }
 
 impl Mistakes {
-    pub(crate) fn add(&mut self, mistake: Mistake) {
-        if self.told.len() < MISTAKES_MAX {
-            self.told.push(mistake);
-        } else {
-            self.more += 1;
+    pub(crate) fn add(&mut self, key: impl Into<String>, Invalid { message, help }: Invalid) {
+        match self.list.len() < MISTAKES_MAX {
+            true => self.list.push(Mistake { key: key.into(), message, help }),
+            false => self.left_out += 1,
         }
     }
 }
 
 impl fmt::Display for Mistakes {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, mistake) in self.told.iter().enumerate() {
-            let end = if index + 1 < self.told.len() { "\n" } else { "" };
-            write!(formatter, "{mistake}{end}")?;
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Mistake { key, message, help }) in self.list.iter().enumerate() {
+            let line_end = if index > 0 { "\n" } else { "" };
+            write!(f, "{line_end}{key}: {message}")?;
+            help.iter().try_for_each(|help| write!(f, " ({help})"))?;
         }
-        match self.more {
+        match self.left_out {
             0 => Ok(()),
-            more => write!(formatter, "\nand {more} more"),
+            more => write!(f, "\nand {more} more"),
         }
     }
 }

@@ -1,114 +1,112 @@
-//! What sites are made of, as the program says it: plain data.
+//! Options of sites: plain data.
 
 use shearwater_files::{CacheLimits, Folder};
 
-/// All that one server answers.
+/// Options of all sites of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The folders whose files are served; [`Content::Files`] names one by its place here. Each worker keeps files of each of them.
+    /// Folders to serve; [`Content::Files`] is an index of this list.
     pub folders: Vec<Folder>,
-    /// What each worker keeps in memory of each folder.
+    /// Limits of each worker's cache, shared by the folders.
     pub cache: CacheLimits,
-    /// The sites. The one without hosts, else the first, answers requests for hosts that no site has.
+    /// The sites. The one without hosts, or the first, is the default.
     pub sites: Vec<Site>,
 }
 
-/// One site: what is answered to requests for its hosts.
+/// Content and rules for some hosts.
 #[derive(Debug, Clone, Default)]
 pub struct Site {
-    /// `example.org` is this host; `*.example.org` is each with one or more labels before that. A host of its own goes before a star, and
-    /// the longer one before the shorter. Case, port and a dot at the end make no difference.
+    /// `example.org` is this host; `*.example.org` is one or more labels before it. An exact host wins over a star, a longer name over a
+    /// shorter. Case, port and a final dot are ignored.
     pub hosts: Vec<String>,
-    /// What is answered where no route says otherwise.
+    /// Content of paths without a route.
     pub content: Content,
-    /// Fields of its answers.
+    /// Changes to response headers.
     pub headers: Headers,
-    /// What is sent in the place of errors.
+    /// Error pages.
     pub error_pages: Vec<ErrorPage>,
-    /// Paths that have moved. They go before routes of the same path.
+    /// Redirects. They take precedence over routes of the same path.
     pub redirects: Vec<Redirect>,
-    /// Paths that are answered otherwise than the rest of the site.
+    /// Routes with other content or rules than the site.
     pub routes: Vec<Route>,
 }
 
-/// What is answered.
+/// Content of a path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Content {
     /// `404`.
     #[default]
     Nothing,
-    /// The files of a folder, by its place in [`Options::folders`]. The whole path of the request names the file beneath it.
+    /// Files of a folder, an index of [`Options::folders`]. The whole path of a request is looked up beneath it.
     Files(usize),
-    /// Always the same.
+    /// A fixed response.
     Fixed(Fixed),
 }
 
-/// An answer that is always the same. One that is no error has `GET`, `HEAD` and `OPTIONS`; an error is one whatever the method.
+/// A fixed response. An error is sent for every method, others for `GET`, `HEAD` and `OPTIONS`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fixed {
-    /// A status of 200 to 599 that needs nothing else: no redirect, no `206`. A `401` needs a `WWW-Authenticate` among the
-    /// fields that are set, a `407` a `Proxy-Authenticate`.
+    /// 200 to 599, except 3xx, 206, 405 and 426. A `401` requires that `WWW-Authenticate` is set in the headers, a `407`
+    /// `Proxy-Authenticate`.
     pub status: u16,
-    /// The body's media type.
+    /// Media type of the body.
     pub media_type: String,
     /// The body. An error without one is sent with its error page.
     pub body: Vec<u8>,
 }
 
-/// A path of a site, and what is different there.
+/// A path or prefix of a site with rules of its own.
 ///
-/// Of several routes that a path has, the one for this very path goes first, then the longest.
+/// The most specific route of a path wins: the exact path, then the longest prefix.
 #[derive(Debug, Clone, Default)]
 pub struct Route {
-    /// `/a` is this path; `/a/*` is `/a` and all that is beneath it. It is compared with the path as files are looked up by it: decoded,
-    /// and several slashes in a row are one. A slash at the end makes another path of `/a`. A percent sign is written `%25`, a star `%2A`.
+    /// `/a` is this path; `/a/*` is `/a` and everything beneath it. Requests match by the decoded path with repeated slashes merged.
+    /// `/a/` is another path than `/a`. A percent sign is written `%25`, a star `%2A`.
     pub path: String,
-    /// What is answered; that of the site where there is none.
+    /// Content; `None`: the site's.
     pub content: Option<Content>,
-    /// Fields of its answers, over and above those of the site.
+    /// Changes to response headers, in addition to the site's.
     pub headers: Headers,
-    /// What is sent in the place of errors; those of the site for statuses that have none here.
+    /// Error pages, in addition to the site's.
     pub error_pages: Vec<ErrorPage>,
 }
 
-/// A path that has moved. Whatever the method, the answer names the new place.
+/// A redirect, for every method.
 #[derive(Debug, Clone)]
 pub struct Redirect {
     /// As [`Route::path`].
     pub from: String,
-    /// A path, or a URL with `http://` or `https://`. `{rest}` in it is what the star stands for. The request's query is kept unless it has one
-    /// of its own.
+    /// A path, or a URL with `http://` or `https://`. `{rest}` is the part of the path that the star matches. The request's query is kept
+    /// unless the target has one.
     pub to: String,
     /// 301, 302, 303, 307 or 308.
     pub status: u16,
 }
 
-/// Default of [`Redirect::status`]: for good, and with the same method.
+/// Default of [`Redirect::status`]: permanent, with the same method.
 pub const REDIRECT_STATUS: u16 = 308;
 
-/// Changes to the fields of answers.
+/// Changes to response headers.
 ///
-/// They are made to every answer, errors and `304` among them, with two exceptions. Fields that say how long an answer may be
-/// kept, or which version of the content it is (`Cache-Control`, `Expires`, `ETag` and their like), are not set in errors: a page that isn't there is not to
-/// stay away for a year. Those that say what the content is (`Content-…`) are set with `2xx` and `304` only. What is removed is removed
-/// from all.
+/// They apply to every response, including errors and `304`, with two exceptions: headers about caching and the version of the content
+/// (`Cache-Control`, `Expires`, `ETag`, …) are not set in errors, and headers about the content (`Content-…`) are set with `2xx` and `304`
+/// only. Headers are removed from every response.
 ///
-/// The server's own pages (folder lists, and errors without a page of the site) have a `Content-Security-Policy` that allows exactly their content.
-/// A site's `Content-Security-Policy` and `Content-Security-Policy-Report-Only` don't apply to them; all other changes do.
+/// Built-in pages (folder listings and errors) have a `Content-Security-Policy` that allows exactly their content. A site's
+/// `Content-Security-Policy` and `Content-Security-Policy-Report-Only` don't apply to them; all other changes do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers {
-    /// Name and value. It takes the place of what the answer has of this name; only `Vary` stands beside it, for to lose that
-    /// would give one client's answer to another.
+    /// Names and values. A value replaces that of the response, except for `Vary`, which is added to.
     pub set: Vec<(String, String)>,
     /// Names.
     pub remove: Vec<String>,
 }
 
-/// What is sent in the place of an error; the status stays.
+/// A page for an error; the status stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorPage {
     /// 400 to 599.
     pub status: u16,
-    /// A path of the site where files are served. Where there is no such file the error is sent without it.
+    /// A path of the site where files are served. If the file is missing, the built-in page is sent.
     pub path: String,
 }

@@ -1,42 +1,77 @@
-//! Sites as they are served: options, checked once and turned into tables that the workers share and never change.
+//! Sites as workers share them: options, checked once and compiled into immutable tables.
+
+use std::fmt;
+use std::sync::Arc;
 
 use shearwater::Overlay;
 use shearwater_files::{CacheLimits, Folder};
 
-use crate::host;
-use crate::hosts::Hosts;
+use crate::builder::{self, Shared};
+use crate::hosts::{Hosts, parse_host};
 use crate::limits::SITES_MAX;
-use crate::mistakes::{Mistake, Mistakes, Place};
+use crate::mistakes::{Mistakes, invalid};
 use crate::options::{Fixed, Options, Site};
 use crate::redirect::Redirect;
+use crate::route_cache::RouteMatch;
 use crate::routes::Routes;
-use crate::site_plan::{self, Shared};
+use crate::service::SiteService;
 
-/// All sites of a server.
+/// Checked sites, shared by the workers.
+#[derive(Clone)]
+pub struct Sites(Arc<Plan>);
+
+impl Sites {
+    /// Checks sites and builds their tables.
+    ///
+    /// # Errors
+    /// Every mistake: invalid hosts, paths, targets, headers and values, duplicates, redirect loops, exceeded limits.
+    pub fn new(options: Options) -> Result<Self, Mistakes> {
+        Plan::new(options).map(|plan| Self(Arc::new(plan)))
+    }
+
+    /// Returns probable mistakes, by what is in the folders now: missing error pages, redirect loops by files, missing indexes.
+    #[must_use]
+    pub fn warnings(&self) -> &Mistakes {
+        &self.0.warnings
+    }
+
+    /// Returns a service for one worker, with a cache of its own.
+    #[must_use]
+    pub fn service(&self) -> SiteService {
+        SiteService::new(Arc::clone(&self.0))
+    }
+}
+
+impl fmt::Debug for Sites {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sites").field("sites", &self.0.sites.len()).finish_non_exhaustive()
+    }
+}
+
+/// All sites of a server. Numbers are indices in its lists.
 pub(crate) struct Plan {
     pub(crate) folders: Vec<Folder>,
     pub(crate) cache: CacheLimits,
     pub(crate) hosts: Hosts,
     pub(crate) sites: Vec<SitePlan>,
-    /// Field changes, by number.
     pub(crate) overlays: Vec<Overlay>,
-    /// Fixed answers, by number.
     pub(crate) fixed: Vec<Fixed>,
-    /// What can be served, but is hardly meant.
-    pub(crate) doubts: Mistakes,
+    /// The match of every request, if there is only one site and it has files and no routes.
+    pub(crate) only: Option<RouteMatch>,
+    warnings: Mistakes,
 }
 
 /// One site.
 pub(crate) struct SitePlan {
     pub(crate) routes: Routes,
-    /// What the routes lead to, by number.
+    /// Rules of the routes.
     pub(crate) rules: Vec<Rule>,
     pub(crate) redirects: Vec<Redirect>,
-    /// Sets of error pages, by number.
+    /// Sets of error pages.
     pub(crate) pages: Vec<Vec<Page>>,
 }
 
-/// What becomes of a request.
+/// How requests of a route are handled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
     pub(crate) action: Action,
@@ -45,7 +80,7 @@ pub(crate) struct Rule {
     pub(crate) pages: u32,
 }
 
-/// How a request is answered, each by its number.
+/// Source of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Nothing,
@@ -54,7 +89,7 @@ pub(crate) enum Action {
     Redirect(u32),
 }
 
-/// A file that is sent with an error.
+/// An error page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) status: u16,
@@ -63,73 +98,52 @@ pub(crate) struct Page {
 }
 
 impl Plan {
-    /// Checks all of it.
-    ///
-    /// # Errors
-    /// Every mistake that was found.
-    pub(crate) fn new(options: Options) -> Result<Self, Mistakes> {
+    fn new(options: Options) -> Result<Self, Mistakes> {
         let mut mistakes = Mistakes::default();
-        if let Some(why) = why_not_so_many(options.sites.len()) {
-            mistakes.add(Mistake { place: Place::Sites, name: "sites".to_owned(), why });
+        if !(1..=SITES_MAX).contains(&options.sites.len()) {
+            mistakes.add("site", invalid(format!("expected 1 to {SITES_MAX} sites"), ""));
             return Err(mistakes);
         }
         let hosts = hosts(&options.sites, &mut mistakes);
         let mut shared = Shared::new(&options.folders);
         let each = options.sites.iter().enumerate();
-        let sites = each.map(|(at, site)| site_plan::build(at, site, &mut shared, &mut mistakes)).collect();
-        if !mistakes.told.is_empty() {
+        let sites: Vec<SitePlan> =
+            each.map(|(at, site)| builder::build(at, site, &mut shared, &mut mistakes)).collect();
+        if !mistakes.list.is_empty() {
             return Err(mistakes);
         }
-        let Shared { overlays, fixed, doubts, .. } = shared;
+        let only = match sites.as_slice() {
+            [SitePlan { rules, .. }] => match rules.as_slice() {
+                [rule @ Rule { action: Action::Files(_), .. }] => Some(RouteMatch { site: 0, rule: *rule }),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Shared { overlays, fixed, warnings, .. } = shared;
         let Options { folders, cache, .. } = options;
-        Ok(Self { folders, cache, hosts, sites, overlays, fixed, doubts })
+        Ok(Self { folders, cache, hosts, sites, overlays, fixed, only, warnings })
     }
 }
 
-fn why_not_so_many(sites: usize) -> Option<String> {
-    match sites {
-        0 => Some("there is none: nothing would be served".to_owned()),
-        1..=SITES_MAX => None,
-        _ => Some(format!("there are {sites}, and may be {SITES_MAX}")),
-    }
-}
-
-/// How people know a site.
-pub(crate) fn site_name(at: usize, site: &Site) -> String {
-    match site.hosts.first() {
-        Some(host) => format!("site {} ({host})", at + 1),
-        None => format!("site {}", at + 1),
-    }
-}
-
-/// The table of hosts. The first site without hosts is the default one, else the first of all.
+/// Builds the table of hosts. The default site is the one without hosts, or the first.
 fn hosts(sites: &[Site], mistakes: &mut Mistakes) -> Hosts {
     let mut hosts = Hosts::new();
     let mut default = None;
     for (at, site) in sites.iter().enumerate() {
         if site.hosts.is_empty() {
             if let Some(first) = default {
-                let why = format!(
-                    "it has no hosts, and neither has {}: one alone can be for all others",
-                    site_name(first, &sites[first])
-                );
-                mistakes.add(Mistake { place: Place::Site(at), name: site_name(at, site), why });
+                let help = format!("add `hosts`: site[{first}] is the default already");
+                mistakes.add(format!("site[{at}]"), invalid("second site without `hosts`", help));
             }
             default.get_or_insert(at);
         }
         for (index, text) in site.hosts.iter().enumerate() {
-            let why = match host::pattern(text) {
-                Ok(pattern) => hosts.insert(&pattern, number(at)).map(|known| {
-                    let known = known as usize;
-                    let whose =
-                        if known == at { "this site".to_owned() } else { site_name(known, &sites[known]) };
-                    format!("{whose} has it already")
-                }),
-                Err(why) => Some(why),
-            };
-            if let Some(why) = why {
-                let name = format!("site {}, host {text:?}", at + 1);
-                mistakes.add(Mistake { place: Place::Host { site: at, host: index }, name, why });
+            let added = parse_host(text).and_then(|pattern| match hosts.insert(&pattern, number(at)) {
+                None => Ok(()),
+                Some(known) => Err(invalid("duplicate host name", format!("site[{known}] has it already"))),
+            });
+            if let Err(invalid) = added {
+                mistakes.add(format!("site[{at}].hosts[{index}]"), invalid);
             }
         }
     }
@@ -137,7 +151,7 @@ fn hosts(sites: &[Site], mistakes: &mut Mistakes) -> Hosts {
     hosts
 }
 
-/// A place in a list whose length is bounded.
+/// Converts an index of a list with a limited length.
 pub(crate) fn number(at: usize) -> u32 {
-    u32::try_from(at).expect("the lists of sites are bounded")
+    u32::try_from(at).expect("the lists of sites are limited")
 }

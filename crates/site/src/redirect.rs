@@ -1,44 +1,44 @@
-//! Where a path has moved to, and the answer that says so (RFC 9110 section 15.4).
+//! Redirects (RFC 9110 section 15.4), and detection of redirect loops.
 
 use shearwater::{Request, Response};
 
-/// Statuses that name a new place.
+use crate::limits::REDIRECTS_FOLLOWED_MAX;
+use crate::mistakes::{Invalid, invalid};
+use crate::plan::{Action, SitePlan};
+
+/// Status codes of redirects.
 const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 
-/// What stands in a target for what the star of the path stands for.
+/// Placeholder in a target for the part of the path that the `*` matches.
 const REST: &str = "{rest}";
 
-/// A redirect, its target taken apart.
+/// A redirect with its target parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Redirect {
     status: u16,
-    /// What stands before the rest, or the whole target.
+    /// The target up to the placeholder, or all of it.
     before: Box<str>,
     rest: Option<Rest>,
-    /// Whether the request's query goes with it.
     keeps_query: bool,
-    /// With its `#`, or nothing.
+    /// With its `#`, or empty.
     fragment: Box<str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rest {
-    /// Segments of the path before the star.
+    /// Segments of the path before the `*`.
     segments: usize,
-    /// What stands behind the rest.
+    /// The target after the placeholder.
     after: Box<str>,
 }
 
 impl Redirect {
-    /// Reads a target; `segments` are those before the star of the path that has moved, if it has one.
-    ///
-    /// # Errors
-    /// What is wrong with status or target.
-    pub(crate) fn new(status: u16, to: &str, segments: Option<usize>) -> Result<Self, String> {
+    /// Parses a target. `segments` is the number of segments before the `*` of the path, if it has one.
+    pub(crate) fn new(status: u16, to: &str, segments: Option<usize>) -> Result<Self, Invalid> {
         if !STATUSES.contains(&status) {
-            return Err(format!("{status} is no redirect: 301, 302, 303, 307 and 308 are"));
+            return Err(invalid("status is not a redirect", "allowed: 301, 302, 303, 307 or 308"));
         }
-        check(to)?;
+        check_target(to)?;
         let (place, fragment) = to.find('#').map_or((to, ""), |at| to.split_at(at));
         let keeps_query = !place.contains('?');
         let (before, after) = match place.split_once(REST) {
@@ -46,43 +46,42 @@ impl Redirect {
             None => (place, None),
         };
         if fragment.contains(REST) || after.is_some_and(|after| after.contains(REST)) {
-            return Err(format!("{REST} stands once, and before any #"));
+            return Err(invalid("{rest} twice or in the fragment", "write it once, before any `#`"));
         }
         if [before, after.unwrap_or_default(), fragment].concat().contains(['{', '}']) {
-            return Err(format!("{REST} alone is replaced: write other braces as %7B and %7D"));
+            let help = "only {rest} is replaced; other braces are written %7B and %7D";
+            return Err(invalid("unknown placeholder in a redirect target", help));
         }
         let rest = match (after, segments) {
             (None, _) => None,
             (Some(_), None) => {
-                return Err(format!("{REST} is what a star stands for, and the path has none"));
+                return Err(invalid("{rest} without a * in `from`", "end `from` with /*, or remove {rest}"));
             }
             (Some(_), _) if !is_inside_path(before) => {
-                return Err(format!(
-                    "{REST} stands behind a slash of the path: elsewhere it could name another host"
-                ));
+                return Err(invalid("misplaced {rest}", "write it directly after a slash of the path"));
             }
             (Some(after), Some(segments)) => Some(Rest { segments, after: after.into() }),
         };
         Ok(Self { status, before: before.into(), rest, keeps_query, fragment: fragment.into() })
     }
 
-    /// Names the new place. `location` is where it is put together.
+    /// Responds with the new location. `location` is a scratch buffer.
     pub(crate) fn respond(&self, request: &Request<'_>, location: &mut String, response: &mut Response<'_>) {
         self.locate(request.path(), request.query(), location);
         response.status(self.status).field("Location", &*location);
-        // For who reads it: browsers don't show it.
+        // A body for people; browsers follow the header.
         location.push('\n');
         response.text(location);
     }
 
-    /// Writes the new place of a path into `location`.
+    /// Writes the new location of a path into `location`.
     pub(crate) fn locate(&self, path: &str, query: Option<&str>, location: &mut String) {
         location.clear();
         location.push_str(&self.before);
         if let Some(rest) = &self.rest {
             let behind = behind(path, rest.segments);
             push_encoded(location, behind);
-            // With nothing between them the slashes before and after would make what follows a host.
+            // Two adjacent slashes would turn the rest of the target into a host.
             let is_empty = behind.is_empty();
             location.push_str(if is_empty { rest.after.trim_start_matches('/') } else { &rest.after });
         }
@@ -94,20 +93,23 @@ impl Redirect {
     }
 }
 
-/// A path of this host, or a URL, of what a URI may be made of.
-fn check(to: &str) -> Result<(), String> {
+/// Checks that a target is a path of this host or a URL.
+fn check_target(to: &str) -> Result<(), Invalid> {
     let is_url = ["http://", "https://"].iter().any(|scheme| host_behind(to, scheme).is_some());
     let is_path = to.starts_with('/') && !to.starts_with("//") && !to.starts_with("/\\");
     if !is_url && !is_path {
-        return Err("a target begins with one slash, or with http:// or https:// and a host".to_owned());
+        let help = "write a path, such as \"/new\", or a URL, such as \"https://example.org/\"";
+        return Err(invalid("invalid redirect target", help));
     }
-    match to.chars().find(|&sign| is_no_uri(sign) && !matches!(sign, '{' | '}')) {
-        Some(sign) => Err(format!("{sign:?} can't stand in a URL: percent-encode it")),
-        None => Ok(()),
+    match to.chars().any(|sign| is_no_uri(sign) && !matches!(sign, '{' | '}')) {
+        true => {
+            Err(invalid("redirect target with a character that is invalid in a URL", "percent-encode it"))
+        }
+        false => Ok(()),
     }
 }
 
-/// The host of a URL of this scheme, if it has one.
+/// Returns the host of a URL with this scheme.
 fn host_behind<'a>(to: &'a str, scheme: &str) -> Option<&'a str> {
     let start = to.get(..scheme.len()).filter(|start| start.eq_ignore_ascii_case(scheme))?;
     let rest = &to[start.len()..];
@@ -115,13 +117,13 @@ fn host_behind<'a>(to: &'a str, scheme: &str) -> Option<&'a str> {
     (!host.is_empty() && !host.contains(['@', '\\'])).then_some(host)
 }
 
-/// Whether what follows is a part of the path, and can't be one of the host.
+/// Returns whether text after `before` belongs to the path, and not to the host or the query.
 fn is_inside_path(before: &str) -> bool {
     let path = before.find("://").map_or(before, |at| &before[at + 3..]);
     before.ends_with('/') && path.contains('/') && !path.contains('?')
 }
 
-/// What stands behind so many segments of a path, as it was sent. No slash begins it: with another one it would name a host.
+/// Returns the rest of a path after a number of segments, without leading slashes, which could start a host.
 fn behind(path: &str, segments: usize) -> &str {
     let mut rest = path.trim_start_matches('/');
     for _ in 0..segments {
@@ -131,7 +133,7 @@ fn behind(path: &str, segments: usize) -> &str {
     rest
 }
 
-/// Appends what a client has sent; what is no part of a URL is encoded. Browsers read a backslash as a slash.
+/// Appends text of a client, percent-encoding characters that are invalid in a URL. Browsers treat a backslash as a slash.
 fn push_encoded(location: &mut String, text: &str) {
     let mut rest = text;
     while let Some(at) = rest.find(is_no_uri) {
@@ -144,7 +146,7 @@ fn push_encoded(location: &mut String, text: &str) {
     location.push_str(rest);
 }
 
-/// Whether it is none of what a URI is made of (RFC 3986 section 2).
+/// Returns whether a character is invalid in a URI (RFC 3986 section 2).
 fn is_no_uri(sign: char) -> bool {
     !sign.is_ascii_graphic() || matches!(sign, '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
 }
@@ -155,6 +157,48 @@ fn push_escape(location: &mut String, byte: u8) {
     location.push('%');
     location.push(DIGITS[usize::from(byte >> 4)]);
     location.push(DIGITS[usize::from(byte & 15)]);
+}
+
+/// Returns whether the redirect of a path leads back to itself. `files` returns where a folder redirects a path.
+pub(crate) fn returns(plan: &SitePlan, from: &str, files: &dyn Fn(u32, &str) -> Option<String>) -> bool {
+    let mut path = match from.strip_suffix('*') {
+        Some(start) => format!("{start}any"),
+        None => from.to_owned(),
+    };
+    let Some(start) = plan.rule_of(&path).filter(|&rule| plan.redirect_of(rule).is_some()) else {
+        return false;
+    };
+    let mut rule = start;
+    for _ in 0..REDIRECTS_FOLLOWED_MAX {
+        let Some(next) = next(plan, rule, &path, files) else { return false };
+        path = next;
+        match plan.rule_of(&path) {
+            Some(next) if next == start => return true,
+            Some(next) => rule = next,
+            // Another host, or an invalid path.
+            None => return false,
+        }
+    }
+    false
+}
+
+/// Returns the target of one redirect.
+fn next(
+    plan: &SitePlan,
+    rule: u32,
+    path: &str,
+    files: &dyn Fn(u32, &str) -> Option<String>,
+) -> Option<String> {
+    match plan.rules[rule as usize].action {
+        Action::Redirect(redirect) => {
+            let mut location = String::new();
+            plan.redirects[redirect as usize].locate(path, None, &mut location);
+            location.truncate(location.find(['?', '#']).unwrap_or(location.len()));
+            Some(location)
+        }
+        Action::Files(folder) => files(folder, path),
+        Action::Fixed(_) | Action::Nothing => None,
+    }
 }
 
 #[cfg(test)]
@@ -168,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_new_place_has_rest_and_query() {
+    fn location_has_rest_and_query() {
         for (to, segments, path, query, location) in [
             ("/new", None, "/old", None, "/new"),
             ("/new", None, "/old", Some("a=b&c"), "/new?a=b&c"),
@@ -193,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_leads_to_another_host() {
+    fn no_path_redirects_to_another_host() {
         for (path, location) in [
             ("/old//evil.example/", "/evil.example/"),
             ("//old//evil.example", "/evil.example"),
@@ -210,35 +254,35 @@ mod tests {
     }
 
     #[test]
-    fn targets_that_are_none_are_refused() {
+    fn rejects_invalid_targets() {
         for (status, to, segments, why) in [
-            (200, "/new", None, "200 is no redirect"),
-            (304, "/new", None, "304 is no redirect"),
-            (308, "", None, "begins with one slash"),
-            (308, "new", None, "begins with one slash"),
-            (308, "//evil.example", None, "begins with one slash"),
-            (308, "/\\evil.example", None, "begins with one slash"),
-            (308, "ftp://example.org/", None, "begins with one slash"),
-            (308, "https://", None, "begins with one slash"),
-            (308, "https:///a", None, "begins with one slash"),
-            (308, "https://a@b/", None, "begins with one slash"),
-            (308, "javascript:alert(1)", None, "begins with one slash"),
-            (308, "/a b", None, "percent-encode"),
-            (308, "/a\r\nX: y", None, "percent-encode"),
-            (308, "/caf\u{e9}", None, "percent-encode"),
-            (308, "/a\\b", None, "percent-encode"),
-            (308, "/a/{rest}", None, "the path has none"),
-            (308, "/a/{rest}/{rest}", Some(1), "stands once"),
-            (308, "/a/{rest}#{rest}", Some(1), "stands once"),
-            (308, "/a{rest}", Some(1), "behind a slash"),
-            (308, "/a?b={rest}", Some(1), "behind a slash"),
-            (308, "/a?b=/{rest}", Some(1), "behind a slash"),
-            (308, "https://example.org{rest}", Some(1), "behind a slash"),
-            (308, "https://{rest}", Some(1), "behind a slash"),
-            (308, "/a/{host}", Some(1), "alone is replaced"),
+            (200, "/new", None, "not a redirect"),
+            (304, "/new", None, "not a redirect"),
+            (308, "", None, "invalid redirect target"),
+            (308, "new", None, "invalid redirect target"),
+            (308, "//evil.example", None, "invalid redirect target"),
+            (308, "/\\evil.example", None, "invalid redirect target"),
+            (308, "ftp://example.org/", None, "invalid redirect target"),
+            (308, "https://", None, "invalid redirect target"),
+            (308, "https:///a", None, "invalid redirect target"),
+            (308, "https://a@b/", None, "invalid redirect target"),
+            (308, "javascript:alert(1)", None, "invalid redirect target"),
+            (308, "/a b", None, "invalid in a URL"),
+            (308, "/a\r\nX: y", None, "invalid in a URL"),
+            (308, "/caf\u{e9}", None, "invalid in a URL"),
+            (308, "/a\\b", None, "invalid in a URL"),
+            (308, "/a/{rest}", None, "without a *"),
+            (308, "/a/{rest}/{rest}", Some(1), "twice or in the fragment"),
+            (308, "/a/{rest}#{rest}", Some(1), "twice or in the fragment"),
+            (308, "/a{rest}", Some(1), "misplaced"),
+            (308, "/a?b={rest}", Some(1), "misplaced"),
+            (308, "/a?b=/{rest}", Some(1), "misplaced"),
+            (308, "https://example.org{rest}", Some(1), "misplaced"),
+            (308, "https://{rest}", Some(1), "misplaced"),
+            (308, "/a/{host}", Some(1), "unknown placeholder"),
         ] {
             let error = Redirect::new(status, to, segments).expect_err(to);
-            assert!(error.contains(why), "{to}: {error}");
+            assert!(error.message.contains(why), "{to}: {error:?}");
         }
     }
 }

@@ -1,30 +1,110 @@
-//! Which route of a site a path has: the one for this very path, else the longest that it lies beneath.
+//! Routes: paths and prefixes, and the table that finds the most specific one.
 //!
-//! Paths are given by the names that files are looked up by, so that no other spelling leads around a route.
+//! Paths are compared as the names that files are looked up by, so that no other spelling of a path avoids its route.
 
-use crate::hash::Case;
-use crate::pattern::{Pattern, segments};
-use crate::table::Table;
+use shearwater_files::resolve::{BadPath, resolve};
 
-/// Routes of a site, by number.
+use crate::limits::ROUTE_SEGMENTS_MAX;
+use crate::mistakes::{Invalid, invalid};
+use crate::table::{Case, Table};
+
+/// A path or prefix, decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    /// This path. A folder's ends with a slash; the root's is empty.
+    Exact(Vec<u8>),
+    /// This path without a final slash, and everything beneath it.
+    Beneath(Vec<u8>),
+}
+
+impl Pattern {
+    /// Parses `/path` or `/prefix/*`.
+    pub(crate) fn parse(text: &str) -> Result<Self, Invalid> {
+        if let Some(prefix) = parameter(text) {
+            let help = format!("{prefix:?} matches everything beneath it");
+            return Err(invalid("paths can't have parameters", help));
+        }
+        let is_beneath = text.ends_with("/*");
+        let path = if is_beneath { &text[..text.len() - 1] } else { text };
+        if !text.starts_with('/') {
+            return Err(invalid("path doesn't start with `/`", ""));
+        }
+        if path.contains('*') {
+            let help =
+                "`*` stands for everything beneath a path: \"/assets/*\"; a literal star is written %2A";
+            return Err(invalid("misplaced `*` in a path", help));
+        }
+        if path.contains(['?', '#']) {
+            return Err(invalid(
+                "path with a query or fragment",
+                "a literal ? is written %3F, a literal # %23",
+            ));
+        }
+        if path.contains("//") {
+            return Err(invalid("path with an empty segment", "write one slash between segments"));
+        }
+        if path.chars().any(char::is_control) {
+            return Err(invalid("path with a control character", ""));
+        }
+        let mut name = Vec::new();
+        resolve(path, &mut name).map_err(bad_path)?;
+        if !is_beneath {
+            return Ok(Self::Exact(name));
+        }
+        name.truncate(name.len() - usize::from(name.ends_with(b"/")));
+        match segments(&name) {
+            0..=ROUTE_SEGMENTS_MAX => Ok(Self::Beneath(name)),
+            _ => Err(invalid(format!("prefix with more than {ROUTE_SEGMENTS_MAX} segments"), "")),
+        }
+    }
+}
+
+/// Returns the number of segments of a name without a final slash.
+pub(crate) fn segments(name: &[u8]) -> usize {
+    if name.is_empty() { 0 } else { 1 + name.iter().filter(|&&byte| byte == b'/').count() }
+}
+
+/// Returns the prefix to suggest for a path with a parameter (`/user/{id}`: `/user/*`).
+fn parameter(path: &str) -> Option<String> {
+    let is_between = |segment: &str, open, close| {
+        segment.split_once(open).is_some_and(|(_, behind): (&str, &str)| behind.contains(close))
+    };
+    let is_parameter = |segment: &str| {
+        let name = segment.strip_prefix(':').filter(|name| name.starts_with(char::is_alphabetic));
+        name.is_some() || is_between(segment, '{', '}') || is_between(segment, '<', '>')
+    };
+    let before: Vec<_> = path.split('/').take_while(|segment| !is_parameter(segment)).collect();
+    (before.len() < path.split('/').count()).then(|| format!("{}/*", before.join("/")))
+}
+
+/// Returns the error for a path that can't be resolved.
+pub(crate) fn bad_path(bad: BadPath) -> Invalid {
+    match bad {
+        BadPath::Escape => invalid("`%` without two hexadecimal digits", "a literal % is written %25"),
+        BadPath::Dots => invalid("path with . or .. in it", "write the path without them"),
+        BadPath::NoName => invalid("path with an encoded slash or a NUL", ""),
+    }
+}
+
+/// Table of routes of a site, by path.
 #[derive(Debug, Clone)]
 pub struct Routes {
     exact: Table,
     beneath: Table,
-    /// Whether there are routes beneath paths of so many segments: a bit for each number.
+    /// A bit for each number of segments that a prefix has.
     depths: u64,
-    /// The route beneath the root.
+    /// The route of the prefix `/*`.
     root: u32,
 }
 
 impl Routes {
-    /// Without routes: every path has this number.
+    /// Returns a table without routes, in which every path has the route `root`.
     #[must_use]
     pub fn new(root: u32) -> Self {
         Self { exact: Table::new(Case::Differs), beneath: Table::new(Case::Differs), depths: 0, root }
     }
 
-    /// Adds a route; gives the one that has this path already, if there is one, and changes nothing then.
+    /// Adds a route. Returns the one that has this path already and changes nothing, if there is one.
     pub(crate) fn insert(&mut self, pattern: &Pattern, route: u32) -> Option<u32> {
         match pattern {
             Pattern::Exact(name) => self.exact.insert(name, route),
@@ -44,15 +124,16 @@ impl Routes {
     /// Adds a route by its path, for tests and fuzzers.
     ///
     /// # Errors
-    /// What is wrong with the path, or that it has a route.
+    /// The path is invalid, or has a route already.
     pub fn add(&mut self, path: &str, route: u32) -> Result<(), String> {
-        match self.insert(&Pattern::parse(path)?, route) {
-            Some(known) => Err(format!("it is that of route {known}")),
+        let pattern = Pattern::parse(path).map_err(|invalid| invalid.message)?;
+        match self.insert(&pattern, route) {
+            Some(known) => Err(format!("duplicate path of route {known}")),
             None => Ok(()),
         }
     }
 
-    /// The route of a name.
+    /// Returns the route of a name.
     #[inline]
     #[must_use]
     pub fn find(&self, name: &[u8]) -> u32 {
@@ -61,11 +142,11 @@ impl Routes {
         {
             return route;
         }
-        // The bit of the root says nothing here: it needs no look.
+        // The bit of the root needs no lookup.
         if self.depths > 1 { self.find_beneath(name) } else { self.root }
     }
 
-    /// Behind each segment there may be a route: the last one that is found is the longest. There are no more looks than depths.
+    /// Looks up the prefix at the end of each segment; the last match is the longest.
     fn find_beneath(&self, name: &[u8]) -> u32 {
         let mut found = self.root;
         let mut depths = self.depths >> 1;
@@ -90,13 +171,14 @@ impl Routes {
 
 #[cfg(test)]
 mod tests {
-    use super::Routes;
+    use super::{Pattern, Routes};
+    use crate::limits::ROUTE_SEGMENTS_MAX;
 
     const PATHS: [&str; 9] =
         ["/*", "/a/*", "/a/b/*", "/a/b", "/a/b/", "/", "/a/b/c/d/*", "/x%20y/*", "/index.html"];
 
     #[test]
-    fn this_very_path_goes_first_then_the_longest() {
+    fn finds_the_exact_path_then_the_longest_prefix() {
         let mut routes = Routes::new(99);
         for (route, path) in PATHS.iter().enumerate() {
             routes.add(path, route as u32).expect("a route");
@@ -127,13 +209,81 @@ mod tests {
     }
 
     #[test]
-    fn without_a_route_it_is_the_sites_own() {
+    fn finds_the_root_without_routes() {
         let mut routes = Routes::new(7);
         assert_eq!(routes.find(b""), 7);
         assert_eq!(routes.find(b"a/b"), 7);
         routes.add("/a/*", 1).expect("a route");
         assert_eq!((routes.find(b"a/b"), routes.find(b"b"), routes.find(b"")), (1, 7, 7));
-        assert!(routes.add("//%61//*", 2).is_err());
+        assert!(routes.add("/%61/*", 2).is_err());
         assert_eq!(routes.find(b"a"), 1);
+    }
+
+    #[test]
+    fn parses_paths_as_names() {
+        let exact = |name: &str| Ok(Pattern::Exact(name.into()));
+        let beneath = |name: &str| Ok(Pattern::Beneath(name.into()));
+        for (text, pattern) in [
+            ("/", exact("")),
+            ("/a", exact("a")),
+            ("/a/", exact("a/")),
+            ("/a/%62", exact("a/b")),
+            ("/a%2Ab", exact("a*b")),
+            ("/caf\u{e9}", exact("caf\u{e9}")),
+            ("/*", beneath("")),
+            ("/a/*", beneath("a")),
+            ("/a/b/*", beneath("a/b")),
+        ] {
+            assert_eq!(Pattern::parse(text), pattern, "{text}");
+        }
+    }
+
+    #[test]
+    fn rejects_invalid_paths() {
+        for (text, why) in [
+            ("", "start with `/`"),
+            ("a", "start with `/`"),
+            ("*", "start with `/`"),
+            ("/a*", "misplaced `*`"),
+            ("/*/a", "misplaced `*`"),
+            ("/a/**", "misplaced `*`"),
+            ("/a?b=c", "query"),
+            ("/a#b", "fragment"),
+            ("/a/../b", ". or .."),
+            ("/%2e/*", ". or .."),
+            ("/a%2fb", "encoded slash"),
+            ("/100%", "hexadecimal"),
+            ("//a", "empty segment"),
+            ("/a\n", "control character"),
+            ("/user/{id}", "parameters"),
+        ] {
+            let error = Pattern::parse(text).expect_err(text);
+            assert!(error.message.contains(why), "{text}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn limits_the_segments_of_a_prefix() {
+        assert!(Pattern::parse(&format!("{}/*", "/a".repeat(ROUTE_SEGMENTS_MAX))).is_ok());
+        assert!(Pattern::parse(&format!("{}/*", "/a".repeat(ROUTE_SEGMENTS_MAX + 1))).is_err());
+        assert!(Pattern::parse(&"/a".repeat(ROUTE_SEGMENTS_MAX + 1)).is_ok());
+    }
+
+    #[test]
+    fn suggests_a_prefix_for_paths_with_parameters() {
+        for (path, near) in [
+            ("/user/{id}", "/user/*"),
+            ("/user/:id/posts", "/user/*"),
+            ("/<name>", "/*"),
+            ("/files/{*rest}", "/files/*"),
+            ("/a/{}/*", "/a/*"),
+            ("/{id}.html", "/*"),
+        ] {
+            let help = Pattern::parse(path).expect_err(path).help.expect("help");
+            assert_eq!(help, format!("{near:?} matches everything beneath it"));
+        }
+        for path in ["/a:b", "/%7Bid%7D", "/:", "/<", "/a}b{c"] {
+            assert!(Pattern::parse(path).is_ok(), "{path}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! One worker's sites: which site, which route, and what they answer.
+//! One worker's service: finds the site and route of a request, and responds.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -9,25 +9,23 @@ use shearwater::{Overlay, Request, Response, Service};
 use shearwater_files::resolve::{BadPath, resolve};
 use shearwater_files::{FileCache, Files};
 
-use crate::error_pages;
-use crate::fixed::{ALLOW, FixedAnswer};
-use crate::plain_page::PlainPages;
+use crate::error_pages::{self, BuiltInPages};
+use crate::fixed::{ALLOW, FixedResponse};
 use crate::plan::{Action, Plan};
-use crate::ways::{Way, Ways};
+use crate::route_cache::{RouteCache, RouteMatch};
 
-/// Fields of an error that hold whatever is sent with it (RFC 9110 sections 15.5.6, 15.5.17, 10.2.3
-/// and 12.5.5: another client may not get the error).
+/// Headers of an error that its page keeps (RFC 9110 sections 15.5.6, 15.5.17, 10.2.3 and 12.5.5).
 const OF_ERRORS: [&str; 4] = ["Allow", "Content-Range", "Retry-After", "Vary"];
 
-/// All sites, as one worker serves them.
+/// All sites, served by one worker.
 pub struct SiteService {
     plan: Arc<Plan>,
     files: Vec<Files>,
     overlays: Vec<Rc<Overlay>>,
-    fixed: Vec<FixedAnswer>,
-    plain_pages: PlainPages,
-    ways: RefCell<Ways>,
-    places: RefCell<Places>,
+    fixed: Vec<FixedResponse>,
+    built_in_pages: BuiltInPages,
+    cache: RefCell<RouteCache>,
+    scratch: RefCell<Scratch>,
 }
 
 impl fmt::Debug for SiteService {
@@ -36,9 +34,9 @@ impl fmt::Debug for SiteService {
     }
 }
 
-/// Where texts are put together; kept for their memory.
+/// Reusable buffers.
 #[derive(Default)]
-struct Places {
+struct Scratch {
     name: Vec<u8>,
     location: String,
 }
@@ -49,52 +47,52 @@ impl SiteService {
         Self {
             files: plan.folders.iter().map(|folder| folder.files_in(&cache)).collect(),
             overlays: plan.overlays.iter().cloned().map(Rc::new).collect(),
-            fixed: plan.fixed.iter().map(FixedAnswer::new).collect(),
-            plain_pages: PlainPages::new(),
-            ways: RefCell::new(Ways::new()),
-            places: RefCell::default(),
+            fixed: plan.fixed.iter().map(FixedResponse::new).collect(),
+            built_in_pages: BuiltInPages::new(),
+            cache: RefCell::new(RouteCache::new()),
+            scratch: RefCell::default(),
             plan,
         }
     }
 
-    /// Looks up where a request leads; also why its path names nothing, which no route has.
+    /// Looks up the rule of a request. An invalid path has the rule of the site.
     #[cold]
-    fn find(&self, host: &[u8], path: &[u8], text: &str) -> (Way, Option<BadPath>) {
+    fn find(&self, host: &[u8], path: &[u8], text: &str) -> (RouteMatch, Option<BadPath>) {
         let number = self.plan.hosts.find(host);
         let site = &self.plan.sites[number as usize];
-        let name = &mut self.places.borrow_mut().name;
+        let name = &mut self.scratch.borrow_mut().name;
         let (rule, bad) = match resolve(text, name) {
             Ok(_) => (site.routes.find(name), None),
             Err(bad) => (0, Some(bad)),
         };
-        let way = Way { site: number, rule: site.rules[rule as usize] };
+        let found = RouteMatch { site: number, rule: site.rules[rule as usize] };
         if bad.is_none() {
-            self.ways.borrow_mut().note(host, path, way);
+            self.cache.borrow_mut().insert(host, path, found);
         }
-        (way, bad)
+        (found, bad)
     }
 
-    /// What stands in every answer of a way.
+    /// Applies the header changes of a rule.
     #[inline]
-    fn overlay(&self, way: &Way, response: &mut Response<'_>) {
-        if let Some(overlay) = way.rule.overlay {
+    fn overlay(&self, found: &RouteMatch, response: &mut Response<'_>) {
+        if let Some(overlay) = found.rule.overlay {
             response.overlay(&self.overlays[overlay as usize]);
         }
     }
 
-    /// Answers; an error that says nothing for itself with its page.
+    /// Responds by a rule. An error without a body of its own gets an error page.
     #[inline(always)]
-    fn act(&self, way: &Way, request: &Request<'_>, response: &mut Response<'_>) {
-        self.overlay(way, response);
-        let is_whole = match way.rule.action {
+    fn act(&self, found: &RouteMatch, request: &Request<'_>, response: &mut Response<'_>) {
+        self.overlay(found, response);
+        let is_whole = match found.rule.action {
             Action::Files(folder) => {
                 self.files[folder as usize].respond(request, response);
                 false
             }
             Action::Fixed(fixed) => self.fixed[fixed as usize].respond(request, response),
             Action::Redirect(redirect) => {
-                let location = &mut self.places.borrow_mut().location;
-                let redirects = &self.plan.sites[way.site as usize].redirects;
+                let location = &mut self.scratch.borrow_mut().location;
+                let redirects = &self.plan.sites[found.site as usize].redirects;
                 redirects[redirect as usize].respond(request, location, response);
                 true
             }
@@ -104,31 +102,37 @@ impl SiteService {
             }
         };
         if !is_whole && response.status_code() >= 400 {
-            self.dress(way, request, response);
+            self.send_error_page(found, request, response);
         }
     }
 
-    /// Sends an error with its page.
+    /// Replaces the body of an error with its page.
     #[cold]
-    fn dress(&self, way: &Way, request: &Request<'_>, response: &mut Response<'_>) {
+    fn send_error_page(&self, found: &RouteMatch, request: &Request<'_>, response: &mut Response<'_>) {
         let status = response.status_code();
-        let pages = &self.plan.sites[way.site as usize].pages[way.rule.pages as usize];
+        let pages = &self.plan.sites[found.site as usize].pages[found.rule.pages as usize];
         if let Some(page) = error_pages::of(pages, status) {
-            // What was said of a file is not said of the page.
+            // Headers of the missing file don't apply to the page.
             response.keep_fields(&OF_ERRORS);
             let files = &self.files[page.folder as usize];
             if files.respond_page(&page.path, status, request, response) {
                 return;
             }
         }
-        self.plain_pages.respond(request, response);
+        self.built_in_pages.respond(request, response);
     }
 
-    /// A path that names nothing: no route has it. Files know what to say of it.
+    /// Responds to an invalid path. Folders choose the status themselves.
     #[cold]
-    fn unnamed(&self, bad: BadPath, way: &Way, request: &Request<'_>, response: &mut Response<'_>) {
-        self.overlay(way, response);
-        match way.rule.action {
+    fn respond_to_bad_path(
+        &self,
+        bad: BadPath,
+        found: &RouteMatch,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+    ) {
+        self.overlay(found, response);
+        match found.rule.action {
             Action::Files(folder) => self.files[folder as usize].respond(request, response),
             _ if bad == BadPath::NoName => drop(response.unhandled_target(request, ALLOW)),
             _ => {
@@ -136,22 +140,25 @@ impl SiteService {
             }
         }
         if response.status_code() >= 400 {
-            self.dress(way, request, response);
+            self.send_error_page(found, request, response);
         }
     }
 }
 
 impl Service for SiteService {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
+        if let Some(only) = &self.plan.only {
+            return self.act(only, request, response);
+        }
         let head = request.head();
         let (host, path) = (head.host_bytes(), head.path_bytes());
-        if let Some(way) = self.ways.borrow().get(host, path) {
-            return self.act(way, request, response);
+        if let Some(found) = self.cache.borrow().get(host, path) {
+            return self.act(found, request, response);
         }
-        let (way, bad) = self.find(host, path, request.path());
+        let (found, bad) = self.find(host, path, request.path());
         match bad {
-            None => self.act(&way, request, response),
-            Some(bad) => self.unnamed(bad, &way, request, response),
+            None => self.act(&found, request, response),
+            Some(bad) => self.respond_to_bad_path(bad, &found, request, response),
         }
     }
 }

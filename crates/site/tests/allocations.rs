@@ -1,5 +1,5 @@
-//! A busy server of sites allocates nothing: 10,000 requests on real sockets for files in memory, redirects, fixed answers and errors with their pages, to
-//! hosts of every kind, with every worker and each driver. A binary of its own: the counter replaces the whole process's allocator.
+//! A busy server of sites allocates nothing in 10,000 requests for cached files, redirects, fixed responses and error pages, on each
+//! driver. A binary of its own, since the counter replaces the allocator of the process.
 #![expect(
     unsafe_code,
     reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
@@ -19,14 +19,14 @@ use shearwater_site::{
 };
 
 const WORKERS: usize = 2;
-/// Enough that the kernel gives some to each worker.
+/// Enough that each worker gets some.
 const CONNECTIONS: usize = 32;
 const REQUESTS: usize = 10_000;
-/// Measured rounds at most: the last must come to nothing.
+/// Maximum number of measured rounds; the last must not allocate.
 const ROUNDS_MAX: usize = 5;
 /// Requests of one round of warming up.
 const WARM_UP: usize = 1_000;
-/// Rounds go on until for so long none has called the allocator: each file has then been looked at again twice.
+/// Time without allocations that ends the warm-up: each file has been revalidated twice by then.
 const QUIET: Duration = Duration::from_millis(1500);
 /// Buffers, tables and queues reach their size soon; a file that was written a moment ago is read again for two seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -76,7 +76,7 @@ impl Service for Counted {
     }
 }
 
-/// Paths and what each is answered with. Most of the ways are known when they are asked for, those beyond `WAYS_MAX` are found anew.
+/// Paths and statuses. Most routes are cached, those beyond `CACHED_ROUTES_MAX` are looked up.
 const ASKED: [(&str, &str); 8] = [
     ("/", "HTTP/1.1 200"),
     ("/assets/", "HTTP/1.1 200"),
@@ -118,7 +118,7 @@ fn write_head(head: &mut [u8], number: usize) -> usize {
     // Of one length: a buffer that has held one holds all.
     let (path, host, own) =
         (ASKED[number % ASKED.len()].0, HOSTS[number / ASKED.len() % HOSTS.len()], 1_000_000 + number * 7);
-    // What is always answered alike has a path that was never asked for.
+    // Fixed responses get new paths every time.
     let (file, page) = match path {
         "/" | "/assets/" | "/%61ssets//" => (number / 64 % FILES, ".txt"),
         _ => (own, ""),
@@ -136,7 +136,7 @@ fn write_head(head: &mut [u8], number: usize) -> usize {
     room - rest.len()
 }
 
-/// Whether the answer has as many bytes as its head says.
+/// Returns whether the response is complete by its Content-Length.
 fn is_whole(answer: &[u8]) -> bool {
     const LENGTH: &[u8] = b"\r\nContent-Length: ";
     let at = |text: &[u8]| answer.windows(text.len()).position(|window| window == text);
@@ -176,8 +176,8 @@ fn calls(sites: &Sites, driver: DriverChoice) -> Option<u64> {
     Some(calls)
 }
 
-/// What a round comes to once nothing is new. On a machine with other work to do an answer may be on its way longer than ever before, and the
-/// next one takes an output of its own: a few calls for each, once.
+/// Repeats rounds until one doesn't allocate. On a busy machine a response may take longer than ever before, so that the next one needs
+/// another output buffer, once.
 fn settled(mut round: impl FnMut() -> u64) -> u64 {
     let mut calls = round();
     for _ in 1..ROUNDS_MAX {

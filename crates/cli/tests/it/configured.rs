@@ -1,18 +1,16 @@
-//! Serving by a configuration file: where its paths begin, what wins over it, and what the environment puts into it. The effect
-//! of each key stands in `keys` and `sites`, what is refused in `misconfigured`.
+//! Serving with a configuration file: relative paths, flags that override it, environment variables.
 
-use crate::folder::Temporary;
 use crate::keys::{SITE, folder};
-use crate::process::{Serving, just, run};
+use crate::process::{Serving, Temporary, just, run};
 
 #[test]
-fn a_site_is_served_from_the_folder_of_the_file() {
+fn resolves_roots_against_the_folder_of_the_file() {
     let folder = Temporary::new();
     folder.file("conf/www/f.txt", "content").file("conf/site.toml", SITE);
     let serving = Serving::start(folder.path(), &["--config", "conf/site.toml"]);
     assert_eq!(serving.line("serves"), folder.path().join("conf/www").to_str());
     assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "content");
-    // Without a site: a folder of a certain name beside the file, or the command line's.
+    // Without a site: the folder `public` beside the file, or that of the command line.
     folder.file("conf/public/f.txt", "public").file("conf/none.toml", "").file("other/f.txt", "other");
     let serving = Serving::start(folder.path(), &["--config", "conf/none.toml"]);
     assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "public");
@@ -20,27 +18,27 @@ fn a_site_is_served_from_the_folder_of_the_file() {
     assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "other");
     let (code, _, stderr) = run(folder.path(), &["other", "--config", "conf/site.toml"]);
     assert_eq!(code, 2);
-    let told = "shearwater: the folder other and the sites of conf/site.toml contradict each other: name one of both\n";
+    let told =
+        "error: both the folder other and the sites of conf/site.toml are given\nhelp: name one of both\n";
     assert_eq!(stderr, told);
 }
 
 #[test]
-fn flags_win_over_the_file_and_say_so() {
-    let folder = folder(&format!("[server]\nworkers = 3\ndrain_s = 5\n{SITE}"));
+fn flags_override_the_file_and_are_reported() {
+    let folder = folder(&format!("[server]\nworkers = 3\ndrain_timeout = 5\n{SITE}"));
     let serving = Serving::start(folder.path(), &["--config", "site.toml", "--workers", "2"]);
     assert_eq!(
         (serving.line("workers"), serving.line("flag")),
-        (Some("2"), Some("--workers 2 in place of server.workers = 3"))
+        (Some("2"), Some("--workers 2 overrides server.workers = 3"))
     );
-    // What the file says nothing of, or says the same of, is no news.
+    // Keys that the file doesn't have, or has with the same value, are not reported.
     let serving =
         Serving::start(folder.path(), &["--config", "site.toml", "--workers", "3", "--drain", "5", "--pin"]);
     assert_eq!((serving.line("workers"), serving.line("flag")), (Some("3"), None));
 }
 
-/// Variables are put into what is served, and shown by nothing that is printed.
 #[test]
-fn variables_of_the_environment_are_put_in() {
+fn substitutes_environment_variables() {
     let folder = folder(
         "[[site]]\nroot = \"${SHEARWATER_TEST_ROOT:-www}\"\n\
          headers = { set = { X-Key = \"a ${SHEARWATER_TEST_KEY} b\", X-Plain = \"$${SHEARWATER_TEST_KEY}\" } }\n",
@@ -56,7 +54,7 @@ fn variables_of_the_environment_are_put_in() {
         assert_eq!(answer.field("X-Plain"), Some("${SHEARWATER_TEST_KEY}"));
         assert!(!serving.banner.contains("hunter2"), "{}", serving.banner);
     }
-    let mut command = just(folder.path(), &["config", "--print-effective", "site.toml"]);
+    let mut command = just(folder.path(), &["config", "show", "site.toml"]);
     let printed = command.env("SHEARWATER_TEST_KEY", "hunter2").output().expect("it runs");
     let printed = String::from_utf8(printed.stdout).expect("UTF-8");
     assert!(printed.contains("a ${SHEARWATER_TEST_KEY} b") && !printed.contains("hunter2"), "{printed}");

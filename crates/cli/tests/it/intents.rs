@@ -1,7 +1,26 @@
-//! Command lines of people who have not read the help: understood, or refused with the right one.
+//! The command line: help, shorthands, and errors with the right command.
 
-use crate::folder::Temporary;
-use crate::process::{Serving, just, run};
+use crate::process::{Serving, Temporary, just, run};
+
+#[test]
+fn prints_help_and_version() {
+    let folder = Temporary::new();
+    for flag in ["--help", "-h"] {
+        let (code, stdout, stderr) = run(folder.path(), &[flag]);
+        assert_eq!((code, stderr.as_str()), (0, ""), "{flag}");
+        let names = "Usage: shearwater|[DIR]|--config|check|precompress|config default|--listen|--workers|--driver|--pin|--drain|\
+                     --help|--version|127.0.0.1:8080|./public|Examples:|SIGTERM|SIGUSR1|Exit codes|epoll|kqueue";
+        for name in names.split('|') {
+            assert!(stdout.contains(name), "{flag} does not name {name}:\n{stdout}");
+        }
+        assert!(stdout.lines().all(|line| line.chars().count() <= 100), "{flag}:\n{stdout}");
+        assert!(!stdout.contains('\x1b'), "{flag}: {stdout:?}");
+    }
+    for flag in ["--version", "-V"] {
+        let expected = format!("shearwater {}\n", env!("CARGO_PKG_VERSION"));
+        assert_eq!(run(folder.path(), &[flag]), (0, expected, String::new()));
+    }
+}
 
 fn folder() -> Temporary {
     let folder = Temporary::new();
@@ -11,7 +30,7 @@ fn folder() -> Temporary {
 }
 
 #[test]
-fn unambiguous_command_lines_are_understood() {
+fn accepts_unambiguous_command_lines() {
     let folder = folder();
     for (arguments, body) in [
         (&["site.toml", "--listen", "127.0.0.1:0"][..], "of the site"),
@@ -30,7 +49,7 @@ fn unambiguous_command_lines_are_understood() {
 }
 
 #[test]
-fn a_folder_is_served_whatever_it_is_called() {
+fn serves_folders_with_confusing_names() {
     let folder = Temporary::new();
     for name in ["8000", "start", "chekc", "x.toml"] {
         folder.file(&format!("{name}/index.html"), name);
@@ -51,10 +70,7 @@ const COMMANDS: &[Case] = &[
         &["precompres", "./site"],
         "`precompres`\nhelp: a command with a similar name exists: `shearwater precompress`\n",
     ),
-    (
-        &["confg", "--print-default"],
-        "`confg`\nhelp: a command with a similar name exists: `shearwater config`\n",
-    ),
+    (&["confg", "default"], "`confg`\nhelp: a command with a similar name exists: `shearwater config`\n"),
     (&["start", "./site"], "`start`\nhelp: serving needs no command: `shearwater ./site`\n"),
     (&["help"], "`help`\nhelp: `shearwater --help`\n"),
     (&["version"], "`version`\nhelp: `shearwater --version`\n"),
@@ -63,7 +79,7 @@ const COMMANDS: &[Case] = &[
 const OTHERS: &[Case] = &[
     (
         &["none.toml"],
-        "there is no file none.toml\nhelp: `shearwater config --print-default > none.toml` writes one to begin with\n",
+        "no such file: none.toml\nhelp: `shearwater config default > none.toml` writes one to start with\n",
     ),
     (
         &["site/index.html"],
@@ -80,28 +96,36 @@ const OTHERS: &[Case] = &[
     ),
     (
         &["./site", "./public"],
-        "unexpected argument: `./public`\nhelp: one folder is served; several are sites or routes of a configuration: \
-         `shearwater config --print-default`\n",
+        "unexpected argument: `./public`\nhelp: to serve several folders, write a configuration with sites or routes: \
+         `shearwater config default`\n",
     ),
     (
         &["--root", "./site"],
-        "unexpected argument: `--root`\nhelp: the folder stands by itself: `shearwater FOLDER`\n",
+        "unexpected argument: `--root`\nhelp: name the folder without a flag: `shearwater FOLDER`\n",
+    ),
+    (
+        &["config", "--print-default"],
+        "`--print-default` was replaced by a command\nhelp: `shearwater config default`\n",
+    ),
+    (
+        &["config", "--print-effective", "x"],
+        "`--print-effective` was replaced by a command\nhelp: `shearwater config show FILE`\n",
     ),
     (
         &["./site", "--tls"],
-        "unexpected argument: `--tls`: TLS is not built yet\nhelp: let a proxy (Caddy, nginx, HAProxy) speak it, \
-         and pass requests on to this server at 127.0.0.1 or a unix: socket\n",
+        "unexpected argument: `--tls`: TLS is not supported yet\nhelp: terminate TLS in a proxy (Caddy, nginx, HAProxy) and \
+         forward requests to this server at 127.0.0.1 or a unix: socket\n",
     ),
 ];
 
 #[test]
-fn other_command_lines_are_refused_with_the_right_one() {
+fn suggests_the_right_command_line() {
     let folder = folder();
     let answered = |arguments: &[&str], expected: String| {
         assert_eq!(run(folder.path(), arguments), (2, String::new(), expected), "{arguments:?}");
     };
     for given in ADDRESSES {
-        let line = "`shearwater --port 8000` serves on this machine alone, `shearwater --listen 0.0.0.0:8000` to everyone";
+        let line = "`shearwater --port 8000` listens on 127.0.0.1, `shearwater --listen 0.0.0.0:8000` on all addresses";
         answered(&[given], format!("error: `{given}` is an address, not a folder\nhelp: {line}\n"));
     }
     for (arguments, expected) in COMMANDS {
@@ -113,10 +137,10 @@ fn other_command_lines_are_refused_with_the_right_one() {
 }
 
 #[test]
-fn incomplete_addresses_are_refused_with_what_is_missing() {
+fn rejects_incomplete_addresses() {
     let folder = folder();
     for (address, missing) in [
-        (":8000", "which address? 127.0.0.1:8000 is this machine alone, 0.0.0.0:8000 everyone"),
+        (":8000", "the address is missing: 127.0.0.1:8000 is local only, 0.0.0.0:8000 is all addresses"),
         ("0.0.0.0", "the port is missing, as in 0.0.0.0:8080"),
         ("localhost", "the port is missing, as in localhost:8080"),
         ("::", "the port is missing, as in [::]:8080"),

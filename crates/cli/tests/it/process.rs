@@ -1,28 +1,31 @@
-//! The program as a process: started, waited for, and never left behind.
+//! The program as a process: temporary folders, drivers, start, stop, counters.
 
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Client;
 
-/// A safety net for a program that does not end.
+/// Timeout of a program that doesn't exit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Names the driver that the whole suite is to run on.
+/// Variable with the driver for the whole suite.
 const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
-/// Names the accept mode that it is to run in.
+/// Variable with the accept mode for the whole suite.
 const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
 
-/// What it does beside serving, without a driver.
+/// Commands that take no driver.
 const COMMANDS: &[&str] = &["check", "config", "precompress"];
 
-/// The program, to be started in `folder` with these arguments and no others, whatever the suite is to run on.
+/// Returns the program with these arguments only, to be started in `folder`.
 pub(crate) fn just(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shearwater"));
     command
@@ -35,7 +38,7 @@ pub(crate) fn just(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// The program, to be started in `folder`.
+/// Returns the program with the driver and accept mode of the suite, to be started in `folder`.
 pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = just(folder, arguments);
     let serves = !arguments.first().is_some_and(|first| COMMANDS.contains(first));
@@ -54,20 +57,19 @@ pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the program to its end, which must come by itself.
+/// Runs the program until it exits. Returns its exit code and output.
 pub(crate) fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = wait(program(folder, arguments).spawn().expect("it starts"));
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     (status.code().expect("no signal has ended it"), text(stdout), text(stderr))
 }
 
-/// Waits for a process, but not for ever.
+/// Waits for a process with a timeout.
 fn wait(child: Child) -> Output {
     let pid = Pid::from_child(&child);
     let (ended, has_ended) = sync_channel(1);
     let waiting = std::thread::spawn(move || {
         let output = child.wait_with_output().expect("it can be waited for");
-        // Nobody listens any more only if it took too long.
         ended.send(()).ok();
         output
     });
@@ -78,28 +80,28 @@ fn wait(child: Child) -> Output {
     waiting.join().expect("it was waited for")
 }
 
-/// The program while it serves. Killed when dropped.
+/// A running server, killed when dropped.
 pub(crate) struct Serving {
     child: Option<Child>,
     stdout: Option<BufReader<ChildStdout>>,
-    /// Its standard error, once it was listened to.
+    /// Standard error, once it was read from.
     stderr: Option<BufReader<ChildStderr>>,
-    /// What it said at its start.
+    /// The start report.
     pub(crate) banner: String,
 }
 
 impl Serving {
-    /// Starts it on a free port and waits until it has said where it listens.
+    /// Starts the server on a free port and waits for the start report.
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         Self::of(program(folder, arguments).args(["--listen", "127.0.0.1:0"]))
     }
 
-    /// Starts it just so.
+    /// Starts a server and waits for the start report.
     pub(crate) fn of(command: &mut Command) -> Self {
         Self::try_start(command).unwrap_or_else(|ended| panic!("it ended at its start: {ended:?}"))
     }
 
-    /// Starts it; where it ends at its start: exit code, and what it said.
+    /// Starts a server. If it exits, returns its exit code and output.
     pub(crate) fn try_start(command: &mut Command) -> Result<Self, (Option<i32>, String)> {
         let mut child = command.spawn().expect("it starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -116,7 +118,7 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Waits until one that can't say so listens at `address`.
+    /// Waits until a server without output listens at `address`.
     pub(crate) fn silent(child: Child, address: SocketAddr) -> Self {
         let banner = format!("URL http://{address}/\n\n");
         let serving = Self { child: Some(child), stdout: None, stderr: None, banner };
@@ -128,7 +130,7 @@ impl Serving {
         serving
     }
 
-    /// What a line of the start block says.
+    /// Returns a line of the start report by its label.
     pub(crate) fn line(&self, name: &str) -> Option<&str> {
         let lines = self.banner.lines().filter_map(|line| line.trim_start().split_once(' '));
         lines.into_iter().find(|(given, _)| *given == name).map(|(_, value)| value.trim())
@@ -144,7 +146,7 @@ impl Serving {
         Client::connect(self.address())
     }
 
-    /// Closes this end of its standard output.
+    /// Closes our end of its standard output.
     pub(crate) fn close_stdout(&mut self) {
         self.stdout = None;
     }
@@ -157,7 +159,7 @@ impl Serving {
         kill_process(self.pid(), signal).expect("signalled");
     }
 
-    /// Waits for the next line that it says to standard error.
+    /// Waits for the next line on standard error.
     pub(crate) fn hear(&mut self) -> String {
         let child = self.child.as_mut().expect("it serves");
         let stderr = self
@@ -168,7 +170,7 @@ impl Serving {
         line
     }
 
-    /// Waits for its end: exit code, what it said after the start block, standard error not yet heard. No code: a signal's doing.
+    /// Waits until it exits. Returns the exit code, unless killed by a signal, and the rest of standard output and standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let output = wait(self.child.take().expect("it serves"));
         let mut farewell = String::new();
@@ -186,9 +188,121 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // It may have ended by itself.
+            // It may have exited already.
             drop(child.kill());
             drop(child.wait());
         }
+    }
+}
+
+/// Returns the names of the available drivers, at least one.
+pub(crate) fn drivers() -> &'static [&'static str] {
+    static FOUND: OnceLock<Vec<&str>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let folder = Temporary::new();
+        let is_there = |name: &&str| {
+            let arguments = ["--listen", "127.0.0.1:0", "--workers", "1", "--driver", name];
+            match Serving::try_start(&mut program(folder.path(), &arguments)) {
+                Ok(_) => true,
+                Err((code, said)) => {
+                    assert!(code == Some(2) && said.contains("isn't there"), "{name}: {said}");
+                    false
+                }
+            }
+        };
+        let found: Vec<&str> = ["epoll", "kqueue", "uring"].into_iter().filter(is_there).collect();
+        assert!(!found.is_empty(), "there is no driver at all");
+        found
+    })
+}
+
+/// Removed when dropped.
+pub(crate) struct Temporary(PathBuf);
+
+impl Temporary {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("shearwater-cli-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).expect("a temporary folder");
+        Self(path.canonicalize().expect("it is there"))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes a file, with the folders that it is in.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("folders");
+        fs::write(path, content).expect("a file");
+        self
+    }
+
+    /// Gives a file a time, in seconds since 1970.
+    pub(crate) fn modified(&self, name: &str, seconds: u64) {
+        let file = File::options().write(true).open(self.0.join(name)).expect("a file");
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).expect("a time");
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let removed = fs::remove_dir_all(&self.0);
+        assert!(removed.is_ok() || std::thread::panicking(), "the folder is left behind: {removed:?}");
+    }
+}
+
+/// A line of counters.
+pub(crate) struct Summary(String);
+
+impl Summary {
+    /// Returns the last line of counters in a log.
+    #[track_caller]
+    pub(crate) fn of(stderr: &str) -> Self {
+        let line = stderr.lines().rfind(|line| line.contains(" requests (2xx "));
+        Self(line.unwrap_or_else(|| panic!("no figures: {stderr:?}")).to_owned())
+    }
+
+    /// Requests the counters with SIGUSR1.
+    pub(crate) fn so_far(serving: &mut Serving) -> Self {
+        serving.signal(Signal::USR1);
+        loop {
+            let line = serving.hear();
+            assert!(!line.is_empty(), "it has ended");
+            if line.starts_with("shearwater: so far ") {
+                return Self(line);
+            }
+        }
+    }
+
+    /// Requests the counters until a condition holds.
+    #[track_caller]
+    pub(crate) fn until(serving: &mut Serving, mut is_there: impl FnMut(&Self) -> bool) -> Self {
+        let begun = Instant::now();
+        loop {
+            let summary = Self::so_far(serving);
+            if is_there(&summary) {
+                return summary;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it never comes to that: {}", summary.0);
+        }
+    }
+
+    /// Returns how often a limit was reached, by its name in `docs/limits.md`.
+    pub(crate) fn reached(&self, limit: &str) -> u64 {
+        let Some((_, limits)) = self.0.split_once("; limits reached: ") else { return 0 };
+        let limits = limits.split(';').next().unwrap_or("").trim_end().split(", ");
+        let found = limits.filter_map(|entry| entry.split_once(' ')).find(|(name, _)| *name == limit);
+        found.map_or(0, |(_, count)| count.parse().expect("a number"))
+    }
+
+    /// Returns the number before a word, such as `open`, `reset` or `bytes received`.
+    #[track_caller]
+    pub(crate) fn count(&self, word: &str) -> u64 {
+        let before = self.0.split(&format!(" {word}")).next().expect("a part");
+        let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().expect("a part");
+        digits.parse().unwrap_or_else(|_| panic!("no number of {word}: {}", self.0))
     }
 }

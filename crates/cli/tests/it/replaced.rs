@@ -9,9 +9,7 @@ use std::time::Instant;
 
 use crate::client::{Client, PATIENCE};
 use crate::content::{Body, content, read};
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::{Serving, program};
+use crate::process::{Serving, Temporary, drivers, program};
 use crate::target::Target;
 
 /// Changes of each file in each way.
@@ -132,7 +130,7 @@ fn ask_beside_changes(serving: &Serving, target: &Target, (name, step, may_be_sh
 }
 
 #[test]
-fn a_file_that_changes_is_answered_as_it_was_or_as_it_is() {
+fn sends_the_old_or_the_new_version_of_a_changing_file() {
     for driver in drivers() {
         let folder = Temporary::new();
         folder.file("site/index.html", "");
@@ -159,7 +157,7 @@ fn release(folder: &Temporary, generation: u32) {
 }
 
 #[test]
-fn a_folder_that_is_swapped_is_answered_with_one_release_and_then_the_last() {
+fn serves_one_release_of_a_swapped_folder() {
     for driver in drivers() {
         let folder = Temporary::new();
         release(&folder, 1);
@@ -195,7 +193,7 @@ fn a_folder_that_is_swapped_is_answered_with_one_release_and_then_the_last() {
 
 /// What was on its way when the file was cut or rewritten is not made whole by anything else; what was replaced or removed comes whole.
 #[test]
-fn a_download_beside_a_change_is_whole_or_ends_short() {
+fn a_download_during_a_change_is_whole_or_truncated() {
     const LEN: usize = 16 * 1024 * 1024;
     for driver in drivers() {
         let folder = Temporary::new();

@@ -1,4 +1,4 @@
-//! Ending by signals: the first drains, the second ends at once.
+//! Signals: the first drains, the second stops at once.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -8,15 +8,12 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::client::Client;
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::Serving;
-use crate::summary::Summary;
+use crate::process::{Serving, Summary, Temporary, drivers};
 
 /// More than the sockets between the program and a client that does not read can hold.
 const LARGE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Tries until the program listens no more: then the signal has arrived.
+/// Waits until the server stops listening, which shows that the signal has arrived.
 fn until_refused(address: SocketAddr) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(20) {
@@ -28,7 +25,7 @@ fn until_refused(address: SocketAddr) {
     panic!("it still listens");
 }
 
-/// A program with a client that has begun a download and does not read on.
+/// Starts a server with a client that has begun a download and stopped reading.
 fn downloading(arguments: &[&str]) -> (Temporary, Serving, Client) {
     let folder = Temporary::new();
     folder.file("public/large.bin", vec![b'x'; LARGE_BYTES]).file("public/index.html", "x");
@@ -39,7 +36,7 @@ fn downloading(arguments: &[&str]) -> (Temporary, Serving, Client) {
     (folder, serving, client)
 }
 
-/// Standard error has a line for each of these, and no other.
+/// Checks that standard error has exactly these lines.
 #[track_caller]
 fn said(stderr: &str, expected: &[&str]) {
     let lines: Vec<_> = stderr.lines().collect();
@@ -50,7 +47,7 @@ fn said(stderr: &str, expected: &[&str]) {
 }
 
 #[test]
-fn a_signal_ends_it_well_with_a_summary() {
+fn a_signal_drains_and_prints_a_summary() {
     for signal in [Signal::TERM, Signal::INT] {
         let folder = Temporary::new();
         folder.file("public/f.txt", "content").file("public/index.html", "x");
@@ -67,7 +64,7 @@ fn a_signal_ends_it_well_with_a_summary() {
         serving.signal(signal);
         let (code, farewell, stderr) = serving.end();
         assert_eq!(code, Some(0));
-        assert_eq!(farewell, "Ended: 6 requests answered and 1 refused on 4 connections.\n");
+        assert_eq!(farewell, "Stopped: 6 requests handled, 1 refused, 4 connections.\n");
         let in_all =
             "in all 7 requests (2xx 3, 3xx 0, 4xx 4, 5xx 0), 4 connections (0 open, 0 refused, 0 reset, ";
         said(&stderr, &["answering what has been received, up to 30 s", in_all]);
@@ -75,7 +72,7 @@ fn a_signal_ends_it_well_with_a_summary() {
 }
 
 #[test]
-fn sigusr1_says_what_it_has_done_so_far_and_it_serves_on() {
+fn sigusr1_prints_counters() {
     let folder = Temporary::new();
     folder.file("public/f.txt", "content").file("public/index.html", "x");
     let mut serving = Serving::start(folder.path(), &["--workers", "2"]);
@@ -137,7 +134,7 @@ fn counts_bytes_sent_of_a_file_that_is_truncated_meanwhile() {
 }
 
 #[test]
-fn sigusr1_between_the_others_changes_nothing() {
+fn sigusr1_while_draining_changes_nothing() {
     let (_folder, mut serving, mut client) = downloading(&["--drain", "1000000"]);
     serving.signal(Signal::TERM);
     until_refused(serving.address());
@@ -150,19 +147,19 @@ fn sigusr1_between_the_others_changes_nothing() {
 }
 
 #[test]
-fn a_signal_right_after_the_start_ends_it_well() {
+fn a_signal_right_after_the_start_stops_it() {
     let folder = Temporary::new();
     for _ in 0..20 {
         let serving = Serving::start(folder.path(), &[]);
         serving.signal(Signal::TERM);
         let (code, farewell, _) = serving.end();
         assert_eq!(code, Some(0));
-        assert!(farewell.starts_with("Ended: 0 requests"), "{farewell:?}");
+        assert!(farewell.starts_with("Stopped: 0 requests"), "{farewell:?}");
     }
 }
 
 #[test]
-fn a_download_under_way_is_finished() {
+fn finishes_a_download_while_draining() {
     let (_folder, serving, mut client) = downloading(&[]);
     serving.signal(Signal::TERM);
     until_refused(serving.address());
@@ -172,7 +169,7 @@ fn a_download_under_way_is_finished() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_second_signal_stops_at_once() {
     for second in [Signal::TERM, Signal::INT] {
         let (_folder, serving, mut client) = downloading(&["--drain", "1000000"]);
         serving.signal(Signal::TERM);
@@ -189,7 +186,7 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 #[test]
-fn ending_takes_no_longer_than_it_may() {
+fn limits_the_duration_of_a_drain() {
     let (_folder, serving, mut client) = downloading(&["--drain", "1"]);
     let begun = Instant::now();
     serving.signal(Signal::TERM);
@@ -203,7 +200,7 @@ fn ending_takes_no_longer_than_it_may() {
 }
 
 #[test]
-fn no_time_to_end_is_no_time() {
+fn a_drain_of_zero_stops_at_once() {
     let (_folder, serving, mut client) = downloading(&["--drain", "0"]);
     serving.signal(Signal::INT);
     assert_eq!(serving.end().0, Some(0));

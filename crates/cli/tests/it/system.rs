@@ -1,11 +1,11 @@
-//! What the system tells of a process and its sockets, where it has Linux's `/proc`.
+//! Threads, descriptors and sockets of a process, from Linux's `/proc`.
 
 use std::fs;
 use std::path::Path;
 
 use rustix::process::Pid;
 
-/// Whether it tells anything. Where it doesn't, that is said.
+/// Returns whether `/proc` exists.
 pub(crate) fn tells() -> bool {
     let tells = Path::new("/proc/self/task").exists();
     if !tells {
@@ -22,7 +22,7 @@ pub(crate) struct Thread {
     pub(crate) cores: Vec<u32>,
 }
 
-/// The threads of a process.
+/// Returns the threads of a process.
 pub(crate) fn threads(pid: Pid) -> Vec<Thread> {
     let tasks = fs::read_dir(of(pid, "task")).expect("its threads");
     let thread = |folder: &Path| {
@@ -35,7 +35,7 @@ pub(crate) fn threads(pid: Pid) -> Vec<Thread> {
     tasks.filter_map(|task| thread(&task.expect("a thread").path())).collect()
 }
 
-/// `0-3,8` as numbers.
+/// Parses `0-3,8`.
 fn cores(list: &str) -> Vec<u32> {
     let number = |text: &str| text.parse::<u32>().expect("a number");
     let range = |range: &str| match range.split_once('-') {
@@ -45,7 +45,7 @@ fn cores(list: &str) -> Vec<u32> {
     list.split(',').flat_map(range).collect()
 }
 
-/// What a process's descriptors stand for, such as `anon_inode:[io_uring]`.
+/// Returns the targets of a process's descriptors, such as `anon_inode:[io_uring]`.
 pub(crate) fn descriptors(pid: Pid) -> Vec<String> {
     let links = fs::read_dir(of(pid, "fd")).expect("its descriptors");
     let target = |link: &Path| Some(fs::read_link(link).ok()?.to_string_lossy().into_owned());
@@ -56,28 +56,28 @@ fn of(pid: Pid, what: &str) -> String {
     format!("/proc/{}/{what}", pid.as_raw_nonzero())
 }
 
-/// A TCP socket of this machine, IPv4.
+/// An IPv4 TCP socket of this machine.
 #[derive(Debug)]
 pub(crate) struct Socket {
     pub(crate) port: u16,
     pub(crate) remote_port: u16,
     pub(crate) state: State,
-    /// Bytes to be read; of a listener, connections to be accepted.
+    /// Unread bytes; of a listener, connections to accept.
     pub(crate) waiting: u32,
-    /// Whether the kernel's keepalive timer runs.
+    /// The kernel's keepalive timer is active.
     pub(crate) has_keepalive: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Established,
-    /// A client that has not heard from the server yet.
+    /// A client that waits for a SYN-ACK.
     SynSent,
     Listen,
     Other,
 }
 
-/// All of them.
+/// Returns all sockets.
 pub(crate) fn sockets() -> Vec<Socket> {
     let text = fs::read_to_string("/proc/net/tcp").expect("sockets");
     text.lines().skip(1).map(socket).collect()

@@ -1,15 +1,13 @@
-//! How connections reach the program: accept modes, Unix-domain sockets, want of descriptors.
+//! Accept modes, Unix-domain sockets, and exhausted descriptors.
 
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal};
 
 use crate::client::Client;
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::{Serving, program};
+use crate::process::{Serving, Temporary, drivers, program};
 
-/// Sets the soft limit of a process's descriptors. `false`: there is no such command.
+/// Sets the soft descriptor limit of a process. Returns `false` if the command is missing.
 fn limit_descriptors(pid: Pid, soft: u64) -> bool {
     let pid = format!("--pid={}", pid.as_raw_nonzero());
     let Ok(output) = Command::new("prlimit").args([pid, format!("--nofile={soft}:")]).output() else {
@@ -21,7 +19,7 @@ fn limit_descriptors(pid: Pid, soft: u64) -> bool {
 }
 
 #[test]
-fn the_start_block_names_the_accept_mode() {
+fn reports_the_accept_mode() {
     let folder = Temporary::new();
     for mode in ["reuseport", "dispatch"] {
         let serving = Serving::start(folder.path(), &["--workers", "2", "--accept", mode]);
@@ -30,9 +28,8 @@ fn the_start_block_names_the_accept_mode() {
     }
 }
 
-/// A client that this project has not written.
 #[test]
-fn curl_is_served_at_a_unix_socket() {
+fn serves_curl_at_a_unix_socket() {
     let folder = Temporary::new();
     folder.file("site/index.html", "index");
     folder.file("site/large.txt", "0123456789".repeat(100_000));
@@ -61,20 +58,19 @@ fn curl_is_served_at_a_unix_socket() {
             serving.signal(Signal::TERM);
             let (code, farewell, _) = serving.end();
             assert_eq!(code, Some(0));
-            assert!(farewell.contains("2 requests answered"), "{farewell}");
+            assert!(farewell.contains("2 requests handled"), "{farewell}");
             assert!(!path.exists(), "its file goes with it");
         }
     }
 }
 
-/// The descriptors run out under an acceptor: it says so once, and goes on when there are some again.
 #[test]
-fn an_acceptor_without_descriptors_waits_and_says_so() {
+fn resumes_accepting_when_descriptors_are_free() {
     let folder = Temporary::new();
     for driver in drivers() {
         let arguments = ["--workers", "2", "--accept", "dispatch", "--driver", driver];
         let mut serving = Serving::start(folder.path(), &arguments);
-        // Fewer than it has already.
+        // Fewer than it has open.
         if !limit_descriptors(serving.pid(), 8) {
             return;
         }
@@ -93,9 +89,9 @@ fn an_acceptor_without_descriptors_waits_and_says_so() {
     }
 }
 
-/// Its one worker is full, connections wait in its inbox, and the acceptor is gone: a second signal ends it all the same.
+/// The only worker is full, connections wait in its inbox, and the acceptor has stopped.
 #[test]
-fn a_second_signal_ends_a_full_worker_whose_acceptor_is_gone() {
+fn a_second_signal_stops_a_full_worker_without_acceptor() {
     let folder = Temporary::new();
     folder.file("site/index.html", "index");
     folder.file("d.toml", "[performance]\nmax_connections = 1\n[[site]]\nroot = \"site\"\n");
@@ -104,7 +100,7 @@ fn a_second_signal_ends_a_full_worker_whose_acceptor_is_gone() {
         let serving = Serving::start(folder.path(), &arguments);
         let mut first = serving.connect();
         assert_eq!(first.request("GET", "/", &[]).status, 200);
-        // More than are taken out at once, so that the last are when the acceptor is gone.
+        // More than one batch, so that the last ones are taken after the acceptor has stopped.
         let mut asking: Vec<Client> = (0..129).map(|_| serving.connect()).collect();
         for client in &mut asking {
             client.ask("GET", "/", &[]);
@@ -113,7 +109,7 @@ fn a_second_signal_ends_a_full_worker_whose_acceptor_is_gone() {
         quiet.send("GET / HT");
         let _last: Vec<Client> = (0..15).map(|_| serving.connect()).collect();
         serving.signal(Signal::TERM);
-        // Each makes room for the next by going.
+        // Each makes room for the next by closing.
         for mut client in asking {
             assert_eq!(client.answer("GET").status, 200);
         }
@@ -123,9 +119,8 @@ fn a_second_signal_ends_a_full_worker_whose_acceptor_is_gone() {
     }
 }
 
-/// A full worker's turn goes to the one that has room.
 #[test]
-fn new_clients_do_not_wait_behind_a_full_worker() {
+fn new_clients_do_not_wait_for_a_full_worker() {
     let folder = Temporary::new();
     folder.file("site/index.html", "index");
     folder.file("d.toml", "[performance]\nmax_connections = 2\n[[site]]\nroot = \"site\"\n");
@@ -136,7 +131,7 @@ fn new_clients_do_not_wait_behind_a_full_worker() {
         assert_eq!(staying.request("GET", "/", &[]).status, 200);
         let mut going = serving.connect();
         assert_eq!(going.request("GET", "/", &[]).status, 200);
-        // The first worker learns by this one that it is full.
+        // This one makes the first worker full.
         let mut waiting = serving.connect();
         waiting.ask("GET", "/", &[]);
         let said = serving.hear();
@@ -150,9 +145,8 @@ fn new_clients_do_not_wait_behind_a_full_worker() {
     }
 }
 
-/// The soft limit with which a process usually comes is raised before the folders are opened, each of which has a descriptor.
 #[test]
-fn more_folders_than_the_soft_limit_has_descriptors() {
+fn raises_the_soft_descriptor_limit_for_folders() {
     let folder = Temporary::new();
     let mut config = String::new();
     for number in 0..100 {

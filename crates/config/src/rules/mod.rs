@@ -1,43 +1,31 @@
-//! What may stand behind a key: one rule for each kind of value, to be put together.
+//! Rules for values: how each kind is read, written and described.
 
-mod address;
-mod choice;
-mod flag;
-mod folder;
-mod integer;
-mod list;
-mod map;
-mod optional;
-mod pattern;
-mod tables;
-mod text;
+mod collections;
+mod names;
+mod numbers;
+mod strings;
+pub(crate) mod units;
 
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::pen::Pen;
-use crate::reading::Reading;
+use crate::context::Context;
+use crate::toml_writer::TomlWriter;
 
-pub(crate) use address::ListenAddress;
-pub(crate) use choice::{Choice, Choices};
-pub(crate) use flag::Flag;
-pub(crate) use folder::Folder;
-pub(crate) use integer::{Integer, OneOf};
-pub(crate) use list::List;
-pub(crate) use map::Map;
-pub(crate) use optional::{Optional, OrOff};
-pub(crate) use pattern::PathPattern;
-pub(crate) use tables::{Inline, Tables};
-pub(crate) use text::{Mode, Text};
+pub(crate) use collections::{Inline, List, Map, Optional, Tables};
+pub(crate) use names::{Choice, Choices, Flag, OrFalse};
+pub(crate) use numbers::{Integer, OneOf};
+pub(crate) use strings::{Folder, ListenAddress, MediaType, Mode, Text};
+pub(crate) use units::{Period, Size};
 
-/// How a value is read and written.
+/// Reads and writes values of one kind.
 pub(crate) trait Rule<T> {
-    /// Reads a value into its place, or says what is wrong with it and leaves the place as it is.
-    fn read(&self, value: &Spanned<DeValue<'_>>, reading: &mut Reading<'_>, place: &mut T);
+    /// Reads a value, or reports an error and keeps the previous value.
+    fn read(&self, value: &Spanned<DeValue<'_>>, context: &mut Context<'_>, place: &mut T);
 
-    /// Writes a value as TOML; `false` where nothing stands there.
-    fn write(&self, value: &T, pen: &mut Pen<'_>) -> bool;
+    /// Writes a value as TOML; returns `false` if the key is absent.
+    fn write(&self, value: &T, writer: &mut TomlWriter<'_>) -> bool;
 
-    /// What may stand there, in a few words.
+    /// Describes the allowed values.
     fn allowed(&self) -> String;
 }

@@ -1,63 +1,73 @@
-//! `[server]`: threads, the port, the kernel.
+//! `[server]` and `[logging]`.
 
-use crate::fields::{Fields, Visit};
-use crate::rules::{Choice, Choices, Flag, Integer, Optional};
+use std::time::Duration;
 
-/// Threads, the port, the kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
-    /// Threads that serve; 0: one per core that the process may use.
-    pub workers: u16,
-    /// A port on all addresses of the machine, IPv4 and IPv6.
-    pub http_port: Option<u16>,
-    /// `TCP_NODELAY` for each connection.
-    pub tcp_nodelay: bool,
-    /// `SO_KEEPALIVE` for each connection.
-    pub tcp_keepalive: bool,
-    /// Serves `https://` targets: a trusted gateway in front terminates TLS.
-    pub trusted_gateway: bool,
-    /// Connections that may wait to be accepted, per worker.
-    pub backlog: u32,
-    /// How to wait for the kernel.
-    pub driver: Driver,
-    /// How connections come to workers.
-    pub accept: Accept,
-    /// In which order what is ready goes on.
-    pub order: Order,
-    /// Whether each worker keeps to one core.
-    pub pin: bool,
-    /// Seconds that ending may take before what is left is cut off.
-    pub drain_s: u32,
+use crate::rules::{Choice, Choices, Flag, Integer, Optional, Period};
+use crate::section::section;
+
+section! {
+    /// Worker threads, the port and kernel options.
+    Server {
+        workers: u16 = 0, Integer(0..=1024),
+            "Worker threads. 0: one per core that the process may use.";
+        http_port: Option<u16> = None, Optional(Integer(0..=65_535)),
+            "Port to listen on, on every address of the machine, IPv4 and IPv6. 0 picks a free port. Without this key and without \
+             `[[listen]]`, the server listens on 127.0.0.1:8080.";
+        tcp_nodelay: bool = true, Flag,
+            "Sends small writes at once (TCP_NODELAY). If off, short responses may wait for an acknowledgement.";
+        tcp_keepalive: bool = false, Flag,
+            "Lets the kernel detect dead clients (SO_KEEPALIVE).";
+        trusted_gateway: bool = false, Flag,
+            "Accepts `https://` request targets, which otherwise get 421. Only for servers that nothing but a TLS-terminating gateway \
+             can reach; most gateways send plain paths and don't need it.";
+        backlog: u32 = 4096, Integer(1..=2_147_483_647),
+            "Length of the accept queue, per worker. The kernel caps it (net.core.somaxconn); the start report shows the effective value.";
+        driver: Driver = Driver::Auto, Choice,
+            "Kernel interface for events. \"auto\" picks the best available; any other is an error if unavailable.";
+        accept: Accept = Accept::Reuseport, Choice,
+            "How connections reach workers: \"reuseport\" gives each worker a listener, \"dispatch\" uses one acceptor for all.";
+        order: Order = Order::Fifo, Choice,
+            "Scheduling order of connections with more pending requests than one turn allows. \"lifo\" is bounded, so that none starves.";
+        pin: bool = false, Flag,
+            "Pins each worker to its own core.";
+        drain_timeout: Duration = Duration::from_secs(30), Period(0..=86_400_000),
+            "Maximum duration of a graceful shutdown, in which requests in flight are answered. Connections that remain are closed and \
+             counted in the log.";
+    }
+
+    fn example() -> Self {
+        Self { http_port: Some(8080), ..Self::default() }
+    }
 }
 
-/// How to wait for the kernel.
+/// Kernel interface for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Driver {
-    /// The best that works here.
+    /// The best available.
     Auto,
     /// Linux's epoll.
     Epoll,
     /// Linux's io_uring.
     Uring,
-    /// The kqueue of macOS and the BSDs.
+    /// kqueue of macOS and the BSDs.
     Kqueue,
 }
 
-/// How connections come to workers.
+/// Distribution of connections over workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accept {
-    /// A listener per worker; the kernel spreads connections over them.
+    /// A listener per worker; the kernel distributes connections.
     Reuseport,
-    /// One acceptor hands connections to workers in turn.
+    /// One acceptor distributes connections round-robin.
     Dispatch,
 }
 
-/// In which order what is ready goes on.
+/// Scheduling order of connections with more pending requests than one turn allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Who has waited longest.
+    /// The longest waiting first.
     Fifo,
-    /// Who came last, a few in a row at most.
+    /// The most recent first, with a bound against starvation.
     Lifo,
 }
 
@@ -75,94 +85,36 @@ impl Choices for Accept {
         &[("reuseport", Self::Reuseport), ("dispatch", Self::Dispatch)];
 }
 
-impl Default for Server {
-    fn default() -> Self {
-        Self {
-            workers: 0,
-            http_port: None,
-            tcp_nodelay: true,
-            tcp_keepalive: false,
-            trusted_gateway: false,
-            backlog: 4096,
-            driver: Driver::Auto,
-            accept: Accept::Reuseport,
-            order: Order::Fifo,
-            pin: false,
-            drain_s: 30,
-        }
+section! {
+    /// Messages on standard error.
+    Logging {
+        level: Level = Level::Info, Choice,
+            "Least severe messages to log to standard error while serving. The start report, warnings about the configuration and startup \
+             errors are always printed.";
     }
 }
 
-impl Fields for Server {
-    fn fields(&mut self, visit: &mut impl Visit) {
-        visit.field(
-            "workers",
-            "Threads that serve; 0: one for each core that the process may use.",
-            Integer(0..=1024),
-            &mut self.workers,
-        );
-        visit.field(
-            "http_port",
-            "A port to listen on, on all addresses of the machine, IPv4 and IPv6; 0 takes a free one. \
-             Without it and without [[listen]]: 127.0.0.1:8080.",
-            Optional(Integer(0..=65_535)),
-            &mut self.http_port,
-        );
-        visit.field(
-            "tcp_nodelay",
-            "Whether what is written is sent at once (TCP_NODELAY). Without, short answers may wait for an acknowledgement.",
-            Flag,
-            &mut self.tcp_nodelay,
-        );
-        visit.field(
-            "tcp_keepalive",
-            "Whether the kernel finds out that a silent client is gone (SO_KEEPALIVE).",
-            Flag,
-            &mut self.tcp_keepalive,
-        );
-        visit.field(
-            "trusted_gateway",
-            "Whether all connections come from a trusted gateway that terminates TLS and may send https:// targets: they are served then, \
-             else they get 421. A gateway that sends paths, as most do, needs no setting.",
-            Flag,
-            &mut self.trusted_gateway,
-        );
-        visit.field(
-            "backlog",
-            "Connections that may wait to be accepted, per worker. The kernel has its own bound (net.core.somaxconn); \
-             what it gives is told at the start.",
-            Integer(1..=2_147_483_647),
-            &mut self.backlog,
-        );
-        visit.field(
-            "driver",
-            "How to wait for the kernel. One that was asked for and isn't there is an error.",
-            Choice,
-            &mut self.driver,
-        );
-        visit.field(
-            "accept",
-            "How connections come to workers: a listener each (reuseport), or one acceptor that hands them round (dispatch).",
-            Choice,
-            &mut self.accept,
-        );
-        visit.field(
-            "order",
-            "Who goes on first among those on a worker that have more to be answered than fits a turn: who has waited longest (fifo), or who came last (lifo). \
-             Nobody is left out.",
-            Choice,
-            &mut self.order,
-        );
-        visit.field("pin", "Whether each worker keeps to a core of its own.", Flag, &mut self.pin);
-        visit.field(
-            "drain_s",
-            "Seconds that ending may take, so that every request received is answered; then what is left is cut off, and counted in a line.",
-            Integer(0..=86_400),
-            &mut self.drain_s,
-        );
-    }
+/// Severity of log messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// No messages.
+    Off,
+    /// Failures.
+    Error,
+    /// Problems that need attention.
+    Warn,
+    /// Normal operation.
+    Info,
+    /// Everything.
+    Debug,
+}
 
-    fn example() -> Self {
-        Self { http_port: Some(8080), ..Self::default() }
-    }
+impl Choices for Level {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("off", Self::Off),
+        ("error", Self::Error),
+        ("warn", Self::Warn),
+        ("info", Self::Info),
+        ("debug", Self::Debug),
+    ];
 }

@@ -1,27 +1,44 @@
-//! Configurations as an operator writes them: what is read, what is refused and where, what is printed.
+//! Configurations as an operator writes them: values, messages, output.
 
 mod defaults;
 mod effective;
-mod meanings;
+mod messages;
 mod mutations;
-mod page;
-mod refusals;
 mod sizes;
+mod values;
 
-use shearwater_config::{Config, Errors};
+use shearwater_config::{Config, Diagnostics, Findings};
 
-/// Reads a text as `site.toml`, with the variables `SECRET`, `DIR` and `EMPTY`.
-pub(crate) fn parse(text: &str) -> Result<Config, Errors> {
-    Config::parse("/etc/shearwater/site.toml".as_ref(), text, |name| match name {
+/// Parses a text as `site.toml`, with the variables `SECRET`, `DIR` and `EMPTY`.
+pub(crate) fn parse(text: &str) -> Result<Config, Diagnostics> {
+    let environment = |name: &str| match name {
         "SECRET" => Some("hunter2".to_owned()),
         "DIR" => Some("public".to_owned()),
         "EMPTY" => Some(String::new()),
         _ => None,
-    })
+    };
+    let file = "/etc/shearwater/site.toml".as_ref();
+    Config::parse(file, text, environment, |_| Findings::default()).map(|(config, _)| config)
 }
 
-/// Reads a text that is right.
+/// Parses a valid text.
 #[track_caller]
 pub(crate) fn right(text: &str) -> Config {
     parse(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+/// Pseudo-random numbers from a seed (xorshift).
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn below(&mut self, count: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 16).unwrap_or(0) % count.max(1)
+    }
+
+    pub(crate) fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len())]
+    }
 }

@@ -1,33 +1,33 @@
-//! Bounds of reading, reached.
+//! Limits of `limits.rs`, each reached.
 
-use shearwater_config::Config;
 use shearwater_config::limits::{
     CONFIG_BYTES_MAX, KEY_CHARS_MAX, PROBLEMS_MAX, QUOTED_CHARS_MAX, RECOVERED_BYTES_MAX, VALUE_BYTES_MAX,
 };
+use shearwater_config::{Config, Findings};
 
 use crate::parse;
 
 #[test]
-fn so_many_problems_are_told_and_the_rest_counted() {
+fn reports_50_problems_and_counts_the_rest() {
     let text: String = (0..PROBLEMS_MAX + 7).map(|number| format!("zzzzzz{number} = 1\n")).collect();
     let errors = parse(&text).expect_err("unknown keys");
     assert_eq!((errors.problems.len(), errors.left_out), (PROBLEMS_MAX, 7));
-    assert!(errors.to_string().ends_with("site.toml: 7 more problems are not shown\n"), "{errors}");
+    assert!(errors.to_string().ends_with("\nnote: 7 more problems are not shown\n"), "{errors}");
     let text = "a = \n".repeat(PROBLEMS_MAX + 7);
     let errors = parse(&text).expect_err("no TOML");
     assert!(errors.problems.len() == PROBLEMS_MAX && errors.left_out >= 7, "{errors}");
 }
 
 #[test]
-fn a_file_may_have_so_many_bytes() {
+fn limits_the_size_of_a_file() {
     let comment = |len: usize| format!("#{}", "x".repeat(len - 1));
     assert!(parse(&comment(CONFIG_BYTES_MAX)).is_ok());
     let errors = parse(&comment(CONFIG_BYTES_MAX + 1)).expect_err("too long");
-    assert_eq!(errors.problems[0].what, format!("a configuration may have {CONFIG_BYTES_MAX} bytes"));
+    assert_eq!(errors.problems[0].message, format!("configuration is larger than {CONFIG_BYTES_MAX} bytes"));
 }
 
 #[test]
-fn of_a_long_text_that_is_no_toml_the_first_fault_is_told() {
+fn reports_one_syntax_error_of_a_large_file() {
     let faults = "a = \nb = \n";
     assert!(parse(faults).expect_err("two faults").problems.len() >= 2);
     let long = format!("{faults}#{}", "x".repeat(RECOVERED_BYTES_MAX));
@@ -35,23 +35,24 @@ fn of_a_long_text_that_is_no_toml_the_first_fault_is_told() {
 }
 
 #[test]
-fn a_text_may_have_so_many_bytes_with_its_variables() {
+fn limits_the_size_of_a_string_with_its_variables() {
     let text = |len: usize| {
         let route = "[[site.route]]\npath = \"/x\"\nrespond.body = \"${LONG}\"";
         let text = format!("[[site]]\nroot = \".\"\n{route}");
-        Config::parse("site.toml".as_ref(), &text, |_| Some("x".repeat(len)))
+        Config::parse("site.toml".as_ref(), &text, |_| Some("x".repeat(len)), |_| Findings::default())
     };
     assert!(text(VALUE_BYTES_MAX).is_ok());
     let errors = text(VALUE_BYTES_MAX + 1).expect_err("too long");
-    assert_eq!(errors.problems[0].what, format!("a text may have {VALUE_BYTES_MAX} bytes"));
+    assert_eq!(errors.problems[0].message, format!("string is longer than {VALUE_BYTES_MAX} bytes"));
     let many = format!("[[site]]\nroot = \"{}\"", "${LONG}".repeat(1000));
     let errors =
-        Config::parse("site.toml".as_ref(), &many, |_| Some("x".repeat(100_000))).expect_err("too long");
-    assert_eq!(errors.problems[0].what, format!("a text may have {VALUE_BYTES_MAX} bytes"));
+        Config::parse("site.toml".as_ref(), &many, |_| Some("x".repeat(100_000)), |_| Findings::default())
+            .expect_err("too long");
+    assert_eq!(errors.problems[0].message, format!("string is longer than {VALUE_BYTES_MAX} bytes"));
 }
 
 #[test]
-fn long_names_and_lines_are_cut_where_they_are_told() {
+fn shortens_long_names_and_lines() {
     let name = "n".repeat(10_000);
     let errors =
         parse(&format!("[[site]]\nroot = \".\"\nmime = {{ {name} = \"none\" }}")).expect_err("no media type");
@@ -61,7 +62,7 @@ fn long_names_and_lines_are_cut_where_they_are_told() {
 }
 
 #[test]
-fn tables_in_tables_are_bounded() {
+fn limits_nesting() {
     for text in
         ["[".repeat(20_000), format!("a = {}", "[".repeat(20_000)), format!("a = {}", "{a=".repeat(20_000))]
     {

@@ -13,7 +13,7 @@ use shearwater_precompress::{Format, Options, Summary, precompress};
 
 use crate::folder::Temporary;
 
-/// Options that are quick.
+/// Returns options for fast runs.
 fn quick() -> Options {
     Options { formats: Format::ALL.map(|format| (format, 1)).to_vec(), ..Options::default() }
 }
@@ -32,7 +32,7 @@ fn text(len: usize) -> Vec<u8> {
     b"a line of text that repeats\n".iter().copied().cycle().take(len).collect()
 }
 
-/// Bytes that no coding makes smaller.
+/// Returns incompressible bytes.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -57,7 +57,7 @@ fn decoded(path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn each_file_gets_its_siblings_with_its_time_and_its_permissions() {
+fn makes_siblings_with_time_and_permissions_of_their_files() {
     let folder = Temporary::new();
     folder.file("a.css", text(5000)).file("deep/er/b.js", text(70_000)).file(".well-known/c.txt", text(2000));
     folder.time("a.css", 1000, 123_456_789);
@@ -79,7 +79,7 @@ fn each_file_gets_its_siblings_with_its_time_and_its_permissions() {
 }
 
 #[test]
-fn what_is_up_to_date_is_left_alone_unless_it_is_forced() {
+fn keeps_current_siblings_unless_forced() {
     let folder = Temporary::new();
     folder.file("a.css", text(5000)).time("a.css", 1000, 500);
     assert_eq!(counts(&run(&folder, &quick())), (3, 0, 0));
@@ -97,9 +97,9 @@ fn what_is_up_to_date_is_left_alone_unless_it_is_forced() {
     assert_eq!(counts(&run(&folder, &Options { force: true, ..quick() })), (3, 0, 0));
 }
 
-/// Builds that can be repeated, `cp -p` and `tar --mtime` put a file into the place of another that has the same `mtime`.
+/// Reproducible builds, `cp -p` and `tar --mtime` replace a file by another with the same `mtime`.
 #[test]
-fn a_file_replaced_under_its_old_time_gets_new_siblings() {
+fn replaces_siblings_of_a_file_replaced_with_the_same_mtime() {
     for len in [5000, 6000] {
         let folder = Temporary::new();
         folder.file("a.css", text(5000)).time("a.css", 1000, 500);
@@ -136,7 +136,7 @@ fn copy(folder: &Temporary, name: &str) {
 }
 
 #[test]
-fn siblings_of_another_content_are_made_anew_whatever_their_times() {
+fn replaces_siblings_with_other_content_despite_their_times() {
     for (change, len) in [chmod, copy].into_iter().flat_map(|change| [(change, 5000), (change, 6000)]) {
         let folder = Temporary::new();
         folder.file("a.css", text(5000)).time("a.css", 1000, 500);
@@ -163,7 +163,7 @@ fn siblings_of_another_content_are_made_anew_whatever_their_times() {
 
 /// As `gzip -k`, `brotli` and `zstd` make them, at other levels and without the fraction of the second.
 #[test]
-fn siblings_of_other_programs_are_left_alone() {
+fn keeps_siblings_of_other_programs() {
     let folder = Temporary::new();
     let content = text(50_000);
     folder.file("a.css", &content).time("a.css", 1000, 500);
@@ -185,9 +185,8 @@ fn siblings_of_other_programs_are_left_alone() {
     assert!(before == after);
 }
 
-/// A server would send it in the place of its file.
 #[test]
-fn a_current_sibling_of_another_content_that_none_would_replace_is_made_unused() {
+fn retires_a_current_sibling_with_other_content() {
     let folder = Temporary::new();
     for name in ["small.css", "photo.jpg", "noise.bin"] {
         folder.file(name, if name == "noise.bin" { noise(5000) } else { text(500) }).time(name, 1000, 500);
@@ -211,7 +210,7 @@ fn unused(summary: &Summary) -> (u64, u64) {
 }
 
 #[test]
-fn an_unused_sibling_of_the_same_content_gets_the_times_of_its_file() {
+fn refreshes_unused_siblings_with_the_same_content() {
     let inodes = |folder: &Temporary| {
         Format::ALL.map(|format| {
             let path = folder.path().join(format!("a.css{}", format.extension()));
@@ -246,7 +245,7 @@ fn an_unused_sibling_of_the_same_content_gets_the_times_of_its_file() {
 }
 
 #[test]
-fn an_unused_sibling_of_another_content_is_made_anew() {
+fn replaces_unused_siblings_with_other_content() {
     let gzip = |content: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(1));
         std::io::Write::write_all(&mut encoder, content).expect("it can be coded");
@@ -279,7 +278,7 @@ fn an_unused_sibling_of_another_content_is_made_anew() {
 }
 
 #[test]
-fn a_stale_sibling_that_none_would_replace_is_left_and_told() {
+fn keeps_and_counts_stale_siblings() {
     let folder = Temporary::new();
     for name in ["small.css", "photo.jpg", "noise.bin"] {
         folder.file(&format!("{name}.br"), "other").time(&format!("{name}.br"), 1000, 0);
@@ -292,7 +291,7 @@ fn a_stale_sibling_that_none_would_replace_is_left_and_told() {
 }
 
 #[test]
-fn the_file_that_a_link_leads_to_is_left_alone() {
+fn leaves_targets_of_links_alone() {
     let folder = Temporary::new();
     folder.file(".kept/coded", b"").file("a.css", text(5000));
     let options = Options { formats: vec![(Format::Gzip, 1)], ..quick() };
@@ -307,7 +306,7 @@ fn the_file_that_a_link_leads_to_is_left_alone() {
 }
 
 #[test]
-fn what_is_not_worth_it_is_left_out() {
+fn skips_files_that_save_too_little() {
     let folder = Temporary::new();
     folder
         .file("small.css", text(1023))
@@ -324,9 +323,9 @@ fn what_is_not_worth_it_is_left_out() {
     assert_eq!(counts(&run(&folder, &Options { min_bytes: 1023, ..quick() })).0, 3);
 }
 
-/// The slow compressors take minutes to find out that 64 MB of noise don't get smaller.
+/// Compressing 64 MB of noise at the highest levels would take minutes.
 #[test]
-fn a_file_whose_sample_does_not_get_smaller_is_left_out() {
+fn skips_a_file_whose_sample_does_not_compress() {
     let folder = Temporary::new();
     // Of this one they would find out that it is the same twice: a sample doesn't show it.
     let content = noise(4 * SAMPLE_PARTS * SAMPLE_PART_BYTES);
@@ -345,9 +344,9 @@ fn a_dry_run_makes_nothing() {
     assert_eq!((counts(&summary), folder.names().len()), ((3, 0, 0), 1));
 }
 
-/// Two containers that share a folder have processes of the same number.
+/// Process IDs repeat in containers that share a folder.
 #[test]
-fn a_run_beside_another_of_the_same_process_number_fails_at_nothing() {
+fn parallel_runs_with_equal_process_ids_succeed() {
     let folder = Temporary::new();
     folder.file("a.css", text(5000));
     for format in Format::ALL {
@@ -359,7 +358,7 @@ fn a_run_beside_another_of_the_same_process_number_fails_at_nothing() {
 }
 
 #[test]
-fn a_second_run_in_a_folder_is_refused_while_the_first_goes_on() {
+fn rejects_a_second_run_in_the_same_folder() {
     let folder = Temporary::new();
     folder.file("a.css", text(5000)).file("deep/b.css", text(5000));
     let refused = Mutex::new(Vec::new());
@@ -379,7 +378,7 @@ fn a_second_run_in_a_folder_is_refused_while_the_first_goes_on() {
 }
 
 #[test]
-fn what_a_killed_run_has_left_over_is_removed() {
+fn removes_temporary_files_of_killed_runs() {
     let folder = Temporary::new();
     let (left_over, in_use) =
         (".shearwater-precompress-0123456789abcdef.tmp", ".shearwater-precompress-fedcba9876543210.tmp");
@@ -396,7 +395,7 @@ fn what_a_killed_run_has_left_over_is_removed() {
 }
 
 #[test]
-fn a_sibling_has_the_mode_and_the_owner_of_its_file() {
+fn a_sibling_has_the_mode_and_owner_of_its_file() {
     let folder = Temporary::new();
     folder.file("a.css", text(5000));
     let path = folder.path().join("a.css");
@@ -412,7 +411,7 @@ fn a_sibling_has_the_mode_and_the_owner_of_its_file() {
 }
 
 #[test]
-fn what_fails_is_told_and_the_others_go_on() {
+fn reports_failures_and_continues() {
     let folder = Temporary::new();
     folder.file("a.css", text(5000)).file("b.css", text(5000));
     // A folder stands where the sibling should.
@@ -426,7 +425,7 @@ fn what_fails_is_told_and_the_others_go_on() {
 }
 
 #[test]
-fn so_many_failures_are_told_and_the_rest_counted() {
+fn reports_1000_failures_and_counts_the_rest() {
     let folder = Temporary::new();
     for number in 0..FAILURES_MAX + 3 {
         folder.file(&format!("{number}.css"), text(1024));
@@ -438,7 +437,7 @@ fn so_many_failures_are_told_and_the_rest_counted() {
 }
 
 #[test]
-fn folders_in_folders_are_gone_into_so_deep() {
+fn limits_the_depth_of_folders() {
     let folder = Temporary::new();
     let deep = "d/".repeat(FOLDERS_DEEP_MAX);
     folder.file(&format!("{deep}a.css"), text(2000)).file(&format!("{deep}d/b.css"), text(2000));
@@ -448,7 +447,7 @@ fn folders_in_folders_are_gone_into_so_deep() {
 }
 
 #[test]
-fn progress_is_told_after_each_file_whatever_the_number_of_threads() {
+fn reports_progress_after_each_file() {
     let folder = Temporary::new();
     for number in 0..50 {
         folder.file(&format!("{number}.css"), text(2000));
@@ -466,7 +465,7 @@ fn progress_is_told_after_each_file_whatever_the_number_of_threads() {
 }
 
 #[test]
-fn levels_beyond_the_highest_are_the_highest() {
+fn caps_levels() {
     let folder = Temporary::new();
     folder.file("a.css", text(5000));
     let options = Options { formats: Format::ALL.map(|format| (format, u32::MAX)).to_vec(), ..quick() };

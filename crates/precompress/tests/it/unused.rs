@@ -12,7 +12,7 @@ fn found(folder: &Temporary, formats: &[Format]) -> Unused {
 }
 
 #[test]
-fn what_a_run_would_see_to_is_counted() {
+fn counts_unused_siblings() {
     let folder = Temporary::new();
     let names = ["a.css", "deep/er/b.js", ".well-known/c.txt", ".hidden/d.css", ".e.css"];
     for name in names {
@@ -42,9 +42,9 @@ fn what_a_run_would_see_to_is_counted() {
 }
 
 #[test]
-fn so_many_names_are_looked_at() {
+fn limits_the_names_searched() {
     let folder = Temporary::new();
-    // An old sibling, in a folder that is looked at first.
+    // An old sibling, in a folder that is searched first.
     folder.file("a.css.gz", "coded").time("a.css.gz", 1000, 0).file("a.css", "new");
     std::fs::create_dir(folder.path().join("deep")).expect("a folder");
     for number in 0..UNUSED_NAMES_MAX {
@@ -56,7 +56,7 @@ fn so_many_names_are_looked_at() {
 
 /// After `chmod -R` or `cp -a` all times are in order; the stated lengths are not.
 #[test]
-fn a_sibling_that_states_another_length_is_counted_whatever_its_times() {
+fn counts_siblings_that_state_another_length() {
     let folder = Temporary::new();
     folder.file("a.css", "x".repeat(2000)).time("a.css", 1000, 0);
     precompress(folder.path(), &Options::default(), &|_, _| {}).expect("the folder can be read");

@@ -1,4 +1,4 @@
-//! Errors: with the page of their status, else with a line of text, or a small page to who asks for HTML.
+//! Error pages: of the site, and built-in ones as text or HTML.
 
 use std::fs;
 
@@ -32,7 +32,7 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn the_status_stays_and_the_page_is_the_sites() {
+fn sends_pages_with_the_status_of_the_error() {
     on_each_driver(&FILES, &sites(), |served| {
         for target in ["/none", "/none/", "/x/y/z?q", "/f.txt/", "/a%2fb", "/two/none"] {
             let answer = served.get(target, &[]);
@@ -56,7 +56,7 @@ fn the_status_stays_and_the_page_is_the_sites() {
 }
 
 #[test]
-fn what_the_client_asks_of_a_file_is_not_asked_of_the_page() {
+fn pages_ignore_conditions_and_ranges() {
     on_each_driver(&FILES, &sites(), |served| {
         let etag = served.get("/404.html", &[]).field("ETag").expect("an entity tag").to_owned();
         let same = format!("If-None-Match: {etag}");
@@ -70,7 +70,7 @@ fn what_the_client_asks_of_a_file_is_not_asked_of_the_page() {
 }
 
 #[test]
-fn whatever_the_method_and_without_a_body_for_head() {
+fn sends_pages_for_every_method() {
     on_each_driver(&FILES, &sites(), |served| {
         let mut client = served.connect();
         let head = client.request("HEAD", "/none", &[]);
@@ -84,7 +84,7 @@ fn whatever_the_method_and_without_a_body_for_head() {
 }
 
 #[test]
-fn a_page_that_is_changed_is_sent_as_it_is_now_and_one_that_is_gone_is_done_without() {
+fn sends_changed_pages_and_does_without_removed_ones() {
     on_each_driver(&FILES, &sites(), |served| {
         assert_eq!(served.get("/a/none", &[]).text(), "{}");
         let path = served.path("one/404.html");
@@ -101,7 +101,7 @@ fn a_page_that_is_changed_is_sent_as_it_is_now_and_one_that_is_gone_is_done_with
 }
 
 #[test]
-fn without_a_page_a_browser_gets_a_small_one_and_others_a_line_of_text() {
+fn sends_built_in_pages_to_browsers_and_text_to_others() {
     const BROWSER: &str = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
     on_each_driver(&[("one/f.txt", "file")], &[site()], |served| {
         for (target, fields, status, text, title) in [
@@ -133,7 +133,7 @@ fn without_a_page_a_browser_gets_a_small_one_and_others_a_line_of_text() {
 }
 
 #[test]
-fn what_is_refused_before_its_route_is_known_has_the_servers_own_words() {
+fn malformed_requests_get_no_page_of_the_site() {
     on_each_driver(&FILES, &[Site { error_pages: vec![page(400, "/404.html")], ..site() }], |served| {
         let mut client = served.connect();
         client.send("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");

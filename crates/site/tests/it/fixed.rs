@@ -1,4 +1,4 @@
-//! Fixed answers: always the same, with the methods that they have.
+//! Fixed responses and their methods.
 
 use shearwater_site::{Content, Fixed, Route, Site};
 
@@ -24,7 +24,7 @@ fn sites() -> Vec<Site> {
 }
 
 #[test]
-fn status_type_and_body_are_as_they_were_given() {
+fn sends_status_type_and_body() {
     on_each_driver(&[("one/403.html", "closed")], &sites(), |served| {
         let health = served.get("/health?x", &[]);
         assert_eq!((health.status, health.text()), (200, "{\"up\":true}"));
@@ -38,7 +38,7 @@ fn status_type_and_body_are_as_they_were_given() {
 }
 
 #[test]
-fn what_is_no_error_has_get_head_and_options() {
+fn fixed_responses_allow_get_head_and_options() {
     on_each_driver(&[], &sites(), |served| {
         let mut client = served.connect();
         for method in ["POST", "PUT", "DELETE", "BREW"] {
@@ -52,7 +52,7 @@ fn what_is_no_error_has_get_head_and_options() {
 }
 
 #[test]
-fn an_error_is_one_whatever_the_method_and_its_own_words_go_before_a_page() {
+fn fixed_errors_apply_to_every_method_and_keep_their_body() {
     on_each_driver(&[("one/403.html", "closed"), ("one/410.html", "page")], &sites(), |served| {
         let mut client = served.connect();
         for method in ["GET", "POST", "OPTIONS", "DELETE"] {

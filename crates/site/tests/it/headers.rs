@@ -1,4 +1,4 @@
-//! Fields that a site and its routes set and remove, in each kind of answer.
+//! Headers that a site and its routes set and remove, in each kind of response.
 
 use std::io::Read;
 
@@ -45,7 +45,7 @@ const FILES: [(&str, &str); 4] = [
     ("one/b/f.txt.gz", "packed"),
 ];
 
-/// The head of the answer to a request, as it was sent; the connection ends with it.
+/// Returns the head of the response to a request, and closes the connection.
 fn head(served: &Served, line: &str, fields: &str) -> String {
     let mut client = served.connect();
     client.send(format!("{line} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n"));
@@ -68,7 +68,7 @@ fn assert_fields(head: &str, there: &[&str], not_there: &[&str]) {
 }
 
 #[test]
-fn a_sites_fields_are_in_its_answers() {
+fn sets_headers_on_every_response() {
     on_each_driver(&FILES, &sites(), |served| {
         let file = head(served, "GET /f.txt", "");
         assert!(file.starts_with("HTTP/1.1 200 OK\r\nServer: shearwater\r\nDate: "), "{file}");
@@ -87,7 +87,7 @@ fn a_sites_fields_are_in_its_answers() {
 }
 
 #[test]
-fn how_long_to_keep_it_is_not_said_of_errors_nor_a_language_of_redirects() {
+fn errors_have_no_caching_headers_and_redirects_no_language() {
     on_each_driver(&FILES, &sites(), |served| {
         let own = ["X-Frame-Options: DENY", "Vary: Origin"];
         for (line, fields, status) in [
@@ -109,7 +109,7 @@ fn how_long_to_keep_it_is_not_said_of_errors_nor_a_language_of_redirects() {
 }
 
 #[test]
-fn a_routes_fields_go_before_its_sites() {
+fn headers_of_a_route_override_those_of_its_site() {
     on_each_driver(&FILES, &sites(), |served| {
         let file = head(served, "GET /a/f.txt", "");
         let there = [
@@ -136,7 +136,7 @@ fn a_routes_fields_go_before_its_sites() {
 }
 
 #[test]
-fn what_is_removed_is_in_no_answer() {
+fn removes_headers_from_every_response() {
     on_each_driver(&FILES, &sites(), |served| {
         for (line, fields) in [
             ("GET /b/f.txt", ""),
@@ -157,7 +157,7 @@ fn what_is_removed_is_in_no_answer() {
 }
 
 #[test]
-fn they_stay_with_their_route_on_a_connection_that_is_kept() {
+fn headers_stay_with_their_route_on_a_connection() {
     on_each_driver(&FILES, &sites(), |served| {
         let mut client = served.connect();
         for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Hosts: each request is answered by the site of the host that it names.
+//! Hosts: each request gets the site of its host.
 
 use shearwater_site::Site;
 
@@ -18,7 +18,7 @@ fn sites() -> Vec<Site> {
 }
 
 #[test]
-fn the_most_specific_host_answers_and_the_default_for_all_others() {
+fn the_most_specific_host_wins() {
     on_each_driver(&[], &sites(), |served| {
         for (host, text) in [
             ("example.org", "org"),
@@ -43,7 +43,7 @@ fn the_most_specific_host_answers_and_the_default_for_all_others() {
             ("example.org.evil.example", "default"),
             ("localhost", "default"),
         ] {
-            // Twice: the second time the way is known.
+            // Twice: looked up, and cached.
             for _ in 0..2 {
                 assert_eq!(served.of_host(host, "/"), (200, text.to_owned()), "{host}");
             }
@@ -52,7 +52,7 @@ fn the_most_specific_host_answers_and_the_default_for_all_others() {
 }
 
 #[test]
-fn the_targets_authority_goes_before_the_host_field() {
+fn the_authority_of_the_target_wins_over_host() {
     on_each_driver(&[], &sites(), |served| {
         for (target, host, text) in [
             ("http://a.example.org/", "example.org", "a"),
@@ -66,7 +66,7 @@ fn the_targets_authority_goes_before_the_host_field() {
 }
 
 #[test]
-fn who_names_no_host_gets_the_default() {
+fn requests_without_host_get_the_default_site() {
     on_each_driver(&[], &sites(), |served| {
         let mut client = served.connect();
         client.send("GET / HTTP/1.0\r\n\r\n");
@@ -75,7 +75,7 @@ fn who_names_no_host_gets_the_default() {
 }
 
 #[test]
-fn without_a_site_for_all_others_it_is_the_first() {
+fn the_first_site_is_the_default() {
     on_each_driver(&[], &[saying(&["a.example"], "a"), saying(&["b.example"], "b")], |served| {
         assert_eq!(served.of_host("c.example", "/").1, "a");
         assert_eq!(served.of_host("b.example", "/").1, "b");

@@ -1,8 +1,8 @@
-//! What is refused before anything is served, and in which words.
+//! Mistakes in the options, each with its key and message.
 
 use shearwater_files::{CacheLimits, FindOptions, Folder, FolderOptions};
 use shearwater_site::limits::{FIXED_BYTES_MAX, MISTAKES_MAX, REDIRECTS_FOLLOWED_MAX, ROUTES_MAX, SITES_MAX};
-use shearwater_site::{Content, Fixed, Headers, Mistakes, Options, Place, Route, Site, Sites};
+use shearwater_site::{Content, Fixed, Headers, Mistakes, Options, Route, Site, Sites};
 
 use crate::served::{fixed, headers, hosts, page, redirect, route, says, site};
 
@@ -11,73 +11,50 @@ fn checked(sites: Vec<Site>) -> Result<Sites, Mistakes> {
     Sites::new(Options { folders, cache: CacheLimits::default(), sites })
 }
 
-fn mistakes(sites: Vec<Site>) -> Mistakes {
-    checked(sites).expect_err("it is refused")
-}
-
-/// The one mistake.
-#[track_caller]
-fn mistake(sites: Vec<Site>) -> (Place, String) {
-    let mut mistakes = mistakes(sites);
-    assert_eq!(mistakes.told.len(), 1, "{mistakes}");
-    let mistake = mistakes.told.remove(0);
-    let text = mistake.to_string();
-    (mistake.place, text)
+/// Returns the mistakes as lines of key and message, without help.
+fn mistakes(sites: Vec<Site>) -> Vec<String> {
+    let mistakes = checked(sites).expect_err("a mistake");
+    mistakes.list.iter().map(|mistake| format!("{}: {}", mistake.key, mistake.message)).collect()
 }
 
 #[test]
-fn what_is_there_twice_is_named_with_what_it_meets() {
+fn rejects_duplicates() {
     let named = |names: &[&str]| Site { hosts: hosts(names), ..site() };
-    for (sites, place, text) in [
+    let with_routes = |routes| Site { routes, ..site() };
+    let redirects = vec![redirect("/a", "/c", 308), redirect("/%61", "/d", 308)];
+    let pages = vec![page(404, "/a"), page(404, "/b")];
+    for (sites, expected) in [
         (
             vec![named(&["a.example"]), named(&["b.example", "A.example."])],
-            Place::Host { site: 1, host: 1 },
-            "site 2, host \"A.example.\": site 1 (a.example) has it already",
+            "site[1].hosts[1]: duplicate host name",
         ),
+        (vec![named(&["*.a.example", "*.A.example"])], "site[0].hosts[1]: duplicate host name"),
+        (vec![named(&["a.example"]), site(), site()], "site[2]: second site without `hosts`"),
         (
-            vec![named(&["*.a.example", "*.A.example"])],
-            Place::Host { site: 0, host: 1 },
-            "site 1, host \"*.A.example\": this site has it already",
+            vec![with_routes(vec![route("/a/*"), route("/b"), route("/%61/*")])],
+            "site[0].route[2].path: duplicate path",
         ),
-        (
-            vec![named(&["a.example"]), site(), site()],
-            Place::Site(2),
-            "site 3: it has no hosts, and neither has site 2: one alone can be for all others",
-        ),
-        (
-            vec![Site { routes: vec![route("/a/*"), route("/b"), route("//%61/*")], ..site() }],
-            Place::Route { site: 0, route: 2 },
-            "site 1, route //%61/*: route /a/* has the same paths",
-        ),
-        (
-            vec![Site { redirects: vec![redirect("/a", "/c", 308), redirect("//a", "/d", 308)], ..site() }],
-            Place::Redirect { site: 0, redirect: 1 },
-            "site 1, redirect of //a: redirect of /a has the same paths",
-        ),
+        (vec![Site { redirects, ..site() }], "site[0].redirect[1].from: duplicate path"),
         (
             vec![Site { headers: headers(&[("X-A", "1")], &["x-a"]), ..site() }],
-            Place::Header { site: 0, route: None, name: "x-a".to_owned() },
-            "site 1, header x-a: it is named twice",
+            "site[0].headers.remove[0]: header is changed twice",
         ),
-        (
-            vec![Site { error_pages: vec![page(404, "/a"), page(404, "/b")], ..site() }],
-            Place::ErrorPage { site: 0, route: None, status: 404 },
-            "site 1, error page of 404: it is named twice",
-        ),
+        (vec![Site { error_pages: pages, ..site() }], "site[0].error_pages.404: duplicate error page"),
     ] {
-        assert_eq!(mistake(sites), (place, text.to_owned()));
+        assert_eq!(mistakes(sites), [expected]);
     }
+    let errors = checked(vec![with_routes(vec![route("/a/*"), route("/%61/*")])]).expect_err("a duplicate");
+    assert_eq!(errors.to_string(), "site[0].route[1].path: duplicate path (site[0].route[0] has it already)");
 }
 
 #[test]
-fn what_can_not_be_is_refused() {
+fn rejects_invalid_values() {
     let of = |content: Content| {
         vec![Site { routes: vec![Route { content: Some(content), ..route("/a") }], ..site() }]
     };
-    let long = fixed(200, &"x".repeat(FIXED_BYTES_MAX + 1));
-    let untyped = Content::Fixed(Fixed { status: 200, media_type: "text".to_owned(), body: Vec::new() });
-    let broken =
-        Content::Fixed(Fixed { status: 200, media_type: "a/b\r\nX: y".to_owned(), body: Vec::new() });
+    let typed = |media_type: &str| {
+        of(Content::Fixed(Fixed { status: 200, media_type: media_type.to_owned(), body: Vec::new() }))
+    };
     let redirected = |from: &str, to: &str| vec![Site { redirects: vec![redirect(from, to, 308)], ..site() }];
     let paged = |status, path: &str| {
         let routes = vec![says("/fixed/*", "x")];
@@ -88,86 +65,88 @@ fn what_can_not_be_is_refused() {
         let own = Route { headers: headers(&[(name, value)], &[]), ..route("/r") };
         vec![Site { routes: vec![own], hosts: hosts(&["h.example"]), ..site() }]
     };
-    for (sites, text) in [
-        (vec![], "sites: there is none: nothing would be served"),
+    let status = "site[0].route[0].respond.status: status can't be used for a fixed response";
+    for (sites, expected) in [
+        (vec![], "site: expected 1 to 65536 sites"),
+        (vec![Site { hosts: hosts(&["a:80"]), ..site() }], "site[0].hosts[0]: host name with a port"),
+        (vec![Site { content: Content::Files(3), ..site() }], "site[0]: there is no folder 3"),
+        (of(Content::Files(1)), "site[0].route[0]: there is no folder 1"),
         (
-            vec![Site { hosts: hosts(&["a:80"]), ..site() }],
-            "site 1, host \"a:80\": a host is named without its port",
+            of(fixed(200, &"x".repeat(FIXED_BYTES_MAX + 1))),
+            "site[0].route[0].respond.body: body is larger than 65536 bytes",
         ),
-        (vec![Site { content: Content::Files(3), ..site() }], "site 1: there is no folder 3"),
-        (of(Content::Files(1)), "site 1, route /a: there is no folder 1"),
-        (of(long), "site 1, route /a: its body has more than 65536 bytes"),
-        (of(untyped), "site 1, route /a: \"text\" is no media type"),
-        (of(broken), "site 1, route /a: a handler set the field \"Content-Type\""),
-        (of(fixed(301, "")), "site 1, route /a: 301 needs a target"),
-        (of(fixed(206, "")), "site 1, route /a: a 206 needs fields"),
-        (of(fixed(204, "x")), "site 1, route /a: a 204 has no body"),
-        (of(fixed(100, "")), "site 1, route /a: 100 is no status of an answer"),
-        (of(fixed(600, "")), "site 1, route /a: 600 is no status of an answer"),
+        (typed("text"), "site[0].route[0].respond.type: invalid media type"),
+        (typed("a/b\r\nX: y"), "site[0].route[0].respond.type: invalid media type"),
+        (of(fixed(301, "")), status),
+        (of(fixed(206, "")), status),
+        (of(fixed(204, "x")), status),
+        (of(fixed(100, "")), status),
+        (of(fixed(600, "")), status),
         (
             vec![Site { routes: vec![route("a")], ..site() }],
-            "site 1, route a: it does not begin with a slash",
+            "site[0].route[0].path: path doesn't start with `/`",
         ),
-        (redirected("/a", "//evil.example"), "site 1, redirect of /a: a target begins with one slash"),
-        (redirected("/a", "/b/{rest}"), "site 1, redirect of /a: {rest} is what a star stands for"),
-        (redirected("/a*", "/b"), "site 1, redirect of /a*: a star stands at the end"),
-        (redirected("/a", "/a"), "site 1, redirect of /a: /a leads back to it"),
-        (redirected("/a/*", "/a/b/{rest}"), "site 1, redirect of /a/*: /a/b/{rest} leads back to it"),
-        (redirected("/*", "/index.html"), "site 1, redirect of /*: /index.html leads back to it"),
-        (paged(200, "/a"), "site 1, error page of 200: 200 is no error"),
-        (paged(404, "a.html"), "site 1, error page of 404: \"a.html\" is no path of the site"),
-        (paged(404, "/a?b"), "site 1, error page of 404: \"/a?b\" is no path of the site"),
-        (paged(404, "/../a"), "site 1, error page of 404: /../a names no file"),
-        (paged(404, "/errors/"), "site 1, error page of 404: /errors/ names no file"),
-        (paged(404, "/%ff"), "site 1, error page of 404: /%ff names no file"),
-        (paged(404, "/fixed/a"), "site 1, error page of 404: no files are served at /fixed/a"),
-        (paged(404, "/moved/a"), "site 1, error page of 404: /moved/a is redirected: a page is a file"),
-        (
-            set("Content-Length", "1"),
-            "site 1 (h.example), route /r, header Content-Length: it says where an answer ends",
-        ),
-        (set("date", "x"), "site 1 (h.example), route /r, header date: it is the server's clock"),
-        (set("X", "a\r\nb"), "site 1 (h.example), route /r, header X: a handler set the field"),
+        (redirected("/a", "//evil.example"), "site[0].redirect[0].to: invalid redirect target"),
+        (redirected("/a", "/b/{rest}"), "site[0].redirect[0].to: {rest} without a * in `from`"),
+        (redirected("/a*", "/b"), "site[0].redirect[0].from: misplaced `*` in a path"),
+        (redirected("/a", "/a"), "site[0].redirect[0].to: redirect loop"),
+        (redirected("/a/*", "/a/b/{rest}"), "site[0].redirect[0].to: redirect loop"),
+        (redirected("/*", "/index.html"), "site[0].redirect[0].to: redirect loop"),
+        (paged(200, "/a"), "site[0].error_pages.200: status is not an error"),
+        (paged(404, "a.html"), "site[0].error_pages.404: invalid path of an error page"),
+        (paged(404, "/a?b"), "site[0].error_pages.404: invalid path of an error page"),
+        (paged(404, "/../a"), "site[0].error_pages.404: path with . or .. in it"),
+        (paged(404, "/errors/"), "site[0].error_pages.404: path of an error page is not a file"),
+        (paged(404, "/%ff"), "site[0].error_pages.404: path of an error page is not a file"),
+        (paged(404, "/fixed/a"), "site[0].error_pages.404: no files are served at the path of an error page"),
+        (paged(404, "/moved/a"), "site[0].error_pages.404: path of an error page is redirected"),
+        (set("Content-Length", "1"), "site[0].route[0].headers.set.Content-Length: header can't be set"),
+        (set("date", "x"), "site[0].route[0].headers.set.date: header can't be set"),
+        (set("X", "a\r\nb"), "site[0].route[0].headers.set.X: invalid header value"),
     ] {
-        let (_, told) = mistake(sites);
-        assert!(told.starts_with(text), "{told}\n{text}");
+        assert_eq!(mistakes(sites), [expected]);
     }
     let circle = vec![redirect("/a", "/b", 308), redirect("/b", "/c", 308), redirect("/c", "/a", 308)];
-    assert_eq!(mistakes(vec![Site { redirects: circle, ..site() }]).told.len(), 3);
+    assert_eq!(mistakes(vec![Site { redirects: circle, ..site() }]).len(), 3);
     let chain =
         vec![redirect("/a", "/b", 308), redirect("/b/*", "/c/{rest}", 308), redirect("/c/*", "/{rest}", 308)];
     assert!(checked(vec![Site { redirects: chain, ..site() }]).is_ok());
 }
 
-/// Its own field, or that of its site unless the route leaves it out.
 #[test]
-fn an_answer_that_asks_to_log_in_says_how() {
+fn a_401_requires_its_header_from_the_route_or_the_site() {
     let basic = headers(&[("WWW-Authenticate", "Basic realm=\"a\"")], &[]);
     let closed = |own: Headers| Route { content: Some(fixed(401, "")), headers: own, ..route("/a") };
-    let told = |of_site: &Headers, of_route: &Headers| {
+    let is_valid = |of_site: &Headers, of_route: &Headers| {
         let (headers, routes) = (of_site.clone(), vec![closed(of_route.clone())]);
         checked(vec![Site { headers, routes, ..site() }]).is_ok()
     };
-    let asked = |status| mistake(vec![Site { content: fixed(status, ""), ..site() }]).1;
-    assert_eq!(asked(401), "site 1: a 401 says how to log in: set WWW-Authenticate in its headers");
-    assert_eq!(asked(407), "site 1: a 407 says how to log in: set Proxy-Authenticate in its headers");
+    for (status, header) in [(401, "WWW-Authenticate"), (407, "Proxy-Authenticate")] {
+        let expected = format!("site[0].respond.status: status {status} requires the header {header}");
+        assert_eq!(mistakes(vec![Site { content: fixed(status, ""), ..site() }]), [expected]);
+    }
     let (none, removed) = (Headers::default(), headers(&[], &["www-authenticate"]));
     assert_eq!(
-        [told(&basic, &none), told(&none, &basic), told(&none, &none), told(&basic, &removed)],
+        [
+            is_valid(&basic, &none),
+            is_valid(&none, &basic),
+            is_valid(&none, &none),
+            is_valid(&basic, &removed)
+        ],
         [true, true, false, false]
     );
 }
 
-/// Files redirect too, where a page has one path: by the name alone, for what is there shows only later.
+/// With `clean_urls`, files redirect as well. Only names count, since files may be added later.
 #[test]
-fn a_redirect_to_what_files_redirect_back_is_refused() {
-    let told = |clean_urls: bool, from: &str, to: &str| {
+fn detects_loops_of_redirects_and_files() {
+    let is_loop = |clean_urls: bool, from: &str, to: &str| {
         let find = FindOptions { clean_urls, ..FindOptions::default() };
         let options = FolderOptions { find, ..FolderOptions::default() };
         let folders = vec![Folder::open_with(&std::env::temp_dir(), &options).expect("a folder")];
         let sites = vec![Site { redirects: vec![redirect(from, to, 308)], ..site() }];
         let checked = Sites::new(Options { folders, cache: CacheLimits::default(), sites });
-        checked.err().map(|mistakes| mistakes.to_string())
+        checked.err().is_some_and(|mistakes| mistakes.list[0].message == "redirect loop")
     };
     for (from, to) in [
         ("/about", "/about.html"),
@@ -177,9 +156,7 @@ fn a_redirect_to_what_files_redirect_back_is_refused() {
         ("/docs/", "/docs/index.html"),
         ("/", "/index.html"),
     ] {
-        let expected = format!("site 1, redirect of {from}: {to} leads back to it");
-        assert_eq!(told(true, from, to), Some(expected));
-        assert_eq!(told(false, from, to), None, "{from} {to}");
+        assert!(is_loop(true, from, to) && !is_loop(false, from, to), "{from} {to}");
     }
     for (from, to) in [
         ("/about", "/other.html"),
@@ -187,43 +164,37 @@ fn a_redirect_to_what_files_redirect_back_is_refused() {
         ("/x/*", "/y/{rest}.html"),
         ("/docs/", "/docs"),
     ] {
-        assert_eq!(told(true, from, to), None, "{from} {to}");
+        assert!(!is_loop(true, from, to), "{from} {to}");
     }
 }
 
 #[test]
-fn a_long_chain_of_redirects_is_not_followed_to_its_end() {
+fn follows_16_redirects_to_detect_loops() {
     let circle = |len: usize| -> Vec<_> {
         (0..len).map(|at| redirect(&format!("/{at}"), &format!("/{}", (at + 1) % len), 308)).collect()
     };
-    let told = |len| {
-        checked(vec![Site { redirects: circle(len), ..site() }]).err().map(|mistakes| mistakes.told.len())
-    };
-    assert_eq!(told(REDIRECTS_FOLLOWED_MAX), Some(REDIRECTS_FOLLOWED_MAX));
-    assert_eq!(told(REDIRECTS_FOLLOWED_MAX + 1), None);
+    let count =
+        |len| checked(vec![Site { redirects: circle(len), ..site() }]).err().map(|all| all.list.len());
+    assert_eq!(count(REDIRECTS_FOLLOWED_MAX), Some(REDIRECTS_FOLLOWED_MAX));
+    assert_eq!(count(REDIRECTS_FOLLOWED_MAX + 1), None);
 }
 
 #[test]
-fn a_bounded_number_of_mistakes_is_told() {
+fn reports_50_mistakes_and_counts_the_rest() {
     let routes = vec![route("wrong"); MISTAKES_MAX + 7];
-    let mistakes = mistakes(vec![Site { routes, ..site() }]);
-    assert_eq!((mistakes.told.len(), mistakes.more), (MISTAKES_MAX, 7));
+    let mistakes = checked(vec![Site { routes, ..site() }]).expect_err("mistakes");
+    assert_eq!((mistakes.list.len(), mistakes.left_out), (MISTAKES_MAX, 7));
     assert!(mistakes.to_string().ends_with("\nand 7 more"));
 }
 
 #[test]
-fn sites_and_routes_are_bounded() {
+fn limits_sites_and_routes() {
     let named = |number: usize| Site { hosts: vec![format!("h{number}")], ..site() };
     assert!(checked((0..1_000).map(named).collect()).is_ok());
-    let (place, text) = mistake((0..=SITES_MAX).map(named).collect());
-    assert_eq!((place, text.as_str()), (Place::Sites, "sites: there are 65537, and may be 65536"));
+    assert_eq!(mistakes((0..=SITES_MAX).map(named).collect()), ["site: expected 1 to 65536 sites"]);
     let many = |count: usize| (0..count).map(|number| route(&format!("/{number}/*"))).collect();
     let redirects = vec![redirect("/a", "/b", 308)];
     let with = |routes| vec![Site { redirects: redirects.clone(), routes, ..site() }];
     assert!(checked(with(many(ROUTES_MAX - 1))).is_ok());
-    let (place, text) = mistake(with(many(ROUTES_MAX)));
-    assert_eq!(
-        (place, text.as_str()),
-        (Place::Site(0), "site 1: it has more than 65536 routes and redirects")
-    );
+    assert_eq!(mistakes(with(many(ROUTES_MAX))), ["site[0]: site with more than 65536 routes and redirects"]);
 }

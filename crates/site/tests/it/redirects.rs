@@ -1,4 +1,4 @@
-//! Redirects: where a path has moved to, on this host or another, and never where a client says.
+//! Redirects on this host and to others, never to a host of the client's choice.
 
 use shearwater_site::Site;
 
@@ -21,7 +21,7 @@ fn moved() -> Site {
 }
 
 #[test]
-fn the_new_place_is_told() {
+fn redirects_with_status_and_location() {
     on_each_driver(&[], &[moved()], |served| {
         for (target, status, location) in [
             ("/old", 301, "/new"),
@@ -49,7 +49,7 @@ fn the_new_place_is_told() {
 }
 
 #[test]
-fn whatever_the_method() {
+fn redirects_every_method() {
     on_each_driver(&[], &[moved()], |served| {
         for method in ["HEAD", "POST", "PUT", "DELETE", "OPTIONS", "BREW"] {
             let mut client = served.connect();
@@ -60,7 +60,7 @@ fn whatever_the_method() {
 }
 
 #[test]
-fn no_path_leads_to_another_host() {
+fn no_path_redirects_to_another_host_on_the_wire() {
     on_each_driver(&[], &[moved()], |served| {
         for (target, location) in [
             ("/all//evil.example", "/evil.example"),

@@ -1,19 +1,11 @@
-//! What holds of every table of routes: held against a list that is searched from its start to its end.
+//! Compares random tables of routes with a linear search.
 
 use shearwater_site::routes::Routes;
 
-/// Numbers from a seed (xorshift): every run sees the same.
-struct Numbers(u64);
+use crate::Numbers;
 
 impl Numbers {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-
-    /// A path of up to `segments` segments: few names, so that many meet.
+    /// Returns a path of up to `segments` segments, from few names so that many collide.
     fn path(&mut self, segments: usize) -> String {
         const NAMES: [&str; 8] = ["a", "b", "ab", "a b", "%25", "index.html", "long-name-of-a-segment", "b2"];
         let mut path: String =
@@ -25,7 +17,7 @@ impl Numbers {
     }
 }
 
-/// The routes as they were given, decoded: the path without its star, and whether it has one.
+/// A route, decoded.
 struct Given {
     name: String,
     is_beneath: bool,
@@ -35,7 +27,7 @@ fn name(path: &str) -> String {
     path[1..].replace("%25", "%")
 }
 
-/// The one for this very path, else the longest that it is or lies beneath.
+/// Returns the expected route: the exact path, or the longest prefix.
 fn wanted(given: &[Given], name: &str) -> u32 {
     let exact = given.iter().position(|route| !route.is_beneath && route.name == name);
     let has = |route: &(usize, &Given)| {
@@ -48,7 +40,7 @@ fn wanted(given: &[Given], name: &str) -> u32 {
 }
 
 #[test]
-fn the_table_finds_what_a_search_through_the_list_finds() {
+fn finds_the_same_as_a_linear_search() {
     let mut numbers = Numbers(0x5eed);
     let (mut found, mut refused) = (0, 0);
     for _ in 0..2_000 {

@@ -1,11 +1,11 @@
-//! Routes: the most specific one answers.
+//! Routes: the most specific one wins.
 
 use shearwater_site::{Content, Route, Site};
 
 use crate::served::{on_each_driver, route, says, site};
 
 #[test]
-fn the_exact_path_goes_first_then_the_longest() {
+fn an_exact_path_wins_then_the_longest_prefix() {
     let routes = vec![
         says("/docs/*", "docs"),
         says("/docs/old/*", "old"),
@@ -49,7 +49,7 @@ fn the_exact_path_goes_first_then_the_longest() {
 }
 
 #[test]
-fn a_route_may_have_a_folder_of_its_own_and_the_whole_path_names_the_file() {
+fn a_route_looks_up_the_whole_path_in_its_own_folder() {
     let other = Route { content: Some(Content::Files(1)), ..route("/assets/*") };
     let files = [("one/assets/a", "one"), ("two/assets/a", "two"), ("two/b", "two"), ("one/b", "one")];
     on_each_driver(&files, &[Site { routes: vec![other], ..site() }], |served| {
@@ -60,7 +60,7 @@ fn a_route_may_have_a_folder_of_its_own_and_the_whole_path_names_the_file() {
 }
 
 #[test]
-fn a_site_without_content_has_its_routes_alone() {
+fn a_site_without_content_has_only_its_routes() {
     let site = Site { routes: vec![says("/a", "a")], ..Site::default() };
     on_each_driver(&[], &[site], |served| {
         assert_eq!(served.get("/a", &[]).text(), "a");

@@ -1,4 +1,4 @@
-//! Two folders in a temporary place, and a server of sites with them, on each driver.
+//! A server of sites with two temporary folders, on each driver.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use shearwater_site::{Content, ErrorPage, Fixed, Headers, Options, Redirect, Rou
 
 use crate::client::{Answer, Client};
 
-/// A site of the first folder.
+/// Returns a site of the first folder.
 pub(crate) fn site() -> Site {
     Site { content: Content::Files(0), ..Site::default() }
 }
@@ -20,12 +20,12 @@ pub(crate) fn hosts(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// A route with the site's content.
+/// Returns a route with the site's content.
 pub(crate) fn route(path: &str) -> Route {
     Route { path: path.to_owned(), ..Route::default() }
 }
 
-/// A route that always answers the same.
+/// Returns a route with a fixed response.
 pub(crate) fn says(path: &str, text: &str) -> Route {
     Route { content: Some(fixed(200, text)), ..route(path) }
 }
@@ -47,14 +47,14 @@ pub(crate) fn page(status: u16, path: &str) -> ErrorPage {
     ErrorPage { status, path: path.to_owned() }
 }
 
-/// Two folders, with a server. Removed when dropped.
+/// Two folders and a server, removed when dropped.
 pub(crate) struct Served {
     path: PathBuf,
     running: Option<Running>,
     address: SocketAddr,
 }
 
-/// Runs a test on each driver that can be had. Files lie in `one/` and `two/`: the folders 0 and 1.
+/// Runs a test on each available driver. The folders 0 and 1 are `one/` and `two/`.
 pub(crate) fn on_each_driver(files: &[(&str, &str)], sites: &[Site], test: impl Fn(&Served)) {
     let drivers = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
     let served = drivers.into_iter().filter_map(|driver| Served::start(driver, files, sites));
@@ -98,12 +98,12 @@ impl Served {
         Client::connect(self.address)
     }
 
-    /// The answer to `GET` of a path of `localhost`.
+    /// Requests a path of `localhost`.
     pub(crate) fn get(&self, target: &str, fields: &[&str]) -> Answer {
         self.connect().request("GET", target, fields)
     }
 
-    /// Status and body for `GET` of a host's path.
+    /// Requests a path of a host, and returns status and body.
     pub(crate) fn of_host(&self, host: &str, target: &str) -> (u16, String) {
         let mut client = self.connect();
         client.send(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));

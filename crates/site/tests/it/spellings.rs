@@ -1,23 +1,13 @@
-//! No spelling of a path leads around the route that it has: what files would be found by is what routes are found by.
+//! No spelling of a path avoids its route.
 
-use crate::served::{fixed, on_each_driver, route, site};
 use shearwater_site::{Route, Site};
+
+use crate::Numbers;
+use crate::served::{fixed, on_each_driver, route, site};
 
 const SECRET: &str = "what is beneath the route";
 
-/// Numbers from a seed (xorshift): every run sees the same.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-}
-
-/// A path in some spelling: bytes encoded here and there, slashes doubled, segments that mean nothing put in.
+/// Returns a path in a random spelling: encoded bytes, repeated slashes, dot segments.
 fn spelled(numbers: &mut Numbers) -> String {
     const BETWEEN: [&str; 12] =
         ["/", "/", "/", "/", "//", "///", "/./", "/x/../", "/%2e/", "/%2E%2e/", "%2f", "/\\../"];
@@ -44,7 +34,7 @@ fn guarded() -> Site {
 }
 
 #[test]
-fn each_spelling_that_names_the_file_has_the_route() {
+fn no_spelling_of_a_path_avoids_its_route() {
     let files = [
         ("one/private/deep/secret.txt", SECRET),
         ("one/private/index.html", SECRET),

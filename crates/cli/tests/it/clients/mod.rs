@@ -1,11 +1,8 @@
-//! Clients that this project has not written: curl and Python's `http.client`, each against a configured site on each driver. Who is not
-//! installed is left out, which is said.
+//! Third-party clients: curl and Python's `http.client` against a configured site on each driver. Missing programs are skipped.
 
 use std::process::{Command, Output};
 
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::{Serving, just, run};
+use crate::process::{Serving, Temporary, drivers, just, run};
 
 const CONFIG: &str = "\
 [server]
@@ -41,13 +38,13 @@ fn on_each_driver(check: impl Fn(&Temporary, &Serving)) {
     }
 }
 
-/// The text "coded", as gzip has it: as long as the text of the file beside it.
+/// The text "coded" in gzip format, as long as the original file.
 const CODED_GZIP: [u8; 28] = [
     0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, 5, 0, 0xfa, 0xff, 0x63, 0x6f, 0x64, 0x65, 0x64, 0x8a, 0x44, 0x7e,
     0x66, 5, 0, 0, 0,
 ];
 
-/// Whether a program is installed. Where it isn't, that is said.
+/// Returns whether a program is installed.
 fn is_there(program: &str) -> bool {
     let is_there =
         Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
@@ -72,7 +69,7 @@ fn python() {
     });
 }
 
-/// Runs curl in `folder` for a target: what it wrote, and its last status.
+/// Runs curl in `folder`. Returns its output and the last status.
 fn curl(folder: &Temporary, serving: &Serving, arguments: &[&str], target: &str) -> (Vec<u8>, String) {
     let url = format!("http://{}{target}", serving.address());
     let mut command = Command::new("curl");
@@ -85,7 +82,7 @@ fn curl(folder: &Temporary, serving: &Serving, arguments: &[&str], target: &str)
 }
 
 #[test]
-fn curl_asks() {
+fn curl_requests() {
     if !is_there("curl") {
         return;
     }
@@ -104,14 +101,13 @@ fn curl_asks() {
         assert_eq!(asks(&["--path-as-is"], "/many/../../f.txt").1, "400");
         assert!(asks(&["--head"], "/f.txt").0.starts_with("HTTP/1.1 200 OK\r\n"));
         assert!(asks(&["--header", "Accept: application/json"], "/many/").0.starts_with('{'));
-        // What it remembers of a version, it asks with.
+        // Conditional requests with saved validators.
         assert_eq!(asks(&["--etag-save", "etag"], "/f.txt"), expect("content", "200"));
         assert_eq!(asks(&["--etag-compare", "etag"], "/f.txt"), expect("", "304"));
         assert_eq!(asks(&["--time-cond", "www/f.txt"], "/f.txt").1, "304");
     });
 }
 
-/// A download that was broken off is resumed to the same bytes.
 #[test]
 fn curl_resumes() {
     if !is_there("curl") {
@@ -127,7 +123,6 @@ fn curl_resumes() {
     });
 }
 
-/// What `shearwater precompress` has made is sent, and is the file again when it is unpacked.
 #[test]
 fn curl_unpacks() {
     if !is_there("curl") {

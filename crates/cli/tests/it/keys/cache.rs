@@ -1,14 +1,13 @@
-//! `[cache]`: what a worker keeps of files. What is kept is looked at twice a second, so a change does not show at once; what is
-//! not kept is as it lies there.
+//! `[cache]`: cached files are revalidated twice a second, so that a change may be delayed; files that aren't cached change at once.
 
 use std::fs;
 use std::time::Instant;
 
 use super::on_each_driver;
 use crate::client::{Client, PATIENCE};
-use crate::folder::Temporary;
+use crate::process::Temporary;
 
-/// Replaces a file as a whole.
+/// Replaces a file atomically.
 fn replace(folder: &Temporary, name: &str, content: &str) {
     folder.file("www/new", content);
     fs::rename(folder.path().join("www/new"), folder.path().join("www").join(name)).expect("renamed");
@@ -18,7 +17,7 @@ fn text(client: &mut Client, name: &str) -> String {
     client.request("GET", &format!("/{name}"), &[]).text().to_owned()
 }
 
-/// Replaces a file and asks for it. Whether what comes is the version before. `between` is what is asked for before that.
+/// Replaces a file, requests the files `between` and then it, and returns whether the old version was sent.
 fn is_old(folder: &Temporary, client: &mut Client, version: u64, between: &[&str]) -> bool {
     let content = format!("{version:06}");
     replace(folder, "f.txt", &content);
@@ -28,8 +27,7 @@ fn is_old(folder: &Temporary, client: &mut Client, version: u64, between: &[&str
     text(client, "f.txt") != content
 }
 
-/// Asserts for settings whether files of six bytes are kept: replaced again and again, an old version comes soon, or none in
-/// hundreds of times.
+/// Checks whether a file of six bytes is cached: an old version is sent soon, or never in 300 replacements.
 fn kept(settings: &str, between: &[&str], is_expected: bool) {
     on_each_driver(&format!("[server]\nworkers = 1\n[cache]\n{settings}\n"), |folder, serving| {
         folder.file("www/other.txt", "others");
@@ -54,7 +52,6 @@ pub(super) fn file_bytes_max() {
     kept("file_bytes_max = 5", &[], false);
 }
 
-/// One has to make room for the other.
 #[test]
 pub(super) fn bytes_max() {
     let both = |bytes: u32| format!("file_bytes_max = 6\nbytes_max = {bytes}");

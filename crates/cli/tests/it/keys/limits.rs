@@ -1,14 +1,13 @@
-//! `[limits]`: what is held back from clients. What has a pace stands in `paces`.
+//! `[limits]`, except minimum rates, which are in `rates`.
 
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 
 use super::on_each_driver;
 use crate::client::PATIENCE;
-use crate::process::Serving;
-use crate::summary::Summary;
+use crate::process::{Serving, Summary};
 
-/// What the server says to bytes on a new connection.
+/// Returns the status of the response to bytes on a new connection.
 fn status(serving: &Serving, bytes: &str) -> u16 {
     serving.connect().send(bytes).head().status
 }
@@ -17,7 +16,7 @@ fn get(target: &str, fields: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n")
 }
 
-/// What is just allowed is answered and what is a little more is refused, which is counted under the key's own name.
+/// Checks that a request at the limit is accepted, and one beyond it is refused and counted under the key's name.
 fn bound(key: &str, value: u64, allowed: &str, answered: u16, refused: &str, refused_with: u16) {
     on_each_driver(&format!("[limits]\n{key} = {value}\n"), |_, mut serving| {
         assert_eq!(status(&serving, allowed), answered, "{key}");
@@ -54,7 +53,7 @@ pub(super) fn body_bytes_max() {
     bound("body_bytes_max", 4, &post("four"), 405, &post("five!"), 413);
 }
 
-/// Unfinished heads of several connections, which are kept, come to more than it may be. Each alone may be so long.
+/// Partial heads exceed the limit together, but not each alone.
 #[test]
 pub(super) fn buffered_bytes_max() {
     const HELD: usize = 20_000;
@@ -69,7 +68,7 @@ pub(super) fn buffered_bytes_max() {
             let all = (clients.len() * part.len()) as u64;
             let so_far = Summary::until(&mut serving, |so_far| so_far.count("bytes received") >= all);
             assert_eq!(so_far.reached("buffered_bytes_max") > 0, is_reached);
-            // Each is answered: in vain, or when its head ends.
+            // Each gets a response: a 503, or one to the finished head.
             for client in &mut clients {
                 client.send("\r\n\r\n");
             }
@@ -79,7 +78,7 @@ pub(super) fn buffered_bytes_max() {
     }
 }
 
-/// A new connection is reset: while it is waited for, or after that.
+/// Checks that a new connection is reset.
 #[track_caller]
 fn is_reset(address: SocketAddr) {
     let read = TcpStream::connect_timeout(&address, PATIENCE).and_then(|mut stream| {
@@ -116,7 +115,6 @@ pub(super) fn requests_per_connection_max() {
     });
 }
 
-/// After the last answer so much more may come.
 #[test]
 pub(super) fn linger_bytes_max() {
     for (bytes, is_reached) in [(1000, true), (10_000_000, false)] {

@@ -1,4 +1,4 @@
-//! `[[listen]]`: where connections come in.
+//! `[[listen]]`: addresses and modes of sockets.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,10 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
 use super::{SITE, folder, start_on_a_port};
-use crate::drivers::drivers;
-use crate::process::{Serving, just};
+use crate::process::{Serving, drivers, just};
 
-/// What comes on a stream for a request.
+/// Sends a request on a stream and returns the response.
 fn get(mut stream: impl Read + Write) -> String {
     stream.write_all(b"GET /f.txt HTTP/1.0\r\n\r\n").expect("sent");
     let mut answer = String::new();
@@ -21,13 +20,12 @@ fn is_served(answer: &str) -> bool {
     answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\ncontent")
 }
 
-/// The machine's own addresses: some systems have one of them, or no IPv6.
+/// Returns the loopback addresses of the machine.
 fn own_addresses() -> Vec<&'static str> {
     let is_there = |ip: &&str| TcpListener::bind(format!("{ip}:0")).is_ok();
     ["127.0.0.1", "127.0.0.2", "[::1]"].into_iter().filter(is_there).collect()
 }
 
-/// Several at once, of each kind that there is, and no other.
 #[test]
 pub(super) fn address() {
     let ips = own_addresses();

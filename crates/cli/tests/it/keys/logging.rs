@@ -1,4 +1,4 @@
-//! `[logging]`: what is said on standard error.
+//! `[logging]`: messages on standard error.
 
 use rustix::process::Signal;
 
@@ -26,9 +26,8 @@ pub(super) fn level() {
     }
 }
 
-/// What is not as it should be is said from `warn` on: here, that no more connections are accepted.
 #[test]
-fn a_warning_is_said_at_its_level() {
+fn logs_warnings_from_their_level_on() {
     for (level, is_said) in [("error", false), ("warn", true)] {
         let settings = format!(
             "[server]\nworkers = 1\n[performance]\nmax_connections = 1\n[logging]\nlevel = \"{level}\"\n"

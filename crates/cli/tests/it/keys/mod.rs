@@ -1,15 +1,15 @@
-//! For each key of the configuration, a test that shows its effect on the running server.
+//! A test of each key's effect on the running server.
 //!
-//! Each test changes its key and nothing else that could have the same effect. Where a key says how long something is waited for,
-//! what tells is which limit the server says was reached, not a clock.
+//! Each test changes its key and nothing else that could have the same effect. Timeouts are recognized by the limits that the server
+//! reports, not by a clock.
 
 mod cache;
 mod limits;
 mod list;
 mod listen;
 mod logging;
-mod paces;
 mod performance;
+mod rates;
 mod server;
 mod specified;
 mod tcp;
@@ -18,18 +18,15 @@ mod timeouts;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::{Serving, just};
+use crate::process::{Serving, Temporary, drivers, just};
 
-/// Files of a folder, as one site.
+/// A site of one folder.
 pub(crate) const SITE: &str = "[[site]]\nroot = \"www\"\n";
 
-/// Less than the shortest default of a time (10 s), much more than the times that are set here: what has not ended by then
-/// ends by a default.
+/// Less than the shortest default timeout (10 s), and much more than the timeouts set here.
 const SOONER_THAN_DEFAULTS: Duration = Duration::from_secs(9);
 
-/// A folder with a site and its configuration.
+/// Returns a folder with a site and its configuration.
 pub(crate) fn folder(config: &str) -> Temporary {
     let folder = Temporary::new();
     folder.file("www/index.html", "index").file("www/f.txt", "content");
@@ -37,13 +34,13 @@ pub(crate) fn folder(config: &str) -> Temporary {
     folder
 }
 
-/// Serves by `site.toml` and this driver alone, on a free port.
+/// Serves `site.toml` with a driver on a free port.
 pub(crate) fn start(folder: &Temporary, driver: &str) -> Serving {
     let arguments = ["--config", "site.toml", "--driver", driver, "--listen", "127.0.0.1:0"];
     Serving::of(&mut just(folder.path(), &arguments))
 }
 
-/// Serves [`SITE`] with what `settings` say, on each driver in turn.
+/// Serves [`SITE`] with settings on each driver.
 fn on_each_driver(settings: &str, check: impl Fn(&Temporary, Serving)) {
     for driver in drivers() {
         println!("{driver}: {settings}");
@@ -53,7 +50,7 @@ fn on_each_driver(settings: &str, check: impl Fn(&Temporary, Serving)) {
     }
 }
 
-/// Sends bytes on a new connection, waits until it is closed, sooner than by any default, and returns what came.
+/// Sends bytes on a new connection and returns everything received until it closes, sooner than by any default.
 #[track_caller]
 fn until_closed(serving: &Serving, bytes: &str) -> String {
     let mut client = serving.connect();
@@ -62,7 +59,7 @@ fn until_closed(serving: &Serving, bytes: &str) -> String {
     String::from_utf8(client.rest()).expect("text")
 }
 
-/// Starts by what `config` makes of a port until that is not taken by another process in the moment between.
+/// Starts with a configuration for a free port. Retries if another process takes the port.
 fn start_on_a_port(config: impl Fn(u16) -> String, driver: &str) -> (Temporary, Serving, u16) {
     for _ in 0..20 {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());

@@ -1,11 +1,10 @@
-//! `[performance]`: connections, how long they may wait, how much is read and written at once.
+//! `[performance]`: connections, idle timeouts and buffer sizes.
 
 use rustix::process::Signal;
 
 use super::{on_each_driver, until_closed};
 use crate::client::Client;
-use crate::process::Serving;
-use crate::summary::Summary;
+use crate::process::{Serving, Summary};
 
 #[test]
 pub(super) fn max_connections() {
@@ -16,7 +15,7 @@ pub(super) fn max_connections() {
         let mut two = serving.connect();
         assert_eq!(one.request("GET", "/f.txt", &[]).status, 200);
         assert_eq!(two.request("GET", "/f.txt", &[]).status, 200);
-        // The third waits in the kernel's queue until one of both is gone.
+        // The third waits in the kernel's queue until one of them closes.
         let mut three = serving.connect();
         three.ask("GET", "/f.txt", &[]);
         let said = serving.hear();
@@ -50,7 +49,7 @@ pub(super) fn keep_alive_timeout() {
     });
 }
 
-/// Requests that are all there before the server looks: it is stopped until they have been sent.
+/// Sends requests while the server is stopped, so that all arrive at once.
 fn at_once(serving: &Serving, request: &str, count: usize) -> Client {
     let mut client = serving.connect();
     assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);
@@ -63,7 +62,7 @@ fn at_once(serving: &Serving, request: &str, count: usize) -> Client {
     client
 }
 
-/// One receive brings more requests than a turn answers, or fewer: four of 1,024 bytes have 40 of them, and a turn answers 64.
+/// A receive of 64 KiB has more requests than a turn handles (64); four receives of 1 KiB have 40.
 #[test]
 pub(super) fn request_buffer_size() {
     let request = format!("GET /f.txt HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(63));
@@ -78,7 +77,6 @@ pub(super) fn request_buffer_size() {
     }
 }
 
-/// Answers that are gathered wait at the bound, or all go at once.
 #[test]
 pub(super) fn response_buffer_size() {
     for (size, is_reached) in [(1024, true), (65_536, false)] {

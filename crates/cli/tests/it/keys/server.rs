@@ -1,4 +1,4 @@
-//! `[server]`: threads, the port, the driver, the end. Its options of TCP stand in `tcp`.
+//! `[server]`, except TCP options, which are in `tcp`.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -6,11 +6,10 @@ use std::net::{SocketAddr, TcpStream};
 use rustix::process::Signal;
 
 use super::{SITE, folder, on_each_driver, start_on_a_port};
-use crate::drivers::drivers;
-use crate::process::{Serving, just};
+use crate::process::{Serving, drivers, just};
 use crate::system::{self, State, Thread};
 
-/// The threads of workers.
+/// Returns the threads of workers.
 fn workers_of(serving: &Serving) -> Vec<Thread> {
     let threads = system::threads(serving.pid()).into_iter();
     threads.filter(|thread| thread.name.starts_with("worker-")).collect()
@@ -45,8 +44,8 @@ pub(super) fn http_port() {
             }
         }
         assert!(reached.contains(&"127.0.0.1"), "{reached:?}");
-        assert!(serving.banner.contains("on every address of this machine"), "{}", serving.banner);
-        // Port 0 is a free one.
+        assert!(serving.banner.contains("all addresses of this machine"), "{}", serving.banner);
+        // Port 0 picks a free one.
         let folder = folder(&config(0));
         let serving = Serving::of(&mut just(folder.path(), &["--config", "site.toml", "--driver", driver]));
         let (url, _) = serving.line("URL").and_then(|url| url.split_once("  ")).expect("a URL and a note");
@@ -91,7 +90,7 @@ pub(super) fn accept() {
     }
 }
 
-/// What it does within a turn no client can see: `crates/engine/tests/it/limits.rs` looks at the turn.
+/// Clients can't observe the order within a turn; `crates/engine/tests/it/limits.rs` tests it.
 #[test]
 pub(super) fn order() {
     for order in ["fifo", "lifo"] {
@@ -149,21 +148,24 @@ pub(super) fn pin() {
 }
 
 #[test]
-pub(super) fn drain_s() {
+pub(super) fn drain_timeout() {
     const LARGE_BYTES: usize = 64 * 1024 * 1024;
-    for (drain_s, is_waited_for) in [(0, false), (86_400, true)] {
-        on_each_driver(&format!("[server]\nworkers = 1\ndrain_s = {drain_s}\n"), |folder, serving| {
-            folder.file("www/large.bin", vec![b'x'; LARGE_BYTES]);
-            let mut client = serving.connect();
-            client.ask("GET", "/large.bin", &[]).head();
-            serving.signal(Signal::TERM);
-            if is_waited_for {
-                assert_eq!(client.rest().len(), LARGE_BYTES);
-                assert_eq!(serving.end().0, Some(0));
-            } else {
-                assert_eq!(serving.end().0, Some(0));
-                assert!(client.rest().len() < LARGE_BYTES);
-            }
-        });
+    for (drain_timeout, is_waited_for) in [(0, false), (86_400, true)] {
+        on_each_driver(
+            &format!("[server]\nworkers = 1\ndrain_timeout = {drain_timeout}\n"),
+            |folder, serving| {
+                folder.file("www/large.bin", vec![b'x'; LARGE_BYTES]);
+                let mut client = serving.connect();
+                client.ask("GET", "/large.bin", &[]).head();
+                serving.signal(Signal::TERM);
+                if is_waited_for {
+                    assert_eq!(client.rest().len(), LARGE_BYTES);
+                    assert_eq!(serving.end().0, Some(0));
+                } else {
+                    assert_eq!(serving.end().0, Some(0));
+                    assert!(client.rest().len() < LARGE_BYTES);
+                }
+            },
+        );
     }
 }

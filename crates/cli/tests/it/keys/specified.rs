@@ -1,18 +1,15 @@
-//! The file that every version has to load as it stands, from before there was a program to load it.
+//! The specified configuration file, which every version must load unchanged.
 
 use rustix::process::{Resource, Signal, getrlimit};
 
 use super::{SITE, folder};
-use crate::drivers::drivers;
-use crate::folder::Temporary;
-use crate::process::{Serving, just};
+use crate::process::{Serving, Temporary, drivers, just};
 use crate::system;
 
 const SPECIFIED: &str = include_str!("specified.toml");
 
-/// Without a flag, on the port that it names: served there, or that port is another program's.
 #[test]
-fn it_loads_as_it_stands() {
+fn loads_the_specified_file() {
     let folder = Temporary::new();
     folder.file("public/f.txt", "content").file("specified.toml", SPECIFIED);
     for driver in drivers() {
@@ -34,20 +31,19 @@ fn it_loads_as_it_stands() {
 
 /// All that can be seen at once; what each key alone does is shown elsewhere.
 #[test]
-fn it_has_the_effects_that_it_says() {
+fn the_specified_file_takes_effect() {
     let folder = folder(&format!("{SPECIFIED}{SITE}"));
     for driver in drivers() {
         let arguments = ["--config", "site.toml", "--listen", "127.0.0.1:0", "--driver", driver];
         let serving = Serving::of(&mut just(folder.path(), &arguments));
         assert_eq!(serving.line("workers"), Some("32"));
-        let instead = |at: &str| format!("--listen 127.0.0.1:0 in place of listening on {at}:8080\n");
+        let overrides = |at: &str| format!("--listen 127.0.0.1:0 overrides the address {at}:8080\n");
         let banner = &serving.banner;
-        assert!(banner.contains(&instead("[::]")) || banner.contains(&instead("0.0.0.0")), "{banner}");
-        // What the kernel doesn't hold is told: more connections than descriptors, and a longer queue than it allows.
-        let held_back =
-            |what: &str| banner.lines().any(|line| line.contains("held back") && line.contains(what));
-        assert!(held_back("connections: 2") || descriptors() > 2_300_000, "{banner}");
-        assert!(held_back("accept queue: 65") || somaxconn() >= 65_535, "{banner}");
+        assert!(banner.contains(&overrides("[::]")) || banner.contains(&overrides("0.0.0.0")), "{banner}");
+        // The kernel allows fewer descriptors than connections, and a shorter accept queue.
+        let limited = |what: &str| banner.lines().any(|line| line.contains("limited") && line.contains(what));
+        assert!(limited("connections: 2") || descriptors() > 2_300_000, "{banner}");
+        assert!(limited("accept queue: 65") || somaxconn() >= 65_535, "{banner}");
         if system::tells() {
             let workers = system::threads(serving.pid())
                 .iter()

@@ -1,13 +1,13 @@
-//! `[timeouts]`: how long clients are waited for. The grace of a body stands in `paces`.
+//! `[timeouts]`, except `body_grace`, which is in `rates`.
 
 use rustix::process::Signal;
 
 use super::{SOONER_THAN_DEFAULTS, on_each_driver, until_closed};
-use crate::summary::Summary;
+use crate::process::Summary;
 
 #[test]
-pub(super) fn head_ms() {
-    on_each_driver("[timeouts]\nhead_ms = 100\n", |_, mut serving| {
+pub(super) fn head() {
+    on_each_driver("[timeouts]\nhead = \"100ms\"\n", |_, mut serving| {
         let came = until_closed(&serving, "GET /f.txt HTTP/1.1\r\nHost: a\r\n\r\nGET / HTT");
         assert!(came.starts_with("HTTP/1.1 200 ") && came.contains("contentHTTP/1.1 408 "), "{came}");
         assert_eq!(Summary::so_far(&mut serving).reached("head_ms"), 1);
@@ -15,8 +15,8 @@ pub(super) fn head_ms() {
 }
 
 #[test]
-pub(super) fn body_ms() {
-    on_each_driver("[timeouts]\nbody_ms = 100\n", |_, mut serving| {
+pub(super) fn body() {
+    on_each_driver("[timeouts]\nbody = \"100ms\"\n", |_, mut serving| {
         let came = until_closed(&serving, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx");
         assert!(came.starts_with("HTTP/1.1 408 "), "{came}");
         assert_eq!(Summary::so_far(&mut serving).reached("body_ms"), 1);
@@ -24,8 +24,8 @@ pub(super) fn body_ms() {
 }
 
 #[test]
-pub(super) fn write_ms() {
-    on_each_driver("[timeouts]\nwrite_ms = 100\n", |folder, mut serving| {
+pub(super) fn write() {
+    on_each_driver("[timeouts]\nwrite = \"100ms\"\n", |folder, mut serving| {
         // More than the sockets between both can hold.
         folder.file("www/large.bin", vec![b'x'; 64 * 1024 * 1024]);
         let mut client = serving.connect();
@@ -35,10 +35,10 @@ pub(super) fn write_ms() {
     });
 }
 
-/// A client that has read its last answer, and does not end its side.
+/// A client that has read the last response and doesn't close its side.
 #[test]
-pub(super) fn linger_ms() {
-    on_each_driver("[timeouts]\nlinger_ms = 100\n", |_, mut serving| {
+pub(super) fn linger() {
+    on_each_driver("[timeouts]\nlinger = \"100ms\"\n", |_, mut serving| {
         let mut client = serving.connect();
         assert_eq!(client.send("GET / HTTP/1.1\r\n\r\n").answer("GET").status, 400);
         client.is_ended();
@@ -51,9 +51,10 @@ pub(super) fn linger_ms() {
 
 /// While ending, a connection between two requests is closed after a moment, or stays until all ends.
 #[test]
-pub(super) fn drain_idle_ms() {
-    for (drain_idle_ms, is_reached) in [(0, true), (86_400_000, false)] {
-        let settings = format!("[server]\ndrain_s = 1\n[timeouts]\ndrain_idle_ms = {drain_idle_ms}\n");
+pub(super) fn drain_idle() {
+    for (drain_idle, is_reached) in [("0s", true), ("24h", false)] {
+        let settings =
+            format!("[server]\ndrain_timeout = \"1s\"\n[timeouts]\ndrain_idle = \"{drain_idle}\"\n");
         on_each_driver(&settings, |_, serving| {
             let mut client = serving.connect();
             assert_eq!(client.request("GET", "/f.txt", &[]).status, 200);

@@ -1,0 +1,131 @@
+//! Reports on standard output: at the start and at the end.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::net::{IpAddr, SocketAddr};
+
+use shearwater::{StartReport, Summary};
+
+use crate::site::Site;
+
+/// Formats the start report, ending with a blank line. `overridden` lists keys of the file that flags override.
+pub(crate) fn start(site: &Site, start_report: &StartReport, overridden: &[String]) -> String {
+    let style = Style::of_stdout();
+    let mut block = format!("{}Shearwater {}{}\n", style.bold, env!("CARGO_PKG_VERSION"), style.plain);
+    for address in &start_report.addresses {
+        line(&mut block, "URL", &format!("{}{}{}", style.link, url(*address), style.plain));
+    }
+    for path in &start_report.unix_sockets {
+        line(&mut block, "socket", &format!("{}{}{}", style.link, path.display(), style.plain));
+    }
+    line(&mut block, "serves", &site.description);
+    line(&mut block, "driver", &format!("{} ({})", start_report.driver, start_report.driver_reason));
+    line(&mut block, "workers", &start_report.workers.to_string());
+    line(&mut block, "accept", &start_report.accept.to_string());
+    line(&mut block, "order", &start_report.order.to_string());
+    line(&mut block, "descriptors", &descriptors(start_report));
+    line(&mut block, "memory", &memory(start_report.buffered_bytes_max));
+    for overridden in overridden {
+        line(&mut block, "flag", overridden);
+    }
+    for shortfall in &start_report.shortfalls {
+        line(&mut block, "limited", &shortfall.to_string());
+    }
+    block.push_str("  Press Ctrl-C to stop gracefully, twice to stop at once.\n\n");
+    block
+}
+
+/// Formats the totals.
+pub(crate) fn end(summary: &Summary) -> String {
+    let totals = &summary.totals;
+    let (requests, refused) = (grouped(totals.requests), grouped(totals.requests_refused));
+    let connections = grouped(totals.connections_accepted);
+    format!("Stopped: {requests} requests handled, {refused} refused, {connections} connections.\n")
+}
+
+/// Appends a line with a label.
+pub(crate) fn line(block: &mut String, name: &str, value: &str) {
+    // Writing to a string can't fail.
+    let _ = writeln!(block, "  {name:<12} {value}");
+}
+
+/// Formats a URL to click. An unspecified address is shown as the loopback address.
+fn url(address: SocketAddr) -> String {
+    let host = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => "127.0.0.1".to_owned(),
+        IpAddr::V6(ip) if ip.is_unspecified() => "[::1]".to_owned(),
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    let everyone = if address.ip().is_unspecified() { "  (all addresses of this machine)" } else { "" };
+    match address.port() {
+        80 => format!("http://{host}/{everyone}"),
+        port => format!("http://{host}:{port}/{everyone}"),
+    }
+}
+
+fn descriptors(start_report: &StartReport) -> String {
+    let limit = start_report.descriptors;
+    let limit = if limit.soft_now > limit.soft_before {
+        format!("limit raised from {} to {}", grouped(limit.soft_before), grouped(limit.soft_now))
+    } else {
+        format!("limit {}", grouped(limit.soft_now))
+    };
+    format!("{limit}: up to {} connections", grouped(start_report.connections_max as u64))
+}
+
+/// Formats the memory per worker for unfinished requests.
+pub(crate) fn memory(buffered_bytes_max: usize) -> String {
+    let bytes = grouped(buffered_bytes_max as u64);
+    format!("up to {bytes} bytes per worker for unfinished requests")
+}
+
+/// Formats a number with thousands separators.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Escape sequences, empty unless standard output is a terminal and NO_COLOR is unset.
+struct Style {
+    bold: &'static str,
+    link: &'static str,
+    plain: &'static str,
+}
+
+impl Style {
+    fn of_stdout() -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        if wanted && std::io::stdout().is_terminal() {
+            Self { bold: "\x1b[1m", link: "\x1b[4;36m", plain: "\x1b[0m" }
+        } else {
+            Self { bold: "", link: "", plain: "" }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{grouped, url};
+
+    #[test]
+    fn formats_numbers_and_urls() {
+        assert_eq!(
+            [0, 999, 1000, 19_744, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "19,744", "1,234,567"]
+        );
+        assert_eq!(url(([127, 0, 0, 1], 8080).into()), "http://127.0.0.1:8080/");
+        assert_eq!(url(([10, 0, 0, 1], 80).into()), "http://10.0.0.1/");
+        assert_eq!(
+            url("[::]:81".parse().expect("an address")),
+            "http://[::1]:81/  (all addresses of this machine)"
+        );
+    }
+}

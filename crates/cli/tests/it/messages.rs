@@ -1,0 +1,179 @@
+//! Messages about configurations that can't be used.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Output;
+
+use shearwater_config::limits::CONFIG_BYTES_MAX;
+
+use crate::process::{Temporary, just, run};
+
+const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages.md");
+
+fn folder() -> Temporary {
+    let folder = Temporary::new();
+    folder.file("www/f.txt", "content");
+    folder
+}
+
+#[test]
+fn reports_errors_as_documented() {
+    let folder = folder();
+    let cases = std::fs::read_to_string(CASES).expect("the cases");
+    let (mut written, mut rest, mut count) = (String::new(), cases.as_str(), 0);
+    while let Some((before, toml)) = rest.split_once("```toml\n") {
+        let (toml, after) = toml.split_once("```\n").expect("the end of a configuration");
+        let (between, text) = after.split_once("```text\n").expect("messages after a configuration");
+        let (expected, after) = text.split_once("```\n").expect("the end of messages");
+        folder.file("site.toml", toml);
+        let (code, stdout, stderr) = run(folder.path(), &["check", "site.toml"]);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{toml}");
+        let (found, end) = stderr.rsplit_once("\n\n").expect("a last line");
+        let found = found.replace(&folder.path().display().to_string(), "FOLDER") + "\n";
+        let errors = found.matches("error: ").count();
+        let plural = if errors == 1 { "" } else { "s" };
+        assert_eq!(end, format!("error: invalid configuration site.toml: {errors} error{plural}\n"));
+        if std::env::var_os("BLESS").is_none() {
+            assert_eq!(found, expected, "{toml}");
+        }
+        written.push_str(&format!("{before}```toml\n{toml}```\n{between}```text\n{found}```\n"));
+        rest = after;
+        count += 1;
+    }
+    assert!(count >= 12, "{count} cases");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(CASES, written + rest).expect("the cases are written");
+    }
+}
+
+#[test]
+fn prints_no_value_of_a_variable() {
+    let folder = folder();
+    let site = "[[site]]\nroot = \"www\"\n";
+    for (text, message) in [
+        (
+            "[[site.redirect]]\nfrom = \"/${SECRET}\"\nto = \"/a\"\n[[site.redirect]]\nfrom = \"/%68unter2\"\nto = \"/a\"\n",
+            "duplicate path",
+        ),
+        (
+            "[[site.route]]\npath = \"/${SECRET}/*\"\n[[site.route]]\npath = \"/%68unter2/*\"\n",
+            "duplicate path",
+        ),
+        ("[[site.redirect]]\nfrom = \"/*\"\nto = \"/x${SECRET}\"\n", "redirect loop"),
+        ("[[site.redirect]]\nfrom = \"/a\"\nto = \"${SECRET}\"\n", "invalid redirect target"),
+        ("[[site.route]]\npath = \"${SECRET}\"\n", "path doesn't start with `/`"),
+        ("[[site.route]]\npath = \"/${SECRET}/{id}\"\n", "paths can't have parameters"),
+        (
+            "error_pages = { 404 = \"/old/${SECRET}\" }\n[[site.redirect]]\nfrom = \"/old/*\"\nto = \"/\"\n",
+            "path of an error page is redirected",
+        ),
+        ("error_pages = { 404 = \"/${SECRET}/\" }\n", "path of an error page is not a file"),
+        ("hosts = [\"${SECRET} x\"]\n", "invalid host name"),
+        ("headers = { set = { A = \"${SECRET} \" } }\n", "invalid header value"),
+        ("headers = { set = { hUNTER2 = \"\" }, remove = [\"${SECRET}\"] }\n", "header is changed twice"),
+        ("spa = \"${SECRET}\"\n", "invalid value: "),
+        ("try_files = [\"/${SECRET}/../x\"]\n", "invalid value: "),
+        ("cache_control = [{ path = \"${SECRET}\", value = \"no-cache\" }]\n", "invalid value: "),
+    ] {
+        folder.file("site.toml", format!("{site}{text}"));
+        let mut command = just(folder.path(), &["check", "site.toml"]);
+        let Output { status, stderr, .. } = command.env("SECRET", "hunter2").output().expect("it starts");
+        let stderr = String::from_utf8(stderr).expect("UTF-8");
+        assert_eq!(status.code(), Some(2), "{text}");
+        assert!(stderr.starts_with(&format!("error: {message}")), "{text}\n{stderr}");
+        assert!(!stderr.contains("hunter2"), "{text}\n{stderr}");
+    }
+}
+
+#[test]
+fn serving_reports_the_same_errors_and_binds_nothing() {
+    let held = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = held.local_addr().expect("an address");
+    let folder = folder();
+    for wrong in [
+        "[cache]\nenabld = true",
+        "[server]\nworkers = \"4\"",
+        "[cache]\nbytes_max = 1",
+        "[[site]]\nroot = \"none\"",
+        "[[site]]\nroot = \"${SHEARWATER_TEST_UNSET}\"",
+    ] {
+        let text =
+            format!("{wrong}\n[[listen]]\naddress = \"{address}\"\n[[listen]]\naddress = \"unix:here\"\n");
+        folder.file("site.toml", &text);
+        let checked = run(folder.path(), &["check", "site.toml"]);
+        let served = run(folder.path(), &["--config", "site.toml"]);
+        assert_eq!(served, checked, "{text}");
+        assert!(served.0 == 2 && served.2.starts_with("error: "), "{text}\n{}", served.2);
+        assert!(!folder.path().join("here").exists(), "{text}");
+    }
+}
+
+#[test]
+fn reports_addresses_that_cant_be_bound_and_removes_sockets() {
+    let held = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = held.local_addr().expect("an address").to_string();
+    let folder = folder();
+    for (address, told) in [
+        (
+            taken.as_str(),
+            format!("{taken} is taken by another program: choose another port, or end that program"),
+        ),
+        ("192.0.2.1:0", "can't listen on 192.0.2.1:0: ".to_owned()),
+        (
+            "unix:none/x",
+            format!(
+                "unix:{}: there is no such folder: make it first",
+                folder.path().join("none/x").display()
+            ),
+        ),
+    ] {
+        let text = format!("[[listen]]\naddress = \"unix:here\"\n[[listen]]\naddress = \"{address}\"\n");
+        folder.file("site.toml", text);
+        let (code, stdout, stderr) = run(folder.path(), &["--config", "site.toml"]);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{address}");
+        assert!(stderr.starts_with(&format!("error: {told}")) && stderr.lines().count() == 1, "{stderr}");
+        assert!(!folder.path().join("here").exists(), "{address}");
+    }
+}
+
+#[test]
+fn rejects_a_file_that_is_too_large() {
+    let folder = folder();
+    folder.file("site.toml", "#".repeat(CONFIG_BYTES_MAX + 1));
+    for arguments in [&["check", "site.toml"][..], &["--config", "site.toml"]] {
+        let (code, stdout, stderr) = run(folder.path(), arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""));
+        let told =
+            format!("error: configuration is larger than {CONFIG_BYTES_MAX} bytes\n --> site.toml:1:1\n");
+        assert!(stderr.starts_with(&told) && stderr.len() < 1000, "{stderr}");
+    }
+    folder.file("site.toml", "#".repeat(CONFIG_BYTES_MAX));
+    assert_eq!(run(folder.path(), &["check", "site.toml"]).0, 0);
+}
+
+#[test]
+fn rejects_a_file_without_permission_to_read() {
+    let folder = folder();
+    folder.file("site.toml", "[server]\n");
+    for (name, mode) in [("site.toml", 0o600), ("", 0o755)] {
+        let path = folder.path().join(name);
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("its mode");
+    }
+    let mut command = just(folder.path(), &["check", "site.toml"]);
+    if rustix::process::getuid().is_root() {
+        // Root can read every file: run as another user.
+        command.uid(65_534).gid(65_534);
+    } else {
+        std::fs::set_permissions(folder.path().join("site.toml"), PermissionsExt::from_mode(0o000))
+            .expect("its mode");
+    }
+    match command.output() {
+        Ok(Output { status, stdout, stderr }) => {
+            assert_eq!((status.code(), stdout.len()), (Some(2), 0));
+            let told = String::from_utf8(stderr).expect("UTF-8");
+            assert_eq!(told, "error: permission denied: site.toml\n");
+        }
+        Err(error) => println!("skipped: can't start it as another user: {error}"),
+    }
+}

@@ -1,0 +1,187 @@
+//! Values of keys.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use shearwater_config::{
+    Accept, Address, Applies, Coding, Config, Driver, Findings, Hidden, Level, Symlinks,
+};
+
+use crate::right;
+
+#[test]
+fn an_empty_file_has_the_defaults() {
+    for text in ["", "\n# nothing\n", "\u{feff}", "[server]\n[cache]"] {
+        assert_eq!(right(text), Config::default(), "{text:?}");
+    }
+}
+
+#[test]
+fn parses_the_specified_file() {
+    let config = right(
+        "[server]\nworkers = 32\nhttp_port = 8080\ntcp_nodelay = true\ntcp_keepalive = true\nbacklog = 65535\n\
+         [performance]\nmax_connections = 2000000\nconnection_timeout = 30\nkeep_alive_timeout = 60\n\
+         request_buffer_size = 8192\nresponse_buffer_size = 65536\n[cache]\nenabled = false\n[logging]\nlevel = \"error\"\n",
+    );
+    let (server, performance) = (&config.server, &config.performance);
+    assert_eq!((server.workers, server.http_port, server.backlog), (32, Some(8080), 65_535));
+    assert!(server.tcp_nodelay && server.tcp_keepalive);
+    assert_eq!(performance.max_connections, 2_000_000);
+    assert_eq!(performance.connection_timeout, Duration::from_secs(30));
+    assert_eq!(performance.keep_alive_timeout, Duration::from_secs(60));
+    assert_eq!((performance.request_buffer_size, performance.response_buffer_size), (8192, 65_536));
+    assert_eq!((config.cache.enabled, config.logging.level), (false, Level::Error));
+}
+
+#[test]
+fn parses_all_notations_of_toml() {
+    let config = right("[server]\nworkers = 0x10\nbacklog = 65_535");
+    assert_eq!((config.server.workers, config.server.backlog), (16, 65_535));
+    assert_eq!(right("server.workers = 3\nserver.pin = true").server.workers, 3);
+    assert_eq!(
+        right("server = { workers = 3, driver = \"uring\", accept = \"dispatch\" }").server.driver,
+        Driver::Uring
+    );
+    assert_eq!(right("server = { accept = \"dispatch\" }").server.accept, Accept::Dispatch);
+}
+
+#[test]
+fn durations_and_sizes_have_units_or_are_seconds_and_bytes() {
+    let seconds = Duration::from_secs;
+    for (text, head) in
+        [("10", seconds(10)), ("\"10s\"", seconds(10)), ("\"2m\"", seconds(120)), ("\"1h\"", seconds(3600))]
+    {
+        assert_eq!(right(&format!("[timeouts]\nhead = {text}")).timeouts.head, head, "{text}");
+    }
+    let config = right("[performance]\nconnection_timeout = \"1500ms\"\n[server]\ndrain_timeout = \"0s\"");
+    assert_eq!(config.performance.connection_timeout, Duration::from_millis(1500));
+    assert_eq!(config.server.drain_timeout, Duration::ZERO);
+    for (text, bytes) in
+        [("65536", 65_536), ("\"64KiB\"", 65_536), ("\"10MB\"", 10_000_000), ("\"${EMPTY:-1GiB}\"", 1 << 30)]
+    {
+        assert_eq!(right(&format!("[limits]\nbody_bytes_max = {text}")).limits.body_bytes_max, bytes);
+    }
+}
+
+#[test]
+fn resolves_paths_against_the_folder_of_the_file() {
+    let config = right(
+        "[[listen]]\naddress = \"[::1]:80\"\n[[listen]]\naddress = \"unix:run/x.sock\"\nmode = \"660\"\n\
+         [[site]]\nroot = \"./${DIR}\"\nhosts = [\"A.org.\"]\n[[site]]\nroot = \"/srv/www\"\nhosts = [\"[::1]\"]",
+    );
+    assert_eq!(config.listen[0].address, Address::Tcp("[::1]:80".parse().expect("an address")));
+    assert_eq!(config.listen[1].address, Address::Unix(PathBuf::from("/etc/shearwater/run/x.sock")));
+    assert_eq!((config.listen[0].mode, config.listen[1].mode), (None, Some(0o660)));
+    assert_eq!(config.sites[0].serving.root, Some(PathBuf::from("/etc/shearwater/public")));
+    assert_eq!(config.sites[1].serving.root, Some(PathBuf::from("/srv/www")));
+    assert_eq!(config.sites[0].hosts, ["A.org."]);
+    let config =
+        Config::parse("site.toml".as_ref(), "[[site]]\nroot = \"www\"", |_| None, |_| Findings::default())
+            .expect("a valid text")
+            .0;
+    let here = std::env::current_dir().expect("a folder").join("www");
+    assert_eq!(config.sites[0].serving.root, Some(here));
+}
+
+/// A site with every key, and routes that override some.
+const SITE: &str = r#"
+        [[site]]
+        root = "public"
+        index = ["index.html", "index.htm"]
+        spa = "/app.html"
+        clean_urls = true
+        hidden = "serve"
+        symlinks = "never"
+        listing = true
+        precompressed = ["gzip"]
+        mime = { ".FOO" = "text/x-foo", bar = "text/x-bar" }
+        error_pages = { 404 = "/404.html", 500 = "/500.html" }
+        cache_control = [ { type = "text/HTML", value = "no-cache" }, { path = "/assets/*", value = "max-age=1" } ]
+        headers = { set = { X-Site = "${SECRET}" }, remove = ["Server"] }
+        [[site.redirect]]
+        from = "/old/*"
+        to = "/new/{rest}"
+        [[site.route]]
+        path = "/assets/*"
+        try_files = ["{path}", "= 404"]
+        mime = { bar = "text/x-other" }
+        error_pages = { 404 = "/assets/404.html" }
+        headers = { set = { X-Route = "r" } }
+        [[site.route]]
+        path = "/health"
+        respond = { body = "ok" }
+        [[site.route]]
+        path = "/plain"
+        spa = false
+        root = "other"
+"#;
+
+#[test]
+fn parses_every_key_of_a_site() {
+    let config = right(SITE);
+    let site = &config.sites[0];
+    let serving = &site.serving;
+    assert_eq!(
+        (serving.index.len(), serving.spa.as_deref(), serving.clean_urls),
+        (2, Some("/app.html"), true)
+    );
+    assert_eq!((serving.hidden, serving.symlinks, serving.listing), (Hidden::Serve, Symlinks::Never, true));
+    assert_eq!(serving.precompressed, [Coding::Gzip]);
+    assert_eq!(serving.mime["foo"], "text/x-foo");
+    assert_eq!(serving.cache_control[0].applies(), Some(Applies::MediaType("text/HTML")));
+    assert_eq!(serving.cache_control[1].applies(), Some(Applies::Path("/assets/*")));
+    assert_eq!((site.headers.set["X-Site"].as_str(), site.headers.remove[0].as_str()), ("hunter2", "Server"));
+    assert_eq!((site.redirects[0].to.as_str(), site.redirects[0].status), ("/new/{rest}", 308));
+}
+
+#[test]
+fn a_route_inherits_from_its_site() {
+    let config = right(SITE);
+    let site = &config.sites[0];
+    let serving = &site.serving;
+    let [assets, health, plain] = &site.routes[..] else { panic!("three routes") };
+    assert_eq!(assets.path, "/assets/*");
+    assert_eq!(
+        (assets.serving.spa.as_deref(), &assets.serving.try_files[..]),
+        (None, &["{path}".to_owned(), "= 404".to_owned()][..])
+    );
+    assert_eq!(
+        (assets.serving.mime["foo"].as_str(), assets.serving.mime["bar"].as_str()),
+        ("text/x-foo", "text/x-other")
+    );
+    assert_eq!(
+        (assets.serving.error_pages[&404].as_str(), assets.serving.error_pages[&500].as_str()),
+        ("/assets/404.html", "/500.html")
+    );
+    assert_eq!((assets.serving.root.as_ref(), assets.serving.listing), (serving.root.as_ref(), true));
+    assert_eq!(assets.headers.set.keys().collect::<Vec<_>>(), ["X-Route"]);
+    let respond = health.respond.as_ref().expect("an answer");
+    assert_eq!(
+        (respond.status, respond.media_type.as_str(), respond.body.as_str()),
+        (200, "text/plain; charset=utf-8", "ok")
+    );
+    assert_eq!(
+        (plain.serving.spa.as_deref(), plain.serving.root.as_deref()),
+        (None, Some("/etc/shearwater/other".as_ref()))
+    );
+}
+
+#[test]
+fn a_fallback_of_a_route_replaces_that_of_its_site() {
+    let config = right(
+        "[[site]]\nroot = \".\"\ntry_files = [\"{path}\", \"/i.html\"]\n[[site.route]]\npath = \"/app/*\"\nspa = \"/app/i.html\"\n\
+         [[site.route]]\npath = \"/same/*\"\n",
+    );
+    let [app, same] = &config.sites[0].routes[..] else { panic!("two routes") };
+    assert_eq!((app.serving.spa.as_deref(), app.serving.try_files.len()), (Some("/app/i.html"), 0));
+    assert_eq!((same.serving.spa.as_deref(), same.serving.try_files.len()), (None, 2));
+}
+
+#[test]
+fn accepts_addresses_that_do_not_overlap() {
+    right(
+        "[server]\nhttp_port = 80\n[[listen]]\naddress = \"127.0.0.1:81\"\n[[listen]]\naddress = \"[::1]:81\"\n\
+         [[listen]]\naddress = \"127.0.0.1:0\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[listen]]\naddress = \"unix:80\"\n\
+         [[listen]]\naddress = \"0.0.0.0:82\"\n[[listen]]\naddress = \"[::1]:82\"\n",
+    );
+}
