@@ -1,7 +1,7 @@
-//! The small files of a folder that a worker keeps in memory, by name.
+//! Cache of a folder's small files, by name.
 //!
-//! What is sent was seen to be the file's present version half a second ago at most. Where no descriptor is left to look with it is sent
-//! all the same, up to `UNSEEN_MS_MAX` after the last look.
+//! Files are checked at most 500 ms before they are sent. If no descriptor is free for a check, they are sent up to
+//! `UNSEEN_MS_MAX` after the last one.
 
 use std::rc::Rc;
 
@@ -20,23 +20,23 @@ impl Cache {
         Self { limits, files }
     }
 
-    /// Whether a file of this size may be kept.
+    /// Returns whether a file of this size can be cached.
     pub(crate) fn takes(&self, len: u64) -> bool {
         let limits = self.limits;
         limits.cached_files_max > 0 && len <= limits.cached_file_bytes_max && len <= limits.cached_bytes_max
     }
 
-    /// The file of this key, whatever its age.
+    /// Returns a file of any age.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Rc<Held>> {
         self.files.get(key, |held| Some(Rc::clone(held)))
     }
 
-    /// Keeps a file that [`takes`](Self::takes) lets in, in the place of what had its key.
+    /// Inserts or replaces a file. Its size must be one that [`takes`](Self::takes) accepts.
     pub(crate) fn insert(&self, key: &[u8], held: Rc<Held>) {
         self.files.insert(key, held);
     }
 
-    /// Forgets a key.
+    /// Removes a file.
     pub(crate) fn remove(&self, key: &[u8]) {
         self.files.remove(key);
     }

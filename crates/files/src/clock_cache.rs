@@ -1,24 +1,24 @@
-//! What a worker keeps by name: bounded in number and bytes, the unused going first.
+//! A cache by folder and name, bounded in entries and bytes, with clock eviction.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-/// Something kept, which knows its size and whether it was used.
+/// An entry with a size and a usage mark.
 pub(crate) trait Kept {
-    /// Bytes that count for the bound.
+    /// Bytes that count towards the bound.
     fn bytes(&self) -> u64;
-    /// The mark of having been used.
+    /// Set by use, cleared by the clock's hand.
     fn was_used(&self) -> &Cell<bool>;
 }
 
-/// A bounded table. What goes when there is no room is found by a hand that goes round and spares once what was used since
-/// it came by last (the clock algorithm).
+/// A bounded table with clock eviction: a circulating hand evicts the first entry that wasn't used since its last
+/// visit.
 pub(crate) struct Clock<V> {
     entries_max: usize,
     bytes_max: u64,
-    /// The slots by name, of each folder by its number: no name leads to a slot of another folder.
+    /// Slots by name, one map for each folder: no name leads to a slot of another folder.
     index: Vec<HashMap<Box<[u8]>, usize, RandomState>>,
     slots: Vec<Slot<V>>,
     hand: usize,
@@ -32,19 +32,19 @@ struct Slot<V> {
 }
 
 impl<V: Kept> Clock<V> {
-    /// A table of so many entries, which together have so many bytes.
+    /// Creates a table of at most `entries_max` entries and `bytes_max` bytes.
     pub(crate) fn new(entries_max: usize, bytes_max: u64) -> Self {
         Self { entries_max, bytes_max, index: Vec::new(), slots: Vec::new(), hand: 0, bytes: 0 }
     }
 
-    /// Returns what has this name in a folder. It was used.
+    /// Returns an entry and marks it as used.
     pub(crate) fn get(&self, folder: u32, name: &[u8]) -> Option<&V> {
         let value = &self.slots[self.slot(folder, name)?].value;
         value.was_used().set(true);
         Some(value)
     }
 
-    /// Keeps something of a folder in the place of what had its name, unless it could never have room.
+    /// Inserts or replaces an entry, unless it exceeds the bound by itself.
     pub(crate) fn insert(&mut self, folder: u32, name: &[u8], value: V) {
         self.remove(folder, name);
         if self.entries_max == 0 || value.bytes() > self.bytes_max {
@@ -60,7 +60,7 @@ impl<V: Kept> Clock<V> {
         self.slots.push(Slot { folder, name: name.into(), value });
     }
 
-    /// Removes what has this name in a folder.
+    /// Removes an entry.
     pub(crate) fn remove(&mut self, folder: u32, name: &[u8]) {
         if let Some(at) = self.slot(folder, name) {
             self.remove_at(at);
@@ -71,9 +71,9 @@ impl<V: Kept> Clock<V> {
         self.index.get(folder as usize)?.get(name).copied()
     }
 
-    /// Removes everything of a folder.
+    /// Removes all entries of a folder.
     pub(crate) fn remove_folder(&mut self, folder: u32) {
-        // From the end: the entry that takes a free slot was checked before.
+        // From the end: the entry that moves to a free slot was checked before.
         for at in (0..self.slots.len()).rev() {
             if self.slots[at].folder == folder {
                 self.remove_at(at);
@@ -81,7 +81,7 @@ impl<V: Kept> Clock<V> {
         }
     }
 
-    /// Lets go of the first that was not used since the hand came by. It ends: each is spared once at most.
+    /// Evicts the first entry that wasn't used since the hand's last visit. Terminates, since it clears the marks.
     fn evict(&mut self) {
         loop {
             self.hand %= self.slots.len();

@@ -1,4 +1,4 @@
-//! What is sent of a file: kept in memory, or open for a moment.
+//! A file's content, in memory or open.
 
 use std::rc::Rc;
 
@@ -7,16 +7,16 @@ use shearwater::{Prebuilt, Request, Response};
 use crate::held::Held;
 use crate::version::Version;
 
-/// One form of a file, found and ready to be sent.
+/// One variant of a file, ready to be sent.
 pub(crate) enum Content {
-    /// It is in memory.
+    /// In memory.
     Held(Rc<Held>),
-    /// It is sent from its descriptor.
+    /// Sent from its descriptor.
     Open(Rc<Version>, Rc<Prebuilt>),
 }
 
 impl Content {
-    /// Sends it, or what the request's conditions come to.
+    /// Sends the file or the result of the request's preconditions.
     pub(crate) fn reply(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match self {
             Self::Held(held) => held.reply(request, response),
@@ -24,7 +24,7 @@ impl Content {
         }
     }
 
-    /// Sends it as the page of another status.
+    /// Sends the file as the page of another status.
     pub(crate) fn reply_page(&self, status: u16, response: &mut Response<'_>) {
         match self {
             Self::Held(held) => held.reply_page(status, response),

@@ -1,4 +1,4 @@
-//! What a worker keeps of files in memory: one bound for all its folders.
+//! Cache of one worker: one bound for all its folders.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -14,9 +14,9 @@ use crate::listing::{Listing, Names};
 use crate::lookups::Lookup;
 use crate::shelf::Shelf;
 
-/// One worker's memory of files, which its folders share: see [`Folder::files_in`](crate::Folder::files_in).
+/// A worker's cache of files, shared by its folders: see [`Folder::files_in`](crate::Folder::files_in).
 ///
-/// Something that was not used lately makes room, of whichever folder it is.
+/// Evicts entries that weren't used lately, of any folder.
 pub struct FileCache {
     limits: CacheLimits,
     files: Rc<RefCell<Clock<Rc<Held>>>>,
@@ -32,7 +32,7 @@ impl fmt::Debug for FileCache {
     }
 }
 
-/// A folder's part of it.
+/// A folder's part of the cache.
 pub(crate) struct Shelves {
     pub(crate) limits: CacheLimits,
     pub(crate) files: Shelf<Rc<Held>>,
@@ -42,11 +42,11 @@ pub(crate) struct Shelves {
 }
 
 impl FileCache {
-    /// A cache of so much.
+    /// Creates a cache with these bounds.
     #[must_use]
     pub fn new(limits: CacheLimits) -> Self {
         let lookups_max = limits.cached_files_max.saturating_mul(LOOKUPS_PER_CACHED_FILE);
-        // Where nothing is kept of files nothing is kept of folders either.
+        // Without cached files there are no cached lists either.
         let listings_max = if limits.cached_files_max > 0 { LISTINGS_KEPT_MAX } else { 0 };
         Self {
             limits,
@@ -58,13 +58,13 @@ impl FileCache {
         }
     }
 
-    /// The part of a further folder.
+    /// Returns the part of another folder.
     ///
     /// # Panics
     /// At the 4,294,967,296th.
     pub(crate) fn next(&self) -> Shelves {
         let folder = self.folders.get();
-        self.folders.set(folder.checked_add(1).expect("a process has fewer folders"));
+        self.folders.set(folder.checked_add(1).expect("fewer folders"));
         Shelves {
             limits: self.limits,
             files: Shelf::new(&self.files, folder),

@@ -1,4 +1,4 @@
-//! Finds what a target names, in memory or beneath the root, and answers with it.
+//! Finds the file that a target names and responds with it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -24,9 +24,9 @@ use crate::search::{Found, Search};
 use crate::store::{FoundFile, Store};
 use crate::{redirect, refuse};
 
-/// One worker's way to the files of a folder.
+/// File lookup of one worker in one folder.
 pub(crate) struct Finder {
-    /// The folder, as reports name it.
+    /// The folder's path in reports.
     path: Arc<Path>,
     plan: Arc<Plan>,
     names: Names,
@@ -35,16 +35,16 @@ pub(crate) struct Finder {
     listings: Listings,
 }
 
-/// Names at hand; kept for their memory.
+/// Reused buffers for names.
 #[derive(Default)]
 struct Names {
-    /// What the path names, where that has to be decoded.
+    /// Name of the request's path, if it had to be decoded.
     decoded: Vec<u8>,
-    /// What the path names, when it isn't found at once.
+    /// Name of the request's path, if it isn't in memory.
     asked: Vec<u8>,
-    /// The file that is looked at.
+    /// Name of the file.
     file: Vec<u8>,
-    /// Another one, to be held against it.
+    /// Canonical name, for redirects.
     other: Vec<u8>,
 }
 
@@ -56,7 +56,7 @@ impl Finder {
         Self { path, plan, names: Names::default(), lookups, store, listings }
     }
 
-    /// Answers `GET` and `HEAD`.
+    /// Responds to `GET` and `HEAD`.
     pub(crate) fn respond(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
         let Named { name, resolved } = match resolve::named(request.path(), &mut self.names.decoded) {
             Ok(named) => named,
@@ -67,7 +67,7 @@ impl Finder {
         if resolved.is_hidden && self.plan.hidden == Hidden::Deny {
             return refuse::open(&OpenError::NotFound, response);
         }
-        // Most requests end here: the file was found a moment ago, lies in memory and is sent as it is.
+        // Most requests end here: a recent lookup, a file in memory, no other coding.
         if let Some(held) = self.lookups.held(name, Now::of(request)) {
             match held.siblings().is_empty() {
                 true => held.reply(request, response),
@@ -84,7 +84,7 @@ impl Finder {
         }
     }
 
-    /// Answers with a certain file as the page of a status; false, and nothing is said, where that can't be sent.
+    /// Responds with a file as the page of a status. Returns false without changing the response if it can't be sent.
     pub(crate) fn respond_page(
         &mut self,
         name: &[u8],
@@ -106,19 +106,19 @@ impl Finder {
         true
     }
 
-    /// The path of a file, for a report.
+    /// Returns the path of a file, for a report.
     #[cold]
     fn path_of(&self, name: &[u8]) -> PathBuf {
         self.path.join(OsStr::from_bytes(name))
     }
 
-    /// Answers with the error of the file in the buffer.
+    /// Responds with the error of the file in the buffer.
     #[cold]
     fn refuse(&self, error: &OpenError, response: &mut Response<'_>) {
         refuse::open_at(self.path_of(&self.names.file), error, response);
     }
 
-    /// Looks the root's path up again, at most every 500 ms, and discards everything kept of another folder.
+    /// Looks up the root's path again, at most every 500 ms, and clears all caches if it has changed.
     fn look_up_root(&mut self, now: Now) {
         if self.store.look_up_root(now) {
             self.lookups.clear();
@@ -126,7 +126,7 @@ impl Finder {
         }
     }
 
-    /// The form of a file in memory that the client likes best.
+    /// Returns a cached file in the coding that the client prefers.
     fn form_of(&mut self, held: Rc<Held>, request: &Request<'_>) -> Content {
         let file = &mut self.names.file;
         file.clear();
@@ -135,7 +135,7 @@ impl Finder {
         form.unwrap_or(Content::Held(held))
     }
 
-    /// A file that isn't in memory, but known: by another name, or open, from a moment ago.
+    /// Returns a file that isn't in memory but was found within 500 ms: under another name, or open.
     fn elsewhere(&mut self, shape: Shape, request: &Request<'_>) -> Option<Content> {
         let Self { plan, names, lookups, store, .. } = self;
         if lookups.elsewhere(&names.asked, Now::of(request), &mut names.file).is_some() {
@@ -145,7 +145,7 @@ impl Finder {
         if is_own { store.known_file(&mut names.asked, request) } else { None }
     }
 
-    /// Looks for what the name comes to, and answers with it.
+    /// Searches for the file on disk and responds with it.
     fn respond_anew(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>) {
         let search = Search { root: self.store.root(), plan: &self.plan };
         let found = search.find(&self.names.asked, shape, &mut self.names.file);
@@ -171,7 +171,7 @@ impl Finder {
         }
     }
 
-    /// The path that the file which was found should have been asked for by.
+    /// Returns the canonical name of the found file if the request used another one.
     fn canonical(&mut self, is_of_path: bool) -> Result<Option<&[u8]>, OpenError> {
         let Self { plan, names, store, .. } = self;
         if !plan.clean_urls || !is_of_path {
@@ -194,20 +194,20 @@ impl Finder {
         }
     }
 
-    /// Remembers the file in the buffer for the name that is asked for.
+    /// Caches the file in the buffer as the lookup of the requested name.
     fn note(&mut self, found: &FoundFile, now: Now) {
-        // A name in memory is served without a look-up of the root, so it must not outlast the last one.
+        // A cached name is served without a look-up of the root, so it must not outlast the last one.
         let now = self.store.as_of_root(now);
         let Names { asked, file, .. } = &self.names;
         match &found.held {
             Some(held) => self.lookups.note_held(asked, held, now),
-            // The file of this very name is found as fast.
+            // A file of the same name is found as fast without an entry.
             None if asked == file => self.lookups.remove(asked),
             None => self.lookups.note_elsewhere(asked, file, now),
         }
     }
 
-    /// Answers where no candidate is there.
+    /// Responds if there is no candidate.
     fn respond_missing(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>) {
         match self.page_behind_slash(shape) {
             Ok(false) => self.respond_spa(request, response),
@@ -216,7 +216,7 @@ impl Finder {
         }
     }
 
-    /// Whether a page has the name that was asked for with a slash at its end; writes it without.
+    /// Returns whether the requested name without its trailing slash is a page, and writes that name.
     fn page_behind_slash(&mut self, shape: Shape) -> Result<bool, OpenError> {
         let Self { plan, names: Names { asked, file, other, .. }, store, .. } = self;
         let is_page = Search { root: store.root(), plan }.page_behind_slash(asked, shape, file)?;
@@ -227,7 +227,7 @@ impl Finder {
         Ok(is_page)
     }
 
-    /// Answers with the page for what isn't there, if there is one and somebody navigates.
+    /// Responds with the fallback file to navigation requests, else with `404`.
     fn respond_spa(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
         let Some(spa) = &self.plan.spa else { return refuse::open(&OpenError::NotFound, response) };
         let navigation = Navigation::of(&self.names.asked, &request.head());
@@ -248,7 +248,7 @@ impl Finder {
     }
 }
 
-/// Whether a file of this name is sent for it and for no other path.
+/// Returns whether a file is always served under its own name.
 fn is_own_path(plan: &Plan, name: &[u8]) -> bool {
     plan.candidates.begins_with_itself() && !(plan.clean_urls && name.ends_with(PAGE))
 }

@@ -1,4 +1,4 @@
-//! A small file as it is kept in memory: its bytes and all that is said of it, of one version.
+//! A small file in memory: one version's bytes and headers.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -16,28 +16,30 @@ use crate::siblings::Siblings;
 use crate::variant::{Entry, Variant};
 use crate::version::Version;
 
-/// One version of a file.
+/// One version of a file, in memory.
 pub(crate) struct Held {
-    /// Its name beneath the root; for a sibling that of the file that it is in the place of.
+    /// Name beneath the root; for a sibling, that of its file.
     name: Box<[u8]>,
     meta: Meta,
     variant: Variant,
     version: Version,
     content: Rc<Prebuilt>,
-    /// When it was last seen to be the file's present version, by the worker's clock.
+    /// Time of the last check, by the worker's clock.
     checked_ms: Cell<u64>,
-    /// The file had not been changed for a while when it was read. Otherwise it may have been changed again within the
-    /// resolution of its times, and equal metadata proves nothing.
+    /// True if the file was unchanged for a while when it was read. Otherwise it may have changed within the resolution
+    /// of its times, and equal metadata proves nothing.
     is_settled: bool,
     was_used: Cell<bool>,
 }
 
 impl Held {
-    /// Reads a file; `None` if it changes meanwhile. What is read lies between two equal looks: no `write` has begun
-    /// meanwhile. One that was going on already, or has left the file half written, can't be seen.
+    /// Reads a file. Returns `None` if it changes meanwhile.
+    ///
+    /// Compares the metadata before and after, so no `write` has begun between. A `write` that was already in progress
+    /// isn't noticed.
     ///
     /// # Errors
-    /// Where it can't be read.
+    /// If the file can't be read.
     pub(crate) fn read(
         opened: &Opened,
         entry: Entry<'_>,
@@ -62,17 +64,18 @@ impl Held {
         })))
     }
 
-    /// Whether it was seen to be the present version a moment ago.
+    /// Returns whether the last check still counts.
     pub(crate) fn is_fresh(&self, now: Now) -> bool {
         now.is_just_after(self.checked_ms.get())
     }
 
-    /// Whether it may be sent where no descriptor is left to look at the file with.
+    /// Returns whether it may be sent without a check if no descriptor is free.
     pub(crate) fn was_seen_lately(&self, now: Now) -> bool {
         now.is_soon_after(self.checked_ms.get())
     }
 
-    /// Whether the file that was opened is this version still, and has the siblings that it had; notes so.
+    /// Returns whether an opened file is still this version with the same siblings. Updates the time of the check if
+    /// so.
     pub(crate) fn is_of(&self, opened: &Opened, variant: Variant, now: Now) -> bool {
         let same = self.is_settled && self.meta == opened.meta && self.variant == variant;
         if same {
@@ -81,32 +84,30 @@ impl Held {
         same
     }
 
-    /// Sends it, or what the request's conditions come to.
+    /// Sends the file or the result of the request's preconditions.
     pub(crate) fn reply(&self, request: &Request<'_>, response: &mut Response<'_>) {
         self.version.reply(&self.content, request, response);
     }
 
-    /// Sends it as the page of another status.
+    /// Sends the file as the page of another status.
     pub(crate) fn reply_page(&self, status: u16, response: &mut Response<'_>) {
         self.version.reply_page(&self.content, status, response);
     }
 
-    /// Notes that it was sent, without a look into the table that it is kept in.
+    /// Marks the entry as used without a look-up in its table.
     pub(crate) fn mark_used(&self) {
         self.was_used.set(true);
     }
 
-    /// Of which name it is.
     pub(crate) fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// What else it could be sent as.
+    /// Returns the siblings of a plain file.
     pub(crate) fn siblings(&self) -> Siblings {
         self.variant.siblings()
     }
 
-    /// Of which file it is.
     pub(crate) fn meta(&self) -> &Meta {
         &self.meta
     }
@@ -122,7 +123,7 @@ impl Kept for Rc<Held> {
     }
 }
 
-/// The file's first `len` bytes, or as many as it has.
+/// Reads the file's first `len` bytes, or as many as it has.
 fn read_whole(file: &File, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
     let mut read = 0;
@@ -138,7 +139,7 @@ fn read_whole(file: &File, len: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The block as the workers would share it.
+/// Creates a cached file for tests.
 #[cfg(test)]
 pub(crate) fn held_for_test(len: usize) -> Rc<Held> {
     use shearwater_io::fs::Timestamp;
@@ -181,8 +182,8 @@ mod tests {
         }
 
         fn open(&self) -> Opened {
-            let file = File::open(&self.0).expect("it was made");
-            let meta = Meta::of(&file).expect("it has metadata");
+            let file = File::open(&self.0).expect("the file opens");
+            let meta = Meta::of(&file).expect("metadata");
             Opened { file, kind: Kind::File, meta }
         }
     }
@@ -193,7 +194,7 @@ mod tests {
         }
     }
 
-    /// So many seconds after the file's last change.
+    /// Returns a time after the file's last change.
     fn after(opened: &Opened, seconds: u64) -> Now {
         Now { ms: 1, unix_seconds: opened.meta.ctime.seconds.unsigned_abs() + seconds }
     }
@@ -206,8 +207,8 @@ mod tests {
             let now = after(&opened, seconds);
             let entry = Entry::plain(b"f", Siblings::NONE);
             let held = Held::read(&opened, entry, &Plan::usual(), now)
-                .expect("it can be read")
-                .expect("it stays as it is");
+                .expect("a readable file")
+                .expect("an unchanged file");
             assert_eq!(held.is_of(&file.open(), entry.variant, now), is_settled, "{seconds} s");
         }
     }
@@ -216,12 +217,12 @@ mod tests {
     fn a_file_that_changes_while_it_is_read_is_not_kept() {
         let file = Temporary::new("changing", "first");
         let opened = file.open();
-        let early = fs::metadata(&file.0).expect("it is there").modified().expect("a time");
+        let early = fs::metadata(&file.0).expect("metadata").modified().expect("a time");
         fs::write(&file.0, "other").expect("written");
         let later = early + std::time::Duration::from_secs(7);
         File::options().write(true).open(&file.0).and_then(|file| file.set_modified(later)).expect("a time");
         let entry = Entry::plain(b"f", Siblings::NONE);
         let read = Held::read(&opened, entry, &Plan::usual(), after(&opened, 3));
-        assert!(read.expect("it can be read").is_none());
+        assert!(read.expect("a readable file").is_none());
     }
 }

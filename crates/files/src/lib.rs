@@ -1,7 +1,13 @@
 //! Static files of one folder.
 //!
-//! [`Files::respond`] is the whole way: method → `resolve` (target to name) → `finder`: what the name came to a moment ago (`lookups`), or `search`: its
-//! candidates, opened beneath the root, which nothing leaves → `store`: the file in memory or open, or `listing`, the list of a folder → `siblings` and `accept_encoding` (in which coding?) → `conditional` (does the client have it?) → `range` (which part of it?) → reply.
+//! [`Files::respond`] serves a request in these steps:
+//!
+//! 1. `resolve` turns the target into a file name.
+//! 2. `finder` looks the name up: first in `lookups` (results of the last 500 ms), then with `search`, which opens the
+//! candidates beneath the root.
+//! 3. `store` returns the file from memory, from an open descriptor or newly opened, in the coding that `siblings` and
+//! `accept_encoding` select. `listing` builds the list of a folder.
+//! 4. `version` evaluates preconditions (`conditional`) and ranges (`range`) and writes the response.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -68,10 +74,10 @@ pub use folder::Folder;
 pub use limits::CacheLimits;
 pub use media_type::media_type;
 pub use options::{BadOption, FindOptions, FolderError, FolderOptions, Hidden, MediaTypeOptions};
-/// The symbolic links that are followed.
+/// Symbolic links that are followed.
 pub use shearwater_io::fs::Links;
 
-/// The page of `docs/guide`: its code is compiled and run with the tests.
+/// Compiles and runs the code of the guide's page with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/files.md")]
 mod guide {}

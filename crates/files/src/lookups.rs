@@ -1,5 +1,5 @@
-//! What the names that were asked for have come to, remembered for a moment: an index, a page without its extension, a fallback. So
-//! what is asked for again and again costs one look here, however many files were tried for it.
+//! Caches lookups of path names for 500 ms: an index, a page without its extension, a fallback. A repeated request
+//! costs one lookup here, however many candidates were tried for it.
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
@@ -10,24 +10,24 @@ use crate::limits::LOOKUP_NAME_BYTES_MAX;
 use crate::now::Now;
 use crate::shelf::Shelf;
 
-/// A folder's part of one worker's lookups, by the names of the paths; in all at most `LOOKUPS_PER_CACHED_FILE` for each file that may be kept,
-/// of names of at most `LOOKUP_NAME_BYTES_MAX`.
+/// A folder's lookups by path name: at most `LOOKUPS_PER_CACHED_FILE` for each file in the worker's cache, of names of
+/// at most `LOOKUP_NAME_BYTES_MAX` bytes.
 pub(crate) struct Lookups {
     found: Shelf<Lookup>,
 }
 
-/// What a name has come to.
+/// The result of a lookup.
 pub(crate) struct Lookup {
     place: Place,
     seen_ms: Cell<u64>,
     was_used: Cell<bool>,
 }
 
-/// Where the file is.
+/// Location of the file.
 enum Place {
-    /// In memory, unless the cache has let it go.
+    /// In memory, unless it was evicted.
     Held(Weak<Held>),
-    /// Under another name, which is opened when it is asked for.
+    /// Under another name, not in memory.
     Elsewhere(Box<[u8]>),
 }
 
@@ -36,7 +36,7 @@ impl Lookups {
         Self { found }
     }
 
-    /// The file in memory that this name came to a moment ago. It is used.
+    /// Returns the cached file of a fresh lookup and marks it as used.
     pub(crate) fn held(&self, name: &[u8], now: Now) -> Option<Rc<Held>> {
         self.found.get(name, |lookup| match lookup.place(now)? {
             Place::Held(held) => {
@@ -48,7 +48,7 @@ impl Lookups {
         })
     }
 
-    /// The file in memory that this name came to when it was last looked for, a short while ago: for want of a descriptor to look anew.
+    /// Returns the cached file of a recent lookup, for requests without a free descriptor.
     pub(crate) fn held_lately(&self, name: &[u8], now: Now) -> Option<Rc<Held>> {
         self.found.get(name, |lookup| match &lookup.place {
             Place::Held(held) if now.is_soon_after(lookup.seen_ms.get()) => held.upgrade(),
@@ -56,7 +56,7 @@ impl Lookups {
         })
     }
 
-    /// Writes the name of the file that this name came to a moment ago, if that isn't in memory.
+    /// Writes the file name of a fresh lookup, if the file isn't in memory.
     pub(crate) fn elsewhere(&self, name: &[u8], now: Now, file: &mut Vec<u8>) -> Option<()> {
         self.found.get(name, |lookup| match lookup.place(now)? {
             Place::Held(_) => None,
@@ -68,20 +68,20 @@ impl Lookups {
         })
     }
 
-    /// Notes that a name has come to a file in memory just now.
+    /// Stores a cached file as the result of a lookup.
     pub(crate) fn note_held(&self, name: &[u8], held: &Rc<Held>, now: Now) {
         let is_same =
             |place: &Place| matches!(place, Place::Held(known) if known.as_ptr() == Rc::as_ptr(held));
         self.note(name, now, is_same, || Place::Held(Rc::downgrade(held)));
     }
 
-    /// Notes that a name has come to the file of another name.
+    /// Stores the name of a file as the result of a lookup.
     pub(crate) fn note_elsewhere(&self, name: &[u8], file: &[u8], now: Now) {
         let is_same = |place: &Place| matches!(place, Place::Elsewhere(known) if known[..] == *file);
         self.note(name, now, is_same, || Place::Elsewhere(file.into()));
     }
 
-    /// Forgets a name.
+    /// Removes a name.
     pub(crate) fn remove(&self, name: &[u8]) {
         self.found.remove(name);
     }
@@ -91,7 +91,7 @@ impl Lookups {
         self.found.clear();
     }
 
-    /// What is looked at again is as it was nearly always: then it is only newer.
+    /// Stores a result. It is nearly always unchanged, and then only its time is updated.
     fn note(&self, name: &[u8], now: Now, is_same: impl Fn(&Place) -> bool, place: impl Fn() -> Place) {
         let renewed =
             self.found.get(name, |lookup| is_same(&lookup.place).then(|| lookup.seen_ms.set(now.ms)));
@@ -108,7 +108,7 @@ impl Lookups {
 }
 
 impl Lookup {
-    /// What it came to, if that was a moment ago.
+    /// Returns the location, if it is fresh.
     fn place(&self, now: Now) -> Option<&Place> {
         now.is_just_after(self.seen_ms.get()).then_some(&self.place)
     }

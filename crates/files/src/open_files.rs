@@ -1,4 +1,4 @@
-//! Files that are sent from their descriptor: open for a moment from the turn on in which they were asked for.
+//! Files that are sent from their descriptor and stay open for a moment for further requests.
 
 use std::rc::{Rc, Weak};
 
@@ -13,8 +13,9 @@ use crate::siblings::Siblings;
 use crate::variant::Entry;
 use crate::version::Version;
 
-/// The files that were opened a moment ago, at most `OPEN_FILES_MAX`: further ones are not kept. The engine holds their answers, this table doesn't:
-/// so no file is open for longer than the engine says but those that are being sent.
+/// Recently opened files, at most `OPEN_FILES_MAX`; further ones aren't added.
+///
+/// The engine owns their responses and this table only refers to them, so it keeps no file open by itself.
 #[derive(Default)]
 pub(crate) struct OpenFiles {
     files: Vec<OpenFile>,
@@ -26,13 +27,15 @@ struct OpenFile {
     version: Rc<Version>,
     content: Weak<Prebuilt>,
     meta: Meta,
-    /// When it was seen to be so.
+    /// Time of the last check.
     checked_ms: u64,
 }
 
 impl OpenFile {
-    /// Its content, if it is open, and untouched as of this turn. A look tells of everything that was done to the file, its removal and its
-    /// replacement by another among it; what was done to a folder or a link on the way to it shows when it is opened anew.
+    /// Returns the content if the file is open and unchanged as of this turn.
+    ///
+    /// The check notices every change of the file, its removal and its replacement. A change of a folder or link in its
+    /// path is noticed when it is opened again.
     fn present(&mut self, now: Now) -> Option<Rc<Prebuilt>> {
         let content = self.content.upgrade()?;
         if self.checked_ms != now.ms {
@@ -47,20 +50,20 @@ impl OpenFile {
 }
 
 impl OpenFiles {
-    /// What siblings the file of this key has, if it is open.
+    /// Returns the siblings of a file, if it is open.
     pub(crate) fn siblings(&mut self, key: &[u8], now: Now) -> Option<Siblings> {
         let file = self.files.iter_mut().find(|file| file.key == key)?;
         file.present(now).map(|_| file.siblings)
     }
 
-    /// The file of this key, if it is open.
+    /// Returns a file, if it is open.
     pub(crate) fn get(&mut self, key: &[u8], now: Now) -> Option<Content> {
         let file = self.files.iter_mut().find(|file| file.key == key)?;
         let content = file.present(now)?;
         Some(Content::Open(Rc::clone(&file.version), content))
     }
 
-    /// A file that was opened just now.
+    /// Adds a newly opened file and returns its content.
     pub(crate) fn take(&mut self, opened: Opened, entry: Entry<'_>, plan: &Plan, now: Now) -> Content {
         let Now { ms: checked_ms, unix_seconds } = now;
         let (meta, file) = (opened.meta, shared(opened, unix_seconds));
@@ -73,8 +76,7 @@ impl OpenFiles {
         Content::Open(version, content)
     }
 
-    /// Keeps a file, in the place of those that nobody holds any more: whose moment is over, or whose conditions came to an answer without
-    /// them.
+    /// Adds a file. Removes those that are no longer in use.
     fn keep(&mut self, opened: OpenFile) {
         self.files.retain(|file| file.content.strong_count() > 0 && file.key != opened.key);
         if self.files.len() < OPEN_FILES_MAX {
@@ -83,8 +85,7 @@ impl OpenFiles {
     }
 }
 
-/// The file to be sent in the version that was seen, and none besides. What was changed a moment ago may be changed again: it is copied, so
-/// that what was read before doesn't change on its way.
+/// Shares a file, to be sent in this version only. A recently changed file may change again, so it is copied.
 fn shared(opened: Opened, unix_seconds: u64) -> SharedFile {
     let file = SharedFile::new(opened.file).in_version(opened.meta);
     let is_left_alone = opened.meta.is_older_than(unix_seconds.saturating_sub(LENT_AFTER_S));
@@ -144,13 +145,13 @@ mod tests {
         turn.clear();
         let (file, content) = opened(0);
         files.keep(file);
-        assert_eq!(files.files.len(), 1, "those of the moment before are gone");
+        assert_eq!(files.files.len(), 1, "unused files are removed");
         assert!(files.get(b"0", NOW).is_some());
         drop(content);
         assert!(files.get(b"0", NOW).is_none() && files.siblings(b"0", NOW).is_none());
     }
 
-    /// What was done to a file shows in the next turn, though it stays open.
+    /// Changes show in the next turn, though the file stays open.
     #[test]
     fn an_open_file_is_looked_at_in_each_turn() {
         let folder = std::env::temp_dir().join(format!("shearwater-open-files-{}", std::process::id()));
@@ -162,7 +163,7 @@ mod tests {
             ("replaced", |path, other| fs::rename(other, path)),
             ("removed", |path, _| fs::remove_file(path)),
             ("moved away", |path, other| fs::rename(path, other)),
-            ("closed to others", |path, _| fs::set_permissions(path, fs::Permissions::from_mode(0o600))),
+            ("made private", |path, _| fs::set_permissions(path, fs::Permissions::from_mode(0o600))),
         ];
         for (what, change) in changes {
             fs::write(&path, "x").expect("it can be written");
@@ -172,9 +173,9 @@ mod tests {
             let mut files = OpenFiles::default();
             let content = files.take(opened, Entry::plain(b"file", Siblings::NONE), &Plan::usual(), NOW);
             let later = |ms| Now { ms: NOW.ms + ms, ..NOW };
-            assert!(files.get(b"file", later(1)).is_some(), "untouched, before it was {what}");
+            assert!(files.get(b"file", later(1)).is_some(), "unchanged, before it was {what}");
             change(&path, &other).expect("it can be done");
-            assert!(files.get(b"file", later(1)).is_some(), "a look a turn");
+            assert!(files.get(b"file", later(1)).is_some(), "checked once in a turn");
             assert!(files.siblings(b"file", later(2)).is_none(), "{what}");
             assert!(files.get(b"file", later(2)).is_none(), "{what}");
             drop(content);

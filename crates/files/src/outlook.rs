@@ -1,4 +1,4 @@
-//! What can be said of a folder before anything is asked of it: where its paths lead, and which of its files aren't there.
+//! Checks of an open folder before it serves requests: redirects of its paths, missing files.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,9 @@ use crate::search::{Found, Search};
 use crate::{one_path, redirect};
 
 impl Folder {
-    /// The path that a file at this path is redirected to wherever it is there; `None` where it is none, or it depends on what else there is.
-    /// No file is looked at.
+    /// Returns the path that a file at this path is redirected to if it exists.
+    ///
+    /// `None` if there is no redirect, or if it depends on other files. Opens no file.
     #[must_use]
     pub fn leads_to(&self, path: &str) -> Option<String> {
         let mut name = Vec::new();
@@ -24,7 +25,7 @@ impl Folder {
         one_path::leads_to(&name, &self.plan).map(redirect::encoded)
     }
 
-    /// The path that this one is redirected to by what is in the folder now; `None` where it isn't.
+    /// Returns the path that this one is redirected to by the folder's present files.
     #[must_use]
     pub fn leads_to_now(&self, path: &str) -> Option<String> {
         let mut name = Vec::new();
@@ -65,7 +66,7 @@ impl Folder {
         })
     }
 
-    /// Whether there is a file of this name now: a path of the folder, decoded, with or without its slash in front.
+    /// Returns whether there is such a file now. The path is decoded; its leading slash is optional.
     #[must_use]
     pub fn has_file(&self, name: &str) -> bool {
         self.has_file_of(name.strip_prefix('/').unwrap_or(name).as_bytes())
@@ -75,7 +76,7 @@ impl Folder {
         self.root.open_beneath(name).is_ok_and(|opened| opened.kind == Kind::File)
     }
 
-    /// The options that name a file for what isn't there, by their names, where that file isn't there itself now.
+    /// Returns the options whose fallback file is missing now.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
         let last = self.plan.candidates.each.last().and_then(|candidate| candidate.certain_file());

@@ -1,4 +1,4 @@
-//! Looks for what a name comes to: its candidates, one after the other, each opened beneath the root.
+//! Searches for the file of a name by opening its candidates beneath the root, in order.
 
 use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
@@ -7,24 +7,24 @@ use crate::one_path::canonical;
 use crate::plan::Plan;
 use crate::resolve::Shape;
 
-/// What was found.
+/// Result of a search.
 pub(crate) enum Found {
-    /// A file, whose name is in the buffer.
+    /// A file; its name is in the buffer.
     File {
         opened: Opened,
-        /// Whether its name follows from the path; else it is sent for others too.
+        /// False for fixed files, which are sent for other paths too.
         is_of_path: bool,
     },
-    /// A folder that was asked for without a slash at its end.
+    /// A folder that was requested without a trailing slash.
     Folder,
-    /// A folder without an index, which may be listed.
+    /// A folder without an index, to be listed.
     List(Opened),
-    /// The list of candidates ends so.
+    /// The status at the end of the candidates.
     Status(u16),
     Nothing,
 }
 
-/// Where is looked, and for what.
+/// A search in a folder.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
     pub(crate) root: &'a Root,
@@ -32,10 +32,12 @@ pub(crate) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Looks for a name; what it has found, or an error is about, is in `file`. It opens each candidate once at most, and the names of an index for each of those that is a folder.
+    /// Searches for a name. Writes the name of the file that was found, or that the error is about, to `file`.
+    ///
+    /// Opens each candidate at most once, and for each folder candidate the names of its index.
     ///
     /// # Errors
-    /// Where something is there that can't be opened. What comes behind it isn't looked at: it was meant for what isn't there.
+    /// If a candidate exists but can't be opened. Later candidates aren't tried: they are meant for missing files.
     pub(crate) fn find(self, name: &[u8], shape: Shape, file: &mut Vec<u8>) -> Result<Found, OpenError> {
         let mut is_folder = None;
         for candidate in &self.plan.candidates.each {
@@ -53,9 +55,10 @@ impl Search<'_> {
         Ok(Found::Nothing)
     }
 
-    /// Whether one path alone leads to the file that was found for another: the path's name, if it is another than that of the request.
+    /// Returns the canonical name of a file that was found by another name.
     ///
-    /// It is held that this path is answered with this very file. So no redirect leads to another file, or to another redirect.
+    /// Checks that a request for this name gets the same file, so that a redirect never leads to another file or
+    /// another redirect.
     pub(crate) fn canonical<'b>(
         self,
         name: &[u8],
@@ -71,12 +74,12 @@ impl Search<'_> {
         Ok((matches!(found, Found::File { .. }) && other == file).then_some(canonical))
     }
 
-    /// Whether a file is the page of this name, which has no extension, and has no other path.
+    /// Returns whether a file is the page of this name: the canonical name of `name.html`.
     fn is_page(self, name: &[u8], file: &[u8]) -> bool {
         file != name && canonical(file, &self.plan.candidates.index) == name
     }
 
-    /// Whether a page, which has no extension, has the name that was asked for but for the slash at its end. For names of folders that are nothing.
+    /// Returns whether a missing folder's name, without its trailing slash, is the name of a page.
     pub(crate) fn page_behind_slash(
         self,
         name: &[u8],
@@ -99,7 +102,7 @@ impl Search<'_> {
         is_folder: &mut Option<bool>,
         file: &mut Vec<u8>,
     ) -> Result<Option<Found>, OpenError> {
-        // A slash at the end asks for a folder.
+        // A trailing slash requests a folder.
         if shape == Shape::Directory {
             return Ok(None);
         }
@@ -121,7 +124,7 @@ impl Search<'_> {
         Ok(is_folder.then_some(Found::Folder))
     }
 
-    /// The index of a folder, or the folder.
+    /// Returns a folder's index, or the folder if it can be listed.
     fn index(self, name: &[u8], file: &mut Vec<u8>) -> Result<Option<Found>, OpenError> {
         for index in &self.plan.candidates.index {
             file.clear();
@@ -149,18 +152,18 @@ impl Search<'_> {
             return Ok(None);
         }
         let found = self.open(file)?.and_then(|opened| file_found(opened, pattern.is_of_path()));
-        // Relative links in an index hold only where the path ends with a slash.
+        // Relative links in an index need a trailing slash in the path.
         Ok(found.map(|found| if pattern.is_index && shape == Shape::File { Found::Folder } else { found }))
     }
 
-    /// The same as [`open`](Self::open), with the name in the buffer.
+    /// Calls [`open`](Self::open) and copies the name to the buffer.
     fn open_as(self, name: &[u8], file: &mut Vec<u8>) -> Result<Option<Opened>, OpenError> {
         file.clear();
         file.extend_from_slice(name);
         self.open(name)
     }
 
-    /// What has this name; `None` where nothing has.
+    /// Opens a file or folder. Returns `None` if there is none.
     fn open(self, name: &[u8]) -> Result<Option<Opened>, OpenError> {
         match self.root.open_beneath(name) {
             Ok(opened) => Ok(Some(opened)),

@@ -1,4 +1,4 @@
-//! What siblings the files have that are not kept in memory: remembered for a moment.
+//! Caches the siblings of files that aren't in memory, for 500 ms.
 
 use std::hash::BuildHasher;
 
@@ -8,10 +8,12 @@ use crate::limits::{CacheLimits, SEEN_FILES_MAX};
 use crate::now::Now;
 use crate::siblings::Siblings;
 
-/// Siblings by the names of their files, at most `SEEN_FILES_MAX`: one name has one place and takes it from the one before. A name is kept
-/// as its hash alone: that two share one is next to impossible, and no harm, for a sibling is held against its file when it is opened.
+/// A direct-mapped table of at most `SEEN_FILES_MAX` names.
+///
+/// A name is stored only as its hash. A collision is harmless, since a sibling is compared with its file when it is
+/// opened.
 pub(crate) struct Seen {
-    /// Where nothing is kept of files nothing is remembered of them either.
+    /// False if the file cache is disabled.
     is_on: bool,
     hasher: RandomState,
     places: Vec<Place>,
@@ -29,7 +31,7 @@ impl Seen {
         Self { is_on: limits.cached_files_max > 0, hasher: RandomState::default(), places: Vec::new() }
     }
 
-    /// What was seen a moment ago beside the file of this name.
+    /// Returns the fresh siblings of a file.
     pub(crate) fn get(&self, name: &[u8], now: Now) -> Option<Siblings> {
         if self.places.is_empty() {
             return None;
@@ -44,7 +46,7 @@ impl Seen {
         self.places.clear();
     }
 
-    /// Notes what was seen just now.
+    /// Stores the siblings of a file.
     pub(crate) fn note(&mut self, name: &[u8], now: Now, siblings: Siblings) {
         if !self.is_on {
             return;

@@ -1,40 +1,39 @@
-//! What a worker keeps of one of its folders by name, within one bound for them all: who has much to keep takes the place of what nobody
-//! asks for, wherever that lies.
+//! A folder's entries in a cache that all folders of a worker share, with one bound.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::clock_cache::{Clock, Kept};
 
-/// A folder's part of a table that all folders of a worker share.
+/// A folder's part of a shared cache.
 pub(crate) struct Shelf<V> {
     all: Rc<RefCell<Clock<V>>>,
     folder: u32,
 }
 
 impl<V: Kept> Shelf<V> {
-    /// The part of the folder with this number.
+    /// Returns the part of the folder with this number.
     pub(crate) fn new(all: &Rc<RefCell<Clock<V>>>, folder: u32) -> Self {
         Self { all: Rc::clone(all), folder }
     }
 
-    /// Looks at what has this name, which was used then.
+    /// Passes an entry to `look` and marks it as used.
     #[inline]
     pub(crate) fn get<R>(&self, name: &[u8], look: impl FnOnce(&V) -> Option<R>) -> Option<R> {
         self.all.borrow().get(self.folder, name).and_then(look)
     }
 
-    /// Keeps something in the place of what had its name, unless it could never have room.
+    /// Inserts or replaces an entry, unless it exceeds the bound by itself.
     pub(crate) fn insert(&self, name: &[u8], value: V) {
         self.all.borrow_mut().insert(self.folder, name, value);
     }
 
-    /// Forgets a name.
+    /// Removes a name.
     pub(crate) fn remove(&self, name: &[u8]) {
         self.all.borrow_mut().remove(self.folder, name);
     }
 
-    /// Removes everything of this folder.
+    /// Removes all entries of this folder.
     pub(crate) fn clear(&self) {
         self.all.borrow_mut().remove_folder(self.folder);
     }

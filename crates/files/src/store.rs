@@ -1,4 +1,4 @@
-//! The files of a folder by their names: in memory, open for a moment, or to be opened; each in the form that the client likes best.
+//! Files of a folder by name: in memory, open, or opened now; each in the client's preferred coding.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::shelf::Shelf;
 use crate::siblings::Siblings;
 use crate::variant::Entry;
 
-/// The folder, and what one worker keeps of it.
+/// A folder and one worker's caches of it.
 pub(crate) struct Store {
     root: Root,
     /// Time of the last look-up of the root's path.
@@ -32,9 +32,9 @@ pub(crate) struct Store {
 
 /// A file that was found.
 pub(crate) struct FoundFile {
-    /// What is to be sent.
+    /// The content to send.
     pub(crate) content: Content,
-    /// The file itself, where it is in memory: whatever form of it is sent.
+    /// The plain file if it is in memory, even if a sibling is sent.
     pub(crate) held: Option<Rc<Held>>,
 }
 
@@ -44,14 +44,13 @@ impl Store {
         Self { root, root_seen_ms: None, plan, cache, open_files: OpenFiles::default(), seen }
     }
 
-    /// The folder itself.
+    /// Returns the folder.
     pub(crate) fn root(&self) -> &Root {
         &self.root
     }
 
-    /// Looks the root's path up again, at most every 500 ms. Returns true if it leads to another folder now.
-    ///
-    /// Everything kept of the folder before is discarded then.
+    /// Looks up the root's path again, at most every 500 ms. Returns true if it has changed, and clears all caches
+    /// then.
     pub(crate) fn look_up_root(&mut self, now: Now) -> bool {
         if self.root_seen_ms.is_some_and(|seen_ms| now.is_just_after(seen_ms)) {
             return false;
@@ -66,20 +65,20 @@ impl Store {
         is_another
     }
 
-    /// Returns the time of the last look-up of the root, as of which a name that is found now is valid.
+    /// Returns the time of the root's last look-up, since which names that are found now are valid.
     pub(crate) fn as_of_root(&self, now: Now) -> Now {
         Now { ms: self.root_seen_ms.unwrap_or(now.ms), ..now }
     }
 
-    /// Forgets a file that is no more.
+    /// Removes a missing file from the cache.
     pub(crate) fn forget(&mut self, name: &[u8]) {
         self.cache.remove(name);
     }
 
-    /// The file of this name, wherever it is. `name` is as before afterwards, as it is with all of these.
+    /// Returns the file of this name. Restores `name` afterwards, like all methods here.
     ///
     /// # Errors
-    /// Where it can't be opened; a folder counts as not there.
+    /// If the file can't be opened; a folder counts as missing.
     pub(crate) fn file(&mut self, name: &mut Vec<u8>, request: &Request<'_>) -> Result<FoundFile, OpenError> {
         let kept = self.cache.get(name);
         if let Some(held) = kept.as_ref().filter(|held| held.is_fresh(Now::of(request))) {
@@ -99,8 +98,9 @@ impl Store {
         }
     }
 
-    /// A file that can't be opened: where only a descriptor was missing, the version of it that is `kept`, if that was seen a short while ago.
-    /// It isn't told as held: nothing was seen of it now.
+    /// Returns the cached version of a file if it was checked recently and only a descriptor is missing.
+    ///
+    /// It isn't returned as `cached`, since it wasn't checked now.
     fn unopened(
         &mut self,
         kept: Option<Rc<Held>>,
@@ -120,7 +120,7 @@ impl Store {
         }
     }
 
-    /// The form of a file in memory that the client likes best, if that isn't the file itself.
+    /// Returns the client's preferred sibling of a cached file, if it isn't the file itself.
     pub(crate) fn form_of_held(
         &mut self,
         held: &Held,
@@ -130,7 +130,7 @@ impl Store {
         self.sibling(held.siblings(), name, request)
     }
 
-    /// A file that isn't in memory, if it is open, or a sibling of it that was seen a moment ago.
+    /// Returns an open file, or a sibling of it that was found within 500 ms.
     pub(crate) fn known_file(&mut self, name: &mut Vec<u8>, request: &Request<'_>) -> Option<Content> {
         let now = Now::of(request);
         let open = self.open_files.siblings(name, now);
@@ -139,7 +139,7 @@ impl Store {
         sibling.or_else(|| self.open_files.get(name, now))
     }
 
-    /// A file that was opened just now, or a sibling of it.
+    /// Returns a newly opened file, or a sibling of it.
     pub(crate) fn opened_file(
         &mut self,
         mut opened: Opened,
@@ -161,7 +161,7 @@ impl Store {
         FoundFile { content, held }
     }
 
-    /// The siblings of a file that was opened: looked for, or remembered where the file itself isn't.
+    /// Returns the siblings of an opened file. They are cached for files that aren't in memory.
     fn siblings(&mut self, opened: &Opened, name: &mut Vec<u8>, now: Now) -> Siblings {
         let is_held = self.cache.takes(opened.meta.len);
         if let Some(siblings) = self.seen.get(name, now).filter(|_| !is_held) {
@@ -174,7 +174,7 @@ impl Store {
         siblings
     }
 
-    /// The sibling that the client likes best, if there is one.
+    /// Returns the sibling that the client prefers.
     fn sibling(&mut self, siblings: Siblings, name: &mut Vec<u8>, request: &Request<'_>) -> Option<Content> {
         if siblings.is_empty() {
             return None;
@@ -189,7 +189,7 @@ impl Store {
         content
     }
 
-    /// A sibling, unless it is gone or no longer current.
+    /// Returns a sibling, unless it is missing or outdated.
     fn coded(&mut self, entry: Entry<'_>, siblings: Siblings, now: Now) -> Option<Content> {
         let kept = self.cache.get(entry.key);
         let is_present = |held: &&Rc<Held>| held.is_fresh(now) && siblings.are_current(held.meta());
@@ -218,8 +218,8 @@ impl Store {
         })
     }
 
-    /// The present version of a file that may be kept in memory: the one that is, or read anew. `None` if it is to be sent
-    /// from its file.
+    /// Returns the present version of a file in memory: cached or read now. `None` if it must be sent from its
+    /// descriptor.
     fn hold(
         &mut self,
         kept: Option<Rc<Held>>,
@@ -238,8 +238,8 @@ impl Store {
         held
     }
 
-    /// Reads a file that may be kept in memory, again where it changes meanwhile. One that can't be read whole, at all or in one version, may be
-    /// sent all the same, or fail there: what was seen of it last is noted for that.
+    /// Reads a file into memory, again if it changes meanwhile. On failure, `opened` has the latest metadata for
+    /// sending it from its descriptor.
     fn read(&self, opened: &mut Opened, entry: Entry<'_>, now: Now) -> Option<Rc<Held>> {
         let (cache, plan) = (&self.cache, &self.plan);
         tried(|| {
@@ -255,12 +255,12 @@ impl Store {
     }
 }
 
-/// Whether a file in memory is sent without a look: there is no descriptor for one, and the last was a short while ago.
+/// Returns whether a cached file is sent unchecked: no descriptor is free, and the last check is recent.
 fn is_unseen(error: &OpenError, held: &Held, now: Now) -> bool {
     matches!(error, OpenError::Descriptors) && held.was_seen_lately(now)
 }
 
-/// What some try gives, of at most `READ_TRIES_MAX`; `None` where one fails.
+/// Calls `read` up to `READ_TRIES_MAX` times until it returns a value; `None` if one call fails.
 fn tried<T>(mut read: impl FnMut() -> Option<Option<T>>) -> Option<T> {
     for _ in 0..READ_TRIES_MAX {
         if let Some(read) = read()? {
@@ -287,6 +287,6 @@ mod tests {
             assert_eq!((read.is_some(), reads.get()), (is_read, READ_TRIES_MAX.min(changes + 1)));
         }
         let fails = tried(|| None::<Option<()>>);
-        assert!(fails.is_none(), "what can't be read isn't tried again");
+        assert!(fails.is_none(), "a read error isn't retried");
     }
 }

@@ -1,4 +1,4 @@
-//! One version of a file: what tells it from others, and the answers that it gives.
+//! One version of a file: its validators and responses.
 
 use std::rc::Rc;
 
@@ -13,21 +13,21 @@ use crate::range::{self, Selection};
 use crate::validators::Validators;
 use crate::variant::Entry;
 
-/// A version, with what is said of it in every answer.
+/// A version and the headers of its responses.
 pub(crate) struct Version {
     validators: Validators,
     media_type: Box<str>,
     coding: Option<Coding>,
-    /// Whether other clients may be sent it in another coding.
+    /// True if other clients may get another coding.
     varies: bool,
-    /// `ETag`, `Last-Modified` and `Vary`, for every answer.
+    /// `ETag`, `Last-Modified` and `Vary`, for all responses.
     about: FieldLines,
-    /// `Cache-Control`, for the answers that may be kept: the content, a part of it, and that the client has it.
+    /// `Cache-Control`, for cacheable responses: `200`, `206` and `304`.
     lasting: Option<FieldLines>,
 }
 
 impl Version {
-    /// The version that `meta` speaks of, and the answer with its content.
+    /// Returns the version with this metadata and the response with its content.
     pub(crate) fn new(
         meta: &Meta,
         entry: Entry<'_>,
@@ -40,23 +40,23 @@ impl Version {
         let media_type = plan.media_types.of(entry.name);
         let cache_control = plan.cache_rules.of(entry.name, media_type);
         let varies = entry.variant.varies();
-        let about = about(&validators, varies).expect("digits, dates and words can be sent");
-        let whole = of_content(about.clone(), cache_control, coding).expect("they were checked");
-        let answer = Prebuilt::new(media_type, &whole, content).expect("it was checked");
-        let lasting = cache_control.map(|value| lasting(value).expect("it was checked"));
+        let about = about(&validators, varies).expect("valid field values");
+        let whole = of_content(about.clone(), cache_control, coding).expect("checked options");
+        let answer = Prebuilt::new(media_type, &whole, content).expect("checked options");
+        let lasting = cache_control.map(|value| lasting(value).expect("checked options"));
         (Self { validators, media_type: media_type.into(), coding, varies, about, lasting }, answer)
     }
 
-    /// Sends the content, the part of it that is asked for, or what the request's conditions come to.
+    /// Sends the content, the requested part, or the result of preconditions.
     pub(crate) fn reply(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
-        // Most requests ask for nothing but the content.
+        // Most requests have no preconditions and no range.
         if request.head().has_any(&SELECTIVE) {
             return self.reply_as_asked(content, request, response);
         }
         response.prebuilt(content);
     }
 
-    /// Sends what the conditions and the range of a request leave.
+    /// Evaluates the preconditions and the range of a request.
     fn reply_as_asked(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
         match conditional::evaluate(&request.head(), &self.validators) {
             Outcome::Send if request.head().field(Known::Range).is_none() => {
@@ -68,14 +68,14 @@ impl Version {
                 self.say_lasting(response);
             }
             Outcome::Failed => {
-                // Validators speak of the file, and not of these words (RFC 9110 section 8.8).
+                // Validators are those of the file, not of this text (RFC 9110 section 8.8).
                 let why = "The file is another version than the one asked for.\n";
                 response.status(412).text(why).lines(&self.about);
             }
         }
     }
 
-    /// Sends the content with another status than it has by itself: nothing is said of the file, which isn't what was asked for.
+    /// Sends the content with another status, without headers about the file, which isn't the requested one.
     pub(crate) fn reply_page(&self, content: &Rc<Prebuilt>, status: u16, response: &mut Response<'_>) {
         response.status(status).content_type(&self.media_type);
         if self.varies {
@@ -96,11 +96,11 @@ impl Version {
         }
     }
 
-    /// Sends what a request with a `Range` asks for.
+    /// Sends the parts that a `Range` selects.
     fn reply_range(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
         let body = content.body();
         match self.select(request, body.len()) {
-            // Several parts together would be in no coding, and the field speaks of them together.
+            // `Content-Encoding` applies to a multipart body as a whole, which isn't encoded.
             Selection::Spans(spans) if spans.len() > 1 && self.coding.is_some() => {
                 response.prebuilt(content);
             }
@@ -122,7 +122,7 @@ impl Version {
         }
     }
 
-    /// Only `GET` has ranges (RFC 9110 section 14.2), only of the version that the client knows, and only one field of them.
+    /// Selects ranges: only for `GET` (RFC 9110 section 14.2), for the client's version, and with a single `Range`.
     fn select(&self, request: &Request<'_>, len: u64) -> Selection {
         let head = request.head();
         let mut values = head.all(Known::Range);
@@ -137,7 +137,7 @@ impl Version {
     }
 }
 
-/// The fields without which all of the content is asked for.
+/// Fields that can select something else than the whole content.
 const SELECTIVE: [Known; 5] =
     [Known::IfMatch, Known::IfNoneMatch, Known::IfModifiedSince, Known::IfUnmodifiedSince, Known::Range];
 const ACCEPT_RANGES: (&str, &str) = ("Accept-Ranges", "bytes");
@@ -159,7 +159,7 @@ fn about(validators: &Validators, varies: bool) -> Result<FieldLines, String> {
     Ok(lines)
 }
 
-/// What is said where the content follows.
+/// Adds the headers of a response with content.
 fn of_content(
     mut lines: FieldLines,
     cache_control: Option<&str>,

@@ -1,6 +1,6 @@
-//! How much something is liked (RFC 9110 section 12.4.2).
+//! Quality values (RFC 9110 section 12.4.2).
 
-/// A weight in thousandths : `0` or `1`, with up to three decimals.
+/// Parses a quality value, in thousandths: `0` or `1`, with up to three decimals.
 pub(crate) fn thousandths(value: &[u8]) -> Option<u16> {
     let (whole, decimals) = match value {
         [whole @ b'0'..=b'1'] => (whole, &[][..]),
