@@ -1,6 +1,6 @@
 //! Media type preferences of the `Accept` field (RFC 9110 section 12.5.1). Pure functions.
 
-use crate::weight::thousandths;
+use crate::qvalue::parse_qvalue;
 
 /// Returns the quality of a media type, in thousandths. The most specific range counts; without a field it is 1000.
 pub(crate) fn weight<'a>(values: impl Iterator<Item = &'a [u8]>, media_type: &[u8]) -> u16 {
@@ -25,7 +25,7 @@ fn elements<'a>(values: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = 
         let mut parts = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
         let range = parts.next().filter(|range| !range.is_empty())?;
         let weight = parts.find_map(|part| part.strip_prefix(b"q=").or_else(|| part.strip_prefix(b"Q=")));
-        Some((range, weight.map_or(Some(1000), thousandths)?))
+        Some((range, weight.map_or(Some(1000), parse_qvalue)?))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Content coding selection by the `Accept-Encoding` field (RFC 9110 section 12.5.3). A pure function.
 
 use crate::coding::{Coding, Codings};
-use crate::weight::thousandths;
+use crate::qvalue::parse_qvalue;
 
 /// Selects the coding to send from the available ones; `None` for the plain file. Of equally weighted codings, the
 /// first in `preferred` wins.
@@ -63,7 +63,7 @@ fn parse(element: &[u8]) -> Option<(&[u8], u16)> {
     let Some(end) = element.iter().position(|&byte| byte == b';') else { return Some((element, 1000)) };
     let weight = element[end + 1..].trim_ascii();
     let (name, value) = weight.split_at_checked(2)?;
-    let weight = if name.eq_ignore_ascii_case(b"q=") { thousandths(value) } else { None };
+    let weight = if name.eq_ignore_ascii_case(b"q=") { parse_qvalue(value) } else { None };
     weight.map(|weight| (element[..end].trim_ascii_end(), weight))
 }
 

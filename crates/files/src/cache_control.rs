@@ -4,7 +4,7 @@ use shearwater::FieldLines;
 
 use crate::limits::CACHE_RULES_MAX;
 use crate::options::BadOption;
-use crate::plan::decoded;
+use crate::settings::decoded;
 
 /// A rule for `Cache-Control`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl CacheRules {
 
     /// Returns the value for a file of this name and type.
     pub(crate) fn of(&self, name: &[u8], media_type: &str) -> Option<&str> {
-        let rule = self.rules.iter().find(|rule| rule.files.holds(name, media_type));
+        let rule = self.rules.iter().find(|rule| rule.files.matches(name, media_type));
         rule.map(|rule| rule.value.as_str())
     }
 }
@@ -106,13 +106,13 @@ impl Matcher {
         Ok(Self::Ends { start, end })
     }
 
-    fn holds(&self, name: &[u8], media_type: &str) -> bool {
+    fn matches(&self, name: &[u8], media_type: &str) -> bool {
         match self {
-            Self::Type(files) => type_holds(files, essence(media_type)),
+            Self::Type(files) => type_matches(files, essence(media_type)),
             Self::Name(known) => known == name,
             // The start and the end must not overlap.
             Self::Ends { start, end } => {
-                name.strip_prefix(&start[..]).is_some_and(|behind| behind.ends_with(end))
+                name.strip_prefix(&start[..]).is_some_and(|rest| rest.ends_with(end))
             }
         }
     }
@@ -129,7 +129,7 @@ fn is_type(text: &str) -> bool {
     text.split_once('/').is_some_and(|(kind, own)| is_word(kind) && (is_word(own) || own == "*"))
 }
 
-fn type_holds(files: &str, essence: &str) -> bool {
+fn type_matches(files: &str, essence: &str) -> bool {
     match files.strip_suffix('*') {
         Some(kind) => essence.get(..kind.len()).is_some_and(|start| start.eq_ignore_ascii_case(kind)),
         None => essence.eq_ignore_ascii_case(files),

@@ -2,13 +2,13 @@
 
 use crate::limits::{INDEX_NAMES_MAX, TRY_FILES_MAX};
 use crate::options::{BadOption, FindOptions};
-use crate::plan::{bad_segment, file_name};
 use crate::resolve::Shape;
+use crate::settings::{bad_segment, file_name};
 
 /// Placeholder of the path in an option.
 const PATH: &str = "{path}";
 /// Extension of pages that are served without one.
-pub(crate) const PAGE: &[u8] = b".html";
+pub(crate) const PAGE_EXTENSION: &[u8] = b".html";
 
 /// The candidates of a folder and the names of its indexes.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Candidates {
     }
 
     /// Returns whether the file with the path's name is tried first.
-    pub(crate) fn begins_with_itself(&self) -> bool {
+    pub(crate) fn tries_itself_first(&self) -> bool {
         self.each.first() == Some(&Candidate::Itself)
     }
 }
@@ -73,7 +73,7 @@ impl Candidates {
 /// Inserts pages after the file itself, unless they are listed.
 fn add_pages(each: &mut Vec<Candidate>) {
     if !each.iter().any(Candidate::is_page) {
-        let page = Pattern { before: Vec::new(), after: Some(PAGE.to_vec()), is_index: false };
+        let page = Pattern { before: Vec::new(), after: Some(PAGE_EXTENSION.to_vec()), is_index: false };
         let page = Candidate::Named(page);
         let behind = each.iter().position(|candidate| *candidate == Candidate::Itself);
         each.insert(behind.map_or(0, |place| place + 1), page);
@@ -97,11 +97,12 @@ fn index_names(names: &[String]) -> Result<Vec<Vec<u8>>, BadOption> {
 impl Candidate {
     /// Returns whether this is the page of the path, `{path}.html`.
     pub(crate) fn is_page(&self) -> bool {
-        matches!(self, Self::Named(made) if made.before.is_empty() && made.after.as_deref() == Some(PAGE))
+        let extension = Some(PAGE_EXTENSION);
+        matches!(self, Self::Named(made) if made.before.is_empty() && made.after.as_deref() == extension)
     }
 
     /// Returns the name of a fixed file.
-    pub(crate) fn certain_file(&self) -> Option<&[u8]> {
+    pub(crate) fn fixed_file(&self) -> Option<&[u8]> {
         match self {
             Self::Named(Pattern { before, after: None, .. }) => Some(before),
             _ => None,
@@ -158,7 +159,7 @@ impl Pattern {
     }
 
     /// Returns whether the file's name depends on the path.
-    pub(crate) const fn is_of_path(&self) -> bool {
+    pub(crate) const fn depends_on_path(&self) -> bool {
         self.after.is_some()
     }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 /// An entry with a size and a usage mark.
-pub(crate) trait Kept {
+pub(crate) trait Evictable {
     /// Bytes that count towards the bound.
     fn bytes(&self) -> u64;
     /// Set by use, cleared by the clock's hand.
@@ -15,7 +15,7 @@ pub(crate) trait Kept {
 
 /// A bounded table with clock eviction: a circulating hand evicts the first entry that wasn't used since its last
 /// visit.
-pub(crate) struct Clock<V> {
+pub(crate) struct ClockCache<V> {
     entries_max: usize,
     bytes_max: u64,
     /// Slots by name, one map for each folder: no name leads to a slot of another folder.
@@ -31,7 +31,7 @@ struct Slot<V> {
     value: V,
 }
 
-impl<V: Kept> Clock<V> {
+impl<V: Evictable> ClockCache<V> {
     /// Creates a table of at most `entries_max` entries and `bytes_max` bytes.
     pub(crate) fn new(entries_max: usize, bytes_max: u64) -> Self {
         Self { entries_max, bytes_max, index: Vec::new(), slots: Vec::new(), hand: 0, bytes: 0 }
@@ -107,11 +107,11 @@ mod tests {
     use std::cell::Cell;
     use std::collections::HashMap;
 
-    use super::{Clock, Kept};
+    use super::{ClockCache, Evictable};
 
     struct Piece(u64, Cell<bool>);
 
-    impl Kept for Piece {
+    impl Evictable for Piece {
         fn bytes(&self) -> u64 {
             self.0
         }
@@ -125,13 +125,13 @@ mod tests {
         Piece(bytes, Cell::new(false))
     }
 
-    fn names(clock: &Clock<Piece>) -> String {
+    fn names(clock: &ClockCache<Piece>) -> String {
         let has =
             |name: &char| (0..3).any(|folder| clock.slot(folder, name.to_string().as_bytes()).is_some());
         "abcdefgh".chars().filter(has).collect()
     }
 
-    fn assert_sound(clock: &Clock<Piece>) {
+    fn assert_sound(clock: &ClockCache<Piece>) {
         assert_eq!(clock.index.iter().map(HashMap::len).sum::<usize>(), clock.slots.len());
         assert_eq!(clock.bytes, clock.slots.iter().map(|slot| slot.value.0).sum::<u64>());
         for (at, slot) in clock.slots.iter().enumerate() {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_number_of_entries_is_bounded_and_what_is_used_stays() {
-        let mut clock = Clock::new(3, 1_000);
+        let mut clock = ClockCache::new(3, 1_000);
         for name in ["a", "b", "c"] {
             clock.insert(0, name.as_bytes(), piece(10));
         }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn their_bytes_are_bounded() {
-        let mut clock = Clock::new(10, 100);
+        let mut clock = ClockCache::new(10, 100);
         clock.insert(0, b"a", piece(60));
         clock.insert(0, b"b", piece(40));
         assert_eq!(names(&clock), "ab");
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_is_of_a_folder_can_be_forgotten() {
-        let mut clock = Clock::new(10, 100);
+        let mut clock = ClockCache::new(10, 100);
         for (name, folder) in [("a", 1), ("b", 0), ("c", 1), ("d", 1), ("e", 2), ("f", 1)] {
             clock.insert(folder, name.as_bytes(), piece(10));
         }
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_table_of_nothing_keeps_nothing() {
-        let mut clock = Clock::new(0, 100);
+        let mut clock = ClockCache::new(0, 100);
         clock.insert(0, b"a", piece(0));
         assert!(clock.get(0, b"a").is_none());
     }

@@ -21,9 +21,9 @@ pub(crate) enum Outcome {
 /// Evaluates preconditions in the order of RFC 9110 section 13.2.2: dates count only without the entity tags of their
 /// kind.
 pub(crate) fn evaluate(head: &Head<'_>, validators: &Validators) -> Outcome {
-    if !is_wanted(head, validators) {
+    if !is_required_version(head, validators) {
         Outcome::Failed
-    } else if is_had(head, validators) {
+    } else if is_not_modified(head, validators) {
         Outcome::NotModified
     } else {
         Outcome::Send
@@ -31,41 +31,41 @@ pub(crate) fn evaluate(head: &Head<'_>, validators: &Validators) -> Outcome {
 }
 
 /// Evaluates `If-Match` (strong comparison, RFC 9110 section 13.1.1), else `If-Unmodified-Since`.
-fn is_wanted(head: &Head<'_>, validators: &Validators) -> bool {
+fn is_required_version(head: &Head<'_>, validators: &Validators) -> bool {
     if head.field(Known::IfMatch).is_some() {
-        return head.all(Known::IfMatch).any(|list| is_in(list, validators, Weak::Differs));
+        return head.all(Known::IfMatch).any(|list| list_matches(list, validators, Weak::Differs));
     }
     let Some(date) = head.field(Known::IfUnmodifiedSince) else { return true };
     dates(date, validators).is_none_or(|(date, modified)| modified <= date)
 }
 
 /// Evaluates `If-None-Match` (weak comparison, RFC 9110 section 13.1.2), else `If-Modified-Since`.
-fn is_had(head: &Head<'_>, validators: &Validators) -> bool {
+fn is_not_modified(head: &Head<'_>, validators: &Validators) -> bool {
     if head.field(Known::IfNoneMatch).is_some() {
-        return head.all(Known::IfNoneMatch).any(|list| is_in(list, validators, Weak::Matches));
+        return head.all(Known::IfNoneMatch).any(|list| list_matches(list, validators, Weak::Matches));
     }
     let Some(date) = head.field(Known::IfModifiedSince) else { return false };
     dates(date, validators).is_some_and(|(date, modified)| modified <= date)
 }
 
 /// Returns whether a list contains the file's entity tag. Without a tag, only `*` matches.
-fn is_in(list: &[u8], validators: &Validators, weak: Weak) -> bool {
+fn list_matches(list: &[u8], validators: &Validators, weak: Weak) -> bool {
     matches_any(list, validators.etag().unwrap_or_default(), weak)
 }
 
 /// Returns whether `Range` applies: no `If-Range`, or one that names this version (RFC 9110 section 13.1.5).
-pub(crate) fn range_holds(head: &Head<'_>, validators: &Validators) -> bool {
+pub(crate) fn if_range_holds(head: &Head<'_>, validators: &Validators) -> bool {
     let mut conditions = head.all(Known::IfRange);
     match (conditions.next(), conditions.next()) {
         (None, _) => true,
-        (Some(condition), None) => is_version(condition, validators),
+        (Some(condition), None) => matches_version(condition, validators),
         // A repeated `If-Range` is invalid.
         (Some(_), Some(_)) => false,
     }
 }
 
 /// Compares an `If-Range` value: entity tags strongly, dates exactly and only if they identify one version.
-fn is_version(condition: &[u8], validators: &Validators) -> bool {
+fn matches_version(condition: &[u8], validators: &Validators) -> bool {
     match parse_date(condition) {
         Some(date) => validators.is_date_strong() && Some(date) == validators.modified(),
         None => condition.starts_with(b"\"") && Some(condition) == validators.etag().map(str::as_bytes),
@@ -87,7 +87,7 @@ mod tests {
     use shearwater::{Item, Shared};
     use shearwater_io::fs::{Meta, Timestamp};
 
-    use super::is_version;
+    use super::matches_version;
     use crate::validators::Validators;
 
     /// Sun, 06 Nov 1994 08:49:37 GMT.
@@ -107,14 +107,17 @@ mod tests {
     #[test]
     fn a_date_tells_the_version_where_the_system_has_set_it_and_it_is_some_seconds_old() {
         let date = b"Sun, 06 Nov 1994 08:49:37 GMT";
-        assert!(is_version(date, &validators(SECONDS, SECONDS + 3)));
-        assert!(is_version(b"Sunday, 06-Nov-94 08:49:37 GMT", &validators(SECONDS, SECONDS + 3)));
+        assert!(matches_version(date, &validators(SECONDS, SECONDS + 3)));
+        assert!(matches_version(b"Sunday, 06-Nov-94 08:49:37 GMT", &validators(SECONDS, SECONDS + 3)));
         for age in 0..3 {
-            assert!(!is_version(date, &validators(SECONDS, SECONDS + age)), "it may change within its mtime");
+            assert!(
+                !matches_version(date, &validators(SECONDS, SECONDS + age)),
+                "it may change within its mtime"
+            );
         }
-        assert!(!is_version(date, &validators(SECONDS + 1, SECONDS + 9)), "a time that was set");
+        assert!(!matches_version(date, &validators(SECONDS + 1, SECONDS + 9)), "a time that was set");
         for other in [&b"Sun, 06 Nov 1994 08:49:36 GMT"[..], b"Sun, 06 Nov 1994 08:49:38 GMT", b"", b"x"] {
-            assert!(!is_version(other, &validators(SECONDS, SECONDS + 3)));
+            assert!(!matches_version(other, &validators(SECONDS, SECONDS + 3)));
         }
     }
 }

@@ -24,7 +24,7 @@ pub fn matches_any(list: &[u8], etag: &str, weak: Weak) -> bool {
         if tag.opaque == opaque.as_bytes() && (weak == Weak::Matches || !tag.is_weak) {
             return true;
         }
-        rest = tag.behind;
+        rest = tag.after;
     }
     false
 }
@@ -35,7 +35,7 @@ struct Tag<'a> {
     /// In quotes and without `W/`.
     opaque: &'a [u8],
     /// The list after this tag.
-    behind: &'a [u8],
+    after: &'a [u8],
 }
 
 fn next_tag(list: &[u8]) -> Option<Tag<'_>> {
@@ -44,8 +44,8 @@ fn next_tag(list: &[u8]) -> Option<Tag<'_>> {
     let (is_weak, list) = list.strip_prefix(b"W/").map_or((false, list), |list| (true, list));
     let inner = list.strip_prefix(b"\"")?;
     let len = inner.iter().position(|&byte| byte == b'"')?;
-    let (opaque, behind) = list.split_at(len + 2);
-    Some(Tag { is_weak, opaque, behind })
+    let (opaque, after) = list.split_at(len + 2);
+    Some(Tag { is_weak, opaque, after })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::files::Files;
 use crate::finder::Finder;
 use crate::limits::CacheLimits;
 use crate::options::{FolderError, FolderOptions};
-use crate::plan::Plan;
+use crate::settings::Settings;
 
 /// An open folder, shared by the workers.
 ///
@@ -29,7 +29,7 @@ pub struct Folder {
     pub(crate) root: Root,
     /// Absolute path, for reports.
     path: Arc<Path>,
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) settings: Arc<Settings>,
 }
 
 impl Folder {
@@ -53,12 +53,12 @@ impl Folder {
     /// # Errors
     /// If an option is invalid, or the folder is missing or not readable.
     pub fn open_with(path: &Path, options: &FolderOptions) -> Result<Self, FolderError> {
-        let plan = Plan::new(options).map_err(FolderError::Option)?;
+        let settings = Settings::new(options).map_err(FolderError::Option)?;
         let root = Root::open(path).map_err(FolderError::Open)?.with_links(options.symlinks);
         // A folder without search permission can be opened, but nothing in it.
         std::fs::metadata(path.join(".")).map_err(FolderError::Open)?;
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Ok(Self { root, path: path.into(), plan: Arc::new(plan) })
+        Ok(Self { root, path: path.into(), settings: Arc::new(settings) })
     }
 
     /// Returns the folder's files for one worker, with the default cache.
@@ -76,7 +76,7 @@ impl Folder {
     /// Returns the folder's files for one worker, with a cache shared by the worker's folders.
     #[must_use]
     pub fn files_in(&self, cache: &FileCache) -> Files {
-        let (root, path, plan) = (self.root.clone(), Arc::clone(&self.path), Arc::clone(&self.plan));
-        Files::new(Finder::new(root, path, plan, cache.next()))
+        let (root, path, settings) = (self.root.clone(), Arc::clone(&self.path), Arc::clone(&self.settings));
+        Files::new(Finder::new(root, path, settings, cache.next()))
     }
 }

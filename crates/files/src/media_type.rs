@@ -45,12 +45,12 @@ fn find<'a>(mut table: &'a str, extension: &[u8]) -> Option<&'a str> {
             .rposition(|&byte| byte == b'\n')
             .map_or(0, |end| end + 1);
         let (before, rest) = table.split_at(start);
-        let (line, behind) = rest.split_once('\n')?;
+        let (line, after) = rest.split_once('\n')?;
         let (known, media_type) = line.split_once(' ')?;
         table = match extension.cmp(known.as_bytes()) {
             Ordering::Equal => return Some(media_type),
             Ordering::Less => before,
-            Ordering::Greater => behind,
+            Ordering::Greater => after,
         };
     }
     None

@@ -8,7 +8,7 @@ use crate::accept;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Navigation {
     /// Navigation: the last segment of the path has no extension.
-    Surely,
+    ByPath,
     /// Navigation: `Accept` lists `text/html`.
     ByAccept,
     /// Not a navigation: a script, an image or another resource.
@@ -19,7 +19,7 @@ impl Navigation {
     pub(crate) fn of(name: &[u8], head: &Head<'_>) -> Self {
         let last = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
         if !last.contains(&b'.') {
-            Self::Surely
+            Self::ByPath
         } else if accept::names(head.all(Known::Accept), b"text/html") {
             Self::ByAccept
         } else {

@@ -20,12 +20,12 @@ impl Now {
     }
 
     /// Returns whether a check at `seen_ms` still counts.
-    pub(crate) fn is_just_after(self, seen_ms: u64) -> bool {
+    pub(crate) fn is_fresh(self, seen_ms: u64) -> bool {
         self.ms.saturating_sub(seen_ms) < FRESH_MS
     }
 
     /// Returns whether a file checked at `seen_ms` may be sent without another check, if none is possible.
-    pub(crate) fn is_soon_after(self, seen_ms: u64) -> bool {
+    pub(crate) fn is_recent(self, seen_ms: u64) -> bool {
         self.ms.saturating_sub(seen_ms) < UNSEEN_MS_MAX
     }
 }

@@ -8,7 +8,7 @@ use shearwater_io::fs::{Meta, Opened};
 use crate::content::Content;
 use crate::limits::{LENT_AFTER_S, OPEN_FILES_MAX};
 use crate::now::Now;
-use crate::plan::Plan;
+use crate::settings::Settings;
 use crate::siblings::Siblings;
 use crate::variant::Entry;
 use crate::version::Version;
@@ -36,7 +36,7 @@ impl OpenFile {
     ///
     /// The check notices every change of the file, its removal and its replacement. A change of a folder or link in its
     /// path is noticed when it is opened again.
-    fn present(&mut self, now: Now) -> Option<Rc<Prebuilt>> {
+    fn revalidate(&mut self, now: Now) -> Option<Rc<Prebuilt>> {
         let content = self.content.upgrade()?;
         if self.checked_ms != now.ms {
             let Item::File(slice) = content.body() else { return None };
@@ -53,26 +53,32 @@ impl OpenFiles {
     /// Returns the siblings of a file, if it is open.
     pub(crate) fn siblings(&mut self, key: &[u8], now: Now) -> Option<Siblings> {
         let file = self.files.iter_mut().find(|file| file.key == key)?;
-        file.present(now).map(|_| file.siblings)
+        file.revalidate(now).map(|_| file.siblings)
     }
 
     /// Returns a file, if it is open.
     pub(crate) fn get(&mut self, key: &[u8], now: Now) -> Option<Content> {
         let file = self.files.iter_mut().find(|file| file.key == key)?;
-        let content = file.present(now)?;
+        let content = file.revalidate(now)?;
         Some(Content::Open(Rc::clone(&file.version), content))
     }
 
     /// Adds a newly opened file and returns its content.
-    pub(crate) fn take(&mut self, opened: Opened, entry: Entry<'_>, plan: &Plan, now: Now) -> Content {
+    pub(crate) fn open(
+        &mut self,
+        opened: Opened,
+        entry: Entry<'_>,
+        settings: &Settings,
+        now: Now,
+    ) -> Content {
         let Now { ms: checked_ms, unix_seconds } = now;
-        let (meta, file) = (opened.meta, shared(opened, unix_seconds));
+        let (meta, file) = (opened.meta, share(opened, unix_seconds));
         let slice = FileSlice { file: Rc::new(file), offset: 0, len: meta.len };
-        let (version, content) = Version::new(&meta, entry, plan, unix_seconds, Item::File(slice));
+        let (version, content) = Version::new(&meta, entry, settings, unix_seconds, Item::File(slice));
         let (version, content) = (Rc::new(version), Rc::new(content));
         let (key, siblings) = (entry.key.to_vec(), entry.variant.siblings());
-        let (kept, held) = (Rc::clone(&version), Rc::downgrade(&content));
-        self.keep(OpenFile { key, siblings, version: kept, content: held, meta, checked_ms });
+        let (kept, cached) = (Rc::clone(&version), Rc::downgrade(&content));
+        self.keep(OpenFile { key, siblings, version: kept, content: cached, meta, checked_ms });
         Content::Open(version, content)
     }
 
@@ -86,7 +92,7 @@ impl OpenFiles {
 }
 
 /// Shares a file, to be sent in this version only. A recently changed file may change again, so it is copied.
-fn shared(opened: Opened, unix_seconds: u64) -> SharedFile {
+fn share(opened: Opened, unix_seconds: u64) -> SharedFile {
     let file = SharedFile::new(opened.file).in_version(opened.meta);
     let is_left_alone = opened.meta.is_older_than(unix_seconds.saturating_sub(LENT_AFTER_S));
     if is_left_alone { file } else { file.copied() }
@@ -103,8 +109,8 @@ mod tests {
     use shearwater_io::fs::{Kind, Meta, Opened, Root, Timestamp};
 
     use super::{
-        Entry, LENT_AFTER_S, Now, OPEN_FILES_MAX, OpenFile, OpenFiles, Plan, Prebuilt, Siblings, Version,
-        shared,
+        Entry, LENT_AFTER_S, Now, OPEN_FILES_MAX, OpenFile, OpenFiles, Prebuilt, Settings, Siblings, Version,
+        share,
     };
 
     const NOW: Now = Now { ms: 7, unix_seconds: 2 };
@@ -115,10 +121,10 @@ mod tests {
         let (key, siblings) = (name.to_string().into(), Siblings::NONE);
         let entry = Entry::plain(b"", siblings);
         let (version, content) =
-            Version::new(&meta, entry, &Plan::usual(), 2, Item::Shared(Shared::Static(b"x")));
+            Version::new(&meta, entry, &Settings::default_for_test(), 2, Item::Shared(Shared::Static(b"x")));
         let (version, content) = (Rc::new(version), Rc::new(content));
-        let (held, checked_ms) = (Rc::downgrade(&content), NOW.ms);
-        (OpenFile { key, siblings, version, content: held, meta, checked_ms }, content)
+        let (cached, checked_ms) = (Rc::downgrade(&content), NOW.ms);
+        (OpenFile { key, siblings, version, content: cached, meta, checked_ms }, content)
     }
 
     #[test]
@@ -128,7 +134,7 @@ mod tests {
         let latest = meta.mtime.seconds.max(meta.ctime.seconds).unsigned_abs();
         for (seconds, is_lent) in [(0, false), (LENT_AFTER_S, false), (LENT_AFTER_S + 1, true)] {
             let opened = Opened { file: file(), kind: Kind::File, meta };
-            assert_eq!(shared(opened, latest + seconds).is_lent(), is_lent, "{seconds} s");
+            assert_eq!(share(opened, latest + seconds).is_lent(), is_lent, "{seconds} s");
         }
     }
 
@@ -171,7 +177,8 @@ mod tests {
             let root = Root::open(&folder).expect("it is there");
             let opened = root.open_beneath(b"file").expect("it is there");
             let mut files = OpenFiles::default();
-            let content = files.take(opened, Entry::plain(b"file", Siblings::NONE), &Plan::usual(), NOW);
+            let content =
+                files.open(opened, Entry::plain(b"file", Siblings::NONE), &Settings::default_for_test(), NOW);
             let later = |ms| Now { ms: NOW.ms + ms, ..NOW };
             assert!(files.get(b"file", later(1)).is_some(), "unchanged, before it was {what}");
             change(&path, &other).expect("it can be done");

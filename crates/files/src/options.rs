@@ -7,7 +7,7 @@ use shearwater_io::fs::Links;
 
 use crate::cache_control::CacheRule;
 use crate::coding::Coding;
-use crate::plan::Plan;
+use crate::settings::Settings;
 
 /// Options of a folder.
 ///
@@ -52,7 +52,7 @@ impl FolderOptions {
     /// # Errors
     /// The first invalid value.
     pub fn check(&self) -> Result<(), BadOption> {
-        Plan::new(self).map(drop)
+        Settings::new(self).map(drop)
     }
 }
 

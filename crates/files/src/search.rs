@@ -3,9 +3,9 @@
 use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
 use crate::candidate::{Candidate, Pattern};
-use crate::one_path::canonical;
-use crate::plan::Plan;
+use crate::canonical::canonical;
 use crate::resolve::Shape;
+use crate::settings::Settings;
 
 /// Result of a search.
 pub(crate) enum Found {
@@ -13,12 +13,12 @@ pub(crate) enum Found {
     File {
         opened: Opened,
         /// False for fixed files, which are sent for other paths too.
-        is_of_path: bool,
+        depends_on_path: bool,
     },
     /// A folder that was requested without a trailing slash.
     Folder,
     /// A folder without an index, to be listed.
-    List(Opened),
+    Listing(Opened),
     /// The status at the end of the candidates.
     Status(u16),
     Nothing,
@@ -28,7 +28,7 @@ pub(crate) enum Found {
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
     pub(crate) root: &'a Root,
-    pub(crate) plan: &'a Plan,
+    pub(crate) settings: &'a Settings,
 }
 
 impl Search<'_> {
@@ -40,11 +40,11 @@ impl Search<'_> {
     /// If a candidate exists but can't be opened. Later candidates aren't tried: they are meant for missing files.
     pub(crate) fn find(self, name: &[u8], shape: Shape, file: &mut Vec<u8>) -> Result<Found, OpenError> {
         let mut is_folder = None;
-        for candidate in &self.plan.candidates.each {
+        for candidate in &self.settings.candidates.each {
             let found = match candidate {
                 Candidate::Itself => self.itself(name, shape, &mut is_folder, file)?,
                 Candidate::Folder if shape == Shape::Directory => self.index(name, file)?,
-                Candidate::Folder => self.without_slash(name, is_folder, file)?,
+                Candidate::Folder => self.folder_without_slash(name, is_folder, file)?,
                 Candidate::Named(pattern) => self.named(pattern, name, shape, file)?,
                 Candidate::Status(status) => Some(Found::Status(*status)),
             };
@@ -65,7 +65,7 @@ impl Search<'_> {
         file: &'b [u8],
         other: &mut Vec<u8>,
     ) -> Result<Option<&'b [u8]>, OpenError> {
-        let canonical = canonical(file, &self.plan.candidates.index);
+        let canonical = canonical(file, &self.settings.candidates.index);
         if canonical == name {
             return Ok(None);
         }
@@ -76,18 +76,18 @@ impl Search<'_> {
 
     /// Returns whether a file is the page of this name: the canonical name of `name.html`.
     fn is_page(self, name: &[u8], file: &[u8]) -> bool {
-        file != name && canonical(file, &self.plan.candidates.index) == name
+        file != name && canonical(file, &self.settings.candidates.index) == name
     }
 
     /// Returns whether a missing folder's name, without its trailing slash, is the name of a page.
-    pub(crate) fn page_behind_slash(
+    pub(crate) fn page_without_slash(
         self,
         name: &[u8],
         shape: Shape,
         file: &mut Vec<u8>,
     ) -> Result<bool, OpenError> {
         let Some(page) =
-            name.strip_suffix(b"/").filter(|_| self.plan.clean_urls && shape == Shape::Directory)
+            name.strip_suffix(b"/").filter(|_| self.settings.clean_urls && shape == Shape::Directory)
         else {
             return Ok(false);
         };
@@ -106,12 +106,12 @@ impl Search<'_> {
         if shape == Shape::Directory {
             return Ok(None);
         }
-        let opened = self.open_as(name, file)?;
+        let opened = self.open_into(name, file)?;
         *is_folder = Some(opened.as_ref().is_some_and(|opened| opened.kind == Kind::Directory));
         Ok(opened.and_then(|opened| file_found(opened, true)))
     }
 
-    fn without_slash(
+    fn folder_without_slash(
         self,
         name: &[u8],
         is_folder: Option<bool>,
@@ -119,14 +119,14 @@ impl Search<'_> {
     ) -> Result<Option<Found>, OpenError> {
         let is_folder = match is_folder {
             Some(known) => known,
-            None => self.open_as(name, file)?.is_some_and(|opened| opened.kind == Kind::Directory),
+            None => self.open_into(name, file)?.is_some_and(|opened| opened.kind == Kind::Directory),
         };
         Ok(is_folder.then_some(Found::Folder))
     }
 
     /// Returns a folder's index, or the folder if it can be listed.
     fn index(self, name: &[u8], file: &mut Vec<u8>) -> Result<Option<Found>, OpenError> {
-        for index in &self.plan.candidates.index {
+        for index in &self.settings.candidates.index {
             file.clear();
             file.extend_from_slice(name);
             file.extend_from_slice(index);
@@ -134,11 +134,11 @@ impl Search<'_> {
                 return Ok(Some(found));
             }
         }
-        if !self.plan.listing {
+        if !self.settings.listing {
             return Ok(None);
         }
-        let folder = self.open_as(name, file)?.filter(|opened| opened.kind == Kind::Directory);
-        Ok(folder.map(Found::List))
+        let folder = self.open_into(name, file)?.filter(|opened| opened.kind == Kind::Directory);
+        Ok(folder.map(Found::Listing))
     }
 
     fn named(
@@ -151,13 +151,13 @@ impl Search<'_> {
         if !pattern.write(name, shape, file) {
             return Ok(None);
         }
-        let found = self.open(file)?.and_then(|opened| file_found(opened, pattern.is_of_path()));
+        let found = self.open(file)?.and_then(|opened| file_found(opened, pattern.depends_on_path()));
         // Relative links in an index need a trailing slash in the path.
         Ok(found.map(|found| if pattern.is_index && shape == Shape::File { Found::Folder } else { found }))
     }
 
     /// Calls [`open`](Self::open) and copies the name to the buffer.
-    fn open_as(self, name: &[u8], file: &mut Vec<u8>) -> Result<Option<Opened>, OpenError> {
+    fn open_into(self, name: &[u8], file: &mut Vec<u8>) -> Result<Option<Opened>, OpenError> {
         file.clear();
         file.extend_from_slice(name);
         self.open(name)
@@ -175,6 +175,6 @@ impl Search<'_> {
     }
 }
 
-fn file_found(opened: Opened, is_of_path: bool) -> Option<Found> {
-    (opened.kind == Kind::File).then_some(Found::File { opened, is_of_path })
+fn file_found(opened: Opened, depends_on_path: bool) -> Option<Found> {
+    (opened.kind == Kind::File).then_some(Found::File { opened, depends_on_path })
 }

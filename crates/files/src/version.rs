@@ -8,8 +8,8 @@ use shearwater_io::fs::Meta;
 use crate::coding::Coding;
 use crate::conditional::{self, Outcome};
 use crate::partial;
-use crate::plan::Plan;
 use crate::range::{self, Selection};
+use crate::settings::Settings;
 use crate::validators::Validators;
 use crate::variant::Entry;
 
@@ -21,9 +21,9 @@ pub(crate) struct Version {
     /// True if other clients may get another coding.
     varies: bool,
     /// `ETag`, `Last-Modified` and `Vary`, for all responses.
-    about: FieldLines,
+    common: FieldLines,
     /// `Cache-Control`, for cacheable responses: `200`, `206` and `304`.
-    lasting: Option<FieldLines>,
+    cache_control_lines: Option<FieldLines>,
 }
 
 impl Version {
@@ -31,51 +31,55 @@ impl Version {
     pub(crate) fn new(
         meta: &Meta,
         entry: Entry<'_>,
-        plan: &Plan,
+        settings: &Settings,
         unix_seconds: u64,
         content: Item,
     ) -> (Self, Prebuilt) {
         let coding = entry.variant.coding();
         let validators = Validators::of(meta, &content, coding, unix_seconds);
-        let media_type = plan.media_types.of(entry.name);
-        let cache_control = plan.cache_rules.of(entry.name, media_type);
+        let media_type = settings.media_types.of(entry.name);
+        let cache_control = settings.cache_rules.of(entry.name, media_type);
         let varies = entry.variant.varies();
-        let about = about(&validators, varies).expect("valid field values");
-        let whole = of_content(about.clone(), cache_control, coding).expect("checked options");
-        let answer = Prebuilt::new(media_type, &whole, content).expect("checked options");
-        let lasting = cache_control.map(|value| lasting(value).expect("checked options"));
-        (Self { validators, media_type: media_type.into(), coding, varies, about, lasting }, answer)
+        let common = common(&validators, varies).expect("valid field values");
+        let whole = of_content(common.clone(), cache_control, coding).expect("checked options");
+        let response_with_content = Prebuilt::new(media_type, &whole, content).expect("checked options");
+        let cache_control_lines =
+            cache_control.map(|value| cache_control_lines(value).expect("checked options"));
+        (
+            Self { validators, media_type: media_type.into(), coding, varies, common, cache_control_lines },
+            response_with_content,
+        )
     }
 
     /// Sends the content, the requested part, or the result of preconditions.
     pub(crate) fn reply(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
         // Most requests have no preconditions and no range.
-        if request.head().has_any(&SELECTIVE) {
-            return self.reply_as_asked(content, request, response);
+        if request.head().has_any(&SELECTING_FIELDS) {
+            return self.reply_selected(content, request, response);
         }
         response.prebuilt(content);
     }
 
     /// Evaluates the preconditions and the range of a request.
-    fn reply_as_asked(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
+    fn reply_selected(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
         match conditional::evaluate(&request.head(), &self.validators) {
             Outcome::Send if request.head().field(Known::Range).is_none() => {
                 response.prebuilt(content);
             }
             Outcome::Send => self.reply_range(content, request, response),
             Outcome::NotModified => {
-                response.status(304).lines(&self.about);
-                self.say_lasting(response);
+                response.status(304).lines(&self.common);
+                self.add_cache_control(response);
             }
             Outcome::Failed => {
                 // Validators are those of the file, not of this text (RFC 9110 section 8.8).
                 let why = "The file is another version than the one asked for.\n";
-                response.status(412).text(why).lines(&self.about);
+                response.status(412).text(why).lines(&self.common);
             }
         }
     }
 
-    /// Sends the content with another status, without headers about the file, which isn't the requested one.
+    /// Sends the content with another status, without headers common the file, which isn't the requested one.
     pub(crate) fn reply_page(&self, content: &Rc<Prebuilt>, status: u16, response: &mut Response<'_>) {
         response.status(status).content_type(&self.media_type);
         if self.varies {
@@ -90,8 +94,8 @@ impl Version {
         };
     }
 
-    fn say_lasting(&self, response: &mut Response<'_>) {
-        if let Some(lines) = &self.lasting {
+    fn add_cache_control(&self, response: &mut Response<'_>) {
+        if let Some(lines) = &self.cache_control_lines {
             response.lines(lines);
         }
     }
@@ -108,12 +112,12 @@ impl Version {
                 response.prebuilt(content);
             }
             Selection::Unsatisfiable => {
-                response.lines(&self.about);
+                response.lines(&self.common);
                 partial::unsatisfiable(body.len(), response);
             }
             Selection::Spans(spans) => {
-                response.lines(&self.about).field(ACCEPT_RANGES.0, ACCEPT_RANGES.1);
-                self.say_lasting(response);
+                response.lines(&self.common).field(ACCEPT_RANGES.0, ACCEPT_RANGES.1);
+                self.add_cache_control(response);
                 if let Some(coding) = self.coding {
                     response.field(CONTENT_ENCODING, coding.name());
                 }
@@ -128,7 +132,8 @@ impl Version {
         let mut values = head.all(Known::Range);
         match (values.next(), values.next()) {
             (Some(value), None)
-                if request.method() == Method::Get && conditional::range_holds(&head, &self.validators) =>
+                if request.method() == Method::Get
+                    && conditional::if_range_holds(&head, &self.validators) =>
             {
                 range::select(value, len)
             }
@@ -138,14 +143,14 @@ impl Version {
 }
 
 /// Fields that can select something else than the whole content.
-const SELECTIVE: [Known; 5] =
+const SELECTING_FIELDS: [Known; 5] =
     [Known::IfMatch, Known::IfNoneMatch, Known::IfModifiedSince, Known::IfUnmodifiedSince, Known::Range];
 const ACCEPT_RANGES: (&str, &str) = ("Accept-Ranges", "bytes");
 const CACHE_CONTROL: &str = "Cache-Control";
 const VARY: (&str, &str) = ("Vary", "Accept-Encoding");
 const CONTENT_ENCODING: &str = "Content-Encoding";
 
-fn about(validators: &Validators, varies: bool) -> Result<FieldLines, String> {
+fn common(validators: &Validators, varies: bool) -> Result<FieldLines, String> {
     let mut lines = FieldLines::new();
     if let Some(etag) = validators.etag() {
         lines.push("ETag", etag)?;
@@ -175,7 +180,7 @@ fn of_content(
     Ok(lines)
 }
 
-fn lasting(cache_control: &str) -> Result<FieldLines, String> {
+fn cache_control_lines(cache_control: &str) -> Result<FieldLines, String> {
     let mut lines = FieldLines::new();
     lines.push(CACHE_CONTROL, cache_control)?;
     Ok(lines)

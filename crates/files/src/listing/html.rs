@@ -93,7 +93,7 @@ fn heading(sort: Sort, order: Order, out: &mut String) {
         (true, false) => (" aria-sort=\"ascending\"", " ↑"),
         (true, true) => (" aria-sort=\"descending\"", " ↓"),
     };
-    let next = order.behind(sort);
+    let next = order.toggled(sort);
     let query = next.query(None).replace('&', "&amp;");
     push(out, format_args!("<th scope=\"col\"{state}><a href=\"{query}\">{text}{arrow}</a></th>"));
 }

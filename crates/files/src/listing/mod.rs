@@ -19,20 +19,20 @@ use shearwater::{FieldLines, Known, Request, Response, Shared};
 use shearwater_io::fs::{OpenError, Opened, Root};
 
 use crate::accept;
-use crate::clock_cache::Kept;
+use crate::clock_cache::Evictable;
 use crate::conditional::{self, Outcome};
+use crate::folder_cache::FolderCache;
 use crate::limits::LISTING_ENTRIES_MAX;
 use crate::listing::order::Order;
 use crate::listing::page::Key;
 use crate::now::Now;
 use crate::options::Hidden;
-use crate::shelf::Shelf;
 use crate::validators::Validators;
 
 /// One worker's lists of a folder and its subfolders.
 pub(crate) struct Listings {
-    made: Shelf<Rc<Listing>>,
-    names: Shelf<Rc<Names>>,
+    made: FolderCache<Rc<Listing>>,
+    names: FolderCache<Rc<Names>>,
     /// Reused buffer for keys.
     key: Vec<u8>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Listing {
 }
 
 impl Listings {
-    pub(crate) fn new(made: Shelf<Rc<Listing>>, names: Shelf<Rc<Names>>) -> Self {
+    pub(crate) fn new(made: FolderCache<Rc<Listing>>, names: FolderCache<Rc<Names>>) -> Self {
         Self { made, names, key: Vec::new() }
     }
 
@@ -131,7 +131,7 @@ impl Listings {
         now: Now,
     ) -> Option<Rc<Listing>> {
         self.write_key(name, format, order, start);
-        let is_fresh = |listing: &Rc<Listing>| now.is_just_after(listing.made_ms);
+        let is_fresh = |listing: &Rc<Listing>| now.is_fresh(listing.made_ms);
         self.made.get(&self.key, |listing| is_fresh(listing).then(|| Rc::clone(listing)))
     }
 
@@ -146,7 +146,7 @@ impl Listings {
         self.key.clear();
         self.key.extend_from_slice(folder.name);
         self.key.extend_from_slice(&[0, order.pages_descend().into()]);
-        let is_fresh = |names: &Rc<Names>| now.is_just_after(names.read_ms);
+        let is_fresh = |names: &Rc<Names>| now.is_fresh(names.read_ms);
         let kept = self.names.get(&self.key, |names| is_fresh(names).then(|| Rc::clone(names)));
         if let Some(names) = kept {
             return Ok(names);
@@ -215,7 +215,7 @@ impl Listing {
     }
 }
 
-impl Kept for Rc<Listing> {
+impl Evictable for Rc<Listing> {
     fn bytes(&self) -> u64 {
         self.body.len() as u64
     }

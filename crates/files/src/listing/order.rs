@@ -63,7 +63,7 @@ impl Order {
     }
 
     /// Returns the order that a column's heading links to: reversed if the list has that order already.
-    pub(super) fn behind(self, sort: Sort) -> Self {
+    pub(super) fn toggled(self, sort: Sort) -> Self {
         let is_descending = if self.sort == sort { !self.is_descending } else { sort.begins_descending() };
         Self { sort, is_descending }
     }
@@ -149,9 +149,9 @@ mod tests {
     #[test]
     fn a_heading_turns_its_own_order_round() {
         let order = Order::of(None);
-        assert_eq!(order.behind(Sort::Name).query(None), "?sort=name&order=desc");
-        assert_eq!(order.behind(Sort::Name).behind(Sort::Name), order);
-        assert_eq!(order.behind(Sort::Size).query(None), "?sort=size&order=desc");
+        assert_eq!(order.toggled(Sort::Name).query(None), "?sort=name&order=desc");
+        assert_eq!(order.toggled(Sort::Name).toggled(Sort::Name), order);
+        assert_eq!(order.toggled(Sort::Size).query(None), "?sort=size&order=desc");
         let after = after(Some("sort=size&after=%26/"));
         assert_eq!(order.query(after.as_ref()), "?sort=name&order=asc&after=%26/");
         let keys: std::collections::HashSet<_> = Sort::ALL

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::order::compare_names;
 use super::text::{decoded, query_value};
-use crate::clock_cache::Kept;
+use crate::clock_cache::Evictable;
 
 /// Bytes of memory that a name takes besides its own.
 const KEY_BYTES: u64 = 48;
@@ -84,7 +84,7 @@ impl Names {
     }
 }
 
-impl Kept for Rc<Names> {
+impl Evictable for Rc<Names> {
     fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -104,7 +104,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::{Key, Names};
-    use crate::clock_cache::Kept;
+    use crate::clock_cache::Evictable;
     use crate::limits::{LISTING_NAMES_KEPT_BYTES_MAX, LISTING_NAMES_MAX};
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) fn html_name(name: &[u8], out: &mut String) {
                 '>' => out.push_str("&gt;"),
                 '"' => out.push_str("&quot;"),
                 '\'' => out.push_str("&#39;"),
-                _ if is_unseen(character) => show(out, format_args!("U+{:04X}", u32::from(character))),
+                _ if is_invisible(character) => show(out, format_args!("U+{:04X}", u32::from(character))),
                 _ => out.push(character),
             }
         }
@@ -31,7 +31,7 @@ fn show(out: &mut String, what: std::fmt::Arguments<'_>) {
 }
 
 /// Returns whether a character is a control, a line separator, has no width or changes the direction of text.
-fn is_unseen(character: char) -> bool {
+fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(
             character,

@@ -9,7 +9,7 @@ use crate::resolve::{BadPath, resolve};
 
 /// Compiled options of a folder, shared by all workers.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Settings {
     pub(crate) candidates: Candidates,
     /// Fallback file for missing paths.
     pub(crate) spa: Option<Vec<u8>>,
@@ -23,7 +23,7 @@ pub(crate) struct Plan {
     pub(crate) cache_rules: CacheRules,
 }
 
-impl Plan {
+impl Settings {
     /// # Errors
     /// The first invalid value.
     pub(crate) fn new(options: &FolderOptions) -> Result<Self, BadOption> {
@@ -42,9 +42,9 @@ impl Plan {
 }
 
 #[cfg(test)]
-impl Plan {
+impl Settings {
     /// Returns the settings of a folder with default options.
-    pub(crate) fn usual() -> Self {
+    pub(crate) fn default_for_test() -> Self {
         Self::new(&FolderOptions::default()).expect("default options are valid")
     }
 }

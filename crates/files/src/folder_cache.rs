@@ -3,17 +3,17 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::clock_cache::{Clock, Kept};
+use crate::clock_cache::{ClockCache, Evictable};
 
 /// A folder's part of a shared cache.
-pub(crate) struct Shelf<V> {
-    all: Rc<RefCell<Clock<V>>>,
+pub(crate) struct FolderCache<V> {
+    all: Rc<RefCell<ClockCache<V>>>,
     folder: u32,
 }
 
-impl<V: Kept> Shelf<V> {
+impl<V: Evictable> FolderCache<V> {
     /// Returns the part of the folder with this number.
-    pub(crate) fn new(all: &Rc<RefCell<Clock<V>>>, folder: u32) -> Self {
+    pub(crate) fn new(all: &Rc<RefCell<ClockCache<V>>>, folder: u32) -> Self {
         Self { all: Rc::clone(all), folder }
     }
 
@@ -44,12 +44,12 @@ mod tests {
     use std::cell::{Cell, RefCell};
     use std::rc::Rc;
 
-    use super::Shelf;
-    use crate::clock_cache::{Clock, Kept};
+    use super::FolderCache;
+    use crate::clock_cache::{ClockCache, Evictable};
 
     struct Piece(u64, Cell<bool>);
 
-    impl Kept for Piece {
+    impl Evictable for Piece {
         fn bytes(&self) -> u64 {
             self.0
         }
@@ -59,38 +59,39 @@ mod tests {
         }
     }
 
-    fn put(shelf: &Shelf<Piece>, name: &str, bytes: u64) {
-        shelf.insert(name.as_bytes(), Piece(bytes, Cell::new(false)));
+    fn put(cache: &FolderCache<Piece>, name: &str, bytes: u64) {
+        cache.insert(name.as_bytes(), Piece(bytes, Cell::new(false)));
     }
 
-    fn bytes(shelf: &Shelf<Piece>, name: &str) -> Option<u64> {
-        shelf.get(name.as_bytes(), |piece| Some(piece.0))
+    fn bytes(cache: &FolderCache<Piece>, name: &str) -> Option<u64> {
+        cache.get(name.as_bytes(), |piece| Some(piece.0))
     }
 
     #[test]
     fn a_name_is_another_in_each_folder() {
-        let all = Rc::new(RefCell::new(Clock::new(10, 100)));
-        let shelves: Vec<Shelf<Piece>> = (0..3).map(|folder| Shelf::new(&all, folder)).collect();
-        for (folder, shelf) in (1..).zip(&shelves) {
-            put(shelf, "a", folder);
+        let all = Rc::new(RefCell::new(ClockCache::new(10, 100)));
+        let caches: Vec<FolderCache<Piece>> = (0..3).map(|folder| FolderCache::new(&all, folder)).collect();
+        for (folder, cache) in (1..).zip(&caches) {
+            put(cache, "a", folder);
         }
-        shelves[1].remove(b"a");
-        let seen: Vec<Option<u64>> = shelves.iter().map(|shelf| bytes(shelf, "a")).collect();
+        caches[1].remove(b"a");
+        let seen: Vec<Option<u64>> = caches.iter().map(|cache| bytes(cache, "a")).collect();
         assert_eq!(seen, [Some(1), None, Some(3)]);
     }
 
     #[test]
     fn a_folder_forgets_its_own_alone() {
         for cleared in 0..3 {
-            let all = Rc::new(RefCell::new(Clock::new(10, 100)));
-            let shelves: Vec<Shelf<Piece>> = (0..3).map(|folder| Shelf::new(&all, folder)).collect();
+            let all = Rc::new(RefCell::new(ClockCache::new(10, 100)));
+            let caches: Vec<FolderCache<Piece>> =
+                (0..3).map(|folder| FolderCache::new(&all, folder)).collect();
             for name in ["a", "b", "a"] {
-                shelves.iter().for_each(|shelf| put(shelf, name, 1));
+                caches.iter().for_each(|cache| put(cache, name, 1));
             }
-            shelves[cleared].clear();
-            for (folder, shelf) in shelves.iter().enumerate() {
+            caches[cleared].clear();
+            for (folder, cache) in caches.iter().enumerate() {
                 for name in ["a", "b"] {
-                    assert_eq!(bytes(shelf, name).is_none(), folder == cleared);
+                    assert_eq!(bytes(cache, name).is_none(), folder == cleared);
                 }
             }
         }
@@ -98,8 +99,9 @@ mod tests {
 
     #[test]
     fn folders_have_one_bound() {
-        let all = Rc::new(RefCell::new(Clock::new(10, 100)));
-        let (one, other): (Shelf<Piece>, Shelf<Piece>) = (Shelf::new(&all, 0), Shelf::new(&all, 1));
+        let all = Rc::new(RefCell::new(ClockCache::new(10, 100)));
+        let (one, other): (FolderCache<Piece>, FolderCache<Piece>) =
+            (FolderCache::new(&all, 0), FolderCache::new(&all, 1));
         put(&one, "a", 60);
         put(&other, "a", 60);
         assert_eq!((bytes(&one, "a"), bytes(&other, "a")), (None, Some(60)));

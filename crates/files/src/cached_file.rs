@@ -9,15 +9,15 @@ use std::rc::Rc;
 use shearwater::{Item, Prebuilt, Request, Response, Shared};
 use shearwater_io::fs::{Meta, Opened};
 
-use crate::clock_cache::Kept;
+use crate::clock_cache::Evictable;
 use crate::now::Now;
-use crate::plan::Plan;
+use crate::settings::Settings;
 use crate::siblings::Siblings;
 use crate::variant::{Entry, Variant};
 use crate::version::Version;
 
 /// One version of a file, in memory.
-pub(crate) struct Held {
+pub(crate) struct CachedFile {
     /// Name beneath the root; for a sibling, that of its file.
     name: Box<[u8]>,
     meta: Meta,
@@ -32,7 +32,7 @@ pub(crate) struct Held {
     was_used: Cell<bool>,
 }
 
-impl Held {
+impl CachedFile {
     /// Reads a file. Returns `None` if it changes meanwhile.
     ///
     /// Compares the metadata before and after, so no `write` has begun between. A `write` that was already in progress
@@ -43,7 +43,7 @@ impl Held {
     pub(crate) fn read(
         opened: &Opened,
         entry: Entry<'_>,
-        plan: &Plan,
+        settings: &Settings,
         now: Now,
     ) -> io::Result<Option<Rc<Self>>> {
         let bytes = read_whole(&opened.file, opened.meta.len)?;
@@ -51,7 +51,7 @@ impl Held {
             return Ok(None);
         }
         let block = Item::Shared(Shared::Block(Rc::new(bytes.into())));
-        let (version, content) = Version::new(&opened.meta, entry, plan, now.unix_seconds, block);
+        let (version, content) = Version::new(&opened.meta, entry, settings, now.unix_seconds, block);
         Ok(Some(Rc::new(Self {
             name: entry.name.into(),
             meta: opened.meta,
@@ -66,12 +66,12 @@ impl Held {
 
     /// Returns whether the last check still counts.
     pub(crate) fn is_fresh(&self, now: Now) -> bool {
-        now.is_just_after(self.checked_ms.get())
+        now.is_fresh(self.checked_ms.get())
     }
 
     /// Returns whether it may be sent without a check if no descriptor is free.
-    pub(crate) fn was_seen_lately(&self, now: Now) -> bool {
-        now.is_soon_after(self.checked_ms.get())
+    pub(crate) fn is_recent(&self, now: Now) -> bool {
+        now.is_recent(self.checked_ms.get())
     }
 
     /// Returns whether an opened file is still this version with the same siblings. Updates the time of the check if
@@ -113,7 +113,7 @@ impl Held {
     }
 }
 
-impl Kept for Rc<Held> {
+impl Evictable for Rc<CachedFile> {
     fn bytes(&self) -> u64 {
         self.meta.len
     }
@@ -141,16 +141,16 @@ fn read_whole(file: &File, len: u64) -> io::Result<Vec<u8>> {
 
 /// Creates a cached file for tests.
 #[cfg(test)]
-pub(crate) fn held_for_test(len: usize) -> Rc<Held> {
+pub(crate) fn cached_for_test(len: usize) -> Rc<CachedFile> {
     use shearwater_io::fs::Timestamp;
     let time = Timestamp { seconds: 1, nanoseconds: 0 };
     let meta = Meta { len: len as u64, mtime: time, ctime: time, ino: 1, dev: 1, links: 1 };
     let block = Item::Shared(Shared::Block(Rc::new(vec![0; len].into())));
     let entry = Entry::plain(b"", Siblings::NONE);
-    let (version, content) = Version::new(&meta, entry, &Plan::usual(), 2, block);
+    let (version, content) = Version::new(&meta, entry, &Settings::default_for_test(), 2, block);
     let (content, variant) = (Rc::new(content), entry.variant);
     let (name, was_used) = (entry.name.into(), Cell::new(false));
-    Rc::new(Held {
+    Rc::new(CachedFile {
         name,
         meta,
         variant,
@@ -169,14 +169,14 @@ mod tests {
 
     use shearwater_io::fs::{Kind, Meta, Opened};
 
-    use super::{Entry, Held, Now, Plan, Siblings};
+    use super::{CachedFile, Entry, Now, Settings, Siblings};
 
     /// A file that is removed when the test is over.
     struct Temporary(PathBuf);
 
     impl Temporary {
         fn new(name: &str, content: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("shearwater-held-{}-{name}", std::process::id()));
+            let path = std::env::temp_dir().join(format!("shearwater-cached-{}-{name}", std::process::id()));
             fs::write(&path, content).expect("a temporary file");
             Self(path)
         }
@@ -206,10 +206,10 @@ mod tests {
             let opened = file.open();
             let now = after(&opened, seconds);
             let entry = Entry::plain(b"f", Siblings::NONE);
-            let held = Held::read(&opened, entry, &Plan::usual(), now)
+            let cached = CachedFile::read(&opened, entry, &Settings::default_for_test(), now)
                 .expect("a readable file")
                 .expect("an unchanged file");
-            assert_eq!(held.is_of(&file.open(), entry.variant, now), is_settled, "{seconds} s");
+            assert_eq!(cached.is_of(&file.open(), entry.variant, now), is_settled, "{seconds} s");
         }
     }
 
@@ -222,7 +222,7 @@ mod tests {
         let later = early + std::time::Duration::from_secs(7);
         File::options().write(true).open(&file.0).and_then(|file| file.set_modified(later)).expect("a time");
         let entry = Entry::plain(b"f", Siblings::NONE);
-        let read = Held::read(&opened, entry, &Plan::usual(), after(&opened, 3));
+        let read = CachedFile::read(&opened, entry, &Settings::default_for_test(), after(&opened, 3));
         assert!(read.expect("a readable file").is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Canonical paths of files: pages without their extension, indexes as their folder.
 
-use crate::candidate::{Candidate, PAGE};
-use crate::plan::Plan;
+use crate::candidate::{Candidate, PAGE_EXTENSION};
+use crate::settings::Settings;
 
 /// Returns a file's canonical name: the folder of an index, a page without its extension, or the file itself.
 pub(crate) fn canonical<'a>(file: &'a [u8], index: &[Vec<u8>]) -> &'a [u8] {
@@ -10,17 +10,17 @@ pub(crate) fn canonical<'a>(file: &'a [u8], index: &[Vec<u8>]) -> &'a [u8] {
     if index.iter().any(|index| index == last) {
         return &file[..start];
     }
-    match file.strip_suffix(PAGE) {
-        Some(page) if last.len() > PAGE.len() => page,
+    match file.strip_suffix(PAGE_EXTENSION) {
+        Some(page) if last.len() > PAGE_EXTENSION.len() => page,
         _ => file,
     }
 }
 
 /// Returns the name that a file is redirected to if it exists. `None` if there is no redirect, or if it depends on
 /// other files.
-pub(crate) fn leads_to<'a>(file: &'a [u8], plan: &Plan) -> Option<&'a [u8]> {
-    let (each, index) = (&plan.candidates.each, &plan.candidates.index);
-    if !plan.clean_urls || each.first() != Some(&Candidate::Itself) {
+pub(crate) fn redirect_target<'a>(file: &'a [u8], settings: &Settings) -> Option<&'a [u8]> {
+    let (each, index) = (&settings.candidates.each, &settings.candidates.index);
+    if !settings.clean_urls || each.first() != Some(&Candidate::Itself) {
         return None;
     }
     let name = canonical(file, index);
@@ -40,9 +40,9 @@ fn first_for_folders(each: &[Candidate]) -> Option<&Candidate> {
 
 #[cfg(test)]
 mod tests {
-    use super::{canonical, leads_to};
+    use super::{canonical, redirect_target};
     use crate::options::{FindOptions, FolderOptions};
-    use crate::plan::Plan;
+    use crate::settings::Settings;
 
     #[test]
     fn a_file_has_one_path() {
@@ -87,8 +87,13 @@ mod tests {
                 clean_urls,
                 ..FindOptions::default()
             };
-            let plan = Plan::new(&FolderOptions { find, ..FolderOptions::default() }).expect("valid options");
-            assert_eq!(leads_to(file.as_bytes(), &plan), name.map(str::as_bytes), "{file} {try_files:?}");
+            let settings =
+                Settings::new(&FolderOptions { find, ..FolderOptions::default() }).expect("valid options");
+            assert_eq!(
+                redirect_target(file.as_bytes(), &settings),
+                name.map(str::as_bytes),
+                "{file} {try_files:?}"
+            );
         }
     }
 }
