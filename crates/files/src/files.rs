@@ -44,8 +44,8 @@ const ALLOW: &str = "GET, HEAD, OPTIONS";
 /// metadata, looking for siblings, reading files into the cache, listing folders. Pieces of 128 KiB and more that
 /// aren't in the page cache are read ahead by another thread, where the file system supports it.
 ///
-/// A file `NAME.br`, `NAME.zst` or `NAME.gz` beside `NAME` is sent instead to clients that accept its coding, if
-/// neither of its times is before that of `NAME` and it doesn't record another content length
+/// A sibling `NAME.br`, `NAME.zst` or `NAME.gz` is sent instead of `NAME` to clients that accept its coding. Neither of
+/// its times may be before that of `NAME`, and it must not record another content length
 /// ([`is_current_sibling`](shearwater_io::fs::is_current_sibling)).
 pub struct Files {
     finder: RefCell<Finder>,
@@ -62,9 +62,11 @@ impl Files {
         Self { finder: RefCell::new(finder) }
     }
 
-    /// Responds to `GET` and `HEAD` with a file, its folder's index, the requested parts (`206`, `416`), a redirect to
-    /// the folder's path with a slash, the result of preconditions (`304`, `412`), or an error. Responds to `OPTIONS`
-    /// with `Allow`, to other methods with `405`, and to unknown ones with `501`.
+    /// Responds to a request.
+    ///
+    /// `GET` and `HEAD` get a file, its folder's index, the requested parts (`206`, `416`), a redirect to the folder's
+    /// path with a slash, the result of preconditions (`304`, `412`), or an error. `OPTIONS` gets `Allow`, other
+    /// methods get `405` and unknown ones `501`.
     pub fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match request.method() {
             Method::Get | Method::Head => self.finder.borrow_mut().respond(request, response),

@@ -4,9 +4,9 @@
 //!
 //! 1. `resolve` turns the target into a file name.
 //! 2. `finder` looks the name up: first in `lookups` (results of the last 500 ms), then with `search`, which opens the
-//! candidates beneath the root.
+//!    candidates beneath the root.
 //! 3. `store` returns the file from memory, from an open descriptor or newly opened, in the coding that `siblings` and
-//! `accept_encoding` select. `listing` builds the list of a folder.
+//!    `accept_encoding` select. `listing` builds the list of a folder.
 //! 4. `version` evaluates preconditions (`conditional`) and ranges (`range`) and writes the response.
 
 #![forbid(unsafe_code)]

@@ -11,8 +11,8 @@ use crate::settings::Settings;
 
 /// Options of a folder.
 ///
-/// By default the index of a folder is `index.html`, names that begin with a dot are not found, links whose target is
-/// inside are followed, and precompressed files are sent.
+/// By default the index is `index.html` and names that begin with a dot are not found. Links are followed if their
+/// target is inside, and precompressed files are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderOptions {
     /// Selection of a path's file.
@@ -58,8 +58,8 @@ impl FolderOptions {
 
 /// Selection of a path's file: the first candidate that exists.
 ///
-/// Without `try_files`, a path with a trailing slash gets the folder's index and any other path the file of this name.
-/// If that is a folder, the response is `301` to the path with a slash, so that relative links in its index work.
+/// Without `try_files`, a path with a trailing slash gets the folder's index. Any other path gets the file of this
+/// name; if that is a folder, the response is `301` to the path with a slash, so that relative links in its index work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindOptions {
     /// Names of a folder's index; the first that exists is sent. Default `index.html`. At most

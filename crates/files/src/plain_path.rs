@@ -28,7 +28,9 @@ pub(crate) fn is_plain(path: &[u8]) -> bool {
     }
 }
 
-/// Returns whether no byte of `right` is a `%` or NUL, and none that is a dot or slash follows a slash in `left`.
+/// Compares two words, of which `right` is one byte further on in the path.
+///
+/// Returns true if no byte of `right` is a `%` or NUL, and no dot or slash in it follows a slash in `left`.
 fn are_plain(left: u64, right: u64) -> bool {
     // A dot and a slash differ only in the lowest bit.
     let begins_none = differs(left, b'/') | differs(right | splat(1), b'/');

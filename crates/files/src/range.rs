@@ -40,8 +40,8 @@ pub enum Selection {
 
 /// Evaluates the value of a `Range` field for a file of `len` bytes.
 ///
-/// Ignores values with another unit than bytes, syntax errors or more than [`RANGES_MAX`] ranges, and any value for an
-/// empty file. Merges overlapping ranges, in the position of the first one. Otherwise keeps the requested order, and
+/// Ignores values with another unit than bytes, syntax errors or more than [`RANGES_MAX`] ranges. Ignores any value for
+/// an empty file. Merges overlapping ranges, in the position of the first one. Otherwise keeps the requested order, and
 /// skips ranges beyond the file's end (RFC 9110 section 15.3.7.2).
 ///
 /// ```

@@ -2,8 +2,8 @@
 
 use shearwater::{Request, Response};
 
-/// Responds with `301` to the same target with a trailing slash (RFC 9110 section 15.4.2), so that relative links in a
-/// folder's index work.
+/// Responds with `301` to the same target with a trailing slash (RFC 9110 section 15.4.2). Relative links in a folder's
+/// index need that slash.
 pub(crate) fn to_directory(request: &Request<'_>, response: &mut Response<'_>) {
     let location = with_slash(request.head().path(), request.query());
     response.status(301).field("Location", &location).text("The folder's name ends with a slash.\n");

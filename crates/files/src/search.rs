@@ -57,8 +57,7 @@ impl Search<'_> {
 
     /// Returns the canonical name of a file that was found by another name.
     ///
-    /// Checks that a request for this name gets the same file, so that a redirect never leads to another file or
-    /// another redirect.
+    /// A request for this name gets the same file, so a redirect never leads to another file or another redirect.
     pub(crate) fn canonical<'b>(
         self,
         name: &[u8],

@@ -78,7 +78,8 @@ impl Order {
         format!("?sort={}&order={}{after}", self.sort.name(), self.direction())
     }
 
-    /// Returns whether pages run from the last name to the first. Sizes and times are known for one page only, so they don't order pages.
+    /// Returns whether pages run from the last name to the first. Sizes and times are known for one page only, so they
+    /// don't order pages.
     pub(super) fn pages_descend(self) -> bool {
         self.sort == Sort::Name && self.is_descending
     }

@@ -1,5 +1,6 @@
-//! Selection of one page of a folder's names: folders first, then by name. The order on disk makes no difference. The next page begins after the last
-//! name of this one, even if files were added or removed meanwhile.
+//! Pages of a folder's names: folders first, then by name, independent of the order on disk.
+//!
+//! The next page begins after the last name of this one, even if files were added or removed meanwhile.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -25,7 +26,8 @@ impl Key {
         Self { is_folder, name: name.to_vec() }
     }
 
-    /// Parses the value of `after` in a query: a name, with a trailing slash for a folder. Returns `None` for what can't be a name.
+    /// Parses the value of `after` in a query: a name, with a trailing slash for a folder. Returns `None` for invalid
+    /// names.
     pub(super) fn parse(value: &str) -> Option<Self> {
         let mut name = decoded(value);
         let is_folder = name.pop_if(|last| *last == b'/').is_some();

@@ -1,4 +1,4 @@
-//! Options that mean nothing are refused before anything is served, with the value that is wrong.
+//! Invalid options are rejected before anything is served, with the invalid value.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn refusal(change: impl Fn(&mut FolderOptions)) -> String {
     change(&mut options);
     let bad = options.check().expect_err("it is refused");
     let folder = Folder::open_with(Path::new("/none"), &options);
-    assert!(matches!(&folder, Err(FolderError::Option(same)) if *same == bad), "options come first");
+    assert!(matches!(&folder, Err(FolderError::Option(same)) if *same == bad), "options are checked first");
     bad.to_string()
 }
 
