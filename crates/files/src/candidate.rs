@@ -75,8 +75,8 @@ fn add_pages(each: &mut Vec<Candidate>) {
     if !each.iter().any(Candidate::is_page) {
         let page = Pattern { before: Vec::new(), after: Some(PAGE_EXTENSION.to_vec()), is_index: false };
         let page = Candidate::Named(page);
-        let behind = each.iter().position(|candidate| *candidate == Candidate::Itself);
-        each.insert(behind.map_or(0, |place| place + 1), page);
+        let itself = each.iter().position(|candidate| *candidate == Candidate::Itself);
+        each.insert(itself.map_or(0, |place| place + 1), page);
     }
 }
 

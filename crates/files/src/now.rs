@@ -19,13 +19,13 @@ impl Now {
         Self { ms: request.now_ms(), unix_seconds: request.unix_seconds() }
     }
 
-    /// Returns whether a check at `seen_ms` still counts.
-    pub(crate) fn is_fresh(self, seen_ms: u64) -> bool {
-        self.ms.saturating_sub(seen_ms) < FRESH_MS
+    /// Returns whether a check at `checked_ms` still counts.
+    pub(crate) fn is_fresh(self, checked_ms: u64) -> bool {
+        self.ms.saturating_sub(checked_ms) < FRESH_MS
     }
 
-    /// Returns whether a file checked at `seen_ms` may be sent without another check, if none is possible.
-    pub(crate) fn is_recent(self, seen_ms: u64) -> bool {
-        self.ms.saturating_sub(seen_ms) < UNSEEN_MS_MAX
+    /// Returns whether a file checked at `checked_ms` may be sent without another check, if none is possible.
+    pub(crate) fn is_recent(self, checked_ms: u64) -> bool {
+        self.ms.saturating_sub(checked_ms) < UNSEEN_MS_MAX
     }
 }

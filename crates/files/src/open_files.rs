@@ -77,8 +77,8 @@ impl OpenFiles {
         let (version, content) = Version::new(&meta, entry, settings, unix_seconds, Item::File(slice));
         let (version, content) = (Rc::new(version), Rc::new(content));
         let (key, siblings) = (entry.key.to_vec(), entry.variant.siblings());
-        let (kept, cached) = (Rc::clone(&version), Rc::downgrade(&content));
-        self.keep(OpenFile { key, siblings, version: kept, content: cached, meta, checked_ms });
+        let (kept, weak) = (Rc::clone(&version), Rc::downgrade(&content));
+        self.keep(OpenFile { key, siblings, version: kept, content: weak, meta, checked_ms });
         Content::Open(version, content)
     }
 
@@ -123,8 +123,8 @@ mod tests {
         let (version, content) =
             Version::new(&meta, entry, &Settings::default_for_test(), 2, Item::Shared(Shared::Static(b"x")));
         let (version, content) = (Rc::new(version), Rc::new(content));
-        let (cached, checked_ms) = (Rc::downgrade(&content), NOW.ms);
-        (OpenFile { key, siblings, version, content: cached, meta, checked_ms }, content)
+        let (weak, checked_ms) = (Rc::downgrade(&content), NOW.ms);
+        (OpenFile { key, siblings, version, content: weak, meta, checked_ms }, content)
     }
 
     #[test]

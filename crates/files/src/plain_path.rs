@@ -13,18 +13,18 @@ const HIGH_BITS: u64 = splat(0x80);
 /// Returns whether a path after its first slash is a plain name: no `%` or NUL, and no segment that is empty or begins
 /// with a dot.
 pub(crate) fn is_plain(path: &[u8]) -> bool {
-    let Some(behind) = path.get(1..) else { return false };
-    let before = &path[..behind.len()];
-    if let (Some(left), Some(right)) = (before.last_chunk(), behind.last_chunk()) {
+    let Some(shifted) = path.get(1..) else { return false };
+    let before = &path[..shifted.len()];
+    if let (Some(left), Some(right)) = (before.last_chunk(), shifted.last_chunk()) {
         // The last word overlaps the one before it.
-        let words = zip(before.as_chunks().0, behind.as_chunks().0);
+        let words = zip(before.as_chunks().0, shifted.as_chunks().0);
         return words.fold(are_plain(word(left), word(right)), |all, (left, right)| {
             all & are_plain(word(left), word(right))
         });
     }
-    match (halves(before), halves(behind)) {
+    match (halves(before), halves(shifted)) {
         (Some(left), Some(right)) => are_plain(left, right),
-        _ => zip(before, behind).all(|(&left, &right)| are_plain(splat(left), splat(right))),
+        _ => zip(before, shifted).all(|(&left, &right)| are_plain(splat(left), splat(right))),
     }
 }
 
@@ -95,9 +95,9 @@ mod tests {
             for number in 0..BYTES.len().pow(len) {
                 let path: Vec<u8> =
                     (0..len).map(|at| BYTES[number / BYTES.len().pow(at) % BYTES.len()]).collect();
-                let told = is_plain(&path);
-                assert_eq!(told, is_plain_by_pairs(&path), "{path:?}");
-                *(if told { &mut plain } else { &mut other }) += 1;
+                let is_plain_path = is_plain(&path);
+                assert_eq!(is_plain_path, is_plain_by_pairs(&path), "{path:?}");
+                *(if is_plain_path { &mut plain } else { &mut other }) += 1;
             }
         }
         assert!(plain > 1_000 && other > 100_000, "{plain} and {other}");

@@ -22,7 +22,7 @@ pub(crate) struct SiblingCache {
 #[derive(Clone, Copy)]
 struct Slot {
     hash: u64,
-    seen_ms: u64,
+    checked_ms: u64,
     siblings: Siblings,
 }
 
@@ -38,7 +38,7 @@ impl SiblingCache {
         }
         let hash = self.hasher.hash_one(name);
         let slot = self.slots[hash as usize % SEEN_FILES_MAX];
-        (slot.hash == hash && now.is_fresh(slot.seen_ms)).then_some(slot.siblings)
+        (slot.hash == hash && now.is_fresh(slot.checked_ms)).then_some(slot.siblings)
     }
 
     /// Removes everything.
@@ -52,7 +52,7 @@ impl SiblingCache {
             return;
         }
         let hash = self.hasher.hash_one(name);
-        let slot = Slot { hash, seen_ms: now.ms, siblings };
+        let slot = Slot { hash, checked_ms: now.ms, siblings };
         if self.slots.is_empty() {
             self.slots.resize(SEEN_FILES_MAX, slot);
         }

@@ -24,7 +24,7 @@ impl Siblings {
         Meta { len: 0, mtime: Self::NO_TIME, ctime: Self::NO_TIME, ino: 0, dev: 0, links: 0 };
 
     /// Looks for the siblings of a file in these codings. Restores `name` afterwards.
-    pub(crate) fn look(root: &Root, codings: &[Coding], name: &mut Vec<u8>, meta: &Meta) -> Self {
+    pub(crate) fn find(root: &Root, codings: &[Coding], name: &mut Vec<u8>, meta: &Meta) -> Self {
         let mut siblings = Self { codings: Codings::NONE, file: *meta };
         let len = name.len();
         // A compressed file has no siblings.

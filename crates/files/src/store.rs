@@ -173,7 +173,7 @@ impl Store {
         if let Some(siblings) = self.sibling_cache.get(name, now).filter(|_| !is_cached) {
             return siblings;
         }
-        let siblings = Siblings::look(&self.root, &self.settings.codings, name, &opened.meta);
+        let siblings = Siblings::find(&self.root, &self.settings.codings, name, &opened.meta);
         if !is_cached {
             self.sibling_cache.insert(name, now, siblings);
         }

@@ -42,12 +42,12 @@ impl Version {
         let varies = entry.variant.varies();
         let common = common(&validators, varies).expect("valid field values");
         let whole = of_content(common.clone(), cache_control, coding).expect("checked options");
-        let response_with_content = Prebuilt::new(media_type, &whole, content).expect("checked options");
+        let prebuilt = Prebuilt::new(media_type, &whole, content).expect("checked options");
         let cache_control_lines =
             cache_control.map(|value| cache_control_lines(value).expect("checked options"));
         (
             Self { validators, media_type: media_type.into(), coding, varies, common, cache_control_lines },
-            response_with_content,
+            prebuilt,
         )
     }
 
@@ -79,7 +79,7 @@ impl Version {
         }
     }
 
-    /// Sends the content with another status, without headers common the file, which isn't the requested one.
+    /// Sends the content with another status, without headers about the file, which isn't the requested one.
     pub(crate) fn reply_page(&self, content: &Rc<Prebuilt>, status: u16, response: &mut Response<'_>) {
         response.status(status).content_type(&self.media_type);
         if self.varies {

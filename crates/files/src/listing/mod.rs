@@ -209,7 +209,7 @@ impl Listing {
                 response.status(304).field(POLICY.0, POLICY.1);
             }
             Outcome::Failed => {
-                response.status(412).text("The list is another one than the one asked for.\n");
+                response.status(412).text("The list is not the requested version.\n");
             }
         }
     }

@@ -83,11 +83,11 @@ pub(super) fn query_value(name: &[u8]) -> String {
 pub(super) fn decoded(value: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let digit = |at: usize| behind.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+    while let [first, following @ ..] = rest {
+        let digit = |at: usize| following.get(at).and_then(|&byte| char::from(byte).to_digit(16));
         let escaped = if *first == b'%' { digit(0).zip(digit(1)) } else { None };
         bytes.push(escaped.map_or(*first, |(high, low)| (high << 4 | low) as u8));
-        rest = if escaped.is_some() { &behind[2..] } else { behind };
+        rest = if escaped.is_some() { &following[2..] } else { following };
     }
     bytes
 }
