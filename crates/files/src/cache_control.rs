@@ -20,9 +20,9 @@ pub struct CacheRule {
 pub enum FileMatch {
     /// Files of a media type, `text/html`, or of a group of types, `image/*`. Parameters are ignored.
     Type(String),
-    /// The file at this path of the folder, `/sw.js`, or all that match a wildcard, `/assets/*`, `*.js`, `/a/*.css`.
-    /// This is the path of the file that is sent, not of the request: `/` may be `/index.html`. It is percent-decoded
-    /// like the path of a request: write `%25` for a percent sign and `%2A` for a star.
+    /// One file by its path in the folder, `/sw.js`, or several by a wildcard, `/assets/*`, `*.js`, `/a/*.css`. This is
+    /// the path of the file that is sent, not of the request: `/` may be `/index.html`. It is percent-decoded like the
+    /// path of a request: write `%25` for a percent sign and `%2A` for a star.
     Path(String),
 }
 

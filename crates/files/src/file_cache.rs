@@ -64,7 +64,7 @@ impl FileCache {
     /// At the 4,294,967,296th.
     pub(crate) fn next(&self) -> FolderCaches {
         let folder = self.folders.get();
-        self.folders.set(folder.checked_add(1).expect("fewer folders"));
+        self.folders.set(folder.checked_add(1).expect("fewer than 2^32 folders"));
         FolderCaches {
             limits: self.limits,
             files: FolderCache::new(&self.files, folder),

@@ -118,7 +118,7 @@ impl Finder {
         refuse::open_at(self.path_of(&self.names.file), error, response);
     }
 
-    /// Looks up the root's path again, at most every 500 ms, and clears all caches if it has changed.
+    /// Looks up the root's path again, at most every 500 ms. Clears all caches if it has changed.
     fn look_up_root(&mut self, now: Now) {
         if self.store.look_up_root(now) {
             self.lookups.clear();

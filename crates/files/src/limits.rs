@@ -16,8 +16,8 @@ pub const LENT_AFTER_S: u64 = 10;
 /// 200 bytes, and together their content is never longer than the file.
 pub const RANGES_MAX: usize = 64;
 
-/// Milliseconds since the last check for which a cached file is sent if no descriptor is free for another check; then
-/// `503`. So a lack of descriptors doesn't take down a site's hot files at once.
+/// Milliseconds for which a cached file is sent unchecked if no descriptor is free; then `503`. So a lack of
+/// descriptors doesn't take down a site's hot files at once.
 pub const UNSEEN_MS_MAX: u64 = 10_000;
 
 /// Larger files whose siblings a worker caches; those of others are looked up for each request.

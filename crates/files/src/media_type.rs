@@ -56,7 +56,8 @@ fn find<'a>(mut table: &'a str, extension: &[u8]) -> Option<&'a str> {
     None
 }
 
-/// Returns the part of the last segment after its last dot, unless the segment begins with it (`.profile` has none).
+/// Returns the extension: the part of the last segment after its last dot. A segment that begins with this dot
+/// (`.profile`) has none.
 pub(crate) fn extension(name: &[u8]) -> Option<&[u8]> {
     let file = name.rsplit(|&byte| byte == b'/').next()?;
     let dot = file.iter().rposition(|&byte| byte == b'.')?;

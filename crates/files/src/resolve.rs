@@ -16,7 +16,7 @@ pub enum Shape {
 pub struct Resolved {
     /// With or without a trailing slash.
     pub shape: Shape,
-    /// True if a segment of the name begins with a dot, other than `.well-known` as the first one (RFC 8615).
+    /// True if a segment of the name begins with a dot. A leading `.well-known` is no such segment (RFC 8615).
     pub is_hidden: bool,
 }
 

@@ -104,7 +104,7 @@ impl Store {
         }
     }
 
-    /// Returns the cached version of a file if it was checked recently and only a descriptor is missing.
+    /// Returns the recently checked version of a file that can't be opened because no descriptor is free.
     ///
     /// It isn't returned as `cached`, since it wasn't checked now.
     fn stale_file(

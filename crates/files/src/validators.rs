@@ -80,8 +80,8 @@ impl Validators {
     }
 }
 
-/// Returns a hash of 128 bits in hexadecimal, the same on every machine and in every version of this program. It isn't
-/// cryptographic: an author can create two files with the same hash.
+/// Returns a hash of 128 bits in hexadecimal, the same on all machines and in all versions. It isn't cryptographic: an
+/// author can create two files with the same hash.
 fn hash(bytes: &[u8]) -> String {
     format!("{:032x}", XxHash3_128::oneshot(bytes))
 }

@@ -41,10 +41,10 @@ impl Version {
         let cache_control = settings.cache_rules.of(entry.name, media_type);
         let varies = entry.variant.varies();
         let common = common(&validators, varies).expect("valid field values");
-        let whole = of_content(common.clone(), cache_control, coding).expect("checked options");
-        let prebuilt = Prebuilt::new(media_type, &whole, content).expect("checked options");
+        let whole = of_content(common.clone(), cache_control, coding).expect("options were validated");
+        let prebuilt = Prebuilt::new(media_type, &whole, content).expect("options were validated");
         let cache_control_lines =
-            cache_control.map(|value| cache_control_lines(value).expect("checked options"));
+            cache_control.map(|value| cache_control_lines(value).expect("options were validated"));
         (
             Self { validators, media_type: media_type.into(), coding, varies, common, cache_control_lines },
             prebuilt,

@@ -49,7 +49,7 @@ fn title(name: &[u8], out: &mut String) {
     out.push_str(&escaped.replace("<i>", "").replace("</i>", ""));
 }
 
-/// Writes the path with a relative link for each folder, so that it works wherever the folder is mounted.
+/// Writes the path with a link for each folder. Links are relative, so they work wherever the folder is mounted.
 fn breadcrumbs(name: &[u8], out: &mut String) {
     let segments: Vec<&[u8]> =
         name.split(|&byte| byte == b'/').filter(|segment| !segment.is_empty()).collect();

@@ -30,7 +30,7 @@ fn show(out: &mut String, what: std::fmt::Arguments<'_>) {
     let _ = write!(out, "<i>{what}</i>");
 }
 
-/// Returns whether a character is a control, a line separator, has no width or changes the direction of text.
+/// Returns whether a character is invisible or changes the direction of text.
 fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(
