@@ -1,35 +1,35 @@
-//! The `Accept` field: which media types a client likes (RFC 9110 section 12.5.1). Pure functions.
+//! Media type preferences of the `Accept` field (RFC 9110 section 12.5.1). Pure functions.
 
-use crate::weight::thousandths;
+use crate::qvalue::parse_qvalue;
 
-/// How much a media type is liked, in thousandths: the range that says most of it counts. Without a field everything is liked.
+/// Returns the quality of a media type, in thousandths. The most specific range counts; without a field it is 1000.
 pub(crate) fn weight<'a>(values: impl Iterator<Item = &'a [u8]>, media_type: &[u8]) -> u16 {
     let mut elements = elements(values).peekable();
     if elements.peek().is_none() {
         return 1000;
     }
     let fitting = elements.filter_map(|(range, weight)| Some((precision(range, media_type)?, weight)));
-    // Of two that say as much the first counts.
+    // Of equally specific ranges the first counts.
     let best = fitting.reduce(|best, other| if other.0 > best.0 { other } else { best });
     best.map_or(0, |(_, weight)| weight)
 }
 
-/// Whether a media type is named, by itself and not among others, and liked.
+/// Returns whether a media type is accepted by its own name, not by a wildcard.
 pub fn names<'a>(values: impl Iterator<Item = &'a [u8]>, media_type: &[u8]) -> bool {
     elements(values).any(|(range, weight)| weight > 0 && range.eq_ignore_ascii_case(media_type))
 }
 
-/// Ranges without their parameters, and their weights. One whose weight can't be read counts as not there.
+/// Returns ranges without parameters, and their qualities. Skips those with an invalid quality.
 fn elements<'a>(values: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (&'a [u8], u16)> {
     values.flat_map(|value| value.split(|&byte| byte == b',')).filter_map(|element| {
         let mut parts = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
         let range = parts.next().filter(|range| !range.is_empty())?;
         let weight = parts.find_map(|part| part.strip_prefix(b"q=").or_else(|| part.strip_prefix(b"Q=")));
-        Some((range, weight.map_or(Some(1000), thousandths)?))
+        Some((range, weight.map_or(Some(1000), parse_qvalue)?))
     })
 }
 
-/// How much a range says of a media type: all, its kind, nothing; `None` where it isn't of it.
+/// Returns the specificity of a range: full type, wildcard subtype, full wildcard. `None` if it doesn't match.
 fn precision(range: &[u8], media_type: &[u8]) -> Option<u8> {
     if range.eq_ignore_ascii_case(media_type) {
         return Some(2);

@@ -1,14 +1,14 @@
-//! The `Accept-Encoding` field: which coding a client likes best (RFC 9110 section 12.5.3). A pure function.
+//! Content coding selection by the `Accept-Encoding` field (RFC 9110 section 12.5.3). A pure function.
 
 use crate::coding::{Coding, Codings};
-use crate::weight::thousandths;
+use crate::qvalue::parse_qvalue;
 
-/// The coding to send, of those that are to be had; `None` for the file as it is. Of two that are liked as much the one is sent that
-/// stands first in `preferred`.
+/// Selects the coding to send from the available ones; `None` for the plain file. Of equally weighted codings, the
+/// first in `preferred` wins.
 ///
-/// A coding that is liked as much as the file as it is comes first: that is what it was made for. Without a field nothing is coded. Who
-/// refuses the file as it is, and every coding there is, gets it as it is: a server may disregard a wish that it can't fulfil (RFC
-/// 9110 section 12.1), and that serves more clients than a `406` would.
+/// A coding wins over the plain file at equal weight. Without a field nothing is encoded. A client that rejects both
+/// the plain file and every available coding gets the plain file: a server may disregard preferences (RFC 9110 section
+/// 12.1), and that serves more clients than `406`.
 #[must_use]
 pub fn choose<'a>(
     values: impl Iterator<Item = &'a [u8]>,
@@ -25,7 +25,7 @@ pub fn choose<'a>(
     each().find(|&coding| is_liked && weights.of(coding) == best)
 }
 
-/// How much each coding is liked, in thousandths; `None` for what isn't named.
+/// Quality of each coding, in thousandths; `None` if it isn't listed.
 #[derive(Default)]
 struct Weights {
     codings: [Option<u16>; Coding::ALL.len()],
@@ -34,7 +34,7 @@ struct Weights {
 }
 
 impl Weights {
-    /// Notes one element of the list; the first of a name counts. One that can't be read counts as not there.
+    /// Adds an element of the list. The first of each name counts; invalid ones are skipped.
     fn note(&mut self, element: &[u8]) {
         let Some((name, weight)) = parse(element) else { return };
         let place = match name {
@@ -52,18 +52,18 @@ impl Weights {
         self.codings[coding as usize].or(self.others).unwrap_or(0)
     }
 
-    /// Unless it is named it is what is left when nothing else is liked.
+    /// Returns the quality of `identity`, 0 if it isn't listed: it is the fallback.
     fn of_identity(&self) -> u16 {
         self.identity.or(self.others).unwrap_or(0)
     }
 }
 
-/// A coding's name and its weight.
+/// Parses a coding's name and quality.
 fn parse(element: &[u8]) -> Option<(&[u8], u16)> {
     let Some(end) = element.iter().position(|&byte| byte == b';') else { return Some((element, 1000)) };
     let weight = element[end + 1..].trim_ascii();
     let (name, value) = weight.split_at_checked(2)?;
-    let weight = if name.eq_ignore_ascii_case(b"q=") { thousandths(value) } else { None };
+    let weight = if name.eq_ignore_ascii_case(b"q=") { parse_qvalue(value) } else { None };
     weight.map(|weight| (element[..end].trim_ascii_end(), weight))
 }
 
@@ -72,7 +72,7 @@ mod tests {
     use super::choose;
     use crate::coding::{Coding, Codings};
 
-    /// What is sent to a client that says so, where these are to be had.
+    /// Returns the coding for these field values and available codings.
     fn chosen(fields: &[&str], available: &[Coding]) -> &'static str {
         preferred(fields, available, &Coding::ALL)
     }
@@ -105,7 +105,7 @@ mod tests {
             ("*;q=0", "identity"),
             ("gzip, *;q=0", "gzip"),
             ("br;q=0, *", "zstd"),
-            // The file as it is: named, or among the others.
+            // The plain file, listed or by a wildcard.
             ("identity", "identity"),
             ("identity;q=1, br;q=0.5", "identity"),
             ("identity;q=0.5, br;q=0.5", "br"),
@@ -113,7 +113,7 @@ mod tests {
             ("identity;q=0, gzip;q=0.001", "gzip"),
             ("identity;q=0", "identity"),
             ("br;q=0.5, *;q=0.6, zstd;q=0, gzip;q=0", "identity"),
-            // What can't be read is not there.
+            // Invalid elements are skipped.
             ("br;q=2, gzip", "gzip"),
             ("br;q=0.1234, gzip", "gzip"),
             ("br;q=-1, gzip", "gzip"),
@@ -122,7 +122,7 @@ mod tests {
             ("br gzip", "identity"),
             ("brr, gzi", "identity"),
             (",, ,gzip,", "gzip"),
-            // Named twice: the first counts.
+            // Duplicates: the first counts.
             ("br;q=0, br, gzip", "gzip"),
         ] {
             assert_eq!(chosen(&[field], &Coding::ALL), wanted, "{field}");

@@ -1,14 +1,14 @@
-//! The boundary between the parts of an answer (RFC 2046 section 5.1.1): 128 bits that nobody can foresee.
+//! Multipart boundaries (RFC 2046 section 5.1.1): 128 unpredictable bits.
 //!
-//! A boundary that stood in the file would end a part too early. Each answer draws its own, by a keyed hash whose keys the system
-//! gave this process at random, after the file was written: no file can be made to hold it, not even by who has seen others. That a
-//! file holds it by chance is as likely as one in 2^128 for each of its bytes: for a file of a tebibyte, one in 2^88.
+//! A boundary that occurs in the file would end a part early. Each response generates its own with a keyed hash. Its
+//! keys are chosen at random for this process, so no file can be crafted to contain it. The chance that a file contains
+//! it by accident is 1 in 2^128 for each of its bytes, 1 in 2^88 for a tebibyte.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// A new boundary of 32 digits.
+/// Returns a new boundary of 32 digits.
 pub(crate) fn boundary() -> String {
-    // Each value has keys of its own.
+    // Each `RandomState` has different keys.
     let keys = RandomState::new();
     format!("{:016x}{:016x}", keys.hash_one(0_u8), keys.hash_one(1_u8))
 }

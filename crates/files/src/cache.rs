@@ -1,42 +1,42 @@
-//! The small files of a folder that a worker keeps in memory, by name.
+//! Cache of a folder's small files, by name.
 //!
-//! What is sent was seen to be the file's present version half a second ago at most. Where no descriptor is left to look with it is sent
-//! all the same, up to `UNSEEN_MS_MAX` after the last look.
+//! Files are checked at most 500 ms before they are sent. If no descriptor is free for a check, they are sent up to
+//! `UNSEEN_MS_MAX` after the last one.
 
 use std::rc::Rc;
 
-use crate::held::Held;
+use crate::cached_file::CachedFile;
+use crate::folder_cache::FolderCache;
 use crate::limits::CacheLimits;
-use crate::shelf::Shelf;
 
 /// A folder's part of one worker's cache.
 pub(crate) struct Cache {
     limits: CacheLimits,
-    files: Shelf<Rc<Held>>,
+    files: FolderCache<Rc<CachedFile>>,
 }
 
 impl Cache {
-    pub(crate) fn new(limits: CacheLimits, files: Shelf<Rc<Held>>) -> Self {
+    pub(crate) fn new(limits: CacheLimits, files: FolderCache<Rc<CachedFile>>) -> Self {
         Self { limits, files }
     }
 
-    /// Whether a file of this size may be kept.
+    /// Returns whether a file of this size can be cached.
     pub(crate) fn takes(&self, len: u64) -> bool {
         let limits = self.limits;
         limits.cached_files_max > 0 && len <= limits.cached_file_bytes_max && len <= limits.cached_bytes_max
     }
 
-    /// The file of this key, whatever its age.
-    pub(crate) fn get(&self, key: &[u8]) -> Option<Rc<Held>> {
-        self.files.get(key, |held| Some(Rc::clone(held)))
+    /// Returns a file of any age.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Rc<CachedFile>> {
+        self.files.get(key, |cached| Some(Rc::clone(cached)))
     }
 
-    /// Keeps a file that [`takes`](Self::takes) lets in, in the place of what had its key.
-    pub(crate) fn insert(&self, key: &[u8], held: Rc<Held>) {
-        self.files.insert(key, held);
+    /// Inserts or replaces a file. Its size must be one that [`takes`](Self::takes) accepts.
+    pub(crate) fn insert(&self, key: &[u8], cached: Rc<CachedFile>) {
+        self.files.insert(key, cached);
     }
 
-    /// Forgets a key.
+    /// Removes a file.
     pub(crate) fn remove(&self, key: &[u8]) {
         self.files.remove(key);
     }
@@ -50,8 +50,8 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::Cache;
+    use crate::cached_file::cached_for_test as cached;
     use crate::file_cache::FileCache;
-    use crate::held::held_for_test as held;
     use crate::limits::CacheLimits;
 
     fn cache(limits: CacheLimits) -> Cache {
@@ -66,7 +66,7 @@ mod tests {
     fn the_number_of_files_is_bounded() {
         let cache = cache(CacheLimits { cached_files_max: 3, ..CacheLimits::default() });
         for number in 0..10 {
-            cache.insert(number.to_string().as_bytes(), held(10));
+            cache.insert(number.to_string().as_bytes(), cached(10));
         }
         assert_eq!(kept(&cache), 3);
     }
@@ -78,7 +78,7 @@ mod tests {
         let cache = cache(limits);
         assert!(cache.takes(60) && !cache.takes(61));
         for number in 0..10 {
-            cache.insert(number.to_string().as_bytes(), held(30));
+            cache.insert(number.to_string().as_bytes(), cached(30));
         }
         assert_eq!(kept(&cache), 3);
         assert!(!self::cache(CacheLimits::none()).takes(0));

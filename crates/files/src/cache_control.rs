@@ -1,32 +1,32 @@
-//! What `Cache-Control` says of a file, by its media type and path (RFC 9111 section 5.2): the first rule that holds.
+//! `Cache-Control` of files by media type and path (RFC 9111 section 5.2): the first matching rule.
 
 use shearwater::FieldLines;
 
 use crate::limits::CACHE_RULES_MAX;
 use crate::options::BadOption;
-use crate::plan::decoded;
+use crate::settings::decoded;
 
-/// One rule.
+/// A rule for `Cache-Control`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheRule {
-    /// The files that it holds for.
+    /// Files that the rule applies to.
     pub files: FileMatch,
-    /// What the field says, such as `no-cache` or `public, max-age=31536000, immutable`.
+    /// Value of the header, such as `no-cache` or `public, max-age=31536000, immutable`.
     pub value: String,
 }
 
-/// Which files a rule holds for.
+/// Selection of a rule's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileMatch {
-    /// Those of a media type, `text/html`, or of a kind of them, `image/*`. Its parameters don't count.
+    /// Files of a media type, `text/html`, or of a group of types, `image/*`. Parameters are ignored.
     Type(String),
-    /// The file at this path of the folder, `/sw.js`; or all whose paths begin and end so, `/assets/*`, `*.js`, `/a/*.css`. It is the path of the
-    /// file that is sent, not the one that was asked for: `/` may be `/index.html`. It is percent-decoded, as the path of a request:
-    /// a percent sign is written `%25`, a star in a name `%2A`.
+    /// One file by its path in the folder, `/sw.js`, or several by a wildcard, `/assets/*`, `*.js`, `/a/*.css`. This is
+    /// the path of the file that is sent, not of the request: `/` may be `/index.html`. It is percent-decoded like the
+    /// path of a request: write `%25` for a percent sign and `%2A` for a star.
     Path(String),
 }
 
-/// Rules as a worker uses them.
+/// Compiled rules.
 #[derive(Debug)]
 pub(crate) struct CacheRules {
     rules: Vec<Rule>,
@@ -38,7 +38,7 @@ struct Rule {
     value: String,
 }
 
-/// The files of a rule, by media type or by name. Names have no leading slash.
+/// Compiled selection of files, by media type or name. Names have no leading slash.
 #[derive(Debug)]
 enum Matcher {
     Type(String),
@@ -51,14 +51,14 @@ impl CacheRules {
         if let Some(CacheRule { files: FileMatch::Type(files) | FileMatch::Path(files), .. }) =
             rules.get(CACHE_RULES_MAX)
         {
-            return Err(BadOption::new(OPTION, files, "there are too many rules"));
+            return Err(BadOption::new(OPTION, files, "too many rules"));
         }
         rules.iter().map(Rule::new).collect::<Result<_, _>>().map(|rules| Self { rules })
     }
 
-    /// What is said of the file of this name and type, if anything.
+    /// Returns the value for a file of this name and type.
     pub(crate) fn of(&self, name: &[u8], media_type: &str) -> Option<&str> {
-        let rule = self.rules.iter().find(|rule| rule.files.holds(name, media_type));
+        let rule = self.rules.iter().find(|rule| rule.files.matches(name, media_type));
         rule.map(|rule| rule.value.as_str())
     }
 }
@@ -67,7 +67,7 @@ impl Rule {
     fn new(rule: &CacheRule) -> Result<Self, BadOption> {
         let files = Matcher::new(&rule.files)?;
         if rule.value.trim().is_empty() || FieldLines::new().push("Cache-Control", &rule.value).is_err() {
-            return Err(BadOption::new(OPTION, &rule.value, "it can't be sent as a field"));
+            return Err(BadOption::new(OPTION, &rule.value, "not a valid header value"));
         }
         Ok(Self { files, value: rule.value.clone() })
     }
@@ -78,7 +78,7 @@ impl Matcher {
         match files {
             FileMatch::Type(files) if is_type(files) => Ok(Self::Type(files.clone())),
             FileMatch::Type(files) => {
-                Err(BadOption::new(OPTION, files, "it is no media type: they read text/html or image/*"))
+                Err(BadOption::new(OPTION, files, "expected a media type such as text/html or image/*"))
             }
             FileMatch::Path(path) => Self::of_path(path),
         }
@@ -92,11 +92,11 @@ impl Matcher {
             return Err(bad("a path begins with a slash or a star"));
         }
         if path.ends_with('/') {
-            return Err(bad("it is the path of a folder; its files are /folder/*"));
+            return Err(bad("this is the path of a folder; its files are /folder/*"));
         }
         let Some((start, end)) = path.split_once('*') else { return name(path).map(Self::Name) };
         if end.contains('*') {
-            return Err(bad("a path has one star at most"));
+            return Err(bad("a path has at most one star"));
         }
         // A letter in place of the star keeps the slashes and dots next to it from being normalised.
         let start = if start.is_empty() { "/" } else { start };
@@ -106,13 +106,13 @@ impl Matcher {
         Ok(Self::Ends { start, end })
     }
 
-    fn holds(&self, name: &[u8], media_type: &str) -> bool {
+    fn matches(&self, name: &[u8], media_type: &str) -> bool {
         match self {
-            Self::Type(files) => type_holds(files, essence(media_type)),
+            Self::Type(files) => type_matches(files, essence(media_type)),
             Self::Name(known) => known == name,
-            // Start and end must not overlap.
+            // The start and the end must not overlap.
             Self::Ends { start, end } => {
-                name.strip_prefix(&start[..]).is_some_and(|behind| behind.ends_with(end))
+                name.strip_prefix(&start[..]).is_some_and(|rest| rest.ends_with(end))
             }
         }
     }
@@ -121,7 +121,7 @@ impl Matcher {
 /// The name of the option in errors.
 const OPTION: &str = "cache_control";
 
-/// Two words with a slash between them; the second may be a star.
+/// Returns whether this is `type/subtype` or `type/*`.
 fn is_type(text: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic() && !b"/;,*".contains(&byte))
@@ -129,14 +129,14 @@ fn is_type(text: &str) -> bool {
     text.split_once('/').is_some_and(|(kind, own)| is_word(kind) && (is_word(own) || own == "*"))
 }
 
-fn type_holds(files: &str, essence: &str) -> bool {
+fn type_matches(files: &str, essence: &str) -> bool {
     match files.strip_suffix('*') {
         Some(kind) => essence.get(..kind.len()).is_some_and(|start| start.eq_ignore_ascii_case(kind)),
         None => essence.eq_ignore_ascii_case(files),
     }
 }
 
-/// A media type without its parameters.
+/// Returns a media type without its parameters.
 fn essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or(media_type).trim()
 }

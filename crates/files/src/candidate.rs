@@ -1,43 +1,43 @@
-//! What is tried for a path: files whose names follow from it, one after the other.
+//! Candidates for a path: files whose names are derived from it, tried in order.
 
 use crate::limits::{INDEX_NAMES_MAX, TRY_FILES_MAX};
 use crate::options::{BadOption, FindOptions};
-use crate::plan::{bad_segment, file_name};
 use crate::resolve::Shape;
+use crate::settings::{bad_segment, file_name};
 
-/// What stands for the path in an option.
+/// Placeholder of the path in an option.
 const PATH: &str = "{path}";
-/// What pages are called where their paths have no extension.
-pub(crate) const PAGE: &[u8] = b".html";
+/// Extension of pages that are served without one.
+pub(crate) const PAGE_EXTENSION: &[u8] = b".html";
 
-/// What is tried, and the names of indexes.
+/// The candidates of a folder and the names of its indexes.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     pub(crate) each: Vec<Candidate>,
     pub(crate) index: Vec<Vec<u8>>,
 }
 
-/// One thing to be tried.
+/// One candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Candidate {
-    /// The file of this very name.
+    /// The file with the path's name.
     Itself,
-    /// The folder of this name.
+    /// The folder with the path's name.
     Folder,
-    /// A file whose name is made from the path, or is a certain one.
+    /// A file whose name is derived from the path, or is fixed.
     Named(Pattern),
-    /// Nothing more is tried.
+    /// A status that ends the list.
     Status(u16),
 }
 
-/// How a file's name is made.
+/// A pattern for a file's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern {
-    /// What stands in front of the path: nothing, or folders with a slash behind. Without a path the whole name.
+    /// Prefix of the path: empty, or folders with a trailing slash. The whole name if it is fixed.
     before: Vec<u8>,
-    /// What stands behind the path; `None` where there is no path.
+    /// Suffix of the path; `None` for a fixed name.
     after: Option<Vec<u8>>,
-    /// Whether it is the index of the folder of this name: relative links in it need the slash behind that.
+    /// True for the index of the folder with the path's name: relative links in it need a trailing slash.
     pub(crate) is_index: bool,
 }
 
@@ -46,16 +46,12 @@ impl Candidates {
         let index = index_names(&find.index)?;
         let mut each = Vec::new();
         if find.try_files.len() > TRY_FILES_MAX {
-            return Err(BadOption::new("try_files", &find.try_files[TRY_FILES_MAX], "there are too many"));
+            return Err(BadOption::new("try_files", &find.try_files[TRY_FILES_MAX], "too many values"));
         }
         for (place, text) in find.try_files.iter().enumerate() {
             let candidate = Candidate::parse(text, &find.index)?;
             if matches!(candidate, Candidate::Status(_)) && place + 1 < find.try_files.len() {
-                return Err(BadOption::new(
-                    "try_files",
-                    text,
-                    "a status ends the list: nothing behind it would be tried",
-                ));
+                return Err(BadOption::new("try_files", text, "a status must be the last candidate"));
             }
             each.push(candidate);
         }
@@ -68,27 +64,27 @@ impl Candidates {
         Ok(Self { each, index })
     }
 
-    /// Whether a file of this name is always what is sent for it.
-    pub(crate) fn begins_with_itself(&self) -> bool {
+    /// Returns whether the file with the path's name is tried first.
+    pub(crate) fn tries_itself_first(&self) -> bool {
         self.each.first() == Some(&Candidate::Itself)
     }
 }
 
-/// Pages are tried behind the file itself, unless they are already.
+/// Inserts pages after the file itself, unless they are listed.
 fn add_pages(each: &mut Vec<Candidate>) {
     if !each.iter().any(Candidate::is_page) {
-        let page = Pattern { before: Vec::new(), after: Some(PAGE.to_vec()), is_index: false };
+        let page = Pattern { before: Vec::new(), after: Some(PAGE_EXTENSION.to_vec()), is_index: false };
         let page = Candidate::Named(page);
-        let behind = each.iter().position(|candidate| *candidate == Candidate::Itself);
-        each.insert(behind.map_or(0, |place| place + 1), page);
+        let itself = each.iter().position(|candidate| *candidate == Candidate::Itself);
+        each.insert(itself.map_or(0, |place| place + 1), page);
     }
 }
 
 fn index_names(names: &[String]) -> Result<Vec<Vec<u8>>, BadOption> {
     for (place, name) in names.iter().enumerate() {
         let why = match bad_segment(name) {
-            _ if name.contains('/') => Some("it is a name in the folder, without a slash"),
-            None if place >= INDEX_NAMES_MAX => Some("there are too many"),
+            _ if name.contains('/') => Some("an index must be a file name without a slash"),
+            None if place >= INDEX_NAMES_MAX => Some("too many values"),
             why => why,
         };
         if let Some(why) = why {
@@ -99,13 +95,14 @@ fn index_names(names: &[String]) -> Result<Vec<Vec<u8>>, BadOption> {
 }
 
 impl Candidate {
-    /// Whether it is the page of this name, `{path}.html`.
+    /// Returns whether this is the page of the path, `{path}.html`.
     pub(crate) fn is_page(&self) -> bool {
-        matches!(self, Self::Named(made) if made.before.is_empty() && made.after.as_deref() == Some(PAGE))
+        let extension = Some(PAGE_EXTENSION);
+        matches!(self, Self::Named(made) if made.before.is_empty() && made.after.as_deref() == extension)
     }
 
-    /// The file that it is whatever the path.
-    pub(crate) fn certain_file(&self) -> Option<&[u8]> {
+    /// Returns the name of a fixed file.
+    pub(crate) fn fixed_file(&self) -> Option<&[u8]> {
         match self {
             Self::Named(Pattern { before, after: None, .. }) => Some(before),
             _ => None,
@@ -114,9 +111,13 @@ impl Candidate {
 
     fn parse(text: &str, index: &[String]) -> Result<Self, BadOption> {
         if let Some(status) = text.strip_prefix('=') {
-            return parse_status(status)
-                .map(Self::Status)
-                .ok_or_else(|| BadOption::new("try_files", text, "a status is one of an error that needs no fields: 400 to 599, but not 401, 405, 407 or 426"));
+            return parse_status(status).map(Self::Status).ok_or_else(|| {
+                BadOption::new(
+                    "try_files",
+                    text,
+                    "expected an error status, 400 to 599 except 401, 405, 407 and 426",
+                )
+            });
         }
         match text.split_once(PATH) {
             None => Ok(Self::Named(Pattern {
@@ -131,7 +132,7 @@ impl Candidate {
     }
 }
 
-/// Three digits of an error that is one by itself: some say what may be done instead, in fields (RFC 9110 section 15.5).
+/// Parses an error status. Rejects those that require header fields (RFC 9110 section 15.5).
 fn parse_status(digits: &str) -> Option<u16> {
     let is_number = digits.len() == 3 && digits.bytes().all(|byte| byte.is_ascii_digit());
     let status = digits.parse().ok().filter(|_| is_number)?;
@@ -140,8 +141,7 @@ fn parse_status(digits: &str) -> Option<u16> {
 
 impl Pattern {
     fn around_path(text: &str, before: &str, after: &str, index: &[String]) -> Result<Self, BadOption> {
-        // With a path of one name it is a file's path, or it never is one.
-        // The path has its slash in front, and some write one more.
+        // Validated with a path of one name: other paths can't make it invalid. `before` may end with an extra slash.
         let before = before.strip_suffix('/').unwrap_or(before);
         let of = |path: &str| {
             file_name("try_files", path).map_err(|bad| BadOption::new("try_files", text, bad.why))
@@ -158,12 +158,13 @@ impl Pattern {
         Ok(Self { is_index: is_index && before.is_empty(), before, after: Some(after) })
     }
 
-    /// Whether the file's name has to do with the path.
-    pub(crate) const fn is_of_path(&self) -> bool {
+    /// Returns whether the file's name depends on the path.
+    pub(crate) const fn depends_on_path(&self) -> bool {
         self.after.is_some()
     }
 
-    /// Writes the file's name for a path's name into `file`. False where there is none: a slash behind a path asks for a folder.
+    /// Writes the file's name for a path's name to `file`. Returns false if there is none: a trailing slash requests a
+    /// folder.
     pub(crate) fn write(&self, name: &[u8], shape: Shape, file: &mut Vec<u8>) -> bool {
         file.clear();
         file.extend_from_slice(&self.before);

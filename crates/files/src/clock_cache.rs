@@ -1,24 +1,24 @@
-//! What a worker keeps by name: bounded in number and bytes, the unused going first.
+//! A cache by folder and name, bounded in entries and bytes, with clock eviction.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-/// Something kept, which knows its size and whether it was used.
-pub(crate) trait Kept {
-    /// Bytes that count for the bound.
+/// An entry with a size and a usage mark.
+pub(crate) trait Evictable {
+    /// Bytes that count towards the bound.
     fn bytes(&self) -> u64;
-    /// The mark of having been used.
+    /// Set by use, cleared by the clock's hand.
     fn was_used(&self) -> &Cell<bool>;
 }
 
-/// A bounded table. What goes when there is no room is found by a hand that goes round and spares once what was used since
-/// it came by last (the clock algorithm).
-pub(crate) struct Clock<V> {
+/// A bounded table with clock eviction: a circulating hand evicts the first entry that wasn't used since its last
+/// visit.
+pub(crate) struct ClockCache<V> {
     entries_max: usize,
     bytes_max: u64,
-    /// The slots by name, of each folder by its number: no name leads to a slot of another folder.
+    /// Slots by name, one map for each folder: no name leads to a slot of another folder.
     index: Vec<HashMap<Box<[u8]>, usize, RandomState>>,
     slots: Vec<Slot<V>>,
     hand: usize,
@@ -31,20 +31,20 @@ struct Slot<V> {
     value: V,
 }
 
-impl<V: Kept> Clock<V> {
-    /// A table of so many entries, which together have so many bytes.
+impl<V: Evictable> ClockCache<V> {
+    /// Creates a table of at most `entries_max` entries and `bytes_max` bytes.
     pub(crate) fn new(entries_max: usize, bytes_max: u64) -> Self {
         Self { entries_max, bytes_max, index: Vec::new(), slots: Vec::new(), hand: 0, bytes: 0 }
     }
 
-    /// Returns what has this name in a folder. It was used.
+    /// Returns an entry and marks it as used.
     pub(crate) fn get(&self, folder: u32, name: &[u8]) -> Option<&V> {
         let value = &self.slots[self.slot(folder, name)?].value;
         value.was_used().set(true);
         Some(value)
     }
 
-    /// Keeps something of a folder in the place of what had its name, unless it could never have room.
+    /// Inserts or replaces an entry, unless it exceeds the bound by itself.
     pub(crate) fn insert(&mut self, folder: u32, name: &[u8], value: V) {
         self.remove(folder, name);
         if self.entries_max == 0 || value.bytes() > self.bytes_max {
@@ -60,7 +60,7 @@ impl<V: Kept> Clock<V> {
         self.slots.push(Slot { folder, name: name.into(), value });
     }
 
-    /// Removes what has this name in a folder.
+    /// Removes an entry.
     pub(crate) fn remove(&mut self, folder: u32, name: &[u8]) {
         if let Some(at) = self.slot(folder, name) {
             self.remove_at(at);
@@ -71,9 +71,9 @@ impl<V: Kept> Clock<V> {
         self.index.get(folder as usize)?.get(name).copied()
     }
 
-    /// Removes everything of a folder.
+    /// Removes all entries of a folder.
     pub(crate) fn remove_folder(&mut self, folder: u32) {
-        // From the end: the entry that takes a free slot was checked before.
+        // From the end: the entry that moves to a free slot was checked before.
         for at in (0..self.slots.len()).rev() {
             if self.slots[at].folder == folder {
                 self.remove_at(at);
@@ -81,7 +81,7 @@ impl<V: Kept> Clock<V> {
         }
     }
 
-    /// Lets go of the first that was not used since the hand came by. It ends: each is spared once at most.
+    /// Evicts the first entry that wasn't used since the hand's last visit. Terminates, since it clears the marks.
     fn evict(&mut self) {
         loop {
             self.hand %= self.slots.len();
@@ -107,11 +107,11 @@ mod tests {
     use std::cell::Cell;
     use std::collections::HashMap;
 
-    use super::{Clock, Kept};
+    use super::{ClockCache, Evictable};
 
     struct Piece(u64, Cell<bool>);
 
-    impl Kept for Piece {
+    impl Evictable for Piece {
         fn bytes(&self) -> u64 {
             self.0
         }
@@ -125,13 +125,13 @@ mod tests {
         Piece(bytes, Cell::new(false))
     }
 
-    fn names(clock: &Clock<Piece>) -> String {
+    fn names(clock: &ClockCache<Piece>) -> String {
         let has =
             |name: &char| (0..3).any(|folder| clock.slot(folder, name.to_string().as_bytes()).is_some());
         "abcdefgh".chars().filter(has).collect()
     }
 
-    fn assert_sound(clock: &Clock<Piece>) {
+    fn assert_sound(clock: &ClockCache<Piece>) {
         assert_eq!(clock.index.iter().map(HashMap::len).sum::<usize>(), clock.slots.len());
         assert_eq!(clock.bytes, clock.slots.iter().map(|slot| slot.value.0).sum::<u64>());
         for (at, slot) in clock.slots.iter().enumerate() {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_number_of_entries_is_bounded_and_what_is_used_stays() {
-        let mut clock = Clock::new(3, 1_000);
+        let mut clock = ClockCache::new(3, 1_000);
         for name in ["a", "b", "c"] {
             clock.insert(0, name.as_bytes(), piece(10));
         }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn their_bytes_are_bounded() {
-        let mut clock = Clock::new(10, 100);
+        let mut clock = ClockCache::new(10, 100);
         clock.insert(0, b"a", piece(60));
         clock.insert(0, b"b", piece(40));
         assert_eq!(names(&clock), "ab");
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_is_of_a_folder_can_be_forgotten() {
-        let mut clock = Clock::new(10, 100);
+        let mut clock = ClockCache::new(10, 100);
         for (name, folder) in [("a", 1), ("b", 0), ("c", 1), ("d", 1), ("e", 2), ("f", 1)] {
             clock.insert(folder, name.as_bytes(), piece(10));
         }
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_table_of_nothing_keeps_nothing() {
-        let mut clock = Clock::new(0, 100);
+        let mut clock = ClockCache::new(0, 100);
         clock.insert(0, b"a", piece(0));
         assert!(clock.get(0, b"a").is_none());
     }

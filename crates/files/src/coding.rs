@@ -1,4 +1,4 @@
-//! Content codings that a file may lie ready in (RFC 9110 section 8.4.1).
+//! Content codings of precompressed files (RFC 9110 section 8.4.1).
 
 /// A content coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -7,15 +7,15 @@ pub enum Coding {
     Br,
     /// Zstandard (RFC 8878): `NAME.zst`.
     Zstd,
-    /// The format of gzip (RFC 1952): `NAME.gz`.
+    /// gzip (RFC 1952): `NAME.gz`.
     Gzip,
 }
 
 impl Coding {
-    /// All of them, in the usual order of preference: Brotli packs web pages tightest, then Zstandard.
+    /// All codings by default preference: Brotli compresses web pages best, then Zstandard.
     pub const ALL: [Self; 3] = [Self::Br, Self::Zstd, Self::Gzip];
 
-    /// As the registry has it.
+    /// Returns the registered name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -25,7 +25,7 @@ impl Coding {
         }
     }
 
-    /// What the name of a file in this coding ends with.
+    /// Returns the file extension, with its dot.
     #[must_use]
     pub const fn extension(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Coding {
         }
     }
 
-    /// The coding of this name, in any case. `x-gzip` is an old name of gzip (RFC 9110 section 8.4.1.3).
+    /// Returns the coding of this name, case-insensitively. `x-gzip` is an old name of gzip (RFC 9110 section 8.4.1.3).
     pub(crate) fn from_name(name: &[u8]) -> Option<Self> {
         let is_named = |coding: &Self| name.eq_ignore_ascii_case(coding.name().as_bytes());
         let old = name.eq_ignore_ascii_case(b"x-gzip").then_some(Self::Gzip);
@@ -48,20 +48,20 @@ impl Coding {
 pub struct Codings(u8);
 
 impl Codings {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
     pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether it has this one.
+    /// Returns whether the set contains this coding.
     #[must_use]
     pub const fn has(self, coding: Coding) -> bool {
         self.0 & (1 << coding as u8) != 0
     }
 
-    /// Adds one.
+    /// Adds a coding.
     pub fn add(&mut self, coding: Coding) {
         self.0 |= 1 << coding as u8;
     }

@@ -1,4 +1,4 @@
-//! Conditional requests: does the client have it already, or want another version? (RFC 9110 section 13)
+//! Conditional requests (RFC 9110 section 13).
 
 use std::time::SystemTime;
 
@@ -7,76 +7,77 @@ use shearwater::{Head, Known};
 use crate::entity_tag::{Weak, matches_any};
 use crate::validators::Validators;
 
-/// What the conditions come to.
+/// Result of a request's preconditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The file is to be sent.
+    /// The file must be sent.
     Send,
-    /// The client has it.
+    /// The client has the present version.
     NotModified,
-    /// The client wants a version that this is not.
+    /// The client requires another version.
     Failed,
 }
 
-/// Evaluates in the order of RFC 9110 section 13.2.2: a date counts only without the entity tags of its kind.
+/// Evaluates preconditions in the order of RFC 9110 section 13.2.2: dates count only without the entity tags of their
+/// kind.
 pub(crate) fn evaluate(head: &Head<'_>, validators: &Validators) -> Outcome {
-    if !is_wanted(head, validators) {
+    if !is_required_version(head, validators) {
         Outcome::Failed
-    } else if is_had(head, validators) {
+    } else if is_not_modified(head, validators) {
         Outcome::NotModified
     } else {
         Outcome::Send
     }
 }
 
-/// `If-Match` (strong comparison, RFC 9110 section 13.1.1), else `If-Unmodified-Since`.
-fn is_wanted(head: &Head<'_>, validators: &Validators) -> bool {
+/// Evaluates `If-Match` (strong comparison, RFC 9110 section 13.1.1), else `If-Unmodified-Since`.
+fn is_required_version(head: &Head<'_>, validators: &Validators) -> bool {
     if head.field(Known::IfMatch).is_some() {
-        return head.all(Known::IfMatch).any(|list| is_in(list, validators, Weak::Differs));
+        return head.all(Known::IfMatch).any(|list| list_matches(list, validators, Weak::Differs));
     }
     let Some(date) = head.field(Known::IfUnmodifiedSince) else { return true };
     dates(date, validators).is_none_or(|(date, modified)| modified <= date)
 }
 
-/// `If-None-Match` (weak comparison, RFC 9110 section 13.1.2), else `If-Modified-Since`.
-fn is_had(head: &Head<'_>, validators: &Validators) -> bool {
+/// Evaluates `If-None-Match` (weak comparison, RFC 9110 section 13.1.2), else `If-Modified-Since`.
+fn is_not_modified(head: &Head<'_>, validators: &Validators) -> bool {
     if head.field(Known::IfNoneMatch).is_some() {
-        return head.all(Known::IfNoneMatch).any(|list| is_in(list, validators, Weak::Matches));
+        return head.all(Known::IfNoneMatch).any(|list| list_matches(list, validators, Weak::Matches));
     }
     let Some(date) = head.field(Known::IfModifiedSince) else { return false };
     dates(date, validators).is_some_and(|(date, modified)| modified <= date)
 }
 
-/// Returns whether a list of entity tags has that of the file. Where there is none, `*` alone matches.
-fn is_in(list: &[u8], validators: &Validators, weak: Weak) -> bool {
+/// Returns whether a list contains the file's entity tag. Without a tag, only `*` matches.
+fn list_matches(list: &[u8], validators: &Validators, weak: Weak) -> bool {
     matches_any(list, validators.etag().unwrap_or_default(), weak)
 }
 
-/// Whether a `Range` counts: without `If-Range`, or if that names this very version (RFC 9110 section 13.1.5).
-pub(crate) fn range_holds(head: &Head<'_>, validators: &Validators) -> bool {
+/// Returns whether `Range` applies: no `If-Range`, or one that names this version (RFC 9110 section 13.1.5).
+pub(crate) fn if_range_holds(head: &Head<'_>, validators: &Validators) -> bool {
     let mut conditions = head.all(Known::IfRange);
     match (conditions.next(), conditions.next()) {
         (None, _) => true,
-        (Some(condition), None) => is_version(condition, validators),
-        // Two of a kind that has one: nothing can be told.
+        (Some(condition), None) => matches_version(condition, validators),
+        // A repeated `If-Range` is invalid.
         (Some(_), Some(_)) => false,
     }
 }
 
-/// An entity tag is compared strongly: a weak one is of no version. A date has to be exact, and one that no other version can have had.
-fn is_version(condition: &[u8], validators: &Validators) -> bool {
+/// Compares an `If-Range` value: entity tags strongly, dates exactly and only if they identify one version.
+fn matches_version(condition: &[u8], validators: &Validators) -> bool {
     match parse_date(condition) {
         Some(date) => validators.is_date_strong() && Some(date) == validators.modified(),
         None => condition.starts_with(b"\"") && Some(condition) == validators.etag().map(str::as_bytes),
     }
 }
 
-/// The date of a condition and that of the last modification, if there are both.
+/// Returns the date of a precondition and of the last modification, if there are both.
 fn dates(date: &[u8], validators: &Validators) -> Option<(SystemTime, SystemTime)> {
     Some((parse_date(date)?, validators.modified()?))
 }
 
-/// A date that can't be read counts as none (RFC 9110 sections 13.1.3 and 13.1.4).
+/// Parses a date. Invalid ones are ignored (RFC 9110 sections 13.1.3 and 13.1.4).
 fn parse_date(date: &[u8]) -> Option<SystemTime> {
     httpdate::parse_http_date(std::str::from_utf8(date).ok()?).ok()
 }
@@ -86,13 +87,13 @@ mod tests {
     use shearwater::{Item, Shared};
     use shearwater_io::fs::{Meta, Timestamp};
 
-    use super::is_version;
+    use super::matches_version;
     use crate::validators::Validators;
 
     /// Sun, 06 Nov 1994 08:49:37 GMT.
     const SECONDS: i64 = 784_111_777;
 
-    /// The validators of a file as they are told at `unix_seconds`.
+    /// Returns the validators of a file at `unix_seconds`.
     fn validators(ctime_seconds: i64, unix_seconds: i64) -> Validators {
         let mtime = Timestamp { seconds: SECONDS, nanoseconds: 500_000_000 };
         let ctime = Timestamp { seconds: ctime_seconds, nanoseconds: 500_000_001 };
@@ -106,17 +107,17 @@ mod tests {
     #[test]
     fn a_date_tells_the_version_where_the_system_has_set_it_and_it_is_some_seconds_old() {
         let date = b"Sun, 06 Nov 1994 08:49:37 GMT";
-        assert!(is_version(date, &validators(SECONDS, SECONDS + 3)));
-        assert!(is_version(b"Sunday, 06-Nov-94 08:49:37 GMT", &validators(SECONDS, SECONDS + 3)));
+        assert!(matches_version(date, &validators(SECONDS, SECONDS + 3)));
+        assert!(matches_version(b"Sunday, 06-Nov-94 08:49:37 GMT", &validators(SECONDS, SECONDS + 3)));
         for age in 0..3 {
             assert!(
-                !is_version(date, &validators(SECONDS, SECONDS + age)),
-                "it may be changed and keep its time"
+                !matches_version(date, &validators(SECONDS, SECONDS + age)),
+                "it may change within its mtime"
             );
         }
-        assert!(!is_version(date, &validators(SECONDS + 1, SECONDS + 9)), "somebody has set the time");
+        assert!(!matches_version(date, &validators(SECONDS + 1, SECONDS + 9)), "a time that was set");
         for other in [&b"Sun, 06 Nov 1994 08:49:36 GMT"[..], b"Sun, 06 Nov 1994 08:49:38 GMT", b"", b"x"] {
-            assert!(!is_version(other, &validators(SECONDS, SECONDS + 3)));
+            assert!(!matches_version(other, &validators(SECONDS, SECONDS + 3)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Lists of entity tags: whether one of them is a certain one (RFC 9110 section 8.8.3). A pure function.
+//! Search in lists of entity tags (RFC 9110 section 8.8.3). A pure function.
 
 /// A way of comparing entity tags (RFC 9110 section 8.8.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub enum Weak {
     Differs,
 }
 
-/// Returns whether a list of entity tags has this one, which may be weak itself. What can't be read ends the list.
+/// Returns whether a list contains this entity tag, which may be weak. Stops at the first syntax error.
 #[must_use]
 pub fn matches_any(list: &[u8], etag: &str, weak: Weak) -> bool {
     let mut rest = list.trim_ascii();
@@ -24,7 +24,7 @@ pub fn matches_any(list: &[u8], etag: &str, weak: Weak) -> bool {
         if tag.opaque == opaque.as_bytes() && (weak == Weak::Matches || !tag.is_weak) {
             return true;
         }
-        rest = tag.behind;
+        rest = tag.after;
     }
     false
 }
@@ -32,10 +32,10 @@ pub fn matches_any(list: &[u8], etag: &str, weak: Weak) -> bool {
 /// One entity tag of a list.
 struct Tag<'a> {
     is_weak: bool,
-    /// In its quotes and without `W/`.
+    /// In quotes and without `W/`.
     opaque: &'a [u8],
-    /// What follows it.
-    behind: &'a [u8],
+    /// The list after this tag.
+    after: &'a [u8],
 }
 
 fn next_tag(list: &[u8]) -> Option<Tag<'_>> {
@@ -44,8 +44,8 @@ fn next_tag(list: &[u8]) -> Option<Tag<'_>> {
     let (is_weak, list) = list.strip_prefix(b"W/").map_or((false, list), |list| (true, list));
     let inner = list.strip_prefix(b"\"")?;
     let len = inner.iter().position(|&byte| byte == b'"')?;
-    let (opaque, behind) = list.split_at(len + 2);
-    Some(Tag { is_weak, opaque, behind })
+    let (opaque, after) = list.split_at(len + 2);
+    Some(Tag { is_weak, opaque, after })
 }
 
 #[cfg(test)]
@@ -85,6 +85,6 @@ mod tests {
             assert!(!matches_any(list.as_bytes(), WEAK, Weak::Differs), "{list}");
         }
         assert!(!matches_any(b"W/\"a-2\"", WEAK, Weak::Matches));
-        assert!(matches_any(b"*", WEAK, Weak::Differs), "any version is");
+        assert!(matches_any(b"*", WEAK, Weak::Differs), "a star matches any version");
     }
 }

@@ -1,4 +1,4 @@
-//! Finds what a target names, in memory or beneath the root, and answers with it.
+//! Finds the file that a target names and responds with it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,54 +9,54 @@ use std::sync::Arc;
 use shearwater::{Request, Response};
 use shearwater_io::fs::{OpenError, Opened, Root};
 
-use crate::candidate::PAGE;
+use crate::cached_file::CachedFile;
+use crate::candidate::PAGE_EXTENSION;
 use crate::content::Content;
-use crate::file_cache::Shelves;
-use crate::held::Held;
+use crate::file_cache::FolderCaches;
 use crate::listing::{self, Listings};
 use crate::lookups::Lookups;
 use crate::navigation::Navigation;
 use crate::now::Now;
 use crate::options::Hidden;
-use crate::plan::Plan;
 use crate::resolve::{self, Named, Shape};
 use crate::search::{Found, Search};
+use crate::settings::Settings;
 use crate::store::{FoundFile, Store};
 use crate::{redirect, refuse};
 
-/// One worker's way to the files of a folder.
+/// File lookup of one worker in one folder.
 pub(crate) struct Finder {
-    /// The folder, as reports name it.
+    /// The folder's path in reports.
     path: Arc<Path>,
-    plan: Arc<Plan>,
-    names: Names,
+    settings: Arc<Settings>,
+    names: NameBuffers,
     lookups: Lookups,
     store: Store,
     listings: Listings,
 }
 
-/// Names at hand; kept for their memory.
+/// Reused buffers for names.
 #[derive(Default)]
-struct Names {
-    /// What the path names, where that has to be decoded.
+struct NameBuffers {
+    /// Name of the request's path, if it had to be decoded.
     decoded: Vec<u8>,
-    /// What the path names, when it isn't found at once.
-    asked: Vec<u8>,
-    /// The file that is looked at.
+    /// Name of the request's path, if it isn't in memory.
+    requested: Vec<u8>,
+    /// Name of the file.
     file: Vec<u8>,
-    /// Another one, to be held against it.
-    other: Vec<u8>,
+    /// Canonical name, for redirects.
+    canonical: Vec<u8>,
 }
 
 impl Finder {
-    pub(crate) fn new(root: Root, path: Arc<Path>, plan: Arc<Plan>, shelves: Shelves) -> Self {
-        let lookups = Lookups::new(shelves.lookups);
-        let listings = Listings::new(shelves.listings, shelves.names);
-        let store = Store::new(root, Arc::clone(&plan), shelves.limits, shelves.files);
-        Self { path, plan, names: Names::default(), lookups, store, listings }
+    pub(crate) fn new(root: Root, path: Arc<Path>, settings: Arc<Settings>, caches: FolderCaches) -> Self {
+        let lookups = Lookups::new(caches.lookups);
+        let listings = Listings::new(caches.listings, caches.names);
+        let store = Store::new(root, Arc::clone(&settings), caches.limits, caches.files);
+        Self { path, settings, names: NameBuffers::default(), lookups, store, listings }
     }
 
-    /// Answers `GET` and `HEAD`.
+    /// Responds to `GET` and `HEAD`.
     pub(crate) fn respond(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
         let Named { name, resolved } = match resolve::named(request.path(), &mut self.names.decoded) {
             Ok(named) => named,
@@ -64,27 +64,27 @@ impl Finder {
             Err(_) if request.path().is_empty() => return redirect::to_directory(request, response),
             Err(bad) => return refuse::path(bad, response),
         };
-        if resolved.is_hidden && self.plan.hidden == Hidden::Deny {
+        if resolved.is_hidden && self.settings.hidden == Hidden::Deny {
             return refuse::open(&OpenError::NotFound, response);
         }
-        // Most requests end here: the file was found a moment ago, lies in memory and is sent as it is.
-        if let Some(held) = self.lookups.held(name, Now::of(request)) {
-            match held.siblings().is_empty() {
-                true => held.reply(request, response),
-                false => self.form_of(held, request).reply(request, response),
+        // Most requests end here: a recent lookup, a file in memory, no other coding.
+        if let Some(cached) = self.lookups.cached(name, Now::of(request)) {
+            match cached.siblings().is_empty() {
+                true => cached.reply(request, response),
+                false => self.form_of(cached, request).reply(request, response),
             }
             return;
         }
-        self.names.asked.clear();
-        self.names.asked.extend_from_slice(name);
+        self.names.requested.clear();
+        self.names.requested.extend_from_slice(name);
         self.look_up_root(Now::of(request));
-        match self.elsewhere(resolved.shape, request) {
+        match self.known_content(resolved.shape, request) {
             Some(content) => content.reply(request, response),
-            None => self.respond_anew(resolved.shape, request, response),
+            None => self.respond_uncached(resolved.shape, request, response),
         }
     }
 
-    /// Answers with a certain file as the page of a status; false, and nothing is said, where that can't be sent.
+    /// Responds with a file as the page of a status. Returns false without changing the response if it can't be sent.
     pub(crate) fn respond_page(
         &mut self,
         name: &[u8],
@@ -106,19 +106,19 @@ impl Finder {
         true
     }
 
-    /// The path of a file, for a report.
+    /// Returns the path of a file, for a report.
     #[cold]
     fn path_of(&self, name: &[u8]) -> PathBuf {
         self.path.join(OsStr::from_bytes(name))
     }
 
-    /// Answers with the error of the file in the buffer.
+    /// Responds with the error of the file in the buffer.
     #[cold]
     fn refuse(&self, error: &OpenError, response: &mut Response<'_>) {
         refuse::open_at(self.path_of(&self.names.file), error, response);
     }
 
-    /// Looks the root's path up again, at most every 500 ms, and discards everything kept of another folder.
+    /// Looks up the root's path again, at most every 500 ms. Clears all caches if it has changed.
     fn look_up_root(&mut self, now: Now) {
         if self.store.look_up_root(now) {
             self.lookups.clear();
@@ -126,58 +126,58 @@ impl Finder {
         }
     }
 
-    /// The form of a file in memory that the client likes best.
-    fn form_of(&mut self, held: Rc<Held>, request: &Request<'_>) -> Content {
+    /// Returns a cached file in the coding that the client prefers.
+    fn form_of(&mut self, cached: Rc<CachedFile>, request: &Request<'_>) -> Content {
         let file = &mut self.names.file;
         file.clear();
-        file.extend_from_slice(held.name());
-        let form = self.store.form_of_held(&held, file, request);
-        form.unwrap_or(Content::Held(held))
+        file.extend_from_slice(cached.name());
+        let form = self.store.form_of_cached(&cached, file, request);
+        form.unwrap_or(Content::Cached(cached))
     }
 
-    /// A file that isn't in memory, but known: by another name, or open, from a moment ago.
-    fn elsewhere(&mut self, shape: Shape, request: &Request<'_>) -> Option<Content> {
-        let Self { plan, names, lookups, store, .. } = self;
-        if lookups.elsewhere(&names.asked, Now::of(request), &mut names.file).is_some() {
+    /// Returns a file that isn't in memory but was found within 500 ms: under another name, or open.
+    fn known_content(&mut self, shape: Shape, request: &Request<'_>) -> Option<Content> {
+        let Self { settings, names, lookups, store, .. } = self;
+        if lookups.other_name(&names.requested, Now::of(request), &mut names.file).is_some() {
             return store.file(&mut names.file, request).ok().map(|found| found.content);
         }
-        let is_own = shape == Shape::File && is_own_path(plan, &names.asked);
-        if is_own { store.known_file(&mut names.asked, request) } else { None }
+        let is_own = shape == Shape::File && is_own_path(settings, &names.requested);
+        if is_own { store.known_file(&mut names.requested, request) } else { None }
     }
 
-    /// Looks for what the name comes to, and answers with it.
-    fn respond_anew(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>) {
-        let search = Search { root: self.store.root(), plan: &self.plan };
-        let found = search.find(&self.names.asked, shape, &mut self.names.file);
-        if let (Err(OpenError::Descriptors), Some(held)) =
-            (&found, self.lookups.held_lately(&self.names.asked, Now::of(request)))
+    /// Searches for the file on disk and responds with it.
+    fn respond_uncached(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>) {
+        let search = Search { root: self.store.root(), settings: &self.settings };
+        let found = search.find(&self.names.requested, shape, &mut self.names.file);
+        if let (Err(OpenError::Descriptors), Some(cached)) =
+            (&found, self.lookups.recently_cached(&self.names.requested, Now::of(request)))
         {
-            return self.form_of(held, request).reply(request, response);
+            return self.form_of(cached, request).reply(request, response);
         }
-        if !matches!(found, Ok(Found::File { .. })) || self.names.file != self.names.asked {
-            self.store.forget(&self.names.asked);
+        if !matches!(found, Ok(Found::File { .. })) || self.names.file != self.names.requested {
+            self.store.evict(&self.names.requested);
         }
         match found {
-            Ok(Found::File { opened, is_of_path }) => match self.canonical(is_of_path) {
+            Ok(Found::File { opened, depends_on_path }) => match self.canonical(depends_on_path) {
                 Ok(None) => self.respond_file(opened, request, response),
                 Ok(Some(name)) => redirect::to_name(name, request, response),
-                Err(error) => refuse::open_at(self.path_of(&self.names.other), &error, response),
+                Err(error) => refuse::open_at(self.path_of(&self.names.canonical), &error, response),
             },
             Ok(Found::Folder) => redirect::to_directory(request, response),
-            Ok(Found::List(folder)) => self.respond_list(&folder, request, response),
+            Ok(Found::Listing(folder)) => self.respond_list(&folder, request, response),
             Ok(Found::Status(status)) => refuse::status(status, response),
             Ok(Found::Nothing) => self.respond_missing(shape, request, response),
             Err(error) => self.refuse(&error, response),
         }
     }
 
-    /// The path that the file which was found should have been asked for by.
-    fn canonical(&mut self, is_of_path: bool) -> Result<Option<&[u8]>, OpenError> {
-        let Self { plan, names, store, .. } = self;
-        if !plan.clean_urls || !is_of_path {
+    /// Returns the canonical name of the found file if the request used another one.
+    fn canonical(&mut self, depends_on_path: bool) -> Result<Option<&[u8]>, OpenError> {
+        let Self { settings, names, store, .. } = self;
+        if !settings.clean_urls || !depends_on_path {
             return Ok(None);
         }
-        Search { root: store.root(), plan }.canonical(&names.asked, &names.file, &mut names.other)
+        Search { root: store.root(), settings }.canonical(&names.requested, &names.file, &mut names.canonical)
     }
 
     fn respond_file(&mut self, opened: Opened, request: &Request<'_>, response: &mut Response<'_>) {
@@ -187,54 +187,54 @@ impl Finder {
     }
 
     fn respond_list(&mut self, opened: &Opened, request: &Request<'_>, response: &mut Response<'_>) {
-        let (root, name, hidden) = (self.store.root(), &self.names.asked[..], self.plan.hidden);
+        let (root, name, hidden) = (self.store.root(), &self.names.requested[..], self.settings.hidden);
         let folder = listing::Folder { root, name, hidden };
         if let Err(error) = self.listings.respond(opened, &folder, request, response) {
-            refuse::open_at(self.path_of(&self.names.asked), &error, response);
+            refuse::open_at(self.path_of(&self.names.requested), &error, response);
         }
     }
 
-    /// Remembers the file in the buffer for the name that is asked for.
+    /// Caches the file in the buffer as the lookup of the requested name.
     fn note(&mut self, found: &FoundFile, now: Now) {
-        // A name in memory is served without a look-up of the root, so it must not outlast the last one.
+        // A cached name is served without a look-up of the root, so it must not outlast the last one.
         let now = self.store.as_of_root(now);
-        let Names { asked, file, .. } = &self.names;
-        match &found.held {
-            Some(held) => self.lookups.note_held(asked, held, now),
-            // The file of this very name is found as fast.
-            None if asked == file => self.lookups.remove(asked),
-            None => self.lookups.note_elsewhere(asked, file, now),
+        let NameBuffers { requested, file, .. } = &self.names;
+        match &found.cached {
+            Some(cached) => self.lookups.note_cached(requested, cached, now),
+            // A file of the same name is found as fast without an entry.
+            None if requested == file => self.lookups.remove(requested),
+            None => self.lookups.note_other_name(requested, file, now),
         }
     }
 
-    /// Answers where no candidate is there.
+    /// Responds if there is no candidate.
     fn respond_missing(&mut self, shape: Shape, request: &Request<'_>, response: &mut Response<'_>) {
-        match self.page_behind_slash(shape) {
+        match self.page_without_slash(shape) {
             Ok(false) => self.respond_spa(request, response),
-            Ok(true) => redirect::to_name(&self.names.other, request, response),
+            Ok(true) => redirect::to_name(&self.names.canonical, request, response),
             Err(error) => self.refuse(&error, response),
         }
     }
 
-    /// Whether a page has the name that was asked for with a slash at its end; writes it without.
-    fn page_behind_slash(&mut self, shape: Shape) -> Result<bool, OpenError> {
-        let Self { plan, names: Names { asked, file, other, .. }, store, .. } = self;
-        let is_page = Search { root: store.root(), plan }.page_behind_slash(asked, shape, file)?;
+    /// Returns whether the requested name without its trailing slash is a page, and writes that name.
+    fn page_without_slash(&mut self, shape: Shape) -> Result<bool, OpenError> {
+        let Self { settings, names: NameBuffers { requested, file, canonical, .. }, store, .. } = self;
+        let is_page = Search { root: store.root(), settings }.page_without_slash(requested, shape, file)?;
         if is_page {
-            other.clear();
-            other.extend_from_slice(asked.strip_suffix(b"/").unwrap_or(asked));
+            canonical.clear();
+            canonical.extend_from_slice(requested.strip_suffix(b"/").unwrap_or(requested));
         }
         Ok(is_page)
     }
 
-    /// Answers with the page for what isn't there, if there is one and somebody navigates.
+    /// Responds with the fallback file to navigation requests, else with `404`.
     fn respond_spa(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
-        let Some(spa) = &self.plan.spa else { return refuse::open(&OpenError::NotFound, response) };
-        let navigation = Navigation::of(&self.names.asked, &request.head());
+        let Some(spa) = &self.settings.spa else { return refuse::open(&OpenError::NotFound, response) };
+        let navigation = Navigation::of(&self.names.requested, &request.head());
         self.names.file.clone_from(spa);
         match self.store.file(&mut self.names.file, request) {
             Ok(found) if navigation != Navigation::No => {
-                if navigation == Navigation::Surely {
+                if navigation == Navigation::ByPath {
                     self.note(&found, Now::of(request));
                 }
                 found.content.reply(request, response);
@@ -242,13 +242,13 @@ impl Finder {
             Ok(_) => refuse::open(&OpenError::NotFound, response),
             Err(error) => self.refuse(&error, response),
         }
-        if navigation != Navigation::Surely {
+        if navigation != Navigation::ByPath {
             response.field("Vary", "Accept");
         }
     }
 }
 
-/// Whether a file of this name is sent for it and for no other path.
-fn is_own_path(plan: &Plan, name: &[u8]) -> bool {
-    plan.candidates.begins_with_itself() && !(plan.clean_urls && name.ends_with(PAGE))
+/// Returns whether a file is always served under its own name.
+fn is_own_path(settings: &Settings, name: &[u8]) -> bool {
+    settings.candidates.tries_itself_first() && !(settings.clean_urls && name.ends_with(PAGE_EXTENSION))
 }

@@ -1,7 +1,13 @@
 //! Static files of one folder.
 //!
-//! [`Files::respond`] is the whole way: method → `resolve` (target to name) → `finder`: what the name came to a moment ago (`lookups`), or `search`: its
-//! candidates, opened beneath the root, which nothing leaves → `store`: the file in memory or open, or `listing`, the list of a folder → `siblings` and `accept_encoding` (in which coding?) → `conditional` (does the client have it?) → `range` (which part of it?) → reply.
+//! [`Files::respond`] serves a request in these steps:
+//!
+//! 1. `resolve` turns the target into a file name.
+//! 2. `finder` looks the name up: first in `lookups` (results of the last 500 ms), then with `search`, which opens the
+//!    candidates beneath the root.
+//! 3. `store` returns the file from memory, from an open descriptor or newly opened, in the coding that `siblings` and
+//!    `accept_encoding` select. `listing` builds the list of a folder.
+//! 4. `version` evaluates preconditions (`conditional`) and ranges (`range`) and writes the response.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -18,7 +24,10 @@ pub mod accept_encoding;
 mod boundary;
 mod cache;
 mod cache_control;
+mod cached_file;
 mod candidate;
+mod canonical;
+mod checks;
 mod clock_cache;
 #[doc(hidden)]
 pub mod coding;
@@ -30,7 +39,7 @@ mod file_cache;
 mod files;
 mod finder;
 mod folder;
-mod held;
+mod folder_cache;
 pub mod limits;
 mod listing;
 mod lookups;
@@ -38,27 +47,24 @@ mod media_type;
 mod media_types;
 mod navigation;
 mod now;
-mod one_path;
 mod open_files;
 mod options;
-mod outlook;
 mod partial;
 mod plain_path;
-mod plan;
+mod qvalue;
 pub mod range;
 mod redirect;
 mod refuse;
 #[doc(hidden)]
 pub mod resolve;
 mod search;
-mod seen;
-mod shelf;
+mod settings;
+mod sibling_cache;
 mod siblings;
 mod store;
 mod validators;
 mod variant;
 mod version;
-mod weight;
 
 pub use cache_control::{CacheRule, FileMatch};
 pub use coding::Coding;
@@ -68,10 +74,10 @@ pub use folder::Folder;
 pub use limits::CacheLimits;
 pub use media_type::media_type;
 pub use options::{BadOption, FindOptions, FolderError, FolderOptions, Hidden, MediaTypeOptions};
-/// The symbolic links that are followed.
+/// Symbolic links that are followed.
 pub use shearwater_io::fs::Links;
 
-/// The page of `docs/guide`: its code is compiled and run with the tests.
+/// Compiles and runs the code of the guide's page with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/files.md")]
 mod guide {}

@@ -1,20 +1,22 @@
 //! Media types by file name extension (RFC 9110 section 8.3).
 //!
-//! The table is made from mime-db 1.54.0 of 2025-03-17 (<https://github.com/jshttp/mime-db>, MIT licence), which collects the types of IANA, Apache
-//! and nginx. IANA has priority. `examples/media_types.rs` generates it and lists the exceptions with their reasons.
+//! The table is generated from mime-db 1.54.0 of 2025-03-17 (<https://github.com/jshttp/mime-db>, MIT licence), which
+//! collects the types of IANA, Apache and nginx. IANA has priority. `examples/media_types.rs` generates it and lists
+//! the exceptions with their reasons.
 
 use std::cmp::Ordering;
 
-/// What a file of unknown extension is.
+/// Type of files with an unknown extension.
 pub(crate) const UNKNOWN: &str = "application/octet-stream";
 
-/// Lines of an extension in lower case, a space, and its type, sorted by extension. An array of strings would need a relocation for each entry at start.
+/// Lines of an extension in lower case, a space, and its type, sorted by extension. An array of strings would need a
+/// relocation for each entry at startup.
 const TABLE: &str = include_str!("media_types.txt");
 
 /// The longest extension of the table.
 const EXTENSION_BYTES_MAX: usize = 24;
 
-/// The media type for a file name, with `charset=utf-8` where it is text. `application/octet-stream` if the extension
+/// Returns the media type for a file name, with `charset=utf-8` for text. `application/octet-stream` if the extension
 /// is unknown or absent.
 ///
 /// ```
@@ -25,7 +27,7 @@ pub fn media_type(name: &[u8]) -> &'static str {
     known_type(name).unwrap_or(UNKNOWN)
 }
 
-/// The media type for a file name of a known extension.
+/// Returns the media type for a file name with a known extension.
 pub(crate) fn known_type(name: &[u8]) -> Option<&'static str> {
     let mut lower = [0; EXTENSION_BYTES_MAX];
     let extension = extension(name)?;
@@ -43,18 +45,19 @@ fn find<'a>(mut table: &'a str, extension: &[u8]) -> Option<&'a str> {
             .rposition(|&byte| byte == b'\n')
             .map_or(0, |end| end + 1);
         let (before, rest) = table.split_at(start);
-        let (line, behind) = rest.split_once('\n')?;
+        let (line, after) = rest.split_once('\n')?;
         let (known, media_type) = line.split_once(' ')?;
         table = match extension.cmp(known.as_bytes()) {
             Ordering::Equal => return Some(media_type),
             Ordering::Less => before,
-            Ordering::Greater => behind,
+            Ordering::Greater => after,
         };
     }
     None
 }
 
-/// What follows the last dot of the last segment, unless the name begins there (`.profile` has none).
+/// Returns the extension: the part of the last segment after its last dot. A segment that begins with this dot
+/// (`.profile`) has none.
 pub(crate) fn extension(name: &[u8]) -> Option<&[u8]> {
     let file = name.rsplit(|&byte| byte == b'/').next()?;
     let dot = file.iter().rposition(|&byte| byte == b'.')?;
@@ -134,7 +137,7 @@ mod tests {
         ("yml", "application/yaml"),
         ("zip", "application/zip"),
         ("zst", "application/zstd"),
-        // Types that the table has gained with mime-db.
+        // Types that came with mime-db.
         ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
         ("eot", "application/vnd.ms-fontobject"),
         ("glb", "model/gltf-binary"),

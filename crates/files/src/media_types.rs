@@ -1,4 +1,4 @@
-//! The media types of a folder: the usual ones, and what is set to differ from them.
+//! Media types of a folder: the built-in ones and overrides.
 
 use std::borrow::Cow;
 
@@ -22,9 +22,9 @@ impl MediaTypes {
         for (extension, media_type) in &options.by_extension {
             let key = extension.to_ascii_lowercase().into_bytes();
             let why = match own.binary_search_by(|(known, _)| known.cmp(&key)) {
-                _ if !is_extension(extension) => "an extension is what stands behind the last dot of a name",
-                Ok(_) => "it is there twice",
-                Err(_) if own.len() >= MEDIA_TYPES_MAX => "there are too many",
+                _ if !is_extension(extension) => "an extension is the part of a name after its last dot",
+                Ok(_) => "listed twice",
+                Err(_) if own.len() >= MEDIA_TYPES_MAX => "too many values",
                 Err(place) => {
                     own.insert(place, (key, checked("media type", media_type)?));
                     continue;
@@ -36,7 +36,7 @@ impl MediaTypes {
         Ok(Self { own, otherwise: checked("default media type", otherwise)? })
     }
 
-    /// The media type of the file of this name.
+    /// Returns the media type of a file.
     pub(crate) fn of(&self, name: &[u8]) -> &str {
         let own = extension(name).and_then(|extension| self.own_type(extension));
         own.or_else(|| known_type(name)).unwrap_or(&self.otherwise)
@@ -56,15 +56,15 @@ fn is_extension(text: &str) -> bool {
     !text.is_empty() && !text.contains(['.', '/', '\0'])
 }
 
-/// A media type that can be sent, with a `charset` where it is text.
+/// Validates a media type and adds a `charset` to text.
 fn checked(option: &'static str, media_type: &str) -> Result<String, BadOption> {
     let bad = |why| BadOption::new(option, media_type, why);
-    let words = media_type.split_once('/').ok_or_else(|| bad("it is no media type: they read text/plain"))?;
+    let words = media_type.split_once('/').ok_or_else(|| bad("expected a media type such as text/plain"))?;
     if words.0.trim().is_empty() || words.1.trim().is_empty() {
-        return Err(bad("it is no media type: they read text/plain"));
+        return Err(bad("expected a media type such as text/plain"));
     }
     if FieldLines::new().push("Content-Type", media_type).is_err() {
-        return Err(bad("it can't be sent as a field"));
+        return Err(bad("not a valid header value"));
     }
     Ok(with_charset(media_type).into_owned())
 }
@@ -115,7 +115,7 @@ mod tests {
         ] {
             assert_eq!(types.of(name.as_bytes()), media_type, "{name}");
         }
-        let usual = MediaTypes::new(&MediaTypeOptions::default()).expect("none of its own");
+        let usual = MediaTypes::new(&MediaTypeOptions::default()).expect("no overrides");
         assert_eq!(usual.of(b"a.unknown"), "application/octet-stream");
     }
 

@@ -1,17 +1,17 @@
-//! Whether somebody navigates: asks for a page to look at, and not for a part of one.
+//! Detection of navigation requests: for a page, not for a resource of one.
 
 use shearwater::{Head, Known};
 
 use crate::accept;
 
-/// What a request says of that.
+/// Classification of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Navigation {
-    /// The last segment of the path has no extension.
-    Surely,
-    /// `Accept` names pages.
+    /// Navigation: the last segment of the path has no extension.
+    ByPath,
+    /// Navigation: `Accept` lists `text/html`.
     ByAccept,
-    /// It is a script, a picture or something like it.
+    /// Not a navigation: a script, an image or another resource.
     No,
 }
 
@@ -19,7 +19,7 @@ impl Navigation {
     pub(crate) fn of(name: &[u8], head: &Head<'_>) -> Self {
         let last = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
         if !last.contains(&b'.') {
-            Self::Surely
+            Self::ByPath
         } else if accept::names(head.all(Known::Accept), b"text/html") {
             Self::ByAccept
         } else {

@@ -1,13 +1,13 @@
-//! The time of an answer.
+//! The time of a response.
 
 use shearwater::Request;
 
 use crate::limits::UNSEEN_MS_MAX;
 
-/// How long what was seen of a file is taken for the present state without a look: half of the second within which a change has to show.
+/// Milliseconds for which a check of a file counts: half of the second within which a change must show.
 const FRESH_MS: u64 = 500;
 
-/// The time of an answer, by both clocks of its turn.
+/// The time of a response, by both clocks of its turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
     pub(crate) ms: u64,
@@ -19,13 +19,13 @@ impl Now {
         Self { ms: request.now_ms(), unix_seconds: request.unix_seconds() }
     }
 
-    /// Whether what was seen then still counts.
-    pub(crate) fn is_just_after(self, seen_ms: u64) -> bool {
-        self.ms.saturating_sub(seen_ms) < FRESH_MS
+    /// Returns whether a check at `checked_ms` still counts.
+    pub(crate) fn is_fresh(self, checked_ms: u64) -> bool {
+        self.ms.saturating_sub(checked_ms) < FRESH_MS
     }
 
-    /// Whether what was seen then may still be sent where no look can be had.
-    pub(crate) fn is_soon_after(self, seen_ms: u64) -> bool {
-        self.ms.saturating_sub(seen_ms) < UNSEEN_MS_MAX
+    /// Returns whether a file checked at `checked_ms` may be sent without another check, if none is possible.
+    pub(crate) fn is_recent(self, checked_ms: u64) -> bool {
+        self.ms.saturating_sub(checked_ms) < UNSEEN_MS_MAX
     }
 }

@@ -1,4 +1,4 @@
-//! Files that are sent from their descriptor: open for a moment from the turn on in which they were asked for.
+//! Files that are sent from their descriptor and stay open for a moment for further requests.
 
 use std::rc::{Rc, Weak};
 
@@ -8,13 +8,14 @@ use shearwater_io::fs::{Meta, Opened};
 use crate::content::Content;
 use crate::limits::{LENT_AFTER_S, OPEN_FILES_MAX};
 use crate::now::Now;
-use crate::plan::Plan;
+use crate::settings::Settings;
 use crate::siblings::Siblings;
 use crate::variant::Entry;
 use crate::version::Version;
 
-/// The files that were opened a moment ago, at most `OPEN_FILES_MAX`: further ones are not kept. The engine holds their answers, this table doesn't:
-/// so no file is open for longer than the engine says but those that are being sent.
+/// Recently opened files, at most `OPEN_FILES_MAX`; further ones aren't added.
+///
+/// The engine owns their responses and this table only refers to them, so it keeps no file open by itself.
 #[derive(Default)]
 pub(crate) struct OpenFiles {
     files: Vec<OpenFile>,
@@ -26,14 +27,16 @@ struct OpenFile {
     version: Rc<Version>,
     content: Weak<Prebuilt>,
     meta: Meta,
-    /// When it was seen to be so.
+    /// Time of the last check.
     checked_ms: u64,
 }
 
 impl OpenFile {
-    /// Its content, if it is open, and untouched as of this turn. A look tells of everything that was done to the file, its removal and its
-    /// replacement by another among it; what was done to a folder or a link on the way to it shows when it is opened anew.
-    fn present(&mut self, now: Now) -> Option<Rc<Prebuilt>> {
+    /// Returns the content if the file is open and unchanged as of this turn.
+    ///
+    /// The check notices every change of the file, its removal and its replacement. A change of a folder or link in its
+    /// path is noticed when it is opened again.
+    fn revalidate(&mut self, now: Now) -> Option<Rc<Prebuilt>> {
         let content = self.content.upgrade()?;
         if self.checked_ms != now.ms {
             let Item::File(slice) = content.body() else { return None };
@@ -47,34 +50,39 @@ impl OpenFile {
 }
 
 impl OpenFiles {
-    /// What siblings the file of this key has, if it is open.
+    /// Returns the siblings of a file, if it is open.
     pub(crate) fn siblings(&mut self, key: &[u8], now: Now) -> Option<Siblings> {
         let file = self.files.iter_mut().find(|file| file.key == key)?;
-        file.present(now).map(|_| file.siblings)
+        file.revalidate(now).map(|_| file.siblings)
     }
 
-    /// The file of this key, if it is open.
+    /// Returns a file, if it is open.
     pub(crate) fn get(&mut self, key: &[u8], now: Now) -> Option<Content> {
         let file = self.files.iter_mut().find(|file| file.key == key)?;
-        let content = file.present(now)?;
+        let content = file.revalidate(now)?;
         Some(Content::Open(Rc::clone(&file.version), content))
     }
 
-    /// A file that was opened just now.
-    pub(crate) fn take(&mut self, opened: Opened, entry: Entry<'_>, plan: &Plan, now: Now) -> Content {
+    /// Adds a newly opened file and returns its content.
+    pub(crate) fn open(
+        &mut self,
+        opened: Opened,
+        entry: Entry<'_>,
+        settings: &Settings,
+        now: Now,
+    ) -> Content {
         let Now { ms: checked_ms, unix_seconds } = now;
-        let (meta, file) = (opened.meta, shared(opened, unix_seconds));
+        let (meta, file) = (opened.meta, share(opened, unix_seconds));
         let slice = FileSlice { file: Rc::new(file), offset: 0, len: meta.len };
-        let (version, content) = Version::new(&meta, entry, plan, unix_seconds, Item::File(slice));
+        let (version, content) = Version::new(&meta, entry, settings, unix_seconds, Item::File(slice));
         let (version, content) = (Rc::new(version), Rc::new(content));
         let (key, siblings) = (entry.key.to_vec(), entry.variant.siblings());
-        let (kept, held) = (Rc::clone(&version), Rc::downgrade(&content));
-        self.keep(OpenFile { key, siblings, version: kept, content: held, meta, checked_ms });
+        let (kept, weak) = (Rc::clone(&version), Rc::downgrade(&content));
+        self.keep(OpenFile { key, siblings, version: kept, content: weak, meta, checked_ms });
         Content::Open(version, content)
     }
 
-    /// Keeps a file, in the place of those that nobody holds any more: whose moment is over, or whose conditions came to an answer without
-    /// them.
+    /// Adds a file. Removes those that are no longer in use.
     fn keep(&mut self, opened: OpenFile) {
         self.files.retain(|file| file.content.strong_count() > 0 && file.key != opened.key);
         if self.files.len() < OPEN_FILES_MAX {
@@ -83,9 +91,8 @@ impl OpenFiles {
     }
 }
 
-/// The file to be sent in the version that was seen, and none besides. What was changed a moment ago may be changed again: it is copied, so
-/// that what was read before doesn't change on its way.
-fn shared(opened: Opened, unix_seconds: u64) -> SharedFile {
+/// Shares a file, to be sent in this version only. A recently changed file may change again, so it is copied.
+fn share(opened: Opened, unix_seconds: u64) -> SharedFile {
     let file = SharedFile::new(opened.file).in_version(opened.meta);
     let is_left_alone = opened.meta.is_older_than(unix_seconds.saturating_sub(LENT_AFTER_S));
     if is_left_alone { file } else { file.copied() }
@@ -102,8 +109,8 @@ mod tests {
     use shearwater_io::fs::{Kind, Meta, Opened, Root, Timestamp};
 
     use super::{
-        Entry, LENT_AFTER_S, Now, OPEN_FILES_MAX, OpenFile, OpenFiles, Plan, Prebuilt, Siblings, Version,
-        shared,
+        Entry, LENT_AFTER_S, Now, OPEN_FILES_MAX, OpenFile, OpenFiles, Prebuilt, Settings, Siblings, Version,
+        share,
     };
 
     const NOW: Now = Now { ms: 7, unix_seconds: 2 };
@@ -114,10 +121,10 @@ mod tests {
         let (key, siblings) = (name.to_string().into(), Siblings::NONE);
         let entry = Entry::plain(b"", siblings);
         let (version, content) =
-            Version::new(&meta, entry, &Plan::usual(), 2, Item::Shared(Shared::Static(b"x")));
+            Version::new(&meta, entry, &Settings::default_for_test(), 2, Item::Shared(Shared::Static(b"x")));
         let (version, content) = (Rc::new(version), Rc::new(content));
-        let (held, checked_ms) = (Rc::downgrade(&content), NOW.ms);
-        (OpenFile { key, siblings, version, content: held, meta, checked_ms }, content)
+        let (weak, checked_ms) = (Rc::downgrade(&content), NOW.ms);
+        (OpenFile { key, siblings, version, content: weak, meta, checked_ms }, content)
     }
 
     #[test]
@@ -127,7 +134,7 @@ mod tests {
         let latest = meta.mtime.seconds.max(meta.ctime.seconds).unsigned_abs();
         for (seconds, is_lent) in [(0, false), (LENT_AFTER_S, false), (LENT_AFTER_S + 1, true)] {
             let opened = Opened { file: file(), kind: Kind::File, meta };
-            assert_eq!(shared(opened, latest + seconds).is_lent(), is_lent, "{seconds} s");
+            assert_eq!(share(opened, latest + seconds).is_lent(), is_lent, "{seconds} s");
         }
     }
 
@@ -144,13 +151,13 @@ mod tests {
         turn.clear();
         let (file, content) = opened(0);
         files.keep(file);
-        assert_eq!(files.files.len(), 1, "those of the moment before are gone");
+        assert_eq!(files.files.len(), 1, "unused files are removed");
         assert!(files.get(b"0", NOW).is_some());
         drop(content);
         assert!(files.get(b"0", NOW).is_none() && files.siblings(b"0", NOW).is_none());
     }
 
-    /// What was done to a file shows in the next turn, though it stays open.
+    /// Changes show in the next turn, though the file stays open.
     #[test]
     fn an_open_file_is_looked_at_in_each_turn() {
         let folder = std::env::temp_dir().join(format!("shearwater-open-files-{}", std::process::id()));
@@ -162,7 +169,7 @@ mod tests {
             ("replaced", |path, other| fs::rename(other, path)),
             ("removed", |path, _| fs::remove_file(path)),
             ("moved away", |path, other| fs::rename(path, other)),
-            ("closed to others", |path, _| fs::set_permissions(path, fs::Permissions::from_mode(0o600))),
+            ("made private", |path, _| fs::set_permissions(path, fs::Permissions::from_mode(0o600))),
         ];
         for (what, change) in changes {
             fs::write(&path, "x").expect("it can be written");
@@ -170,11 +177,12 @@ mod tests {
             let root = Root::open(&folder).expect("it is there");
             let opened = root.open_beneath(b"file").expect("it is there");
             let mut files = OpenFiles::default();
-            let content = files.take(opened, Entry::plain(b"file", Siblings::NONE), &Plan::usual(), NOW);
+            let content =
+                files.open(opened, Entry::plain(b"file", Siblings::NONE), &Settings::default_for_test(), NOW);
             let later = |ms| Now { ms: NOW.ms + ms, ..NOW };
-            assert!(files.get(b"file", later(1)).is_some(), "untouched, before it was {what}");
+            assert!(files.get(b"file", later(1)).is_some(), "unchanged, before it was {what}");
             change(&path, &other).expect("it can be done");
-            assert!(files.get(b"file", later(1)).is_some(), "a look a turn");
+            assert!(files.get(b"file", later(1)).is_some(), "checked once in a turn");
             assert!(files.siblings(b"file", later(2)).is_none(), "{what}");
             assert!(files.get(b"file", later(2)).is_none(), "{what}");
             drop(content);

@@ -1,4 +1,4 @@
-//! What can be set of a folder: one plain struct per feature. Nothing here reads anything; [`FolderOptions::check`] says what is wrong.
+//! Options of a folder, one plain struct per feature. They read no files; [`FolderOptions::check`] validates them.
 
 use std::fmt;
 use std::io;
@@ -7,26 +7,28 @@ use shearwater_io::fs::Links;
 
 use crate::cache_control::CacheRule;
 use crate::coding::Coding;
-use crate::plan::Plan;
+use crate::settings::Settings;
 
-/// How a folder is served. The default: the index of a folder is `index.html`, names that begin with a dot are not found, links are
-/// followed whose target is inside, and files that lie ready in a coding are sent in it.
+/// Options of a folder.
+///
+/// By default the index is `index.html` and names that begin with a dot are not found. Links are followed if their
+/// target is inside, and precompressed files are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderOptions {
-    /// Which file a path is answered with.
+    /// Selection of a path's file.
     pub find: FindOptions,
-    /// What is done about names that begin with a dot. Default [`Hidden::Deny`].
+    /// Handling of names that begin with a dot. Default [`Hidden::Deny`].
     pub hidden: Hidden,
-    /// The symbolic links that are followed. Default [`Links::Inside`].
+    /// Symbolic links that are followed. Default [`Links::Inside`].
     pub symlinks: Links,
-    /// Whether a folder without an index is answered with a list of what is in it, as HTML or JSON by `Accept`. Default no.
+    /// Lists a folder without an index, as HTML or JSON by `Accept`. Default false.
     pub listing: bool,
-    /// The codings that files beside a file are looked for in, the one to be preferred first where a client likes two as much.
-    /// Default Brotli, Zstandard, gzip; empty: none.
+    /// Codings of precompressed files, the preferred one first where a client accepts several equally. Default Brotli,
+    /// Zstandard, gzip; empty: none.
     pub precompressed: Vec<Coding>,
-    /// Media types that differ from the usual ones.
+    /// Media types that differ from the built-in ones.
     pub media_types: MediaTypeOptions,
-    /// What `Cache-Control` says of a file: the first rule that holds for it. Default none.
+    /// Rules for `Cache-Control`; the first that matches a file applies. Default none.
     pub cache_control: Vec<CacheRule>,
 }
 
@@ -45,37 +47,40 @@ impl Default for FolderOptions {
 }
 
 impl FolderOptions {
-    /// Looks at all values, and at no file.
+    /// Validates all values without reading files.
     ///
     /// # Errors
-    /// The first value that means nothing.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), BadOption> {
-        Plan::new(self).map(drop)
+        Settings::new(self).map(drop)
     }
 }
 
-/// Which file a path is answered with: the first that there is.
+/// Selection of a path's file: the first candidate that exists.
 ///
-/// Without `try_files` a path that ends with a slash is answered with the folder's index, and another one with the file of this name; where
-/// that is a folder, with `301` to the path with a slash, so that relative links in its index hold.
+/// Without `try_files`, a path with a trailing slash gets the folder's index. Any other path gets the file of this
+/// name; if that is a folder, the response is `301` to the path with a slash, so that relative links in its index work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindOptions {
-    /// File names that a folder is answered with, the first that it has. Default `index.html`. At most
+    /// Names of a folder's index; the first that exists is sent. Default `index.html`. At most
     /// [`INDEX_NAMES_MAX`](crate::limits::INDEX_NAMES_MAX).
     pub index: Vec<String>,
-    /// What is tried for a path, in this order and nothing else; at most [`TRY_FILES_MAX`](crate::limits::TRY_FILES_MAX). Default empty: the usual.
+    /// Candidates for a path, tried in this order; at most [`TRY_FILES_MAX`](crate::limits::TRY_FILES_MAX). Default
+    /// empty.
     ///
-    /// They are read as the paths of requests, percent-decoded: a percent sign is written `%25`.
-    /// `{path}` is the path that was asked for, decoded, with its slash in front and none behind: `{path}` is the file itself,
-    /// `{path}/` a folder with its index (and its list, where there is one), `{path}.html` and `/pages{path}.html` are files. What has no `{path}`
-    /// is one certain file, such as `/index.html`; it is answered with `200`. The last may be a status such as `=404`.
-    /// A path with a slash behind is tried only as a folder, by what begins with `{path}/`, and by what has no `{path}`.
+    /// Candidates are percent-decoded like the paths of requests: write `%25` for a percent sign. `{path}` stands for
+    /// the request's decoded path, with a leading and without a trailing slash: `{path}` is the file itself, `{path}/`
+    /// a folder with its index (and its list, if enabled), `{path}.html` and `/pages{path}.html` are files. A candidate
+    /// without `{path}` is a fixed file, such as `/index.html`, sent with `200`. The last may be a status such as
+    /// `=404`. For a path with a trailing slash, only candidates that begin with `{path}/` or have no `{path}` are
+    /// tried.
     pub try_files: Vec<String>,
-    /// The file, by its path as in a request, that is sent with `200` for what isn't there, where somebody navigates: the last segment of the path has no extension, or
-    /// `Accept` names `text/html`. (A missing script should be missing.) Default none.
+    /// Fallback file, by its path, sent with `200` to navigation requests for missing files: the last segment of the
+    /// path has no extension, or `Accept` names `text/html`. (A missing script should stay missing.) Default none.
     pub spa: Option<String>,
-    /// Pages have no extension: `/about` is answered with `about.html`, and `/about.html`, `/about/` (unless it is a folder with an index or a list) and
-    /// `/a/index.html` with `308` to the one path under which the same file is sent. Default no.
+    /// Serves pages without extension: `/about` gets `about.html`. `/about.html`, `/about/` (unless it is a folder with
+    /// an index or a list) and `/a/index.html` are redirected with `308` to the canonical path of the file. Default
+    /// false.
     pub clean_urls: bool,
 }
 
@@ -85,33 +90,35 @@ impl Default for FindOptions {
     }
 }
 
-/// What is done about names that begin with a dot, anywhere in a path. `/.well-known/` itself is never hidden (RFC 8615).
+/// Handling of names that begin with a dot, anywhere in a path. `/.well-known/` itself is never hidden (RFC 8615).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Hidden {
-    /// They are not found, whether they are there or not.
+    /// They are not found, whether they exist or not.
     #[default]
     Deny,
-    /// They are names like others.
+    /// They are served like others.
     Serve,
 }
 
-/// Media types that differ from the usual ones ([`media_type`](crate::media_type)). Text without a `charset` is given `charset=utf-8`.
+/// Media types that differ from the built-in ones ([`media_type`](crate::media_type)). Adds `charset=utf-8` to text
+/// without a `charset`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MediaTypeOptions {
-    /// By extension, without its dot and in any case. At most [`MEDIA_TYPES_MAX`](crate::limits::MEDIA_TYPES_MAX).
+    /// Types by extension, without its dot and case-insensitive. At most
+    /// [`MEDIA_TYPES_MAX`](crate::limits::MEDIA_TYPES_MAX).
     pub by_extension: Vec<(String, String)>,
-    /// What a file of unknown extension is. Default `application/octet-stream`.
+    /// Type of files with an unknown extension. Default `application/octet-stream`.
     pub otherwise: Option<String>,
 }
 
-/// A value of an option that means nothing.
+/// An invalid value of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadOption {
-    /// The field that it stands in, such as `try_files`.
+    /// Name of the option, such as `try_files`.
     pub option: &'static str,
     /// The value.
     pub value: String,
-    /// What is wrong with it.
+    /// The reason.
     pub why: &'static str,
 }
 
@@ -129,12 +136,12 @@ impl fmt::Display for BadOption {
 
 impl std::error::Error for BadOption {}
 
-/// Why a folder can't be served.
+/// Error of opening a folder.
 #[derive(Debug)]
 pub enum FolderError {
-    /// An option means nothing.
+    /// An option is invalid.
     Option(BadOption),
-    /// There is no folder, or it may not be read.
+    /// The folder is missing or not readable.
     Open(io::Error),
 }
 

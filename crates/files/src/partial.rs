@@ -1,6 +1,6 @@
-//! Answers with parts of a file: one stretch as it is, several as `multipart/byteranges` (RFC 9110 sections 14.6 and 15.3.7).
+//! Partial responses: one range as it is, several as `multipart/byteranges` (RFC 9110 sections 14.6 and 15.3.7).
 //!
-//! The parts are pieces of what the whole file is answered with, a block in memory or an open file: nothing is read or copied here.
+//! Parts refer to the whole file's body, a block in memory or an open file: nothing is read or copied.
 
 use std::rc::Rc;
 
@@ -9,7 +9,8 @@ use shearwater::{Item, Pieces, Prebuilt, Response};
 use crate::boundary::boundary;
 use crate::range::Span;
 
-/// `206` with these spans of the file that `whole` is the answer with, of which there is at least one. What else is said of the file is up to the caller.
+/// Responds with `206` and at least one span of the file whose whole response is `whole`. The caller adds further
+/// headers.
 pub(crate) fn reply(whole: &Rc<Prebuilt>, media_type: &str, spans: &[Span], response: &mut Response<'_>) {
     let content = whole.body();
     let mut pieces = Pieces::new();
@@ -26,7 +27,7 @@ pub(crate) fn reply(whole: &Rc<Prebuilt>, media_type: &str, spans: &[Span], resp
     response.body_pieces(pieces);
 }
 
-/// `416` for a file of `len` bytes (RFC 9110 section 15.5.17).
+/// Responds with `416` for a file of `len` bytes (RFC 9110 section 15.5.17).
 pub(crate) fn unsatisfiable(len: u64, response: &mut Response<'_>) {
     response.status(416).field("Content-Range", format!("bytes */{len}"));
     response.text("The file has none of the bytes that were asked for.\n");

@@ -1,18 +1,18 @@
-//! The `Range` field: which bytes of a file are asked for (RFC 9110 section 14). A pure function.
+//! Parsing of the `Range` field (RFC 9110 section 14). A pure function.
 
 use crate::limits::RANGES_MAX;
 
-/// A stretch of a file, never empty.
+/// A range of bytes in a file, never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Its first byte.
+    /// First byte.
     pub first: u64,
-    /// Its last byte: counted in.
+    /// Last byte, inclusive.
     pub last: u64,
 }
 
 impl Span {
-    /// Its length in bytes, at least 1.
+    /// Returns the length in bytes, at least 1.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         self.last - self.first + 1
@@ -27,22 +27,22 @@ impl Span {
     }
 }
 
-/// What a `Range` comes to for a file.
+/// Parts of a file that a `Range` selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// It is ignored: the file is to be sent whole (RFC 9110 section 14.2).
+    /// The whole file: the field is absent or ignored (RFC 9110 section 14.2).
     Whole,
-    /// None of its ranges has a byte of the file (RFC 9110 section 15.5.17).
+    /// No range contains a byte of the file (RFC 9110 section 15.5.17).
     Unsatisfiable,
-    /// These stretches, at least one and at most [`RANGES_MAX`], no two of which overlap: together they are never longer than the file.
+    /// At least one and at most [`RANGES_MAX`] spans that don't overlap: together they are never longer than the file.
     Spans(Vec<Span>),
 }
 
-/// What the value of a `Range` field selects of a file of `len` bytes.
+/// Evaluates the value of a `Range` field for a file of `len` bytes.
 ///
-/// Ignored is a value in another unit than bytes, one that breaks the grammar anywhere, one of more than [`RANGES_MAX`] ranges, and
-/// any for an empty file, of which no range can be told. Ranges that overlap become one, in the place of the first of them; the others
-/// stay in the order in which they were asked for, and those behind the file's end are left out (RFC 9110 section 15.3.7.2).
+/// Ignores values with another unit than bytes, syntax errors or more than [`RANGES_MAX`] ranges. Ignores any value for
+/// an empty file. Merges overlapping ranges, in the position of the first one. Otherwise keeps the requested order, and
+/// skips ranges beyond the file's end (RFC 9110 section 15.3.7.2).
 ///
 /// ```
 /// use shearwater_files::range::{Selection, Span, select};
@@ -57,7 +57,7 @@ pub fn select(value: &[u8], len: u64) -> Selection {
     let mut spans = Vec::new();
     let mut count = 0;
     for element in set.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
-        // An empty element of a list means nothing (RFC 9110 section 5.6.1.2).
+        // Empty elements of a list are allowed (RFC 9110 section 5.6.1.2).
         if element.is_empty() {
             continue;
         }
@@ -74,18 +74,18 @@ pub fn select(value: &[u8], len: u64) -> Selection {
     }
 }
 
-/// The set of ranges, if the unit is bytes: in any case (RFC 9110 section 14.1).
+/// Returns the set of ranges, if the unit is bytes, case-insensitively (RFC 9110 section 14.1).
 fn byte_ranges(value: &[u8]) -> Option<&[u8]> {
     let (unit, set) = value.split_at_checked(b"bytes=".len())?;
     unit.eq_ignore_ascii_case(b"bytes=").then_some(set)
 }
 
-/// One range as it was asked for (RFC 9110 section 14.1.1).
+/// A range as requested (RFC 9110 section 14.1.1).
 #[derive(Debug, Clone, Copy)]
 enum Range {
-    /// First and last byte; without a last one it is the largest number.
+    /// First and last byte; an open range ends at the largest number.
     Between(u64, u64),
-    /// So many bytes at the end.
+    /// Number of bytes at the end.
     Suffix(u64),
 }
 
@@ -101,7 +101,7 @@ impl Range {
         (first <= last).then_some(Self::Between(first, last))
     }
 
-    /// Its part of a file that has bytes.
+    /// Clips the range to a file that isn't empty.
     fn within(self, len: u64) -> Option<Span> {
         match self {
             Self::Between(first, last) => (first < len).then(|| Span { first, last: last.min(len - 1) }),
@@ -111,14 +111,14 @@ impl Range {
     }
 }
 
-/// A number of any length: one that is larger than every file counts as the largest.
+/// Parses a number of any length, saturating.
 fn number(digits: &[u8]) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let append = |number: u64, digit: &u8| number.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
     is_number.then(|| digits.iter().fold(0, append))
 }
 
-/// Adds a span and takes those into it that it overlaps, in the place of the first. It ends: each round but the last takes one away.
+/// Adds a span and merges overlapping ones into it, in the position of the first. Each round but the last removes one.
 fn add(spans: &mut Vec<Span>, mut span: Span) {
     let mut place = spans.len();
     while let Some(found) = spans.iter().position(|other| other.overlaps(span)) {
@@ -133,7 +133,7 @@ mod tests {
     use super::{Selection, select};
     use crate::limits::RANGES_MAX;
 
-    /// `first-last` of each span; `*` for what can't be had, nothing for what is ignored.
+    /// Formats spans as `first-last`; `*` if unsatisfiable, empty if ignored.
     fn selected(value: &str, len: u64) -> String {
         match select(value.as_bytes(), len) {
             Selection::Whole => String::new(),
@@ -165,7 +165,7 @@ mod tests {
             ("bytes=-0", "*"),
             ("bytes=99999999999999999999999-", "*"),
             ("bytes=200-,-0,300-400", "*"),
-            // Several: those behind the end are left out, overlapping ones are one, the order is the client's.
+            // Several: those beyond the end are skipped, overlapping ones are merged, the order is the client's.
             ("bytes=0-1,4-5", "0-1 4-5"),
             ("bytes=,0-1 ,\t, 4-5,", "0-1 4-5"),
             ("bytes=4-5,0-1", "4-5 0-1"),
@@ -217,7 +217,7 @@ mod tests {
             assert_eq!(selected(value, 100), "", "{value}");
         }
         for value in ["bytes=0-", "bytes=-1", "bytes=0-0", "bytes=5-"] {
-            assert_eq!(selected(value, 0), "", "nothing of an empty file: {value}");
+            assert_eq!(selected(value, 0), "", "an empty file has no ranges: {value}");
         }
     }
 

@@ -1,14 +1,15 @@
-//! Redirects to the one path for something: a folder's with its slash, a page's without its extension.
+//! Redirects to canonical paths: a folder's with its slash, a page's without its extension.
 
 use shearwater::{Request, Response};
 
-/// `301` to the same target with a slash at the end of the path (RFC 9110 section 15.4.2), so that relative links in a folder's index hold.
+/// Responds with `301` to the same target with a trailing slash (RFC 9110 section 15.4.2). Relative links in a folder's
+/// index need that slash.
 pub(crate) fn to_directory(request: &Request<'_>, response: &mut Response<'_>) {
     let location = with_slash(request.head().path(), request.query());
     response.status(301).field("Location", &location).text("The folder's name ends with a slash.\n");
 }
 
-/// `308` to the path of this name (RFC 9110 section 15.4.9).
+/// Responds with `308` to the path of this name (RFC 9110 section 15.4.9).
 pub(crate) fn to_name(name: &[u8], request: &Request<'_>, response: &mut Response<'_>) {
     let mut location = format!("{}{}", request.mount(), encoded(name));
     if let Some(query) = request.query() {
@@ -18,8 +19,8 @@ pub(crate) fn to_name(name: &[u8], request: &Request<'_>, response: &mut Respons
     response.status(308).field("Location", &location).text("This page has another path.\n");
 }
 
-/// A reference to the folder on this very host. Two slashes at the start, or a slash and a backslash as browsers read
-/// it, would name another host: neither is left.
+/// Returns a reference to the folder on the same host. A leading `//` or `/\`, as browsers read it, would name another
+/// host, so neither is left.
 fn with_slash(path: &str, query: Option<&str>) -> String {
     let path = path.trim_start_matches('/').replace('\\', "%5C");
     match query {
@@ -28,7 +29,8 @@ fn with_slash(path: &str, query: Option<&str>) -> String {
     }
 }
 
-/// The path of a name: all but letters, digits and a few marks encoded, so that no reader takes it for anything but a path on this host.
+/// Percent-encodes a name as a path. Leaves only letters, digits and a few marks, so that it can only be read as a path
+/// on this host.
 pub(crate) fn encoded(name: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut path = String::with_capacity(name.len() + 1);

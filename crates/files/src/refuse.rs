@@ -1,4 +1,4 @@
-//! What is answered where there is no file to send.
+//! Responses without a file to send.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use shearwater_io::fs::OpenError;
 
 use crate::resolve::BadPath;
 
-/// The target's path names no file.
+/// Responds to a path that names no file.
 pub(crate) fn path(bad: BadPath, response: &mut Response<'_>) {
     match bad {
         BadPath::Escape => {
@@ -18,7 +18,7 @@ pub(crate) fn path(bad: BadPath, response: &mut Response<'_>) {
     };
 }
 
-/// The file can't be opened.
+/// Responds to a file that can't be opened.
 pub(crate) fn open(error: &OpenError, response: &mut Response<'_>) {
     match error {
         OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks | OpenError::Link => {
@@ -34,13 +34,13 @@ pub(crate) fn open(error: &OpenError, response: &mut Response<'_>) {
     };
 }
 
-/// The file at `path` can't be opened; the operator is told, unless there is no such file.
+/// Responds to a file that can't be opened, and reports it unless it is missing.
 pub(crate) fn open_at(path: PathBuf, error: &OpenError, response: &mut Response<'_>) {
     open(error, response);
     report(path, error, response);
 }
 
-/// Reports a file that can't be opened, unless there is none.
+/// Reports a file that can't be opened, unless it is missing.
 pub(crate) fn report(path: PathBuf, error: &OpenError, response: &mut Response<'_>) {
     match error {
         OpenError::NotFound | OpenError::NameTooLong | OpenError::TooManyLinks | OpenError::Link => {}
@@ -54,7 +54,7 @@ pub(crate) fn report(path: PathBuf, error: &OpenError, response: &mut Response<'
     }
 }
 
-/// The list of what is tried ends with this status.
+/// Responds with the status at the end of the candidates.
 pub(crate) fn status(status: u16, response: &mut Response<'_>) {
     let text = match status {
         403 => "Forbidden\n",

@@ -1,47 +1,47 @@
-//! From a target's path to a file's name: percent-decoding once, and nothing that could mean two things.
+//! Resolves a target's path to a file name: percent-decodes once and rejects ambiguous paths.
 
 use crate::plain_path::is_plain;
 
-/// What the path names.
+/// Kind of name that a path has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// No slash at the end.
+    /// No trailing slash.
     File,
-    /// A slash at the end: the name ends with one too, or is empty for the root.
+    /// A trailing slash. The name has one too, or is empty for the root.
     Directory,
 }
 
-/// What a path comes to, beside the name.
+/// Properties of a resolved path, besides its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resolved {
-    /// With or without a slash at its end.
+    /// With or without a trailing slash.
     pub shape: Shape,
-    /// A segment of the name begins with a dot, other than a `.well-known` in the first place (RFC 8615).
+    /// True if a segment of the name begins with a dot. A leading `.well-known` is no such segment (RFC 8615).
     pub is_hidden: bool,
 }
 
-/// A name where it stands: most are their paths' own, and who only looks one up needs no copy.
+/// A resolved name that borrows from the path if nothing had to be decoded.
 #[derive(Debug)]
 pub(crate) struct Named<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) resolved: Resolved,
 }
 
-/// Why a path names no file.
+/// Reason why a path names no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadPath {
     /// `%` without two hexadecimal digits (RFC 3986 section 2.1).
     Escape,
     /// A segment is `.` or `..`, plain or encoded. Clients resolve these themselves (RFC 3986 section 5.2.4).
     Dots,
-    /// A name that no file can have: an encoded slash or NUL, or no path at all.
+    /// Not a possible file name: an encoded slash or NUL, or no path at all.
     NoName,
 }
 
-/// Writes the name, relative to the root, into `name`. Several slashes in a row count as one.
+/// Writes the name, relative to the root, to `name`. Several slashes in a row count as one.
 ///
 /// # Errors
-/// Why the path names no file; `name` holds a part of it then.
+/// If the path names no file. `name` then holds a part of it.
 pub fn resolve(path: &str, name: &mut Vec<u8>) -> Result<Resolved, BadPath> {
     name.clear();
     match own_name(path) {
@@ -53,7 +53,7 @@ pub fn resolve(path: &str, name: &mut Vec<u8>) -> Result<Resolved, BadPath> {
     }
 }
 
-/// The name that [`resolve`] gives, and writes into `decoded` only where the path is another.
+/// Resolves a path like [`resolve`], but writes to `decoded` only if the name differs from the path.
 pub(crate) fn named<'a>(path: &'a str, decoded: &'a mut Vec<u8>) -> Result<Named<'a>, BadPath> {
     if let Some(own) = own_name(path) {
         return Ok(own);
@@ -63,28 +63,28 @@ pub(crate) fn named<'a>(path: &'a str, decoded: &'a mut Vec<u8>) -> Result<Named
     Ok(Named { name: decoded, resolved })
 }
 
-/// The name of a path that is its own.
+/// Returns the name of a path that needs no decoding.
 fn own_name(path: &str) -> Option<Named<'_>> {
     let name = path.as_bytes().strip_prefix(b"/")?;
     let shape = if matches!(name, [] | [.., b'/']) { Shape::Directory } else { Shape::File };
     is_plain(path.as_bytes()).then_some(Named { name, resolved: Resolved { shape, is_hidden: false } })
 }
 
-/// The name of any path.
+/// Decodes the name of any path.
 fn decoded_name(path: &str, name: &mut Vec<u8>) -> Result<Resolved, BadPath> {
     let path = path.as_bytes().strip_prefix(b"/").ok_or(BadPath::NoName)?;
     let shape = resolve_segments(path, name)?;
     Ok(Resolved { shape, is_hidden: is_hidden(name) })
 }
 
-/// Whether a segment of a name begins with a dot, and is not the one that is for everybody.
+/// Returns whether a segment begins with a dot, except a leading `.well-known`.
 fn is_hidden(name: &[u8]) -> bool {
     let mut segments = name.split(|&byte| byte == b'/').enumerate();
     segments
         .any(|(place, segment)| segment.first() == Some(&b'.') && !(place == 0 && segment == b".well-known"))
 }
 
-/// Any path, segment by segment.
+/// Decodes a path segment by segment.
 fn resolve_segments(path: &[u8], name: &mut Vec<u8>) -> Result<Shape, BadPath> {
     let mut ends_open = true;
     for segment in path.split(|&byte| byte == b'/') {
@@ -130,7 +130,7 @@ fn digit(byte: Option<&u8>) -> Result<u8, BadPath> {
 mod tests {
     use super::{BadPath, Resolved, Shape, is_hidden, is_plain, named, resolve, resolve_segments};
 
-    /// Both ways to it come to the same.
+    /// Resolves a path in both ways and compares the results.
     fn resolved(path: &str) -> Result<(Shape, Vec<u8>), BadPath> {
         let (mut name, mut decoded) = (b"left over".to_vec(), b"left over".to_vec());
         let resolved = resolve(path, &mut name).map(|resolved| (resolved, name));

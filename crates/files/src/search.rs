@@ -1,48 +1,50 @@
-//! Looks for what a name comes to: its candidates, one after the other, each opened beneath the root.
+//! Searches for the file of a name by opening its candidates beneath the root, in order.
 
 use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
 use crate::candidate::{Candidate, Pattern};
-use crate::one_path::canonical;
-use crate::plan::Plan;
+use crate::canonical::canonical;
 use crate::resolve::Shape;
+use crate::settings::Settings;
 
-/// What was found.
+/// Result of a search.
 pub(crate) enum Found {
-    /// A file, whose name is in the buffer.
+    /// A file; its name is in the buffer.
     File {
         opened: Opened,
-        /// Whether its name follows from the path; else it is sent for others too.
-        is_of_path: bool,
+        /// False for fixed files, which are sent for other paths too.
+        depends_on_path: bool,
     },
-    /// A folder that was asked for without a slash at its end.
+    /// A folder that was requested without a trailing slash.
     Folder,
-    /// A folder without an index, which may be listed.
-    List(Opened),
-    /// The list of candidates ends so.
+    /// A folder without an index, to be listed.
+    Listing(Opened),
+    /// The status at the end of the candidates.
     Status(u16),
     Nothing,
 }
 
-/// Where is looked, and for what.
+/// A search in a folder.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
     pub(crate) root: &'a Root,
-    pub(crate) plan: &'a Plan,
+    pub(crate) settings: &'a Settings,
 }
 
 impl Search<'_> {
-    /// Looks for a name; what it has found, or an error is about, is in `file`. It opens each candidate once at most, and the names of an index for each of those that is a folder.
+    /// Searches for a name. Writes the name of the file that was found, or that the error is about, to `file`.
+    ///
+    /// Opens each candidate at most once, and for each folder candidate the names of its index.
     ///
     /// # Errors
-    /// Where something is there that can't be opened. What comes behind it isn't looked at: it was meant for what isn't there.
+    /// If a candidate exists but can't be opened. Later candidates aren't tried: they are meant for missing files.
     pub(crate) fn find(self, name: &[u8], shape: Shape, file: &mut Vec<u8>) -> Result<Found, OpenError> {
         let mut is_folder = None;
-        for candidate in &self.plan.candidates.each {
+        for candidate in &self.settings.candidates.each {
             let found = match candidate {
                 Candidate::Itself => self.itself(name, shape, &mut is_folder, file)?,
                 Candidate::Folder if shape == Shape::Directory => self.index(name, file)?,
-                Candidate::Folder => self.without_slash(name, is_folder, file)?,
+                Candidate::Folder => self.folder_without_slash(name, is_folder, file)?,
                 Candidate::Named(pattern) => self.named(pattern, name, shape, file)?,
                 Candidate::Status(status) => Some(Found::Status(*status)),
             };
@@ -53,16 +55,16 @@ impl Search<'_> {
         Ok(Found::Nothing)
     }
 
-    /// Whether one path alone leads to the file that was found for another: the path's name, if it is another than that of the request.
+    /// Returns the canonical name of a file that was found by another name.
     ///
-    /// It is held that this path is answered with this very file. So no redirect leads to another file, or to another redirect.
+    /// A request for this name gets the same file, so a redirect never leads to another file or another redirect.
     pub(crate) fn canonical<'b>(
         self,
         name: &[u8],
         file: &'b [u8],
         other: &mut Vec<u8>,
     ) -> Result<Option<&'b [u8]>, OpenError> {
-        let canonical = canonical(file, &self.plan.candidates.index);
+        let canonical = canonical(file, &self.settings.candidates.index);
         if canonical == name {
             return Ok(None);
         }
@@ -71,20 +73,20 @@ impl Search<'_> {
         Ok((matches!(found, Found::File { .. }) && other == file).then_some(canonical))
     }
 
-    /// Whether a file is the page of this name, which has no extension, and has no other path.
+    /// Returns whether a file is the page of this name: the canonical name of `name.html`.
     fn is_page(self, name: &[u8], file: &[u8]) -> bool {
-        file != name && canonical(file, &self.plan.candidates.index) == name
+        file != name && canonical(file, &self.settings.candidates.index) == name
     }
 
-    /// Whether a page, which has no extension, has the name that was asked for but for the slash at its end. For names of folders that are nothing.
-    pub(crate) fn page_behind_slash(
+    /// Returns whether a missing folder's name, without its trailing slash, is the name of a page.
+    pub(crate) fn page_without_slash(
         self,
         name: &[u8],
         shape: Shape,
         file: &mut Vec<u8>,
     ) -> Result<bool, OpenError> {
         let Some(page) =
-            name.strip_suffix(b"/").filter(|_| self.plan.clean_urls && shape == Shape::Directory)
+            name.strip_suffix(b"/").filter(|_| self.settings.clean_urls && shape == Shape::Directory)
         else {
             return Ok(false);
         };
@@ -99,16 +101,16 @@ impl Search<'_> {
         is_folder: &mut Option<bool>,
         file: &mut Vec<u8>,
     ) -> Result<Option<Found>, OpenError> {
-        // A slash at the end asks for a folder.
+        // A trailing slash requests a folder.
         if shape == Shape::Directory {
             return Ok(None);
         }
-        let opened = self.open_as(name, file)?;
+        let opened = self.open_into(name, file)?;
         *is_folder = Some(opened.as_ref().is_some_and(|opened| opened.kind == Kind::Directory));
         Ok(opened.and_then(|opened| file_found(opened, true)))
     }
 
-    fn without_slash(
+    fn folder_without_slash(
         self,
         name: &[u8],
         is_folder: Option<bool>,
@@ -116,14 +118,14 @@ impl Search<'_> {
     ) -> Result<Option<Found>, OpenError> {
         let is_folder = match is_folder {
             Some(known) => known,
-            None => self.open_as(name, file)?.is_some_and(|opened| opened.kind == Kind::Directory),
+            None => self.open_into(name, file)?.is_some_and(|opened| opened.kind == Kind::Directory),
         };
         Ok(is_folder.then_some(Found::Folder))
     }
 
-    /// The index of a folder, or the folder.
+    /// Returns a folder's index, or the folder if it can be listed.
     fn index(self, name: &[u8], file: &mut Vec<u8>) -> Result<Option<Found>, OpenError> {
-        for index in &self.plan.candidates.index {
+        for index in &self.settings.candidates.index {
             file.clear();
             file.extend_from_slice(name);
             file.extend_from_slice(index);
@@ -131,11 +133,11 @@ impl Search<'_> {
                 return Ok(Some(found));
             }
         }
-        if !self.plan.listing {
+        if !self.settings.listing {
             return Ok(None);
         }
-        let folder = self.open_as(name, file)?.filter(|opened| opened.kind == Kind::Directory);
-        Ok(folder.map(Found::List))
+        let folder = self.open_into(name, file)?.filter(|opened| opened.kind == Kind::Directory);
+        Ok(folder.map(Found::Listing))
     }
 
     fn named(
@@ -148,19 +150,19 @@ impl Search<'_> {
         if !pattern.write(name, shape, file) {
             return Ok(None);
         }
-        let found = self.open(file)?.and_then(|opened| file_found(opened, pattern.is_of_path()));
-        // Relative links in an index hold only where the path ends with a slash.
+        let found = self.open(file)?.and_then(|opened| file_found(opened, pattern.depends_on_path()));
+        // Relative links in an index need a trailing slash in the path.
         Ok(found.map(|found| if pattern.is_index && shape == Shape::File { Found::Folder } else { found }))
     }
 
-    /// The same as [`open`](Self::open), with the name in the buffer.
-    fn open_as(self, name: &[u8], file: &mut Vec<u8>) -> Result<Option<Opened>, OpenError> {
+    /// Calls [`open`](Self::open) and copies the name to the buffer.
+    fn open_into(self, name: &[u8], file: &mut Vec<u8>) -> Result<Option<Opened>, OpenError> {
         file.clear();
         file.extend_from_slice(name);
         self.open(name)
     }
 
-    /// What has this name; `None` where nothing has.
+    /// Opens a file or folder. Returns `None` if there is none.
     fn open(self, name: &[u8]) -> Result<Option<Opened>, OpenError> {
         match self.root.open_beneath(name) {
             Ok(opened) => Ok(Some(opened)),
@@ -172,6 +174,6 @@ impl Search<'_> {
     }
 }
 
-fn file_found(opened: Opened, is_of_path: bool) -> Option<Found> {
-    (opened.kind == Kind::File).then_some(Found::File { opened, is_of_path })
+fn file_found(opened: Opened, depends_on_path: bool) -> Option<Found> {
+    (opened.kind == Kind::File).then_some(Found::File { opened, depends_on_path })
 }

@@ -1,17 +1,17 @@
-//! Files that hold another file's content in a coding, beside it: `NAME.br`, `NAME.zst` and `NAME.gz`.
+//! Precompressed siblings of a file: `NAME.br`, `NAME.zst` and `NAME.gz`.
 //!
-//! A sibling is sent only if it can be of its file's present content. [`is_current_sibling`] decides that, for `shearwater precompress` too.
-//! A worker looks again within a second, as it does with the files themselves.
+//! A sibling is sent only if it can have the file's present content. [`is_current_sibling`] decides that, for
+//! `shearwater precompress` too. A worker checks it again within a second, like the files themselves.
 
 use shearwater_io::fs::{Kind, Meta, Opened, Root, Timestamp, is_current_sibling};
 
 use crate::coding::{Coding, Codings};
 
-/// A file's siblings, and what they are held against.
+/// A file's siblings and the metadata they are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Siblings {
     codings: Codings,
-    /// The file's metadata; zeros where there are no siblings.
+    /// The file's metadata; zeros without siblings.
     file: Meta,
 }
 
@@ -23,11 +23,11 @@ impl Siblings {
     const NO_FILE: Meta =
         Meta { len: 0, mtime: Self::NO_TIME, ctime: Self::NO_TIME, ino: 0, dev: 0, links: 0 };
 
-    /// Looks for those of the file of this name, in these codings. `name` is as before afterwards.
-    pub(crate) fn look(root: &Root, codings: &[Coding], name: &mut Vec<u8>, meta: &Meta) -> Self {
+    /// Looks for the siblings of a file in these codings. Restores `name` afterwards.
+    pub(crate) fn find(root: &Root, codings: &[Coding], name: &mut Vec<u8>, meta: &Meta) -> Self {
         let mut siblings = Self { codings: Codings::NONE, file: *meta };
         let len = name.len();
-        // What is packed already has none.
+        // A compressed file has no siblings.
         let is_packed = Coding::ALL.iter().any(|coding| name.ends_with(coding.extension().as_bytes()));
         for &coding in codings.iter().filter(|_| !is_packed) {
             name.extend_from_slice(coding.extension().as_bytes());
@@ -47,12 +47,12 @@ impl Siblings {
         self.codings
     }
 
-    /// Returns whether what was opened may be sent in the file's place.
+    /// Returns whether an opened sibling may be sent instead of the file.
     pub(crate) fn admit(self, opened: &Opened) -> bool {
         opened.kind == Kind::File && is_current_sibling(&opened.file, &opened.meta, &self.file)
     }
 
-    /// Returns whether a sibling that was admitted for a version of the file can be of its present content.
+    /// Returns whether an admitted sibling can have the file's present content.
     pub(crate) fn are_current(self, sibling: &Meta) -> bool {
         sibling.is_current_for(&self.file)
     }

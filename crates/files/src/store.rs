@@ -1,4 +1,4 @@
-//! The files of a folder by their names: in memory, open for a moment, or to be opened; each in the form that the client likes best.
+//! Files of a folder by name: in memory, open, or opened now; each in the client's preferred coding.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,52 +8,56 @@ use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
 use crate::accept_encoding;
 use crate::cache::Cache;
+use crate::cached_file::CachedFile;
 use crate::content::Content;
-use crate::held::Held;
+use crate::folder_cache::FolderCache;
 use crate::limits::{CacheLimits, READ_TRIES_MAX};
 use crate::now::Now;
 use crate::open_files::OpenFiles;
-use crate::plan::Plan;
-use crate::seen::Seen;
-use crate::shelf::Shelf;
+use crate::settings::Settings;
+use crate::sibling_cache::SiblingCache;
 use crate::siblings::Siblings;
 use crate::variant::Entry;
 
-/// The folder, and what one worker keeps of it.
+/// A folder and one worker's caches of it.
 pub(crate) struct Store {
     root: Root,
     /// Time of the last look-up of the root's path.
     root_seen_ms: Option<u64>,
-    plan: Arc<Plan>,
+    settings: Arc<Settings>,
     cache: Cache,
     open_files: OpenFiles,
-    seen: Seen,
+    sibling_cache: SiblingCache,
 }
 
 /// A file that was found.
 pub(crate) struct FoundFile {
-    /// What is to be sent.
+    /// The content to send.
     pub(crate) content: Content,
-    /// The file itself, where it is in memory: whatever form of it is sent.
-    pub(crate) held: Option<Rc<Held>>,
+    /// The plain file if it is in memory, even if a sibling is sent.
+    pub(crate) cached: Option<Rc<CachedFile>>,
 }
 
 impl Store {
-    pub(crate) fn new(root: Root, plan: Arc<Plan>, limits: CacheLimits, files: Shelf<Rc<Held>>) -> Self {
-        let (cache, seen) = (Cache::new(limits, files), Seen::new(limits));
-        Self { root, root_seen_ms: None, plan, cache, open_files: OpenFiles::default(), seen }
+    pub(crate) fn new(
+        root: Root,
+        settings: Arc<Settings>,
+        limits: CacheLimits,
+        files: FolderCache<Rc<CachedFile>>,
+    ) -> Self {
+        let (cache, sibling_cache) = (Cache::new(limits, files), SiblingCache::new(limits));
+        Self { root, root_seen_ms: None, settings, cache, open_files: OpenFiles::default(), sibling_cache }
     }
 
-    /// The folder itself.
+    /// Returns the folder.
     pub(crate) fn root(&self) -> &Root {
         &self.root
     }
 
-    /// Looks the root's path up again, at most every 500 ms. Returns true if it leads to another folder now.
-    ///
-    /// Everything kept of the folder before is discarded then.
+    /// Looks up the root's path again, at most every 500 ms. Returns true if it has changed, and clears all caches
+    /// then.
     pub(crate) fn look_up_root(&mut self, now: Now) -> bool {
-        if self.root_seen_ms.is_some_and(|seen_ms| now.is_just_after(seen_ms)) {
+        if self.root_seen_ms.is_some_and(|seen_ms| now.is_fresh(seen_ms)) {
             return false;
         }
         self.root_seen_ms = Some(now.ms);
@@ -61,85 +65,87 @@ impl Store {
         if is_another {
             self.cache.clear();
             self.open_files = OpenFiles::default();
-            self.seen.clear();
+            self.sibling_cache.clear();
         }
         is_another
     }
 
-    /// Returns the time of the last look-up of the root, as of which a name that is found now is valid.
+    /// Returns the time of the root's last look-up, since which names that are found now are valid.
     pub(crate) fn as_of_root(&self, now: Now) -> Now {
         Now { ms: self.root_seen_ms.unwrap_or(now.ms), ..now }
     }
 
-    /// Forgets a file that is no more.
-    pub(crate) fn forget(&mut self, name: &[u8]) {
+    /// Removes a missing file from the cache.
+    pub(crate) fn evict(&mut self, name: &[u8]) {
         self.cache.remove(name);
     }
 
-    /// The file of this name, wherever it is. `name` is as before afterwards, as it is with all of these.
+    /// Returns the file of this name. Restores `name` afterwards, like all methods here.
     ///
     /// # Errors
-    /// Where it can't be opened; a folder counts as not there.
+    /// If the file can't be opened; a folder counts as missing.
     pub(crate) fn file(&mut self, name: &mut Vec<u8>, request: &Request<'_>) -> Result<FoundFile, OpenError> {
         let kept = self.cache.get(name);
-        if let Some(held) = kept.as_ref().filter(|held| held.is_fresh(Now::of(request))) {
-            let content =
-                self.form_of_held(held, name, request).unwrap_or_else(|| Content::Held(Rc::clone(held)));
-            return Ok(FoundFile { content, held: kept });
+        if let Some(cached) = kept.as_ref().filter(|cached| cached.is_fresh(Now::of(request))) {
+            let content = self
+                .form_of_cached(cached, name, request)
+                .unwrap_or_else(|| Content::Cached(Rc::clone(cached)));
+            return Ok(FoundFile { content, cached: kept });
         }
         if kept.is_none()
             && let Some(content) = self.known_file(name, request)
         {
-            return Ok(FoundFile { content, held: None });
+            return Ok(FoundFile { content, cached: None });
         }
         match self.root.open_beneath(name) {
             Ok(opened) if opened.kind == Kind::File => Ok(self.opened_file(opened, name, request)),
             Ok(_) => Err(OpenError::NotFound),
-            Err(error) => self.unopened(kept, error, name, request),
+            Err(error) => self.stale_file(kept, error, name, request),
         }
     }
 
-    /// A file that can't be opened: where only a descriptor was missing, the version of it that is `kept`, if that was seen a short while ago.
-    /// It isn't told as held: nothing was seen of it now.
-    fn unopened(
+    /// Returns the recently checked version of a file that can't be opened because no descriptor is free.
+    ///
+    /// It isn't returned as `cached`, since it wasn't checked now.
+    fn stale_file(
         &mut self,
-        kept: Option<Rc<Held>>,
+        kept: Option<Rc<CachedFile>>,
         error: OpenError,
         name: &mut Vec<u8>,
         request: &Request<'_>,
     ) -> Result<FoundFile, OpenError> {
-        match kept.filter(|held| is_unseen(&error, held, Now::of(request))) {
-            Some(held) => {
-                let content = self.form_of_held(&held, name, request).unwrap_or(Content::Held(held));
-                Ok(FoundFile { content, held: None })
+        match kept.filter(|cached| may_send_unchecked(&error, cached, Now::of(request))) {
+            Some(cached) => {
+                let content = self.form_of_cached(&cached, name, request).unwrap_or(Content::Cached(cached));
+                Ok(FoundFile { content, cached: None })
             }
             None => {
-                self.forget(name);
+                self.evict(name);
                 Err(error)
             }
         }
     }
 
-    /// The form of a file in memory that the client likes best, if that isn't the file itself.
-    pub(crate) fn form_of_held(
+    /// Returns the client's preferred sibling of a cached file, if it isn't the file itself.
+    pub(crate) fn form_of_cached(
         &mut self,
-        held: &Held,
+        cached: &CachedFile,
         name: &mut Vec<u8>,
         request: &Request<'_>,
     ) -> Option<Content> {
-        self.sibling(held.siblings(), name, request)
+        self.sibling(cached.siblings(), name, request)
     }
 
-    /// A file that isn't in memory, if it is open, or a sibling of it that was seen a moment ago.
+    /// Returns an open file, or a sibling of it that was found within 500 ms.
     pub(crate) fn known_file(&mut self, name: &mut Vec<u8>, request: &Request<'_>) -> Option<Content> {
         let now = Now::of(request);
         let open = self.open_files.siblings(name, now);
-        let known = open.or_else(|| self.seen.get(name, now));
+        let known = open.or_else(|| self.sibling_cache.get(name, now));
         let sibling = known.and_then(|siblings| self.sibling(siblings, name, request));
         sibling.or_else(|| self.open_files.get(name, now))
     }
 
-    /// A file that was opened just now, or a sibling of it.
+    /// Returns a newly opened file, or a sibling of it.
     pub(crate) fn opened_file(
         &mut self,
         mut opened: Opened,
@@ -149,52 +155,53 @@ impl Store {
         let now = Now::of(request);
         let kept = self.cache.get(name);
         let siblings = self.siblings(&opened, name, now);
-        let held = self.hold(kept, &mut opened, Entry::plain(name, siblings), now);
-        let content = match (self.sibling(siblings, name, request), &held) {
+        let cached = self.cached_or_read(kept, &mut opened, Entry::plain(name, siblings), now);
+        let content = match (self.sibling(siblings, name, request), &cached) {
             (Some(sibling), _) => sibling,
-            (None, Some(held)) => Content::Held(Rc::clone(held)),
+            (None, Some(cached)) => Content::Cached(Rc::clone(cached)),
             (None, None) => {
                 let entry = Entry::plain(name, siblings);
-                self.open_files.take(opened, entry, &self.plan, now)
+                self.open_files.open(opened, entry, &self.settings, now)
             }
         };
-        FoundFile { content, held }
+        FoundFile { content, cached }
     }
 
-    /// The siblings of a file that was opened: looked for, or remembered where the file itself isn't.
+    /// Returns the siblings of an opened file. They are cached for files that aren't in memory.
     fn siblings(&mut self, opened: &Opened, name: &mut Vec<u8>, now: Now) -> Siblings {
-        let is_held = self.cache.takes(opened.meta.len);
-        if let Some(siblings) = self.seen.get(name, now).filter(|_| !is_held) {
+        let is_cached = self.cache.takes(opened.meta.len);
+        if let Some(siblings) = self.sibling_cache.get(name, now).filter(|_| !is_cached) {
             return siblings;
         }
-        let siblings = Siblings::look(&self.root, &self.plan.codings, name, &opened.meta);
-        if !is_held {
-            self.seen.note(name, now, siblings);
+        let siblings = Siblings::find(&self.root, &self.settings.codings, name, &opened.meta);
+        if !is_cached {
+            self.sibling_cache.insert(name, now, siblings);
         }
         siblings
     }
 
-    /// The sibling that the client likes best, if there is one.
+    /// Returns the sibling that the client prefers.
     fn sibling(&mut self, siblings: Siblings, name: &mut Vec<u8>, request: &Request<'_>) -> Option<Content> {
         if siblings.is_empty() {
             return None;
         }
         let accepted = request.head().all(Known::AcceptEncoding);
-        let coding = accept_encoding::choose(accepted, siblings.codings(), &self.plan.codings)?;
+        let coding = accept_encoding::choose(accepted, siblings.codings(), &self.settings.codings)?;
         let len = name.len();
         name.extend_from_slice(coding.extension().as_bytes());
         name.push(0);
-        let content = self.coded(Entry::coded(name, len, coding), siblings, Now::of(request));
+        let content = self.sibling_content(Entry::coded(name, len, coding), siblings, Now::of(request));
         name.truncate(len);
         content
     }
 
-    /// A sibling, unless it is gone or no longer current.
-    fn coded(&mut self, entry: Entry<'_>, siblings: Siblings, now: Now) -> Option<Content> {
+    /// Returns a sibling, unless it is missing or outdated.
+    fn sibling_content(&mut self, entry: Entry<'_>, siblings: Siblings, now: Now) -> Option<Content> {
         let kept = self.cache.get(entry.key);
-        let is_present = |held: &&Rc<Held>| held.is_fresh(now) && siblings.are_current(held.meta());
-        if let Some(held) = kept.as_ref().filter(is_present) {
-            return Some(Content::Held(Rc::clone(held)));
+        let is_present =
+            |cached: &&Rc<CachedFile>| cached.is_fresh(now) && siblings.are_current(cached.meta());
+        if let Some(cached) = kept.as_ref().filter(is_present) {
+            return Some(Content::Cached(Rc::clone(cached)));
         }
         if kept.is_none()
             && let Some(content) = self.open_files.get(entry.key, now)
@@ -203,65 +210,65 @@ impl Store {
         }
         let mut opened = match self.root.open_beneath(entry.path()) {
             Ok(opened) if siblings.admit(&opened) => opened,
-            Err(error) if kept.as_ref().is_some_and(|held| is_unseen(&error, held, now)) => {
-                let of_this_content = |held: &Rc<Held>| siblings.are_current(held.meta());
-                return kept.filter(of_this_content).map(Content::Held);
+            Err(error) if kept.as_ref().is_some_and(|cached| may_send_unchecked(&error, cached, now)) => {
+                let of_this_content = |cached: &Rc<CachedFile>| siblings.are_current(cached.meta());
+                return kept.filter(of_this_content).map(Content::Cached);
             }
             _ => {
                 self.cache.remove(entry.key);
                 return None;
             }
         };
-        Some(match self.hold(kept, &mut opened, entry, now) {
-            Some(held) => Content::Held(held),
-            None => self.open_files.take(opened, entry, &self.plan, now),
+        Some(match self.cached_or_read(kept, &mut opened, entry, now) {
+            Some(cached) => Content::Cached(cached),
+            None => self.open_files.open(opened, entry, &self.settings, now),
         })
     }
 
-    /// The present version of a file that may be kept in memory: the one that is, or read anew. `None` if it is to be sent
-    /// from its file.
-    fn hold(
+    /// Returns the present version of a file in memory: cached or read now. `None` if it must be sent from its
+    /// descriptor.
+    fn cached_or_read(
         &mut self,
-        kept: Option<Rc<Held>>,
+        kept: Option<Rc<CachedFile>>,
         opened: &mut Opened,
         entry: Entry<'_>,
         now: Now,
-    ) -> Option<Rc<Held>> {
-        if let Some(held) = kept.filter(|held| held.is_of(opened, entry.variant, now)) {
-            return Some(held);
+    ) -> Option<Rc<CachedFile>> {
+        if let Some(cached) = kept.filter(|cached| cached.is_of(opened, entry.variant, now)) {
+            return Some(cached);
         }
-        let held = self.read(opened, entry, now);
-        match &held {
-            Some(held) => self.cache.insert(entry.key, Rc::clone(held)),
+        let cached = self.read(opened, entry, now);
+        match &cached {
+            Some(cached) => self.cache.insert(entry.key, Rc::clone(cached)),
             None => self.cache.remove(entry.key),
         }
-        held
+        cached
     }
 
-    /// Reads a file that may be kept in memory, again where it changes meanwhile. One that can't be read whole, at all or in one version, may be
-    /// sent all the same, or fail there: what was seen of it last is noted for that.
-    fn read(&self, opened: &mut Opened, entry: Entry<'_>, now: Now) -> Option<Rc<Held>> {
-        let (cache, plan) = (&self.cache, &self.plan);
-        tried(|| {
+    /// Reads a file into memory, again if it changes meanwhile. On failure, `opened` has the latest metadata for
+    /// sending it from its descriptor.
+    fn read(&self, opened: &mut Opened, entry: Entry<'_>, now: Now) -> Option<Rc<CachedFile>> {
+        let (cache, settings) = (&self.cache, &self.settings);
+        retry(|| {
             if !cache.takes(opened.meta.len) {
                 return None;
             }
-            let held = Held::read(opened, entry, plan, now).ok()?;
-            if held.is_none() {
+            let cached = CachedFile::read(opened, entry, settings, now).ok()?;
+            if cached.is_none() {
                 opened.look_again().ok()?;
             }
-            Some(held)
+            Some(cached)
         })
     }
 }
 
-/// Whether a file in memory is sent without a look: there is no descriptor for one, and the last was a short while ago.
-fn is_unseen(error: &OpenError, held: &Held, now: Now) -> bool {
-    matches!(error, OpenError::Descriptors) && held.was_seen_lately(now)
+/// Returns whether a cached file is sent unchecked: no descriptor is free, and the last check is recent.
+fn may_send_unchecked(error: &OpenError, cached: &CachedFile, now: Now) -> bool {
+    matches!(error, OpenError::Descriptors) && cached.is_recent(now)
 }
 
-/// What some try gives, of at most `READ_TRIES_MAX`; `None` where one fails.
-fn tried<T>(mut read: impl FnMut() -> Option<Option<T>>) -> Option<T> {
+/// Calls `read` up to `READ_TRIES_MAX` times until it returns a value; `None` if one call fails.
+fn retry<T>(mut read: impl FnMut() -> Option<Option<T>>) -> Option<T> {
     for _ in 0..READ_TRIES_MAX {
         if let Some(read) = read()? {
             return Some(read);
@@ -274,19 +281,19 @@ fn tried<T>(mut read: impl FnMut() -> Option<Option<T>>) -> Option<T> {
 mod tests {
     use std::cell::Cell;
 
-    use super::{READ_TRIES_MAX, tried};
+    use super::{READ_TRIES_MAX, retry};
 
     #[test]
     fn a_file_that_changes_each_time_is_read_so_often() {
         for (changes, is_read) in [(0, true), (READ_TRIES_MAX - 1, true), (READ_TRIES_MAX, false)] {
             let reads = Cell::new(0);
-            let read = tried(|| {
+            let read = retry(|| {
                 reads.set(reads.get() + 1);
                 Some((reads.get() > changes).then_some("one version"))
             });
             assert_eq!((read.is_some(), reads.get()), (is_read, READ_TRIES_MAX.min(changes + 1)));
         }
-        let fails = tried(|| None::<Option<()>>);
-        assert!(fails.is_none(), "what can't be read isn't tried again");
+        let fails = retry(|| None::<Option<()>>);
+        assert!(fails.is_none(), "a read error isn't retried");
     }
 }

@@ -1,4 +1,4 @@
-//! What tells one version of a file from another: entity tag and modification time (RFC 9110 section 8.8).
+//! Validators of a file's version: entity tag and modification time (RFC 9110 section 8.8).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,11 +8,12 @@ use twox_hash::XxHash3_128;
 
 use crate::coding::Coding;
 
-/// Seconds within which a file may change and keep its `mtime`: some file systems store it in steps of two seconds.
+/// Seconds within which a file may change and keep its `mtime`: some file systems store it with a resolution of two
+/// seconds.
 const SAME_MTIME_S: u64 = 2;
 
-/// Seconds of an `mtime` that tools set on every version of every file: 0 and 1 by package managers (Nix, Guix, OSTree), 1980-01-01 in zip archives (the
-/// earliest time of the format), 1985-10-26 08:15 in npm packages.
+/// `mtime` values, in seconds, that tools set on every version of every file: 0 and 1 by package managers (Nix, Guix,
+/// OSTree), 1980-01-01 in zip archives (the earliest time of the format), 1985-10-26 08:15 in npm packages.
 const FIXED_MTIMES: [i64; 4] = [0, 1, 315_532_800, 499_162_500];
 
 /// A file's validators.
@@ -26,13 +27,13 @@ pub(crate) struct Validators {
 impl Validators {
     /// Returns the validators of a file with this metadata and content at `unix_seconds`.
     ///
-    /// The tag of a file in memory is a hash of its bytes. A file that is sent from its descriptor is never read as a whole: its tag is made of
-    /// length and `mtime`, and is weak (RFC 9110 section 8.8.1) until the `mtime` is some seconds old. So copies on several machines have the same tag
-    /// if their limits of files in memory are the same and, beyond these, their `mtime` is. The coding is a part of it: two forms of one file never
-    /// share a tag.
+    /// The tag of a cached file is a hash of its bytes. A file that is sent from its descriptor is never read as a
+    /// whole: its tag consists of length and `mtime`, and is weak (RFC 9110 section 8.8.1) until the `mtime` is some
+    /// seconds old. So copies on several machines have the same tag if their cache limits and, beyond these, their
+    /// `mtime` are the same. The tag includes the coding: no two variants of a file share a tag.
     ///
-    /// A time in the future is sent as now (RFC 9110 section 8.8.2.1). An `mtime` of [`FIXED_MTIMES`] counts as none: there is no date then, and no tag
-    /// made of it.
+    /// A time in the future is sent as now (RFC 9110 section 8.8.2.1). An `mtime` of [`FIXED_MTIMES`] counts as none:
+    /// there is no date then, and no tag derived from it.
     pub(crate) fn of(meta: &Meta, content: &Item, coding: Option<Coding>, unix_seconds: u64) -> Self {
         let form = coding.map_or(String::new(), |coding| format!("-{}", coding.name()));
         let seconds = u64::try_from(meta.mtime.seconds).unwrap_or(0).min(unix_seconds);
@@ -45,8 +46,8 @@ impl Validators {
                 format!("{weak}\"{:x}-{:x}{form}\"", nanoseconds(meta.mtime), meta.len)
             }),
         };
-        // Where the system itself has set the time it is that of the last change, and no other version is of that second once it is over. A
-        // build that sets all times to the same moment, or a move to another place, shows in the other one.
+        // If the system set the time, it is that of the last change, and no other version has this second once it is
+        // over. A build that sets all times to the same moment, or a move, shows in the `ctime`.
         let is_date_strong = is_settled && meta.mtime.seconds == meta.ctime.seconds;
         let modified = has_mtime.then(|| UNIX_EPOCH + Duration::from_secs(seconds));
         Self { etag, modified, is_date_strong }
@@ -57,35 +58,35 @@ impl Validators {
         Self { etag: Some(format!("\"{}\"", hash(bytes))), modified: None, is_date_strong: false }
     }
 
-    /// The entity tag in quotes, with `W/` in front if it is weak.
+    /// Returns the entity tag in quotes, with `W/` if it is weak.
     pub(crate) fn etag(&self) -> Option<&str> {
         self.etag.as_deref()
     }
 
-    /// When it was modified, to the second, if that can be told.
+    /// Returns the modification time, in seconds, if it is known.
     pub(crate) fn modified(&self) -> Option<SystemTime> {
         self.modified
     }
 
-    /// Whether that date alone tells the version that a client was given after that second (RFC 9110 section 8.8.2.2). One who was given
-    /// an earlier one, within it, may not ask by the date.
+    /// Returns whether the date is a strong validator (RFC 9110 section 8.8.2.2): it identifies the version for clients
+    /// that got it after that second. For clients that got it within that second it doesn't.
     pub(crate) fn is_date_strong(&self) -> bool {
         self.is_date_strong
     }
 
-    /// The same, as a field value.
+    /// Returns the modification time as a field value.
     pub(crate) fn last_modified(&self) -> Option<String> {
         self.modified.map(httpdate::fmt_http_date)
     }
 }
 
-/// Returns 128 bits in hexadecimal, the same on every machine and in every version of this program. It is no signature: an author can make
-/// two files with the same hash.
+/// Returns a hash of 128 bits in hexadecimal, the same on all machines and in all versions. It isn't cryptographic: an
+/// author can create two files with the same hash.
 fn hash(bytes: &[u8]) -> String {
     format!("{:032x}", XxHash3_128::oneshot(bytes))
 }
 
-/// Nanoseconds since 1970, which may be negative.
+/// Returns nanoseconds since 1970, possibly negative.
 fn nanoseconds(time: Timestamp) -> i128 {
     i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds)
 }
@@ -113,7 +114,7 @@ mod tests {
     fn tags_differ_by_length_and_mtime_or_by_content_and_always_by_coding() {
         let meta = Meta { len: 3, mtime: time(7, 1), ctime: time(7, 2), ino: 1, dev: 1, links: 1 };
         let elsewhere = Meta { ctime: time(9, 9), ino: 2, dev: 2, links: 2, ..meta };
-        let file = Rc::new(SharedFile::new(File::open("/dev/null").expect("it is there")));
+        let file = Rc::new(SharedFile::new(File::open("/dev/null").expect("/dev/null")));
         let file = Item::File(FileSlice { file, offset: 0, len: 3 });
         let [bytes, others] = [b"abc", b"abd"].map(|bytes| Item::Shared(Shared::Static(bytes)));
         let tags = [
@@ -141,7 +142,7 @@ mod tests {
             assert_eq!((of_file.etag(), of_file.modified(), of_bytes.modified()), (None, None, None));
             assert_eq!(of_bytes.etag(), Some(tags[7].as_str()));
         }
-        // The one of the reference implementation: it must not change with ours.
+        // Value of the reference implementation: it must not change with ours.
         assert_eq!(tags[7], "\"06b05ab6733a618578af5f94892f3950\"");
     }
 }

@@ -1,14 +1,14 @@
-//! As what a file is sent: as it is, or in a coding (RFC 9110 section 3.2: the representations of one resource).
+//! Variants of a file: plain, or in a coding (RFC 9110 section 3.2: the representations of one resource).
 
 use crate::coding::Coding;
 use crate::siblings::Siblings;
 
-/// One of the forms that a file is sent in.
+/// A variant of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// The file itself, which may have siblings.
     Plain(Siblings),
-    /// A sibling in its place.
+    /// A precompressed sibling.
     Coded(Coding),
 }
 
@@ -20,7 +20,7 @@ impl Variant {
         }
     }
 
-    /// What else the file could be sent as. A sibling is in the place of a file whose siblings are known.
+    /// Returns the siblings of the plain file; those of a sibling are known from its file.
     pub(crate) const fn siblings(self) -> Siblings {
         match self {
             Self::Plain(siblings) => siblings,
@@ -28,7 +28,7 @@ impl Variant {
         }
     }
 
-    /// Whether another client may be sent another one.
+    /// Returns whether other clients may get another variant.
     pub(crate) const fn varies(self) -> bool {
         match self {
             Self::Plain(siblings) => !siblings.is_empty(),
@@ -37,12 +37,13 @@ impl Variant {
     }
 }
 
-/// What is kept and sent: under which key, by which name and as what.
+/// A variant with its cache key and name.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<'a> {
-    /// The file's name; for a sibling its own name and a NUL, which no name has: for its own sake it is kept as another.
+    /// The file's name; for a sibling, its own name and a NUL. So it differs from the key of the same file requested by
+    /// its own name.
     pub(crate) key: &'a [u8],
-    /// The file's name: it tells the media type, whatever the coding.
+    /// The file's name, which determines the media type in any coding.
     pub(crate) name: &'a [u8],
     pub(crate) variant: Variant,
 }
@@ -52,12 +53,12 @@ impl<'a> Entry<'a> {
         Self { key: name, name, variant: Variant::Plain(siblings) }
     }
 
-    /// A sibling of the file at the start of `key`, which is as long as `name_len`.
+    /// Returns the entry of a sibling of the file that the first `name_len` bytes of `key` name.
     pub(crate) fn coded(key: &'a [u8], name_len: usize, coding: Coding) -> Self {
         Self { key, name: &key[..name_len], variant: Variant::Coded(coding) }
     }
 
-    /// Where it lies beneath the root.
+    /// Returns the path beneath the root.
     pub(crate) fn path(self) -> &'a [u8] {
         self.key.strip_suffix(b"\0").unwrap_or(self.key)
     }

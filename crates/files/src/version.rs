@@ -1,4 +1,4 @@
-//! One version of a file: what tells it from others, and the answers that it gives.
+//! One version of a file: its validators and responses.
 
 use std::rc::Rc;
 
@@ -8,74 +8,78 @@ use shearwater_io::fs::Meta;
 use crate::coding::Coding;
 use crate::conditional::{self, Outcome};
 use crate::partial;
-use crate::plan::Plan;
 use crate::range::{self, Selection};
+use crate::settings::Settings;
 use crate::validators::Validators;
 use crate::variant::Entry;
 
-/// A version, with what is said of it in every answer.
+/// A version and the headers of its responses.
 pub(crate) struct Version {
     validators: Validators,
     media_type: Box<str>,
     coding: Option<Coding>,
-    /// Whether other clients may be sent it in another coding.
+    /// True if other clients may get another coding.
     varies: bool,
-    /// `ETag`, `Last-Modified` and `Vary`, for every answer.
-    about: FieldLines,
-    /// `Cache-Control`, for the answers that may be kept: the content, a part of it, and that the client has it.
-    lasting: Option<FieldLines>,
+    /// `ETag`, `Last-Modified` and `Vary`, for all responses.
+    common: FieldLines,
+    /// `Cache-Control`, for cacheable responses: `200`, `206` and `304`.
+    cache_control_lines: Option<FieldLines>,
 }
 
 impl Version {
-    /// The version that `meta` speaks of, and the answer with its content.
+    /// Returns the version with this metadata and the response with its content.
     pub(crate) fn new(
         meta: &Meta,
         entry: Entry<'_>,
-        plan: &Plan,
+        settings: &Settings,
         unix_seconds: u64,
         content: Item,
     ) -> (Self, Prebuilt) {
         let coding = entry.variant.coding();
         let validators = Validators::of(meta, &content, coding, unix_seconds);
-        let media_type = plan.media_types.of(entry.name);
-        let cache_control = plan.cache_rules.of(entry.name, media_type);
+        let media_type = settings.media_types.of(entry.name);
+        let cache_control = settings.cache_rules.of(entry.name, media_type);
         let varies = entry.variant.varies();
-        let about = about(&validators, varies).expect("digits, dates and words can be sent");
-        let whole = of_content(about.clone(), cache_control, coding).expect("they were checked");
-        let answer = Prebuilt::new(media_type, &whole, content).expect("it was checked");
-        let lasting = cache_control.map(|value| lasting(value).expect("it was checked"));
-        (Self { validators, media_type: media_type.into(), coding, varies, about, lasting }, answer)
+        let common = common(&validators, varies).expect("valid field values");
+        let whole = of_content(common.clone(), cache_control, coding).expect("options were validated");
+        let prebuilt = Prebuilt::new(media_type, &whole, content).expect("options were validated");
+        let cache_control_lines =
+            cache_control.map(|value| cache_control_lines(value).expect("options were validated"));
+        (
+            Self { validators, media_type: media_type.into(), coding, varies, common, cache_control_lines },
+            prebuilt,
+        )
     }
 
-    /// Sends the content, the part of it that is asked for, or what the request's conditions come to.
+    /// Sends the content, the requested part, or the result of preconditions.
     pub(crate) fn reply(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
-        // Most requests ask for nothing but the content.
-        if request.head().has_any(&SELECTIVE) {
-            return self.reply_as_asked(content, request, response);
+        // Most requests have no preconditions and no range.
+        if request.head().has_any(&SELECTING_FIELDS) {
+            return self.reply_selected(content, request, response);
         }
         response.prebuilt(content);
     }
 
-    /// Sends what the conditions and the range of a request leave.
-    fn reply_as_asked(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
+    /// Evaluates the preconditions and the range of a request.
+    fn reply_selected(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
         match conditional::evaluate(&request.head(), &self.validators) {
             Outcome::Send if request.head().field(Known::Range).is_none() => {
                 response.prebuilt(content);
             }
             Outcome::Send => self.reply_range(content, request, response),
             Outcome::NotModified => {
-                response.status(304).lines(&self.about);
-                self.say_lasting(response);
+                response.status(304).lines(&self.common);
+                self.add_cache_control(response);
             }
             Outcome::Failed => {
-                // Validators speak of the file, and not of these words (RFC 9110 section 8.8).
+                // Validators are those of the file, not of this text (RFC 9110 section 8.8).
                 let why = "The file is another version than the one asked for.\n";
-                response.status(412).text(why).lines(&self.about);
+                response.status(412).text(why).lines(&self.common);
             }
         }
     }
 
-    /// Sends the content with another status than it has by itself: nothing is said of the file, which isn't what was asked for.
+    /// Sends the content with another status, without headers about the file, which isn't the requested one.
     pub(crate) fn reply_page(&self, content: &Rc<Prebuilt>, status: u16, response: &mut Response<'_>) {
         response.status(status).content_type(&self.media_type);
         if self.varies {
@@ -90,17 +94,17 @@ impl Version {
         };
     }
 
-    fn say_lasting(&self, response: &mut Response<'_>) {
-        if let Some(lines) = &self.lasting {
+    fn add_cache_control(&self, response: &mut Response<'_>) {
+        if let Some(lines) = &self.cache_control_lines {
             response.lines(lines);
         }
     }
 
-    /// Sends what a request with a `Range` asks for.
+    /// Sends the parts that a `Range` selects.
     fn reply_range(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
         let body = content.body();
         match self.select(request, body.len()) {
-            // Several parts together would be in no coding, and the field speaks of them together.
+            // `Content-Encoding` applies to a multipart body as a whole, which isn't encoded.
             Selection::Spans(spans) if spans.len() > 1 && self.coding.is_some() => {
                 response.prebuilt(content);
             }
@@ -108,12 +112,12 @@ impl Version {
                 response.prebuilt(content);
             }
             Selection::Unsatisfiable => {
-                response.lines(&self.about);
+                response.lines(&self.common);
                 partial::unsatisfiable(body.len(), response);
             }
             Selection::Spans(spans) => {
-                response.lines(&self.about).field(ACCEPT_RANGES.0, ACCEPT_RANGES.1);
-                self.say_lasting(response);
+                response.lines(&self.common).field(ACCEPT_RANGES.0, ACCEPT_RANGES.1);
+                self.add_cache_control(response);
                 if let Some(coding) = self.coding {
                     response.field(CONTENT_ENCODING, coding.name());
                 }
@@ -122,13 +126,14 @@ impl Version {
         }
     }
 
-    /// Only `GET` has ranges (RFC 9110 section 14.2), only of the version that the client knows, and only one field of them.
+    /// Selects ranges: only for `GET` (RFC 9110 section 14.2), for the client's version, and with a single `Range`.
     fn select(&self, request: &Request<'_>, len: u64) -> Selection {
         let head = request.head();
         let mut values = head.all(Known::Range);
         match (values.next(), values.next()) {
             (Some(value), None)
-                if request.method() == Method::Get && conditional::range_holds(&head, &self.validators) =>
+                if request.method() == Method::Get
+                    && conditional::if_range_holds(&head, &self.validators) =>
             {
                 range::select(value, len)
             }
@@ -137,15 +142,15 @@ impl Version {
     }
 }
 
-/// The fields without which all of the content is asked for.
-const SELECTIVE: [Known; 5] =
+/// Fields that can select something else than the whole content.
+const SELECTING_FIELDS: [Known; 5] =
     [Known::IfMatch, Known::IfNoneMatch, Known::IfModifiedSince, Known::IfUnmodifiedSince, Known::Range];
 const ACCEPT_RANGES: (&str, &str) = ("Accept-Ranges", "bytes");
 const CACHE_CONTROL: &str = "Cache-Control";
 const VARY: (&str, &str) = ("Vary", "Accept-Encoding");
 const CONTENT_ENCODING: &str = "Content-Encoding";
 
-fn about(validators: &Validators, varies: bool) -> Result<FieldLines, String> {
+fn common(validators: &Validators, varies: bool) -> Result<FieldLines, String> {
     let mut lines = FieldLines::new();
     if let Some(etag) = validators.etag() {
         lines.push("ETag", etag)?;
@@ -159,7 +164,7 @@ fn about(validators: &Validators, varies: bool) -> Result<FieldLines, String> {
     Ok(lines)
 }
 
-/// What is said where the content follows.
+/// Adds the headers of a response with content.
 fn of_content(
     mut lines: FieldLines,
     cache_control: Option<&str>,
@@ -175,7 +180,7 @@ fn of_content(
     Ok(lines)
 }
 
-fn lasting(cache_control: &str) -> Result<FieldLines, String> {
+fn cache_control_lines(cache_control: &str) -> Result<FieldLines, String> {
     let mut lines = FieldLines::new();
     lines.push(CACHE_CONTROL, cache_control)?;
     Ok(lines)

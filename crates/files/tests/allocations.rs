@@ -1,5 +1,6 @@
-//! A busy server allocates nothing: 10,000 requests for files in memory on real sockets, with every worker and each driver. A
-//! binary of its own: the counter replaces the whole process's allocator.
+//! A busy server doesn't allocate: 10,000 requests for cached files on real sockets, with every worker and each driver.
+//!
+//! Its own test binary, since the counter replaces the allocator of the whole process.
 #![expect(
     unsafe_code,
     reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
@@ -16,26 +17,27 @@ use shearwater::{DriverChoice, Request, Response, Server, Service, StartError, V
 use shearwater_files::{Files, Folder};
 
 const WORKERS: usize = 2;
-/// Enough that the kernel gives some to each worker.
+/// Enough for the kernel to give some to each worker.
 const CONNECTIONS: usize = 32;
 const REQUESTS: usize = 10_000;
-/// Measured rounds at most: the last must come to nothing.
+/// Maximum of measured rounds; the last must not allocate.
 const ROUNDS_MAX: usize = 5;
-/// Requests of one round of warming up.
+/// Requests of a warm-up round.
 const WARM_UP: usize = 1_000;
-/// Rounds go on until for so long none has called the allocator: each file has then been looked at again twice.
+/// Warm-up ends after this time without an allocator call: each file has then been checked again twice.
 const QUIET: Duration = Duration::from_millis(1500);
-/// Buffers, tables and queues reach their size soon; a file that was written a moment ago is read again for two seconds.
+/// Time limit of the warm-up. Buffers, tables and queues reach their size soon; a new file is read again for two
+/// seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 const FILES: usize = 16;
 const FILE_BYTES: usize = 1024;
 
-/// Allocations, reallocations and frees of all threads together.
+/// Number of allocations, reallocations and frees of all threads.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting is one addition to a static.
+// SAFETY: every call is forwarded to the system's allocator unchanged; counting is one addition to a static.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::Relaxed);
@@ -73,7 +75,7 @@ impl Service for Counted {
     }
 }
 
-/// Asks `count` times, over the connections in turn, no two heads alike. Allocates nothing itself.
+/// Sends `count` requests, over the connections in turn, with different heads. Doesn't allocate.
 fn ask(clients: &mut [TcpStream], count: usize) {
     let mut head = [0; 512];
     let mut answer = [0; 4096];
@@ -83,12 +85,12 @@ fn ask(clients: &mut [TcpStream], count: usize) {
         client.write_all(&head[..len]).expect("the server reads");
         let mut got = 0;
         while !is_whole(&answer[..got]) {
-            let read = client.read(&mut answer[got..]).expect("the server answers");
+            let read = client.read(&mut answer[got..]).expect("the server responds");
             assert!(read > 0, "the server closed");
             got += read;
         }
         assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
-        // Every second file lies ready in gzip.
+        // Every second file has a gzip sibling.
         assert_eq!(answer[got - 1], if number.is_multiple_of(2) { b'x' } else { b'y' });
     }
 }
@@ -114,7 +116,7 @@ fn is_whole(answer: &[u8]) -> bool {
     end.is_some_and(|end| answer.len() == end + 4 + FILE_BYTES)
 }
 
-/// The allocator's calls in [`REQUESTS`] requests; `None` where the driver can't be had.
+/// Returns the allocator calls in [`REQUESTS`] requests; `None` if the driver isn't available.
 fn calls(folder: &Folder, driver: DriverChoice) -> Option<u64> {
     let answered = Arc::new([const { AtomicU64::new(0) }; WORKERS]);
     let counted = Arc::clone(&answered);
@@ -134,22 +136,25 @@ fn calls(folder: &Folder, driver: DriverChoice) -> Option<u64> {
         ask(&mut clients, REQUESTS);
         let calls = CALLS.load(Ordering::Relaxed) - before;
         for (count, before) in answered.iter().zip(answered_before) {
-            assert!(count.load(Ordering::Relaxed) > before, "a worker had nothing to do");
+            assert!(count.load(Ordering::Relaxed) > before, "a worker got no requests");
         }
         calls
     });
     drop(clients);
     running.control().drain(1_000);
-    running.wait().expect("it ends");
+    running.wait().expect("the server ends");
     Some(calls)
 }
 
-/// What a round comes to once nothing is new. On a machine with other work to do an answer may be on its way longer than ever before, and the
-/// next one takes an output of its own: a few calls for each, once.
+/// Returns the calls of a round once nothing is new. On a busy machine a response may be in flight longer than ever
+/// before, and the next one needs another output buffer: a few calls for each, once.
 fn settled(mut round: impl FnMut() -> u64) -> u64 {
     let mut calls = round();
     for _ in 1..ROUNDS_MAX {
-        assert!(calls <= 4 * CONNECTIONS as u64, "{calls} calls: more than an output for each connection");
+        assert!(
+            calls <= 4 * CONNECTIONS as u64,
+            "{calls} calls: more than an output buffer for each connection"
+        );
         if calls == 0 {
             break;
         }
@@ -172,7 +177,7 @@ fn warm_up(clients: &mut [TcpStream]) {
 }
 
 fn connect(address: SocketAddr) -> Vec<TcpStream> {
-    (0..CONNECTIONS).map(|_| TcpStream::connect(address).expect("it listens")).collect()
+    (0..CONNECTIONS).map(|_| TcpStream::connect(address).expect("a connection")).collect()
 }
 
 #[test]
@@ -187,16 +192,16 @@ fn ten_thousand_requests_allocate_nothing() {
     }
     let before = CALLS.load(Ordering::Relaxed);
     let folder = Folder::open(&path).expect("a folder");
-    assert!(CALLS.load(Ordering::Relaxed) > before, "the counter counts");
+    assert!(CALLS.load(Ordering::Relaxed) > before, "the counter works");
     let drivers = [DriverChoice::Epoll, DriverChoice::Kqueue, DriverChoice::Uring];
     let figures = drivers.map(|driver| calls(&folder, driver));
-    std::fs::remove_dir_all(&path).expect("it was made here");
+    std::fs::remove_dir_all(&path).expect("removed");
     for (driver, calls) in drivers.iter().zip(figures) {
         match calls {
             Some(calls) => println!("{REQUESTS} requests, {driver:?}: lab-figure allocations={calls}"),
             None => println!("{driver:?} can't be had here"),
         }
     }
-    assert!(figures.iter().any(Option::is_some), "there is a driver");
+    assert!(figures.iter().any(Option::is_some), "no driver");
     assert!(figures.iter().flatten().all(|&calls| calls == 0), "{figures:?}");
 }

@@ -1,4 +1,4 @@
-//! A list as a page: for people. It needs no script; light or dark as the reader has it, narrow or wide.
+//! Lists as HTML, without scripts, for light and dark mode and any width.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ const STYLE: &str = include_str!("style.css");
 /// Allows this style and nothing else. A test compares the hash with the style.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'sha256-4iLElNXbs3Ic8yid5n2paau5r+Co/LnawFfkQH5aS9U='; base-uri 'none'; form-action 'none'";
 
-/// The page of the folder of this name.
+/// Returns a page of a folder's list.
 pub(super) fn page(name: &[u8], rows: &Rows, order: Order) -> String {
     let mut out = String::with_capacity(2_000 + STYLE.len() + 320 * rows.rows.len());
     out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -40,7 +40,7 @@ fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
 
-/// A title has no elements in it: what is no text is left to the list.
+/// Writes the title, which can't contain elements. Drops control characters.
 fn title(name: &[u8], out: &mut String) {
     let text: String =
         String::from_utf8_lossy(name).chars().filter(|character| !character.is_control()).collect();
@@ -49,7 +49,7 @@ fn title(name: &[u8], out: &mut String) {
     out.push_str(&escaped.replace("<i>", "").replace("</i>", ""));
 }
 
-/// The way from the root, each folder of it a link upwards: so it holds wherever the folder is mounted.
+/// Writes the path with a link for each folder. Links are relative, so they work wherever the folder is mounted.
 fn breadcrumbs(name: &[u8], out: &mut String) {
     let segments: Vec<&[u8]> =
         name.split(|&byte| byte == b'/').filter(|segment| !segment.is_empty()).collect();
@@ -93,7 +93,7 @@ fn heading(sort: Sort, order: Order, out: &mut String) {
         (true, false) => (" aria-sort=\"ascending\"", " ↑"),
         (true, true) => (" aria-sort=\"descending\"", " ↓"),
     };
-    let next = order.behind(sort);
+    let next = order.toggled(sort);
     let query = next.query(None).replace('&', "&amp;");
     push(out, format_args!("<th scope=\"col\"{state}><a href=\"{query}\">{text}{arrow}</a></th>"));
 }
@@ -146,7 +146,7 @@ fn neighbours(rows: &Rows, order: Order, out: &mut String) {
     }
 }
 
-/// What there is, of each kind that there is.
+/// Writes the number of folders and files, and the files' total size.
 fn summary(rows: &Rows, out: &mut String) {
     let files: Vec<u64> = rows.rows.iter().filter_map(Row::size).collect();
     let folders = rows.rows.len() - files.len();

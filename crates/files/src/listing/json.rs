@@ -1,14 +1,17 @@
-//! A list as JSON: for programs.
+//! Lists as JSON.
 
 use super::order::Order;
 use super::rows::{Row, Rows};
 use super::text::{href, json_string, utc};
 
-/// `{"path", "is_whole", "entries": [{"name", "type": "folder" | "file", "size", "modified", "href"}]}`. `size` is that of a file in bytes, `href` a
-/// reference from the folder's own address that is exact where a name is no UTF-8.
+/// Returns a page as JSON:
 ///
-/// A page that is not the whole folder also has `total` and `before` (numbers of names), and `next` (the relative reference of the next page) unless it
-/// is the last. `total` is `null` if the folder has more names than are read.
+/// `{"path", "is_whole", "entries": [{"name", "type": "folder" | "file", "size", "modified", "href"}]}`. `size` is the
+/// length of a file in bytes, `href` a reference from the folder's own address that is exact for names that aren't
+/// UTF-8.
+///
+/// A page that isn't the whole folder also has `total` and `before` (numbers of names), and `next` (the relative
+/// reference of the next page) unless it is the last. `total` is `null` if the folder has more names than are read.
 pub(super) fn document(name: &[u8], rows: &Rows, order: Order) -> String {
     let mut out = String::from("{\"path\":");
     json_string(&[b"/", name].concat(), &mut out);

@@ -1,6 +1,7 @@
-//! Lists of folders: what is in one, as HTML for people or JSON for programs.
+//! Lists of folders, as HTML for people or JSON for programs.
 //!
-//! Reading a folder blocks the worker. So the number of names read and of entries per page is bounded, and names and pages are cached for a moment.
+//! Reading a folder blocks the worker. So the number of names read and of entries per page is bounded, and names and
+//! pages are cached for 500 ms.
 
 mod html;
 mod json;
@@ -18,33 +19,33 @@ use shearwater::{FieldLines, Known, Request, Response, Shared};
 use shearwater_io::fs::{OpenError, Opened, Root};
 
 use crate::accept;
-use crate::clock_cache::Kept;
+use crate::clock_cache::Evictable;
 use crate::conditional::{self, Outcome};
+use crate::folder_cache::FolderCache;
 use crate::limits::LISTING_ENTRIES_MAX;
 use crate::listing::order::Order;
 use crate::listing::page::Key;
 use crate::now::Now;
 use crate::options::Hidden;
-use crate::shelf::Shelf;
 use crate::validators::Validators;
 
-/// One worker's lists of what is beneath a folder.
+/// One worker's lists of a folder and its subfolders.
 pub(crate) struct Listings {
-    made: Shelf<Rc<Listing>>,
-    names: Shelf<Rc<Names>>,
-    /// The key at hand; kept for its memory.
+    made: FolderCache<Rc<Listing>>,
+    names: FolderCache<Rc<Names>>,
+    /// Reused buffer for keys.
     key: Vec<u8>,
 }
 
-/// A folder that is to be listed.
+/// A folder to list.
 pub(crate) struct Folder<'a> {
     pub(crate) root: &'a Root,
-    /// Its name beneath the root: empty, or with a slash at its end.
+    /// Name beneath the root: empty, or with a trailing slash.
     pub(crate) name: &'a [u8],
     pub(crate) hidden: Hidden,
 }
 
-/// As what a list is sent.
+/// Format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Html,
@@ -55,23 +56,23 @@ enum Format {
 pub(crate) struct Listing {
     media_type: &'static str,
     validators: Validators,
-    /// What is said of it in every answer.
+    /// Headers of all responses.
     about: FieldLines,
     body: Shared,
-    /// When its names were read, by the worker's clock.
+    /// Time at which the names were read, by the worker's clock.
     made_ms: u64,
     was_used: Cell<bool>,
 }
 
 impl Listings {
-    pub(crate) fn new(made: Shelf<Rc<Listing>>, names: Shelf<Rc<Names>>) -> Self {
+    pub(crate) fn new(made: FolderCache<Rc<Listing>>, names: FolderCache<Rc<Names>>) -> Self {
         Self { made, names, key: Vec::new() }
     }
 
-    /// Answers with the list of a folder that was opened.
+    /// Responds with the list of an opened folder.
     ///
     /// # Errors
-    /// Where the folder can't be read; then nothing was said.
+    /// If the folder can't be read. The response is unchanged then.
     pub(crate) fn respond(
         &mut self,
         opened: &Opened,
@@ -94,8 +95,8 @@ impl Listings {
 
     /// Returns the page after a name.
     ///
-    /// Only the pages that follow each other from the first on are kept: a client can request as many others as there are names, and they would
-    /// take the place of all lists.
+    /// Caches only the sequence of pages from the first one on. Clients can request as many others as there are names,
+    /// and those would evict all lists.
     fn page(
         &mut self,
         opened: &Opened,
@@ -120,7 +121,7 @@ impl Listings {
         Ok(listing)
     }
 
-    /// Returns the page from `start` on if it was made a moment ago.
+    /// Returns the cached page from `start` on, if it is fresh.
     fn kept(
         &mut self,
         name: &[u8],
@@ -130,11 +131,11 @@ impl Listings {
         now: Now,
     ) -> Option<Rc<Listing>> {
         self.write_key(name, format, order, start);
-        let is_fresh = |listing: &Rc<Listing>| now.is_just_after(listing.made_ms);
+        let is_fresh = |listing: &Rc<Listing>| now.is_fresh(listing.made_ms);
         self.made.get(&self.key, |listing| is_fresh(listing).then(|| Rc::clone(listing)))
     }
 
-    /// Returns the names of a folder as they were a moment ago.
+    /// Returns the names of a folder, cached or read now.
     fn names(
         &mut self,
         opened: &Opened,
@@ -145,7 +146,7 @@ impl Listings {
         self.key.clear();
         self.key.extend_from_slice(folder.name);
         self.key.extend_from_slice(&[0, order.pages_descend().into()]);
-        let is_fresh = |names: &Rc<Names>| now.is_just_after(names.read_ms);
+        let is_fresh = |names: &Rc<Names>| now.is_fresh(names.read_ms);
         let kept = self.names.get(&self.key, |names| is_fresh(names).then(|| Rc::clone(names)));
         if let Some(names) = kept {
             return Ok(names);
@@ -161,7 +162,7 @@ impl Listings {
         self.names.clear();
     }
 
-    /// Writes the key of a page. The folder's name has no NUL: it can't be decoded from a path.
+    /// Writes the key of a page. The folder's name has no NUL: none can be decoded from a path.
     fn write_key(&mut self, name: &[u8], format: Format, order: Order, start: usize) {
         self.key.clear();
         self.key.extend_from_slice(name);
@@ -171,7 +172,7 @@ impl Listings {
 }
 
 impl Format {
-    /// HTML unless JSON is liked better.
+    /// Returns JSON if the client prefers it, else HTML.
     fn of(request: &Request<'_>) -> Self {
         let head = request.head();
         let weight = |media_type| accept::weight(head.all(Known::Accept), media_type);
@@ -188,9 +189,9 @@ impl Listing {
             Format::Html => ("text/html; charset=utf-8", html::page(name, rows, order)),
             Format::Json => ("application/json", json::document(name, rows, order)),
         };
-        // There is no date: that of a folder says nothing of the lengths and times of what is in it.
+        // No date: the folder's doesn't change with the lengths and times of its files.
         let validators = Validators::of_bytes(body.as_bytes());
-        let about = about(validators.etag().unwrap_or_default()).expect("words and digits can be sent");
+        let about = about(validators.etag().unwrap_or_default()).expect("valid field values");
         let body = Shared::Block(Rc::new(body.into_bytes().into()));
         Self { media_type, validators, about, body, made_ms, was_used: Cell::new(false) }
     }
@@ -208,13 +209,13 @@ impl Listing {
                 response.status(304).field(POLICY.0, POLICY.1);
             }
             Outcome::Failed => {
-                response.status(412).text("The list is another one than the one asked for.\n");
+                response.status(412).text("The list is not the requested version.\n");
             }
         }
     }
 }
 
-impl Kept for Rc<Listing> {
+impl Evictable for Rc<Listing> {
     fn bytes(&self) -> u64 {
         self.body.len() as u64
     }
@@ -224,8 +225,8 @@ impl Kept for Rc<Listing> {
     }
 }
 
-/// Nothing is fetched or run but the style that is part of the page, whatever a file's name has in it. There is no `frame-ancestors`: browsers would
-/// then ignore an `X-Frame-Options` that the site sets.
+/// Allows nothing but the page's own style, whatever a file's name contains. It has no `frame-ancestors`: browsers
+/// would then ignore an `X-Frame-Options` that the site sets.
 const POLICY: (&str, &str) = ("Content-Security-Policy", html::POLICY);
 
 fn about(etag: &str) -> Result<FieldLines, String> {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::page::Key;
 use super::rows::Row;
 
-/// By what entries are sorted.
+/// Sort key of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     Name,
@@ -16,7 +16,7 @@ pub(super) enum Sort {
 impl Sort {
     pub(super) const ALL: [Self; 3] = [Self::Name, Self::Size, Self::Time];
 
-    /// As it stands in a query.
+    /// Returns the name in queries.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -25,7 +25,7 @@ impl Sort {
         }
     }
 
-    /// What somebody wants to see first: the beginning of the alphabet, the largest, the latest.
+    /// Returns the default direction: names ascending, the largest and latest first.
     const fn begins_descending(self) -> bool {
         !matches!(self, Self::Name)
     }
@@ -50,7 +50,7 @@ pub(super) fn after(query: Option<&str>) -> Option<Key> {
 }
 
 impl Order {
-    /// What a query asks for; by name where that isn't to be had.
+    /// Parses the order of a query; by name if it is missing or invalid.
     pub(super) fn of(query: Option<&str>) -> Self {
         let asked = value(query, "sort");
         let sort = Sort::ALL.into_iter().find(|sort| asked == Some(sort.name())).unwrap_or(Sort::Name);
@@ -62,8 +62,8 @@ impl Order {
         Self { sort, is_descending }
     }
 
-    /// The order that the heading of a column leads to: the other way round where the list has that order already.
-    pub(super) fn behind(self, sort: Sort) -> Self {
+    /// Returns the order that a column's heading links to: reversed if the list has that order already.
+    pub(super) fn toggled(self, sort: Sort) -> Self {
         let is_descending = if self.sort == sort { !self.is_descending } else { sort.begins_descending() };
         Self { sort, is_descending }
     }
@@ -78,17 +78,18 @@ impl Order {
         format!("?sort={}&order={}{after}", self.sort.name(), self.direction())
     }
 
-    /// Returns whether pages run from the last name to the first. Sizes and times are known for one page only, so they don't order pages.
+    /// Returns whether pages run from the last name to the first. Sizes and times are known for one page only, so they
+    /// don't order pages.
     pub(super) fn pages_descend(self) -> bool {
         self.sort == Sort::Name && self.is_descending
     }
 
-    /// A number that no other order has.
+    /// Returns a number unique to this order.
     pub(super) const fn key(self) -> u8 {
         self.sort as u8 * 2 + self.is_descending as u8
     }
 
-    /// Which of two entries comes first. Names settle what is left open, so that a list has one order.
+    /// Compares two entries. Names break ties, so that the order is total.
     pub(super) fn compare(self, a: &Row, b: &Row) -> Ordering {
         let by_name = || compare_names(&a.name, &b.name);
         let own = match self.sort {
@@ -101,7 +102,7 @@ impl Order {
     }
 }
 
-/// Capitals are among their small letters.
+/// Compares names case-insensitively, then by bytes.
 pub(super) fn compare_names(a: &[u8], b: &[u8]) -> Ordering {
     a.iter().map(u8::to_ascii_lowercase).cmp(b.iter().map(u8::to_ascii_lowercase)).then_with(|| a.cmp(b))
 }
@@ -149,9 +150,9 @@ mod tests {
     #[test]
     fn a_heading_turns_its_own_order_round() {
         let order = Order::of(None);
-        assert_eq!(order.behind(Sort::Name).query(None), "?sort=name&order=desc");
-        assert_eq!(order.behind(Sort::Name).behind(Sort::Name), order);
-        assert_eq!(order.behind(Sort::Size).query(None), "?sort=size&order=desc");
+        assert_eq!(order.toggled(Sort::Name).query(None), "?sort=name&order=desc");
+        assert_eq!(order.toggled(Sort::Name).toggled(Sort::Name), order);
+        assert_eq!(order.toggled(Sort::Size).query(None), "?sort=size&order=desc");
         let after = after(Some("sort=size&after=%26/"));
         assert_eq!(order.query(after.as_ref()), "?sort=name&order=asc&after=%26/");
         let keys: std::collections::HashSet<_> = Sort::ALL

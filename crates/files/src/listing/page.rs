@@ -1,5 +1,6 @@
-//! Selection of one page of a folder's names: folders first, then by name. The order on disk makes no difference. The next page begins after the last
-//! name of this one, even if files were added or removed meanwhile.
+//! Pages of a folder's names: folders first, then by name, independent of the order on disk.
+//!
+//! The next page begins after the last name of this one, even if files were added or removed meanwhile.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -7,7 +8,7 @@ use std::rc::Rc;
 
 use super::order::compare_names;
 use super::text::{decoded, query_value};
-use crate::clock_cache::Kept;
+use crate::clock_cache::Evictable;
 
 /// Bytes of memory that a name takes besides its own.
 const KEY_BYTES: u64 = 48;
@@ -25,7 +26,8 @@ impl Key {
         Self { is_folder, name: name.to_vec() }
     }
 
-    /// Parses the value of `after` in a query: a name, with a trailing slash for a folder. Returns `None` for what can't be a name.
+    /// Parses the value of `after` in a query: a name, with a trailing slash for a folder. Returns `None` for invalid
+    /// names.
     pub(super) fn parse(value: &str) -> Option<Self> {
         let mut name = decoded(value);
         let is_folder = name.pop_if(|last| *last == b'/').is_some();
@@ -84,7 +86,7 @@ impl Names {
     }
 }
 
-impl Kept for Rc<Names> {
+impl Evictable for Rc<Names> {
     fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -104,7 +106,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::{Key, Names};
-    use crate::clock_cache::Kept;
+    use crate::clock_cache::Evictable;
     use crate::limits::{LISTING_NAMES_KEPT_BYTES_MAX, LISTING_NAMES_MAX};
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a list has in it: the entries of a folder that could be asked for.
+//! Entries of a list: those that can be served.
 
 use shearwater_io::fs::{Entry, EntryKind, Kind, OpenError, Opened};
 
@@ -9,12 +9,12 @@ use crate::limits::{LISTING_ENTRIES_MAX, LISTING_NAMES_MAX};
 use crate::now::Now;
 use crate::options::Hidden;
 
-/// One entry.
+/// An entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) name: Vec<u8>,
     pub(super) is_folder: bool,
-    /// Length in bytes; means something for a file.
+    /// Length in bytes, of a file.
     pub(super) len: u64,
     pub(super) modified_seconds: i64,
 }
@@ -42,7 +42,7 @@ impl Rows {
 }
 
 impl Row {
-    /// Length of a file.
+    /// Returns the length of a file.
     pub(super) fn size(&self) -> Option<u64> {
         (!self.is_folder).then_some(self.len)
     }
@@ -51,7 +51,7 @@ impl Row {
 /// Reads the names of an open folder, without hidden ones.
 ///
 /// # Errors
-/// Where the folder can't be read.
+/// If the folder can't be read.
 pub(super) fn names(
     opened: &Opened,
     folder: &Folder<'_>,
@@ -71,7 +71,8 @@ pub(super) fn names(
     Ok(Names::new(names, order.pages_descend(), are_all_read, now.ms))
 }
 
-/// Reads the metadata of the names on the page from `start` on. Leaves out what can't be served: links that lead out or nowhere, devices.
+/// Reads the metadata of the names on the page from `start` on. Skips those that can't be served: links that lead out
+/// or nowhere, devices.
 pub(super) fn read(opened: &Opened, folder: &Folder<'_>, order: Order, names: &Names, start: usize) -> Rows {
     let page = names.page(start, LISTING_ENTRIES_MAX);
     let entries = page.iter().filter_map(|key| opened.entry(key.name()));

@@ -1,10 +1,11 @@
-//! Names, lengths and times as text: for HTML, for JSON, and for eyes.
+//! Text forms of names, lengths and times, for HTML and JSON.
 
 use std::fmt::Write;
 
 use crate::redirect::encoded;
 
-/// A name in HTML: marks escaped, and what would hide or turn round what stands beside it shown by its number.
+/// Writes a name as HTML: escapes markup, and shows the code points of characters that are invisible or change the
+/// direction of text.
 pub(super) fn html_name(name: &[u8], out: &mut String) {
     for chunk in name.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -14,7 +15,7 @@ pub(super) fn html_name(name: &[u8], out: &mut String) {
                 '>' => out.push_str("&gt;"),
                 '"' => out.push_str("&quot;"),
                 '\'' => out.push_str("&#39;"),
-                _ if is_unseen(character) => show(out, format_args!("U+{:04X}", u32::from(character))),
+                _ if is_invisible(character) => show(out, format_args!("U+{:04X}", u32::from(character))),
                 _ => out.push(character),
             }
         }
@@ -29,8 +30,8 @@ fn show(out: &mut String, what: std::fmt::Arguments<'_>) {
     let _ = write!(out, "<i>{what}</i>");
 }
 
-/// Controls, separators of lines, and those marks of Unicode that have no width or turn the direction of what follows.
-fn is_unseen(character: char) -> bool {
+/// Returns whether a character is invisible or changes the direction of text.
+fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
@@ -46,7 +47,7 @@ fn is_unseen(character: char) -> bool {
         )
 }
 
-/// A name as a string of JSON (RFC 8259 section 7); bytes that are no UTF-8 are `U+FFFD`.
+/// Writes a name as a JSON string (RFC 8259 section 7); invalid UTF-8 becomes `U+FFFD`.
 pub(super) fn json_string(name: &[u8], out: &mut String) {
     out.push('"');
     for character in String::from_utf8_lossy(name).chars() {
@@ -62,7 +63,8 @@ pub(super) fn json_string(name: &[u8], out: &mut String) {
     out.push('"');
 }
 
-/// A reference to an entry of the folder, exact whatever bytes its name has. The dot keeps a name with a colon from being read as a scheme.
+/// Returns a reference to an entry of the folder, exact for any bytes. The dot keeps a name with a colon from being
+/// read as a scheme.
 pub(super) fn href(name: &[u8], is_folder: bool) -> String {
     let mut path = encoded(name);
     path.insert(0, '.');
@@ -81,16 +83,16 @@ pub(super) fn query_value(name: &[u8]) -> String {
 pub(super) fn decoded(value: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let digit = |at: usize| behind.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+    while let [first, following @ ..] = rest {
+        let digit = |at: usize| following.get(at).and_then(|&byte| char::from(byte).to_digit(16));
         let escaped = if *first == b'%' { digit(0).zip(digit(1)) } else { None };
         bytes.push(escaped.map_or(*first, |(high, low)| (high << 4 | low) as u8));
-        rest = if escaped.is_some() { &behind[2..] } else { behind };
+        rest = if escaped.is_some() { &following[2..] } else { following };
     }
     bytes
 }
 
-/// A length for eyes: three digits at most, decimal units.
+/// Formats a length with at most three digits and decimal units.
 pub(super) fn human_size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if bytes < 1000 {
@@ -107,7 +109,7 @@ pub(super) fn human_size(bytes: u64) -> String {
     format!("{value:.decimals$} {}", UNITS[unit])
 }
 
-/// A number with commas between its thousands.
+/// Formats a number with commas between thousands.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -120,7 +122,7 @@ pub(super) fn grouped(number: u64) -> String {
     grouped
 }
 
-/// A time as the first 16 characters of what `datetime` takes, and the seconds.
+/// Parts of a UTC time, formatted for `datetime`.
 pub(super) struct Utc {
     /// `2026-11-21`.
     pub(super) date: String,
@@ -130,7 +132,7 @@ pub(super) struct Utc {
     pub(super) second: String,
 }
 
-/// Seconds since 1970 as a date of the Gregorian calendar. What lies outside of the years 0 to 9999 is brought to their ends.
+/// Converts seconds since 1970 to a Gregorian date. Clamps to the years 0 to 9999.
 pub(super) fn utc(seconds: i64) -> Utc {
     let seconds = seconds.clamp(-62_167_219_200, 253_402_300_799);
     let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));

@@ -1,4 +1,4 @@
-//! Files that are kept in memory: the same answers, of one version each, and of the present one within a second.
+//! Cached files: the same responses as for others, each of one version, at most a second old.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -6,32 +6,36 @@ use std::time::{Duration, Instant};
 use crate::client::Answer;
 use crate::site::Site;
 
-/// A change has to show within a second; so long is waited for it before the test gives up.
+/// Time limit of a wait for a change, which must show within a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An answer without what is never the same twice: its date, and the boundary between its parts.
-fn lasting(answer: &Answer) -> (u16, Vec<String>, Vec<u8>) {
-    let boundary = answer.field("Content-Type").and_then(|value| value.split_once("boundary="));
+/// Returns a response without its variable parts: the date and the boundary between parts.
+fn stable(response: &Answer) -> (u16, Vec<String>, Vec<u8>) {
+    let boundary = response.field("Content-Type").and_then(|value| value.split_once("boundary="));
     let boundary = boundary.map_or("no boundary", |(_, boundary)| boundary);
-    let fields = answer.fields.iter().filter(|(name, _)| name != "Date");
+    let fields = response.fields.iter().filter(|(name, _)| name != "Date");
     let fields = fields.map(|(name, value)| format!("{name}: {value}").replace(boundary, "BOUNDARY"));
-    let mut body = answer.body.clone();
+    let mut body = response.body.clone();
     while let Some(at) = body.windows(boundary.len()).position(|window| window == boundary.as_bytes()) {
         body.splice(at..at + boundary.len(), *b"BOUNDARY");
     }
-    (answer.status, fields.collect(), body)
+    (response.status, fields.collect(), body)
 }
 
-/// Asks until the answer is as wanted; all before it has to be as it was.
+/// Requests until the response is as wanted. All responses before must be as they were.
 fn until(site: &Site, target: &str, was: &[u8], wanted: impl Fn(u16, &[u8]) -> bool) {
     let start = Instant::now();
     let mut client = site.connect();
     loop {
-        let answer = client.request("GET", target, &[]);
-        if wanted(answer.status, &answer.body) {
+        let response = client.request("GET", target, &[]);
+        if wanted(response.status, &response.body) {
             return;
         }
-        assert!(answer.status == 200 && answer.body == was, "{} that nobody wrote", answer.status);
+        assert!(
+            response.status == 200 && response.body == was,
+            "{} with content that was never written",
+            response.status
+        );
         assert!(start.elapsed() < PATIENCE, "the change does not show");
     }
 }
@@ -67,13 +71,13 @@ fn answers_are_those_of_the_file_byte_for_byte() {
                 &["Range: bytes=3-3,0-1,-1", "Accept-Encoding: gzip"],
                 &["Range: bytes=70000-"],
             ] {
-                // Thrice: read, kept, kept.
+                // Three times: read, cached, cached.
                 for _ in 0..3 {
                     let [plain, cached] =
                         clients.each_mut().map(|client| client.request(method, target, fields));
                     let ([mut plain, mut cached], what) =
-                        ([&plain, &cached].map(lasting), format!("{method} {target} {fields:?}"));
-                    // Files in memory have a tag of their content, others one of length and time.
+                        ([&plain, &cached].map(stable), format!("{method} {target} {fields:?}"));
+                    // Cached files have a tag of their content, others one of length and time.
                     for fields in [&mut plain.1, &mut cached.1] {
                         fields.retain(|field| !field.starts_with("ETag: "));
                     }
@@ -125,5 +129,5 @@ fn a_file_that_outgrows_the_cache_is_sent_all_the_same() {
     site.file("f", vec![9; 1_000_000]);
     until(&site, "/f", b"small", |_, body| body.len() == 1_000_000 && body.iter().all(|&byte| byte == 9));
     site.file("f", "small again");
-    assert_eq!(site.get("/f").1, b"small again", "one that was not kept is seen at once");
+    assert_eq!(site.get("/f").1, b"small again", "a change of an uncached file shows at once");
 }

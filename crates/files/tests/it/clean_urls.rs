@@ -1,4 +1,4 @@
-//! Pages without their extension: each has one path, and is one redirect away from the others at most.
+//! Pages without their extension: each has one path, at most one redirect away from the others.
 
 use shearwater_files::{FindOptions, FolderOptions};
 
@@ -52,7 +52,7 @@ const TABLE: &[(&str, &str)] = &[
     ("/a/index.html", "308 /a/"),
     ("/a/index", "308 /a/"),
     ("/a", "301 /a/"),
-    // The file itself comes first; so its page keeps its own path.
+    // The file itself comes first, so its page keeps its own path.
     ("/file", "file"),
     ("/file.html", "page beside a file"),
     ("/file/", "404"),
@@ -90,7 +90,7 @@ fn each_page_has_one_path() {
     }
 }
 
-/// Follows every redirect of the table: it ends at once, on this host, with a page.
+/// Follows every redirect of the table: each leads to a page on this host in one step.
 #[test]
 fn no_redirect_leads_to_another() {
     let site = Site::with(&options(&["index.html"], &[]));
@@ -101,8 +101,8 @@ fn no_redirect_leads_to_another() {
         if let Some((_, location)) = expected.split_once(" /") {
             let location = format!("/{location}");
             assert!(!location.starts_with("//"), "{location}");
-            let answer = client.request("GET", &location, &[]);
-            assert_eq!(answer.status, 200, "{target} leads to {location}");
+            let response = client.request("GET", &location, &[]);
+            assert_eq!(response.status, 200, "{target} redirects to {location}");
             followed += 1;
         }
     }
@@ -121,7 +121,7 @@ fn the_first_index_alone_is_the_folder() {
                 ("/a/home", "308 /a/"),
                 ("/b/", "index"),
                 ("/b/index.html", "308 /b/"),
-                // The folder would be answered with another file.
+                // The folder's response would be another file.
                 ("/b/home.html", "home"),
                 ("/b/home", "home"),
             ],
@@ -141,7 +141,7 @@ fn a_list_of_candidates_is_kept_to() {
                 ("/f.html", "308 /f"),
                 ("/f", "f"),
                 ("/none", "f"),
-                // The list has no folders: so there is no other path for an index.
+                // The list has no folders, so an index has no other path.
                 ("/a/", "f"),
                 ("/a/index.html", "a"),
             ],

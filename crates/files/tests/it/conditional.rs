@@ -1,4 +1,4 @@
-//! Validators, and conditional requests (RFC 9110 sections 8.8 and 13).
+//! Validators and conditional requests (RFC 9110 sections 8.8 and 13).
 
 use std::fs;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::client::{Answer, Client, PATIENCE};
 use crate::site::Site;
 
-/// Sun, 06 Nov 1994 08:49:37 GMT, and half a second.
+/// Returns Sun, 06 Nov 1994 08:49:37.5 GMT.
 fn modified() -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(784_111_777_500)
 }
@@ -18,8 +18,8 @@ fn site() -> (Site, Client) {
     (site, client)
 }
 
-fn etag(answer: &Answer) -> String {
-    answer.field("ETag").expect("an ETag").to_owned()
+fn etag(response: &Answer) -> String {
+    response.field("ETag").expect("an ETag").to_owned()
 }
 
 #[test]
@@ -39,12 +39,12 @@ fn the_etag_is_strong_and_changes_with_the_file() {
     ] {
         site.file("f.txt", content).modified("f.txt", time);
         let next = etag(&client.request("GET", "/f.txt", &[]));
-        assert!(!seen.contains(&next), "{next} was another version's");
+        assert!(!seen.contains(&next), "{next} is the tag of another version");
         seen.push(next);
     }
 }
 
-/// Builds that can be repeated give every file the same time. Only the tags of files in memory differ then.
+/// Reproducible builds give every file the same time. Only the tags of cached files differ then.
 #[test]
 fn another_file_of_the_same_time_and_length_is_another_version() {
     let site = Site::cached();
@@ -54,28 +54,28 @@ fn another_file_of_the_same_time_and_length_is_another_version() {
     site.file("new", "CONTENT").modified("new", modified());
     fs::rename(site.at("new"), site.at("f.txt")).expect("replaced");
     let (start, known) = (Instant::now(), format!("If-None-Match: {first}"));
-    let answer = loop {
-        let answer = client.request("GET", "/f.txt", &[&known]);
-        if answer.status != 304 {
-            break answer;
+    let response = loop {
+        let response = client.request("GET", "/f.txt", &[&known]);
+        if response.status != 304 {
+            break response;
         }
         assert!(start.elapsed() < PATIENCE, "the change does not show");
     };
-    assert_eq!((answer.status, answer.text()), (200, "CONTENT"));
-    assert_ne!(etag(&answer), first);
+    assert_eq!((response.status, response.text()), (200, "CONTENT"));
+    assert_ne!(etag(&response), first);
 }
 
 #[test]
 fn last_modified_is_an_http_date_and_never_ahead() {
     let (site, mut client) = site();
-    let answer = client.request("GET", "/f.txt", &[]);
-    assert_eq!(answer.field("Last-Modified"), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
+    let response = client.request("GET", "/f.txt", &[]);
+    assert_eq!(response.field("Last-Modified"), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
     site.modified("f.txt", SystemTime::now() + Duration::from_secs(1_000_000));
-    let answer = client.request("GET", "/f.txt", &[]);
-    assert_eq!(answer.field("Last-Modified"), answer.field("Date"));
+    let response = client.request("GET", "/f.txt", &[]);
+    assert_eq!(response.field("Last-Modified"), response.field("Date"));
     site.modified("f.txt", UNIX_EPOCH - Duration::from_secs(1_000));
-    let answer = client.request("GET", "/f.txt", &[]);
-    assert_eq!(answer.field("Last-Modified"), Some("Thu, 01 Jan 1970 00:00:00 GMT"));
+    let response = client.request("GET", "/f.txt", &[]);
+    assert_eq!(response.field("Last-Modified"), Some("Thu, 01 Jan 1970 00:00:00 GMT"));
 }
 
 #[test]
@@ -83,19 +83,19 @@ fn not_modified_has_the_validators_and_no_body() {
     let (_site, mut client) = site();
     let full = client.request("GET", "/f.txt", &[]);
     for method in ["GET", "HEAD"] {
-        let answer = client.request(method, "/f.txt", &[&format!("If-None-Match: {}", etag(&full))]);
-        assert_eq!(answer.status, 304);
-        let names: Vec<_> = answer.fields.iter().map(|(name, _)| name.as_str()).collect();
+        let response = client.request(method, "/f.txt", &[&format!("If-None-Match: {}", etag(&full))]);
+        assert_eq!(response.status, 304);
+        let names: Vec<_> = response.fields.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["Server", "Date", "ETag", "Last-Modified"]);
-        assert_eq!(answer.field("ETag"), full.field("ETag"));
-        assert_eq!(answer.field("Last-Modified"), full.field("Last-Modified"));
+        assert_eq!(response.field("ETag"), full.field("ETag"));
+        assert_eq!(response.field("Last-Modified"), full.field("Last-Modified"));
     }
     assert_eq!(client.request("GET", "/f.txt", &[]).text(), "content");
 }
 
-/// `TAG` stands for the file's entity tag. (fields, status)
+/// Headers and the expected status. `TAG` is the file's entity tag.
 const TABLE: &[(&[&str], u16)] = &[
-    // The client has it, or not.
+    // The client has the file, or not.
     (&["If-None-Match: TAG"], 304),
     (&["If-None-Match: W/TAG"], 304),
     (&["If-None-Match: *"], 304),
@@ -116,10 +116,10 @@ const TABLE: &[(&[&str], u16)] = &[
     (&["If-Modified-Since: yesterday"], 200),
     (&["If-Modified-Since: "], 200),
     (&["If-Modified-Since: 784111777"], 200),
-    // The entity tag counts before the date.
+    // The entity tag takes precedence over the date.
     (&["If-None-Match: \"a\"", "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT"], 200),
     (&["If-None-Match: TAG", "If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT"], 304),
-    // The client wants this very version.
+    // The client requires this version.
     (&["If-Match: TAG"], 200),
     (&["If-Match: *"], 200),
     (&["If-Match: \"a\", TAG"], 200),
@@ -145,17 +145,18 @@ fn each_condition_is_answered_as_the_rfc_says() {
         let lines: Vec<_> = fields.iter().map(|field| field.replace("TAG", &tag)).collect();
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         for method in ["GET", "HEAD"] {
-            let answer = client.request(method, "/f.txt", &lines);
-            assert_eq!(answer.status, *status, "{method} {fields:?}");
-            assert_eq!(etag(&answer), tag, "{method} {fields:?}");
+            let response = client.request(method, "/f.txt", &lines);
+            assert_eq!(response.status, *status, "{method} {fields:?}");
+            assert_eq!(etag(&response), tag, "{method} {fields:?}");
         }
     }
 }
 
-/// Of a file of ten bytes that was modified at that time; the status for `GET`, and for `HEAD`. `TAG` and `NOW` stand for its validators, each
-/// step of RFC 9110 section 13.2.2 comes before those below it.
+/// Headers, and the status for `GET` and for `HEAD`, of a file of ten bytes.
+///
+/// `TAG` and `NOW` are its validators. Each step of RFC 9110 section 13.2.2 takes precedence over those below it.
 const ORDER: &[(&[&str], u16, u16)] = &[
-    // 1. If-Match, whatever comes behind it.
+    // 1. If-Match, whatever follows it.
     (&["If-Match: \"x\"", "If-None-Match: TAG", "Range: bytes=2-3", "If-Range: TAG"], 412, 412),
     (&["If-Match: \"x\"", "If-None-Match: *"], 412, 412),
     (&["If-Match: \"x\"", "If-Unmodified-Since: NOW"], 412, 412),
@@ -164,7 +165,7 @@ const ORDER: &[(&[&str], u16, u16)] = &[
     (&["If-Match: W/TAG, TAG", "Range: bytes=2-3"], 206, 200),
     (&["If-Match: \"x\", *", "Range: bytes=2-3"], 412, 412),
     (&["If-Match: \"x\"", "If-Match: *", "Range: bytes=2-3"], 206, 200),
-    // 2. If-Unmodified-Since, where there is no If-Match.
+    // 2. If-Unmodified-Since, without If-Match.
     (&["If-Unmodified-Since: BEFORE", "If-None-Match: TAG", "Range: bytes=2-3"], 412, 412),
     (&["If-Unmodified-Since: BEFORE", "If-Modified-Since: NOW"], 412, 412),
     (&["If-Unmodified-Since: BEFORE", "If-Match: TAG", "Range: bytes=2-3"], 206, 200),
@@ -175,7 +176,7 @@ const ORDER: &[(&[&str], u16, u16)] = &[
     (&["If-Unmodified-Since: NOW", "If-None-Match: *", "Range: bytes=99-"], 304, 304),
     (&["If-None-Match: TAG", "If-Range: \"x\"", "Range: bytes=2-3"], 304, 304),
     (&["If-None-Match: \"x\"", "If-None-Match: \"y\", W/TAG"], 304, 304),
-    // 4. If-Modified-Since, where there is no If-None-Match.
+    // 4. If-Modified-Since, without If-None-Match.
     (&["If-None-Match: \"x\"", "If-Modified-Since: NOW", "Range: bytes=2-3"], 206, 200),
     (&["If-Modified-Since: NOW", "Range: bytes=2-3"], 304, 304),
     (&["If-Modified-Since: BEFORE", "Range: bytes=2-3"], 206, 200),
@@ -192,7 +193,7 @@ const ORDER: &[(&[&str], u16, u16)] = &[
     (&["If-Range: TAG"], 200, 200),
 ];
 
-/// For a file, and for its sibling: each form has validators of its own. In memory, and from the disk.
+/// For a file and its sibling, which have different validators, cached and from the disk.
 #[test]
 fn conditions_are_evaluated_in_their_order_for_each_form() {
     for site in [Site::new(), Site::cached()] {
@@ -214,11 +215,11 @@ fn conditions_are_evaluated_in_their_order_for_each_form() {
                         field.replace("BEFORE", "Sun, 06 Nov 1994 08:49:36 GMT")
                     }));
                     let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-                    let answer = client.request(method, "/f.txt", &lines);
-                    assert_eq!(answer.status, *status, "{method} {lines:?}");
-                    assert_eq!(etag(&answer), tag, "{method} {lines:?}");
+                    let response = client.request(method, "/f.txt", &lines);
+                    assert_eq!(response.status, *status, "{method} {lines:?}");
+                    assert_eq!(etag(&response), tag, "{method} {lines:?}");
                     if method == "GET" && *status == 206 {
-                        assert_eq!(answer.text(), "23");
+                        assert_eq!(response.text(), "23");
                     }
                 }
             }

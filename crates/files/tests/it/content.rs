@@ -1,4 +1,4 @@
-//! What a file is answered with: its bytes, whatever their number, and what is said about them.
+//! Content and headers of files of any size.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -8,10 +8,10 @@ use shearwater_io::limits::SEND_BYTES_PER_TURN_MAX;
 
 use crate::site::Site;
 
-/// What is sent in one turn.
+/// Bytes sent in one turn.
 const SHARE: usize = SEND_BYTES_PER_TURN_MAX as usize;
 
-/// Bytes that differ from place to place.
+/// Returns bytes that depend on their position.
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|index| (index % 251) as u8 ^ (index / 65_536) as u8).collect()
 }
@@ -23,9 +23,9 @@ fn files_of_any_size_come_whole() {
     for len in [0, 1, 2, 4095, 65_535, 65_536, 65_537, SHARE - 1, SHARE, SHARE + 1, 2 * SHARE, 3_000_000] {
         let content = bytes(len);
         site.file("f.bin", &content);
-        let answer = client.request("GET", "/f.bin", &[]);
-        assert_eq!((answer.status, answer.body.len()), (200, len));
-        assert!(answer.body == content, "the bytes of {len} differ");
+        let response = client.request("GET", "/f.bin", &[]);
+        assert_eq!((response.status, response.body.len()), (200, len));
+        assert!(response.body == content, "the bytes of {len} differ");
     }
 }
 
@@ -82,8 +82,8 @@ fn head_says_what_get_says() {
         let mut get = client.request("GET", target, &[]);
         let mut head = client.request("HEAD", target, &[]);
         get.body.clear();
-        for answer in [&mut get, &mut head] {
-            answer.fields.retain(|(name, _)| name != "Date");
+        for response in [&mut get, &mut head] {
+            response.fields.retain(|(name, _)| name != "Date");
         }
         assert_eq!(head, get, "{target}");
     }
@@ -116,8 +116,8 @@ fn the_media_type_is_told_by_the_name() {
         ("d.html/a", "application/octet-stream"),
     ] {
         site.file(name, "content");
-        let answer = client.request("GET", &format!("/{name}"), &[]);
-        assert_eq!((answer.status, answer.field("Content-Type")), (200, Some(expected)), "{name}");
+        let response = client.request("GET", &format!("/{name}"), &[]);
+        assert_eq!((response.status, response.field("Content-Type")), (200, Some(expected)), "{name}");
     }
     site.file("index.html", "content");
     assert_eq!(client.request("GET", "/", &[]).field("Content-Type"), Some("text/html; charset=utf-8"));
@@ -128,8 +128,8 @@ fn what_is_in_the_folder_now_is_what_is_served() {
     let site = Site::new();
     let mut client = site.connect();
     let mut get = |target: &str| {
-        let answer = client.request("GET", target, &[]);
-        (answer.status, String::from_utf8(answer.body).expect("text"))
+        let response = client.request("GET", target, &[]);
+        (response.status, String::from_utf8(response.body).expect("text"))
     };
     assert_eq!(get("/f.txt"), (404, "Not Found\n".to_owned()));
     site.file("f.txt", "first");
@@ -165,7 +165,7 @@ fn a_file_that_is_cut_while_it_is_sent_ends_the_connection_short() {
     let mut client = site.connect();
     assert_eq!(client.ask("GET", "/f.bin", &[]).head().field("Content-Length"), Some("67108864"));
     File::options().write(true).open(site.at("f.bin")).expect("a file").set_len(0).expect("cut");
-    // Only the end of the connection can tell the client.
+    // The client detects it only by the end of the connection.
     assert!(client.rest().len() < LEN);
     assert_eq!(site.get("/after"), (200, b"still here".to_vec()));
 }
@@ -177,7 +177,7 @@ fn more_files_in_one_turn_than_are_kept_open() {
     for number in 0..files {
         site.file(format!("{number}.bin"), bytes(number));
     }
-    // Each twice in a row, then all again: found open, and opened anew.
+    // Each twice in a row, then all again: reused, and opened again.
     let order: Vec<usize> = (0..2 * files).map(|index| index / 2).chain(0..files).collect();
     let requests = order.iter().map(|number| format!("GET /{number}.bin HTTP/1.1\r\nHost: a\r\n\r\n"));
     let mut client = site.connect();

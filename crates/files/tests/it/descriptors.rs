@@ -1,4 +1,4 @@
-//! Want of descriptors: what lies in memory is sent all the same.
+//! Files in memory are sent without free descriptors.
 
 use std::fs::File;
 use std::process::Command;
@@ -10,10 +10,10 @@ use shearwater_files::FolderOptions;
 use crate::client::Client;
 use crate::site::Site;
 
-/// Says to the test program that it is the child whose descriptors run out.
+/// Marks the child process that runs out of descriptors.
 const CHILD: &str = "SHEARWATER_FILES_TEST_CHILD";
 
-/// How long what was seen of a file counts without a look, and as much again.
+/// A time after which a file must be checked again.
 const BEYOND_FRESH: Duration = Duration::from_millis(1000);
 
 #[test]
@@ -31,20 +31,20 @@ fn a_list_without_a_descriptor_to_read_the_folder_is_unavailable() {
         let mut used = use_all();
         assert_eq!(client.request("GET", "/dir/", &[]).status, 503, "the folder can't be opened");
         used.pop();
-        let answer = client.request("GET", "/dir/", &[]);
-        assert_eq!(answer.status, 503, "the folder can be opened, and not be read");
-        assert_eq!(answer.field("Retry-After"), Some("1"));
+        let response = client.request("GET", "/dir/", &[]);
+        assert_eq!(response.status, 503, "the folder can be opened but not read");
+        assert_eq!(response.field("Retry-After"), Some("1"));
         used.pop();
         assert_eq!(client.request("GET", "/dir/", &[]).status, 200);
     });
 }
 
-/// Takes all descriptors that are left.
+/// Opens files until no descriptor is free.
 fn use_all() -> Vec<File> {
     std::iter::from_fn(|| File::open("/dev/null").ok()).collect()
 }
 
-/// Runs a test in a process of its own, which the limit of descriptors concerns as a whole.
+/// Runs a test in its own process, since the limit of descriptors applies to the process.
 fn in_own_process(test: fn()) {
     if std::env::var_os(CHILD).is_some() {
         return test();
@@ -56,7 +56,7 @@ fn in_own_process(test: fn()) {
         .args([program.as_os_str(), this.name().expect("a test has a name").as_ref()])
         .env(CHILD, "1")
         .output()
-        .expect("it can be run");
+        .expect("the child runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -71,9 +71,9 @@ fn want_of_descriptors() {
     ];
     let all_are_sent = |client: &mut Client, when: &str| {
         for (target, fields, body) in asked {
-            let answer = client.request("GET", target, fields);
+            let response = client.request("GET", target, fields);
             assert_eq!(
-                (answer.status, &answer.body[..]),
+                (response.status, &response.body[..]),
                 (200, body.as_bytes()),
                 "{target} {fields:?} {when}"
             );
@@ -102,14 +102,14 @@ fn want_of_descriptors() {
     while client.request("GET", "/", &[]).status == 200 {
         assert!(start.elapsed() < Duration::from_secs(20), "the other folder does not show");
     }
-    std::fs::remove_dir(&served).expect("it is empty");
+    std::fs::remove_dir(&served).expect("removed");
     std::fs::rename(&away, &served).expect("moved back");
     let start = Instant::now();
     while client.request("GET", "/", &[]).status != 200 {
         assert!(start.elapsed() < Duration::from_secs(20), "the folder does not show again");
     }
     assert_eq!(all_are_sent(&mut client, "behind"), 404);
-    std::fs::remove_file(site.at("a.css")).expect("it is there");
+    std::fs::remove_file(site.at("a.css")).expect("removed");
     let start = Instant::now();
     while client.request("GET", "/a.css", &[]).status == 200 {
         assert!(start.elapsed() < Duration::from_secs(20), "the change does not show");

@@ -1,4 +1,4 @@
-//! Which file a path is answered with: indexes and `try_files`.
+//! File selection: indexes and `try_files`.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use shearwater_files::{CacheLimits, FindOptions, FolderOptions};
 use crate::client::Client;
 use crate::site::Site;
 
-/// A change has to show within a second; so long is waited for it before the test gives up.
+/// Time limit of a wait for a change, which must show within a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn strings(texts: &[&str]) -> Vec<String> {
@@ -20,22 +20,22 @@ fn options(index: &[&str], try_files: &[&str]) -> FolderOptions {
     FolderOptions { find, ..FolderOptions::default() }
 }
 
-/// The same site twice: looking at its files for each answer, and keeping them.
+/// Creates the same site without and with a cache.
 pub(crate) fn both(options: &FolderOptions) -> [Site; 2] {
     [Site::with(options), Site::cached_with(options)]
 }
 
-/// Status, `Location` and body, as one text.
+/// Returns status, `Location` and body as one text.
 pub(crate) fn outcome(client: &mut Client, target: &str, fields: &[&str]) -> String {
-    let answer = client.request("GET", target, fields);
-    match answer.field("Location") {
-        Some(location) => format!("{} {location}", answer.status),
-        None if answer.status == 200 => answer.text().to_owned(),
-        None => answer.status.to_string(),
+    let response = client.request("GET", target, fields);
+    match response.field("Location") {
+        Some(location) => format!("{} {location}", response.status),
+        None if response.status == 200 => response.text().to_owned(),
+        None => response.status.to_string(),
     }
 }
 
-/// Asks for each thrice: found, kept, kept.
+/// Requests each three times: read, cached, cached.
 pub(crate) fn check(site: &Site, table: &[(&str, &str)]) {
     let mut client = site.connect();
     for round in 0..3 {
@@ -135,7 +135,7 @@ fn a_list_ends_with_what_it_says() {
     }
 }
 
-/// What is there but can't be sent isn't passed over: the rest is for what isn't there.
+/// A candidate that exists but can't be sent isn't skipped: later ones are for missing files.
 #[test]
 fn what_leads_out_ends_the_list() {
     for site in both(&options(&["index.html"], &["{path}", "{path}.html", "/f"])) {
@@ -154,7 +154,7 @@ fn names_of_any_length_and_depth_are_tried() {
     }
 }
 
-/// Asks until the answer is as wanted; all before it has to be as it was.
+/// Requests until the response is as wanted. All responses before must be as they were.
 fn until(client: &mut Client, target: &str, was: &str, wanted: &str) {
     let start = Instant::now();
     loop {
@@ -167,7 +167,7 @@ fn until(client: &mut Client, target: &str, was: &str, wanted: &str) {
     }
 }
 
-/// For files in memory, and for those that are sent from the disk.
+/// For cached files and those sent from the disk.
 #[test]
 fn what_comes_and_goes_shows_although_it_is_remembered() {
     let fill = |text: &str, len: usize| text.repeat(len);
@@ -196,7 +196,7 @@ fn what_comes_and_goes_shows_although_it_is_remembered() {
     }
 }
 
-/// More names than are remembered, and more files than are kept.
+/// More names and files than the caches hold.
 #[test]
 fn answers_are_right_where_little_is_kept() {
     let limits = CacheLimits { cached_files_max: 2, ..CacheLimits::default() };

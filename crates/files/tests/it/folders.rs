@@ -1,4 +1,4 @@
-//! Folders: their index, and the slash at their end.
+//! Folders: their index and their trailing slash.
 
 use crate::site::Site;
 
@@ -37,11 +37,11 @@ fn a_folder_without_its_slash_redirects_to_it() {
         ("/back%5Cslash", "/back%5Cslash/"),
         ("http://elsewhere/a", "/a/"),
     ] {
-        let answer = site.connect().request("GET", target, &[]);
-        assert_eq!((answer.status, answer.field("Location")), (301, Some(location)), "{target}");
+        let response = site.connect().request("GET", target, &[]);
+        assert_eq!((response.status, response.field("Location")), (301, Some(location)), "{target}");
     }
-    let answer = site.connect().request("GET", "/link/", &[]);
-    assert_eq!((answer.status, answer.text()), (200, "there"));
+    let response = site.connect().request("GET", "/link/", &[]);
+    assert_eq!((response.status, response.text()), (200, "there"));
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn an_index_that_is_a_folder_itself_is_not_found() {
     let site = Site::new();
     site.file("a/index.html/index.html", "deep").file("index.html/f", "file");
     for target in ["/", "/a/"] {
-        let answer = site.connect().request("GET", target, &[]);
-        assert_eq!((answer.status, answer.field("Location")), (404, None), "{target}");
+        let response = site.connect().request("GET", target, &[]);
+        assert_eq!((response.status, response.field("Location")), (404, None), "{target}");
     }
     assert_eq!(site.get("/a/index.html/"), (200, b"deep".to_vec()));
     assert_eq!(site.status("/a/index.html"), 301);

@@ -1,9 +1,9 @@
-//! No form of a path leads out of the folder.
+//! No path leads out of the folder.
 
 use crate::site::{CANARY, Site};
 use shearwater_files::CacheLimits;
 
-/// Request targets, as bytes; `CANARY` stands for `outside/canary`, which lies beside the folder.
+/// Request targets, as bytes; `CANARY` is `outside/canary`, which is beside the folder.
 const FORMS: &[&[u8]] = &[
     b"/../CANARY",
     b"/../../CANARY",
@@ -106,8 +106,8 @@ fn target(form: &[u8]) -> Vec<u8> {
     [&form[..at], b"outside/canary", &form[at + 6..]].concat()
 }
 
-/// Everything that is answered to one request with this target.
-fn answered(site: &Site, method: &str, target: &[u8]) -> String {
+/// Returns all bytes of the response to one request with this target.
+fn raw_response(site: &Site, method: &str, target: &[u8]) -> String {
     let mut client = site.connect();
     let head =
         [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]
@@ -121,13 +121,13 @@ fn no_form_gives_what_is_outside() {
     let site = site("served");
     for form in FORMS {
         for method in ["GET", "HEAD", "POST"] {
-            let answer = answered(&site, method, &target(form));
-            let shown = format!("{method} {}: {answer}", form.escape_ascii());
-            assert!(!answer.contains(CANARY) && !answer.contains("root:"), "{shown}");
-            let status: u16 = answer.get(9..12).and_then(|status| status.parse().ok()).expect(&shown);
+            let response = raw_response(&site, method, &target(form));
+            let shown = format!("{method} {}: {response}", form.escape_ascii());
+            assert!(!response.contains(CANARY) && !response.contains("root:"), "{shown}");
+            let status: u16 = response.get(9..12).and_then(|status| status.parse().ok()).expect(&shown);
             let refused = matches!(status, 400 | 403 | 404 | 405 | 421);
-            // What stands behind a question mark is no part of the name: a folder, inside.
-            let inside = status == 301 && answer.contains("\r\nLocation: /a/?/../../outside/canary\r\n");
+            // A query isn't part of the name: this is a folder, inside.
+            let inside = status == 301 && response.contains("\r\nLocation: /a/?/../../outside/canary\r\n");
             assert!(refused || inside, "{shown}");
         }
     }
@@ -137,6 +137,6 @@ fn no_form_gives_what_is_outside() {
 #[test]
 fn the_canary_would_have_been_seen() {
     let site = site(".");
-    assert!(answered(&site, "GET", b"/outside/canary").contains(CANARY));
-    assert!(answered(&site, "GET", b"/served/out_file").contains(CANARY));
+    assert!(raw_response(&site, "GET", b"/outside/canary").contains(CANARY));
+    assert!(raw_response(&site, "GET", b"/served/out_file").contains(CANARY));
 }

@@ -1,4 +1,4 @@
-//! Lists that are kept: of two folders of one worker, and pages that begin after any name.
+//! Cached lists: of two folders of one worker, and pages that begin after any name.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use shearwater_files::{CacheLimits, FileCache, Files, Folder};
 
 use crate::listing::{JSON, listing, names};
 
-/// Two folders of one worker, which share what it keeps. The query says which.
+/// Two folders of one worker with a shared cache. The query selects one.
 struct Two([Files; 2]);
 
 impl Service for Two {
@@ -21,7 +21,7 @@ impl Service for Two {
     }
 }
 
-/// Lists `first` and `second` of a temporary folder, by a clock that the test drives.
+/// Lists of `first` and `second` in a temporary folder, with a clock driven by the test.
 struct TwoFolders {
     path: PathBuf,
     tested: Tested,
@@ -34,7 +34,7 @@ impl TwoFolders {
         let path = std::env::temp_dir().join(format!("shearwater-lists-{}-{number}", std::process::id()));
         let folders = ["first", "second"].map(|name| {
             fs::create_dir_all(path.join(name).join("x")).expect("a temporary folder");
-            Folder::open_with(&path.join(name), &listing()).expect("it is there")
+            Folder::open_with(&path.join(name), &listing()).expect("a folder")
         });
         let mut app = App::new();
         app.mount("/s", move |_| {
@@ -58,7 +58,7 @@ impl TwoFolders {
 
 impl Drop for TwoFolders {
     fn drop(&mut self) {
-        fs::remove_dir_all(&self.path).expect("it was made here");
+        fs::remove_dir_all(&self.path).expect("removed");
     }
 }
 
@@ -68,7 +68,7 @@ fn no_query_leads_to_the_list_of_another_folder() {
         let mut folders = TwoFolders::new();
         folders.file("first/x/public");
         folders.file("second/x/secret");
-        // The number of a folder, as it once stood behind its keys.
+        // The number of a folder, as a former key contained it.
         let forged = "first&after=%00%00%00%01";
         let queries = if is_second_first { ["second", forged] } else { [forged, "second"] };
         for query in queries {
@@ -92,7 +92,7 @@ fn pages_of_a_folder_are_made_of_names_read_once_in_half_a_second() {
         let page = folders.list(&format!("first&order=asc&after={number:02}&sort=size"));
         assert_eq!(names(&page).len(), 29 - number, "{number}");
     }
-    assert_eq!(folders.list("first"), first, "such pages take no other's place");
+    assert_eq!(folders.list("first"), first, "such pages evict no others");
     folders.tested.pass(Duration::from_millis(500));
     assert_eq!(names(&folders.list("first&after=28")), ["29", "30"]);
     assert_eq!(names(&folders.list("first")).len(), 31);

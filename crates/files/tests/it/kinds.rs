@@ -1,4 +1,4 @@
-//! What is no ordinary file of the folder: links, pipes, sockets, and what may not be read.
+//! Links, pipes, sockets and unreadable files.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -68,7 +68,7 @@ fn links_that_lead_nowhere_are_not_found() {
 #[test]
 fn pipes_and_sockets_are_forbidden_and_hold_nobody_up() {
     let site = Site::new();
-    let made = Command::new("mkfifo").arg(site.at("fifo")).status().expect("mkfifo is of POSIX");
+    let made = Command::new("mkfifo").arg(site.at("fifo")).status().expect("mkfifo");
     assert!(made.success());
     let _socket = UnixListener::bind(site.at("socket")).expect("a socket");
     site.link("to_fifo", "fifo");
@@ -85,7 +85,7 @@ fn what_may_not_be_read_is_forbidden() {
         |name: &str, mode| fs::set_permissions(site.at(name), Permissions::from_mode(mode)).expect("a mode");
     set("locked.txt", 0o000);
     set("shut", 0o000);
-    // The superuser may read it all the same. The program's own tests look at this as another user then.
+    // Root may read it anyway. The program's own tests check this as another user then.
     let expected = if fs::read(site.at("locked.txt")).is_ok() { 200 } else { 403 };
     assert_eq!([site.status("/locked.txt"), site.status("/shut/f.txt")], [expected; 2]);
     assert_eq!(site.status("/"), 200);
@@ -129,6 +129,6 @@ fn no_link_is_followed_where_none_may_be() {
         assert_eq!(site.get(target), (404, b"Not Found\n".to_vec()), "{target}");
     }
     assert_eq!([site.status("/a/f.txt"), site.status("/a/"), site.status("/none")], [200, 200, 404]);
-    let answer = site.connect().request("GET", "/f.css", &["Accept-Encoding: gzip"]);
-    assert_eq!((answer.text(), answer.field("Vary")), ("plain", None), "a link is no sibling either");
+    let response = site.connect().request("GET", "/f.css", &["Accept-Encoding: gzip"]);
+    assert_eq!((response.text(), response.field("Vary")), ("plain", None), "a link isn't a sibling either");
 }

@@ -1,4 +1,4 @@
-//! Lists of folders: what is in them, in which order and as what.
+//! Lists of folders: entries, order and formats.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::finding::{both, check, strings};
 use crate::site::Site;
 
-/// A change has to show within a second; so long is waited for it before the test gives up.
+/// Time limit of a wait for a change, which must show within a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const JSON: &str = "Accept: application/json";
@@ -23,17 +23,17 @@ pub(crate) fn listing() -> FolderOptions {
 }
 
 fn text(client: &mut Client, target: &str, fields: &[&str]) -> String {
-    let answer = client.request("GET", target, fields);
-    assert_eq!(answer.status, 200, "{target}");
-    answer.text().to_owned()
+    let response = client.request("GET", target, fields);
+    assert_eq!(response.status, 200, "{target}");
+    response.text().to_owned()
 }
 
-/// What stands between these two in a text, each time.
+/// Returns each text between these two.
 fn between<'a>(text: &'a str, start: &str, end: &str) -> Vec<&'a str> {
-    text.split(start).skip(1).map(|rest| rest.split(end).next().expect("there is one")).collect()
+    text.split(start).skip(1).map(|rest| rest.split(end).next().expect("a text")).collect()
 }
 
-/// The references of the list's entries.
+/// Returns the references of the list's entries.
 fn entries(page: &str) -> Vec<&str> {
     let hrefs = between(page, "<td class=\"", "</td>");
     hrefs
@@ -62,7 +62,7 @@ fn folders_without_an_index_are_listed() {
     }
     let site = Site::new();
     site.file("b/f.txt", "file");
-    assert_eq!(site.status("/b/"), 404, "only where it is set");
+    assert_eq!(site.status("/b/"), 404, "only if enabled");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_list_is_sorted_as_it_is_asked_for() {
     ] {
         let page = text(&mut client, &format!("/{query}"), &[]);
         assert_eq!(entries(&page).join(" "), expected, "{query}");
-        // Each heading leads to a list, and the sorted one says so.
+        // Each heading links to a list, and the sorted one is marked.
         assert_eq!(page.matches("aria-sort=").count(), 1);
         for link in between(&page, "<a href=\"?", "\"") {
             assert_eq!(client.request("GET", &format!("/?{}", link.replace("&amp;", "&")), &[]).status, 200);
@@ -173,10 +173,10 @@ fn json_is_sent_to_who_likes_it_better() {
             ("Accept: image/png", false),
             ("X-None: x", false),
         ] {
-            let answer = client.request("GET", "/", &[accept]);
+            let response = client.request("GET", "/", &[accept]);
             let media_type = if is_json { "application/json" } else { "text/html; charset=utf-8" };
-            assert_eq!(answer.field("Content-Type"), Some(media_type), "{accept}");
-            assert_eq!(answer.field("Vary"), Some("Accept"));
+            assert_eq!(response.field("Content-Type"), Some(media_type), "{accept}");
+            assert_eq!(response.field("Vary"), Some("Accept"));
         }
         let list = text(&mut client, "/", &[JSON]);
         let dir = list.lines().find(|line| line.contains("\"dir\"")).expect("the folder");
@@ -247,7 +247,7 @@ fn a_change_shows_although_lists_are_kept() {
     }
 }
 
-/// The names in a JSON list.
+/// Returns the names in a JSON list.
 pub(crate) fn names(list: &str) -> Vec<String> {
     between(list, "{\"name\":\"", "\"").into_iter().map(str::to_owned).collect()
 }
@@ -260,7 +260,7 @@ fn pages(client: &mut Client, target: &str, query: &str) -> Vec<String> {
         .and_then(|page| between(page, "\"next\":\"", "\"").first().map(|next| (*next).to_owned()))
     {
         pages.push(text(client, &format!("{target}{next}"), &[JSON]));
-        assert!(pages.len() < 100, "it goes on for ever");
+        assert!(pages.len() < 100, "endless pages");
     }
     pages
 }
@@ -320,7 +320,7 @@ fn a_page_can_begin_after_any_name() {
         ("dir/", 1),
         ("dir%2F", 1),
         ("folder/", 2),
-        // The name of a file comes after all folders.
+        // Names of files follow those of all folders.
         ("0", 2),
         ("A", 3),
         ("a", 4),
@@ -374,7 +374,7 @@ fn a_page_has_a_bounded_number_of_entries() {
         }
         let page = text(&mut client, "/many/", &[]);
         assert_eq!((entries(&page).len(), page.contains("class=\"more\"")), (shown, !is_whole));
-        // Who reads from the top learns first that something is missing.
+        // Before the table, so that readers see first that entries are missing.
         assert_eq!(
             page.find("class=\"more\"").is_some_and(|at| at < page.find("<table").expect("a table")),
             !is_whole

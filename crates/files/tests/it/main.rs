@@ -1,4 +1,4 @@
-//! Files over real sockets: what each request for a file, a folder or nothing at all is answered with.
+//! Tests of files over real sockets: responses for files, folders and missing names.
 
 mod caching;
 mod clean_urls;
@@ -9,6 +9,7 @@ mod content;
 mod descriptors;
 mod finding;
 mod folders;
+mod headers;
 mod hostile;
 mod kept_lists;
 mod kinds;
@@ -22,7 +23,6 @@ mod range_properties;
 mod ranges;
 mod replaced;
 mod roots;
-mod said;
 mod siblings;
 mod site;
 mod spa;

@@ -1,4 +1,4 @@
-//! Methods: files have `GET`, `HEAD` and `OPTIONS`.
+//! Methods of files: `GET`, `HEAD` and `OPTIONS`.
 
 use crate::site::Site;
 
@@ -12,8 +12,8 @@ fn other_methods_are_refused_and_change_nothing() {
     for method in ["POST", "PUT", "PATCH", "DELETE", "TRACE", "BREW", "get", "PROPFIND"] {
         let form = if matches!(method, "BREW" | "get" | "PROPFIND") { (501, None) } else { (405, ALLOW) };
         for target in ["/f.txt", "/", "/none"] {
-            let answer = client.ask(method, target, &["Content-Length: 4"]).send("body").answer(method);
-            assert_eq!((answer.status, answer.field("Allow")), form, "{method} {target}");
+            let response = client.ask(method, target, &["Content-Length: 4"]).send("body").answer(method);
+            assert_eq!((response.status, response.field("Allow")), form, "{method} {target}");
         }
     }
     assert_eq!(client.request("GET", "/f.txt", &[]).text(), "content");
@@ -25,8 +25,8 @@ fn options_names_the_methods() {
     site.file("f.txt", "content");
     let mut client = site.connect();
     for target in ["/f.txt", "/", "*"] {
-        let answer = client.request("OPTIONS", target, &[]);
-        assert_eq!((answer.status, answer.field("Allow")), (204, ALLOW), "{target}");
+        let response = client.request("OPTIONS", target, &[]);
+        assert_eq!((response.status, response.field("Allow")), (204, ALLOW), "{target}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Files below a prefix of an app: the path behind the prefix names them, redirects lead back beneath it.
+//! Files mounted below a prefix of an app: names are relative to it, redirects stay beneath it.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use shearwater_files::{FindOptions, Folder, FolderOptions};
 
 use crate::client::Client;
 
-/// An app with files, for the time of one test.
+/// An app with files, running for one test.
 struct Mounted {
     path: PathBuf,
     running: Option<Running>,
@@ -19,7 +19,7 @@ struct Mounted {
 }
 
 impl Mounted {
-    /// Serves by this driver; `None` where that can't be had.
+    /// Serves with this driver; `None` if it isn't available.
     fn with(driver: DriverChoice, define: impl FnOnce(&mut App, Folder)) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -41,7 +41,7 @@ impl Mounted {
         match Server::new("127.0.0.1:0").workers(1).driver(driver).verbosity(Verbosity::Off).start_app(app) {
             Ok(running) => Some(Self { address: running.address(), path, running: Some(running) }),
             Err(Error::Start(StartError::Driver { .. })) => {
-                fs::remove_dir_all(&path).expect("it was made here");
+                fs::remove_dir_all(&path).expect("removed");
                 None
             }
             Err(error) => panic!("{error}"),
@@ -55,7 +55,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let running = self.running.take().expect("only dropping takes it");
+        let running = self.running.take().expect("running until dropped");
         running.control().stop();
         let ended = running.wait();
         let removed = fs::remove_dir_all(&self.path);
@@ -75,7 +75,7 @@ fn the_path_behind_the_prefix_names_the_file_with_each_driver() {
     let drivers = [DriverChoice::Auto, DriverChoice::Uring];
     let all: Vec<_> =
         drivers.into_iter().filter_map(|driver| Mounted::with(driver, below_a_prefix)).collect();
-    assert!(!all.is_empty(), "there is a driver");
+    assert!(!all.is_empty(), "no driver");
     for mounted in &all {
         let mut client = mounted.connect();
         for (target, status, body) in [
@@ -99,7 +99,7 @@ fn the_path_behind_the_prefix_names_the_file_with_each_driver() {
 
 #[test]
 fn redirects_lead_back_beneath_the_prefix() {
-    let mounted = Mounted::with(DriverChoice::Auto, below_a_prefix).expect("there is a driver");
+    let mounted = Mounted::with(DriverChoice::Auto, below_a_prefix).expect("a driver");
     let mut client = mounted.connect();
     for (target, status, location) in [
         ("/static", 301, "/static/"),
@@ -116,7 +116,7 @@ fn redirects_lead_back_beneath_the_prefix() {
 
 #[test]
 fn ranges_and_conditions_hold_as_without_an_app() {
-    let mounted = Mounted::with(DriverChoice::Auto, below_a_prefix).expect("there is a driver");
+    let mounted = Mounted::with(DriverChoice::Auto, below_a_prefix).expect("a driver");
     let mut client = mounted.connect();
     let part = client.request("GET", "/static/a.txt", &["Range: bytes=2-4"]);
     assert_eq!((part.status, part.text()), (206, "234"));
@@ -141,7 +141,7 @@ fn a_guard_holds_for_files_however_they_are_asked_for() {
             });
         });
     });
-    let mounted = mounted.expect("there is a driver");
+    let mounted = mounted.expect("a driver");
     let mut client = mounted.connect();
     for (target, status) in [
         ("/sub/", 403),
@@ -171,7 +171,7 @@ fn no_way_of_writing_a_path_leads_around_a_guard() {
     let open = Mounted::with(DriverChoice::Auto, |app, folder| {
         app.mount("/", move |_| folder.files());
     });
-    let (guarded, open) = (guarded.expect("there is a driver"), open.expect("there is a driver"));
+    let (guarded, open) = (guarded.expect("a driver"), open.expect("a driver"));
     let (mut client, mut other) = (guarded.connect(), open.connect());
     let mut reached = 0;
     for number in 0..PIECES.len().pow(4) {
@@ -184,5 +184,5 @@ fn no_way_of_writing_a_path_leads_around_a_guard() {
             assert_eq!((answer.status, answer.text()), (403, "guarded"), "{target}");
         }
     }
-    assert!(reached > 10, "the guarded file is asked for in {reached} ways");
+    assert!(reached > 10, "the guarded file was requested in {reached} ways");
 }

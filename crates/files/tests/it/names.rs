@@ -1,4 +1,4 @@
-//! Names of files: decoded once, whatever bytes they have.
+//! Names of files: decoded once, with any bytes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -49,7 +49,7 @@ fn names_are_decoded_once() {
     }
 }
 
-/// What stands behind a question mark is no part of the name (RFC 3986 section 3.4), and nothing in it is decoded.
+/// A query isn't part of the name (RFC 3986 section 3.4), and isn't decoded.
 #[test]
 fn a_query_changes_nothing() {
     for site in [Site::new(), Site::cached()] {
@@ -60,9 +60,9 @@ fn a_query_changes_nothing() {
         for query in
             ["?", "?v=1", "?v=1&w=2", "??", "?/../x", "?a/b", "?%", "?%zz", "?%2e%2e%2f", "?%00", "?\\"]
         {
-            let answer = client.request("GET", &format!("/f.txt{query}"), &[]);
-            assert_eq!((answer.status, answer.text()), (200, "file"), "{query}");
-            assert_eq!(answer.field("ETag"), Some(tag.as_str()), "{query}");
+            let response = client.request("GET", &format!("/f.txt{query}"), &[]);
+            assert_eq!((response.status, response.text()), (200, "file"), "{query}");
+            assert_eq!(response.field("ETag"), Some(tag.as_str()), "{query}");
             assert_eq!(site.get(&format!("/a/{query}")), (200, b"index".to_vec()), "{query}");
             assert_eq!(site.status(&format!("/none{query}")), 404, "{query}");
         }

@@ -1,4 +1,4 @@
-//! A file as the page of another status, as the pages for errors are.
+//! Files as pages of other statuses, such as error pages.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +8,7 @@ use shearwater_files::{CacheLimits, CacheRule, FileMatch, Files, FolderOptions};
 
 use crate::site::Site;
 
-/// Answers with `/PATH` of what is asked for as the page of `STATUS`: `/STATUS/PATH`.
+/// Responds to `/STATUS/PATH` with `/PATH` as the page of `STATUS`.
 struct Pages(Files);
 
 impl Service for Pages {

@@ -1,9 +1,9 @@
-//! What holds of every `Range`: held against a model that marks byte by byte what is asked for.
+//! Properties of every `Range`, compared with a model that marks the requested bytes.
 
 use shearwater_files::limits::RANGES_MAX;
 use shearwater_files::range::{Selection, Span, select};
 
-/// Numbers from a seed (xorshift): every run sees the same.
+/// Pseudorandom numbers from a seed (xorshift), the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -19,7 +19,7 @@ impl Numbers {
     }
 }
 
-/// One range that keeps the grammar, with the bytes of a file of `len` that it asks for.
+/// Returns a valid range and the bytes that it requests of a file of `len`.
 fn range(numbers: &mut Numbers, len: u64) -> (String, Vec<u64>) {
     let first = numbers.below(len + 4);
     match numbers.below(3) {
@@ -60,7 +60,7 @@ fn the_spans_are_the_bytes_that_are_asked_for_in_their_order() {
             wanted[byte as usize] = true;
         }
         match select(value.as_bytes(), len) {
-            Selection::Whole => panic!("{value:?} keeps the grammar"),
+            Selection::Whole => panic!("{value:?} is valid"),
             Selection::Unsatisfiable => {
                 seen[0] += 1;
                 assert!(!wanted.contains(&true), "{value:?} of {len}");
@@ -71,7 +71,7 @@ fn the_spans_are_the_bytes_that_are_asked_for_in_their_order() {
                 let is_in = |byte: u64| spans.iter().any(|span| (span.first..=span.last).contains(&byte));
                 let got: Vec<_> = (0..len).map(is_in).collect();
                 assert_eq!(got, wanted, "{value:?} of {len}");
-                // Where each span was first asked for.
+                // Position of the first request for each span.
                 let place = |span: &Span| {
                     ranges.iter().position(|(_, bytes)| {
                         bytes.iter().any(|byte| (span.first..=span.last).contains(byte))

@@ -1,4 +1,4 @@
-//! Parts of files: the same answer wherever the file is, and what decides whether there is one (RFC 9110 sections 13.1.5 and 14).
+//! Ranges of files: the same response from memory and disk, and their preconditions (RFC 9110 sections 13.1.5 and 14).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ use shearwater_files::limits::RANGES_MAX;
 use crate::client::{Answer, Client};
 use crate::site::Site;
 
-/// A length that is kept in memory, and one that is not.
+/// Lengths of a cached and of an uncached file.
 const SMALL: usize = 1_000;
 const LARGE: usize = 1_500_000;
 
@@ -17,7 +17,7 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|index| (index % 251) as u8 ^ (index / 65_536) as u8).collect()
 }
 
-/// Sun, 06 Nov 1994 08:49:37 GMT, and half a second.
+/// Returns Sun, 06 Nov 1994 08:49:37.5 GMT.
 fn modified() -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(784_111_777_500)
 }
@@ -29,18 +29,18 @@ fn filled(site: Site) -> Site {
     site
 }
 
-/// Ranges as `first-last` with the bytes that came for them.
+/// Ranges as `first-last` with their bytes.
 type Parts = Vec<(String, Vec<u8>)>;
 
-/// Takes an answer's parts apart, and holds their form to RFC 2046 section 5.1 on the way.
-fn parts(answer: &Answer) -> Parts {
-    let content_type = answer.field("Content-Type").expect("a type");
+/// Parses a response's parts and checks their form (RFC 2046 section 5.1).
+fn parts(response: &Answer) -> Parts {
+    let content_type = response.field("Content-Type").expect("a type");
     let Some(boundary) = content_type.strip_prefix("multipart/byteranges; boundary=") else {
-        let range = answer.field("Content-Range").expect("a range").strip_prefix("bytes ").expect("bytes");
-        return vec![(range.to_owned(), answer.body.clone())];
+        let range = response.field("Content-Range").expect("a range").strip_prefix("bytes ").expect("bytes");
+        return vec![(range.to_owned(), response.body.clone())];
     };
-    assert_eq!(answer.field("Content-Range"), None, "each part has its own");
-    let (mut rest, mut parts) = (&answer.body[..], Vec::new());
+    assert_eq!(response.field("Content-Range"), None, "each part has its own");
+    let (mut rest, mut parts) = (&response.body[..], Vec::new());
     let end = format!("--{boundary}--\r\n");
     while rest != end.as_bytes() {
         let head_len = rest.windows(4).position(|window| window == b"\r\n\r\n").expect("a part's head") + 4;
@@ -52,7 +52,7 @@ fn parts(answer: &Answer) -> Parts {
         let number = |text: &str| text.parse::<usize>().expect("a number");
         let body = &rest[head_len..][..number(last) + 1 - number(first)];
         parts.push((range.to_owned(), body.to_vec()));
-        rest = rest[head_len + body.len()..].strip_prefix(b"\r\n").expect("a line end behind a part");
+        rest = rest[head_len + body.len()..].strip_prefix(b"\r\n").expect("a line end after a part");
     }
     parts
 }
@@ -61,7 +61,7 @@ fn ranged(client: &mut Client, target: &str, range: &str) -> Answer {
     client.request("GET", target, &[&format!("Range: {range}")])
 }
 
-/// (what is asked for, what comes of a file of a hundred bytes)
+/// Requested ranges and the expected parts of a file of a hundred bytes.
 const FORMS: &[(&str, &[&str])] = &[
     ("bytes=0-0", &["0-0/LEN"]),
     ("bytes=10-19", &["10-19/LEN"]),
@@ -80,13 +80,13 @@ fn each_form_is_answered_wherever_the_file_is() {
             let (content, mut client) = (bytes(len), site.connect());
             for (asked, wanted) in FORMS {
                 let asked = asked.replace("990-", "990-999");
-                // Twice: the first may have put the file in memory.
+                // Twice: the first response may have cached the file.
                 for _ in 0..2 {
-                    let answer = ranged(&mut client, target, &asked);
-                    assert_eq!(answer.status, 206, "{target} {asked}");
-                    assert_eq!(answer.field("Accept-Ranges"), Some("bytes"));
-                    assert!(answer.field("ETag").is_some() && answer.field("Last-Modified").is_some());
-                    let got = parts(&answer);
+                    let response = ranged(&mut client, target, &asked);
+                    assert_eq!(response.status, 206, "{target} {asked}");
+                    assert_eq!(response.field("Accept-Ranges"), Some("bytes"));
+                    assert!(response.field("ETag").is_some() && response.field("Last-Modified").is_some());
+                    let got = parts(&response);
                     let ranges: Vec<_> = got.iter().map(|(range, _)| range.clone()).collect();
                     let wanted: Vec<_> =
                         wanted.iter().map(|range| range.replace("LEN", &len.to_string())).collect();
@@ -116,11 +116,11 @@ fn suffixes_and_open_ends_reach_the_end() {
         for (asked, first) in
             [("-1", len - 1), ("-900", len - 900), ("999-", 999), ("0-", 0), ("-99999999", 0)]
         {
-            let answer = ranged(&mut client, target, &format!("bytes={asked}"));
-            assert_eq!(answer.status, 206, "{target} {asked}");
+            let response = ranged(&mut client, target, &format!("bytes={asked}"));
+            assert_eq!(response.status, 206, "{target} {asked}");
             let range = format!("bytes {first}-{}/{len}", len - 1);
-            assert_eq!(answer.field("Content-Range"), Some(range.as_str()), "{asked}");
-            assert!(answer.body == content[first..], "{target} {asked}");
+            assert_eq!(response.field("Content-Range"), Some(range.as_str()), "{asked}");
+            assert!(response.body == content[first..], "{target} {asked}");
         }
     }
 }
@@ -131,8 +131,8 @@ fn the_type_of_the_file_is_that_of_its_parts() {
     let mut client = site.connect();
     let single = ranged(&mut client, "/small.txt", "bytes=0-1");
     assert_eq!(single.field("Content-Type"), Some("text/plain; charset=utf-8"));
-    let answer = ranged(&mut client, "/small.txt", "bytes=0-1,4-5");
-    let text = String::from_utf8_lossy(&answer.body);
+    let response = ranged(&mut client, "/small.txt", "bytes=0-1,4-5");
+    let text = String::from_utf8_lossy(&response.body);
     assert_eq!(text.matches("\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: ").count(), 2);
 }
 
@@ -158,16 +158,16 @@ fn what_can_not_be_had_is_told_with_the_length() {
     let mut client = site.connect();
     for (target, len) in [("/small.txt", SMALL), ("/large.bin", LARGE)] {
         for range in [format!("bytes={len}-"), "bytes=-0".to_owned(), format!("bytes={len}-{len},9999999-")] {
-            let answer = ranged(&mut client, target, &range);
-            assert_eq!(answer.status, 416, "{target} {range}");
+            let response = ranged(&mut client, target, &range);
+            assert_eq!(response.status, 416, "{target} {range}");
             let told = format!("bytes */{len}");
-            assert_eq!(answer.field("Content-Range"), Some(told.as_str()));
-            assert!(answer.field("ETag").is_some());
+            assert_eq!(response.field("Content-Range"), Some(told.as_str()));
+            assert!(response.field("ETag").is_some());
         }
     }
     let asked = &["Range: bytes=5-"];
-    let answer = client.request("GET", "/empty.txt", asked);
-    assert_eq!((answer.status, answer.field("Content-Range"), answer.text()), (200, None, ""));
+    let response = client.request("GET", "/empty.txt", asked);
+    assert_eq!((response.status, response.field("Content-Range"), response.text()), (200, None, ""));
 }
 
 #[test]
@@ -176,26 +176,26 @@ fn what_is_no_range_of_a_file_is_ignored() {
     site.file("dir/index.html", "index");
     let mut client = site.connect();
     for range in ["lines=0-1", "bytes=", "bytes=2-1", "bytes=0-1,x", "bytes=0 -1", "0-1", ""] {
-        let answer = ranged(&mut client, "/small.txt", range);
-        assert_eq!((answer.status, answer.field("Content-Range")), (200, None), "{range}");
-        assert_eq!(answer.field("Accept-Ranges"), Some("bytes"));
-        assert!(answer.body == bytes(SMALL));
+        let response = ranged(&mut client, "/small.txt", range);
+        assert_eq!((response.status, response.field("Content-Range")), (200, None), "{range}");
+        assert_eq!(response.field("Accept-Ranges"), Some("bytes"));
+        assert!(response.body == bytes(SMALL));
     }
     let two = client.request("GET", "/small.txt", &["Range: bytes=0-1", "Range: bytes=4-5"]);
-    assert_eq!(two.status, 200, "two fields where there is one");
-    // Only a file that would be sent has parts, and only for GET.
+    assert_eq!(two.status, 200, "a repeated field");
+    // Only responses with a file have parts, and only for GET.
     for (method, target, status) in [
         ("GET", "/none", 404),
         ("GET", "/dir", 301),
         ("OPTIONS", "/small.txt", 204),
         ("POST", "/small.txt", 405),
     ] {
-        let answer = client.request(method, target, &["Range: bytes=0-1"]);
-        assert_eq!((answer.status, answer.field("Content-Range")), (status, None), "{method} {target}");
+        let response = client.request(method, target, &["Range: bytes=0-1"]);
+        assert_eq!((response.status, response.field("Content-Range")), (status, None), "{method} {target}");
     }
     for range in ["bytes=0-1", "bytes=0-1,4-5", "bytes=5000-"] {
-        let answer = client.request("HEAD", "/small.txt", &[&format!("Range: {range}")]);
-        assert_eq!((answer.status, answer.field("Content-Length")), (200, Some("1000")), "{range}");
+        let response = client.request("HEAD", "/small.txt", &[&format!("Range: {range}")]);
+        assert_eq!((response.status, response.field("Content-Length")), (200, Some("1000")), "{range}");
     }
     assert_eq!(ranged(&mut client, "/dir/", "bytes=1-2").text(), "nd");
 }
@@ -209,18 +209,18 @@ fn so_many_ranges_are_answered() {
         format!("bytes={}", texts.join(","))
     };
     for target in ["/small.txt", "/large.bin"] {
-        let answer = ranged(&mut client, target, &ranges(RANGES_MAX));
-        assert_eq!((answer.status, parts(&answer).len()), (206, RANGES_MAX));
-        assert!(answer.body.len() < RANGES_MAX * 200, "what the limit promises: {}", answer.body.len());
+        let response = ranged(&mut client, target, &ranges(RANGES_MAX));
+        assert_eq!((response.status, parts(&response).len()), (206, RANGES_MAX));
+        assert!(response.body.len() < RANGES_MAX * 200, "more than the limit: {}", response.body.len());
         assert_eq!(ranged(&mut client, target, &ranges(RANGES_MAX + 1)).status, 200);
-        // As many as fit in a head, all of the whole file: one stretch, or none.
+        // As many as fit in a head, all of the whole file: merged, or skipped.
         let greedy = format!("bytes={}", "0-,".repeat(RANGES_MAX));
-        let answer = ranged(&mut client, target, &greedy);
-        assert_eq!((answer.status, parts(&answer).len()), (206, 1));
+        let response = ranged(&mut client, target, &greedy);
+        assert_eq!((response.status, parts(&response).len()), (206, 1));
     }
 }
 
-/// Parts that are larger than a turn sends, to a client that is slow to take them.
+/// Parts that exceed a turn's budget, to a slow client.
 #[test]
 fn every_driver_sends_large_parts() {
     let len = 20 * LARGE;
@@ -255,11 +255,11 @@ fn other_requests_of_the_same_turn_get_their_own() {
     client.send([request(one), request(two), request("Range: bytes=-1\r\n"), request(one)].concat());
     let content = bytes(LARGE);
     assert!(client.answer("GET").body == content[5..7]);
-    let answer = parts(&client.answer("GET"));
-    assert!(answer[0].1 == content[1_000_000..=1_200_000] && answer[1].1 == content[3..4]);
+    let response = parts(&client.answer("GET"));
+    assert!(response[0].1 == content[1_000_000..=1_200_000] && response[1].1 == content[3..4]);
     assert!(client.answer("GET").body == content[LARGE - 1..]);
     assert!(client.answer("GET").body == content[5..7]);
-    // Behind the whole file, which is then kept open.
+    // After the whole file, which then stays open.
     client.send([request(""), request(two)].concat());
     assert!(client.answer("GET").body == content);
     assert_eq!(parts(&client.answer("GET")).len(), 2);
@@ -280,14 +280,14 @@ fn conditions_come_first() {
         ("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT", "bytes=0-1", 304),
         ("If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36 GMT", "bytes=0-1", 412),
         ("If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT", "bytes=0-1", 206),
-        // If-Range is asked last.
+        // If-Range is evaluated last.
         ("If-Range: TAG\r\nIf-None-Match: TAG", "bytes=0-1", 304),
         ("If-Range: \"a\"\r\nIf-Match: \"a\"", "bytes=0-1", 412),
         ("If-Range: \"a\"\r\nIf-Match: TAG", "bytes=0-1", 200),
     ] {
         let lines = [condition.replace("TAG", &tag), format!("Range: {range}")];
-        let answer = client.request("GET", "/small.txt", &lines.each_ref().map(String::as_str));
-        assert_eq!(answer.status, status, "{condition} {range}");
+        let response = client.request("GET", "/small.txt", &lines.each_ref().map(String::as_str));
+        assert_eq!(response.status, status, "{condition} {range}");
     }
 }
 
@@ -304,14 +304,14 @@ fn if_range_asks_for_this_very_version() {
         ("*", 200),
         ("", 200),
         ("yesterday", 200),
-        // A time that somebody has set is no proof: builds give it to every version.
+        // A time that was set proves nothing: builds give it to every version.
         ("Sun, 06 Nov 1994 08:49:37 GMT", 200),
         ("Fri, 01 Jan 2100 00:00:00 GMT", 200),
     ] {
         for range in ["bytes=0-1", "bytes=0-1,4-5"] {
             let lines = [format!("If-Range: {}", condition.replace("TAG", &tag)), format!("Range: {range}")];
-            let answer = client.request("GET", "/small.txt", &lines.each_ref().map(String::as_str));
-            assert_eq!(answer.status, status, "{condition}");
+            let response = client.request("GET", "/small.txt", &lines.each_ref().map(String::as_str));
+            assert_eq!(response.status, status, "{condition}");
         }
     }
     let twice = [format!("If-Range: {tag}"), format!("If-Range: {tag}"), "Range: bytes=0-1".to_owned()];
@@ -320,6 +320,6 @@ fn if_range_asks_for_this_very_version() {
     assert_eq!(without_range.status, 200);
     site.file("small.txt", "changed").modified("small.txt", modified());
     let line = format!("If-Range: {tag}");
-    let answer = client.request("GET", "/small.txt", &["Range: bytes=0-1", &line]);
-    assert_eq!((answer.status, answer.text()), (200, "changed"));
+    let response = client.request("GET", "/small.txt", &["Range: bytes=0-1", &line]);
+    assert_eq!((response.status, response.text()), (200, "changed"));
 }

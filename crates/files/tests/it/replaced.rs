@@ -1,4 +1,4 @@
-//! Files that change while they are sent: an answer is whole, of one version, or the connection ends short of it.
+//! Files that change while they are sent: a response is whole and of one version, or the connection ends short of it.
 
 use std::fs::{self, File, FileTimes, Permissions};
 use std::io::Write;
@@ -12,10 +12,10 @@ use shearwater_files::CacheLimits;
 
 use crate::site::Site;
 
-/// More than the sockets of both sides take of an answer that nobody reads.
+/// More bytes than the socket buffers of both sides hold.
 const LARGE: usize = 24_000_000;
 
-/// What is done to the file `f` after the head of its answer has come.
+/// A change of the file `f` after the head of its response.
 type Change = fn(&Site);
 
 fn open(site: &Site) -> File {
@@ -26,12 +26,12 @@ fn long_ago() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)
 }
 
-/// Returns true if the server can tell a date that is set from a write.
-fn tells_writes() -> bool {
+/// Returns true if the server can distinguish a date that is set from a write.
+fn distinguishes_writes() -> bool {
     Path::new("/proc/self/fdinfo").is_dir()
 }
 
-/// A site of each driver that is there, with a large file that was modified long ago.
+/// Creates a site for each available driver, with a large file that was modified long ago.
 fn sites() -> impl Iterator<Item = Site> {
     [DriverChoice::Epoll, DriverChoice::Uring].into_iter().filter_map(|driver| {
         let site = Site::driven(driver, "served", CacheLimits::default())?;
@@ -40,14 +40,14 @@ fn sites() -> impl Iterator<Item = Site> {
     })
 }
 
-/// Asks for the file, changes it when the head is there, and reads what comes then; gives its `Content-Length` too.
+/// Requests the file, changes it after the head, and reads the body. Returns its `Content-Length` too.
 fn body_beside(site: &Site, fields: &[&str], change: Change) -> (Vec<u8>, usize) {
     let mut client = site.connect();
     let head = client.ask("GET", "/f", fields).head();
     assert!(matches!(head.status, 200 | 206), "{}", head.status);
     change(site);
     let expected: usize = head.field("Content-Length").expect("a length").parse().expect("a number");
-    // Nothing comes after an answer that is whole: the connection is kept.
+    // Nothing follows a whole response: the connection stays open.
     client.end_sending();
     let body = client.rest();
     assert!(body.len() <= expected);
@@ -82,21 +82,21 @@ fn a_file_that_grows_or_gets_other_metadata_is_sent_whole() {
     let changes: [(&str, Change); 7] = [
         ("appended to", |site| open(site).write_all_at(b"b", LARGE as u64).expect("written at its end")),
         ("chmod", |site| {
-            fs::set_permissions(site.at("f"), Permissions::from_mode(0o600)).expect("it is ours");
+            fs::set_permissions(site.at("f"), Permissions::from_mode(0o600)).expect("our file");
         }),
         ("chown", |site| {
-            let owner = fs::metadata(site.at("f")).expect("it is there").uid();
-            chown(site.at("f"), Some(owner), None).expect("it is ours");
+            let owner = fs::metadata(site.at("f")).expect("the file").uid();
+            chown(site.at("f"), Some(owner), None).expect("our file");
         }),
         ("touch", |site| {
             let now = SystemTime::now();
             let times = FileTimes::new().set_accessed(now).set_modified(now);
-            open(site).set_times(times).expect("it is ours");
+            open(site).set_times(times).expect("our file");
         }),
         ("mv", |site| fs::rename(site.at("f"), site.outside("f")).expect("moved")),
         ("ln", |site| fs::hard_link(site.at("f"), site.at("link")).expect("a link")),
         ("all of it", |site| {
-            fs::set_permissions(site.at("f"), Permissions::from_mode(0o640)).expect("it is ours");
+            fs::set_permissions(site.at("f"), Permissions::from_mode(0o640)).expect("our file");
             File::options()
                 .append(true)
                 .open(site.at("f"))
@@ -106,7 +106,7 @@ fn a_file_that_grows_or_gets_other_metadata_is_sent_whole() {
             site.file("f", "the next one");
         }),
     ];
-    for (what, change) in changes.into_iter().filter(|(what, _)| *what != "touch" || tells_writes()) {
+    for (what, change) in changes.into_iter().filter(|(what, _)| *what != "touch" || distinguishes_writes()) {
         for site in sites() {
             for fields in [&[][..], &["Range: bytes=1-"], &["Range: bytes=0-20000000,23000000-23000009"]] {
                 for name in ["f", "link"] {
@@ -115,7 +115,7 @@ fn a_file_that_grows_or_gets_other_metadata_is_sent_whole() {
                 File::create(site.at("f")).and_then(|file| file.set_len(LARGE as u64)).expect("a hole");
                 let (body, expected) = body_beside(&site, fields, change);
                 assert_eq!(body.len(), expected, "{what}, {fields:?}");
-                // Between parts are their heads.
+                // Parts have heads between them.
                 let is_multipart = fields.iter().any(|field| field.contains(','));
                 assert!(is_multipart || body.iter().all(|&byte| byte == 0), "{what}");
             }
@@ -132,7 +132,7 @@ fn a_log_that_grows_all_the_time_is_sent_as_long_as_it_was() {
             let is_over = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 let (mut log, is_over) =
-                    (File::options().append(true).open(site.at("f")).expect("it is there"), &is_over);
+                    (File::options().append(true).open(site.at("f")).expect("the file"), &is_over);
                 scope.spawn(move || {
                     while !is_over.load(Ordering::Relaxed) {
                         log.write_all(LINE).expect("written");
@@ -141,14 +141,14 @@ fn a_log_that_grows_all_the_time_is_sent_as_long_as_it_was() {
                 });
                 let _ends = SetWhenDropped(is_over);
                 for _ in 0..6 {
-                    let present = fs::metadata(site.at("f")).expect("it is there").len();
+                    let present = fs::metadata(site.at("f")).expect("the file").len();
                     let (body, expected) = body_beside(&site, &[], |_| {});
                     assert_eq!(body.len(), expected, "of {len} and more");
-                    // Its length may be that of a line which is being written.
+                    // The length may include a line that is being written.
                     let lines = LINE.repeat(expected.div_ceil(LINE.len()));
                     let differs = body.iter().zip(&lines).position(|(byte, wanted)| byte != wanted);
                     assert_eq!(differs, None, "at {} bytes", body.len());
-                    // What is in memory may be half a second old.
+                    // A cached file may be half a second old.
                     assert!(expected as u64 >= present || len < 64 * 1024, "{expected} of {present}");
                 }
             });
@@ -173,44 +173,44 @@ fn a_file_that_is_rewritten_in_place_ends_the_connection_short() {
         |site| open(site).write_all_at(b"b", 7).expect("written"),
         |site| open(site).write_all_at(b"b", LARGE as u64 - 1).expect("written"),
         |site| {
-            fs::set_permissions(site.at("f"), Permissions::from_mode(0o600)).expect("it is ours");
+            fs::set_permissions(site.at("f"), Permissions::from_mode(0o600)).expect("our file");
             open(site).write_all_at(b"b", 7).expect("written");
         },
         |site| {
             open(site).write_all_at(b"b", 7).expect("written");
-            // As if nobody had been there.
+            // Restores the times.
             site.modified("f", long_ago());
         },
     ];
-    for change in changes.into_iter().take(if tells_writes() { 5 } else { 4 }) {
+    for change in changes.into_iter().take(if distinguishes_writes() { 5 } else { 4 }) {
         for site in sites() {
             for fields in [&[][..], &["Range: bytes=1-"], &["Range: bytes=0-20000000,23000000-23000009"]] {
                 site.file("f", vec![b'a'; LARGE]).modified("f", long_ago());
                 let (body, expected) = body_beside(&site, fields, change);
                 assert!(body.len() < expected, "{} bytes, {fields:?}", body.len());
-                // What was taken before the change is as it was, and what is short of the file's end is not padded.
+                // Bytes read before the change are the old ones, and a shortened file isn't padded.
                 assert!(!body.contains(&0), "{fields:?}");
             }
-            // And the next one gets what is there now.
+            // The next response has the present content.
             let (status, body) = site.get("/f");
-            assert!(status == 200 && body == fs::read(site.at("f")).expect("it can be read"));
+            assert!(status == 200 && body == fs::read(site.at("f")).expect("the file"));
         }
     }
 }
 
-/// Rewrites the file in place: its first byte is 0 as long as the others aren't all the same.
+/// Rewrites the file in place: its first byte is 0 while the others differ.
 fn rewrite(file: &File, byte: u8, len: usize) {
     let changed = || file.metadata().map(|metadata| (metadata.ctime(), metadata.ctime_nsec()));
-    let before = changed().expect("its times");
-    // Until the clock of the file system has moved on: a second change within one tick of it is seen by nobody.
-    while changed().expect("its times") == before {
+    let before = changed().expect("times");
+    // Waits for the file system's clock: a second change within one tick can't be detected.
+    while changed().expect("times") == before {
         file.write_all_at(&[0], 0).expect("written");
     }
     file.write_all_at(&vec![byte; len - 1], 1).expect("written");
     file.write_all_at(&[byte], 0).expect("written");
 }
 
-/// Ends the other thread, also where the test fails.
+/// Ends the other thread, even if the test fails.
 struct SetWhenDropped<'a>(&'a AtomicBool);
 
 impl Drop for SetWhenDropped<'_> {
@@ -238,7 +238,7 @@ fn a_file_that_is_rewritten_all_the_time_is_never_two_versions_at_once() {
                 let mut client = site.connect();
                 client.ask("GET", "/f", &[]).head();
                 let body = client.end_sending().rest();
-                // What is half written is sent half written. What is short is known to be.
+                // A half-written file may be sent as such. A short response is detected.
                 let is_one = || body[0] == 0 || body.windows(2).all(|pair| pair[0] == pair[1]);
                 assert!(body.len() < len || body.len() == len && is_one(), "a mixture, {len} bytes");
             }

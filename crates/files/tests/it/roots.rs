@@ -1,4 +1,4 @@
-//! A served folder that is replaced: its path is looked up again, so that another folder under the same path shows within a second.
+//! Replaced folders: another folder under the same path is served within a second.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,10 +15,10 @@ const VISIBLE_WITHIN_MS: u64 = 1000;
 /// Shortest time between two look-ups of the path, in milliseconds.
 const LOOKED_UP_EVERY_MS: u64 = 500;
 const STEP: Duration = Duration::from_millis(20);
-/// A length that is not kept in memory.
+/// Length of an uncached file.
 const LARGE: usize = 100_000;
 
-/// Requests: an index, files in memory and from the descriptor, a packed sibling, a list, a fallback, an error page.
+/// Requests: an index, a cached and an uncached file, a sibling, a list, a fallback, an error page.
 const TARGETS: [(&str, &str); 8] = [
     ("/", ""),
     ("/small.txt", ""),
@@ -30,7 +30,7 @@ const TARGETS: [(&str, &str); 8] = [
     ("/error-page", ""),
 ];
 
-/// Files, and a path whose response is the page of an error.
+/// Files, and a path whose response is an error page.
 struct WithPage(Files);
 
 impl Service for WithPage {
@@ -43,12 +43,12 @@ impl Service for WithPage {
     }
 }
 
-/// Puts a folder of this version in the place of the served one.
+/// Replaces the served folder with one of this version.
 type Swap = fn(&Site, char);
 
 const SWAPS: [(&str, Swap); 3] = [
     ("made anew", |site, version| {
-        fs::remove_dir_all(site.served()).expect("it is there");
+        fs::remove_dir_all(site.served()).expect("the folder");
         lay_out(&site.served(), version);
     }),
     ("moved into its place", |site, version| {
@@ -60,14 +60,14 @@ const SWAPS: [(&str, Swap); 3] = [
         let release = site.path.join(format!("release-{version}"));
         lay_out(&release, version);
         symlink(release, site.path.join("next")).expect("a link");
-        if fs::symlink_metadata(site.served()).expect("it is there").is_dir() {
+        if fs::symlink_metadata(site.served()).expect("the folder").is_dir() {
             fs::remove_dir_all(site.served()).expect("removed");
         }
         fs::rename(site.path.join("next"), site.served()).expect("the link is swapped");
     }),
 ];
 
-/// Writes the files of a version: each holds nothing but its letter.
+/// Writes the files of a version, which contain only its letter.
 fn lay_out(path: &Path, version: char) {
     fs::create_dir_all(path.join("list")).expect("a folder");
     let text = version.to_string();
@@ -78,14 +78,14 @@ fn lay_out(path: &Path, version: char) {
     fs::write(path.join(format!("list/name-{version}")), "").expect("a file");
 }
 
-/// A folder served on a simulated kernel, with the clock in the test's hand.
+/// A folder served on a simulated kernel, with a clock driven by the test.
 struct Site {
     path: PathBuf,
     tested: Option<Tested>,
 }
 
 impl Site {
-    /// A site of version `a`.
+    /// Creates a site of version `a`.
     fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -104,7 +104,7 @@ impl Site {
     }
 
     fn tested(&mut self) -> &mut Tested {
-        self.tested.as_mut().expect("only dropping takes it")
+        self.tested.as_mut().expect("running until dropped")
     }
 
     fn now_ms(&mut self) -> u64 {
@@ -162,7 +162,7 @@ fn a_replaced_folder_shows_within_a_second_and_the_old_one_never_again() {
     for (what, swap) in SWAPS {
         for phase_ms in [0, 260, 480] {
             let mut site = Site::new();
-            // Each name is looked at in a phase of its own.
+            // Each name is requested at a different phase.
             for target in TARGETS {
                 assert_eq!(site.version(target), 'a');
                 site.pass(3 * STEP);

@@ -1,4 +1,4 @@
-//! A folder in a temporary place, with something outside of it, and a server that serves the folder.
+//! A temporary folder, files outside of it, and a server for the folder.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use shearwater_files::{CacheLimits, Files, Folder, FolderOptions};
 
 use crate::client::Client;
 
-/// What files outside of the folder hold: no answer may ever have it.
+/// Content of files outside of the folder, which no response may contain.
 pub(crate) const CANARY: &str = "canary-outside-of-the-folder";
 
 struct Served(Files);
@@ -31,48 +31,48 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// A site that looks at its files for each answer: what a test changes shows at once.
+    /// Creates a site without a cache: changes show at once.
     pub(crate) fn new() -> Self {
         Self::serving("served", CacheLimits::none())
     }
 
-    /// A site of a folder with these options, which looks at its files for each answer.
+    /// Creates a site with these options and without a cache.
     pub(crate) fn with(options: &FolderOptions) -> Self {
         Self::of("served", options, CacheLimits::none())
     }
 
-    /// The same, which keeps small files in memory.
+    /// Creates a site with these options and a cache.
     pub(crate) fn cached_with(options: &FolderOptions) -> Self {
         Self::of("served", options, CacheLimits::default())
     }
 
-    /// A site that keeps small files in memory.
+    /// Creates a site with a cache.
     pub(crate) fn cached() -> Self {
         Self::serving("served", CacheLimits::default())
     }
 
-    /// Serves another folder than `served`, with so much kept in memory.
+    /// Serves this folder with this cache.
     pub(crate) fn serving(folder: &str, cache: CacheLimits) -> Self {
         Self::of(folder, &FolderOptions::default(), cache)
     }
 
-    /// Serves a folder as these options say, with so much kept in memory.
+    /// Serves this folder with these options and this cache.
     pub(crate) fn of(folder: &str, options: &FolderOptions, cache: CacheLimits) -> Self {
-        Self::start(DriverChoice::Auto, folder, options, cache, Served).expect("there is a driver")
+        Self::start(DriverChoice::Auto, folder, options, cache, Served).expect("a driver")
     }
 
-    /// Serves by a given driver; `None` where that can't be had.
+    /// Serves with this driver; `None` if it isn't available.
     pub(crate) fn driven(driver: DriverChoice, folder: &str, cache: CacheLimits) -> Option<Self> {
         Self::start(driver, folder, &FolderOptions::default(), cache, Served)
     }
 
-    /// A site whose answers something else makes of the files.
+    /// Creates a site whose service is built from the files.
     pub(crate) fn answering<S: Service + 'static>(
         options: &FolderOptions,
         cache: CacheLimits,
         make: impl Fn(Files) -> S + Send + Sync + 'static,
     ) -> Self {
-        Self::start(DriverChoice::Auto, "served", options, cache, make).expect("there is a driver")
+        Self::start(DriverChoice::Auto, "served", options, cache, make).expect("a driver")
     }
 
     fn start<S: Service + 'static>(
@@ -93,41 +93,41 @@ impl Site {
         match server.start(move |_| make(folder.files_with(cache))) {
             Ok(running) => Some(Self { path, address: running.address(), running: Some(running) }),
             Err(Error::Start(StartError::Driver { .. })) => {
-                fs::remove_dir_all(&path).expect("it was made here");
+                fs::remove_dir_all(&path).expect("removed");
                 None
             }
             Err(error) => panic!("{error}"),
         }
     }
 
-    /// The path of a file of the folder.
+    /// Returns the path of a file in the folder.
     pub(crate) fn at(&self, name: impl AsRef<Path>) -> PathBuf {
         self.path.join("served").join(name)
     }
 
-    /// A path outside of the folder.
+    /// Returns a path outside of the folder.
     pub(crate) fn outside(&self, name: &str) -> PathBuf {
         self.path.join("outside").join(name)
     }
 
-    /// Writes a file, with the folders that it is in.
+    /// Writes a file and creates its folders.
     pub(crate) fn file(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> &Self {
         let path = self.at(name);
-        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("folders");
+        fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
         fs::write(path, content).expect("a file");
         self
     }
 
-    /// Sets when a file was modified.
+    /// Sets a file's modification time.
     pub(crate) fn modified(&self, name: &str, time: SystemTime) {
         let file = File::options().write(true).open(self.at(name)).expect("a file");
         file.set_modified(time).expect("a time");
     }
 
-    /// Waits until the file system's clock has moved on: changes within one tick of it have the same `ctime`.
+    /// Waits for the file system's clock: changes within one tick have the same `ctime`.
     pub(crate) fn tick(&self) {
         let probe = File::create(self.outside("probe")).expect("a file");
-        let changed = || probe.metadata().map(|meta| (meta.ctime(), meta.ctime_nsec())).expect("its times");
+        let changed = || probe.metadata().map(|meta| (meta.ctime(), meta.ctime_nsec())).expect("times");
         let before = changed();
         while changed() == before {
             probe.set_modified(SystemTime::UNIX_EPOCH).expect("a time");
@@ -143,13 +143,13 @@ impl Site {
         Client::connect(self.address)
     }
 
-    /// Status and body for `GET`.
+    /// Returns the status and body for `GET`.
     pub(crate) fn get(&self, target: &str) -> (u16, Vec<u8>) {
         let answer = self.connect().request("GET", target, &[]);
         (answer.status, answer.body)
     }
 
-    /// The status for `GET`.
+    /// Returns the status for `GET`.
     pub(crate) fn status(&self, target: &str) -> u16 {
         self.get(target).0
     }
@@ -157,7 +157,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        let running = self.running.take().expect("only dropping takes it");
+        let running = self.running.take().expect("running until dropped");
         running.control().stop();
         let ended = running.wait();
         let removed = fs::remove_dir_all(&self.path);

@@ -1,4 +1,4 @@
-//! One page for all paths that aren't there, where somebody navigates.
+//! Fallback page for navigation requests of missing paths.
 
 use shearwater_files::{FindOptions, FolderOptions};
 
@@ -54,7 +54,7 @@ fn who_navigates_gets_the_page() {
     }
 }
 
-/// What depends on `Accept` says so.
+/// Responses that depend on `Accept` have `Vary`.
 #[test]
 fn answers_by_accept_vary() {
     for site in both(&options("/index.html", false)) {

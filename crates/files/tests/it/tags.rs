@@ -1,4 +1,5 @@
-//! Entity tags: the same for a file on every machine, another for another version, weak while the file may change unseen.
+//! Entity tags: the same for a file on every machine, different for other versions, weak while the file may change
+//! undetected.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -12,13 +13,13 @@ use shearwater_files::{CacheLimits, Folder};
 
 use crate::site::Site;
 
-/// The time at which a simulated kernel starts: Sun, 06 Nov 1994 08:49:37 GMT.
+/// Start time of the simulated kernel: Sun, 06 Nov 1994 08:49:37 GMT.
 const START: u64 = 784_111_777;
 
-/// The length of a file in memory, and of one that is sent from its descriptor.
+/// Lengths of a cached and of an uncached file.
 const SIZES: [usize; 2] = [1_000, 100_000];
 
-/// A folder with a file `f` and its sibling `f.gz`, and a server whose clock is in the test's hand.
+/// A folder with a file `f` and its sibling `f.gz`, and a server whose clock the test drives.
 struct Machine {
     path: PathBuf,
     tested: Tested,
@@ -30,17 +31,17 @@ impl Machine {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("shearwater-tags-{}-{number}", std::process::id()));
         fs::create_dir_all(&path).expect("a temporary folder");
-        let folder = Folder::open(&path).expect("it is there");
+        let folder = Folder::open(&path).expect("a folder");
         let mut app = App::new();
         app.mount("/s", move |_| folder.files_with(cache));
         Self { path, tested: Tested::new(app).expect("one mount") }
     }
 
-    /// Writes both, with a time in nanoseconds from the start of the clock.
+    /// Writes both, with a time in nanoseconds from the clock's start.
     fn write(&self, content: &[u8], nanoseconds: i64) {
         for (name, content) in [("f", content.to_vec()), ("f.gz", [content, b"packed"].concat())] {
             fs::write(self.path.join(name), content).expect("a file");
-            let file = File::options().write(true).open(self.path.join(name)).expect("it was written");
+            let file = File::options().write(true).open(self.path.join(name)).expect("a file");
             let time = Duration::from_nanos((START as i64 * 1_000_000_000 + nanoseconds) as u64);
             file.set_modified(UNIX_EPOCH + time).expect("a time");
         }
@@ -51,7 +52,7 @@ impl Machine {
         self.tested.ask(format!("GET /s/f HTTP/1.1\r\nHost: test\r\n{lines}\r\n"))
     }
 
-    /// The tags of the file and of its sibling, once what is kept in memory was looked at again.
+    /// Returns the tags of the file and its sibling after cached ones have expired.
     fn tags(&mut self) -> [String; 2] {
         self.tested.pass(Duration::from_secs(1));
         ["Accept-Encoding: identity", "Accept-Encoding: gzip"].map(|accepted| tag(&self.ask(&[accepted])))
@@ -60,13 +61,13 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        fs::remove_dir_all(&self.path).expect("it was made here");
+        fs::remove_dir_all(&self.path).expect("removed");
     }
 }
 
-fn tag(answer: &Answer) -> String {
-    assert!(matches!(answer.status, 200 | 206 | 304 | 412), "{answer:?}");
-    answer.field("ETag").expect("a tag").to_owned()
+fn tag(response: &Answer) -> String {
+    assert!(matches!(response.status, 200 | 206 | 304 | 412), "{response:?}");
+    response.field("ETag").expect("a tag").to_owned()
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn the_same_file_has_the_same_tag_on_two_machines() {
             site.tick();
             let Some(other) = Site::driven(driver, "served", cache) else { continue };
             let tags = [&site, &other].map(|site| {
-                // Not the same inode, nor the same change.
+                // Another inode and another `ctime`.
                 site.file("before", "").tick();
                 for name in ["f", "f.gz"] {
                     site.file(name, vec![7; len])
@@ -93,12 +94,12 @@ fn the_same_file_has_the_same_tag_on_two_machines() {
             });
             assert_eq!(tags[0], tags[1], "{driver:?}, {len} bytes");
             assert_ne!(tags[0][0], tags[0][1], "two codings of one file");
-            assert!(tags[0][0].starts_with('"'), "it was left alone for long: {tags:?}");
+            assert!(tags[0][0].starts_with('"'), "long unchanged: {tags:?}");
         }
     }
 }
 
-/// Inode, device and time of change leak (CVE-2003-1418), and are of the machine rather than of the file.
+/// Inode, device and `ctime` leak (CVE-2003-1418), and depend on the machine.
 #[test]
 fn metadata_that_is_not_of_the_content_makes_no_other_tag() {
     for (len, cache) in
@@ -117,7 +118,7 @@ fn metadata_that_is_not_of_the_content_makes_no_other_tag() {
             let time =
                 fs::metadata(machine.path.join("old")).and_then(|meta| meta.modified()).expect("a time");
             fs::copy(machine.path.join("old"), machine.path.join(name)).expect("copied");
-            let copy = File::options().write(true).open(machine.path.join(name)).expect("it was copied");
+            let copy = File::options().write(true).open(machine.path.join(name)).expect("a file");
             copy.set_modified(time).expect("a time");
         }
         assert_eq!(machine.tags(), first, "cp -p, {len} bytes");
@@ -133,7 +134,7 @@ fn another_version_has_another_tag() {
         let mut machine = Machine::new(cache);
         let is_hashed = len == 1_000 && cache != CacheLimits::none();
         let mut seen = Vec::new();
-        // Content, length, time; the same content of another time is the same version only where it was hashed.
+        // Content, length, time. The same content with another time is the same version only for hashes.
         for (byte, len, time) in
             [(7, len, AGO), (8, len, AGO + 1), (8, len + 1, AGO + 1), (8, len + 1, AGO + 1_000_000_000)]
         {
@@ -164,7 +165,7 @@ fn a_tag_of_size_and_time_is_weak_until_the_file_is_left_alone() {
         let mut machine = Machine::new(cache);
         machine.write(&vec![7; len], 0);
         let weak = tag(&machine.ask(&[]));
-        let strong = weak.strip_prefix("W/").expect("it was written just now").to_owned();
+        let strong = weak.strip_prefix("W/").expect("a weak tag").to_owned();
         let status = |machine: &mut Machine, line: &str, range: &str| machine.ask(&[line, range]).status;
         for known in [&weak, &strong] {
             assert_eq!(status(&mut machine, &format!("If-None-Match: {known}"), "X: y"), 304);
@@ -183,7 +184,7 @@ fn a_tag_of_size_and_time_is_weak_until_the_file_is_left_alone() {
     }
 }
 
-/// As package managers have it that give the same time to every version of every file.
+/// Package managers give every version of every file the same time.
 #[test]
 fn a_file_without_a_time_has_neither_a_tag_of_it_nor_a_date() {
     // Nix sets the second 1; zip the first of 1980, its earliest; npm 1985-10-26 08:15.
@@ -193,9 +194,9 @@ fn a_file_without_a_time_has_neither_a_tag_of_it_nor_a_date() {
     {
         let mut machine = Machine::new(CacheLimits::default());
         machine.write(&vec![7; len], (seconds - START as i64) * 1_000_000_000);
-        let answer = machine.ask(&[]);
-        assert_eq!((answer.status, answer.field("Last-Modified")), (200, None));
-        assert_eq!(answer.field("ETag").is_some(), is_hashed, "{len} bytes");
+        let response = machine.ask(&[]);
+        assert_eq!((response.status, response.field("Last-Modified")), (200, None));
+        assert_eq!(response.field("ETag").is_some(), is_hashed, "{len} bytes");
         for (line, range, status) in [
             ("If-None-Match: \"a\"", "X: y", 200),
             ("If-None-Match: *", "X: y", 304),
@@ -211,7 +212,7 @@ fn a_file_without_a_time_has_neither_a_tag_of_it_nor_a_date() {
     }
 }
 
-/// A hash is of the very bytes that are sent.
+/// A hash covers the bytes that are sent.
 #[test]
 fn a_tag_of_the_content_is_strong_at_once() {
     let mut machine = Machine::new(CacheLimits::default());

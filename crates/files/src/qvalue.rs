@@ -1,7 +1,7 @@
-//! How much something is liked (RFC 9110 section 12.4.2).
+//! Quality values (RFC 9110 section 12.4.2).
 
-/// A weight in thousandths : `0` or `1`, with up to three decimals.
-pub(crate) fn thousandths(value: &[u8]) -> Option<u16> {
+/// Parses a quality value, in thousandths: `0` or `1`, with up to three decimals.
+pub(crate) fn parse_qvalue(value: &[u8]) -> Option<u16> {
     let (whole, decimals) = match value {
         [whole @ b'0'..=b'1'] => (whole, &[][..]),
         [whole @ b'0'..=b'1', b'.', decimals @ ..] => (whole, decimals),
@@ -17,7 +17,7 @@ pub(crate) fn thousandths(value: &[u8]) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::thousandths;
+    use super::parse_qvalue;
 
     #[test]
     fn weights_have_three_decimals() {
@@ -38,7 +38,7 @@ mod tests {
             ("0.5x", None),
             ("00.5", None),
         ] {
-            assert_eq!(thousandths(value.as_bytes()), weight, "{value}");
+            assert_eq!(parse_qvalue(value.as_bytes()), weight, "{value}");
         }
     }
 }

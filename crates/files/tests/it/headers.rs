@@ -1,4 +1,4 @@
-//! What is said of a file beside its content, as the folder's options have it: media types, `Cache-Control`, codings.
+//! Headers that a folder's options set: media types, `Cache-Control`, codings.
 
 use shearwater_files::{CacheRule, Coding, FileMatch, FolderOptions, MediaTypeOptions};
 
@@ -45,21 +45,21 @@ fn types_and_cache_control_are_those_of_the_file_that_is_sent() {
                 ("/", "text/html; charset=utf-8", Some("no-cache")),
                 ("/assets/a.js", "application/javascript", long),
                 ("/assets/p.html", "text/html; charset=utf-8", long),
-                // The fallback is another file, wherever it is sent.
+                // The fallback is another file, whatever the path.
                 ("/assets/none", "text/html; charset=utf-8", Some("no-cache")),
                 ("/b.foo", "text/x-foo; charset=utf-8", Some("max-age=7")),
                 ("/large.foo", "text/x-foo; charset=utf-8", Some("max-age=7")),
                 ("/README", "text/plain; charset=utf-8", None),
             ] {
-                let answer = client.request("GET", target, &[]);
-                assert_eq!(answer.field("Content-Type"), Some(media_type), "{target}");
-                assert_eq!(answer.field("Cache-Control"), cache_control, "{target}");
+                let response = client.request("GET", target, &[]);
+                assert_eq!(response.field("Content-Type"), Some(media_type), "{target}");
+                assert_eq!(response.field("Cache-Control"), cache_control, "{target}");
             }
         }
     }
 }
 
-/// A cache may keep an answer with `Cache-Control` whatever its status: so errors have none.
+/// Caches may store any response with `Cache-Control`, so errors have none.
 #[test]
 fn only_what_may_be_kept_has_cache_control() {
     for site in both(&options()) {
@@ -73,9 +73,9 @@ fn only_what_may_be_kept_has_cache_control() {
                 ("If-Match: \"x\"", 412, false),
                 ("Range: bytes=999999-", 416, false),
             ] {
-                let answer = client.request("GET", target, &[field]);
-                let said = answer.field("Cache-Control") == Some("max-age=7");
-                assert_eq!((answer.status, said), (status, is_said), "{target} {field}");
+                let response = client.request("GET", target, &[field]);
+                let said = response.field("Cache-Control") == Some("max-age=7");
+                assert_eq!((response.status, said), (status, is_said), "{target} {field}");
             }
         }
         assert_eq!(client.request("GET", "/none.foo", &[]).field("Cache-Control"), None);
@@ -97,9 +97,9 @@ fn codings_are_those_that_are_wanted_in_their_order() {
             }
             let mut client = site.connect();
             for (accepted, coding) in table {
-                let answer = client.request("GET", "/f.css", &[&format!("Accept-Encoding: {accepted}")]);
-                assert_eq!(answer.text(), coding.unwrap_or("plain"), "{precompressed:?} {accepted}");
-                assert_eq!(answer.field("Vary").is_some(), !precompressed.is_empty(), "{precompressed:?}");
+                let response = client.request("GET", "/f.css", &[&format!("Accept-Encoding: {accepted}")]);
+                assert_eq!(response.text(), coding.unwrap_or("plain"), "{precompressed:?} {accepted}");
+                assert_eq!(response.field("Vary").is_some(), !precompressed.is_empty(), "{precompressed:?}");
             }
         }
     }

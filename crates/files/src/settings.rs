@@ -1,4 +1,4 @@
-//! A folder's options as a worker uses them: checked and taken apart once.
+//! A folder's options, validated and compiled for the workers.
 
 use crate::cache_control::CacheRules;
 use crate::candidate::Candidates;
@@ -7,25 +7,25 @@ use crate::media_types::MediaTypes;
 use crate::options::{BadOption, FolderOptions, Hidden};
 use crate::resolve::{BadPath, resolve};
 
-/// What all workers go by.
+/// Compiled options of a folder, shared by all workers.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Settings {
     pub(crate) candidates: Candidates,
-    /// The page for what isn't there.
+    /// Fallback file for missing paths.
     pub(crate) spa: Option<Vec<u8>>,
-    /// Whether each page has one path, without its extension.
+    /// True if each page has one path, without its extension.
     pub(crate) clean_urls: bool,
     pub(crate) hidden: Hidden,
     pub(crate) listing: bool,
-    /// The one to be preferred first.
+    /// Codings by descending preference.
     pub(crate) codings: Vec<Coding>,
     pub(crate) media_types: MediaTypes,
     pub(crate) cache_rules: CacheRules,
 }
 
-impl Plan {
+impl Settings {
     /// # Errors
-    /// The first value that means nothing.
+    /// The first invalid value.
     pub(crate) fn new(options: &FolderOptions) -> Result<Self, BadOption> {
         let find = &options.find;
         Ok(Self {
@@ -42,28 +42,27 @@ impl Plan {
 }
 
 #[cfg(test)]
-impl Plan {
-    /// That of a folder of which nothing is set.
-    pub(crate) fn usual() -> Self {
-        Self::new(&FolderOptions::default()).expect("the default is good")
+impl Settings {
+    /// Returns the settings of a folder with default options.
+    pub(crate) fn default_for_test() -> Self {
+        Self::new(&FolderOptions::default()).expect("default options are valid")
     }
 }
 
-/// The name of a certain file, from its path in an option: percent-decoded, as that of a request.
+/// Resolves the path of a fixed file in an option, percent-decoded like the path of a request.
 pub(crate) fn file_name(option: &'static str, path: &str) -> Result<Vec<u8>, BadOption> {
     let bad = |why| BadOption::new(option, path, why);
-    let segments =
-        path.strip_prefix('/').ok_or_else(|| bad("it is a path from the folder, and begins with a slash"))?;
+    let segments = path.strip_prefix('/').ok_or_else(|| bad("a path begins with a slash"))?;
     if let Some(why) = segments.split('/').find_map(bad_segment) {
         return Err(bad(why));
     }
     decoded(path).map_err(bad)
 }
 
-/// Resolves a path in an option to a name, as the path of a request.
+/// Resolves a path in an option to a name, like the path of a request.
 ///
 /// # Errors
-/// The reason why it is no name.
+/// The reason why the path has no name.
 pub(crate) fn decoded(path: &str) -> Result<Vec<u8>, &'static str> {
     let mut name = Vec::new();
     match resolve(path, &mut name) {
@@ -72,17 +71,19 @@ pub(crate) fn decoded(path: &str) -> Result<Vec<u8>, &'static str> {
             Err("a percent sign is followed by two hexadecimal digits (a real one is written %25)")
         }
         Err(BadPath::Dots) => Err("it has . or .. in it"),
-        Err(BadPath::NoName) => Err("no name has a slash or a NUL"),
+        Err(BadPath::NoName) => Err("a name must not contain a slash or a NUL"),
     }
 }
 
-/// What is wrong with one segment of a file's path.
+/// Returns the error in one segment of a file's path.
 pub(crate) fn bad_segment(segment: &str) -> Option<&'static str> {
     match segment {
-        "" => Some("a name in it is empty: it names a file, with one slash between names"),
+        "" => Some("empty name: a path names a file, with one slash between names"),
         "." | ".." => Some("it has . or .. in it"),
-        _ if segment.contains('\0') => Some("no name has a NUL"),
-        _ if segment.contains(['{', '}']) => Some("{path} alone can be put in, once, and only in try_files"),
+        _ if segment.contains('\0') => Some("a name must not contain a NUL"),
+        _ if segment.contains(['{', '}']) => {
+            Some("braces are reserved for {path}, which is allowed once and only in try_files")
+        }
         _ => None,
     }
 }
@@ -90,7 +91,7 @@ pub(crate) fn bad_segment(segment: &str) -> Option<&'static str> {
 fn codings(preferred: &[Coding]) -> Result<Vec<Coding>, BadOption> {
     for (place, coding) in preferred.iter().enumerate() {
         if preferred[..place].contains(coding) {
-            return Err(BadOption::new("precompressed", coding.name(), "it is there twice"));
+            return Err(BadOption::new("precompressed", coding.name(), "listed twice"));
         }
     }
     Ok(preferred.to_vec())

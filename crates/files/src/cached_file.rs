@@ -1,4 +1,4 @@
-//! A small file as it is kept in memory: its bytes and all that is said of it, of one version.
+//! A small file in memory: one version's bytes and headers.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -9,39 +9,41 @@ use std::rc::Rc;
 use shearwater::{Item, Prebuilt, Request, Response, Shared};
 use shearwater_io::fs::{Meta, Opened};
 
-use crate::clock_cache::Kept;
+use crate::clock_cache::Evictable;
 use crate::now::Now;
-use crate::plan::Plan;
+use crate::settings::Settings;
 use crate::siblings::Siblings;
 use crate::variant::{Entry, Variant};
 use crate::version::Version;
 
-/// One version of a file.
-pub(crate) struct Held {
-    /// Its name beneath the root; for a sibling that of the file that it is in the place of.
+/// One version of a file, in memory.
+pub(crate) struct CachedFile {
+    /// Name beneath the root; for a sibling, that of its file.
     name: Box<[u8]>,
     meta: Meta,
     variant: Variant,
     version: Version,
     content: Rc<Prebuilt>,
-    /// When it was last seen to be the file's present version, by the worker's clock.
+    /// Time of the last check, by the worker's clock.
     checked_ms: Cell<u64>,
-    /// The file had not been changed for a while when it was read. Otherwise it may have been changed again within the
-    /// resolution of its times, and equal metadata proves nothing.
+    /// True if the file was unchanged for a while when it was read. Otherwise it may have changed within the resolution
+    /// of its times, and equal metadata proves nothing.
     is_settled: bool,
     was_used: Cell<bool>,
 }
 
-impl Held {
-    /// Reads a file; `None` if it changes meanwhile. What is read lies between two equal looks: no `write` has begun
-    /// meanwhile. One that was going on already, or has left the file half written, can't be seen.
+impl CachedFile {
+    /// Reads a file. Returns `None` if it changes meanwhile.
+    ///
+    /// Compares the metadata before and after, so no `write` has begun between. A `write` that was already in progress
+    /// isn't noticed.
     ///
     /// # Errors
-    /// Where it can't be read.
+    /// If the file can't be read.
     pub(crate) fn read(
         opened: &Opened,
         entry: Entry<'_>,
-        plan: &Plan,
+        settings: &Settings,
         now: Now,
     ) -> io::Result<Option<Rc<Self>>> {
         let bytes = read_whole(&opened.file, opened.meta.len)?;
@@ -49,7 +51,7 @@ impl Held {
             return Ok(None);
         }
         let block = Item::Shared(Shared::Block(Rc::new(bytes.into())));
-        let (version, content) = Version::new(&opened.meta, entry, plan, now.unix_seconds, block);
+        let (version, content) = Version::new(&opened.meta, entry, settings, now.unix_seconds, block);
         Ok(Some(Rc::new(Self {
             name: entry.name.into(),
             meta: opened.meta,
@@ -62,17 +64,18 @@ impl Held {
         })))
     }
 
-    /// Whether it was seen to be the present version a moment ago.
+    /// Returns whether the last check still counts.
     pub(crate) fn is_fresh(&self, now: Now) -> bool {
-        now.is_just_after(self.checked_ms.get())
+        now.is_fresh(self.checked_ms.get())
     }
 
-    /// Whether it may be sent where no descriptor is left to look at the file with.
-    pub(crate) fn was_seen_lately(&self, now: Now) -> bool {
-        now.is_soon_after(self.checked_ms.get())
+    /// Returns whether it may be sent without a check if no descriptor is free.
+    pub(crate) fn is_recent(&self, now: Now) -> bool {
+        now.is_recent(self.checked_ms.get())
     }
 
-    /// Whether the file that was opened is this version still, and has the siblings that it had; notes so.
+    /// Returns whether an opened file is still this version with the same siblings. Updates the time of the check if
+    /// so.
     pub(crate) fn is_of(&self, opened: &Opened, variant: Variant, now: Now) -> bool {
         let same = self.is_settled && self.meta == opened.meta && self.variant == variant;
         if same {
@@ -81,38 +84,36 @@ impl Held {
         same
     }
 
-    /// Sends it, or what the request's conditions come to.
+    /// Sends the file or the result of the request's preconditions.
     pub(crate) fn reply(&self, request: &Request<'_>, response: &mut Response<'_>) {
         self.version.reply(&self.content, request, response);
     }
 
-    /// Sends it as the page of another status.
+    /// Sends the file as the page of another status.
     pub(crate) fn reply_page(&self, status: u16, response: &mut Response<'_>) {
         self.version.reply_page(&self.content, status, response);
     }
 
-    /// Notes that it was sent, without a look into the table that it is kept in.
+    /// Marks the entry as used without a look-up in its table.
     pub(crate) fn mark_used(&self) {
         self.was_used.set(true);
     }
 
-    /// Of which name it is.
     pub(crate) fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// What else it could be sent as.
+    /// Returns the siblings of a plain file.
     pub(crate) fn siblings(&self) -> Siblings {
         self.variant.siblings()
     }
 
-    /// Of which file it is.
     pub(crate) fn meta(&self) -> &Meta {
         &self.meta
     }
 }
 
-impl Kept for Rc<Held> {
+impl Evictable for Rc<CachedFile> {
     fn bytes(&self) -> u64 {
         self.meta.len
     }
@@ -122,7 +123,7 @@ impl Kept for Rc<Held> {
     }
 }
 
-/// The file's first `len` bytes, or as many as it has.
+/// Reads the file's first `len` bytes, or as many as it has.
 fn read_whole(file: &File, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
     let mut read = 0;
@@ -138,18 +139,18 @@ fn read_whole(file: &File, len: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The block as the workers would share it.
+/// Creates a cached file for tests.
 #[cfg(test)]
-pub(crate) fn held_for_test(len: usize) -> Rc<Held> {
+pub(crate) fn cached_for_test(len: usize) -> Rc<CachedFile> {
     use shearwater_io::fs::Timestamp;
     let time = Timestamp { seconds: 1, nanoseconds: 0 };
     let meta = Meta { len: len as u64, mtime: time, ctime: time, ino: 1, dev: 1, links: 1 };
     let block = Item::Shared(Shared::Block(Rc::new(vec![0; len].into())));
     let entry = Entry::plain(b"", Siblings::NONE);
-    let (version, content) = Version::new(&meta, entry, &Plan::usual(), 2, block);
+    let (version, content) = Version::new(&meta, entry, &Settings::default_for_test(), 2, block);
     let (content, variant) = (Rc::new(content), entry.variant);
     let (name, was_used) = (entry.name.into(), Cell::new(false));
-    Rc::new(Held {
+    Rc::new(CachedFile {
         name,
         meta,
         variant,
@@ -168,21 +169,21 @@ mod tests {
 
     use shearwater_io::fs::{Kind, Meta, Opened};
 
-    use super::{Entry, Held, Now, Plan, Siblings};
+    use super::{CachedFile, Entry, Now, Settings, Siblings};
 
     /// A file that is removed when the test is over.
     struct Temporary(PathBuf);
 
     impl Temporary {
         fn new(name: &str, content: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("shearwater-held-{}-{name}", std::process::id()));
+            let path = std::env::temp_dir().join(format!("shearwater-cached-{}-{name}", std::process::id()));
             fs::write(&path, content).expect("a temporary file");
             Self(path)
         }
 
         fn open(&self) -> Opened {
-            let file = File::open(&self.0).expect("it was made");
-            let meta = Meta::of(&file).expect("it has metadata");
+            let file = File::open(&self.0).expect("the file opens");
+            let meta = Meta::of(&file).expect("metadata");
             Opened { file, kind: Kind::File, meta }
         }
     }
@@ -193,7 +194,7 @@ mod tests {
         }
     }
 
-    /// So many seconds after the file's last change.
+    /// Returns a time after the file's last change.
     fn after(opened: &Opened, seconds: u64) -> Now {
         Now { ms: 1, unix_seconds: opened.meta.ctime.seconds.unsigned_abs() + seconds }
     }
@@ -205,10 +206,10 @@ mod tests {
             let opened = file.open();
             let now = after(&opened, seconds);
             let entry = Entry::plain(b"f", Siblings::NONE);
-            let held = Held::read(&opened, entry, &Plan::usual(), now)
-                .expect("it can be read")
-                .expect("it stays as it is");
-            assert_eq!(held.is_of(&file.open(), entry.variant, now), is_settled, "{seconds} s");
+            let cached = CachedFile::read(&opened, entry, &Settings::default_for_test(), now)
+                .expect("a readable file")
+                .expect("an unchanged file");
+            assert_eq!(cached.is_of(&file.open(), entry.variant, now), is_settled, "{seconds} s");
         }
     }
 
@@ -216,12 +217,12 @@ mod tests {
     fn a_file_that_changes_while_it_is_read_is_not_kept() {
         let file = Temporary::new("changing", "first");
         let opened = file.open();
-        let early = fs::metadata(&file.0).expect("it is there").modified().expect("a time");
+        let early = fs::metadata(&file.0).expect("metadata").modified().expect("a time");
         fs::write(&file.0, "other").expect("written");
         let later = early + std::time::Duration::from_secs(7);
         File::options().write(true).open(&file.0).and_then(|file| file.set_modified(later)).expect("a time");
         let entry = Entry::plain(b"f", Siblings::NONE);
-        let read = Held::read(&opened, entry, &Plan::usual(), after(&opened, 3));
-        assert!(read.expect("it can be read").is_none());
+        let read = CachedFile::read(&opened, entry, &Settings::default_for_test(), after(&opened, 3));
+        assert!(read.expect("a readable file").is_none());
     }
 }

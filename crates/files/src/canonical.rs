@@ -1,47 +1,48 @@
-//! The one path of a file, where pages have no extension and indexes no name of their own.
+//! Canonical paths of files: pages without their extension, indexes as their folder.
 
-use crate::candidate::{Candidate, PAGE};
-use crate::plan::Plan;
+use crate::candidate::{Candidate, PAGE_EXTENSION};
+use crate::settings::Settings;
 
-/// The name of the one path for a file: its folder for an index, a page without its extension, or the file itself.
+/// Returns a file's canonical name: the folder of an index, a page without its extension, or the file itself.
 pub(crate) fn canonical<'a>(file: &'a [u8], index: &[Vec<u8>]) -> &'a [u8] {
     let start = file.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let last = &file[start..];
     if index.iter().any(|index| index == last) {
         return &file[..start];
     }
-    match file.strip_suffix(PAGE) {
-        Some(page) if last.len() > PAGE.len() => page,
+    match file.strip_suffix(PAGE_EXTENSION) {
+        Some(page) if last.len() > PAGE_EXTENSION.len() => page,
         _ => file,
     }
 }
 
-/// The name that a file of this name is redirected to wherever it is there; `None` where it isn't, or what else lies beside it decides.
-pub(crate) fn leads_to<'a>(file: &'a [u8], plan: &Plan) -> Option<&'a [u8]> {
-    let (each, index) = (&plan.candidates.each, &plan.candidates.index);
-    if !plan.clean_urls || each.first() != Some(&Candidate::Itself) {
+/// Returns the name that a file is redirected to if it exists. `None` if there is no redirect, or if it depends on
+/// other files.
+pub(crate) fn redirect_target<'a>(file: &'a [u8], settings: &Settings) -> Option<&'a [u8]> {
+    let (each, index) = (&settings.candidates.each, &settings.candidates.index);
+    if !settings.clean_urls || each.first() != Some(&Candidate::Itself) {
         return None;
     }
     let name = canonical(file, index);
     let is_folder = matches!(name, [] | [.., b'/']);
     let is_found = match is_folder {
-        // A folder's first index alone is sent whatever others there are.
+        // Only the first index of a folder doesn't depend on other files.
         true => first_for_folders(each) == Some(&Candidate::Folder) && index.first()? == &file[name.len()..],
         false => each.get(1).is_some_and(Candidate::is_page),
     };
     (name != file && is_found).then_some(name)
 }
 
-/// What is tried first for a path with a slash at its end.
+/// Returns the first candidate for a path with a trailing slash.
 fn first_for_folders(each: &[Candidate]) -> Option<&Candidate> {
     each.iter().find(|candidate| **candidate != Candidate::Itself && !candidate.is_page())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{canonical, leads_to};
+    use super::{canonical, redirect_target};
     use crate::options::{FindOptions, FolderOptions};
-    use crate::plan::Plan;
+    use crate::settings::Settings;
 
     #[test]
     fn a_file_has_one_path() {
@@ -73,7 +74,7 @@ mod tests {
             (true, USUAL, "about", None),
             (true, USUAL, "a/", None),
             (false, USUAL, "about.html", None),
-            // There may be an index.html, and then this one is no folder's.
+            // There may be an index.html, which takes precedence.
             (true, USUAL, "a/home.html", None),
             (true, &["{path}", "{path}.html", "/x"], "about.html", Some("about")),
             (true, &["{path}", "/x", "{path}.html"], "about.html", None),
@@ -86,8 +87,13 @@ mod tests {
                 clean_urls,
                 ..FindOptions::default()
             };
-            let plan = Plan::new(&FolderOptions { find, ..FolderOptions::default() }).expect("good options");
-            assert_eq!(leads_to(file.as_bytes(), &plan), name.map(str::as_bytes), "{file} {try_files:?}");
+            let settings =
+                Settings::new(&FolderOptions { find, ..FolderOptions::default() }).expect("valid options");
+            assert_eq!(
+                redirect_target(file.as_bytes(), &settings),
+                name.map(str::as_bytes),
+                "{file} {try_files:?}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What can be said of a folder before anything is asked of it: where its paths lead, and which of its files aren't there.
+//! Checks of an open folder before it serves requests: redirects of its paths, missing files.
 
 use std::borrow::Cow;
 
@@ -9,41 +9,42 @@ use crate::folder::Folder;
 use crate::options::Hidden;
 use crate::resolve::{Shape, resolve};
 use crate::search::{Found, Search};
-use crate::{one_path, redirect};
+use crate::{canonical, redirect};
 
 impl Folder {
-    /// The path that a file at this path is redirected to wherever it is there; `None` where it is none, or it depends on what else there is.
-    /// No file is looked at.
+    /// Returns the path that a file at this path is redirected to if it exists.
+    ///
+    /// `None` if there is no redirect, or if it depends on other files. Opens no file.
     #[must_use]
     pub fn leads_to(&self, path: &str) -> Option<String> {
         let mut name = Vec::new();
         let resolved = resolve(path, &mut name).ok()?;
-        if resolved.is_hidden && self.plan.hidden == Hidden::Deny {
+        if resolved.is_hidden && self.settings.hidden == Hidden::Deny {
             return None;
         }
-        one_path::leads_to(&name, &self.plan).map(redirect::encoded)
+        canonical::redirect_target(&name, &self.settings).map(redirect::encoded)
     }
 
-    /// The path that this one is redirected to by what is in the folder now; `None` where it isn't.
+    /// Returns the path that this one is redirected to by the folder's present files.
     #[must_use]
     pub fn leads_to_now(&self, path: &str) -> Option<String> {
         let mut name = Vec::new();
         let resolved = resolve(path, &mut name).ok()?;
-        if resolved.is_hidden && self.plan.hidden == Hidden::Deny {
+        if resolved.is_hidden && self.settings.hidden == Hidden::Deny {
             return None;
         }
         self.redirected(&name, resolved.shape).ok().flatten()
     }
 
     fn redirected(&self, name: &[u8], shape: Shape) -> Result<Option<String>, OpenError> {
-        let search = Search { root: &self.root, plan: &self.plan };
+        let search = Search { root: &self.root, settings: &self.settings };
         let (mut file, mut other) = (Vec::new(), Vec::new());
         Ok(match search.find(name, shape, &mut file)? {
             Found::Folder => Some(format!("{}/", redirect::encoded(name))),
-            Found::File { is_of_path: true, .. } if self.plan.clean_urls => {
+            Found::File { depends_on_path: true, .. } if self.settings.clean_urls => {
                 search.canonical(name, &file, &mut other)?.map(redirect::encoded)
             }
-            Found::Nothing if search.page_behind_slash(name, shape, &mut file)? => {
+            Found::Nothing if search.page_without_slash(name, shape, &mut file)? => {
                 name.strip_suffix(b"/").map(redirect::encoded)
             }
             _ => None,
@@ -53,11 +54,11 @@ impl Folder {
     /// Returns a warning if `/` is not found now: the folder has no index, no list and no fallback.
     #[must_use]
     pub fn no_index(&self) -> Option<String> {
-        let Candidates { each, index } = &self.plan.candidates;
-        if self.plan.spa.is_some() || !each.contains(&Candidate::Folder) {
+        let Candidates { each, index } = &self.settings.candidates;
+        if self.settings.spa.is_some() || !each.contains(&Candidate::Folder) {
             return None;
         }
-        let search = Search { root: &self.root, plan: &self.plan };
+        let search = Search { root: &self.root, settings: &self.settings };
         let found = search.find(b"", Shape::Directory, &mut Vec::new());
         matches!(found, Ok(Found::Nothing)).then(|| {
             let index = index.first().map_or(Cow::Borrowed("index"), |name| String::from_utf8_lossy(name));
@@ -65,7 +66,7 @@ impl Folder {
         })
     }
 
-    /// Whether there is a file of this name now: a path of the folder, decoded, with or without its slash in front.
+    /// Returns whether there is such a file now. The path is decoded; its leading slash is optional.
     #[must_use]
     pub fn has_file(&self, name: &str) -> bool {
         self.has_file_of(name.strip_prefix('/').unwrap_or(name).as_bytes())
@@ -75,11 +76,11 @@ impl Folder {
         self.root.open_beneath(name).is_ok_and(|opened| opened.kind == Kind::File)
     }
 
-    /// The options that name a file for what isn't there, by their names, where that file isn't there itself now.
+    /// Returns the options whose fallback file is missing now.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
-        let last = self.plan.candidates.each.last().and_then(|candidate| candidate.certain_file());
-        let named = [("spa", self.plan.spa.as_deref()), ("try_files", last)];
+        let last = self.settings.candidates.each.last().and_then(|candidate| candidate.fixed_file());
+        let named = [("spa", self.settings.spa.as_deref()), ("try_files", last)];
         let is_missing = |(option, file): (_, Option<&[u8]>)| (!self.has_file_of(file?)).then_some(option);
         named.into_iter().filter_map(is_missing).collect()
     }
