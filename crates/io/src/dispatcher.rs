@@ -1,11 +1,11 @@
-//! Hands connections out to workers: round-robin, past those that are full.
+//! Hands connections out to workers, round-robin, skipping full ones.
 
 use std::os::fd::OwnedFd;
 
 use crate::inbox::{InboxSender, Refused, Room};
 use crate::{ListenerId, Waker};
 
-/// The senders of all workers' inboxes, and whose turn it is.
+/// The senders of all workers' inboxes, and the round-robin position.
 #[derive(Debug)]
 pub struct Dispatcher<C = OwnedFd> {
     workers: Vec<Place<C>>,
@@ -16,7 +16,7 @@ pub struct Dispatcher<C = OwnedFd> {
 #[derive(Debug)]
 struct Place<C> {
     sender: InboxSender<C>,
-    /// It got something since it was woken last.
+    /// Whether it has received a connection since its last wake.
     owes_wake: bool,
 }
 
@@ -28,10 +28,10 @@ impl<C> Dispatcher<C> {
         Self { workers, next: 0 }
     }
 
-    /// Gives a connection to the worker whose turn it is, or the next that has room. Nobody is woken yet.
+    /// Gives a connection to the next worker in turn that has room. Wakes nobody yet.
     ///
     /// # Errors
-    /// [`Refused::Full`] where no inbox has room, [`Refused::Gone`] where no worker is left.
+    /// [`Refused::Full`] if no inbox has room, [`Refused::Gone`] if no worker is left.
     pub fn dispatch(&mut self, connection: C, listener: ListenerId) -> Result<(), Refused<C>> {
         let mut left = connection;
         let mut someone_lives = false;
@@ -54,7 +54,7 @@ impl<C> Dispatcher<C> {
         Err(if someone_lives { Refused::Full(left) } else { Refused::Gone(left) })
     }
 
-    /// Wakes every worker that got something since it was woken last, once.
+    /// Wakes every worker that has received a connection since its last wake, once.
     pub fn wake(&mut self) {
         for worker in self.workers.iter_mut().filter(|worker| worker.owes_wake) {
             worker.owes_wake = false;
@@ -62,8 +62,8 @@ impl<C> Dispatcher<C> {
         }
     }
 
-    /// Whether the inbox of every worker that is left is full; then `waker` is woken when one isn't any more. `false` where no
-    /// worker is left: there is nobody to wait for.
+    /// Returns whether the inboxes of all remaining workers are full; then `waker` is called when one has
+    /// room. Returns `false` if no worker is left.
     #[must_use]
     pub fn await_room(&self, waker: &Waker) -> bool {
         let mut someone_is_full = false;

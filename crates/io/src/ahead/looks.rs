@@ -1,27 +1,27 @@
-//! What was found in memory a moment ago: many clients that load one file need no look each.
+//! Recent page-cache checks: many downloads of one file share one check.
 
 use crate::limits::{LOOK_LASTS_MS, LOOKS_MAX};
 use crate::shared_file::Inode;
 
-/// A stretch of each of the files that were looked at last, at most `LOOKS_MAX`.
+/// A cached range of each of the files checked most recently, at most `LOOKS_MAX`.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     found: Vec<(Inode, Found)>,
-    /// Whose place the next one takes once there are as many as may be.
+    /// Index of the entry to replace once the table is full.
     oldest: usize,
 }
 
-/// A stretch that was found in memory.
+/// A range found in the page cache.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     from: u64,
     until: u64,
-    /// When the first look at any of it was taken, on the driver's clock.
+    /// Time of the oldest check that it covers, by the driver's clock.
     looked_ms: u64,
 }
 
 impl Looks {
-    /// Whether all of a stretch was found in memory a moment ago.
+    /// Returns whether all of a range was recently found in the page cache.
     pub(super) fn hold(&self, file: Inode, offset: u64, len: u64, now_ms: u64) -> bool {
         let known = self.found.iter().find(|(inode, _)| *inode == file);
         known.is_some_and(|(_, found)| {
@@ -29,7 +29,7 @@ impl Looks {
         })
     }
 
-    /// Notes that all of a stretch is in memory now.
+    /// Records that all of a range is in the page cache.
     pub(super) fn note(&mut self, file: Inode, offset: u64, len: u64, now_ms: u64) {
         let new = Found { from: offset, until: offset + len, looked_ms: now_ms };
         if let Some((_, found)) = self.found.iter_mut().find(|(inode, _)| *inode == file) {
@@ -48,7 +48,7 @@ impl Found {
         now_ms < self.looked_ms + LOOK_LASTS_MS
     }
 
-    /// Both, where they adjoin: then the older look is the one that ages. Else the new one.
+    /// Merges adjoining ranges, keeping the older time; otherwise returns the new one.
     fn joined(self, new: Self) -> Self {
         let adjoins = self.holds(new.looked_ms) && new.from <= self.until && self.from <= new.until;
         if !adjoins {

@@ -1,32 +1,32 @@
-//! Connections that wait for their part of a turn.
+//! Connections that wait for their share of a turn.
 
 use super::slots::Flags;
 use crate::Token;
 
-/// In the place of the turn's end: nobody was served in this turn.
+/// Value of `turn_end` before the turn's first connection was served.
 const OPEN: usize = usize::MAX;
 
-/// A line of connections: each waits in it at most once, of which a flag of its slot tells.
+/// A queue of connections, each at most once, which a flag of its slot marks.
 #[derive(Debug)]
 pub(crate) struct Line {
     flag: Flags,
-    /// Those that were served in this turn, the one being served, those that wait.
+    /// Connections served in this turn, the one being served, then those waiting.
     line: Vec<Token>,
-    /// How many of `line` were served.
+    /// Number of connections in `line` that were served.
     served: usize,
-    /// How much of `line` belongs to this turn, or `OPEN`.
+    /// Number of connections in `line` that belong to this turn, or `OPEN`.
     turn_end: usize,
-    /// Those that found the turn's share used up by others: the first ones of the next turn.
+    /// Connections that found the turn's share used up: the first ones of the next turn.
     passed_over: Vec<Token>,
 }
 
 impl Line {
-    /// An empty one, of which `flag` tells.
+    /// Creates an empty queue that marks its members with `flag`.
     pub(crate) fn new(flag: Flags) -> Self {
         Self { flag, line: Vec::new(), served: 0, turn_end: OPEN, passed_over: Vec::new() }
     }
 
-    /// Puts a connection at the end, unless it stands in the line.
+    /// Appends a connection unless it is queued.
     pub(crate) fn enqueue(&mut self, token: Token, flags: &mut Flags) {
         if !flags.has(self.flag) {
             flags.set(self.flag);
@@ -34,12 +34,12 @@ impl Line {
         }
     }
 
-    /// Whether nobody waits.
+    /// Returns whether no connection waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.served == self.line.len() && self.passed_over.is_empty()
     }
 
-    /// Makes what was for the next turn this turn's.
+    /// Moves connections deferred to the next turn into this one.
     pub(crate) fn begin_turn(&mut self) {
         if self.is_empty() {
             self.line.clear();
@@ -50,13 +50,13 @@ impl Line {
         self.turn_end = OPEN;
     }
 
-    /// Those that were passed over take the places of those that were served.
+    /// Replaces the served connections by those that found no share left.
     #[inline(never)]
     fn lead_with_passed_over(&mut self) {
         self.line.splice(..self.served, self.passed_over.drain(..));
     }
 
-    /// The connection that is to be served now.
+    /// Returns the connection to serve now.
     pub(crate) fn first(&mut self) -> Option<Token> {
         if self.turn_end == OPEN {
             self.turn_end = self.line.len();
@@ -64,7 +64,7 @@ impl Line {
         if self.served < self.turn_end { self.line.get(self.served).copied() } else { None }
     }
 
-    /// Takes the first out, which is no longer open. `first` has given it in this turn.
+    /// Removes the first connection, which is closed. `first` has returned it in this turn.
     pub(crate) fn leave(&mut self) {
         debug_assert!(
             self.served < self.turn_end && self.turn_end != OPEN,
@@ -73,13 +73,13 @@ impl Line {
         self.served += 1;
     }
 
-    /// Takes the first out, of which these are the flags.
+    /// Removes the first connection, whose flags these are.
     pub(crate) fn retire(&mut self, flags: &mut Flags) {
         self.leave();
         flags.clear(self.flag);
     }
 
-    /// The connection was taken out for want of a share: it is one of the first of the next turn.
+    /// Queues a connection that found no share left at the head of the next turn.
     pub(crate) fn pass_over(&mut self, token: Token, flags: &mut Flags) {
         flags.set(self.flag);
         self.passed_over.push(token);
@@ -102,7 +102,7 @@ mod tests {
         line.enqueue(second, &mut flags[1]);
         assert_eq!(line.first(), Some(first));
         line.enqueue(late, &mut flags[2]);
-        // Its connection is closed: nobody's flags are left.
+        // Its connection is closed, so it has no flags.
         line.leave();
         assert_eq!(line.first(), Some(second));
         line.retire(&mut flags[1]);

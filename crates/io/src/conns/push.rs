@@ -1,4 +1,4 @@
-//! Handing bytes to the kernel by hand: as much as it takes, at most a share.
+//! Passes bytes to the kernel by hand, up to a share.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,37 +17,37 @@ use crate::limits::{
 use crate::watches::Watches;
 use crate::{FileSlice, Item, Output, Piece, SendError, Token, Waker, socket};
 
-/// Pieces of memory handed to the kernel by one call.
+/// Slices of memory passed to the kernel by one call.
 pub(crate) const GATHER_MAX: usize = 32;
 
-/// Bytes of a file copied at once where the kernel won't send it itself.
+/// Bytes of a file copied at once if the kernel can't send the file itself.
 const FILE_COPY_BYTES: usize = 64 * 1024;
 
-/// Why pushing has come to an end before the output has.
+/// Reasons to stop before the output's end.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The socket is full: the kernel says when to go on.
+    /// The socket is full: the kernel reports when it is writable.
     Full,
     /// The turn's share of bytes or calls is used up.
     Share,
-    /// What comes next is being fetched from a disk, while this is kept: [`Ahead`] says when to go on.
+    /// The next range is being fetched from disk while this handle is kept: [`Ahead`] reports its completion.
     Fetching(Arc<()>),
-    /// It can't go on.
+    /// The send has failed.
     Failed(SendError),
 }
 
-/// What a driver keeps for files that are sent.
+/// A driver's shared state for pushing sends.
 #[derive(Debug)]
 pub(crate) struct Means {
     pub(crate) ahead: Ahead,
     watches: Watches,
-    /// For files that are copied; empty until the first.
+    /// Buffer for copied files; empty until the first.
     copy_buffer: Vec<u8>,
     /// Bytes that the kernel has accepted since the start.
     taken_bytes: u64,
-    /// Bytes that the push at hand has copied.
+    /// Bytes that the present push has copied.
     copied_bytes: u64,
-    /// Calls of the kernel that it has made.
+    /// System calls that the present push has made.
     calls: usize,
 }
 
@@ -74,22 +74,22 @@ impl Means {
         self.taken_bytes
     }
 
-    /// What copying has cost the turn beyond the bytes themselves.
+    /// Returns the cost of copying beyond the bytes themselves.
     fn copying_cost(&self) -> u64 {
         self.copied_bytes * (COPIED_BYTES_WEIGHT - 1)
     }
 }
 
-/// What a push has come to.
+/// Result of a push.
 pub(crate) struct Push {
-    /// What of the turn's share it has used: bytes, copied ones by their weight.
+    /// Used part of the turn's share: bytes, with copied ones weighted.
     pub(crate) cost: u64,
-    /// `Ok` where all of the send was handed over.
+    /// `Ok` if all of the send was accepted.
     pub(crate) end: Result<(), Stop>,
 }
 
-/// Hands the kernel as much of a connection's send as it takes, at most `share` bytes. What isn't in memory is fetched for `looks_for`; without
-/// one it is sent all the same.
+/// Passes as much of a connection's send as the kernel accepts, at most `share` bytes. Fetches uncached
+/// ranges for `looks_for`; without it, sends them regardless.
 pub(crate) fn push(
     looks_for: Option<Token>,
     socket: impl AsFd,
@@ -102,7 +102,7 @@ pub(crate) fn push(
     if sending.done == 0 && share > 0 && is_corked(&sending.output) {
         sending.corked = socket::cork(socket.as_fd(), true);
     }
-    // A long one before its first byte: its client may act on the head while the push is still under way.
+    // Before a long one's first byte: its client may act on the head while the push is in progress.
     if sending.done == 0 && share > 0 && sending.output.len() > SEND_BYTES_PER_TURN_MAX {
         guard_files(&sending.output, means);
     }
@@ -121,7 +121,7 @@ pub(crate) fn push(
     Push { cost: taken + means.copying_cost(), end }
 }
 
-/// Guards the files of a send that isn't over with its first push.
+/// Watches the files of a send that outlasts its first push.
 fn guard_files(output: &Output, means: &mut Means) {
     for (_, item) in output.items() {
         if let Item::File(slice) = item {
@@ -130,8 +130,9 @@ fn guard_files(output: &Output, means: &mut Means) {
     }
 }
 
-/// Whether a send is worth full segments. The kernel takes a file in pieces, and between two of them what was acknowledged meanwhile makes it
-/// send the last bytes of the first, full or not: of a MiB that cost three times as much (docs/decisions/0006-files.md).
+/// Returns whether a send is worth full segments. The kernel takes a file in pieces, and an acknowledgement
+/// between two of them flushes a partial segment: three times the cost for a MiB
+/// (docs/decisions/0006-files.md).
 fn is_corked(output: &Output) -> bool {
     output.len() >= CORKED_BYTES_MIN && output.has_file()
 }
@@ -154,7 +155,7 @@ fn push_share(
     if sending.done == sending.output.len() { Ok(()) } else { Err(Stop::Share) }
 }
 
-/// One call to the kernel with what stands at `offset`, at most `left` bytes of it. Gives the number of bytes taken.
+/// Makes one system call for the output at `offset`, at most `left` bytes. Returns the number accepted.
 fn push_once(
     looks_for: Option<Token>,
     socket: BorrowedFd<'_>,
@@ -168,7 +169,7 @@ fn push_once(
     }
     means.calls += 1;
     if output.items().is_empty() {
-        // Most answers: plain bytes. `offset` lies within them, or the caller had ended the send.
+        // Most responses are plain bytes. `offset` is within them, or the caller had ended the send.
         return send_bytes(socket, at_most(&output.bytes()[offset as usize..], left), SendFlags::empty());
     }
     match output.piece_at(offset) {
@@ -191,12 +192,12 @@ fn at_most(bytes: &[u8], left: u64) -> &[u8] {
     &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))]
 }
 
-/// Sends plain bytes by one call. Gives the number taken.
+/// Sends plain bytes by one call. Returns the number accepted.
 pub(crate) fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> Result<u64, Stop> {
     retry(|| send(socket, bytes, flags | socket::NO_SIGNAL))
 }
 
-/// Sends the pieces in memory from `offset` to the next file, held back for what follows them.
+/// Sends the memory from `offset` to the next file, with `MSG_MORE` before a file.
 fn send_gathered(socket: BorrowedFd<'_>, output: &Output, offset: u64, left: u64) -> Result<u64, Stop> {
     let mut slices = [IoSlice::new(&[]); GATHER_MAX];
     let mut count = 0;
@@ -216,17 +217,17 @@ fn send_gathered(socket: BorrowedFd<'_>, output: &Output, offset: u64, left: u64
     retry(|| sendmsg(socket, &slices[..count], &mut nothing, more | socket::NO_SIGNAL))
 }
 
-/// A piece of a file that is to be sent now.
+/// A range of a file to be sent now.
 #[derive(Clone, Copy)]
 struct FilePiece<'a> {
     slice: &'a FileSlice,
-    /// Whether nothing of the file follows it: then its last bytes are held back for a look (S10).
+    /// Whether it ends the file's slice: then its last bytes are held back for a version check (S10).
     ends: bool,
-    /// Whether something else follows it.
+    /// Whether more output follows it.
     more: bool,
 }
 
-/// Sends a piece of a file: by the kernel alone, or where that isn't wanted or it declines by way of a buffer.
+/// Sends a range of a file: by the kernel alone, or through a buffer if the kernel declines.
 fn send_file_piece(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Means) -> Result<u64, Stop> {
     let slice = piece.slice;
     if !slice.file.is_lent() {
@@ -243,19 +244,19 @@ fn send_file_piece(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Mea
             Err(Errno::AGAIN) => Err(Stop::Full),
             Err(Errno::INTR) => continue,
             Err(errno @ (Errno::PIPE | Errno::CONNRESET)) => Err(broken(errno)),
-            // Not for this file, or an error of either side: reading and sending tells which.
+            // Unsupported for this file, or an error of either side: reading and sending finds out which.
             Err(_) => send_copied(socket, piece, means),
         };
     }
 }
 
-/// Looks whether a file is the one that was promised still.
+/// Checks that a file is still in the promised version.
 fn look(slice: &FileSlice, means: &mut Means) -> Result<(), Stop> {
     means.calls += 1;
     if slice.file.is_as_promised() { Ok(()) } else { Err(Stop::Failed(SendError::FileChanged)) }
 }
 
-/// Reads a piece of a file and sends what was read.
+/// Reads a range of a file and sends what was read.
 fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Means) -> Result<u64, Stop> {
     let FilePiece { slice, ends, more } = piece;
     let copy_buffer = &mut means.copy_buffer;
@@ -280,7 +281,7 @@ fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Means) 
     Ok(sent)
 }
 
-/// Calls until no signal comes in between.
+/// Repeats a call until no signal interrupts it.
 fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<u64, Stop> {
     loop {
         return match call() {
@@ -308,7 +309,7 @@ mod tests {
     use super::{CORKED_BYTES_MIN, Means, Push, Sending, Stop, push};
     use crate::{FileSlice, Item, Output, SharedFile, Waker};
 
-    /// What is held back while more of the file is to come would be held back behind it too, for 200 ms, if nobody let it go.
+    /// Corked bytes would stay in the kernel for 200 ms after the file's end if it weren't uncorked.
     #[test]
     fn a_long_file_is_corked_until_its_end_and_a_shorter_one_never() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
@@ -333,7 +334,8 @@ mod tests {
                 assert!(matches!(end, Ok(()) | Err(Stop::Share | Stop::Full)), "{end:?}");
                 let is_over = end.is_ok();
                 assert_eq!(tcp_cork(&socket).expect("it tells"), is_corked && !is_over, "{len}, {end:?}");
-                // The kernel may hold back less than a segment of what it has taken: as much is left unread.
+                // The kernel may hold back less than a segment of what it has accepted: as much is left
+                // unread.
                 while left + sending.done > len + if is_over { 0 } else { 70_000 } {
                     let read = peer.read(&mut scratch).expect("it comes");
                     left -= read as u64;

@@ -1,4 +1,4 @@
-//! Closing: the connection, or the driver's part in it.
+//! Closing and detaching connections.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

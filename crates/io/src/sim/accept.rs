@@ -1,4 +1,4 @@
-//! Accepting: queues of connections that the network has made and the worker has not yet seen.
+//! Accepting: queues of connections that the worker has not yet seen.
 
 use super::Fault;
 use super::conn::Conn;
@@ -18,7 +18,7 @@ impl Kernel {
         match self.listeners.state {
             State::Open => queued && free,
             State::Paused => queued && free && listener.taken > 0,
-            // The first listener tells that all are closed.
+            // The first listener reports that all are closed.
             State::Stopping => free && (queued || (index == 0 && self.listeners.is_over())),
             State::StoppingPaused | State::Stopped => false,
         }
@@ -36,8 +36,8 @@ impl Kernel {
         }
     }
 
-    /// The seed's choice which of those in the queues were accepted just before the pause: at most
-    /// [`ACCEPTS_PER_TURN_MAX`] of all.
+    /// Chooses by the seed which queued connections were accepted just before the pause: at most
+    /// [`ACCEPTS_PER_TURN_MAX`] in total.
     fn take_before_pause(&mut self) {
         let room = self.options.connections_max.saturating_sub(self.connections);
         let mut left = ACCEPTS_PER_TURN_MAX.min(room);
@@ -65,7 +65,7 @@ impl Kernel {
         }
     }
 
-    /// One operation of a listener.
+    /// Runs one operation of a listener.
     pub(super) fn step_listener(&mut self, index: usize) -> Option<Event> {
         if !self.is_listener_ready(index, self.turn) {
             return None;
@@ -76,7 +76,7 @@ impl Kernel {
             return Some(Event::ListenerFailed { listener: index as ListenerId, errno });
         }
         if self.listeners.all[index].queue.is_empty() {
-            // Ready and empty is but the first one, when all is over.
+            // Only the first listener is ready with an empty queue, at the end.
             return self.tell_stopped();
         }
         if self.listeners.all[index].taken == 0
@@ -146,7 +146,7 @@ impl Kernel {
         listener.taken = listener.taken.saturating_sub(1);
         self.listeners.release_emptied_inbox();
         let token = self.insert(|token| Conn::new(token, wire, address));
-        // Rst and Fin: the queue holds connections that their peers have long given up.
+        // Rst and Fin: the queue has connections that their peers closed long ago.
         self.meet(token.slot(), fault);
         self.enqueue(token.slot());
         Some(Event::Accepted { token, listener: id })

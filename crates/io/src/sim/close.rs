@@ -1,4 +1,4 @@
-//! Closing: FIN, the end of a token, and the peers that outlive it.
+//! Closing: FIN, the end of a token, and peers that outlive it.
 
 use super::kernel::Kernel;
 use super::trace::OperationKind;

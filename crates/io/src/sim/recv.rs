@@ -1,4 +1,4 @@
-//! Receiving: lent bytes, and the end of them.
+//! Receiving: lent bytes and their end.
 
 use std::io::{Error, ErrorKind};
 

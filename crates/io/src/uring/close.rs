@@ -1,5 +1,5 @@
-//! Closing: what is armed is cancelled, and the descriptor closed when the last completion has come: until then an
-//! entry could still name its number, which would be the next connection's.
+//! Closing: cancels armed entries, and closes the descriptor after the last completion. Until then an entry
+//! could name its number, which would be the next connection's.
 
 use std::io;
 
@@ -33,7 +33,8 @@ impl Uring {
         self.finish_close(token);
     }
 
-    /// Closes the descriptor of a closing connection that no entry names any more, once its `Sent` is given.
+    /// Closes the descriptor of a closing connection that no entry names any more, once its `Sent` is
+    /// reported.
     pub(super) fn finish_close(&mut self, token: Token) {
         let Some(slot) = self.conns.slots.held_mut(token) else { return };
         if slot.flags.has(Flags::CLOSING) && slot.extra.pending == 0 && slot.send == NONE {
@@ -42,8 +43,8 @@ impl Uring {
         }
     }
 
-    /// Hands the connection out, with the bytes that the kernel has already put into buffers. Fails if the kernel doesn't end the receive in time:
-    /// meanwhile the worker serves nobody.
+    /// Detaches the connection, with the bytes that the kernel has already put into buffers. Fails if the
+    /// kernel doesn't end the receive in time: the worker is blocked meanwhile.
     pub(super) fn give_up(&mut self, token: Token) -> io::Result<Detached> {
         self.conns.check_detach(token)?;
         self.disarm_recv(token);
@@ -65,7 +66,7 @@ impl Uring {
         self.conns.slots.open(token).is_some_and(|slot| slot.flags.has(Flags::ARMED))
     }
 
-    /// What the connection has received and nobody has seen, in order.
+    /// Returns the connection's received, undelivered bytes, in order.
     fn take_unread(&mut self, token: Token) -> Vec<u8> {
         let mut unread = Vec::new();
         for _ in 0..self.held.len() {
@@ -86,7 +87,7 @@ impl Uring {
         unread
     }
 
-    /// Adds what a completion of this connection has brought; gives back one of another.
+    /// Appends the bytes of this connection's completion; returns another connection's.
     fn unread_of(&mut self, token: Token, done: Done, unread: &mut Vec<u8>) -> Option<Done> {
         if done.kind() != Kind::Recv || done.token() != token {
             return Some(done);
@@ -124,7 +125,7 @@ mod tests {
         driver.map_err(|why| println!("skipped: {why}")).ok().map(|driver| (driver, address))
     }
 
-    /// Takes turns until there is an event like this.
+    /// Takes turns until a matching event.
     fn event(driver: &mut Uring, like: fn(&Event) -> bool) -> Event {
         for _ in 0..1000 {
             driver.wait(Some(Duration::from_millis(5))).expect("it can wait");
@@ -144,7 +145,7 @@ mod tests {
         let accepted = event(&mut driver, |event| matches!(event, Event::Accepted { .. }));
         let Event::Accepted { token, .. } = accepted else { return };
         driver.wait(Some(Duration::ZERO)).expect("the receive is handed over");
-        // As if a cancel had been sent off and found nothing.
+        // As if a cancel had been sent and found nothing.
         driver.conns.slots.open_mut(token).expect("it is open").flags.set(Flags::CANCELLING);
         driver.close(token, CloseKind::Normal);
         peer.write_all(b"x").expect("there is room");

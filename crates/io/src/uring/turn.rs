@@ -1,4 +1,4 @@
-//! A turn: one enter, then the completions one by one, then what goes on by hand.
+//! A turn: one enter, then the completions one by one, then work by hand.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,7 +11,7 @@ use super::{InRing, Uring};
 use crate::conns::{Flags, NONE, Pushed, Slot};
 use crate::{Event, ListenerId, Token};
 
-/// Room that each queue keeps in quiet moments.
+/// Capacity that idle queues keep.
 const QUEUE_KEPT: usize = 64;
 
 impl Uring {
@@ -39,8 +39,8 @@ impl Uring {
         Ok(())
     }
 
-    /// Gives back what a busier moment has used. The kernel writes to no buffer between two enters, so that all it has written to
-    /// by now is told by completions: none may be left.
+    /// Frees memory of a busier moment. The kernel writes to no buffer between two enters, so all that it has
+    /// written is reported by completions: none may be left.
     pub(super) fn give_memory_back(&mut self) -> bool {
         if self.is_busy() || self.lent.is_some() || self.ring.has_told() || self.ring.has_more() {
             return false;
@@ -55,7 +55,7 @@ impl Uring {
         true
     }
 
-    /// Whether there is work that needs no word from the kernel.
+    /// Returns whether there is work that needs no event of the kernel.
     fn is_busy(&self) -> bool {
         self.conns.has_work()
             || !self.inbox.is_empty()
@@ -100,7 +100,8 @@ impl Uring {
         }
     }
 
-    /// The turn's next event: what verbs have brought about, then completions, then sends by hand, then new connections.
+    /// Returns the turn's next event: completions of verbs, then the kernel's, then sends by hand, then new
+    /// connections.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.give_lent_back();
         self.conns.queue.giving(false);
@@ -116,12 +117,12 @@ impl Uring {
                 }
                 continue;
             }
-            // An order goes behind what had happened before it: the ends of sends may have waited for it.
+            // A wake follows what had happened before it: the ends of sends may have been late.
             if let Some(woken) = self.conns.next_woken() {
                 return Some(woken);
             }
             let Some(token) = self.conns.queue.first() else { return self.next_accept() };
-            // Answers that are ready go first: by hand it takes its time.
+            // Submits ready responses first: work by hand takes time.
             self.ring.hand_over_sends();
             let pushed = self.conns.push_more(token);
             self.conns.queue.retire(token, &mut self.conns.slots);
@@ -136,18 +137,18 @@ impl Uring {
         }
     }
 
-    /// One completion of the kernel.
+    /// Handles one completion of the kernel.
     fn completed(&mut self, done: Done) -> Option<Event> {
         match done.kind() {
             Kind::Recv => self.received(done),
             Kind::Send => self.sent(&done),
             Kind::PeerEnd => self.watch_ended(&done),
-            // Taken out before: see `take_completions` and `Ring::take`.
+            // Handled earlier: see `take_completions` and `Ring::take`.
             Kind::Listener | Kind::Writable | Kind::Wake | Kind::Marker | Kind::Cancel => None,
         }
     }
 
-    /// What the end of a send means for its connection's close.
+    /// Closes the connection of a reported send if that was all it waited for.
     pub(super) fn told(&mut self, event: Event) -> Event {
         if let Event::Sent { token, .. } = event {
             self.finish_close(token);
@@ -156,7 +157,7 @@ impl Uring {
     }
 }
 
-/// Notes that an entry will be pushed, of which `flag` tells; the connection's descriptor as the kernel wants it.
+/// Marks an entry to be pushed by `flag`; returns the connection's descriptor.
 pub(super) fn pend(slot: &mut Slot<InRing>, flag: Flags) -> Option<Fd> {
     let fd = slot.fd.as_ref()?.as_raw_fd();
     slot.flags.set(flag);
@@ -164,7 +165,7 @@ pub(super) fn pend(slot: &mut Slot<InRing>, flag: Flags) -> Option<Fd> {
     Some(Fd(fd))
 }
 
-/// Notes the last completion of an entry, of which `flag` told.
+/// Records the last completion of an entry that `flag` marks.
 pub(super) fn settle(slot: &mut Slot<InRing>, flag: Flags) {
     debug_assert!(slot.flags.has(flag), "one last completion per entry");
     slot.flags.clear(flag);
