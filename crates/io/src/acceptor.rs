@@ -63,9 +63,9 @@ pub struct Acceptor {
     queues: AcceptQueues,
     dispatcher: Dispatcher,
     /// An accepted connection for which no inbox had room.
-    held: Option<(OwnedFd, ListenerId)>,
-    /// Whether the present full state was reported.
-    told_full: bool,
+    undelivered: Option<(OwnedFd, ListenerId)>,
+    /// True if the present full state was reported.
+    reported_full: bool,
     retry_ms: u64,
     /// End of the pause after a resource was exhausted.
     paused_until_ms: Option<u64>,
@@ -96,8 +96,8 @@ impl Acceptor {
             clock: Clock::new(),
             queues,
             dispatcher,
-            held: None,
-            told_full: false,
+            undelivered: None,
+            reported_full: false,
             retry_ms,
             paused_until_ms: None,
             stop: None,
@@ -135,8 +135,8 @@ impl Acceptor {
     }
 
     fn wait(&mut self) -> io::Result<()> {
-        let patience = self.patience();
-        match self.poll.poll(&mut self.events, patience) {
+        let wait_timeout = self.wait_timeout();
+        match self.poll.poll(&mut self.events, wait_timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
         }
@@ -151,11 +151,11 @@ impl Acceptor {
     }
 
     /// Returns the timeout of the next wait.
-    fn patience(&self) -> Option<Duration> {
+    fn wait_timeout(&self) -> Option<Duration> {
         if let Some(until_ms) = self.paused_until_ms {
             return Some(Duration::from_millis(until_ms.saturating_sub(self.clock.now_ms)));
         }
-        let busy = if self.held.is_some() {
+        let busy = if self.undelivered.is_some() {
             self.stop == Some(StopKind::AtOnce) || !self.dispatcher.await_room(&self.waker)
         } else {
             self.stop.is_some() || self.queues.are_ready()
@@ -168,17 +168,17 @@ impl Acceptor {
         if self.paused_until_ms.is_some() {
             return Progress::Paused;
         }
-        if let Some((connection, listener)) = self.held.take()
-            && let Some(end) = self.give(connection, listener)
+        if let Some((connection, listener)) = self.undelivered.take()
+            && let Some(end) = self.deliver(connection, listener)
         {
             return end;
         }
-        self.told_full = false;
+        self.reported_full = false;
         self.queues.begin_turn();
         while let Some(accepted) = self.queues.next(true) {
             match accepted {
                 Accepted::Connection(connection, listener) => {
-                    if let Some(end) = self.give(connection, listener) {
+                    if let Some(end) = self.deliver(connection, listener) {
                         return end;
                     }
                 }
@@ -195,14 +195,14 @@ impl Acceptor {
     }
 
     /// Hands a connection out, or holds it until there is room. Returns the outcome unless it succeeded.
-    fn give(&mut self, connection: OwnedFd, listener: ListenerId) -> Option<Progress> {
+    fn deliver(&mut self, connection: OwnedFd, listener: ListenerId) -> Option<Progress> {
         match self.dispatcher.dispatch(connection, listener) {
             Ok(()) => None,
             Err(Refused::Full(_)) if self.stop == Some(StopKind::AtOnce) => None,
             Err(Refused::Full(connection)) => {
-                self.held = Some((connection, listener));
-                let told = std::mem::replace(&mut self.told_full, true);
-                Some(if told { Progress::Paused } else { Progress::Full })
+                self.undelivered = Some((connection, listener));
+                let reported = std::mem::replace(&mut self.reported_full, true);
+                Some(if reported { Progress::Paused } else { Progress::Full })
             }
             Err(Refused::Gone(_)) => Some(self.end()),
         }

@@ -16,12 +16,12 @@ pub(crate) struct Clock {
     /// Lags by up to `UNIX_SECONDS_AGE_MS` of `now_ms`, which stops while the machine sleeps.
     pub(crate) unix_seconds: u64,
     /// Time at which the time of day was read.
-    looked_ms: u64,
+    read_ms: u64,
 }
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        Self { start: Instant::now(), now_ms: 0, unix_seconds: os::unix_seconds(), looked_ms: 0 }
+        Self { start: Instant::now(), now_ms: 0, unix_seconds: os::unix_seconds(), read_ms: 0 }
     }
 
     /// Returns the time left until `due_ms`, by a fresh reading.
@@ -41,8 +41,8 @@ impl Clock {
     #[inline]
     fn set(&mut self, now_ms: u64, unix_seconds: impl FnOnce() -> u64) {
         self.now_ms = now_ms;
-        if now_ms - self.looked_ms >= UNIX_SECONDS_AGE_MS {
-            self.looked_ms = now_ms;
+        if now_ms - self.read_ms >= UNIX_SECONDS_AGE_MS {
+            self.read_ms = now_ms;
             self.unix_seconds = unix_seconds();
         }
     }

@@ -8,15 +8,15 @@ use crate::{ListenerId, Waker};
 /// The senders of all workers' inboxes, and the round-robin position.
 #[derive(Debug)]
 pub struct Dispatcher<C = OwnedFd> {
-    workers: Vec<Place<C>>,
+    workers: Vec<Worker<C>>,
     next: usize,
 }
 
 /// One worker.
 #[derive(Debug)]
-struct Place<C> {
+struct Worker<C> {
     sender: InboxSender<C>,
-    /// Whether it has received a connection since its last wake.
+    /// True if it has received a connection since its last wake.
     owes_wake: bool,
 }
 
@@ -24,7 +24,7 @@ impl<C> Dispatcher<C> {
     /// Begins with the first worker.
     #[must_use]
     pub fn new(senders: Vec<InboxSender<C>>) -> Self {
-        let workers = senders.into_iter().map(|sender| Place { sender, owes_wake: false }).collect();
+        let workers = senders.into_iter().map(|sender| Worker { sender, owes_wake: false }).collect();
         Self { workers, next: 0 }
     }
 

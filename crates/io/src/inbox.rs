@@ -60,7 +60,7 @@ impl<C> Shared<C> {
 pub enum Room {
     /// It accepts a connection.
     Free,
-    /// It is full at present.
+    /// Full at present.
     Full,
     /// Its driver is gone.
     Gone,
@@ -72,7 +72,7 @@ struct Queue<C> {
     capacity: usize,
     /// Waker of a sender that waits for room.
     wants_room: Option<Waker>,
-    /// Whether the driver has paused accepting: connections would wait while other workers have room.
+    /// True if the driver has paused accepting: connections would wait while other workers have room.
     held: bool,
     sender_gone: bool,
     driver_gone: bool,
@@ -141,7 +141,7 @@ pub struct Inbox<C = OwnedFd> {
     shared: Option<Arc<Shared<C>>>,
     /// Taken from the queue, to be reported.
     taken: VecDeque<(C, ListenerId)>,
-    /// Whether it may hold connections or have ended.
+    /// True if it may hold connections or have ended.
     due: bool,
 }
 

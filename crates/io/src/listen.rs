@@ -27,7 +27,7 @@ pub struct ListenOptions {
     /// `SO_KEEPALIVE` for the connections accepted, also inherited, with the times of [`KEEPALIVE_IDLE_S`],
     /// [`KEEPALIVE_INTERVAL_S`] and [`KEEPALIVE_PROBES`].
     pub keepalive: bool,
-    /// Whether an IPv6 address refuses IPv4 connections. Otherwise `[::]` takes both, whatever the system's
+    /// `IPV6_V6ONLY`: an IPv6 address takes no IPv4 connections. Otherwise `[::]` takes both, whatever the system's
     /// default is (except on OpenBSD, which can't).
     pub only_v6: bool,
 }

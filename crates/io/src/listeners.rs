@@ -72,7 +72,7 @@ struct AcceptQueue {
     is_ready: bool,
     /// The listener has failed and was reported.
     has_failed: bool,
-    /// Whether an entry of the ring watches it. Until that ends, closing the descriptor doesn't end the
+    /// True if an entry of the ring watches it. Until that ends, closing the descriptor doesn't end the
     /// listening.
     is_watched: bool,
     /// Connections to accept before the queue counts as empty until its next readiness event.

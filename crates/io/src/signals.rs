@@ -51,7 +51,7 @@ enum Listener {
 }
 
 impl Listener {
-    fn hear(&mut self, signal: Signal) {
+    fn handle(&mut self, signal: Signal) {
         match self {
             Self::Acts(act) => act(signal),
             Self::Queues(queue) if queue.len() < SIGNALS_QUEUED_MAX => queue.push(signal),
@@ -137,7 +137,7 @@ fn deliver(mut reader: PipeReader) {
         let listeners = lock(&PROCESS).listeners.clone();
         for listener in &listeners {
             // An action that panics must not end this thread. The hook has reported the panic.
-            let _ = panic::catch_unwind(AssertUnwindSafe(|| lock(listener).hear(signal)));
+            let _ = panic::catch_unwind(AssertUnwindSafe(|| lock(listener).handle(signal)));
         }
     }
 }

@@ -10,7 +10,7 @@ pub struct UringOptions {
     pub connections_max: usize,
     /// Maximum bytes that one `Received` lends; the driver may choose less.
     pub recv_buffer_bytes: usize,
-    /// Whether receives are multishot if the kernel can bound them, as the probe reports. Otherwise each
+    /// Makes receives multishot if the kernel can bound them, as the probe reports. Otherwise each
     /// receive is an entry.
     pub multishot: bool,
 }

@@ -36,7 +36,7 @@ impl Fetcher {
     pub(super) fn start(waker: Waker) -> io::Result<Self> {
         let (fetcher, wanted, fetched) = Self::new();
         thread::Builder::new().name("shearwater-read".to_owned()).spawn(move || {
-            pages::stand_back();
+            pages::lower_priority();
             fetch_all(&wanted, &fetched, &waker);
         })?;
         Ok(fetcher)

@@ -5,22 +5,22 @@ use crate::shared_file::Inode;
 
 /// A cached range of each of the files checked most recently, at most `LOOKS_MAX`.
 #[derive(Debug, Default)]
-pub(super) struct Looks {
-    found: Vec<(Inode, Found)>,
+pub(super) struct CheckedRanges {
+    found: Vec<(Inode, CheckedRange)>,
     /// Index of the entry to replace once the table is full.
     oldest: usize,
 }
 
 /// A range found in the page cache.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct CheckedRange {
     from: u64,
     until: u64,
     /// Time of the oldest check that it covers, by the driver's clock.
-    looked_ms: u64,
+    checked_ms: u64,
 }
 
-impl Looks {
+impl CheckedRanges {
     /// Returns whether all of a range was recently found in the page cache.
     pub(super) fn hold(&self, file: Inode, offset: u64, len: u64, now_ms: u64) -> bool {
         let known = self.found.iter().find(|(inode, _)| *inode == file);
@@ -31,7 +31,7 @@ impl Looks {
 
     /// Records that all of a range is in the page cache.
     pub(super) fn note(&mut self, file: Inode, offset: u64, len: u64, now_ms: u64) {
-        let new = Found { from: offset, until: offset + len, looked_ms: now_ms };
+        let new = CheckedRange { from: offset, until: offset + len, checked_ms: now_ms };
         if let Some((_, found)) = self.found.iter_mut().find(|(inode, _)| *inode == file) {
             *found = found.joined(new);
         } else if self.found.len() < LOOKS_MAX {
@@ -43,18 +43,18 @@ impl Looks {
     }
 }
 
-impl Found {
+impl CheckedRange {
     fn holds(self, now_ms: u64) -> bool {
-        now_ms < self.looked_ms + LOOK_LASTS_MS
+        now_ms < self.checked_ms + LOOK_LASTS_MS
     }
 
     /// Merges adjoining ranges, keeping the older time; otherwise returns the new one.
     fn joined(self, new: Self) -> Self {
-        let adjoins = self.holds(new.looked_ms) && new.from <= self.until && self.from <= new.until;
+        let adjoins = self.holds(new.checked_ms) && new.from <= self.until && self.from <= new.until;
         if !adjoins {
             return new;
         }
-        Self { from: new.from.min(self.from), until: new.until.max(self.until), looked_ms: self.looked_ms }
+        Self { from: new.from.min(self.from), until: new.until.max(self.until), checked_ms: self.checked_ms }
     }
 }
 
@@ -62,7 +62,7 @@ impl Found {
 mod tests {
     use std::fs::File;
 
-    use super::{Inode, LOOK_LASTS_MS, LOOKS_MAX, Looks};
+    use super::{CheckedRanges, Inode, LOOK_LASTS_MS, LOOKS_MAX};
     use crate::SharedFile;
 
     fn inode(path: &str) -> Inode {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_was_found_holds_for_a_moment_and_for_this_file() {
-        let (mut looks, file) = (Looks::default(), inode("/dev/null"));
+        let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
         assert!(!looks.hold(file, 0, 1, 0), "no look was taken");
         looks.note(file, 100, 50, 7);
         for now_ms in [7, 7 + LOOK_LASTS_MS - 1] {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn adjoining_stretches_become_one_of_the_older_look() {
-        let (mut looks, file) = (Looks::default(), inode("/dev/null"));
+        let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
         looks.note(file, 100, 50, 7);
         looks.note(file, 150, 50, 7 + LOOK_LASTS_MS - 1);
         assert!(looks.hold(file, 100, 100, 7 + LOOK_LASTS_MS - 1));
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_bounded_number_of_files_is_remembered() {
-        let (mut looks, file) = (Looks::default(), inode("/dev/null"));
+        let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
         let files: Vec<_> = (0..2 * LOOKS_MAX as u64).map(|ino| Inode { ino, ..file }).collect();
         for file in &files {
             looks.note(*file, 0, 1, 7);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::limits::{FETCH_BYTES, FETCH_LOOK_BYTES_MIN, FETCHER_RETRY_MS};
 use crate::{FileSlice, Token, Waker};
 use fetcher::{Fetch, Fetcher};
-use looks::Looks;
+use looks::CheckedRanges;
 pub(crate) use pages::are_in_memory;
 
 /// One driver's read-ahead. The thread starts with the first use.
@@ -28,7 +28,7 @@ pub(crate) struct Ahead {
     now_ms: u64,
     /// Returns whether a range can be read without waiting for a disk.
     look: fn(&File, u64, u64) -> bool,
-    looks: Looks,
+    checked: CheckedRanges,
 }
 
 impl Ahead {
@@ -40,7 +40,7 @@ impl Ahead {
             start_from_ms: 0,
             now_ms: 0,
             look: pages::are_in_memory,
-            looks: Looks::default(),
+            checked: CheckedRanges::default(),
         }
     }
 
@@ -79,12 +79,12 @@ impl Ahead {
     /// Returns whether the next `len` bytes of a slice are cached, or were recently.
     fn finds(&mut self, slice: &FileSlice, len: u64) -> bool {
         let inode = slice.file.inode();
-        if inode.is_some_and(|file| self.looks.hold(file, slice.offset, len, self.now_ms)) {
+        if inode.is_some_and(|file| self.checked.hold(file, slice.offset, len, self.now_ms)) {
             return true;
         }
         let found = (self.look)(&slice.file, slice.offset, len);
         if let Some(file) = inode.filter(|_| found) {
-            self.looks.note(file, slice.offset, len, self.now_ms);
+            self.checked.note(file, slice.offset, len, self.now_ms);
         }
         found
     }

@@ -46,7 +46,7 @@ pub(super) fn fetch(file: impl AsFd, offset: u64, len: u64) {
 
 /// Lowers this thread's priority below that of the workers.
 #[cfg(target_os = "linux")]
-pub(super) fn stand_back() {
+pub(super) fn lower_priority() {
     // Failing is harmless. On Linux priorities are per thread.
     let _ = rustix::process::setpriority_process(None, NICENESS);
 }
@@ -59,7 +59,7 @@ pub(crate) fn are_in_memory(_file: &File, _offset: u64, _len: u64) -> bool {
 
 /// Never called: all pages count as cached.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn stand_back() {}
+pub(super) fn lower_priority() {}
 
 /// Never called: all pages count as cached.
 #[cfg(not(target_os = "linux"))]

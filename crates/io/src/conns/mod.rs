@@ -2,7 +2,7 @@
 //!
 //! Shared by the readiness and the completion driver, which differ only in how they learn of events.
 
-mod line;
+mod fair_queue;
 mod push;
 mod queue;
 mod sends;
@@ -16,11 +16,11 @@ use rustix::net::{SendFlags, Shutdown, getpeername, shutdown};
 
 use crate::limits::SEND_AT_ONCE_BYTES_MAX;
 use crate::{Event, Output, ReadEnd, SendError, Token, Waker, socket};
-use push::{Means, Push, Stop, push, send_bytes};
+use push::{Push, PushContext, Stop, push, send_bytes};
 use queue::Completion;
 use sends::Sends;
 
-pub(crate) use line::Line;
+pub(crate) use fair_queue::FairQueue;
 #[cfg(target_os = "linux")]
 pub(crate) use push::GATHER_MAX;
 pub(crate) use queue::Queue;
@@ -48,7 +48,7 @@ pub(crate) struct Conns<X> {
     pub(crate) queue: Queue,
     /// A send by hand that completed as it began; its `Sent` is next. Other sends are in `sends`.
     just_sent: Option<(Token, Output)>,
-    means: Means,
+    context: PushContext,
 }
 
 impl<X: Default> Conns<X> {
@@ -59,7 +59,7 @@ impl<X: Default> Conns<X> {
             sends: Sends::default(),
             queue: Queue::default(),
             just_sent: None,
-            means: Means::new(waker),
+            context: PushContext::new(waker),
         }
     }
 
@@ -72,7 +72,7 @@ impl<X: Default> Conns<X> {
     /// Begins a turn: moves deferred work into it.
     pub(crate) fn begin_turn(&mut self, now_ms: u64) {
         self.queue.begin_turn();
-        self.means.ahead.begin_turn(now_ms);
+        self.context.ahead.begin_turn(now_ms);
     }
 
     /// Returns whether there is work that needs no event of the kernel.
@@ -94,7 +94,7 @@ impl<X: Default> Conns<X> {
             // An error recurs below.
             done = send_bytes(fd.as_fd(), output.bytes(), SendFlags::empty()).unwrap_or(0);
             slot.add_turn_bytes(turn, done);
-            self.means.note_taken(done);
+            self.context.note_taken(done);
             if done == len {
                 return true;
             }
@@ -111,7 +111,7 @@ impl<X: Default> Conns<X> {
 
     fn begin_by_hand(&mut self, token: Token, mut sending: Sending) -> bool {
         let turn = self.queue.turn;
-        let Self { slots, sends, queue, just_sent, means } = self;
+        let Self { slots, sends, queue, just_sent, context } = self;
         let Some(slot) = sender(slots, token, just_sent.as_ref()) else { return false };
         if is_long(&sending) {
             slot.send = sends.insert(sending);
@@ -121,10 +121,10 @@ impl<X: Default> Conns<X> {
         }
         let Some(fd) = slot.fd.as_ref() else { return false };
         let share = slot.turn_bytes_left(turn).min(queue.first_share(sending.left()));
-        let Push { cost, end } = push(Some(token), fd, &mut sending, share, means);
+        let Push { cost, end } = push(Some(token), fd, &mut sending, share, context);
         slot.add_turn_bytes(turn, cost);
         queue.add_first_bytes(cost);
-        if end.is_ok() && just_sent.is_none() && queue.tells_at_once() {
+        if end.is_ok() && just_sent.is_none() && queue.may_complete_now() {
             *just_sent = Some((token, sending.output));
             return false;
         }
@@ -152,8 +152,8 @@ impl<X: Default> Conns<X> {
         if sending.result.is_some() {
             return Some(Pushed::Full);
         }
-        let looks_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
-        let Push { cost, end } = push(looks_for, fd, sending, share, &mut self.means);
+        let fetch_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
+        let Push { cost, end } = push(fetch_for, fd, sending, share, &mut self.context);
         slot.flags.clear(Flags::FETCHED);
         slot.add_turn_bytes(turn, cost);
         self.queue.add_sent_bytes(cost);
@@ -162,7 +162,7 @@ impl<X: Default> Conns<X> {
 
     /// Resumes sends whose fetch is complete.
     pub(crate) fn note_fetched(&mut self) {
-        while let Some(token) = self.means.ahead.next_fetched() {
+        while let Some(token) = self.context.ahead.next_fetched() {
             if let Some(slot) = self.slots.open_mut(token).filter(|slot| slot.flags.has(Flags::FETCHING)) {
                 slot.flags.clear(Flags::FETCHING);
                 slot.flags.set(Flags::WRITABLE.and(Flags::FETCHED));
@@ -194,12 +194,12 @@ impl<X: Default> Conns<X> {
     /// Counts bytes that the kernel has accepted, as reported by a completion.
     #[cfg(target_os = "linux")]
     pub(crate) fn note_taken(&mut self, bytes: u64) {
-        self.means.note_taken(bytes);
+        self.context.note_taken(bytes);
     }
 
     /// Returns the bytes that the kernel has accepted since the start (S11).
     pub(crate) const fn bytes_taken(&self) -> u64 {
-        self.means.taken_bytes()
+        self.context.taken_bytes()
     }
 
     /// Returns the bytes accepted by the kernel and not acknowledged by the peer (S8).
@@ -275,12 +275,12 @@ impl<X: Default> Conns<X> {
     }
 
     /// Returns the next event that a verb caused; these come first.
-    pub(crate) fn next_told(&mut self) -> Option<Event> {
+    pub(crate) fn next_completion(&mut self) -> Option<Event> {
         if let Some((token, output)) = self.just_sent.take() {
-            self.queue.giving(true);
+            self.queue.note_event(true);
             return Some(Event::Sent { token, output, result: Ok(()) });
         }
-        self.queue.pop().map(|completion| self.give(completion))
+        self.queue.pop().map(|completion| self.event_of(completion))
     }
 
     /// Returns `Woken` once per wake-up.
@@ -290,8 +290,8 @@ impl<X: Default> Conns<X> {
     }
 
     /// Returns the event of a send that has ended. From here on the connection has no send.
-    pub(crate) fn give_sent(&mut self, token: Token, send: u32) -> Event {
-        self.queue.giving(true);
+    pub(crate) fn sent_event(&mut self, token: Token, send: u32) -> Event {
+        self.queue.note_event(true);
         if let Some(slot) = self.slots.held_mut(token) {
             slot.send = NONE;
             // `WRITABLE` may have been set since the send ended: nothing is left to resume.
@@ -303,9 +303,9 @@ impl<X: Default> Conns<X> {
     }
 
     /// Converts a completion into its event and frees its send or slot.
-    fn give(&mut self, completion: Completion) -> Event {
+    fn event_of(&mut self, completion: Completion) -> Event {
         match completion {
-            Completion::Sent { token, send } => self.give_sent(token, send),
+            Completion::Sent { token, send } => self.sent_event(token, send),
             Completion::Closed { token } => {
                 self.slots.release(token);
                 Event::Closed { token }
@@ -374,12 +374,12 @@ pub(crate) fn read_closed<X>(token: Token, slot: &mut Slot<X>, error: Option<io:
     Event::ReadClosed { token, end }
 }
 
-/// Returns the event of a FIN or an error while receiving is paused (R6). `told` is the flag of a reported
+/// Returns the event of a FIN or an error while receiving is paused (R6). `reported` is the flag of a reported
 /// FIN.
 pub(crate) fn ended_while_paused<X>(
     token: Token,
     slot: &mut Slot<X>,
-    told: Flags,
+    reported: Flags,
     has_failed: bool,
 ) -> Option<Event> {
     // Read without need, `SO_ERROR` also returns errors that the connection has survived.
@@ -387,8 +387,8 @@ pub(crate) fn ended_while_paused<X>(
     if error.is_some() || slot.flags.has(Flags::BROKEN) {
         return Some(read_closed(token, slot, error));
     }
-    let is_new = !slot.flags.has(told);
-    slot.flags.set(told);
+    let is_new = !slot.flags.has(reported);
+    slot.flags.set(reported);
     is_new.then_some(Event::FinReceived { token })
 }
 
@@ -409,7 +409,7 @@ mod tests {
     fn what_was_fetched_is_sent_without_another_look() {
         let (woken, wakes) = mpsc::sync_channel(1);
         let mut conns = Conns::<()>::new(Waker::new(move || woken.send(()).expect("the test waits")));
-        conns.means.ahead.find_nothing();
+        conns.context.ahead.find_nothing();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
         let peer = TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
         peer.set_nonblocking(true).expect("it can");

@@ -38,7 +38,7 @@ pub(crate) enum Stop {
 
 /// A driver's shared state for pushing sends.
 #[derive(Debug)]
-pub(crate) struct Means {
+pub(crate) struct PushContext {
     pub(crate) ahead: Ahead,
     watches: Watches,
     /// Buffer for copied files; empty until the first.
@@ -51,7 +51,7 @@ pub(crate) struct Means {
     calls: usize,
 }
 
-impl Means {
+impl PushContext {
     /// `waker` wakes the driver.
     pub(crate) fn new(waker: Waker) -> Self {
         Self {
@@ -89,26 +89,26 @@ pub(crate) struct Push {
 }
 
 /// Passes as much of a connection's send as the kernel accepts, at most `share` bytes. Fetches uncached
-/// ranges for `looks_for`; without it, sends them regardless.
+/// ranges for `fetch_for`; without it, sends them regardless.
 pub(crate) fn push(
-    looks_for: Option<Token>,
+    fetch_for: Option<Token>,
     socket: impl AsFd,
     sending: &mut Sending,
     share: u64,
-    means: &mut Means,
+    context: &mut PushContext,
 ) -> Push {
     let before = sending.done;
-    (means.copied_bytes, means.calls) = (0, 0);
+    (context.copied_bytes, context.calls) = (0, 0);
     if sending.done == 0 && share > 0 && is_corked(&sending.output) {
         sending.corked = socket::cork(socket.as_fd(), true);
     }
     // Before a long one's first byte: its client may act on the head while the push is in progress.
     if sending.done == 0 && share > 0 && sending.output.len() > SEND_BYTES_PER_TURN_MAX {
-        guard_files(&sending.output, means);
+        guard_files(&sending.output, context);
     }
-    let end = push_share(looks_for, socket.as_fd(), sending, share, means);
+    let end = push_share(fetch_for, socket.as_fd(), sending, share, context);
     if matches!(end, Err(Stop::Full | Stop::Share | Stop::Fetching(_))) {
-        guard_files(&sending.output, means);
+        guard_files(&sending.output, context);
     }
     if sending.corked && matches!(end, Ok(()) | Err(Stop::Failed(_))) {
         sending.corked = socket::cork(socket.as_fd(), false);
@@ -117,15 +117,15 @@ pub(crate) fn push(
         socket::hold_more(socket.as_fd());
     }
     let taken = sending.done - before;
-    means.note_taken(taken);
-    Push { cost: taken + means.copying_cost(), end }
+    context.note_taken(taken);
+    Push { cost: taken + context.copying_cost(), end }
 }
 
 /// Watches the files of a send that outlasts its first push.
-fn guard_files(output: &Output, means: &mut Means) {
+fn guard_files(output: &Output, context: &mut PushContext) {
     for (_, item) in output.items() {
         if let Item::File(slice) = item {
-            slice.file.guard(&mut means.watches);
+            slice.file.guard(&mut context.watches);
         }
     }
 }
@@ -138,36 +138,36 @@ fn is_corked(output: &Output) -> bool {
 }
 
 fn push_share(
-    looks_for: Option<Token>,
+    fetch_for: Option<Token>,
     socket: BorrowedFd<'_>,
     sending: &mut Sending,
     share: u64,
-    means: &mut Means,
+    context: &mut PushContext,
 ) -> Result<(), Stop> {
     let until = sending.done + share;
-    while means.calls < SEND_CALLS_PER_TURN_MAX {
+    while context.calls < SEND_CALLS_PER_TURN_MAX {
         if sending.done == sending.output.len() {
             return Ok(());
         }
-        let left = until.saturating_sub(sending.done + means.copying_cost());
-        sending.done += push_once(looks_for, socket, &sending.output, sending.done, left, means)?;
+        let left = until.saturating_sub(sending.done + context.copying_cost());
+        sending.done += push_once(fetch_for, socket, &sending.output, sending.done, left, context)?;
     }
     if sending.done == sending.output.len() { Ok(()) } else { Err(Stop::Share) }
 }
 
 /// Makes one system call for the output at `offset`, at most `left` bytes. Returns the number accepted.
 fn push_once(
-    looks_for: Option<Token>,
+    fetch_for: Option<Token>,
     socket: BorrowedFd<'_>,
     output: &Output,
     offset: u64,
     left: u64,
-    means: &mut Means,
+    context: &mut PushContext,
 ) -> Result<u64, Stop> {
     if left == 0 {
         return Err(Stop::Share);
     }
-    means.calls += 1;
+    context.calls += 1;
     if output.items().is_empty() {
         // Most responses are plain bytes. `offset` is within them, or the caller had ended the send.
         return send_bytes(socket, at_most(&output.bytes()[offset as usize..], left), SendFlags::empty());
@@ -177,12 +177,12 @@ fn push_once(
             let more = slice.len < output.len() - offset;
             let len = slice.len.min(left);
             let ends = len == slice.len;
-            if let Some(wants) = looks_for.and_then(|token| means.ahead.fetch(token, &slice, len)) {
+            if let Some(wants) = fetch_for.and_then(|token| context.ahead.fetch(token, &slice, len)) {
                 return Err(Stop::Fetching(wants));
             }
             slice.len = len;
             let piece = FilePiece { slice: &slice, ends, more };
-            send_file_piece(socket, piece, means)
+            send_file_piece(socket, piece, context)
         }
         _ => send_gathered(socket, output, offset, left),
     }
@@ -221,20 +221,24 @@ fn send_gathered(socket: BorrowedFd<'_>, output: &Output, offset: u64, left: u64
 #[derive(Clone, Copy)]
 struct FilePiece<'a> {
     slice: &'a FileSlice,
-    /// Whether it ends the file's slice: then its last bytes are held back for a version check (S10).
+    /// True if it ends the file's slice: then its last bytes are held back for a version check (S10).
     ends: bool,
-    /// Whether more output follows it.
+    /// True if more output follows it.
     more: bool,
 }
 
 /// Sends a range of a file: by the kernel alone, or through a buffer if the kernel declines.
-fn send_file_piece(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Means) -> Result<u64, Stop> {
+fn send_file_piece(
+    socket: BorrowedFd<'_>,
+    piece: FilePiece<'_>,
+    context: &mut PushContext,
+) -> Result<u64, Stop> {
     let slice = piece.slice;
     if !slice.file.is_lent() {
-        return send_copied(socket, piece, means);
+        return send_copied(socket, piece, context);
     }
     if piece.ends {
-        look(slice, means)?;
+        check_version(slice, context)?;
     }
     let len = usize::try_from(slice.len).unwrap_or(usize::MAX);
     loop {
@@ -245,21 +249,21 @@ fn send_file_piece(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Mea
             Err(Errno::INTR) => continue,
             Err(errno @ (Errno::PIPE | Errno::CONNRESET)) => Err(broken(errno)),
             // Unsupported for this file, or an error of either side: reading and sending finds out which.
-            Err(_) => send_copied(socket, piece, means),
+            Err(_) => send_copied(socket, piece, context),
         };
     }
 }
 
 /// Checks that a file is still in the promised version.
-fn look(slice: &FileSlice, means: &mut Means) -> Result<(), Stop> {
-    means.calls += 1;
+fn check_version(slice: &FileSlice, context: &mut PushContext) -> Result<(), Stop> {
+    context.calls += 1;
     if slice.file.is_as_promised() { Ok(()) } else { Err(Stop::Failed(SendError::FileChanged)) }
 }
 
 /// Reads a range of a file and sends what was read.
-fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Means) -> Result<u64, Stop> {
+fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, context: &mut PushContext) -> Result<u64, Stop> {
     let FilePiece { slice, ends, more } = piece;
-    let copy_buffer = &mut means.copy_buffer;
+    let copy_buffer = &mut context.copy_buffer;
     copy_buffer.resize(FILE_COPY_BYTES, 0);
     let wanted = usize::try_from(slice.len).unwrap_or(usize::MAX).min(FILE_COPY_BYTES);
     let read = loop {
@@ -270,14 +274,14 @@ fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Means) 
             Err(error) => return Err(Stop::Failed(SendError::FileUnreadable(error))),
         }
     };
-    means.calls += 1;
+    context.calls += 1;
     let is_last = read as u64 == slice.len;
     if is_last && ends {
-        look(slice, means)?;
+        check_version(slice, context)?;
     }
     let more = if more || !is_last { socket::MORE } else { SendFlags::empty() };
-    let sent = send_bytes(socket, &means.copy_buffer[..read], more)?;
-    means.copied_bytes += sent;
+    let sent = send_bytes(socket, &context.copy_buffer[..read], more)?;
+    context.copied_bytes += sent;
     Ok(sent)
 }
 
@@ -306,7 +310,7 @@ mod tests {
 
     use rustix::net::sockopt::tcp_cork;
 
-    use super::{CORKED_BYTES_MIN, Means, Push, Sending, Stop, push};
+    use super::{CORKED_BYTES_MIN, Push, PushContext, Sending, Stop, push};
     use crate::{FileSlice, Item, Output, SharedFile, Waker};
 
     /// Corked bytes would stay in the kernel for 200 ms after the file's end if it weren't uncorked.
@@ -322,7 +326,7 @@ mod tests {
         file.set_len(CORKED_BYTES_MIN).expect("a hole");
         let shrinking = file.try_clone().expect("another descriptor");
         let file = Rc::new(SharedFile::new(file));
-        let mut means = Means::new(Waker::new(|| {}));
+        let mut context = PushContext::new(Waker::new(|| {}));
         for (len, is_corked) in [(CORKED_BYTES_MIN, true), (CORKED_BYTES_MIN - 1, false)] {
             let mut output = Output::new();
             output.push(Item::File(FileSlice { file: Rc::clone(&file), offset: 0, len }));
@@ -330,7 +334,7 @@ mod tests {
             let mut left = len;
             let mut scratch = vec![0; 64 * 1024];
             loop {
-                let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut means);
+                let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut context);
                 assert!(matches!(end, Ok(()) | Err(Stop::Share | Stop::Full)), "{end:?}");
                 let is_over = end.is_ok();
                 assert_eq!(tcp_cork(&socket).expect("it tells"), is_corked && !is_over, "{len}, {end:?}");
@@ -350,7 +354,7 @@ mod tests {
         output.push(Item::File(FileSlice { file, offset: 0, len: CORKED_BYTES_MIN }));
         let mut sending = Sending::new(output);
         shrinking.set_len(1000).expect("it can be cut");
-        let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut means);
+        let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut context);
         assert!(matches!(end, Err(Stop::Failed(_))), "{end:?}");
         assert!(!tcp_cork(&socket).expect("it tells"), "its first part goes");
     }

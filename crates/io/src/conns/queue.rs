@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::line::Line;
+use super::fair_queue::FairQueue;
 use super::slots::{Flags, Slots};
 use crate::Token;
 use crate::limits::{
@@ -23,14 +23,14 @@ pub(crate) enum Completion {
 pub(crate) struct Queue {
     /// Connections with a send to begin or to resume by hand. They are served after all other work, so that
     /// short work doesn't wait for long.
-    sends: Line,
+    sends: FairQueue,
     /// Reported as soon as possible.
     completions: VecDeque<Completion>,
     /// Reported from the next turn on: see [`Queue::complete`].
     deferred: VecDeque<Completion>,
-    /// Whether the last event was a `Sent`.
+    /// True if the last event was a `Sent`.
     after_sent: bool,
-    /// Whether the waker was used.
+    /// True if the waker was used.
     pub(crate) woken: bool,
     /// Bytes that new sends have passed on in this turn, over all connections.
     first_bytes: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Queue {
 impl Default for Queue {
     fn default() -> Self {
         Self {
-            sends: Line::new(Flags::QUEUED),
+            sends: FairQueue::new(Flags::QUEUED),
             completions: VecDeque::new(),
             deferred: VecDeque::new(),
             after_sent: false,
@@ -62,7 +62,7 @@ impl Queue {
     }
 
     /// Returns whether a send that begins now may complete in this turn: see [`Queue::complete`].
-    pub(crate) fn tells_at_once(&self) -> bool {
+    pub(crate) fn may_complete_now(&self) -> bool {
         !self.after_sent
     }
 
@@ -138,7 +138,7 @@ impl Queue {
     }
 
     /// Records whether the next event is a `Sent`.
-    pub(crate) fn giving(&mut self, is_sent: bool) {
+    pub(crate) fn note_event(&mut self, is_sent: bool) {
         self.after_sent = is_sent;
     }
 
@@ -156,7 +156,7 @@ impl Queue {
     /// Removes the first connection. It returns in the next turn if its send continues, ahead of others if it
     /// found no budget left.
     pub(crate) fn retire<X: Default>(&mut self, token: Token, slots: &mut Slots<X>) {
-        let Some(slot) = slots.open_mut(token) else { return self.sends.leave() };
+        let Some(slot) = slots.open_mut(token) else { return self.sends.remove_first() };
         self.sends.retire(&mut slot.flags);
         if slot.flags.can_send() {
             let others_sent = self.sent_bytes

@@ -15,7 +15,7 @@ pub(crate) struct Sending {
     pub(crate) result: Option<Result<(), SendError>>,
     /// Kept while this send wants its fetch: nothing is fetched for a closed connection.
     pub(crate) wants: Option<Arc<()>>,
-    /// Whether the socket holds back partial segments until this send has ended.
+    /// True if the socket holds back partial segments until this send has ended.
     pub(crate) corked: bool,
 }
 

@@ -19,7 +19,7 @@ impl Flags {
     pub(crate) const READ_CLOSED: Self = Self(1 << 3);
     /// The send in flight can continue.
     pub(crate) const WRITABLE: Self = Self(1 << 4);
-    /// It is queued for a send to begin or to resume.
+    /// Queued for a send to begin or to resume.
     pub(crate) const QUEUED: Self = Self(1 << 5);
     /// Its `Sent` is deferred to the next turn.
     pub(crate) const SENT_DEFERRED: Self = Self(1 << 6);
@@ -66,13 +66,13 @@ impl Flags {
     pub(crate) const READABLE: Self = Self(1);
     /// A short read is followed by another: the kernel has reported the peer's FIN, an error, or urgent data,
     /// which cuts a receive short.
-    pub(crate) const READS_ON: Self = Self(1 << 1);
-    /// It is queued for reading.
+    pub(crate) const READ_AGAIN: Self = Self(1 << 1);
+    /// Queued for reading.
     pub(crate) const READ_QUEUED: Self = Self(1 << 9);
     /// The kernel has reported the peer's FIN or an error, not yet handled.
     pub(crate) const END_ANNOUNCED: Self = Self(1 << 10);
     /// `FinReceived` has been delivered.
-    pub(crate) const FIN_TOLD: Self = Self(1 << 11);
+    pub(crate) const FIN_REPORTED: Self = Self(1 << 11);
     /// The kernel has reported an error.
     pub(crate) const FAILED: Self = Self(1 << 12);
 
@@ -93,7 +93,7 @@ impl Flags {
 impl Flags {
     /// The kernel holds a receive entry.
     pub(crate) const ARMED: Self = Self(1 << 9);
-    /// That entry is being cancelled.
+    /// The receive entry is being cancelled.
     pub(crate) const CANCELLING: Self = Self(1 << 10);
     /// The kernel holds a send entry.
     pub(crate) const SENDING: Self = Self(1 << 11);

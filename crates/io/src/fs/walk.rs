@@ -34,8 +34,8 @@ struct Walk<'a> {
     root: BorrowedFd<'a>,
     position: Position,
     /// The remaining names, the next one last.
-    ahead: Vec<Vec<u8>>,
-    /// Number of names in `ahead` that belong to the path itself; they come first. The others belong to link
+    remaining: Vec<Vec<u8>>,
+    /// Number of names in `remaining` that belong to the path itself; they come first. The others belong to link
     /// targets.
     own: usize,
     policy: Links,
@@ -59,10 +59,10 @@ enum Position {
 /// Opens `path` beneath `root`.
 pub(super) fn open(root: BorrowedFd<'_>, path: &[u8], policy: Links) -> Result<OwnedFd, OpenError> {
     let position = Position::Inside { met: None, entered: Vec::new() };
-    let mut walk = Walk { root, position, ahead: Vec::new(), own: 0, policy, links: 0, tries: 0 };
-    walk.put_ahead(path);
-    walk.own = walk.ahead.len();
-    walk.go().map_err(|error| walk.conceal(error))
+    let mut walk = Walk { root, position, remaining: Vec::new(), own: 0, policy, links: 0, tries: 0 };
+    walk.push_names(path);
+    walk.own = walk.remaining.len();
+    walk.run().map_err(|error| walk.conceal(error))
 }
 
 /// Opens `path` from `root` and follows all links. The path has been checked and has no `..`.
@@ -81,17 +81,17 @@ fn pass(directory: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<OwnedFd> {
 
 impl Walk<'_> {
     /// Walks to the end.
-    fn go(&mut self) -> Result<OwnedFd, OpenError> {
+    fn run(&mut self) -> Result<OwnedFd, OpenError> {
         // Bounded: each round consumes a name, except for at most LINKS_MAX links that add up to PATH_MAX
         // bytes of names, and at most TRIES_MAX retries.
-        while let Some(name) = self.ahead.pop() {
-            let is_own = self.ahead.len() < self.own;
-            self.own = self.own.min(self.ahead.len());
+        while let Some(name) = self.remaining.pop() {
+            let is_own = self.remaining.len() < self.own;
+            self.own = self.own.min(self.remaining.len());
             match name.as_slice() {
                 _ if is_own && self.is_outside() => return Err(OpenError::Escapes),
                 b"." => {}
                 b".." => self.go_up()?,
-                name if self.ahead.is_empty() && !self.is_outside() => {
+                name if self.remaining.is_empty() && !self.is_outside() => {
                     if let Some(descriptor) = self.open_last(name)? {
                         return Ok(descriptor);
                     }
@@ -128,13 +128,13 @@ impl Walk<'_> {
     }
 
     /// Adds the names of a path, or of a link's target, before the remaining ones.
-    fn put_ahead(&mut self, path: &[u8]) {
+    fn push_names(&mut self, path: &[u8]) {
         if path.ends_with(b"/") {
             // The name before it must be a directory, which "." then names.
-            self.ahead.push(b".".to_vec());
+            self.remaining.push(b".".to_vec());
         }
         let names = path.rsplit(|byte| *byte == b'/').filter(|name| !name.is_empty());
-        self.ahead.extend(names.map(<[u8]>::to_vec));
+        self.remaining.extend(names.map(<[u8]>::to_vec));
     }
 
     fn go_up(&mut self) -> Result<(), OpenError> {
@@ -200,7 +200,7 @@ impl Walk<'_> {
             }
             Err(Errno::INVAL) => {
                 self.tries += 1;
-                self.ahead.push(name.to_vec());
+                self.remaining.push(name.to_vec());
                 Ok(())
             }
             Err(errno) => Err(OpenError::of(errno)),
@@ -216,7 +216,7 @@ impl Walk<'_> {
             [b'/', ..] => self.arrive(pass(CWD, b"/").map_err(OpenError::of)?)?,
             _ => {}
         }
-        self.put_ahead(target);
+        self.push_names(target);
         Ok(())
     }
 }

@@ -24,7 +24,7 @@ use mio::Interest;
 use mio::unix::SourceFd;
 
 use crate::clock::Clock;
-use crate::conns::{Conns, Flags, Line};
+use crate::conns::{Conns, FairQueue, Flags};
 use crate::listeners::Listeners;
 use crate::{CloseKind, Detached, Driver, Entrances, Event, Output, Token, Waker, limits};
 use alarm::Alarm;
@@ -62,7 +62,7 @@ pub struct Poll {
     listeners: Listeners,
     conns: Conns<()>,
     /// Connections to read. Served before long sends.
-    reads: Line,
+    reads: FairQueue,
     clock: Clock,
     catch_up: CatchUp,
     buffer: Box<[u8]>,
@@ -98,7 +98,7 @@ impl Poll {
             poll,
             events: mio::Events::with_capacity(limits::EVENTS_PER_WAIT_MAX),
             conns: Conns::new(waker.clone()),
-            reads: Line::new(Flags::READ_QUEUED),
+            reads: FairQueue::new(Flags::READ_QUEUED),
             waker,
             alarm,
             listeners,
@@ -200,7 +200,7 @@ impl Driver for Poll {
 
     fn detach(&mut self, token: Token) -> io::Result<Detached> {
         // All received bytes were delivered: the rest is still in the kernel.
-        Ok(Detached { descriptor: self.give_up(token)?, unread: Vec::new() })
+        Ok(Detached { descriptor: self.detach_connection(token)?, unread: Vec::new() })
     }
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {

@@ -40,7 +40,7 @@ impl Poll {
                 }
                 // A short read has emptied the socket, and later input is reported anew, except data after
                 // urgent data, and a FIN reported together with the data.
-                if count < self.buffer.len() && !slot.flags.has(Flags::READS_ON) {
+                if count < self.buffer.len() && !slot.flags.has(Flags::READ_AGAIN) {
                     slot.flags.clear(Flags::READABLE);
                     // Most requests: nothing is left to read, and no second read is needed.
                     self.reads.retire(&mut slot.flags);
@@ -64,7 +64,7 @@ impl Poll {
     pub(super) fn retire_read(&mut self, token: Token) {
         let has_waited = self.recvs == 0 && self.bulk_recvs_left == 0;
         self.recvs = 0;
-        let Some(slot) = self.conns.slots.open_mut(token) else { return self.reads.leave() };
+        let Some(slot) = self.conns.slots.open_mut(token) else { return self.reads.remove_first() };
         self.reads.retire(&mut slot.flags);
         if slot.flags.wants_recv() {
             if has_waited {
@@ -83,5 +83,5 @@ fn end_of_paused(token: Token, slot: &mut Slot<()>) -> Option<Event> {
     }
     slot.flags.clear(Flags::END_ANNOUNCED);
     let has_failed = slot.flags.has(Flags::FAILED);
-    ended_while_paused(token, slot, Flags::FIN_TOLD, has_failed)
+    ended_while_paused(token, slot, Flags::FIN_REPORTED, has_failed)
 }

@@ -70,9 +70,9 @@ impl Poll {
     /// connections.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.lent = 0;
-        self.conns.queue.giving(false);
+        self.conns.queue.note_event(false);
         loop {
-            if let Some(event) = self.conns.next_told() {
+            if let Some(event) = self.conns.next_completion() {
                 return Some(event);
             }
             if let Some(woken) = self.conns.next_woken() {
@@ -89,7 +89,7 @@ impl Poll {
             let pushed = self.conns.push_more(token);
             self.conns.queue.retire(token, &mut self.conns.slots);
             if let Some(Pushed::Ended(send)) = pushed {
-                return Some(self.conns.give_sent(token, send));
+                return Some(self.conns.sent_event(token, send));
             }
         }
     }
@@ -102,7 +102,7 @@ fn note(slot: &mut Slot<()>, event: &Readiness) {
         slot.flags.set(Flags::READABLE);
     }
     if event.is_read_closed() || event.is_priority() {
-        slot.flags.set(Flags::READS_ON);
+        slot.flags.set(Flags::READ_AGAIN);
     }
     if event.is_read_closed() || broken {
         slot.flags.set(Flags::END_ANNOUNCED);

@@ -77,15 +77,15 @@ impl Kernel {
         }
         if self.listeners.all[index].queue.is_empty() {
             // Only the first listener is ready with an empty queue, at the end.
-            return self.tell_stopped();
+            return self.report_stopped();
         }
         if self.listeners.all[index].taken == 0
             && let Some(error) = self.accept_error()
         {
             return Some(self.fail_accept(error));
         }
-        let fault = self.operation(OperationKind::Accept, None, !self.listeners.all[index].hindered);
-        if self.put_off_listener(index, fault) {
+        let fault = self.operation(OperationKind::Accept, None, !self.listeners.all[index].deferred);
+        if self.defer_listener(index, fault) {
             return None;
         }
         self.take_from_queue(index, fault)
@@ -114,25 +114,25 @@ impl Kernel {
         Event::AcceptFailed { error }
     }
 
-    fn tell_stopped(&mut self) -> Option<Event> {
+    fn report_stopped(&mut self) -> Option<Event> {
         let fault = self.operation(OperationKind::AcceptStop, None, false);
-        if self.put_off_listener(0, fault) {
+        if self.defer_listener(0, fault) {
             return None;
         }
         self.listeners.state = State::Stopped;
         Some(Event::AcceptStopped)
     }
 
-    fn put_off_listener(&mut self, index: usize, fault: Option<Fault>) -> bool {
+    fn defer_listener(&mut self, index: usize, fault: Option<Fault>) -> bool {
         let until = if fault == Some(Fault::Delay) { self.delayed_until_ms() } else { 0 };
         let listener = &mut self.listeners.all[index];
-        listener.hindered = matches!(fault, Some(Fault::Eagain | Fault::Delay));
+        listener.deferred = matches!(fault, Some(Fault::Eagain | Fault::Delay));
         match fault {
             Some(Fault::Eagain) => listener.idle_turn = self.turn,
             Some(Fault::Delay) => listener.held_until_ms = until,
             _ => {}
         }
-        listener.hindered
+        listener.deferred
     }
 
     fn take_from_queue(&mut self, index: usize, fault: Option<Fault>) -> Option<Event> {
@@ -147,7 +147,7 @@ impl Kernel {
         self.listeners.release_emptied_inbox();
         let token = self.insert(|token| Conn::new(token, wire, address));
         // Rst and Fin: the queue has connections that their peers closed long ago.
-        self.meet(token.slot(), fault);
+        self.apply_fault(token.slot(), fault);
         self.enqueue(token.slot());
         Some(Event::Accepted { token, listener: id })
     }

@@ -29,7 +29,7 @@ pub(super) struct TurnUse {
     pub(super) recvs: usize,
     pub(super) sents: usize,
     pub(super) file_bytes: u64,
-    /// Whether the seed delivers input although receiving is paused.
+    /// True if the seed delivers input although receiving is paused.
     pub(super) leaks: bool,
 }
 
@@ -48,9 +48,9 @@ pub(super) struct Conn {
     pub(super) held_until_ms: u64,
     /// No progress in this turn.
     pub(super) idle_turn: u64,
-    /// Whether the last operation was deferred.
-    pub(super) hindered: bool,
-    /// Whether it is in the turn's work list.
+    /// True if the last operation was deferred.
+    pub(super) deferred: bool,
+    /// True if it is in the turn's work list.
     pub(super) queued: bool,
     pub(super) used: TurnUse,
 }
@@ -69,7 +69,7 @@ impl Conn {
             closing: false,
             held_until_ms: 0,
             idle_turn: 0,
-            hindered: false,
+            deferred: false,
             queued: false,
             used: TurnUse::default(),
         }
@@ -121,7 +121,7 @@ impl Conn {
     }
 
     /// Returns whether its reads of this turn are used up and input is left.
-    pub(super) fn has_had_its_share(&self, turn: u64) -> bool {
+    pub(super) fn has_used_its_share(&self, turn: u64) -> bool {
         let has_read = self.used.turn == turn && self.used.recvs == RECVS_PER_TURN_MAX;
         has_read && !self.paused && self.wire.borrow().readable() > 0
     }

@@ -24,13 +24,13 @@ impl Fault {
     pub const ALL: [Self; 5] = [Self::Rst, Self::Fin, Self::Short, Self::Eagain, Self::Delay];
 }
 
-/// Draws a fault for an operation. `hinderable` is false if the connection's last operation was deferred
+/// Draws a fault for an operation. `deferrable` is false if the connection's last operation was deferred
 /// already.
 pub(super) fn draw(
     rng: &mut Rng,
     options: &SimOptions,
     kind: OperationKind,
-    hinderable: bool,
+    deferrable: bool,
 ) -> Option<Fault> {
     use OperationKind as Kind;
     let short = match kind {
@@ -39,7 +39,7 @@ pub(super) fn draw(
         _ => 0.0,
     };
     let (eagain, delay) = match kind {
-        Kind::Accept | Kind::Receive | Kind::ReadEnd | Kind::PeerEnd | Kind::SendAttempt if hinderable => {
+        Kind::Accept | Kind::Receive | Kind::ReadEnd | Kind::PeerEnd | Kind::SendAttempt if deferrable => {
             (options.eagain, options.delays)
         }
         _ => (0.0, 0.0),

@@ -107,7 +107,7 @@ impl Kernel {
         // the bounded operations of `Conn::next_step`.
         while let Some(source) = self.pick() {
             let event = match source {
-                Source::Wake => self.tell_woken(),
+                Source::Wake => self.report_woken(),
                 Source::Listener(index) => self.step_listener(index),
                 Source::Slot(slot) => self.step_conn(slot, lent),
             };
@@ -229,11 +229,11 @@ impl Kernel {
         }
         self.departed.retain(|wire| {
             wire.borrow_mut().peer_reads_by_itself();
-            wire.borrow().owes_peer() && Rc::strong_count(wire) > 1
+            wire.borrow().has_bytes_for_peer() && Rc::strong_count(wire) > 1
         });
     }
 
-    fn tell_woken(&mut self) -> Option<Event> {
+    fn report_woken(&mut self) -> Option<Event> {
         self.operation(OperationKind::Wake, None, false);
         self.woken.swap(false, Ordering::AcqRel).then_some(Event::Woken)
     }
@@ -246,12 +246,12 @@ impl Kernel {
         &mut self,
         kind: OperationKind,
         token: Option<Token>,
-        hinderable: bool,
+        deferrable: bool,
     ) -> Option<Fault> {
         let scripted = self.options.fault_at.filter(|(at, _)| *at == self.trace.operations());
         let fault = match scripted {
             Some((_, fault)) => Some(fault),
-            None => fault::draw(&mut self.rng, &self.options, kind, hinderable),
+            None => fault::draw(&mut self.rng, &self.options, kind, deferrable),
         };
         self.trace.record(kind, token, fault, self.clock_ms);
         fault
@@ -269,31 +269,31 @@ impl Kernel {
         let receiving_first = self.rng.chance(self.options.reorder_within_turn / 2.0);
         let conn = self.conn_at(slot)?;
         let kind = conn.next_step(turn, receiving_first)?;
-        let (token, hinderable) = (conn.token, !conn.hindered);
-        let fault = self.operation(kind, Some(token), hinderable);
-        if self.meet(slot, fault) {
+        let (token, deferrable) = (conn.token, !conn.deferred);
+        let fault = self.operation(kind, Some(token), deferrable);
+        if self.apply_fault(slot, fault) {
             return None;
         }
         match kind {
             OperationKind::Receive => self.receive(slot, fault, lent),
-            OperationKind::ReadEnd => self.tell_end(slot),
-            OperationKind::PeerEnd => self.tell_end_while_paused(slot),
+            OperationKind::ReadEnd => self.report_end(slot),
+            OperationKind::PeerEnd => self.report_end_while_paused(slot),
             OperationKind::SendAttempt => {
                 self.attempt_send(slot, fault);
                 None
             }
-            OperationKind::Sent => self.tell_sent(slot),
-            _ => self.tell_closed(slot),
+            OperationKind::Sent => self.report_sent(slot),
+            _ => self.report_closed(slot),
         }
     }
 
     /// Applies a fault to the connection of a verb, which can't be deferred.
-    pub(super) fn meet_at_verb(&mut self, slot: usize, fault: Option<Fault>) {
-        self.meet(slot, fault.filter(|fault| matches!(fault, Fault::Rst | Fault::Fin)));
+    pub(super) fn apply_fault_at_verb(&mut self, slot: usize, fault: Option<Fault>) {
+        self.apply_fault(slot, fault.filter(|fault| matches!(fault, Fault::Rst | Fault::Fin)));
     }
 
     /// Applies a fault to the connection. Returns true if the operation is deferred.
-    pub(super) fn meet(&mut self, slot: usize, fault: Option<Fault>) -> bool {
+    pub(super) fn apply_fault(&mut self, slot: usize, fault: Option<Fault>) -> bool {
         let turn = self.turn;
         let until = if fault == Some(Fault::Delay) { self.delayed_until_ms() } else { 0 };
         let Some(conn) = self.conn_at(slot) else { return true };
@@ -304,8 +304,8 @@ impl Kernel {
             Some(Fault::Delay) => conn.held_until_ms = until,
             Some(Fault::Short) | None => {}
         }
-        conn.hindered = matches!(fault, Some(Fault::Eagain | Fault::Delay));
-        conn.hindered
+        conn.deferred = matches!(fault, Some(Fault::Eagain | Fault::Delay));
+        conn.deferred
     }
 }
 

@@ -24,10 +24,10 @@ pub(super) struct Listener {
     pub(super) taken: usize,
     pub(super) held_until_ms: u64,
     pub(super) idle_turn: u64,
-    pub(super) hindered: bool,
+    pub(super) deferred: bool,
     /// The `errno` of its failure, still to be reported.
     pub(super) death: Option<i32>,
-    /// Whether it has failed.
+    /// True if it has failed.
     pub(super) is_dead: bool,
     /// Accepted in this turn.
     pub(super) turn: u64,

@@ -155,7 +155,7 @@ impl Driver for Sim {
 
     fn reads_later(&self, token: Token) -> bool {
         let kernel = self.kernel.borrow();
-        kernel.conn(token).is_some_and(|conn| conn.has_had_its_share(kernel.turn))
+        kernel.conn(token).is_some_and(|conn| conn.has_used_its_share(kernel.turn))
     }
 
     fn send(&mut self, token: Token, output: Output) {
@@ -184,7 +184,7 @@ impl Driver for Sim {
 
     fn unacknowledged(&self, token: Token) -> Option<u64> {
         let kernel = self.kernel.borrow();
-        kernel.conn(token).map(|conn| conn.wire.borrow().owed_bytes())
+        kernel.conn(token).map(|conn| conn.wire.borrow().bytes_for_peer())
     }
 
     fn shutdown_write(&mut self, token: Token) {

@@ -40,9 +40,9 @@ impl Kernel {
         let Some(conn) = self.conn_at(slot) else { return };
         assert!(conn.sending.is_none(), "clause S2: {token:?} has a send in flight already");
         conn.sending = Some(Sending { output, taken: 0, decided: None, parked_turn: 0 });
-        let hinderable = !conn.hindered;
-        let fault = self.operation(OperationKind::SendAttempt, Some(token), hinderable);
-        if !self.meet(slot, fault) {
+        let deferrable = !conn.deferred;
+        let fault = self.operation(OperationKind::SendAttempt, Some(token), deferrable);
+        if !self.apply_fault(slot, fault) {
             self.attempt_send(slot, fault);
         }
     }
@@ -64,7 +64,7 @@ impl Kernel {
         self.trace.add_bytes(taken);
     }
 
-    pub(super) fn tell_sent(&mut self, slot: usize) -> Option<Event> {
+    pub(super) fn report_sent(&mut self, slot: usize) -> Option<Event> {
         let conn = self.conn_at(slot)?;
         let sending = conn.sending.take()?;
         conn.used.sents += 1;

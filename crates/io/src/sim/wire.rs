@@ -18,17 +18,17 @@ pub(super) struct Wire {
     window_bytes: usize,
     /// Free bytes of the window at which the server learns that there is room.
     room_bytes_min: usize,
-    /// Whether the server's next bytes are still being fetched from a disk.
+    /// True if the server's next bytes are still being fetched from a disk.
     pub(super) on_disk: bool,
-    /// Whether the peer's program reads whenever the driver waits.
+    /// True if the peer's program reads whenever the driver waits.
     pub(super) reading: bool,
-    /// Whether the peer's FIN follows `to_server`.
+    /// True if the peer's FIN follows `to_server`.
     peer_finished: bool,
-    /// Whether the peer's program has closed its socket: later arrivals get an RST.
+    /// True if the peer's program has closed its socket: later arrivals get an RST.
     peer_closed: bool,
-    /// Whether the server's FIN follows `to_peer`.
+    /// True if the server's FIN follows `to_peer`.
     server_finished: bool,
-    /// Whether the server has closed its socket: later arrivals get an RST.
+    /// True if the server has closed its socket: later arrivals get an RST.
     server_closed: bool,
     reset: bool,
     reset_losses: f64,
@@ -146,12 +146,12 @@ impl Wire {
     }
 
     /// Returns whether the peer's program still has something to read.
-    pub(super) fn owes_peer(&self) -> bool {
+    pub(super) fn has_bytes_for_peer(&self) -> bool {
         !self.to_peer.is_empty()
     }
 
     /// Returns the bytes that the peer's program still has to read.
-    pub(super) fn owed_bytes(&self) -> u64 {
+    pub(super) fn bytes_for_peer(&self) -> u64 {
         self.to_peer.len() as u64
     }
 }

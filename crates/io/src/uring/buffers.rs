@@ -27,8 +27,8 @@ pub(super) struct Buffers {
     spare: Vec<u16>,
     /// Number of buffers to withdraw as they return.
     surplus: u16,
-    /// Whether the kernel may still write: the memory is leaked instead of unmapped.
-    given_up: bool,
+    /// True if the kernel may still write: the memory is leaked instead of unmapped.
+    leaked: bool,
 }
 
 impl Buffers {
@@ -41,11 +41,11 @@ impl Buffers {
         let ring = Pages::new(usize::from(count) * size_of::<BufRingEntry>())?;
         let memory = Pages::new(usize::from(count).checked_mul(bytes).ok_or_else(too_large)?)?;
         // SAFETY: the ring's memory is page-aligned, has the stated size, and outlives the ring of entries or
-        // is leaked (`give_up`).
+        // is leaked (`leak`).
         unsafe { submitter.register_buf_ring_with_flags(ring.start().as_ptr() as u64, count, GROUP, 0) }?;
         let (ring, memory) = (ManuallyDrop::new(ring), ManuallyDrop::new(memory));
         let spare = (0..count).rev().collect();
-        let mut buffers = Self { ring, memory, count, bytes, tail: 0, spare, surplus: 0, given_up: false };
+        let mut buffers = Self { ring, memory, count, bytes, tail: 0, spare, surplus: 0, leaked: false };
         buffers.offer_spare(RECV_BUFFERS_FIRST);
         Ok(buffers)
     }
@@ -86,7 +86,7 @@ impl Buffers {
     }
 
     /// Returns a buffer to the kernel.
-    pub(super) fn give_back(&mut self, id: u16) {
+    pub(super) fn release(&mut self, id: u16) {
         if self.surplus == 0 {
             return self.offer(id);
         }
@@ -117,7 +117,7 @@ impl Buffers {
     pub(super) fn get(&self, id: u16, len: usize) -> &[u8] {
         let start = self.start(id);
         // SAFETY: memory is initialised from the start, `len` is within the buffer, and the kernel writes to
-        // it again only after `give_back`, which takes `&mut self`.
+        // it again only after `release`, which takes `&mut self`.
         unsafe { std::slice::from_raw_parts(start, len.min(self.bytes)) }
     }
 
@@ -128,14 +128,14 @@ impl Buffers {
     }
 
     /// Leaks the memory to a kernel that may still write to it.
-    pub(super) fn give_up(&mut self) {
-        self.given_up = true;
+    pub(super) fn leak(&mut self) {
+        self.leaked = true;
     }
 }
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        if self.given_up {
+        if self.leaked {
             return;
         }
         // SAFETY: dropped once, and the kernel has ended every entry that could use it.
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(in_use, [RECV_BUFFERS_FIRST, 2 * RECV_BUFFERS_FIRST, RECV_BUFFERS_MAX, RECV_BUFFERS_MAX]);
         buffers.trim();
         // Each returns as if the kernel had used it, those offered first before others.
-        (0..RECV_BUFFERS_MAX).for_each(|id| buffers.give_back(id));
+        (0..RECV_BUFFERS_MAX).for_each(|id| buffers.release(id));
         assert_eq!((buffers.in_use(), buffers.surplus), (RECV_BUFFERS_FIRST, 0));
         buffers.offer_more();
         assert_eq!(buffers.in_use(), 2 * RECV_BUFFERS_FIRST, "and more again");

@@ -45,13 +45,13 @@ impl Uring {
 
     /// Detaches the connection, with the bytes that the kernel has already put into buffers. Fails if the
     /// kernel doesn't end the receive in time: the worker is blocked meanwhile.
-    pub(super) fn give_up(&mut self, token: Token) -> io::Result<Detached> {
+    pub(super) fn detach_connection(&mut self, token: Token) -> io::Result<Detached> {
         self.conns.check_detach(token)?;
         self.disarm_recv(token);
         self.stop_watching(token);
         for _ in 0..DETACH_ENTERS_MAX {
             if !self.is_armed(token)
-                || self.held.iter().chain(&self.inbox).any(|done| is_last_of(done, token))
+                || self.held.iter().chain(&self.completions).any(|done| is_last_of(done, token))
             {
                 let unread = self.take_unread(token);
                 return Ok(Detached { descriptor: self.conns.hand_out(token)?, unread });
@@ -75,13 +75,13 @@ impl Uring {
                 self.held.push_back(done);
             }
         }
-        let this_turn = self.inbox_left;
-        for index in 0..self.inbox.len() {
-            let Some(done) = self.inbox.pop_front() else { break };
+        let this_turn = self.completions_left;
+        for index in 0..self.completions.len() {
+            let Some(done) = self.completions.pop_front() else { break };
             if let Some(done) = self.unread_of(token, done, &mut unread) {
-                self.inbox.push_back(done);
+                self.completions.push_back(done);
             } else if index < this_turn {
-                self.inbox_left -= 1;
+                self.completions_left -= 1;
             }
         }
         unread
@@ -95,7 +95,7 @@ impl Uring {
         if let (Ok(len), Some(id)) = (done.result(), done.buffer()) {
             unread.extend_from_slice(self.buffers.get(id, len as usize));
         }
-        self.give_buffer_back(&done);
+        self.release_buffer(&done);
         if let Some(slot) = self.conns.slots.held_mut(token).filter(|_| done.is_last()) {
             recv_ended(slot);
         }

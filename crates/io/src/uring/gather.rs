@@ -32,7 +32,7 @@ impl std::fmt::Debug for Gathers {
 
 impl Gathers {
     /// Describes at most [`GATHER_MAX`] pieces of an output in memory. The pointer is valid until
-    /// [`Gathers::let_go`] of this send, as long as the output is unchanged.
+    /// [`Gathers::release`] of this send, as long as the output is unchanged.
     pub(super) fn describe(&mut self, send: u32, output: &Output) -> *const libc::msghdr {
         let index = send as usize;
         if self.0.len() <= index {
@@ -60,7 +60,7 @@ impl Gathers {
     }
 
     /// Frees a send's header after its end.
-    pub(super) fn let_go(&mut self, send: u32) {
+    pub(super) fn release(&mut self, send: u32) {
         let index = send as usize;
         if index >= GATHERS_KEPT_MAX && index < self.0.len() {
             self.0[index] = None;

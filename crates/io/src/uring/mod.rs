@@ -76,9 +76,9 @@ pub struct Uring {
     marker: Marker,
     clock: Clock,
     /// Completions taken from the ring: at most [`COMPLETION_ENTRIES`] and those in `held`.
-    inbox: VecDeque<Done>,
+    completions: VecDeque<Done>,
     /// Number of them that belong to this turn.
-    inbox_left: usize,
+    completions_left: usize,
     /// Completions of connections that have used up their share of the turn: the first of the next.
     held: VecDeque<Done>,
     /// Connections to arm for receiving again: at most one entry each.
@@ -87,7 +87,7 @@ pub struct Uring {
     rearm_bulk: VecDeque<Token>,
     /// Connections reported as writable; empty between turns.
     writable: VecDeque<Token>,
-    /// Whether receives are multishot, up to a credit of bytes.
+    /// True if receives are multishot, up to a credit of bytes.
     multishot: bool,
 }
 
@@ -121,8 +121,8 @@ impl Uring {
             wake,
             marker: Marker::default(),
             clock: Clock::new(),
-            inbox: VecDeque::new(),
-            inbox_left: 0,
+            completions: VecDeque::new(),
+            completions_left: 0,
             held: VecDeque::new(),
             rearm: VecDeque::new(),
             rearm_bulk: VecDeque::new(),
@@ -156,8 +156,8 @@ impl Drop for Uring {
             }
             while self.ring.take().is_some() {}
         }
-        self.buffers.give_up();
-        self.wake.give_up();
+        self.buffers.leak();
+        self.wake.leak();
         let _outputs = ManuallyDrop::new(std::mem::take(&mut self.conns.sends));
         let _gathers = ManuallyDrop::new(std::mem::take(&mut self.gathers));
     }
@@ -189,7 +189,7 @@ impl Driver for Uring {
     }
 
     fn rest(&mut self) -> bool {
-        self.give_memory_back()
+        self.trim()
     }
 
     fn next(&mut self) -> Option<Event> {
@@ -259,7 +259,7 @@ impl Driver for Uring {
     }
 
     fn detach(&mut self, token: Token) -> io::Result<Detached> {
-        self.give_up(token)
+        self.detach_connection(token)
     }
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {

@@ -127,7 +127,7 @@ pub fn probe() -> Result<Report, Unavailable> {
         .map_err(|error| Unavailable::from_error(error, "provided buffers"))?;
     let tried = try_multishot(&mut ring);
     if !ring.is_idle() {
-        buffers.give_up();
+        buffers.leak();
     }
     // Before the buffers: the kernel must have released them.
     drop(ring);

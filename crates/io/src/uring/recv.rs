@@ -139,11 +139,11 @@ impl Uring {
         let token = done.token();
         let turn = self.conns.queue.turn as u8;
         let Some(slot) = self.conns.slots.held_mut(token) else {
-            self.give_buffer_back(&done);
+            self.release_buffer(&done);
             return None;
         };
         let closing = slot.flags.has(Flags::CLOSING);
-        if !closing && slot.extra.has_had_its_share(turn) {
+        if !closing && slot.extra.has_used_its_share(turn) {
             self.held.push_back(done);
             return None;
         }
@@ -152,7 +152,7 @@ impl Uring {
             recv_ended(slot);
         }
         if closing {
-            self.give_buffer_back(&done);
+            self.release_buffer(&done);
             if !last {
                 self.disarm_recv_again(token);
             }
@@ -180,7 +180,7 @@ impl Uring {
             }
             (Ok(_), _) => {
                 let event = read_closed(token, slot, None);
-                self.give_buffer_back(&done);
+                self.release_buffer(&done);
                 Some(event)
             }
             (Err(errno @ (Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN)), _) => {
@@ -194,16 +194,16 @@ impl Uring {
         }
     }
 
-    pub(super) fn give_buffer_back(&mut self, done: &Done) {
+    pub(super) fn release_buffer(&mut self, done: &Done) {
         if let Some(id) = done.buffer() {
-            self.buffers.give_back(id);
+            self.buffers.release(id);
         }
     }
 }
 
 impl InRing {
     /// Returns whether further reads of the connection wait for the next turn.
-    fn has_had_its_share(&mut self, turn: u8) -> bool {
+    fn has_used_its_share(&mut self, turn: u8) -> bool {
         if self.turn != turn {
             self.turn = turn;
             self.recvs = 0;
@@ -223,7 +223,7 @@ fn count_full(slot: &mut Slot<InRing>) {
 
 /// Resets the count at a send: the request so far is complete.
 #[inline]
-pub(super) fn forget_full(slot: &mut Slot<InRing>) {
+pub(super) fn reset_full(slot: &mut Slot<InRing>) {
     slot.extra.full = 0;
     slot.flags.clear(Flags::BULK);
 }

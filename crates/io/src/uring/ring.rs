@@ -129,10 +129,10 @@ pub(super) struct Ring {
     in_flight: usize,
     /// Send entries queued since the turn's enter. They never wait: submitting them completes them.
     sends: usize,
-    /// Whether the worker awaits one of those completions.
+    /// True if the worker awaits one of those completions.
     is_awaited: bool,
-    /// Whether they were submitted before the next enter.
-    has_handed_over: bool,
+    /// True if they were submitted before the next enter.
+    has_submitted: bool,
 }
 
 impl std::fmt::Debug for Ring {
@@ -155,7 +155,7 @@ impl Ring {
             in_flight: 0,
             sends: 0,
             is_awaited: false,
-            has_handed_over: false,
+            has_submitted: false,
         })
     }
 
@@ -214,7 +214,7 @@ impl Ring {
     /// Submits queued entries and waits: not at all, for a time, or without limit.
     pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let sends = self.late_sends();
-        (self.sends, self.is_awaited, self.has_handed_over) = (0, false, false);
+        (self.sends, self.is_awaited, self.has_submitted) = (0, false, false);
         self.make_room()?;
         if timeout == Some(Duration::ZERO) && self.has_nothing_to_say() {
             return Ok(());
@@ -238,9 +238,9 @@ impl Ring {
 
     /// Submits queued entries without waiting, once a turn, if one of them sends. Other completions that are
     /// due may come too: they belong to the next turn.
-    pub(super) fn hand_over_sends(&mut self) {
-        if self.sends > 0 && !self.has_handed_over {
-            self.has_handed_over = true;
+    pub(super) fn submit_sends(&mut self) {
+        if self.sends > 0 && !self.has_submitted {
+            self.has_submitted = true;
             // An error recurs at the turn's own enter, which reports it.
             let _ = self.make_room().and_then(|()| passing(self.ring.submit()));
         }
@@ -290,7 +290,7 @@ impl Ring {
     }
 
     /// Returns whether there are completions to take.
-    pub(super) fn has_told(&mut self) -> bool {
+    pub(super) fn has_completions(&mut self) -> bool {
         !self.ring.completion().is_empty()
     }
 

@@ -6,7 +6,7 @@ use io_uring::opcode;
 use io_uring::types::Fd;
 
 use super::Uring;
-use super::recv::forget_full;
+use super::recv::reset_full;
 use super::ring::{Done, Kind, Name};
 use super::turn::{pend, settle};
 use crate::conns::{Flags, GATHER_MAX, NONE, Sending};
@@ -39,7 +39,7 @@ impl Uring {
     pub(super) fn start_send(&mut self, token: Token, output: Output, is_awaited: bool) {
         let turn = self.conns.queue.turn;
         let Some(slot) = self.conns.sender(token) else { return };
-        forget_full(slot);
+        reset_full(slot);
         if !fits_an_entry(&output, slot.turn_bytes_left(turn).min(SEND_AT_ONCE_BYTES_MAX)) {
             if self.conns.send_by_hand(token, output) {
                 self.await_writable(token);
@@ -78,7 +78,7 @@ impl Uring {
         let (send, closing) = (slot.send, slot.flags.has(Flags::CLOSING));
         let sending = self.conns.sends.get_mut(send)?;
         if !sending.output.items().is_empty() {
-            self.gathers.let_go(send);
+            self.gathers.release(send);
         }
         match done.result() {
             Ok(count) => {
@@ -101,7 +101,7 @@ impl Uring {
             self.await_writable(token);
             return None;
         }
-        let event = self.conns.give_sent(token, send);
+        let event = self.conns.sent_event(token, send);
         if closing {
             self.finish_close(token);
         }

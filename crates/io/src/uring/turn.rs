@@ -16,7 +16,7 @@ const QUEUE_KEPT: usize = 64;
 
 impl Uring {
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.give_lent_back();
+        self.release_lent();
         self.rearm_recvs();
         self.watch_listeners();
         let timeout = if self.is_busy() { Some(Duration::ZERO) } else { timeout };
@@ -25,15 +25,15 @@ impl Uring {
         self.conns.begin_turn(self.clock.now_ms);
         self.listeners.begin_turn();
         while let Some(done) = self.held.pop_back() {
-            self.inbox.push_front(done);
+            self.completions.push_front(done);
         }
         self.take_completions();
-        self.inbox_left = self.inbox.len();
+        self.completions_left = self.completions.len();
         while let Some(token) = self.writable.pop_front() {
             self.note_writable(token);
         }
         self.conns.note_fetched();
-        if !self.ring.has_more() && !self.ring.has_told() {
+        if !self.ring.has_more() && !self.ring.has_completions() {
             self.marker.took_all(self.clock.now_ms);
         }
         Ok(())
@@ -41,13 +41,13 @@ impl Uring {
 
     /// Frees memory of a busier moment. The kernel writes to no buffer between two enters, so all that it has
     /// written is reported by completions: none may be left.
-    pub(super) fn give_memory_back(&mut self) -> bool {
-        if self.is_busy() || self.lent.is_some() || self.ring.has_told() || self.ring.has_more() {
+    pub(super) fn trim(&mut self) -> bool {
+        if self.is_busy() || self.lent.is_some() || self.ring.has_completions() || self.ring.has_more() {
             return false;
         }
         self.buffers.trim();
         self.gathers.trim();
-        self.inbox.shrink_to(QUEUE_KEPT);
+        self.completions.shrink_to(QUEUE_KEPT);
         self.held.shrink_to(QUEUE_KEPT);
         self.rearm.shrink_to(QUEUE_KEPT);
         self.rearm_bulk.shrink_to(QUEUE_KEPT);
@@ -58,16 +58,16 @@ impl Uring {
     /// Returns whether there is work that needs no event of the kernel.
     fn is_busy(&self) -> bool {
         self.conns.has_work()
-            || !self.inbox.is_empty()
+            || !self.completions.is_empty()
             || !self.held.is_empty()
             || !self.rearm.is_empty()
             || !self.rearm_bulk.is_empty()
             || self.listeners.are_due()
     }
 
-    /// Moves completions from the ring to the inbox.
+    /// Moves completions from the ring to `completions`.
     pub(super) fn take_completions(&mut self) {
-        while self.inbox.len() < COMPLETION_ENTRIES as usize {
+        while self.completions.len() < COMPLETION_ENTRIES as usize {
             let Some(done) = self.ring.take() else { return };
             match done.kind() {
                 Kind::Listener => self.listeners.queues.watch_ended(done.token().slot() as ListenerId),
@@ -78,7 +78,7 @@ impl Uring {
                     self.listeners.inbox.note_wake();
                     self.wake.arm(&mut self.ring);
                 }
-                _ => self.inbox.push_back(done),
+                _ => self.completions.push_back(done),
             }
         }
     }
@@ -94,24 +94,24 @@ impl Uring {
         }
     }
 
-    pub(super) fn give_lent_back(&mut self) {
+    pub(super) fn release_lent(&mut self) {
         if let Some((id, _)) = self.lent.take() {
-            self.buffers.give_back(id);
+            self.buffers.release(id);
         }
     }
 
     /// Returns the turn's next event: completions of verbs, then the kernel's, then sends by hand, then new
     /// connections.
     pub(super) fn next_event(&mut self) -> Option<Event> {
-        self.give_lent_back();
-        self.conns.queue.giving(false);
+        self.release_lent();
+        self.conns.queue.note_event(false);
         loop {
-            if let Some(event) = self.conns.next_told() {
-                return Some(self.told(event));
+            if let Some(event) = self.conns.next_completion() {
+                return Some(self.after_event(event));
             }
-            if self.inbox_left > 0 {
-                self.inbox_left -= 1;
-                let done = self.inbox.pop_front()?;
+            if self.completions_left > 0 {
+                self.completions_left -= 1;
+                let done = self.completions.pop_front()?;
                 if let Some(event) = self.completed(done) {
                     return Some(event);
                 }
@@ -123,13 +123,13 @@ impl Uring {
             }
             let Some(token) = self.conns.queue.first() else { return self.next_accept() };
             // Submits ready responses first: work by hand takes time.
-            self.ring.hand_over_sends();
+            self.ring.submit_sends();
             let pushed = self.conns.push_more(token);
             self.conns.queue.retire(token, &mut self.conns.slots);
             match pushed {
                 Some(Pushed::Ended(send)) => {
-                    let event = self.conns.give_sent(token, send);
-                    return Some(self.told(event));
+                    let event = self.conns.sent_event(token, send);
+                    return Some(self.after_event(event));
                 }
                 Some(Pushed::Full) => self.await_writable(token),
                 Some(Pushed::Share | Pushed::Fetching) | None => {}
@@ -149,7 +149,7 @@ impl Uring {
     }
 
     /// Closes the connection of a reported send if that was all it waited for.
-    pub(super) fn told(&mut self, event: Event) -> Event {
+    pub(super) fn after_event(&mut self, event: Event) -> Event {
         if let Event::Sent { token, .. } = event {
             self.finish_close(token);
         }

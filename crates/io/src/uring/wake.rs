@@ -46,7 +46,7 @@ impl Wake {
     }
 
     /// Leaks the buffer to a kernel that may still write to it.
-    pub(super) fn give_up(&mut self) {
+    pub(super) fn leak(&mut self) {
         // Never freed: only the kernel knows when it stops writing.
         let _left = ManuallyDrop::new(std::mem::take(&mut self.count));
     }
