@@ -28,7 +28,7 @@ pub(crate) struct DueHeap {
     free: Vec<usize>,
     /// A binary heap of entries: each is due no later than its two children.
     heap: Vec<usize>,
-    put: u64,
+    inserted: u64,
 }
 
 impl DueHeap {
@@ -42,8 +42,8 @@ impl DueHeap {
     }
 
     pub(crate) fn insert(&mut self, due_ms: u64, waker: Waker) -> Key {
-        let order = self.put;
-        self.put += 1;
+        let order = self.inserted;
+        self.inserted += 1;
         let index = self.heap.len();
         let new = Entry { due_ms, order, index, waker: Some(waker) };
         let entry = match self.free.pop() {

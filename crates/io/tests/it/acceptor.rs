@@ -12,12 +12,12 @@ use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::{Dispatcher, Driver, Entrances, Event, Listener, Token};
 use socket2::SockRef;
 
-/// Turns after which something that does not come never will.
+/// Turns after which a missing event counts as lost.
 const TURNS_MAX: usize = 1000;
 
-/// An acceptor of one listener, and drivers with inboxes that hold `capacity`.
+/// An acceptor of one listener, and drivers whose inboxes hold `capacity`.
 struct World {
-    /// `None` when it has ended.
+    /// `None` once it has ended.
     acceptor: Option<Acceptor>,
     drivers: Vec<Poll>,
     address: SocketAddr,
@@ -50,7 +50,7 @@ impl World {
         self.acceptor.as_mut().expect("it has not ended").stop(kind);
     }
 
-    /// A turn that waits for nobody. At its end the acceptor goes.
+    /// Runs a turn without waiting. Drops the acceptor at its end.
     fn turn(&mut self) -> Progress {
         let acceptor = self.acceptor.as_mut().expect("it has not ended");
         acceptor.waker().wake();
@@ -61,7 +61,7 @@ impl World {
         progress
     }
 
-    /// Turns of the acceptor until it says so; how many times it said that everyone is full before.
+    /// Runs turns until `progress`; returns the number of `Full` reports before.
     #[track_caller]
     fn until(&mut self, progress: Progress) -> usize {
         let mut full = 0;
@@ -75,7 +75,8 @@ impl World {
     }
 }
 
-/// What a driver announces in a few turns that don't wait, with the listener's number; whether it said that accepting has stopped.
+/// Returns the connections that a driver accepts in a few turns without waiting, and whether accepting has
+/// stopped.
 fn announced(driver: &mut Poll) -> (Vec<Token>, bool) {
     let (mut tokens, mut stopped) = (Vec::new(), false);
     for _ in 0..10 {
@@ -116,7 +117,7 @@ fn when_all_are_full_it_waits_until_one_has_room() {
     assert_eq!(world.turn(), Progress::Paused, "said once, and no room yet");
     let (first, _) = announced(&mut world.drivers[0]);
     assert_eq!(first.len(), 4);
-    // The one that has room gets the next four, and the acceptor waits again.
+    // The driver with room gets the next four, and the acceptor waits again.
     assert_eq!(world.turn(), Progress::Full);
     let (second, _) = announced(&mut world.drivers[1]);
     assert_eq!(second.len(), 4, "what it had before");
@@ -167,7 +168,7 @@ fn a_stop_at_once_waits_for_nobody() {
     world.stop(StopKind::Drain);
     assert_eq!(world.until(Progress::Over), 0);
     assert_eq!(announced(&mut world.drivers[0]).0.len(), 4);
-    // The others are told at once: by an end or by a reset.
+    // The others are notified at once: by an end or by a reset.
     for peer in &mut peers[4..] {
         peer.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         let read = peer.read(&mut [0]);

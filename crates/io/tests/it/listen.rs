@@ -48,7 +48,7 @@ fn ipv6_takes_ipv4_unless_it_must_not() {
         let options = ListenOptions { only_v6, ..ListenOptions::default() };
         let listener = match bind(any, options) {
             Ok(listener) => listener,
-            // A host without IPv6 can't show anything.
+            // A host without IPv6 proves nothing.
             Err(error) => return assert_eq!(error.raw_os_error(), Some(97), "{error}"),
         };
         let port = listener.local_addr().expect("its address").port();
@@ -64,7 +64,7 @@ fn a_backlog_beyond_the_kernel_s_is_lowered() {
     TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
 }
 
-/// What was set on the listener holds for what it accepts, with no call for it.
+/// Accepted connections inherit the listener's options, without a call.
 #[test]
 fn connections_inherit_the_options_of_their_listener() {
     for (nodelay, keepalive) in [(true, false), (false, true), (true, true), (false, false)] {

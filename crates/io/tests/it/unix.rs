@@ -1,4 +1,4 @@
-//! Unix-domain listeners: their files, and that drivers serve them like others.
+//! Unix-domain listeners: their files, and their connections on all drivers.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -15,7 +15,7 @@ use crate::contract::harness::Setup;
 use crate::contract::sockets::{ByReadiness, Kernel};
 use crate::contract::world::{file_item, file_of, pattern, plain};
 
-/// A folder that goes with this.
+/// A folder, removed on drop.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -74,7 +74,7 @@ fn a_living_server_is_left_alone() {
     assert_eq!(refusal(&path), ErrorKind::AddrInUse);
     living.accept().expect("the one who looked");
     UnixStream::connect(&path).expect("it still listens");
-    // One that doesn't accept any more still lives.
+    // A listener that no longer accepts still counts as alive.
     let full = folder.at("full");
     let _full = unix::bind(&full, 0o600, 1, 0).expect("a listener");
     let mut waiting = Vec::new();
@@ -121,7 +121,7 @@ fn another_servers_file_is_not_removed() {
     UnixStream::connect(&path).expect("the second still listens");
 }
 
-/// The next event, which must come. A wait may return for nothing (T1): only time says that it doesn't.
+/// Returns the next event, which must come. A wait may return without one (T1): only a timeout fails.
 fn event(driver: &mut impl Driver) -> Event {
     let begun_ms = driver.now_ms();
     while driver.now_ms() - begun_ms < 20_000 {
@@ -133,7 +133,7 @@ fn event(driver: &mut impl Driver) -> Event {
     panic!("nothing happens")
 }
 
-/// Requests, a file, an end of one side, and the end of accepting, in that order.
+/// Requests, a file, a half-close, and the end of accepting, in that order.
 fn a_unix_socket_is_served<K: Kernel>() {
     if let Some(why) = K::missing() {
         println!("skipped: {why}");

@@ -16,7 +16,7 @@ pub(crate) fn a1_accepted_once_and_first<H: Harness>() {
     for peer in &peers {
         world.harness.write(*peer, b"early");
     }
-    // That nothing of a token comes before its Accepted is checked with every event.
+    // Every event checks that nothing of a token precedes its Accepted.
     world.until("all are accepted and heard", |world| {
         world.accepted.len() == 10
             && world.accepted.iter().all(|token| world.page(*token).received == b"early")

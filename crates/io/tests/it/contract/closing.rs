@@ -82,7 +82,7 @@ pub(crate) fn c2_a_send_begun_in_answer_to_a_sent_comes_before_closed<H: Harness
                 break;
             }
         }
-        // That the second comes back, and before Closed, is checked with every event.
+        // Every event checks that the second returns, and before Closed.
         assert!(world.page(token).closed && world.page(token).sent.len() == 2);
     }
 }

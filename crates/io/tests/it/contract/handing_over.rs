@@ -1,4 +1,4 @@
-//! Clause A5: connections that somebody else has accepted.
+//! Clause A5: connections from an acceptor.
 
 use shearwater_io::limits::ACCEPTS_PER_TURN_MAX;
 use shearwater_io::{AcceptError, CloseKind, Driver, ListenerId};
@@ -6,7 +6,7 @@ use shearwater_io::{AcceptError, CloseKind, Driver, ListenerId};
 use super::harness::{Harness, PeerId, Setup};
 use super::world::{Note, World, plain};
 
-/// A world whose driver is made with an inbox, and with this many listeners of its own.
+/// Returns a world whose driver has an inbox and `listeners` listeners of its own.
 fn world<H: Harness>(listeners: usize, inbox: usize, connections_max: usize) -> World<H> {
     World::with(Setup { listeners, inbox, connections_max, ..Setup::default() })
 }
@@ -107,7 +107,7 @@ pub(crate) fn a5_room_between_a_resume_and_the_next_look_holds_nobody_up<H: Harn
         let mut world = world::<H>(0, 10, 3);
         hand_over(&mut world, 4, 0);
         world.until("the driver is full", |world| is_full_so_often(world, 1));
-        // It is full still when it resumes, and isn't when it looks, unless the look comes first.
+        // It is still full when it resumes, and has room at the check, unless that comes first.
         if !closes_first {
             world.driver().accept_resume();
         }

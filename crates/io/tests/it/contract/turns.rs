@@ -6,7 +6,7 @@ use shearwater_io::limits::RECVS_PER_TURN_MAX;
 use super::harness::{Harness, Setup};
 use super::world::{Note, World, file_item, file_of, pattern, plain};
 
-/// A timeout that no test waits for: who passes it has failed.
+/// A timeout that no successful test reaches.
 const LONG_MS: u64 = 10_000;
 /// Less than that, and more than any real work takes.
 const SOON_MS: u64 = 5_000;
@@ -25,7 +25,7 @@ pub(crate) fn t1_wait_lets_the_timeout_pass<H: Harness>() {
     });
 }
 
-/// Between two long timeouts of which nothing came, one that comes earlier.
+/// An earlier timeout between two long ones without events.
 pub(crate) fn t1_an_earlier_timeout_counts<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     for (heard, timeout_ms) in [(1, 300), (2, 30)] {
@@ -158,7 +158,7 @@ pub(crate) fn t3_the_clock_stands_still_within_a_turn<H: Harness>() {
     world.harness.write(peer, b"x");
     world.wait(100);
     let (ms, seconds) = (world.driver().now_ms(), world.driver().unix_seconds());
-    // A clock that is read in between would show it.
+    // Reading a clock in between would show it.
     let start = std::time::Instant::now();
     while start.elapsed() < std::time::Duration::from_millis(5) {
         std::hint::spin_loop();
@@ -172,7 +172,7 @@ pub(crate) fn t3_the_clock_stands_still_within_a_turn<H: Harness>() {
     assert!(world.driver().now_ms() >= ms);
 }
 
-/// Input that has arrived and was not told, or not taken, input that is on its way, a send that is not over: none of it is lost on a driver that rests.
+/// Nothing is lost on a trimmed driver: unreported, unread or arriving input, and a send in flight.
 pub(crate) fn t5_who_rests_loses_nothing<H: Harness>() {
     const BYTES: usize = 5000;
     let mut world = World::<H>::new();

@@ -1,4 +1,4 @@
-//! Clause S10: a file goes out in the version that was promised, or ends short.
+//! Clause S10: a file is sent in the promised version, or ends short.
 
 use std::fs::{File, FileTimes, Permissions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, fchown};
@@ -19,14 +19,14 @@ const FILE: usize = 300_000;
 /// More than the sockets of both sides take.
 const LARGE: u64 = 24_000_000;
 
-/// A file with a name, which goes with it.
+/// A named file, removed on drop.
 struct Versioned {
     path: PathBuf,
     file: File,
 }
 
 impl Versioned {
-    /// A file that was written long ago, so that no write falls into the same tick of the clock.
+    /// Creates a file with old times, so that no write falls into the same tick of the clock.
     fn new(contents: &[u8]) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let name =
@@ -42,7 +42,7 @@ impl Versioned {
         Meta::of(&self.file).expect("its metadata")
     }
 
-    /// The file for a send, promised as it is now.
+    /// Returns the file for a send, promised in its present version.
     fn promised(&self, is_copied: bool) -> Rc<SharedFile> {
         let shared = SharedFile::new(File::open(&self.path).expect("it is there")).in_version(self.meta());
         Rc::new(if is_copied { shared.copied() } else { shared })
@@ -76,7 +76,7 @@ impl Drop for Versioned {
 
 type Change = fn(&Versioned);
 
-/// Changes that leave the promised bytes and both times of the content as they were.
+/// Changes that leave the promised bytes and both times of the content unchanged.
 const HARMLESS: [(&str, Change); 6] = [
     ("longer", Versioned::append),
     ("of another mode", |file| {
@@ -108,7 +108,8 @@ fn whole(file: &Rc<SharedFile>) -> Output {
     output
 }
 
-/// Reads until the send in flight has ended and the connection, which is closed then; what the peer has got, and how the send ended.
+/// Reads until the send in flight has ended and closes the connection; returns the peer's bytes and the
+/// send's result.
 fn got_until_closed<H: Harness>(world: &mut World<H>, peer: PeerId, token: Token) -> (Vec<u8>, SentAs) {
     let mut got = Vec::new();
     world.until("the send comes back", |world| {
@@ -184,7 +185,7 @@ pub(crate) fn s10_each_piece_is_looked_at<H: Harness>() {
 }
 
 pub(crate) fn s10_what_was_copied_stays_as_it_was<H: Harness>() {
-    // So little that every socket takes it at once.
+    // Few enough bytes that every socket takes them at once.
     const LITTLE: usize = 2_000;
     let contents = pattern(LITTLE, 1);
     let file = Versioned::new(&contents);
@@ -209,7 +210,7 @@ pub(crate) fn s10_a_file_rewritten_on_the_way_ends_short<H: Harness>() {
         world.idle();
         let taken = world.driver().send_progress(token);
         assert!((1..LARGE).contains(&taken), "nobody reads so much: {taken}");
-        // What is on its way by now.
+        // Bytes in flight by now.
         file.rewrite(&[7; 1]);
         let (got, ended) = got_until_closed(&mut world, peer, token);
         assert_eq!(ended, SentAs::FileChanged);
@@ -237,7 +238,7 @@ pub(crate) fn s10_a_file_that_grows_or_gets_other_metadata_is_sent_whole<H: Harn
     }
 }
 
-/// Changes a file while it is sent to a slow peer, and returns how the send ended.
+/// Changes a file while it is sent to a slow peer, and returns the send's result.
 fn ended_beside<H: Harness>(is_copied: bool, change: Change) -> SentAs {
     let file = Versioned::new(b"");
     file.rewrite_at(&pattern(FILE, 1), LARGE - FILE as u64);
@@ -273,7 +274,7 @@ pub(crate) fn s10_a_file_that_is_touched_on_the_way_is_sent_whole_if_the_system_
         for change in written {
             assert_eq!(ended_beside::<H>(is_copied, change), SentAs::FileChanged);
         }
-        // Known by the bytes at its promised end.
+        // Detected by the bytes at its promised end.
         let rewritten_longer: Change = |file| {
             file.file.set_len(0).expect("it can be cut");
             file.rewrite_at(&[7; 2000], LARGE - 1000);

@@ -1,4 +1,4 @@
-//! A worker that breaks its side of the contract is told which clause.
+//! A worker that violates its side of the contract panics with the clause.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,7 +7,7 @@ use shearwater_io::{CloseKind, Driver, Event, Token};
 
 use super::{accepted, output, turn, turns};
 
-/// The message with which `act` panics.
+/// Returns the message of `act`'s panic.
 fn complaint(act: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(act)).expect_err("a breach of the contract");
     panic.downcast_ref::<String>().cloned().expect("formatted")

@@ -1,4 +1,4 @@
-//! Determinism, and that rough kernels change nothing that the contract doesn't let them.
+//! Determinism, and equal results on rough kernels.
 
 use shearwater_io::sim::SimOptions;
 

@@ -85,7 +85,7 @@ fn catches_up_under_constant_load() {
         .filter_map(|event| if let Event::Accepted { token, .. } = event { Some(*token) } else { None })
         .collect();
     assert_eq!(tokens.len(), PEERS);
-    // When each first sent what was not delivered yet.
+    // Time of each peer's first undelivered byte.
     let mut sent_ms = [None; PEERS];
     let mut behind = 0;
     for round in 0..500 {
