@@ -108,14 +108,14 @@ mod tests {
             }));
         }
         let count = || wakes.iter().map(|wakes| wakes.load(Ordering::Relaxed)).collect::<Vec<_>>();
-        (0..7).for_each(|number| dispatcher.dispatch(number, 0).expect("there is room"));
+        (0..7).for_each(|number| dispatcher.dispatch(number, 0).expect("the queue has room"));
         assert_eq!(count(), [0, 0, 0]);
         dispatcher.wake();
         dispatcher.wake();
         assert_eq!(count(), [1, 1, 1]);
-        dispatcher.dispatch(7, 0).expect("there is room");
+        dispatcher.dispatch(7, 0).expect("the queue has room");
         dispatcher.wake();
-        assert_eq!(count(), [1, 2, 1], "the turns go on where they were");
+        assert_eq!(count(), [1, 2, 1], "the rotation continues");
         let got: Vec<_> = inboxes.iter_mut().map(all).collect();
         assert_eq!(got, [vec![0, 3, 6], vec![1, 4, 7], vec![2, 5]]);
     }
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_full_one_is_passed_over_and_all_full_refuses() {
         let (mut dispatcher, mut inboxes) = dispatcher(2, 2);
-        (0..4).for_each(|number| dispatcher.dispatch(number, 0).expect("there is room"));
+        (0..4).for_each(|number| dispatcher.dispatch(number, 0).expect("the queue has room"));
         assert_eq!(dispatcher.dispatch(4, 0), Err(Refused::Full(4)));
         assert!(dispatcher.await_room(&Waker::new(|| ())));
         assert_eq!(all(&mut inboxes[1]), [1, 3]);
@@ -140,7 +140,7 @@ mod tests {
         drop(inboxes.remove(0));
         dispatcher.dispatch(0, 0).expect("the second has room");
         assert_eq!(dispatcher.dispatch(1, 0), Err(Refused::Full(1)));
-        assert!(dispatcher.await_room(&Waker::new(|| ())), "who is gone has no room");
+        assert!(dispatcher.await_room(&Waker::new(|| ())), "a dropped worker has no room");
         drop(inboxes);
         assert_eq!(dispatcher.dispatch(1, 0), Err(Refused::Gone(1)));
         assert!(!dispatcher.await_room(&Waker::new(|| ())));

@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(sender.offer(3, 0), Ok(()));
         inbox.note_wake();
         assert_eq!(all(&mut inbox), [3]);
-        assert_eq!(wakes.load(Ordering::Relaxed), 1, "asked once, told once");
+        assert_eq!(wakes.load(Ordering::Relaxed), 1, "one wake per request");
     }
 
     #[test]
@@ -300,8 +300,8 @@ mod tests {
         let (waker, wakes) = counted();
         inbox.attach(&waker);
         let count = 2 * ACCEPTS_PER_TURN_MAX + 1;
-        (0..count).for_each(|number| sender.offer(number, 7).expect("there is room"));
-        assert_eq!(wakes.load(Ordering::Relaxed), 0, "a batch is announced by one wake, when it is whole");
+        (0..count).for_each(|number| sender.offer(number, 7).expect("the queue has room"));
+        assert_eq!(wakes.load(Ordering::Relaxed), 0, "one wake per complete batch");
         sender.wake();
         drop(sender);
         assert_eq!(wakes.load(Ordering::Relaxed), 2, "the batch and the end");
@@ -313,11 +313,11 @@ mod tests {
     #[test]
     fn a_wake_forgets_nobody_who_is_taken_out() {
         let (sender, mut inbox) = inbox(3);
-        (0..3).for_each(|number| sender.offer(number, 0).expect("there is room"));
+        (0..3).for_each(|number| sender.offer(number, 0).expect("the queue has room"));
         drop(sender);
         assert_eq!(inbox.take(), Some((0, 0)));
         inbox.note_wake();
-        assert!(inbox.is_due() && !inbox.is_over(), "two wait, and the sender is gone");
+        assert!(inbox.is_due() && !inbox.is_over(), "two are queued, and the sender is gone");
         assert_eq!(all(&mut inbox), [1, 2]);
         inbox.note_wake();
         assert!(inbox.is_over() && !inbox.is_due());
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(all(&mut inbox), [1, 2]);
         inbox.hold();
         inbox.release(true);
-        assert_eq!(sender.offer(3, 0), Ok(()), "nobody waits: it is not held for ever");
+        assert_eq!(sender.offer(3, 0), Ok(()), "no connection waits: the hold ends");
     }
 
     #[test]
@@ -360,12 +360,12 @@ mod tests {
         let (sender, inbox) = inbox(1);
         let (waker, wakes) = counted();
         let connection = Arc::new(());
-        sender.offer(Arc::clone(&connection), 0).expect("there is room");
+        sender.offer(Arc::clone(&connection), 0).expect("the queue has room");
         assert_eq!(sender.await_room(&waker), Room::Full);
         drop(inbox);
         assert_eq!((Arc::strong_count(&connection), wakes.load(Ordering::Relaxed)), (1, 1));
         assert!(matches!(sender.offer(connection, 0), Err(Refused::Gone(_))));
-        assert_eq!(sender.await_room(&waker), Room::Gone, "nobody to wait for");
+        assert_eq!(sender.await_room(&waker), Room::Gone, "no driver is left");
     }
 
     #[test]

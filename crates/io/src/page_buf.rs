@@ -191,7 +191,7 @@ mod tests {
             buffer.extend_from_slice(b"again");
             assert_eq!(*buffer, *b"again");
         }
-        assert!(PageBuf::default().release(1), "nothing to give back");
+        assert!(PageBuf::default().release(1), "nothing to free");
     }
 
     #[test]

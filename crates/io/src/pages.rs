@@ -119,7 +119,7 @@ mod tests {
             assert_eq!(pages.len(), bytes);
             assert!(pages.as_slice()[..5_000].iter().all(|byte| *byte == 7));
         }
-        assert!(pages.as_slice()[8_192..].iter().all(|byte| *byte == 0), "given back, and new again");
+        assert!(pages.as_slice()[8_192..].iter().all(|byte| *byte == 0), "freed, and new again");
         assert!(pages.resize(0).is_err());
         assert_eq!(pages.as_slice()[4_999], 7, "nothing has changed");
     }

@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn one_file_is_told_from_another_whatever_was_promised() {
-        let open = |path: &str| File::open(path).expect("it can be opened");
+        let open = |path: &str| File::open(path).expect("the file opens");
         let promised = |file: File| {
             let meta = Meta::of(&file).expect("its metadata");
             SharedFile::new(file).in_version(meta)

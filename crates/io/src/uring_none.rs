@@ -27,7 +27,7 @@ pub struct Unavailable;
 
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it is Linux's")
+        f.write_str("it needs Linux")
     }
 }
 

@@ -167,7 +167,7 @@ mod tests {
         let name = format!("shearwater-watches-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("it was made here");
+        std::fs::remove_file(&path).expect("the file can be removed");
         file.write_all_at(b"content", 0).expect("written");
         file
     }
@@ -179,7 +179,8 @@ mod tests {
     /// Returns the number of watches that the kernel holds.
     fn in_kernel(watches: &Watches) -> usize {
         let descriptor = watches.0.as_ref().expect("there is one").descriptor().as_raw_fd();
-        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).expect("it is open");
+        let info =
+            std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).expect("the slot is open");
         info.lines().filter(|line| line.starts_with("inotify ")).count()
     }
 
@@ -189,13 +190,14 @@ mod tests {
         let watch = watches.watch(&file).expect("the system has inotify");
         assert_eq!(watch.events(), Events::default());
         let now = SystemTime::now();
-        file.set_times(FileTimes::new().set_accessed(now).set_modified(now)).expect("it is ours");
+        file.set_times(FileTimes::new().set_accessed(now).set_modified(now))
+            .expect("the file can be changed");
         assert_eq!(watch.events(), Events { writes: 0, attributes: 1 });
-        file.set_permissions(Permissions::from_mode(0o600)).expect("it is ours");
+        file.set_permissions(Permissions::from_mode(0o600)).expect("the file can be changed");
         assert_eq!(watch.events(), Events { writes: 0, attributes: 2 });
         write(&file);
         assert_eq!(watch.events(), Events { writes: 1, attributes: 2 });
-        file.set_len(1).expect("it can be cut");
+        file.set_len(1).expect("the file can be truncated");
         assert_eq!(watch.events().writes, 2);
     }
 

@@ -65,18 +65,18 @@ fn signals_are_caught_for_a_while_and_restored() {
     let own = own as extern "C" fn(c_int) as usize;
     set(libc::SIGUSR1, own);
     set(libc::SIGINT, libc::SIG_DFL);
-    let first = Signals::catch().expect("the system lets it");
+    let first = Signals::catch().expect("the system permits it");
     assert_ne!(handler_of(libc::SIGUSR1), own);
     assert_ne!(handler_of(libc::SIGTERM), libc::SIG_DFL);
     assert_ne!(
         flags_of(libc::SIGTERM) & libc::SA_ONSTACK,
         0,
-        "the stack at hand may be a coroutine's, and small"
+        "the current stack may be a coroutine's, and small"
     );
 
     // Signals before an action is set are queued, within a bound. The program's own handler is called at
     // once.
-    let second = Signals::catch().expect("the system lets it");
+    let second = Signals::catch().expect("the system permits it");
     raise(libc::SIGINT);
     raise(libc::SIGUSR1);
     assert_eq!(calls(), 1);
@@ -96,7 +96,7 @@ fn signals_are_caught_for_a_while_and_restored() {
     assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::Terminate));
 
     // An action that panics ends neither its own listener nor others.
-    let third = Signals::catch().expect("the system lets it");
+    let third = Signals::catch().expect("the system permits it");
     let (sender, calls_of_third) = sync_channel(1);
     third.act(move |signal| {
         sender.send(signal).expect("the test listens");
@@ -119,11 +119,11 @@ fn signals_are_caught_for_a_while_and_restored() {
 
 fn assert_later_catches_see_what_the_program_has_set(own: usize) {
     // A handler installed on top meanwhile stays, and ours is not installed twice.
-    let fourth = Signals::catch().expect("the system lets it");
+    let fourth = Signals::catch().expect("the system permits it");
     let ours = handler_of(libc::SIGUSR1);
     set(libc::SIGUSR1, own);
-    let fifth = Signals::catch().expect("the system lets it");
-    assert_eq!(handler_of(libc::SIGUSR1), own, "it may call ours");
+    let fifth = Signals::catch().expect("the system permits it");
+    assert_eq!(handler_of(libc::SIGUSR1), own, "a chained handler may call ours");
     drop((fourth, fifth));
     assert_eq!(handler_of(libc::SIGUSR1), own);
 
@@ -131,21 +131,21 @@ fn assert_later_catches_see_what_the_program_has_set(own: usize) {
     for signal in [libc::SIGUSR1, libc::SIGTERM] {
         set(signal, libc::SIG_DFL);
     }
-    let sixth = Signals::catch().expect("the system lets it");
+    let sixth = Signals::catch().expect("the system permits it");
     assert_eq!([libc::SIGUSR1, libc::SIGTERM].map(handler_of), [ours, ours]);
     let heard = listening(&sixth);
     raise(libc::SIGUSR1);
     assert_eq!(
         (heard.recv_timeout(PATIENCE), calls()),
         (Ok(Signal::User1), 0),
-        "nothing of the program's is called"
+        "the program's handler isn't called"
     );
     drop(sixth);
     assert_eq!([libc::SIGUSR1, libc::SIGTERM].map(handler_of), [libc::SIG_DFL; 2]);
 
     // An ignored signal is caught, and ignored again afterwards.
     set(libc::SIGINT, libc::SIG_IGN);
-    let seventh = Signals::catch().expect("the system lets it");
+    let seventh = Signals::catch().expect("the system permits it");
     assert_eq!([libc::SIGINT, libc::SIGTERM].map(handler_of), [ours, ours]);
     drop(seventh);
     assert_eq!([libc::SIGINT, libc::SIGTERM].map(handler_of), [libc::SIG_IGN, libc::SIG_DFL]);

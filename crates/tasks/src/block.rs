@@ -118,8 +118,7 @@ fn beyond_classes(layout: Layout) -> Layout {
     if layout.size() > 0 {
         return layout;
     }
-    Layout::from_size_align(layout.align(), layout.align())
-        .expect("the alignment of a type is a size that can be")
+    Layout::from_size_align(layout.align(), layout.align()).expect("a type's alignment is a valid size")
 }
 
 #[cfg(test)]
@@ -137,7 +136,7 @@ mod tests {
             let block = layout_of(class);
             assert!(block.size() >= bytes && class < CLASSES, "{bytes}");
             assert!(block.size() <= bytes + STEP_BYTES || block.size() < 2 * bytes, "{bytes}");
-            assert_eq!(class_of(block), Some(class), "what is given back finds its class again");
+            assert_eq!(class_of(block), Some(class), "a released block has its class");
         }
     }
 

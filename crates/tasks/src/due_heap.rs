@@ -170,7 +170,7 @@ mod tests {
                     let at = numbers.below(list.len() as u64);
                     let (_, _, key) = list.remove(at as usize);
                     assert!(heap.waker_mut(key).is_some() && heap.remove(key).is_some());
-                    assert!(heap.waker_mut(key).is_none() && heap.remove(key).is_none(), "it is out");
+                    assert!(heap.waker_mut(key).is_none() && heap.remove(key).is_none(), "it was removed");
                 }
                 _ => {
                     now_ms += numbers.below(20);

@@ -90,7 +90,7 @@ mod tests {
             ready.push(newcomer);
             old.extend(ready.take().filter(|slot| *slot < 10));
         }
-        assert_eq!(old, (0..10).collect::<Vec<_>>(), "one in four turns is for who has waited longest");
+        assert_eq!(old, (0..10).collect::<Vec<_>>(), "every fourth turn takes the oldest");
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Worker {
             future.await;
             ended.set(ended.get() + 1);
         };
-        let Ok(id) = self.tasks.spawn(0, counted) else { panic!("there is room") };
+        let Ok(id) = self.tasks.spawn(0, counted) else { panic!("the queue has room") };
         self.tasks.poll(id);
     }
 
@@ -100,7 +100,7 @@ impl Worker {
             };
             self.spawn(Coroutine::new(&self.stacks, Rc::clone(&self.label), body));
             let Ok(asleep) = self.tasks.spawn(number, self.timers.sleep(Duration::from_secs(1))) else {
-                panic!("there is room")
+                panic!("the queue has room")
             };
             self.tasks.poll(asleep);
             self.tasks.cancel(asleep);

@@ -52,13 +52,15 @@ fn start(tasks: &mut Tasks, stacks: &Rc<Stacks>, ended: &Rc<Cell<usize>>) -> Tas
         suspend.wait(yield_now());
         ended.set(ended.get() + 1);
     };
-    let Ok(id) = tasks.spawn(0, Coroutine::new(stacks, "test".into(), body)) else { panic!("there is room") };
+    let Ok(id) = tasks.spawn(0, Coroutine::new(stacks, "test".into(), body)) else {
+        panic!("the queue has room")
+    };
     id
 }
 
 /// Limits the process's memory to its present use plus `bytes`.
 fn leave_room_for(bytes: usize) {
-    let pages = fs::read_to_string("/proc/self/statm").expect("the system tells it");
+    let pages = fs::read_to_string("/proc/self/statm").expect("the system reports it");
     let pages: usize = pages.split(' ').next().expect("a first number").parse().expect("a number");
     // SAFETY: it touches no memory.
     let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

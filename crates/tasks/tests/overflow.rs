@@ -138,7 +138,9 @@ fn stacks() -> Rc<Stacks> {
 
 fn run(stacks: &Rc<Stacks>, label: &str, body: impl FnOnce(&Suspend<'_>) + 'static) {
     let mut tasks = Tasks::new(Options::default(), || ());
-    let Ok(id) = tasks.spawn(0, Coroutine::new(stacks, label.into(), body)) else { panic!("there is room") };
+    let Ok(id) = tasks.spawn(0, Coroutine::new(stacks, label.into(), body)) else {
+        panic!("the queue has room")
+    };
     while !tasks.is_empty() {
         tasks.poll(id);
     }
@@ -171,7 +173,7 @@ fn run_and_cancel(stacks: &Rc<Stacks>) {
     };
     let mut tasks = Tasks::new(Options::default(), || ());
     let Ok(id) = tasks.spawn(0, Coroutine::new(stacks, "/unwound".into(), body)) else {
-        panic!("there is room")
+        panic!("the queue has room")
     };
     tasks.poll(id);
     tasks.cancel(id);

@@ -83,7 +83,7 @@ mod tests {
     use crate::{Token, Waker};
 
     fn fetch(slot: u32, wanted: Weak<()>) -> Fetch {
-        let file = Arc::new(File::open("/dev/null").expect("it can be opened"));
+        let file = Arc::new(File::open("/dev/null").expect("the file opens"));
         Fetch { token: Token::new(slot, 0), file, offset: 0, len: 1, wanted }
     }
 

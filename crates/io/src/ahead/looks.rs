@@ -66,14 +66,14 @@ mod tests {
     use crate::SharedFile;
 
     fn inode(path: &str) -> Inode {
-        let file = SharedFile::new(File::open(path).expect("it can be opened"));
-        file.inode().expect("the system tells")
+        let file = SharedFile::new(File::open(path).expect("the file opens"));
+        file.inode().expect("the system reports it")
     }
 
     #[test]
     fn what_was_found_holds_for_a_moment_and_for_this_file() {
         let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
-        assert!(!looks.hold(file, 0, 1, 0), "no look was taken");
+        assert!(!looks.hold(file, 0, 1, 0), "no check was made");
         looks.note(file, 100, 50, 7);
         for now_ms in [7, 7 + LOOK_LASTS_MS - 1] {
             assert!(looks.hold(file, 100, 50, now_ms) && looks.hold(file, 120, 30, now_ms));
@@ -89,11 +89,11 @@ mod tests {
         looks.note(file, 100, 50, 7);
         looks.note(file, 150, 50, 7 + LOOK_LASTS_MS - 1);
         assert!(looks.hold(file, 100, 100, 7 + LOOK_LASTS_MS - 1));
-        assert!(!looks.hold(file, 150, 50, 7 + LOOK_LASTS_MS), "the first look is the one that ages");
+        assert!(!looks.hold(file, 150, 50, 7 + LOOK_LASTS_MS), "the first check expires");
         looks.note(file, 1000, 50, 8);
         assert!(
             looks.hold(file, 1000, 50, 8) && !looks.hold(file, 100, 50, 8),
-            "elsewhere is another stretch"
+            "a distant range is separate"
         );
     }
 
@@ -105,6 +105,6 @@ mod tests {
             looks.note(*file, 0, 1, 7);
         }
         let held: Vec<_> = files.iter().map(|file| looks.hold(*file, 0, 1, 7)).collect();
-        assert_eq!(held, [[false; LOOKS_MAX], [true; LOOKS_MAX]].concat(), "those of the last looks");
+        assert_eq!(held, [[false; LOOKS_MAX], [true; LOOKS_MAX]].concat(), "the latest checks");
     }
 }

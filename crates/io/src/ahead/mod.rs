@@ -112,7 +112,7 @@ mod tests {
     use crate::{FileSlice, SharedFile, Token, Waker};
 
     fn slice() -> FileSlice {
-        let file = File::open("/dev/null").expect("it can be opened");
+        let file = File::open("/dev/null").expect("the file opens");
         FileSlice { file: Rc::new(SharedFile::new(file)), offset: 0, len: u64::MAX }
     }
 
@@ -124,7 +124,7 @@ mod tests {
         assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN - 1).is_none());
         assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN).is_some());
         ahead.look = |_, _, _| true;
-        assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN).is_none(), "it is in memory");
+        assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN).is_none(), "it is cached");
     }
 
     #[test]
@@ -141,6 +141,6 @@ mod tests {
             assert_eq!(tries.get(), tried);
         }
         ahead.begin_turn(7 + 2 * FETCHER_RETRY_MS);
-        assert!(ahead.started(Fetcher::start).is_some(), "there is one again");
+        assert!(ahead.started(Fetcher::start).is_some(), "a thread starts again");
     }
 }

@@ -76,12 +76,12 @@ mod tests {
         let path = std::env::temp_dir().join(format!("shearwater-pages-{}", std::process::id()));
         let mut options = File::options();
         let file = options.read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("it was made here");
-        file.set_len(LEN).expect("a hole");
+        std::fs::remove_file(&path).expect("the file can be removed");
+        file.set_len(LEN).expect("a sparse file");
         // Whether a hole counts as cached depends on the file system; after a fetch it does on each.
         fetch(&file, 0, LEN);
         assert!(are_in_memory(&file, 0, LEN));
-        assert!(are_in_memory(&file, LEN, LEN), "behind the end there is nothing to wait for");
-        assert!(are_in_memory(&File::open("/").expect("a directory"), 0, 1), "an error is no wait");
+        assert!(are_in_memory(&file, LEN, LEN), "nothing to read beyond the end");
+        assert!(are_in_memory(&File::open("/").expect("a directory"), 0, 1), "an error doesn't block");
     }
 }

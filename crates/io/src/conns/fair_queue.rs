@@ -66,10 +66,7 @@ impl FairQueue {
 
     /// Removes the first connection, which is closed. `first` has returned it in this turn.
     pub(crate) fn remove_first(&mut self) {
-        debug_assert!(
-            self.served < self.turn_end && self.turn_end != OPEN,
-            "one leaves for each that was first"
-        );
+        debug_assert!(self.served < self.turn_end && self.turn_end != OPEN, "`first` precedes each removal");
         self.served += 1;
     }
 

@@ -411,22 +411,22 @@ mod tests {
         let mut conns = Conns::<()>::new(Waker::new(move || woken.send(()).expect("the test waits")));
         conns.context.ahead.find_nothing();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-        let peer = TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
+        let peer = TcpStream::connect(listener.local_addr().expect("an address")).expect("connects");
         peer.set_nonblocking(true).expect("it can");
         let token = conns.slots.insert(peer.into());
         let path = std::env::temp_dir().join(format!("shearwater-conns-{}", std::process::id()));
         let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("it was made here");
-        file.set_len(FETCH_LOOK_BYTES_MIN).expect("a hole");
+        std::fs::remove_file(&path).expect("the file can be removed");
+        file.set_len(FETCH_LOOK_BYTES_MIN).expect("a sparse file");
         let mut output = Output::new();
         let file = Rc::new(SharedFile::new(file));
         output.push(Item::File(FileSlice { file, offset: 0, len: FETCH_LOOK_BYTES_MIN }));
 
-        assert!(!conns.send_by_hand(token, output), "it waits for its place in the turn");
+        assert!(!conns.send_by_hand(token, output), "it waits for its share of the turn");
         conns.begin_turn(0);
         assert_eq!(conns.queue.first(), Some(token));
         let pushed = conns.push_more(token);
-        assert_eq!(pushed, Some(Pushed::Fetching), "it waits for the file, not for the socket");
+        assert_eq!(pushed, Some(Pushed::Fetching), "it waits for the file instead of the socket");
         assert!(conns.waits_for_disk(token) && conns.progress(token) == 0);
         wakes.recv_timeout(Duration::from_secs(20)).expect("it was fetched");
         conns.begin_turn(1);

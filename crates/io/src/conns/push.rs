@@ -317,13 +317,13 @@ mod tests {
     #[test]
     fn a_long_file_is_corked_until_its_end_and_a_shorter_one_never() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-        let mut peer = TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
+        let mut peer = TcpStream::connect(listener.local_addr().expect("an address")).expect("connects");
         let (socket, _) = listener.accept().expect("it is there");
         socket.set_nonblocking(true).expect("it can");
         let path = std::env::temp_dir().join(format!("shearwater-push-{}", std::process::id()));
         let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("it was made here");
-        file.set_len(CORKED_BYTES_MIN).expect("a hole");
+        std::fs::remove_file(&path).expect("the file can be removed");
+        file.set_len(CORKED_BYTES_MIN).expect("a sparse file");
         let shrinking = file.try_clone().expect("another descriptor");
         let file = Rc::new(SharedFile::new(file));
         let mut context = PushContext::new(Waker::new(|| {}));
@@ -337,7 +337,11 @@ mod tests {
                 let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut context);
                 assert!(matches!(end, Ok(()) | Err(Stop::Share | Stop::Full)), "{end:?}");
                 let is_over = end.is_ok();
-                assert_eq!(tcp_cork(&socket).expect("it tells"), is_corked && !is_over, "{len}, {end:?}");
+                assert_eq!(
+                    tcp_cork(&socket).expect("the system reports it"),
+                    is_corked && !is_over,
+                    "{len}, {end:?}"
+                );
                 // The kernel may hold back less than a segment of what it has accepted: as much is left
                 // unread.
                 while left + sending.done > len + if is_over { 0 } else { 70_000 } {
@@ -353,9 +357,9 @@ mod tests {
         let mut output = Output::new();
         output.push(Item::File(FileSlice { file, offset: 0, len: CORKED_BYTES_MIN }));
         let mut sending = Sending::new(output);
-        shrinking.set_len(1000).expect("it can be cut");
+        shrinking.set_len(1000).expect("the file can be truncated");
         let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut context);
         assert!(matches!(end, Err(Stop::Failed(_))), "{end:?}");
-        assert!(!tcp_cork(&socket).expect("it tells"), "its first part goes");
+        assert!(!tcp_cork(&socket).expect("the system reports it"), "the first part is sent");
     }
 }

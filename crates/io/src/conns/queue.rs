@@ -195,11 +195,7 @@ mod tests {
         }
         let mut queue = Queue::default();
         queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX - 1000);
-        assert_eq!(
-            (queue.share(1000), queue.share(1001)),
-            (1000, 0),
-            "all that is left of a send is no rest"
-        );
+        assert_eq!((queue.share(1000), queue.share(1001)), (1000, 0), "the end of a send isn't deferred");
     }
 
     /// Short sends go first in any number; a queued send still finds budget, however much was sent from the
@@ -225,7 +221,7 @@ mod tests {
         assert_eq!(queue.first(), Some(served));
         queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
         let turn = queue.turn;
-        slots.open_mut(served).expect("it is open").add_turn_bytes(turn, SEND_BYTES_PER_TURN_ALL_MAX);
+        slots.open_mut(served).expect("the slot is open").add_turn_bytes(turn, SEND_BYTES_PER_TURN_ALL_MAX);
         queue.retire(served, &mut slots);
         assert_eq!(queue.first(), Some(owed));
         queue.retire(owed, &mut slots);
@@ -240,7 +236,7 @@ mod tests {
     fn waiting(queue: &mut Queue, slots: &mut Slots<()>) -> (Token, UnixStream) {
         let (socket, peer) = UnixStream::pair().expect("a pair");
         let token = slots.insert(socket.into());
-        let slot = slots.open_mut(token).expect("it is open");
+        let slot = slots.open_mut(token).expect("the slot is open");
         slot.flags.set(Flags::WRITABLE);
         queue.enqueue(token, &mut slot.flags);
         (token, peer)

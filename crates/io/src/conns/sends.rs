@@ -88,7 +88,7 @@ mod tests {
         let index = sends.insert(Sending { wants: Some(wants), ..Sending::new(Output::new()) });
         assert_eq!(wanted.strong_count(), 1);
         drop(sends.remove(index));
-        assert_eq!(wanted.strong_count(), 0, "though its place is kept");
+        assert_eq!(wanted.strong_count(), 0, "though its slot is kept");
     }
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
             assert_eq!(sends.sends.len(), count);
             for index in indices {
                 assert!(sends.get(index).is_some());
-                assert!(sends.remove(index).1.is_err(), "it was never decided");
+                assert!(sends.remove(index).1.is_err(), "it has no result");
             }
             assert_eq!(sends.sends.len(), if count > SENDS_KEPT_MAX { 0 } else { count });
         }

@@ -257,7 +257,7 @@ impl<X: Default> Slots<X> {
         let Some(slot) = self.slots.get_mut(token.slot()) else { return };
         debug_assert!(
             slot.fd.is_none() && slot.generation == token.generation(),
-            "released once, after its close"
+            "released twice, or before its close"
         );
         slot.generation = slot.generation.wrapping_add(1);
         slot.send = self.free;
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     fn descriptor() -> OwnedFd {
-        File::open("/dev/null").expect("it can be opened").into()
+        File::open("/dev/null").expect("the file opens").into()
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
         let mut slots = Slots::<()>::new();
         let old = slots.insert(descriptor());
         assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_some());
-        slots.open_mut(old).expect("it is open").fd = None;
+        slots.open_mut(old).expect("the slot is open").fd = None;
         assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_none());
         slots.release(old);
         let new = slots.insert(descriptor());

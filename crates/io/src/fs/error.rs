@@ -52,8 +52,8 @@ impl fmt::Display for OpenError {
         match self {
             Self::NotFound => f.write_str("not found"),
             Self::Forbidden => f.write_str("permission denied"),
-            Self::Escapes => f.write_str("leads out of the root"),
-            Self::Link => f.write_str("a symbolic link, and none are followed"),
+            Self::Escapes => f.write_str("leaves the root"),
+            Self::Link => f.write_str("a symbolic link, but following links is off"),
             Self::NotPlain => f.write_str("neither a file nor a directory"),
             Self::TooManyLinks => f.write_str("too many symbolic links"),
             Self::NameTooLong => f.write_str("name too long"),

@@ -119,6 +119,6 @@ mod tests {
             let other = stated.map_or(5, |len| len + 1);
             assert_eq!(states_another_length(&file, coded_len, other), stated.is_some(), "{coded:x?}");
         }
-        fs::remove_file(path).expect("it was made here");
+        fs::remove_file(path).expect("the file can be removed");
     }
 }

@@ -96,7 +96,8 @@ mod tests {
 
     /// Returns the started minutes left until expiry; 0 if it isn't armed.
     fn left_min(alarm: &Alarm) -> i64 {
-        let left = timerfd_gettime(alarm.timer.as_ref().expect("a timer")).expect("it tells").it_value;
+        let left =
+            timerfd_gettime(alarm.timer.as_ref().expect("a timer")).expect("the system reports it").it_value;
         (left.tv_sec + i64::from(left.tv_nsec > 0) + 59) / 60
     }
 
@@ -113,7 +114,7 @@ mod tests {
         assert_eq!(alarm.cover(ms(300_000), &at(0)), None);
         for (timeout_ms, now_ms) in [(300_000, 1), (900_000, 2), (299_900, 100)] {
             assert_eq!(alarm.cover(ms(timeout_ms), &at(now_ms)), None);
-            assert_eq!(alarm.due_ms, Some(300_000), "not set anew");
+            assert_eq!(alarm.due_ms, Some(300_000), "not armed again");
         }
         assert_eq!(alarm.cover(None, &at(3)), None);
         assert_eq!(left_min(&alarm), 5);
@@ -195,7 +196,7 @@ mod tests {
             assert_eq!(names, [7]);
             alarm.note();
             poll.poll(&mut events, Some(Duration::ZERO)).expect("it looks");
-            assert!(events.is_empty(), "told once");
+            assert!(events.is_empty(), "reported once");
         }
     }
 }

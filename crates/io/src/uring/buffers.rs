@@ -122,7 +122,7 @@ impl Buffers {
     }
 
     fn start(&self, id: u16) -> *mut u8 {
-        assert!(id < self.count, "the kernel names a buffer of this ring");
+        assert!(id < self.count, "the kernel named a buffer of another ring");
         // SAFETY: the buffer is within the memory.
         unsafe { self.memory.start().as_ptr().add(usize::from(id) * self.bytes) }
     }
@@ -169,7 +169,7 @@ mod tests {
         (0..RECV_BUFFERS_MAX).for_each(|id| buffers.release(id));
         assert_eq!((buffers.in_use(), buffers.surplus), (RECV_BUFFERS_FIRST, 0));
         buffers.offer_more();
-        assert_eq!(buffers.in_use(), 2 * RECV_BUFFERS_FIRST, "and more again");
+        assert_eq!(buffers.in_use(), 2 * RECV_BUFFERS_FIRST, "doubled again");
         // Before the buffers: the kernel must have released them.
         drop(ring);
     }

@@ -120,7 +120,7 @@ mod tests {
 
     fn driver() -> Option<(Uring, std::net::SocketAddr)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-        let address = listener.local_addr().expect("its address");
+        let address = listener.local_addr().expect("an address");
         let driver = Uring::new(vec![listener], UringOptions::default());
         driver.map_err(|why| println!("skipped: {why}")).ok().map(|driver| (driver, address))
     }
@@ -128,14 +128,14 @@ mod tests {
     /// Takes turns until a matching event.
     fn event(driver: &mut Uring, like: fn(&Event) -> bool) -> Event {
         for _ in 0..1000 {
-            driver.wait(Some(Duration::from_millis(5))).expect("it can wait");
+            driver.wait(Some(Duration::from_millis(5))).expect("the driver waits");
             while let Some(event) = driver.next() {
                 if like(&event) {
                     return event;
                 }
             }
         }
-        panic!("it does not come")
+        panic!("no such event")
     }
 
     #[test]
@@ -144,11 +144,11 @@ mod tests {
         let mut peer = TcpStream::connect(address).expect("connects");
         let accepted = event(&mut driver, |event| matches!(event, Event::Accepted { .. }));
         let Event::Accepted { token, .. } = accepted else { return };
-        driver.wait(Some(Duration::ZERO)).expect("the receive is handed over");
+        driver.wait(Some(Duration::ZERO)).expect("the receive is submitted");
         // As if a cancel had been sent and found nothing.
-        driver.conns.slots.open_mut(token).expect("it is open").flags.set(Flags::CANCELLING);
+        driver.conns.slots.open_mut(token).expect("the slot is open").flags.set(Flags::CANCELLING);
         driver.close(token, CloseKind::Normal);
-        peer.write_all(b"x").expect("there is room");
+        peer.write_all(b"x").expect("the queue has room");
         event(&mut driver, |event| matches!(event, Event::Closed { .. }));
         assert_eq!(driver.connections(), 0);
     }

@@ -164,21 +164,21 @@ mod tests {
     /// Returns a driver with `count` connections, and their peers. `None` if the kernel has no io_uring.
     fn connected(count: usize) -> Option<(Uring, Vec<Token>, Vec<TcpStream>)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-        let address = listener.local_addr().expect("its address");
+        let address = listener.local_addr().expect("an address");
         let options = UringOptions { recv_buffer_bytes: BUFFER_BYTES, ..UringOptions::default() };
         let mut driver =
             Uring::new(vec![listener], options).map_err(|why| println!("skipped: {why}")).ok()?;
         let peers = (0..count).map(|_| TcpStream::connect(address).expect("connects")).collect();
         let mut tokens = Vec::new();
         while tokens.len() < count {
-            driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+            driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
             while let Some(event) = driver.next() {
                 if let Event::Accepted { token, .. } = event {
                     tokens.push(token);
                 }
             }
         }
-        driver.wait(Some(Duration::ZERO)).expect("the receives are handed over");
+        driver.wait(Some(Duration::ZERO)).expect("the receives are submitted");
         Some((driver, tokens, peers))
     }
 
@@ -191,7 +191,7 @@ mod tests {
     /// Responds to the first event, and returns the number of further events in the same turn.
     fn answer_the_first(driver: &mut Uring, token: Token) -> usize {
         for _ in 0..100 {
-            driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+            driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
             let mut behind = None;
             while let Some(event) = driver.next() {
                 match (event, behind) {
@@ -219,7 +219,7 @@ mod tests {
             let mut turns = 0;
             while driver.conns.slots.open(tokens[0]).is_some_and(|slot| slot.send != super::NONE) {
                 // Nothing else happens: the test would block here if the end of the send didn't end the wait.
-                driver.wait(None).expect("it can wait");
+                driver.wait(None).expect("the driver waits");
                 while driver.next().is_some() {}
                 turns += 1;
             }
@@ -242,7 +242,7 @@ mod tests {
     fn what_comes_behind_it_waits_for_it() {
         for (bytes, is_ended, expected) in [(100, false, 1), (2 * BUFFER_BYTES, false, 0), (100, true, 0)] {
             let Some((mut driver, tokens, mut peers)) = connected(1) else { return };
-            peers[0].write_all(&vec![b'?'; bytes]).expect("there is room");
+            peers[0].write_all(&vec![b'?'; bytes]).expect("the queue has room");
             if is_ended {
                 peers[0].shutdown(Shutdown::Write).expect("it can");
             }
@@ -271,11 +271,11 @@ mod tests {
         driver.waker().wake();
         let mut told = Vec::new();
         while told.len() < 2 {
-            driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+            driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
             while let Some(event) = driver.next() {
                 told.push(matches!(event, Event::Woken));
             }
         }
-        assert_eq!(told, [false, true], "first the end of the send");
+        assert_eq!(told, [false, true], "the end of the send comes first");
     }
 }

@@ -167,7 +167,7 @@ pub(super) fn pend(slot: &mut Slot<InRing>, flag: Flags) -> Option<Fd> {
 
 /// Records the last completion of an entry that `flag` marks.
 pub(super) fn settle(slot: &mut Slot<InRing>, flag: Flags) {
-    debug_assert!(slot.flags.has(flag), "one last completion per entry");
+    debug_assert!(slot.flags.has(flag), "an entry has completed twice");
     slot.flags.clear(flag);
     slot.extra.pending -= 1;
 }

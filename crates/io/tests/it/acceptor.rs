@@ -30,7 +30,7 @@ impl World {
     }
 
     fn with(listeners: Vec<Listener>, workers: usize, capacity: usize) -> Self {
-        let address = SockRef::from(&listeners[0]).local_addr().expect("its address");
+        let address = SockRef::from(&listeners[0]).local_addr().expect("an address");
         let address = address.as_socket().expect("of TCP");
         let (senders, inboxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| inbox(capacity)).unzip();
         let driver = |inbox| {
@@ -54,7 +54,7 @@ impl World {
     fn turn(&mut self) -> Progress {
         let acceptor = self.acceptor.as_mut().expect("it has not ended");
         acceptor.waker().wake();
-        let progress = acceptor.turn().expect("it can wait");
+        let progress = acceptor.turn().expect("the driver waits");
         if progress == Progress::Over {
             self.acceptor = None;
         }
@@ -80,7 +80,7 @@ impl World {
 fn announced(driver: &mut Poll) -> (Vec<Token>, bool) {
     let (mut tokens, mut stopped) = (Vec::new(), false);
     for _ in 0..10 {
-        driver.wait(Some(Duration::ZERO)).expect("it can wait");
+        driver.wait(Some(Duration::ZERO)).expect("the driver waits");
         while let Some(event) = driver.next() {
             match event {
                 Event::Accepted { token, listener } => {
@@ -114,13 +114,13 @@ fn when_all_are_full_it_waits_until_one_has_room() {
     let mut world = World::new(2, 4);
     let _peers = world.connect(20);
     assert_eq!(world.until(Progress::Full), 0);
-    assert_eq!(world.turn(), Progress::Paused, "said once, and no room yet");
+    assert_eq!(world.turn(), Progress::Paused, "reported once, and no room yet");
     let (first, _) = announced(&mut world.drivers[0]);
     assert_eq!(first.len(), 4);
     // The driver with room gets the next four, and the acceptor waits again.
     assert_eq!(world.turn(), Progress::Full);
     let (second, _) = announced(&mut world.drivers[1]);
-    assert_eq!(second.len(), 4, "what it had before");
+    assert_eq!(second.len(), 4, "the earlier connections");
     let mut taken = 8;
     for _ in 0..TURNS_MAX {
         world.turn();
@@ -142,7 +142,7 @@ fn a_drain_hands_out_all_that_is_queued_though_workers_are_full() {
     let (mut taken, mut stopped) = (0, 0);
     for _ in 0..TURNS_MAX {
         if world.acceptor.is_some() {
-            assert_eq!(stopped, 0, "more may be handed over");
+            assert_eq!(stopped, 0, "more may come from the acceptor");
             world.turn();
         }
         for driver in &mut world.drivers {
@@ -151,8 +151,8 @@ fn a_drain_hands_out_all_that_is_queued_though_workers_are_full() {
             stopped += usize::from(has_stopped);
         }
         if stopped == 2 {
-            assert_eq!(taken, 30, "nobody is lost");
-            return assert!(TcpStream::connect(world.address).is_err(), "nobody listens any more");
+            assert_eq!(taken, 30, "no connection is lost");
+            return assert!(TcpStream::connect(world.address).is_err(), "the listener is closed");
         }
     }
     panic!("{taken} of 30 came through, {stopped} of 2 have stopped");
@@ -186,7 +186,7 @@ fn without_a_worker_there_is_nothing_to_accept_for() {
     world.drivers.clear();
     let _peer = world.connect(1);
     world.until(Progress::Over);
-    assert!(TcpStream::connect(world.address).is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(world.address).is_err(), "the listener is closed");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn reports_a_failed_listener_once_and_accepts_on_the_others() {
     world.until(Progress::ListenerFailed { listener: 4, errno: Errno::INVAL.raw_os_error() });
     let _peer = world.connect(1);
     while world.drivers[0].connections() == 0 {
-        assert_eq!(world.turn(), Progress::Open, "said once");
+        assert_eq!(world.turn(), Progress::Open, "reported once");
         announced(&mut world.drivers[0]);
     }
     world.stop(StopKind::Drain);

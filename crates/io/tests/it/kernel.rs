@@ -70,7 +70,7 @@ fn descriptors_stay_within_connections_max<K: Kernel>() {
         world.idle();
         most = most.max(open_descriptors() - before);
         assert_eq!((world.accepted.len(), most), (CONNECTIONS_MAX, CONNECTIONS_MAX as u64));
-        assert_eq!(world.count(|note| *note == failed), 1, "said once");
+        assert_eq!(world.count(|note| *note == failed), 1, "reported once");
     });
 }
 
@@ -85,7 +85,7 @@ fn descriptors_run_out_here<K: Kernel>() {
     world.until("the descriptors have run out", |world| world.notes.contains(&failed));
     world.idle();
     assert_eq!(world.accepted.len(), 10);
-    assert_eq!(world.count(|note| *note == failed), 1, "said once");
+    assert_eq!(world.count(|note| *note == failed), 1, "reported once");
     setrlimit(Resource::Nofile, limit).expect("the limit as before");
     world.driver().accept_resume();
     world.until("the queue gets in", |world| world.accepted.len() == peers.len());
@@ -97,7 +97,7 @@ fn a_wake_ends_a_wait_without_limit<K: Kernel>() {
     for _ in 0..500 {
         let waker = world.driver().waker();
         let other = thread::spawn(move || waker.wake());
-        world.driver().wait(None).expect("it can wait");
+        world.driver().wait(None).expect("the driver waits");
         assert_eq!(world.step(), Some(Note::Woken));
         assert_eq!(world.step(), None);
         other.join().expect("the thread has ended");
@@ -120,7 +120,7 @@ fn the_clock_is_the_kernel_s<K: Kernel>() {
 fn a_head_and_its_file_arrive_together<K: Kernel>() {
     const ROUNDS: usize = 200;
     let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
     let reader = thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("connects");
@@ -139,7 +139,7 @@ fn a_head_and_its_file_arrive_together<K: Kernel>() {
     let file = file_of(&pattern(3000, 1));
     let mut sent = 0;
     while sent < ROUNDS {
-        driver.wait(Some(Duration::from_millis(100))).expect("it can wait");
+        driver.wait(Some(Duration::from_millis(100))).expect("the driver waits");
         while let Some(event) = driver.next() {
             let token = match event {
                 Event::Accepted { token, .. } | Event::Received { token } => token,
@@ -205,17 +205,17 @@ fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
 #[cfg(target_os = "linux")]
 fn input_behind_urgent_data_arrives<K: Kernel>() {
     let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
     let mut peer = TcpStream::connect(address).expect("connects");
     first_accepted(&mut driver);
     let mut got = Vec::new();
     for round in 1..=2 {
-        std::io::Write::write_all(&mut peer, b"before ").expect("there is room");
-        rustix::net::send(&peer, b"!", rustix::net::SendFlags::OOB).expect("there is room");
-        std::io::Write::write_all(&mut peer, b"behind ").expect("there is room");
+        std::io::Write::write_all(&mut peer, b"before ").expect("the queue has room");
+        rustix::net::send(&peer, b"!", rustix::net::SendFlags::OOB).expect("the queue has room");
+        std::io::Write::write_all(&mut peer, b"behind ").expect("the queue has room");
         for _ in 0..20 {
-            driver.wait(Some(Duration::from_millis(10))).expect("it can wait");
+            driver.wait(Some(Duration::from_millis(10))).expect("the driver waits");
             while let Some(event) = driver.next() {
                 if matches!(event, Event::Received { .. }) {
                     got.extend_from_slice(driver.lent());
@@ -337,7 +337,7 @@ fn an_idle_wait_is_one_wait<K: Kernel>() {
 
 fn a_detached_connection_wakes_nobody<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
-    let fd = world.driver().detach(token).expect("handed out").descriptor;
+    let fd = world.driver().detach(token).expect("the connection is detached").descriptor;
     world.idle();
     world.harness.write(peer, b"for another");
     let start = Instant::now();
@@ -351,11 +351,11 @@ fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
     for (nodelay, keepalive) in [(true, true), (false, false)] {
         let options = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
         let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), options).expect("a listener");
-        let address = listener.local_addr().expect("its address");
+        let address = listener.local_addr().expect("an address");
         let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
         let _peer = TcpStream::connect(address).expect("connects");
         let token = first_accepted(&mut driver);
-        let fd = driver.detach(token).expect("handed out").descriptor;
+        let fd = driver.detach(token).expect("the connection is detached").descriptor;
         assert_eq!(SockRef::from(&fd).tcp_nodelay().expect("told"), nodelay);
         assert_eq!(SockRef::from(&fd).keepalive().expect("told"), keepalive);
         assert!(rustix::io::fcntl_getfd(&fd).expect("told").contains(rustix::io::FdFlags::CLOEXEC));
@@ -366,11 +366,11 @@ fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
 #[cfg(target_os = "linux")]
 fn what_the_kernel_holds_unsent_is_bounded<K: Kernel>() {
     let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
     let _peer = TcpStream::connect(address).expect("connects");
     let token = first_accepted(&mut driver);
-    let fd = driver.detach(token).expect("handed out").descriptor;
+    let fd = driver.detach(token).expect("the connection is detached").descriptor;
     let bound = SockRef::from(&fd).tcp_notsent_lowat().expect("told");
     assert_eq!(bound, SEND_UNSENT_BYTES_FIRST);
 }
@@ -390,7 +390,7 @@ fn more_waits_in_the_kernel_for_a_client_that_takes_it<K: Kernel>() {
             assert!(world.peer_gets(peer, piece.len()) == piece);
         }
         world.until("it is told", |world| !world.is_sending(token));
-        let fd = world.driver().detach(token).expect("handed out").descriptor;
+        let fd = world.driver().detach(token).expect("the connection is detached").descriptor;
         let bound = SockRef::from(&fd).tcp_notsent_lowat().expect("told");
         assert_eq!(bound == SEND_UNSENT_BYTES_MAX, is_trusted, "{bound}");
     }
@@ -403,10 +403,10 @@ fn a_buffer_of_no_size_is_refused<K: Kernel>() {
 
 fn a_driver_without_listeners_waits_and_stops<K: Kernel>() {
     let mut driver = K::driver(Vec::new(), Setup::default()).expect("a driver");
-    driver.wait(Some(Duration::ZERO)).expect("it can wait");
+    driver.wait(Some(Duration::ZERO)).expect("the driver waits");
     assert!(driver.next().is_none());
     driver.accept_stop();
-    driver.wait(Some(Duration::ZERO)).expect("it can wait");
+    driver.wait(Some(Duration::ZERO)).expect("the driver waits");
     assert!(matches!(driver.next(), Some(Event::AcceptStopped)));
     assert!(driver.next().is_none());
 }
@@ -433,7 +433,7 @@ fn a_paused_connection_that_is_detached_can_be_closed<K: Kernel>() {
     world.recv_pause(token);
     world.harness.write(peer, b"a");
     world.idle();
-    let detached = world.driver().detach(token).expect("handed out");
+    let detached = world.driver().detach(token).expect("the connection is detached");
     world.idle();
     drop(detached);
     assert_ne!(world.peer_ends(peer).0, PeerState::Open);

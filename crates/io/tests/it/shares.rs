@@ -50,9 +50,9 @@ pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
         }
         world.turn(5);
     }
-    assert!(got.contains(&FILE), "the first has all of it");
+    assert!(got.contains(&FILE), "the first is complete");
     let behind = got.iter().filter(|got| **got < FILE / 4).count();
-    assert_eq!(behind, 0, "and none has been left behind: {got:?}");
+    assert_eq!(behind, 0, "no connection was starved: {got:?}");
 }
 
 /// T2: a short response leaves before the turn's share of a file: small requests don't wait for megabytes.

@@ -72,7 +72,7 @@ fn a_living_server_is_left_alone() {
     let path = folder.at("socket");
     let living = UnixListener::bind(&path).expect("a server");
     assert_eq!(refusal(&path), ErrorKind::AddrInUse);
-    living.accept().expect("the one who looked");
+    living.accept().expect("a waiting sender");
     UnixStream::connect(&path).expect("it still listens");
     // A listener that no longer accepts still counts as alive.
     let full = folder.at("full");
@@ -115,7 +115,7 @@ fn another_servers_file_is_not_removed() {
     let folder = Temporary::new();
     let path = folder.at("socket");
     let first = unix::bind(&path, 0o600, 16, 0).expect("a listener");
-    fs::remove_file(&path).expect("it is ours");
+    fs::remove_file(&path).expect("the file can be changed");
     let _second = unix::bind(&path, 0o600, 16, 0).expect("the name is free");
     drop(first);
     UnixStream::connect(&path).expect("the second still listens");
@@ -128,7 +128,7 @@ fn event(driver: &mut impl Driver) -> Event {
         if let Some(event) = driver.next() {
             return event;
         }
-        driver.wait(Some(Duration::from_millis(20))).expect("it can wait");
+        driver.wait(Some(Duration::from_millis(20))).expect("the driver waits");
     }
     panic!("nothing happens")
 }
@@ -151,7 +151,7 @@ fn a_unix_socket_is_served<K: Kernel>() {
             let mut stream = UnixStream::connect(path).expect("connects");
             stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
             stream.write_all(b"question").expect("asks");
-            stream.shutdown(std::net::Shutdown::Write).expect("its side ends");
+            stream.shutdown(std::net::Shutdown::Write).expect("the side ends");
             let mut got = Vec::new();
             stream.read_to_end(&mut got).expect("an end in order");
             got

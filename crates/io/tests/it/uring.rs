@@ -30,7 +30,7 @@ fn a_listener() -> TcpListener {
 /// Checks that the readiness driver works instead: it accepts a connection.
 fn the_readiness_driver_serves() {
     let listener = a_listener();
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = Poll::new(vec![listener], PollOptions::default()).expect("a driver");
     let _peer = TcpStream::connect(address).expect("connects");
     first_accepted(&mut driver);
@@ -107,7 +107,7 @@ fn input_beyond_all_buffers_arrives() {
     let peers: Vec<_> = (0..CONNECTIONS).map(|_| world.connect()).collect();
     for (number, (peer, _)) in peers.iter().enumerate() {
         let bytes = pattern(BYTES, number as u64);
-        assert_eq!(world.harness.write(*peer, &bytes), BYTES, "the kernel's buffers take it");
+        assert_eq!(world.harness.write(*peer, &bytes), BYTES, "it fits the kernel's buffers");
     }
     world.until("all has arrived", |world| {
         peers.iter().all(|(_, token)| world.page(*token).received.len() == BYTES)
@@ -130,7 +130,7 @@ fn input_arrives_whole_after_a_rest() {
     for round in 1..=2 {
         for (number, (peer, _)) in peers.iter().enumerate() {
             let bytes = pattern(BYTES, (round * CONNECTIONS + number) as u64);
-            assert_eq!(world.harness.write(*peer, &bytes), BYTES, "the kernel's buffers take it");
+            assert_eq!(world.harness.write(*peer, &bytes), BYTES, "it fits the kernel's buffers");
         }
         world.until("all has arrived", |world| {
             peers.iter().all(|(_, token)| world.page(*token).received.len() == round * BYTES)
@@ -146,19 +146,19 @@ fn input_arrives_whole_after_a_rest() {
 /// Returns the turns of `exchanges` sequential requests and responses.
 fn turns_of(exchanges: usize, is_awaited: bool) -> usize {
     let listener = a_listener();
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
     let asking = thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("connects");
         for _ in 0..exchanges {
-            stream.write_all(b"?").expect("there is room");
+            stream.write_all(b"?").expect("the queue has room");
             stream.read_exact(&mut [0; 6]).expect("it is answered");
         }
     });
     let token = first_accepted(&mut driver);
     let (mut turns, mut answered, mut asked, mut sending) = (0, 0, false, false);
     while answered < exchanges {
-        driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+        driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
         turns += 1;
         while let Some(event) = driver.next() {
             match event {
@@ -173,7 +173,7 @@ fn turns_of(exchanges: usize, is_awaited: bool) -> usize {
             answered += 1;
         }
     }
-    driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+    driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
     asking.join().expect("all was answered");
     turns
 }
@@ -280,7 +280,7 @@ fn what_is_held_for_the_next_turn_stays_in_order() {
     for (piece, other) in PIECES.iter().zip(others) {
         world.harness.write(peer, &[*piece]);
         // Detaching enters the ring, which brings the part as a completion of its own.
-        drop(world.driver().detach(other).expect("it is handed out"));
+        drop(world.driver().detach(other).expect("the connection is detached"));
     }
     world.turn(1000);
     assert_eq!(world.page(token).received, PIECES[..RECVS_PER_TURN_MAX]);
@@ -296,17 +296,17 @@ fn a_closed_connection_s_entry_reads_nobody_else_s_input() {
         return;
     }
     let listener = a_listener();
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
     let _peer = TcpStream::connect(address).expect("connects");
     let token = first_accepted(&mut driver);
     // Its receive is queued, and it is closed before the kernel gets the entry.
     driver.close(token, CloseKind::Reset);
     let (mut ours, mut theirs) = UnixStream::pair().expect("a pair");
-    theirs.write_all(b"not for you").expect("there is room");
+    theirs.write_all(b"not for you").expect("the queue has room");
     let mut closed = false;
     for _ in 0..100 {
-        driver.wait(Some(Duration::from_millis(5))).expect("it can wait");
+        driver.wait(Some(Duration::from_millis(5))).expect("the driver waits");
         while let Some(event) = driver.next() {
             closed |= matches!(event, Event::Closed { .. });
         }
@@ -334,7 +334,7 @@ fn a_crowd_fills_the_driver_exactly() {
     }
     let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
     world.until("it is full", |world| world.accepted.len() == ROOM && world.notes.contains(&failed));
-    assert_eq!(world.count(|note| *note == failed), 1, "said once");
+    assert_eq!(world.count(|note| *note == failed), 1, "reported once");
     for token in world.accepted.clone().into_iter().take(100) {
         world.close_and_wait(token);
     }
@@ -358,7 +358,7 @@ fn a_detached_connection_takes_its_input_along() {
     world.wait(1000);
     assert!(matches!(world.step(), Some(Note::Received(..))), "it begins to arrive");
     let mut got = world.page(token).received.clone();
-    let detached = world.driver().detach(token).expect("it is handed out");
+    let detached = world.driver().detach(token).expect("the connection is detached");
     assert!(!detached.unread.is_empty(), "the kernel was ahead");
     got.extend_from_slice(&detached.unread);
     world.close_and_wait(token);
@@ -377,7 +377,7 @@ fn a_dropped_driver_leaves_nothing_behind() {
         return;
     }
     let listener = a_listener();
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut listener = Some(listener);
     for _ in 0..30 {
         let listener = listener
@@ -401,11 +401,11 @@ fn a_dropped_driver_closes_what_it_has_accepted() {
         return;
     }
     let listener = a_listener();
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
-    driver.wait(Some(Duration::ZERO)).expect("it can wait");
+    driver.wait(Some(Duration::ZERO)).expect("the driver waits");
     let peers: Vec<_> = (0..10).map(|_| TcpStream::connect(address).expect("connects")).collect();
-    driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+    driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
     drop(driver);
     for mut peer in peers {
         peer.set_read_timeout(Some(Duration::from_secs(2))).expect("it can");

@@ -72,7 +72,7 @@ pub(crate) fn r3_pause_within_a_turn<H: Harness>() {
             }
         }
         world.recv_resume(token);
-        assert!(pauses < 100_000, "the input never comes to an end");
+        assert!(pauses < 100_000, "the input never ends");
     }
     assert_eq!(world.page(token).received, bytes);
 }
@@ -199,7 +199,7 @@ pub(crate) fn r6_a_fin_is_reported_while_paused<H: Harness>() {
         let (mut world, peer, token) = World::<H>::connected();
         world.recv_pause(token);
         let bytes = pattern(len, 11);
-        assert_eq!(world.harness.write(peer, &bytes), len, "the kernel's buffers take it");
+        assert_eq!(world.harness.write(peer, &bytes), len, "it fits the kernel's buffers");
         world.idle();
         assert!(!has_shown_fin(&world, token));
         world.harness.shutdown(peer);
@@ -214,7 +214,7 @@ pub(crate) fn r6_a_fin_before_the_pause_is_reported<H: Harness>() {
     for len in [1, 100_000] {
         let (mut world, peer, token) = World::<H>::connected();
         let bytes = pattern(len, 12);
-        assert_eq!(world.harness.write(peer, &bytes), len, "the kernel's buffers take it");
+        assert_eq!(world.harness.write(peer, &bytes), len, "it fits the kernel's buffers");
         world.harness.shutdown(peer);
         world.until("the first bytes are heard", |world| {
             world.wait(5);

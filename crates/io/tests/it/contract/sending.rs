@@ -48,7 +48,7 @@ pub(crate) fn s1_an_output_comes_back_from_a_broken_connection<H: Harness>() {
     let (output, _) = mixed(80);
     world.send(token, output);
     world.idle();
-    assert!(world.is_sending(token), "nobody reads 8 MB");
+    assert!(world.is_sending(token), "8 MB don't fit unread");
     world.harness.reset(peer);
     world.until("it comes back", |world| !world.is_sending(token));
     assert_eq!(world.page(token).sent, [SentAs::Broken]);
@@ -202,7 +202,7 @@ pub(crate) fn s5_files_sent_one_after_the_other_share_the_turn<H: Harness>() {
         before = taken;
         world.harness.read(peer, usize::MAX, &mut got);
     }
-    assert!(sent > FILE, "it gets on");
+    assert!(sent > FILE, "the send progresses");
 }
 
 pub(crate) fn s6_progress_never_goes_back<H: Harness>() {
@@ -228,7 +228,7 @@ pub(crate) fn s6_progress_never_goes_back<H: Harness>() {
     }
     world.until("it comes back", |world| !world.is_sending(token));
     assert_eq!(world.driver().send_progress(token), 0);
-    assert!(before > 0, "the reader saw progress");
+    assert!(before > 0, "the reader had data");
 }
 
 pub(crate) fn s7_what_is_sent_at_once_is_told_by_no_event<H: Harness>() {
@@ -300,12 +300,12 @@ pub(crate) fn s8_what_the_peer_takes_is_seen_before_there_is_room<H: Harness>() 
         world.harness.read(peer, 20_000, &mut got);
         world.turn(1);
         let (sent_now, owed_now) = taken(&mut world, token);
-        assert!(sent_now - owed_now >= sent - owed, "what the peer has acknowledged it has");
+        assert!(sent_now - owed_now >= sent - owed, "the peer has what it acknowledged");
         seen_before_room += usize::from(sent_now == sent && owed_now < owed);
         (sent, owed) = (sent_now, owed_now);
     }
     assert!(got == answer);
-    assert!(seen_before_room > 0, "the end of it at least");
+    assert!(seen_before_room > 0, "at least its end");
     world.until("it comes back", |world| !world.is_sending(token));
     world.until("all is acknowledged", |world| world.driver().unacknowledged(token) == Some(0));
     world.close_and_wait(token);
@@ -344,7 +344,7 @@ pub(crate) fn s11_counts_all_bytes_taken<H: Harness>() {
         world.send(token, output);
         world.idle();
         let progress = world.driver().send_progress(token);
-        assert!(progress > 0 && world.is_sending(token), "nobody reads 8 MB");
+        assert!(progress > 0 && world.is_sending(token), "8 MB don't fit unread");
         expected += progress;
         assert_eq!(world.driver().bytes_taken(), expected);
         match is_broken {
@@ -364,5 +364,5 @@ pub(crate) fn s11_counts_all_bytes_taken<H: Harness>() {
 fn taken<H: Harness>(world: &mut World<H>, token: Token) -> (u64, u64) {
     let in_flight = world.driver().send_progress(token);
     let sent = if world.is_sending(token) { in_flight } else { world.page(token).output.len() };
-    (sent, world.driver().unacknowledged(token).expect("it was told before"))
+    (sent, world.driver().unacknowledged(token).expect("it was reported before"))
 }

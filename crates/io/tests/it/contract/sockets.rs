@@ -72,8 +72,7 @@ impl<K: Kernel> Harness for SocketHarness<K> {
         let listeners: Vec<_> = (0..setup.listeners)
             .map(|_| bind((Ipv4Addr::LOCALHOST, 0).into(), options).expect("a listener"))
             .collect();
-        let addresses =
-            listeners.iter().map(|listener| listener.local_addr().expect("its address")).collect();
+        let addresses = listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
         let share = |listener: &TcpListener| listener.try_clone().expect("one more descriptor");
         let shared = listeners.iter().filter(|_| setup.shares_listeners).map(share).collect();
         let mut entrances = Entrances::from(listeners);
@@ -108,7 +107,7 @@ impl<K: Kernel> Harness for SocketHarness<K> {
     }
 
     fn hand_over(&mut self, listener: ListenerId) -> Option<PeerId> {
-        let address = self.foreign.local_addr().expect("its address");
+        let address = self.foreign.local_addr().expect("an address");
         let peer = TcpStream::connect(address).expect("the kernel's queue takes it");
         let accepted = self.foreign.accept().expect("it is there").0;
         accepted.set_nonblocking(true).expect("non-blocking");

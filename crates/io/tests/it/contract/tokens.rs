@@ -53,7 +53,7 @@ pub(crate) fn k2_verbs_on_closed_tokens_do_nothing<H: Harness>() {
     let (_, old) = world.connect();
     world.close_and_wait(old);
     let (peer, token) = world.connect();
-    assert_eq!(token.slot(), old.slot(), "the closed token's slot is in use again");
+    assert_eq!(token.slot(), old.slot(), "the closed token's slot is reused");
     let verbs: [fn(&mut H::Driver, Token); 6] = [
         |driver, token| driver.recv_pause(token),
         |driver, token| driver.recv_resume(token),

@@ -62,7 +62,7 @@ pub(crate) fn t1_wait_returns_at_once_for_input_left<H: Harness>() {
     while world.page(token).received.len() < 1600 {
         world.turn(LONG_MS);
     }
-    assert!(world.driver().now_ms() < start + SOON_MS, "input that is left is work");
+    assert!(world.driver().now_ms() < start + SOON_MS, "unread input is work");
 }
 
 pub(crate) fn t1_wait_returns_at_once_for_a_file_left<H: Harness>() {
@@ -77,7 +77,7 @@ pub(crate) fn t1_wait_returns_at_once_for_a_file_left<H: Harness>() {
         world.harness.read(peer, usize::MAX, &mut got);
         world.turn(if world.is_sending(token) { LONG_MS } else { 1 });
     }
-    assert!(world.driver().now_ms() < start + SOON_MS, "a file that is not yet sent is work");
+    assert!(world.driver().now_ms() < start + SOON_MS, "an unsent file is work");
     assert_eq!(&got[4..], contents);
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn t2_one_connection_is_read_a_bounded_number_of_times<H: Harness>() 
         let received = world.count(|note| matches!(note, Note::Received(..))) - before;
         assert!(received <= RECVS_PER_TURN_MAX, "{received} in one turn");
         turns += 1;
-        assert!(turns < 10_000, "the input never comes to an end");
+        assert!(turns < 10_000, "the input never ends");
     }
     assert_eq!(world.page(token).received, pattern(64 * 100, 2));
 }
@@ -107,7 +107,7 @@ pub(crate) fn t2_a_sender_cannot_hold_a_turn<H: Harness>() {
         let mut events = 0;
         while let Some(note) = world.step() {
             events += 1;
-            assert!(events < 1000, "the turn goes on for as long as the worker sends");
+            assert!(events < 1000, "the turn never ends while the worker sends");
             if matches!(note, Note::Sent(..)) {
                 world.send(token, plain(b"tick"));
                 sends += 1;
@@ -115,7 +115,7 @@ pub(crate) fn t2_a_sender_cannot_hold_a_turn<H: Harness>() {
         }
         world.harness.read(peer, usize::MAX, &mut got);
     }
-    assert!(sends > 1, "sends go on over the turns");
+    assert!(sends > 1, "sends continue over the turns");
     world.until("the last is sent", |world| !world.is_sending(token));
     let left = sends * 4 - got.len();
     got.extend(world.peer_gets(peer, left));
@@ -149,7 +149,7 @@ pub(crate) fn t2_an_unfinished_turn_loses_nothing<H: Harness>() {
             break;
         }
     }
-    assert!(all(&world), "one event at a time gets everything");
+    assert!(all(&world), "single events deliver everything");
     world.until("all is sent", |world| peers.iter().all(|(_, token)| !world.is_sending(*token)));
 }
 

@@ -55,7 +55,9 @@ impl Versioned {
     /// Sets both times, as `touch` does.
     fn touch(&self) {
         let now = SystemTime::now();
-        self.file.set_times(FileTimes::new().set_accessed(now).set_modified(now)).expect("it is ours");
+        self.file
+            .set_times(FileTimes::new().set_accessed(now).set_modified(now))
+            .expect("the file can be changed");
     }
 
     fn append(&self) {
@@ -81,21 +83,21 @@ const HARMLESS: [(&str, Change); 6] = [
     ("longer", Versioned::append),
     ("of another mode", |file| {
         let mode = Permissions::from_mode(0o600);
-        file.file.set_permissions(mode).expect("it is ours");
+        file.file.set_permissions(mode).expect("the file can be changed");
     }),
     ("of another owner", |file| {
         let owner = file.file.metadata().expect("its metadata").uid();
-        fchown(&file.file, Some(owner), None).expect("it is ours");
+        fchown(&file.file, Some(owner), None).expect("the file can be changed");
     }),
     ("of another name", |file| {
         let mut other = file.path.clone().into_os_string();
         other.push(".moved");
-        std::fs::rename(&file.path, &other).expect("it can be renamed");
-        std::fs::rename(&other, &file.path).expect("it can be renamed");
+        std::fs::rename(&file.path, &other).expect("the file can be renamed");
+        std::fs::rename(&other, &file.path).expect("the file can be renamed");
     }),
     ("replaced", |file| {
         let other = Versioned::new(&pattern(FILE, 2));
-        std::fs::rename(&other.path, &file.path).expect("it can be renamed");
+        std::fs::rename(&other.path, &file.path).expect("the file can be renamed");
     }),
     ("removed", |file| std::fs::remove_file(&file.path).expect("it can be removed")),
 ];
@@ -137,7 +139,7 @@ pub(crate) fn s10_a_file_in_its_version_is_sent_whole<H: Harness>() {
 pub(crate) fn s10_a_changed_file_ends_short_of_its_last_bytes<H: Harness>() {
     let changes: [Change; 2] = [
         |file| file.rewrite(&pattern(FILE, 2)),
-        |file| file.file.set_len(FILE as u64 - 1).expect("it can be cut"),
+        |file| file.file.set_len(FILE as u64 - 1).expect("the file can be truncated"),
     ];
     for change in changes {
         for is_copied in [false, true] {
@@ -176,7 +178,7 @@ pub(crate) fn s10_each_piece_is_looked_at<H: Harness>() {
         world.send(token, output);
         world.idle();
         let taken = world.driver().send_progress(token);
-        assert!((1000..LARGE).contains(&taken), "the first piece is on its way: {taken}");
+        assert!((1000..LARGE).contains(&taken), "the first part is in flight: {taken}");
         file.rewrite_at(&[7], 1999);
         let (got, ended) = got_until_closed(&mut world, peer, token);
         assert_eq!(ended, SentAs::FileChanged);
@@ -202,21 +204,21 @@ pub(crate) fn s10_what_was_copied_stays_as_it_was<H: Harness>() {
 pub(crate) fn s10_a_file_rewritten_on_the_way_ends_short<H: Harness>() {
     for is_copied in [false, true] {
         let file = Versioned::new(b"");
-        file.file.set_len(LARGE).expect("a hole");
+        file.file.set_len(LARGE).expect("a sparse file");
         let (mut world, peer, token) = World::<H>::connected();
         let mut output = Output::new();
         output.push(file_item(&file.promised(is_copied), 0, LARGE));
         world.send(token, output);
         world.idle();
         let taken = world.driver().send_progress(token);
-        assert!((1..LARGE).contains(&taken), "nobody reads so much: {taken}");
+        assert!((1..LARGE).contains(&taken), "more than fits unread: {taken}");
         // Bytes in flight by now.
         file.rewrite(&[7; 1]);
         let (got, ended) = got_until_closed(&mut world, peer, token);
         assert_eq!(ended, SentAs::FileChanged);
         assert!((taken..LARGE).contains(&(got.len() as u64)), "{} bytes", got.len());
         if is_copied {
-            assert!(got.iter().all(|&byte| byte == 0), "what was taken before the change is as it was");
+            assert!(got.iter().all(|&byte| byte == 0), "bytes taken before the change are unchanged");
         }
     }
 }
@@ -247,7 +249,7 @@ fn ended_beside<H: Harness>(is_copied: bool, change: Change) -> SentAs {
     output.push(file_item(&file.promised(is_copied), 0, LARGE));
     world.send(token, output);
     world.idle();
-    assert!(world.driver().send_progress(token) < LARGE, "nobody reads so much");
+    assert!(world.driver().send_progress(token) < LARGE, "more than fits unread");
     change(&file);
     let (got, ended) = got_until_closed(&mut world, peer, token);
     assert_eq!(got.len() as u64 == LARGE, ended == SentAs::Whole);
@@ -276,7 +278,7 @@ pub(crate) fn s10_a_file_that_is_touched_on_the_way_is_sent_whole_if_the_system_
         }
         // Detected by the bytes at its promised end.
         let rewritten_longer: Change = |file| {
-            file.file.set_len(0).expect("it can be cut");
+            file.file.set_len(0).expect("the file can be truncated");
             file.rewrite_at(&[7; 2000], LARGE - 1000);
         };
         assert_eq!(ended_beside::<H>(is_copied, rewritten_longer) == SentAs::Whole, !H::tells_writes());

@@ -157,7 +157,7 @@ impl<H: Harness> World<H> {
         let same_slot = self.pages.iter().filter(|(other, _)| other.slot() == token.slot());
         for (other, page) in same_slot {
             assert!(page.closed, "K1: {token:?} uses the slot of {other:?}, which is not closed");
-            assert_ne!(other.generation(), token.generation(), "K1: the generation again");
+            assert_ne!(other.generation(), token.generation(), "K1: the same generation again");
         }
         self.pages.insert(token, Page { listener, ..Page::default() });
         self.accepted.push(token);
@@ -191,7 +191,7 @@ impl<H: Harness> World<H> {
 
     fn note_fin_received(&mut self, token: Token) -> Note {
         let page = self.open_page(token);
-        assert!(page.paused, "R6: a FIN that ReadClosed tells");
+        assert!(page.paused, "R6: a FIN that ReadClosed reports");
         assert!(!page.fin_received, "R6: the FIN came twice");
         assert_eq!(page.ended, None, "R6: a FIN after the end");
         page.fin_received = true;
@@ -227,9 +227,9 @@ impl<H: Harness> World<H> {
 
     fn note_closed(&mut self, token: Token) -> Note {
         let page = self.pages.get_mut(&token).expect("C2: Closed before Accepted");
-        assert!(page.closing, "C4: closed by nobody");
+        assert!(page.closing, "C4: Closed without a close");
         assert!(!page.closed, "C2: closed twice");
-        assert!(page.in_flight.is_none(), "C2: Closed before the Sent that is owed");
+        assert!(page.in_flight.is_none(), "C2: Closed before the outstanding Sent");
         page.closed = true;
         Note::Closed(token)
     }
@@ -329,9 +329,9 @@ impl<H: Harness> World<H> {
         let page = self.pages.get_mut(&token).expect("the connection is there");
         assert!(page.in_flight.is_none(), "one send at a time");
         if at_once {
-            assert_eq!(Contents::of(output), contents, "it stays as it was");
+            assert_eq!(Contents::of(output), contents, "the output is unchanged");
         } else {
-            assert!(output.is_empty(), "it was moved in");
+            assert!(output.is_empty(), "the output was moved");
             page.in_flight = Some(contents);
         }
         at_once
@@ -374,7 +374,7 @@ impl<H: Harness> World<H> {
 /// Waits for the first connection of a driver. A wait may return without an event (T1).
 pub(crate) fn first_accepted(driver: &mut impl Driver) -> Token {
     for _ in 0..TURNS_MAX {
-        driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+        driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
         if let Some(Event::Accepted { token, .. }) = driver.next() {
             return token;
         }

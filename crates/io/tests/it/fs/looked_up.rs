@@ -74,10 +74,10 @@ fn a_path_that_is_forbidden_forbids_every_file() {
     let tree = Tree::new();
     tree.file("root/inner/f", "f");
     for mut root in roots(&tree.at("root/inner")) {
-        fs::set_permissions(tree.root(), Permissions::from_mode(0o000)).expect("it is ours");
+        fs::set_permissions(tree.root(), Permissions::from_mode(0o000)).expect("the file can be changed");
         assert!(root.look_up());
         assert_eq!(content(&root), "Forbidden");
-        fs::set_permissions(tree.root(), Permissions::from_mode(0o755)).expect("it is ours");
+        fs::set_permissions(tree.root(), Permissions::from_mode(0o755)).expect("the file can be changed");
         assert!(root.look_up());
         assert_eq!(content(&root), "f");
     }

@@ -52,7 +52,7 @@ impl Drop for SetOnDrop<'_> {
 }
 
 fn rename(from: &Path, to: &Path) {
-    fs::rename(from, to).expect("only the mover moves");
+    fs::rename(from, to).expect("only the mover renames");
 }
 
 #[test]

@@ -52,17 +52,17 @@ impl Echo {
     fn on(&mut self, event: Event) {
         match event {
             Event::Accepted { token, .. } => {
-                assert!(self.clients.insert(token, Client::default()).is_none(), "A1: announced once");
+                assert!(self.clients.insert(token, Client::default()).is_none(), "A1: reported once");
             }
             Event::Received { token } => {
-                let client = self.clients.get_mut(&token).expect("A1: announced before");
+                let client = self.clients.get_mut(&token).expect("A1: reported before");
                 assert!(!client.ended, "R4: nothing after the end");
                 client.held.extend_from_slice(self.sim.lent());
                 self.go_on(token);
             }
             Event::ReadClosed { token, end: ReadEnd::Broken(_) } => self.close(token),
             Event::ReadClosed { token, end: ReadEnd::Eof } => {
-                self.clients.get_mut(&token).expect("A1: announced before").ended = true;
+                self.clients.get_mut(&token).expect("A1: reported before").ended = true;
                 self.go_on(token);
             }
             Event::Sent { token, result, .. } => {

@@ -105,5 +105,5 @@ fn catches_up_under_constant_load() {
         assert!(sim.now_ms() - caught_up_ms <= 3 * PEERS as u64, "{caught_up_ms} at {}", sim.now_ms());
         behind += usize::from(caught_up_ms < sim.now_ms());
     }
-    assert!(behind > 400, "behind in {behind} of 500 turns");
+    assert!(behind > 400, "late in {behind} of 500 turns");
 }
