@@ -124,10 +124,10 @@ mod tests {
             let wanted = if slot % 2 == 0 { Weak::new() } else { Arc::downgrade(&wants) };
             assert!(fetcher.take(fetch(slot, wanted)));
         }
-        let Fetcher { wanted: sender, fetched: told } = fetcher;
+        let Fetcher { wanted: sender, fetched: finished } = fetcher;
         drop(sender); // the thread ends when its queue is empty
         fetch_all(&wanted, &fetched, &Waker::new(|| {}));
-        let told: Vec<_> = told.try_iter().collect();
-        assert_eq!(told, [Token::new(1, 0), Token::new(3, 0)]);
+        let finished: Vec<_> = finished.try_iter().collect();
+        assert_eq!(finished, [Token::new(1, 0), Token::new(3, 0)]);
     }
 }

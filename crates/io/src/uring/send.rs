@@ -269,13 +269,13 @@ mod tests {
         let Some((mut driver, tokens, _peers)) = connected(1) else { return };
         send(&mut driver, tokens[0], 6, false);
         driver.waker().wake();
-        let mut told = Vec::new();
-        while told.len() < 2 {
+        let mut woken = Vec::new();
+        while woken.len() < 2 {
             driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
             while let Some(event) = driver.next() {
-                told.push(matches!(event, Event::Woken));
+                woken.push(matches!(event, Event::Woken));
             }
         }
-        assert_eq!(told, [false, true], "the end of the send comes first");
+        assert_eq!(woken, [false, true], "the end of the send comes first");
     }
 }

@@ -1,4 +1,4 @@
-//! Reading directories.
+//! Reading directories: names, kinds and metadata of their entries.
 
 use std::process::Command;
 
