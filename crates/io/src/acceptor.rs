@@ -1,7 +1,8 @@
-//! The acceptor: takes connections out of the kernel's queues for all workers, and hands them out in batches.
+//! The acceptor: accepts connections for all workers and hands them out in batches.
 //!
-//! Plain `accept4` behind a wait for readiness, whatever drives the workers: a batch costs one wait, an `accept4` for each
-//! connection and one more, and a wake for each worker. What it does with its time concerns no request.
+//! It always uses `accept4` after a wait for readiness, whichever driver the workers use. A batch costs one
+//! wait, an `accept4` for each connection and one more, and a wake for each worker. None of it delays a
+//! request.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,43 +17,43 @@ use crate::listeners::{AcceptQueues, Accepted};
 use crate::poll::wake;
 use crate::{AcceptError, Dispatcher, Listener, ListenerId, Waker};
 
-/// mio's name for the waker; those of the listeners are their places.
+/// mio's token of the waker; a listener's token is its index.
 const WAKER: mio::Token = mio::Token(usize::MAX);
-/// Announcements taken from the kernel at once; further ones come next time.
+/// Readiness events taken per wait; the others follow with the next wait.
 const ANNOUNCEMENTS_MAX: usize = 64;
 
-/// How a turn has ended.
+/// Outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// What came was handed out, as far as its share of a turn goes.
+    /// Queued connections were handed out, up to the turn's share.
     Open,
-    /// Nobody is accepted yet: a pause goes on.
+    /// Accepting is still paused.
     Paused,
-    /// Every inbox has become full: nobody is accepted until one has room again. Said once for each time.
+    /// Every inbox is full: accepting is paused until one has room. Reported once each time.
     Full,
-    /// Something is used up: nobody is accepted for a while.
+    /// A resource is exhausted: accepting is paused for a while.
     Failed(AcceptError),
-    /// A listener accepts no more connections. Reported once for each; the others go on.
+    /// A listener accepts no more connections. Reported once for each; the others continue.
     ListenerFailed {
         /// The listener.
         listener: ListenerId,
-        /// The system's number for what accepting says.
+        /// The `errno` of accepting.
         errno: i32,
     },
-    /// It has ended, by [`Acceptor::stop`] or because no worker is left.
+    /// The acceptor has ended, by [`Acceptor::stop`] or because no worker is left.
     Over,
 }
 
-/// What is to become of connections that are queued in the kernel when accepting ends.
+/// Treatment of connections that are queued in the kernel when accepting ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopKind {
-    /// All are handed out, though workers may have to make room first.
+    /// Hands all of them out, waiting for workers to make room.
     Drain,
-    /// Those that find no room at once are closed.
+    /// Closes those for which no inbox has room at once.
     AtOnce,
 }
 
-/// Listeners, and the workers that their connections go to.
+/// Listeners, and the workers that receive their connections.
 #[derive(Debug)]
 pub struct Acceptor {
     poll: mio::Poll,
@@ -61,22 +62,22 @@ pub struct Acceptor {
     clock: Clock,
     queues: AcceptQueues,
     dispatcher: Dispatcher,
-    /// Accepted, and no inbox had room.
-    held: Option<(OwnedFd, ListenerId)>,
-    /// It was said that every inbox is full, and is still so.
-    told_full: bool,
+    /// An accepted connection for which no inbox had room.
+    undelivered: Option<(OwnedFd, ListenerId)>,
+    /// True if the present full state was reported.
+    reported_full: bool,
     retry_ms: u64,
-    /// Something was used up: nobody is accepted before this time.
+    /// End of the pause after a resource was exhausted.
     paused_until_ms: Option<u64>,
     stop: Option<StopKind>,
 }
 
 impl Acceptor {
-    /// Listens at `listeners` (set non-blocking here) for the workers of `dispatcher`. After something was used up it waits
-    /// `retry_ms`.
+    /// Accepts from `listeners` (made non-blocking) for the workers of `dispatcher`. Pauses for `retry_ms`
+    /// after a resource was exhausted.
     ///
     /// # Errors
-    /// What the kernel says, which is out of descriptors or memory.
+    /// Fails if the process is out of descriptors or memory.
     pub fn new(listeners: Vec<Listener>, dispatcher: Dispatcher, retry_ms: u64) -> io::Result<Self> {
         let poll = mio::Poll::new()?;
         let waker = wake::waker_named(poll.registry(), WAKER)?;
@@ -95,21 +96,22 @@ impl Acceptor {
             clock: Clock::new(),
             queues,
             dispatcher,
-            held: None,
-            told_full: false,
+            undelivered: None,
+            reported_full: false,
             retry_ms,
             paused_until_ms: None,
             stop: None,
         })
     }
 
-    /// Ends its current or next wait, from any thread.
+    /// Returns a handle that ends the current or next wait, from any thread.
     #[must_use]
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// Accepts what is queued and ends. The files of Unix-domain listeners go at once. Asked again, the quicker kind counts.
+    /// Accepts what is queued and ends. Unlinks Unix-domain socket files at once. Of several calls, the
+    /// quickest kind counts.
     pub fn stop(&mut self, kind: StopKind) {
         if self.stop.is_none() {
             self.paused_until_ms = None;
@@ -120,10 +122,11 @@ impl Acceptor {
         }
     }
 
-    /// Waits until somebody comes, an inbox has room or it is woken, then hands out a batch and wakes who got something.
+    /// Waits for a connection, for room in an inbox or for a wake, then hands out a batch and wakes its
+    /// workers.
     ///
     /// # Errors
-    /// Where the kernel can't be asked any more.
+    /// Fails if the kernel can't be polled any more.
     pub fn turn(&mut self) -> io::Result<Progress> {
         self.wait()?;
         let progress = self.hand_out();
@@ -132,8 +135,8 @@ impl Acceptor {
     }
 
     fn wait(&mut self) -> io::Result<()> {
-        let patience = self.patience();
-        match self.poll.poll(&mut self.events, patience) {
+        let wait_timeout = self.wait_timeout();
+        match self.poll.poll(&mut self.events, wait_timeout) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
         }
@@ -147,12 +150,12 @@ impl Acceptor {
         Ok(())
     }
 
-    /// How long there is nothing to do without a word from outside.
-    fn patience(&self) -> Option<Duration> {
+    /// Returns the timeout of the next wait.
+    fn wait_timeout(&self) -> Option<Duration> {
         if let Some(until_ms) = self.paused_until_ms {
             return Some(Duration::from_millis(until_ms.saturating_sub(self.clock.now_ms)));
         }
-        let busy = if self.held.is_some() {
+        let busy = if self.undelivered.is_some() {
             self.stop == Some(StopKind::AtOnce) || !self.dispatcher.await_room(&self.waker)
         } else {
             self.stop.is_some() || self.queues.are_ready()
@@ -160,22 +163,22 @@ impl Acceptor {
         busy.then_some(Duration::ZERO)
     }
 
-    /// A share of each listener's queue.
+    /// Accepts and hands out a share of each listener's queue.
     fn hand_out(&mut self) -> Progress {
         if self.paused_until_ms.is_some() {
             return Progress::Paused;
         }
-        if let Some((connection, listener)) = self.held.take()
-            && let Some(end) = self.give(connection, listener)
+        if let Some((connection, listener)) = self.undelivered.take()
+            && let Some(end) = self.deliver(connection, listener)
         {
             return end;
         }
-        self.told_full = false;
+        self.reported_full = false;
         self.queues.begin_turn();
         while let Some(accepted) = self.queues.next(true) {
             match accepted {
                 Accepted::Connection(connection, listener) => {
-                    if let Some(end) = self.give(connection, listener) {
+                    if let Some(end) = self.deliver(connection, listener) {
                         return end;
                     }
                 }
@@ -191,15 +194,15 @@ impl Acceptor {
         Progress::Open
     }
 
-    /// Hands a connection out, or keeps it until there is room; what that means if it is no success.
-    fn give(&mut self, connection: OwnedFd, listener: ListenerId) -> Option<Progress> {
+    /// Hands a connection out, or holds it until there is room. Returns the outcome unless it succeeded.
+    fn deliver(&mut self, connection: OwnedFd, listener: ListenerId) -> Option<Progress> {
         match self.dispatcher.dispatch(connection, listener) {
             Ok(()) => None,
             Err(Refused::Full(_)) if self.stop == Some(StopKind::AtOnce) => None,
             Err(Refused::Full(connection)) => {
-                self.held = Some((connection, listener));
-                let told = std::mem::replace(&mut self.told_full, true);
-                Some(if told { Progress::Paused } else { Progress::Full })
+                self.undelivered = Some((connection, listener));
+                let reported = std::mem::replace(&mut self.reported_full, true);
+                Some(if reported { Progress::Paused } else { Progress::Full })
             }
             Err(Refused::Gone(_)) => Some(self.end()),
         }

@@ -1,14 +1,14 @@
-//! The time up to which a driver has caught up with the kernel (T4).
+//! Time up to which a driver has caught up with the kernel (T4).
 
 use std::collections::VecDeque;
 
-/// Moments that are pending at once: the more, the closer the time is to the clock.
+/// Pending moments: the more, the closer the time is to the clock.
 const MOMENTS_MAX: usize = 8;
 
-/// A time by which everything that had arrived was fetched, however much arrives later.
+/// Time by which everything that had arrived was fetched, under any load.
 ///
-/// A wait takes a bounded number of events. The kernel gives the others in the order in which they came, so once as many were taken as
-/// can have been waiting at some moment, those of that moment were among them.
+/// A wait takes a bounded number of events, in the order in which they came. Once as many were taken as could
+/// be pending at some moment, everything pending at that moment has been taken.
 #[derive(Debug, Default)]
 pub(crate) struct CatchUp {
     ms: u64,
@@ -19,12 +19,12 @@ pub(crate) struct CatchUp {
 }
 
 impl CatchUp {
-    /// The time.
+    /// Returns the time.
     pub(crate) fn ms(&self) -> u64 {
         self.ms
     }
 
-    /// Notes a wait that took everything there was at `now_ms`.
+    /// Records a wait at `now_ms` that took everything.
     #[inline]
     pub(crate) fn took_all(&mut self, now_ms: u64) {
         self.ms = now_ms;
@@ -34,7 +34,7 @@ impl CatchUp {
         }
     }
 
-    /// Notes a wait that took `taken` events and may have left some: `waiting_max` at most.
+    /// Records a wait that took `taken` events and left at most `waiting_max`.
     pub(crate) fn took(&mut self, taken: usize, waiting_max: usize, now_ms: u64) {
         self.taken = self.taken.saturating_add(taken);
         while let Some((ms, _)) = self.moments.front().filter(|(_, until)| *until <= self.taken) {
@@ -62,7 +62,7 @@ mod tests {
             catch_up.took(100, 250, now_ms);
             catch_up.ms()
         });
-        // 250 may be waiting at 20: the third wait after that takes the last of them.
+        // 250 may be pending at 20: the third wait after that takes the last of them.
         assert_eq!(times.collect::<Vec<_>>(), [10, 10, 10, 20, 21, 22]);
         catch_up.took_all(30);
         assert_eq!(catch_up.ms(), 30);

@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use crate::os;
 
-/// How old the time of day may be. Turns are shorter than that under load, and each look costs as much as a small part of a request.
+/// Maximum age of the time of day. Turns are shorter under load, and each reading costs a small part of a
+/// request.
 const UNIX_SECONDS_AGE_MS: u64 = 50;
 
 /// The clock as of the last `wait`.
@@ -12,24 +13,24 @@ const UNIX_SECONDS_AGE_MS: u64 = 50;
 pub(crate) struct Clock {
     start: Instant,
     pub(crate) now_ms: u64,
-    /// Lags by up to `UNIX_SECONDS_AGE_MS` of `now_ms`, which stands still while the machine sleeps.
+    /// Lags by up to `UNIX_SECONDS_AGE_MS` of `now_ms`, which stops while the machine sleeps.
     pub(crate) unix_seconds: u64,
-    /// When the time of day was looked at.
-    looked_ms: u64,
+    /// Time at which the time of day was read.
+    read_ms: u64,
 }
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        Self { start: Instant::now(), now_ms: 0, unix_seconds: os::unix_seconds(), looked_ms: 0 }
+        Self { start: Instant::now(), now_ms: 0, unix_seconds: os::unix_seconds(), read_ms: 0 }
     }
 
-    /// How long it still is until then, however old the reading is.
+    /// Returns the time left until `due_ms`, by a fresh reading.
     #[cfg(target_os = "linux")]
     pub(crate) fn until(&self, due_ms: u64) -> std::time::Duration {
         std::time::Duration::from_millis(due_ms).saturating_sub(self.start.elapsed())
     }
 
-    /// Reads it.
+    /// Reads the clock.
     #[inline]
     pub(crate) fn read(&mut self) {
         let elapsed = self.start.elapsed();
@@ -40,8 +41,8 @@ impl Clock {
     #[inline]
     fn set(&mut self, now_ms: u64, unix_seconds: impl FnOnce() -> u64) {
         self.now_ms = now_ms;
-        if now_ms - self.looked_ms >= UNIX_SECONDS_AGE_MS {
-            self.looked_ms = now_ms;
+        if now_ms - self.read_ms >= UNIX_SECONDS_AGE_MS {
+            self.read_ms = now_ms;
             self.unix_seconds = unix_seconds();
         }
     }

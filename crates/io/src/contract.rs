@@ -1,4 +1,4 @@
-//! The types of the contract: [`Driver`], its events and its tokens. The rules are at the top of the crate.
+//! Types of the contract: [`Driver`], its events and its tokens. The crate's documentation has the rules.
 
 use std::fmt;
 use std::io;
@@ -11,24 +11,25 @@ use crate::Output;
 
 /// Names a connection from [`Event::Accepted`] until [`Event::Closed`] (clause K1).
 ///
-/// One word: as two halves it would be written in two pieces and read in one, which no processor forwards.
+/// A single word: two halves would be written by two stores and read by one load, which defeats store
+/// forwarding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token(u64);
 
 impl Token {
-    /// A token of `slot` in its `generation`. Only drivers make them.
+    /// Returns a token of `slot` in its `generation`. For drivers only.
     #[must_use]
     pub const fn new(slot: u32, generation: u32) -> Self {
         Self((generation as u64) << u32::BITS | slot as u64)
     }
 
-    /// The dense index that workers use for their own arrays.
+    /// Returns the dense index that workers use for their own arrays.
     #[must_use]
     pub const fn slot(self) -> usize {
         self.0 as u32 as usize
     }
 
-    /// Which use of the slot this is.
+    /// Returns the generation of the slot.
     #[must_use]
     pub const fn generation(self) -> u32 {
         (self.0 >> u32::BITS) as u32
@@ -41,10 +42,10 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Which of the driver's listeners accepted: an index in the order in which they were given.
+/// Index of a listener, in the order in which the driver got them.
 pub type ListenerId = u16;
 
-/// What happened (see the clauses at the top of the crate).
+/// An event of a driver (see the clauses in the crate's documentation).
 #[derive(Debug)]
 pub enum Event {
     /// A new connection (A1).
@@ -54,16 +55,16 @@ pub enum Event {
         /// The listener that it came through.
         listener: ListenerId,
     },
-    /// Accepting was paused for want of descriptors or memory (A2).
+    /// Accepting was paused because descriptors or memory ran out (A2).
     AcceptFailed {
-        /// Why.
+        /// The exhausted resource.
         error: AcceptError,
     },
-    /// A listener accepts no more connections, because somebody has shut it down for example (A6).
+    /// A listener accepts no more connections, for example after a shutdown from outside (A6).
     ListenerFailed {
         /// The listener.
         listener: ListenerId,
-        /// The system's number for what accepting says.
+        /// The `errno` of accepting.
         errno: i32,
     },
     /// The listeners are closed (A4).
@@ -73,7 +74,8 @@ pub enum Event {
         /// The connection.
         token: Token,
     },
-    /// The peer has ended its side while receiving is paused: what it sent before may still have to be received (R6).
+    /// The peer has ended its side while receiving is paused: earlier bytes may still have to be received
+    /// (R6).
     FinReceived {
         /// The connection.
         token: Token,
@@ -82,181 +84,183 @@ pub enum Event {
     ReadClosed {
         /// The connection.
         token: Token,
-        /// How its receiving side ended.
+        /// State of its receiving side.
         end: ReadEnd,
     },
-    /// A send has ended; its output comes back (S1).
+    /// A send has ended and returns its output (S1).
     Sent {
         /// The connection.
         token: Token,
-        /// What was sent, contents untouched.
+        /// The output, contents untouched.
         output: Output,
-        /// Whether the kernel has taken all of it.
+        /// `Ok` if the kernel has accepted all of it.
         result: Result<(), SendError>,
     },
     /// The connection is gone and its slot free (C2).
     Closed {
-        /// The connection that was.
+        /// The closed connection.
         token: Token,
     },
     /// A [`Waker`] was used (W1).
     Woken,
 }
 
-/// How the receiving side of a connection ended.
+/// The end of a connection's receiving side.
 #[derive(Debug)]
 pub enum ReadEnd {
-    /// FIN: the peer has sent all that it will.
+    /// FIN: the peer sends nothing more.
     Eof,
-    /// The connection is broken; sending won't work either.
+    /// The connection is broken; sending fails too.
     Broken(io::Error),
 }
 
-/// A connection that was handed out by [`Driver::detach`].
+/// A connection detached by [`Driver::detach`].
 #[derive(Debug)]
 pub struct Detached {
     /// The connection.
     pub descriptor: OwnedFd,
-    /// Bytes that were received and not yet delivered: they come before what the descriptor still gives.
+    /// Bytes received and not yet delivered: they precede what the descriptor returns.
     pub unread: Vec<u8>,
 }
 
-/// Why accepting had to pause.
+/// The resource that ran out in accepting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcceptError {
     /// `EMFILE`: the process has no descriptor left (`RLIMIT_NOFILE`), or the driver no slot.
     ProcessDescriptors,
-    /// `ENFILE`: the system has no file left.
+    /// `ENFILE`: the system's file table is full.
     SystemFiles,
     /// `ENOBUFS` or `ENOMEM`.
     Memory,
-    /// Something that no kernel is known to say.
+    /// Any other error; no kernel is known to return one.
     Other {
-        /// The system's number for it.
+        /// The `errno`.
         errno: i32,
     },
 }
 
-/// Why a send did not end well.
+/// Errors of a send.
 #[derive(Debug)]
 pub enum SendError {
     /// The connection is broken.
     Broken(io::Error),
-    /// A file held fewer bytes than its slice promised (S5).
+    /// A file had fewer bytes than its slice promised (S5).
     FileShort,
-    /// A file is no longer in the version that was promised (S10).
+    /// A file is no longer in the promised version (S10).
     FileChanged,
     /// The file could not be read.
     FileUnreadable(io::Error),
-    /// The connection was closed first (C2).
+    /// The connection was closed while the send was in flight (C2).
     Cancelled,
 }
 
-/// How to close.
+/// Ways to close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseKind {
-    /// The kernel sends what it holds, then FIN (or RST where input is left unread).
+    /// The kernel sends what it holds, then FIN (or RST if input is unread).
     Normal,
     /// Discard and reset.
     Reset,
 }
 
-/// One worker's view of the kernel. The rules are numbered at the top of the crate.
+/// One worker's view of the kernel. The crate's documentation has the numbered rules.
 pub trait Driver {
-    /// What drives: `"epoll"`, `"kqueue"`, `"uring"`, `"sim"`.
+    /// Returns the driver's name: `"epoll"`, `"kqueue"`, `"uring"`, `"sim"`.
     fn name(&self) -> &'static str;
 
-    /// Milliseconds of a clock that never goes back, as of the last `wait` (T3).
+    /// Returns milliseconds of a monotonic clock, as of the last `wait` (T3).
     fn now_ms(&self) -> u64;
 
-    /// Seconds since 1970, as of the last `wait` (T3).
+    /// Returns seconds since 1970, as of the last `wait` (T3).
     fn unix_seconds(&self) -> u64;
 
     /// Blocks until there is something to do (T1). `None` waits without limit.
     ///
     /// # Errors
-    /// Only where the driver itself is broken: the worker can't go on.
+    /// Fails only if the driver itself is broken: the worker can't continue.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// A time by the clock of [`Driver::now_ms`] by which everything that had arrived was fetched (T4). If it is in the past, the call makes the
-    /// driver catch up.
+    /// Returns a time of [`Driver::now_ms`] by which everything that had arrived was fetched (T4). If it is
+    /// in the past, the call makes the driver catch up.
     fn caught_up_ms(&mut self) -> u64;
 
-    /// Gives back memory of a busier moment, and says whether it has; not while there is work left (T5).
+    /// Frees memory of a busier moment, and returns whether it did; not while there is work left (T5).
     fn rest(&mut self) -> bool {
         true
     }
 
-    /// The turn's next event (T2).
+    /// Returns the turn's next event (T2).
     fn next(&mut self) -> Option<Event>;
 
-    /// The bytes of the `Received` that `next` gave last (R2).
+    /// Returns the bytes of the `Received` that `next` returned last (R2).
     fn lent(&self) -> &[u8];
 
-    /// Stops accepting for now (A3).
+    /// Pauses accepting (A3).
     fn accept_pause(&mut self);
 
-    /// Accepts again (A3).
+    /// Resumes accepting (A3).
     fn accept_resume(&mut self);
 
     /// Empties the accept queue and closes the listeners (A4).
     fn accept_stop(&mut self);
 
-    /// Stops receiving for now (R3).
+    /// Pauses receiving (R3).
     fn recv_pause(&mut self, token: Token);
 
-    /// Receives again (R3).
+    /// Resumes receiving (R3).
     fn recv_resume(&mut self, token: Token);
 
-    /// Returns true if input may be waiting because a bound kept this turn from reading it (R7).
+    /// Returns whether input may be pending because a bound kept this turn from reading it (R7).
     fn reads_later(&self, token: Token) -> bool;
 
     /// Sends (S1..S5, S10).
     fn send(&mut self, token: Token, output: Output);
 
-    /// Sends, and says whether all of it is done at once (S7): then the output stays with the caller. Else it is moved in as by
-    /// [`Driver::send`], and an empty one stays in its place. If the end `is_awaited`, [`Event::Sent`] tells it as soon as it has come; a
-    /// driver to which that makes no difference doesn't ask.
+    /// Sends, and returns whether all of it is done at once (S7): then the output stays with the caller.
+    /// Otherwise it is moved out as by [`Driver::send`], and an empty one replaces it. If `is_awaited`
+    /// returns true, [`Event::Sent`] comes as soon as the send has ended; a driver to which that makes no
+    /// difference doesn't call it.
     fn send_at_once(&mut self, token: Token, output: &mut Output, is_awaited: impl FnOnce() -> bool) -> bool {
         let _ = is_awaited;
         self.send(token, std::mem::take(output));
         false
     }
 
-    /// Bytes of the send in flight that the kernel has taken; 0 where none is in flight (S6).
+    /// Returns the bytes of the send in flight that the kernel has accepted; 0 without one (S6).
     fn send_progress(&self, token: Token) -> u64;
 
     /// Returns the bytes that the kernel has accepted on all connections since the start (S11).
     fn bytes_taken(&self) -> u64;
 
-    /// Bytes taken by the kernel that the peer's system hasn't acknowledged; `None` where this system doesn't tell (S8).
+    /// Returns the bytes that the peer's system hasn't acknowledged; `None` if this system doesn't report it
+    /// (S8).
     fn unacknowledged(&self, token: Token) -> Option<u64>;
 
-    /// Whether the send in flight waits for a disk, not for the peer (S9).
+    /// Returns whether the send in flight waits for a disk instead of the peer (S9).
     fn waits_for_disk(&self, token: Token) -> bool;
 
-    /// Ends the sending side (C1).
+    /// Shuts down the sending side (C1).
     fn shutdown_write(&mut self, token: Token);
 
-    /// Closes (C2, C3).
+    /// Closes the connection (C2, C3).
     fn close(&mut self, token: Token, kind: CloseKind);
 
-    /// Hands the connection out; its token stays until it is closed (C5).
+    /// Detaches the connection; its token stays valid until it is closed (C5).
     ///
     /// # Errors
-    /// Where the driver can't: the connection is then still the driver's.
+    /// Fails if the driver can't: it then keeps the connection.
     fn detach(&mut self, token: Token) -> io::Result<Detached>;
 
-    /// The peer's address.
+    /// Returns the peer's address.
     ///
     /// # Errors
-    /// Where the peer is already gone, or the address is none of TCP's.
+    /// Fails if the peer is gone or its address isn't one of TCP.
     fn peer(&self, token: Token) -> io::Result<SocketAddr>;
 
-    /// A handle that wakes this driver from any thread (W1).
+    /// Returns a handle that wakes this driver from any thread (W1).
     fn waker(&self) -> Waker;
 
-    /// Connections that are not yet `Closed`.
+    /// Returns the number of connections that are not yet `Closed`.
     fn connections(&self) -> usize;
 }
 
@@ -265,7 +269,7 @@ pub trait Driver {
 pub struct Waker(Arc<dyn Fn() + Send + Sync>);
 
 impl Waker {
-    /// A waker that calls `wake`. Only drivers make them.
+    /// Returns a waker that calls `wake`. For drivers only.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(wake))
     }

@@ -1,22 +1,22 @@
-//! Hands connections out to workers: round-robin, past those that are full.
+//! Hands connections out to workers, round-robin, skipping full ones.
 
 use std::os::fd::OwnedFd;
 
 use crate::inbox::{InboxSender, Refused, Room};
 use crate::{ListenerId, Waker};
 
-/// The senders of all workers' inboxes, and whose turn it is.
+/// The senders of all workers' inboxes, and the round-robin position.
 #[derive(Debug)]
 pub struct Dispatcher<C = OwnedFd> {
-    workers: Vec<Place<C>>,
+    workers: Vec<Worker<C>>,
     next: usize,
 }
 
 /// One worker.
 #[derive(Debug)]
-struct Place<C> {
+struct Worker<C> {
     sender: InboxSender<C>,
-    /// It got something since it was woken last.
+    /// True if it has received a connection since its last wake.
     owes_wake: bool,
 }
 
@@ -24,14 +24,14 @@ impl<C> Dispatcher<C> {
     /// Begins with the first worker.
     #[must_use]
     pub fn new(senders: Vec<InboxSender<C>>) -> Self {
-        let workers = senders.into_iter().map(|sender| Place { sender, owes_wake: false }).collect();
+        let workers = senders.into_iter().map(|sender| Worker { sender, owes_wake: false }).collect();
         Self { workers, next: 0 }
     }
 
-    /// Gives a connection to the worker whose turn it is, or the next that has room. Nobody is woken yet.
+    /// Gives a connection to the next worker in turn that has room. Wakes nobody yet.
     ///
     /// # Errors
-    /// [`Refused::Full`] where no inbox has room, [`Refused::Gone`] where no worker is left.
+    /// [`Refused::Full`] if no inbox has room, [`Refused::Gone`] if no worker is left.
     pub fn dispatch(&mut self, connection: C, listener: ListenerId) -> Result<(), Refused<C>> {
         let mut left = connection;
         let mut someone_lives = false;
@@ -54,7 +54,7 @@ impl<C> Dispatcher<C> {
         Err(if someone_lives { Refused::Full(left) } else { Refused::Gone(left) })
     }
 
-    /// Wakes every worker that got something since it was woken last, once.
+    /// Wakes every worker that has received a connection since its last wake, once.
     pub fn wake(&mut self) {
         for worker in self.workers.iter_mut().filter(|worker| worker.owes_wake) {
             worker.owes_wake = false;
@@ -62,8 +62,8 @@ impl<C> Dispatcher<C> {
         }
     }
 
-    /// Whether the inbox of every worker that is left is full; then `waker` is woken when one isn't any more. `false` where no
-    /// worker is left: there is nobody to wait for.
+    /// Returns whether the inboxes of all remaining workers are full; then `waker` is called when one has
+    /// room. Returns `false` if no worker is left.
     #[must_use]
     pub fn await_room(&self, waker: &Waker) -> bool {
         let mut someone_is_full = false;
@@ -108,14 +108,14 @@ mod tests {
             }));
         }
         let count = || wakes.iter().map(|wakes| wakes.load(Ordering::Relaxed)).collect::<Vec<_>>();
-        (0..7).for_each(|number| dispatcher.dispatch(number, 0).expect("there is room"));
+        (0..7).for_each(|number| dispatcher.dispatch(number, 0).expect("the queue has room"));
         assert_eq!(count(), [0, 0, 0]);
         dispatcher.wake();
         dispatcher.wake();
         assert_eq!(count(), [1, 1, 1]);
-        dispatcher.dispatch(7, 0).expect("there is room");
+        dispatcher.dispatch(7, 0).expect("the queue has room");
         dispatcher.wake();
-        assert_eq!(count(), [1, 2, 1], "the turns go on where they were");
+        assert_eq!(count(), [1, 2, 1], "the rotation continues");
         let got: Vec<_> = inboxes.iter_mut().map(all).collect();
         assert_eq!(got, [vec![0, 3, 6], vec![1, 4, 7], vec![2, 5]]);
     }
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_full_one_is_passed_over_and_all_full_refuses() {
         let (mut dispatcher, mut inboxes) = dispatcher(2, 2);
-        (0..4).for_each(|number| dispatcher.dispatch(number, 0).expect("there is room"));
+        (0..4).for_each(|number| dispatcher.dispatch(number, 0).expect("the queue has room"));
         assert_eq!(dispatcher.dispatch(4, 0), Err(Refused::Full(4)));
         assert!(dispatcher.await_room(&Waker::new(|| ())));
         assert_eq!(all(&mut inboxes[1]), [1, 3]);
@@ -140,7 +140,7 @@ mod tests {
         drop(inboxes.remove(0));
         dispatcher.dispatch(0, 0).expect("the second has room");
         assert_eq!(dispatcher.dispatch(1, 0), Err(Refused::Full(1)));
-        assert!(dispatcher.await_room(&Waker::new(|| ())), "who is gone has no room");
+        assert!(dispatcher.await_room(&Waker::new(|| ())), "a dropped worker has no room");
         drop(inboxes);
         assert_eq!(dispatcher.dispatch(1, 0), Err(Refused::Gone(1)));
         assert!(!dispatcher.await_room(&Waker::new(|| ())));

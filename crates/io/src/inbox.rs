@@ -1,7 +1,7 @@
-//! Connections handed to a driver by whoever accepts for it: a bounded queue, and one wake for a batch.
+//! Connections handed to a driver by an acceptor: a bounded queue, and one wake per batch.
 //!
-//! A lock, not a channel: both sides move whole batches under it, and that nobody who waits for room is forgotten, and nothing
-//! that was handed over when the other side ended, is plain to see. It is taken for new connections only, never for requests.
+//! A lock instead of a channel: both sides move whole batches under it, which makes it plain that no waiter
+//! and no connection is lost when a side ends. It is taken for new connections only, never for requests.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::limits::ACCEPTS_PER_TURN_MAX;
 use crate::{ListenerId, Waker};
 
-/// An inbox that holds at most `capacity` connections (at least one), and its one sender. The driver that is made with
-/// the inbox takes at most [`ACCEPTS_PER_TURN_MAX`] out of it at once.
+/// Returns an inbox of at most `capacity` connections (at least one), and its only sender. The inbox's driver
+/// takes at most [`ACCEPTS_PER_TURN_MAX`] from it at once.
 #[must_use]
 pub fn inbox<C>(capacity: usize) -> (InboxSender<C>, Inbox<C>) {
     let queue = Queue {
@@ -27,19 +27,19 @@ pub fn inbox<C>(capacity: usize) -> (InboxSender<C>, Inbox<C>) {
     (sender, Inbox { shared: Some(shared), taken: VecDeque::new(), due: true })
 }
 
-/// Why a connection was not taken. It comes back.
+/// A rejected connection, returned to the caller.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused<C> {
-    /// There is no room for it now.
+    /// There is no room now.
     Full(C),
-    /// Nobody will ever take it.
+    /// The driver is gone.
     Gone(C),
 }
 
 #[derive(Debug)]
 struct Shared<C> {
     queue: Mutex<Queue<C>>,
-    /// Wakes the driver. There from its making on; who is not yet made looks by itself.
+    /// Wakes the driver; set once the driver exists. A new driver checks the inbox by itself.
     driver: OnceLock<Waker>,
 }
 
@@ -55,14 +55,14 @@ impl<C> Shared<C> {
     }
 }
 
-/// Whether a connection would be taken.
+/// Room in an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// Yes.
+    /// It accepts a connection.
     Free,
-    /// Not now.
+    /// Full at present.
     Full,
-    /// Never again.
+    /// Its driver is gone.
     Gone,
 }
 
@@ -70,9 +70,9 @@ pub enum Room {
 struct Queue<C> {
     waiting: VecDeque<(C, ListenerId)>,
     capacity: usize,
-    /// Whom to wake when there is room.
+    /// Waker of a sender that waits for room.
     wants_room: Option<Waker>,
-    /// The driver announces nobody for now: who came in would wait while others have room.
+    /// True if the driver has paused accepting: connections would wait while other workers have room.
     held: bool,
     sender_gone: bool,
     driver_gone: bool,
@@ -90,14 +90,14 @@ impl<C> Queue<C> {
     }
 }
 
-/// The end that hands connections over.
+/// The sending end.
 #[derive(Debug)]
 pub struct InboxSender<C = OwnedFd> {
     shared: Arc<Shared<C>>,
 }
 
 impl<C> InboxSender<C> {
-    /// Puts a connection in, and wakes nobody: that is done by [`InboxSender::wake`], once for all of a batch.
+    /// Queues a connection without a wake: [`InboxSender::wake`] wakes once per batch.
     ///
     /// # Errors
     /// [`Refused`], with the connection.
@@ -116,7 +116,7 @@ impl<C> InboxSender<C> {
         self.shared.wake_driver();
     }
 
-    /// Whether the inbox has room; where it is full `waker` is woken, once, when it isn't any more.
+    /// Returns the state of the inbox; if it is full, `waker` is called once when it has room.
     #[must_use]
     pub fn await_room(&self, waker: &Waker) -> Room {
         let mut queue = self.shared.lock();
@@ -127,21 +127,21 @@ impl<C> InboxSender<C> {
 }
 
 impl<C> Drop for InboxSender<C> {
-    /// What was handed over stays; the driver learns that nothing more will come.
+    /// Keeps queued connections, and reports the end to the driver.
     fn drop(&mut self) {
         self.shared.lock().sender_gone = true;
         self.shared.wake_driver();
     }
 }
 
-/// The end that a driver is made with. The default is one into which nobody puts anything.
+/// The receiving end, for a driver. The default has no sender.
 #[derive(Debug)]
 pub struct Inbox<C = OwnedFd> {
-    /// `None` once it is empty and its sender gone.
+    /// `None` once it is empty and its sender dropped.
     shared: Option<Arc<Shared<C>>>,
-    /// Taken out, to be announced.
+    /// Taken from the queue, to be reported.
     taken: VecDeque<(C, ListenerId)>,
-    /// It may hold something, or have come to its end.
+    /// True if it may hold connections or have ended.
     due: bool,
 }
 
@@ -152,28 +152,28 @@ impl<C> Default for Inbox<C> {
 }
 
 impl<C> Inbox<C> {
-    /// Says how the driver is woken. Before anything is handed over.
+    /// Sets the driver's waker, before the first connection.
     pub(crate) fn attach(&self, waker: &Waker) {
         if let Some(shared) = &self.shared {
-            // It is set once: a driver is made once.
+            // Set once: a driver is created once.
             let _ = shared.driver.set(waker.clone());
         }
     }
 
-    /// The driver was woken, by whomever. What was taken out stays due though nobody fills it any more.
+    /// Records a wake from any source. Connections already taken stay due even without a sender.
     pub(crate) fn note_wake(&mut self) {
         self.due = self.shared.is_some() || !self.taken.is_empty();
     }
 
-    /// The driver announces nobody for now: nothing more is taken in.
+    /// Pauses taking connections in.
     pub(crate) fn hold(&mut self) {
         if let Some(shared) = &self.shared {
             shared.lock().held = true;
         }
     }
 
-    /// The driver announces connections again. One that `is_full` still, while somebody waits here, takes nothing in until it has
-    /// paused again or, where a connection has closed meanwhile, everybody is taken out.
+    /// Resumes taking connections. A driver that `is_full` still, while a sender waits here, takes none until
+    /// it has paused again or, if a connection has closed meanwhile, the inbox is empty.
     pub(crate) fn release(&mut self, is_full: bool) {
         let Some(shared) = &self.shared else { return };
         let mut queue = shared.lock();
@@ -187,17 +187,17 @@ impl<C> Inbox<C> {
         }
     }
 
-    /// Whether it is worth a look.
+    /// Returns whether it is worth checking.
     pub(crate) fn is_due(&self) -> bool {
         self.due
     }
 
-    /// Whether nothing will ever come out of it again.
+    /// Returns whether it is empty for good.
     pub(crate) fn is_over(&self) -> bool {
         self.shared.is_none() && self.taken.is_empty()
     }
 
-    /// Whether there is a connection to be taken out.
+    /// Returns whether it has a connection.
     pub(crate) fn has_any(&mut self) -> bool {
         if self.due && self.taken.is_empty() {
             self.refill();
@@ -205,21 +205,23 @@ impl<C> Inbox<C> {
         !self.taken.is_empty()
     }
 
-    /// The next connection.
+    /// Returns the next connection.
     pub(crate) fn take(&mut self) -> Option<(C, ListenerId)> {
         if self.has_any() { self.taken.pop_front() } else { None }
     }
 
-    /// Takes a batch out, and tells who waits for the room.
+    /// Takes a batch, and wakes a sender that waits for room.
     fn refill(&mut self) {
         self.due = false;
         let Some(shared) = &self.shared else { return };
         let mut queue = shared.lock();
         let count = queue.waiting.len().min(ACCEPTS_PER_TURN_MAX);
         self.taken.extend(queue.waiting.drain(..count));
-        // What was taken stays due until it was given out: the next look finds out whether there is more.
+        // Taken connections stay due until they are reported: the next check finds out whether there are
+        // more.
         self.due = count > 0;
-        // Nobody waits any more: a hold that was kept for their sake ends, though the driver has not paused again.
+        // No sender waits any more, which ends a hold kept for its sake, though the driver has not paused
+        // again.
         queue.held &= count > 0;
         let has_room = queue.room() == Room::Free;
         let wants_room = queue.wants_room.take_if(|_| has_room);
@@ -235,7 +237,7 @@ impl<C> Inbox<C> {
 }
 
 impl<C> Drop for Inbox<C> {
-    /// What nobody has taken is let go of, and the sender told.
+    /// Drops queued connections, and wakes the sender.
     fn drop(&mut self) {
         let Some(shared) = &self.shared else { return };
         let mut queue = shared.lock();
@@ -259,7 +261,7 @@ mod tests {
     use crate::Waker;
     use crate::limits::ACCEPTS_PER_TURN_MAX;
 
-    /// A waker and how often it was used.
+    /// Returns a waker and a counter of its uses.
     fn counted() -> (Waker, Arc<AtomicUsize>) {
         let count = Arc::new(AtomicUsize::new(0));
         let wakes = Arc::clone(&count);
@@ -289,7 +291,7 @@ mod tests {
         assert_eq!(sender.offer(3, 0), Ok(()));
         inbox.note_wake();
         assert_eq!(all(&mut inbox), [3]);
-        assert_eq!(wakes.load(Ordering::Relaxed), 1, "asked once, told once");
+        assert_eq!(wakes.load(Ordering::Relaxed), 1, "one wake per request");
     }
 
     #[test]
@@ -298,8 +300,8 @@ mod tests {
         let (waker, wakes) = counted();
         inbox.attach(&waker);
         let count = 2 * ACCEPTS_PER_TURN_MAX + 1;
-        (0..count).for_each(|number| sender.offer(number, 7).expect("there is room"));
-        assert_eq!(wakes.load(Ordering::Relaxed), 0, "a batch is announced by one wake, when it is whole");
+        (0..count).for_each(|number| sender.offer(number, 7).expect("the queue has room"));
+        assert_eq!(wakes.load(Ordering::Relaxed), 0, "one wake per complete batch");
         sender.wake();
         drop(sender);
         assert_eq!(wakes.load(Ordering::Relaxed), 2, "the batch and the end");
@@ -311,11 +313,11 @@ mod tests {
     #[test]
     fn a_wake_forgets_nobody_who_is_taken_out() {
         let (sender, mut inbox) = inbox(3);
-        (0..3).for_each(|number| sender.offer(number, 0).expect("there is room"));
+        (0..3).for_each(|number| sender.offer(number, 0).expect("the queue has room"));
         drop(sender);
         assert_eq!(inbox.take(), Some((0, 0)));
         inbox.note_wake();
-        assert!(inbox.is_due() && !inbox.is_over(), "two wait, and the sender is gone");
+        assert!(inbox.is_due() && !inbox.is_over(), "two are queued, and the sender is gone");
         assert_eq!(all(&mut inbox), [1, 2]);
         inbox.note_wake();
         assert!(inbox.is_over() && !inbox.is_due());
@@ -337,7 +339,7 @@ mod tests {
         assert_eq!(all(&mut inbox), [1, 2]);
         inbox.hold();
         inbox.release(true);
-        assert_eq!(sender.offer(3, 0), Ok(()), "nobody waits: it is not held for ever");
+        assert_eq!(sender.offer(3, 0), Ok(()), "no connection waits: the hold ends");
     }
 
     #[test]
@@ -348,7 +350,7 @@ mod tests {
         inbox.hold();
         assert_eq!(sender.await_room(&waker), Room::Full);
         inbox.release(true);
-        // A connection closes before the driver looks: it takes the one who waits, and doesn't pause again.
+        // A connection closes before the driver checks: it takes the waiting one, and doesn't pause again.
         assert_eq!(all(&mut inbox), [1]);
         assert_eq!((wakes.load(Ordering::Relaxed), sender.offer(2, 0)), (1, Ok(())));
     }
@@ -358,12 +360,12 @@ mod tests {
         let (sender, inbox) = inbox(1);
         let (waker, wakes) = counted();
         let connection = Arc::new(());
-        sender.offer(Arc::clone(&connection), 0).expect("there is room");
+        sender.offer(Arc::clone(&connection), 0).expect("the queue has room");
         assert_eq!(sender.await_room(&waker), Room::Full);
         drop(inbox);
         assert_eq!((Arc::strong_count(&connection), wakes.load(Ordering::Relaxed)), (1, 1));
         assert!(matches!(sender.offer(connection, 0), Err(Refused::Gone(_))));
-        assert_eq!(sender.await_room(&waker), Room::Gone, "nobody to wait for");
+        assert_eq!(sender.await_room(&waker), Room::Gone, "no driver is left");
     }
 
     #[test]

@@ -1,110 +1,120 @@
-//! The kernel as one completion-shaped contract.
+//! The kernel behind one completion-based contract.
 //!
-//! A worker owns one [`Driver`] and never sees a descriptor. It waits once per turn, takes the turn's events one by
-//! one, and answers with verbs. What a driver must do, and what a worker must not ask for, is numbered below; one
-//! suite (`tests/it/contract/`) holds every driver to it.
+//! A worker owns one [`Driver`] and never sees a descriptor. It waits once per turn, takes the turn's events
+//! one by one, and responds with verbs. The clauses below number a driver's duties and a worker's; one suite
+//! (`tests/it/contract/`) checks every driver.
 //!
 //! # The contract
 //!
 //! **T, turns**
-//! - **T1** [`Driver::wait`] blocks until there is an event, the timeout has passed, or a [`Waker`] was used. It
-//!   returns at once while the driver still has work of its own (a file being sent in pieces, input left unread). It
-//!   may return without an event (a signal, readiness that concerns nobody, a deadline that is gone, a moment to give memory back): the worker
-//!   looks at its timers and waits again.
-//! - **T2** [`Driver::next`] gives the turn's events until it gives `None`. Events caused by a verb (`Sent`, `Closed`)
-//!   may come in the same turn or a later one, never from inside the verb. A turn is finite: what one connection can
-//!   add to it is bounded by [`limits`].
-//! - **T3** [`Driver::now_ms`] and [`Driver::unix_seconds`] are those of the last return from `wait`: one reading a turn.
-//!   The time of day may lag by 50 ms.
-//! - **T4** [`Driver::caught_up_ms`] is a time by the driver's clock: everything that had arrived by then is delivered with this turn's events,
-//!   unless receiving is paused or [`Driver::reads_later`] (R7). It is `now_ms` if the last `wait` took all that the kernel had;
-//!   otherwise it follows the clock as long as the worker keeps asking, however much arrives. It never goes back. The worker acts on no
-//!   later deadline: the client's input may not have been fetched.
-//! - **T5** [`Driver::rest`] is called when nothing has happened for a while: the driver gives back the memory of a busier moment.
-//!   It declines while it has work of its own; nothing that has arrived is lost either way.
+//! - **T1** [`Driver::wait`] blocks until there is an event, the timeout has passed, or a [`Waker`] was used.
+//!   It returns at once while the driver still has work of its own (a file being sent in pieces, input left
+//!   unread). It may return without an event (a signal, readiness of a closed connection, a cancelled
+//!   deadline, a time to free memory): the worker checks its timers and waits again.
+//! - **T2** [`Driver::next`] returns the turn's events until it returns `None`. Events caused by a verb
+//!   (`Sent`, `Closed`) may come in the same turn or a later one, never from inside the verb. A turn is
+//!   finite: [`limits`] bounds the share of each connection.
+//! - **T3** [`Driver::now_ms`] and [`Driver::unix_seconds`] are those of the last return from `wait`: one
+//!   reading a turn. The time of day may lag by 50 ms.
+//! - **T4** [`Driver::caught_up_ms`] is a time by the driver's clock: everything that had arrived by then is
+//!   delivered with this turn's events, unless receiving is paused or [`Driver::reads_later`] (R7). It is
+//!   `now_ms` if the last `wait` took all that the kernel had; otherwise it follows the clock as long as the
+//!   worker keeps calling it, however much arrives. It never goes back. The worker acts on no later deadline:
+//!   the client's input may not have been fetched.
+//! - **T5** [`Driver::rest`] is called when nothing has happened for a while: the driver frees the memory of
+//!   a busier moment. It declines while it has work of its own; nothing that has arrived is lost either way.
 //!
 //! **A, accepting**
-//! - **A1** Each connection is announced once, by [`Event::Accepted`], before any other event of its token.
-//! - **A2** When the process or the system has no descriptor or memory left, or somebody comes beyond the driver's own bound of
-//!   connections, [`Event::AcceptFailed`] comes once and accepting is paused, as by [`Driver::accept_pause`]; connections
-//!   wait unannounced, in the kernel's queue or the inbox. Room alone does not end the pause. No more descriptors than the bound
-//!   are ever taken from the kernel, and a listener where nobody comes keeps no room from another.
-//! - **A3** After [`Driver::accept_pause`] no `Accepted` follows but those already taken from the kernel (at most
-//!   [`limits::ACCEPTS_PER_TURN_MAX`]). [`Driver::accept_resume`] takes what has queued up meanwhile, with no new arrival needed.
-//! - **A4** [`Driver::accept_stop`] accepts what is queued, then closes the listeners, then says
-//!   [`Event::AcceptStopped`], once. It ends a pause; an `AcceptFailed` that comes meanwhile is answered with
-//!   `accept_resume` as ever.
-//! - **A5** A connection that somebody else has accepted comes by the [`mod@inbox`] with which the driver was made, in non-blocking
-//!   mode, and is announced as if a listener with the number given along had accepted it: A1 to A3 hold of it too. What has no room
-//!   waits in the inbox, which refuses what is beyond its bound and, while accepting is paused or the driver is full with somebody
-//!   waiting, everything: another driver may have room. At most
-//!   [`limits::ACCEPTS_PER_TURN_MAX`] are announced in a turn. After `accept_stop`, `AcceptStopped` comes once the inbox's sender is gone
-//!   as well and all that it had handed over is announced.
-//! - **A6** [`Event::ListenerFailed`] reports, once, a listener that can accept no more connections: another process that shares it has shut it
-//!   down, for example. The other listeners are not affected.
+//! - **A1** Each connection is reported once, by [`Event::Accepted`], before any other event of its token.
+//! - **A2** If the process or the system has no descriptor or memory left, or a connection exceeds the
+//!   driver's own bound, [`Event::AcceptFailed`] comes once and accepting is paused, as by
+//!   [`Driver::accept_pause`]; connections wait unreported, in the kernel's queue or the inbox. Room alone
+//!   does not end the pause. A driver never takes more descriptors from the kernel than its bound, and an
+//!   idle listener keeps no room from another.
+//! - **A3** After [`Driver::accept_pause`] only connections already taken from the kernel are reported (at
+//!   most [`limits::ACCEPTS_PER_TURN_MAX`]). [`Driver::accept_resume`] takes those queued in the meantime,
+//!   with no new arrival needed.
+//! - **A4** [`Driver::accept_stop`] accepts what is queued, then closes the listeners, then reports
+//!   [`Event::AcceptStopped`], once. It ends a pause; an `AcceptFailed` during the stop still needs an
+//!   `accept_resume`.
+//! - **A5** A connection accepted by an acceptor comes by the [`mod@inbox`] with which the driver was made,
+//!   in non-blocking mode, and is reported as if a listener with the given number had accepted it: A1 to A3
+//!   apply to it too. Connections without room wait in the inbox, which refuses those beyond its bound and,
+//!   while accepting is paused or the driver is full with a connection waiting, all of them: another driver
+//!   may have room. At most [`limits::ACCEPTS_PER_TURN_MAX`] are reported in a turn. After `accept_stop`,
+//!   `AcceptStopped` also waits until the inbox's sender is gone and all its connections are reported.
+//! - **A6** [`Event::ListenerFailed`] reports, once, a listener that accepts no more connections, for example
+//!   after another process that shares it has shut it down. The other listeners are not affected.
 //!
 //! **R, receiving**
-//! - **R1** Receiving is armed once, at accept. There is no verb to ask for bytes.
-//! - **R2** [`Event::Received`] lends bytes: [`Driver::lent`] is valid until the next call of `next` or `wait`. It is
-//!   never empty. What is needed later is copied by then.
+//! - **R1** Receiving is armed once, at accept. There is no verb to request bytes.
+//! - **R2** [`Event::Received`] lends bytes: [`Driver::lent`] is valid until the next call of `next` or
+//!   `wait`. It is never empty. Copy what is needed later.
 //! - **R3** After [`Driver::recv_pause`] at most [`limits::RECV_AFTER_PAUSE_MAX`] further bytes are delivered until
 //!   [`Driver::recv_resume`]. Pausing twice or resuming twice is allowed. Nothing is lost.
 //! - **R4** [`Event::ReadClosed`] comes at most once, after the last `Received`: the peer has ended its side
-//!   ([`ReadEnd::Eof`]) or the connection is broken ([`ReadEnd::Broken`]). It comes without another arrival from the
-//!   peer, also where data and FIN arrived together, and not before bytes that were received earlier. While receiving
-//!   is paused R6 holds instead.
-//! - **R5** After `Eof` sending still works: a half-closed peer gets its answers. A connection that breaks after `Eof`
-//!   shows it only in the next `Sent`.
-//! - **R6** A peer that is gone shows while receiving is paused, too. Where it has ended its side, either `ReadClosed` comes, if nothing is left
-//!   to be received before it, or [`Event::FinReceived`], at most once per connection; `ReadClosed` then follows at its place, after the resume.
-//!   Where it has broken the connection, `ReadClosed` says so at once, and what was not yet received is lost. A break after the FIN may
-//!   show only in the next `Sent` (R5) or after the resume.
-//! - **R7** [`Driver::reads_later`] says, at the end of a turn, that a bound of [`limits`] kept the driver from reading a connection: input may be
-//!   waiting that the next turns deliver.
+//!   ([`ReadEnd::Eof`]) or the connection is broken ([`ReadEnd::Broken`]). It needs no further arrival from
+//!   the peer, even if data and FIN arrived together, and never precedes bytes that were received earlier.
+//!   While receiving is paused R6 applies instead.
+//! - **R5** After `Eof` sending still works: a half-closed peer gets its responses. A connection that breaks
+//!   after `Eof` shows this only in the next `Sent`.
+//! - **R6** The end of a peer shows while receiving is paused, too. If it has ended its side, either
+//!   `ReadClosed` comes, if nothing is left to be received before it, or [`Event::FinReceived`], at most once
+//!   per connection; `ReadClosed` then follows in order, after the resume. If it has broken the connection,
+//!   `ReadClosed` comes at once, and unreceived bytes are lost. A break after the FIN may show only in the
+//!   next `Sent` (R5) or after the resume.
+//! - **R7** [`Driver::reads_later`] returns, at the end of a turn, whether a bound of [`limits`] kept the
+//!   driver from reading a connection: input may be pending that the next turns deliver.
 //!
 //! **S, sending**
-//! - **S1** [`Driver::send`] moves an [`Output`] in. It comes back in exactly one [`Event::Sent`], also after an error
-//!   and also after `close`, with its contents untouched. An empty output is allowed and comes back as sent.
+//! - **S1** [`Driver::send`] moves an [`Output`] in. Exactly one [`Event::Sent`] returns it, also after an
+//!   error and also after `close`, with its contents untouched. An empty output is allowed and completes as
+//!   sent.
 //! - **S2** Never two sends in flight on one connection: the worker waits for `Sent`. Drivers assert it.
 //! - **S3** Partial writes are resumed by the driver, in order, without mixing parts.
 //! - **S4** Head bytes that precede a file or shared block leave in the same segment where the kernel allows (`MSG_MORE`).
 //! - **S5** At most [`limits::SEND_BYTES_PER_TURN_MAX`] bytes are sent per connection per turn. A file that ends
 //!   early is [`SendError::FileShort`].
-//! - **S6** [`Driver::send_progress`] is the number of bytes of the send in flight that the kernel has taken. It never goes back.
-//! - **S7** [`Driver::send_at_once`] is `send`, but may say that the kernel has taken everything already: then the output was not
-//!   moved, no send is in flight, and no `Sent` follows. Where the caller says that it doesn't wait for the end, `Sent` may be
-//!   told up to [`limits::SENT_LATE_MS_MAX`] late, and no later than the next event that comes from without. As late goes on what a
-//!   full socket has not taken of it.
-//! - **S8** [`Driver::unacknowledged`] is the number of bytes that the kernel has taken for the connection, by this send and those
-//!   before it, and of which the peer's system hasn't said that it has them: what S6 counts and the peer hasn't got. `None` where
-//!   this system doesn't tell. It may be a system call: for a deadline that has come, not for the way of a request. Of a Unix-domain
-//!   socket Linux tells the memory that those bytes take, which goes in steps of up to 64 KiB.
-//! - **S9** [`Driver::waits_for_disk`] says whether the send in flight stands still because its file is being fetched: a peer
-//!   is not to be blamed for that.
-//! - **S10** Of a file in a promised version ([`SharedFile::in_version`]) the last bytes of a piece are sent after a check that the promised
-//!   bytes are unchanged; otherwise [`SendError::FileChanged`] ends the send short of them. They count as changed if the file is shorter than
-//!   promised, or was written to at the same length. A longer file has grown, and mode, owner and names don't count. A time of modification set at
-//!   the same length counts as a write, unless the system tells them apart (Linux: inotify, for a send that the socket doesn't take at once). A
-//!   file that is to be copied ([`SharedFile::copied`]) is: bytes that were taken from it don't change any more, and the check comes after the last
-//!   were read.
+//! - **S6** [`Driver::send_progress`] is the number of bytes of the send in flight that the kernel has
+//!   accepted. It never decreases.
+//! - **S7** [`Driver::send_at_once`] is `send`, but may return that the kernel has accepted everything
+//!   already: then the output was not moved, no send is in flight, and no `Sent` follows. If the caller
+//!   doesn't wait for the end, `Sent` may come up to [`limits::SENT_LATE_MS_MAX`] late, and no later than the
+//!   next external event. The rest of a send to a full socket may resume as late.
+//! - **S8** [`Driver::unacknowledged`] is the number of bytes, of this send and those before it, that the
+//!   kernel has accepted and the peer's system hasn't acknowledged. `None` if this system doesn't report it.
+//!   It may be a system call: use it when a deadline has come, not per request. For a Unix-domain socket
+//!   Linux reports the memory of those bytes, in steps of up to 64 KiB.
+//! - **S9** [`Driver::waits_for_disk`] returns whether the send in flight stalls because its file is being
+//!   fetched, which is not the peer's fault.
+//! - **S10** Of a file in a promised version ([`SharedFile::in_version`]) the last bytes of a range are sent
+//!   after a check that the promised bytes are unchanged; otherwise [`SendError::FileChanged`] ends the send
+//!   short of them. They count as changed if the file is shorter than promised, or was written to at the same
+//!   length. A longer file has grown; mode, owner and names don't count. A modification time set at the same
+//!   length counts as a write, unless the system distinguishes them (Linux: inotify, for a send that the
+//!   socket doesn't take at once). A file to be copied ([`SharedFile::copied`]) is read into memory: those
+//!   bytes can't change any more, and the check comes after the last were read.
 //! - **S11** [`Driver::bytes_taken`] is the number of bytes that the kernel has accepted on all connections, whether their send succeeded, failed,
 //!   was cancelled or is in flight. It never decreases.
 //!
 //! **C, closing**
-//! - **C1** [`Driver::shutdown_write`] sends FIN after what was sent. Not while a send is in flight. Receiving goes on.
-//! - **C2** [`Driver::close`] may be called at any time, once. After it the token's only events are the `Sent` that is
-//!   owed (with [`SendError::Cancelled`] unless already decided) and then exactly one final [`Event::Closed`].
+//! - **C1** [`Driver::shutdown_write`] sends FIN after all sent bytes. Not while a send is in flight.
+//!   Receiving continues.
+//! - **C2** [`Driver::close`] may be called at any time, once. After it the token's only events are the
+//!   outstanding `Sent` (with [`SendError::Cancelled`] unless already decided) and then exactly one final
+//!   [`Event::Closed`].
 //! - **C3** [`Driver::close`] with [`CloseKind::Reset`] discards unsent data and sends RST.
-//! - **C4** Only the worker closes. A broken connection is reported and stays until it is closed.
-//! - **C5** [`Driver::detach`] gives up the connection as an owned descriptor, in blocking mode off, with the bytes that
-//!   were received and not yet delivered; not while a send is in flight. The connection itself lives on: its token keeps the slot and
-//!   counts among [`Driver::connections`], without a further event, until it is closed. `Closed` follows that, and the descriptor is
-//!   not touched.
+//! - **C4** Only the worker closes. A broken connection is reported and stays open until it is closed.
+//! - **C5** [`Driver::detach`] returns the connection as an owned descriptor, non-blocking, with the bytes
+//!   received and not yet delivered; not while a send is in flight. The token keeps its slot and counts among
+//!   [`Driver::connections`], without a further event, until it is closed. `Closed` follows that, and the
+//!   descriptor is not touched.
 //!
 //! **K, tokens**
-//! - **K1** A [`Token`] is a slot and a generation. The slot is small and dense (workers index arrays with it, a
-//!   [`SlotArray`] for example), and is used again only after `Closed`, with another generation.
-//! - **K2** A verb on a token that is closed (from `close` on) or was never given is ignored (`debug_assert`ed).
+//! - **K1** A [`Token`] is a slot and a generation. The slot is small and dense (workers index arrays with
+//!   it, a [`SlotArray`] for example), and is reused only after `Closed`, with another generation.
+//! - **K2** A verb on a token that is closed (from `close` on) or was never returned is ignored
+//!   (`debug_assert`ed).
 //!
 //! **W, waking**
 //! - **W1** A [`Waker`] may be used from any thread, makes the current or the next `wait` return, and shows as at
@@ -114,20 +124,20 @@
 //!
 //! | verb | poll (epoll, kqueue) | uring (io_uring) | sim |
 //! |---|---|---|---|
-//! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left; on Linux one `timerfd_settime` where a deadline comes before the alarm that is set | one `io_uring_enter`, with the turn's entries; none where work is left and there are no entries | none; moves the driven clock |
-//! | `rest` | nothing to give back | receive buffers, queues | counts |
-//! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl`, for good; a `poll` where the driver is full | a poll entry that says when somebody waits; `accept4` for as many as came the last time, twice as many where more wait at once; a `poll` where the driver is full | takes one from the queue, or a seeded failure |
+//! | `wait` | one `epoll_wait` / `kevent`, with timeout 0 while there is work left; on Linux one `timerfd_settime` if a deadline comes before the alarm that is set | one `io_uring_enter`, with the turn's entries; none if work is left and there are no entries | none; moves the driven clock |
+//! | `rest` | nothing to free | receive buffers, queues | counts |
+//! | `next`: accepted | `accept4` until `EAGAIN` or the bound; one `epoll_ctl` per connection; a `poll` if the driver is full | a poll entry that completes when a connection waits; `accept4` for as many as came the last time, twice as many if more wait at once; a `poll` if the driver is full | takes one from the queue, or a seeded failure |
 //! | `next`: received | one `recv` into the worker's one buffer; another only if it was full or the peer closed | armed until a credit of bytes is used up; provided buffers | seeded length |
-//! | `send` | `send` / `sendmsg` at once; files by `sendfile` (or `pread` and `send`; a `statx` before the last bytes of a version), like what is long behind all that was read in this turn or the next; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, behind an enter that hands over the turn's entries if one sends; parked as one poll entry | seeded length |
+//! | `send` | `send` / `sendmsg` at once; files by `sendfile` (or `pread` and `send`; a `statx` before the last bytes of a version), queued with long sends after all that was read in this turn or the next; parks on `EAGAIN`; owns the output until `Sent` | one entry that never waits; files and the rest of a short send as poll, after an enter that submits the turn's entries if one sends; parked as one poll entry | seeded length |
 //! | `bytes_taken` | none; a counter | none; a counter | a counter |
-//! | `unacknowledged` | `ioctl(SIOCOUTQ)`; `None` but on Linux | as poll | what the peer hasn't read |
-//! | `waits_for_disk` | none; a flag | none; a flag | where a test says so |
-//! | `recv_pause`, `recv_resume` | none; a flag, and unread input is remembered; one `getsockopt` if the peer's end comes meanwhile | none; a flag; cancelled if something comes, and then one poll entry for the peer's end | a flag |
+//! | `unacknowledged` | `ioctl(SIOCOUTQ)`; `None` except on Linux | as poll | what the peer hasn't read |
+//! | `waits_for_disk` | none; a flag | none; a flag | set by the test |
+//! | `recv_pause`, `recv_resume` | none; a flag, which also records unread input; one `getsockopt` if the peer ends meanwhile | none; a flag; cancelled if something comes, and then one poll entry for the peer's end | a flag |
 //! | `shutdown_write` | `shutdown` | `shutdown` | marks FIN |
 //! | `close` | `close`; cancels the parked send | cancels; `close` at the last completion, a turn later | marks closed |
-//! | `next`: handed over | none but the one `epoll_ctl` | none; armed with the turn's entries | takes one from the inbox, or a seeded failure |
-//! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | as poll, the `close` behind a cancel | closes after the queue |
-//! | `detach` | deregistration | cancels and waits for the last completion; unread input goes along | unsupported |
+//! | `next`: handed over | only the one `epoll_ctl` | none; armed with the turn's entries | takes one from the inbox, or a seeded failure |
+//! | `accept_stop` | `accept4` until `EAGAIN` or the bound, `close` | as poll, the `close` after a cancel | closes after the queue |
+//! | `detach` | deregistration | cancels and waits for the last completion; returns unread input too | unsupported |
 
 #![warn(
     missing_debug_implementations,

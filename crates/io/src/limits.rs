@@ -1,149 +1,158 @@
 //! Bounds of the drivers. Each has a line in `docs/limits.md`.
 
-/// Connections accepted from one listener before other events get their turn: some 8 µs each.
+/// Connections accepted from one listener before other events are handled: some 8 µs each.
 pub const ACCEPTS_PER_TURN_MAX: usize = 16;
 
-/// Connections that a driver still accepts after `accept_stop`, should the queue never be empty.
+/// Connections that a driver still accepts after `accept_stop` if the queue never runs empty.
 pub const ACCEPTS_AFTER_STOP_MAX: usize = 65_536;
 
 /// Bytes that may still be delivered for a connection after `recv_pause`.
 pub const RECV_AFTER_PAUSE_MAX: usize = 64 * 1024;
 
-/// How long a client has to be silent before it is asked whether it is still there, in seconds: where `SO_KEEPALIVE` is on.
+/// Idle time before a keep-alive probe, in seconds, with `SO_KEEPALIVE`.
 pub const KEEPALIVE_IDLE_S: u32 = 60;
 
-/// How long it is then waited for an answer before it is asked again, in seconds.
+/// Time between keep-alive probes, in seconds.
 pub const KEEPALIVE_INTERVAL_S: u32 = 10;
 
-/// How often it is asked in vain before it is taken for gone.
+/// Unacknowledged probes after which the connection is dropped.
 pub const KEEPALIVE_PROBES: u32 = 6;
 
 /// Default size of the worker's receive buffer: the most that one `Received` lends.
 pub const RECV_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Times that a detach on io_uring enters the ring for the end of a cancelled receive, 5 ms each at most. Usually one is enough.
+/// Enters of the ring that a detach on io_uring waits for the end of a cancelled receive, at most 5 ms each.
+/// Usually one is enough.
 pub const DETACH_ENTERS_MAX: usize = 10;
 
-/// How late the end of a send is told that nobody waits for, in milliseconds, where a driver saves a call by that.
+/// Maximum delay of a `Sent` that nobody awaits, in milliseconds, if it saves the driver a call.
 pub const SENT_LATE_MS_MAX: u64 = 50;
 
-/// Bytes of a send whose end may be told late: nearly all take them whole, and what is left over is sent late too.
+/// Maximum bytes of a send whose `Sent` may be late: sockets nearly always take them whole; a remainder is
+/// sent late too.
 pub const SENT_LATE_BYTES_MAX: u64 = 4 * 1024;
 
-/// Sends of one turn whose ends may be told late. With one more completion to wait for that is what the kernel does in an enter at the most
-/// without being asked (`IO_LOCAL_TW_DEFAULT_MAX`, 20); asked for more, it does more, and fills as many receive buffers.
+/// Sends per turn whose `Sent` may be late.
+///
+/// With one more completion to wait for, that is the most that the kernel processes in an enter unasked
+/// (`IO_LOCAL_TW_DEFAULT_MAX`, 20). Asked for more, it processes more, and fills as many receive buffers.
 pub const SENT_LATE_SENDS_MAX: usize = 19;
 
-/// Bytes handed to the kernel for one connection before other events get their turn. A little more than 1 MiB, so that such a file
-/// and its head go in one turn (docs/decisions/0006-files.md).
+/// Bytes passed to the kernel for one connection before other events are handled. Slightly more than 1 MiB,
+/// so that such a file and its head fit in one turn (docs/decisions/0006-files.md).
 pub const SEND_BYTES_PER_TURN_MAX: u64 = 1088 * 1024;
 
-/// Bytes handed to the kernel in one turn, all connections together: as much by short answers from shared blocks as they begin, and as much by
-/// what is long. Answers of plain bytes find room beyond.
+/// Bytes passed to the kernel in one turn, over all connections. Short responses from shared blocks and long
+/// sends have a budget of this size each; responses of plain bytes aren't counted.
 pub const SEND_BYTES_PER_TURN_ALL_MAX: u64 = SEND_BYTES_PER_TURN_MAX;
 
-/// Bytes of an answer that is sent as soon as it is there. A longer one, and any with a part of a file, begins when everybody else was
-/// served in this turn, or in the next: what is short doesn't wait for what is long.
+/// Maximum bytes of a response that is sent at once. A longer one, and any with a range of a file, is queued
+/// after the turn's other work, so that short responses don't wait for long ones.
 pub const SEND_AT_ONCE_BYTES_MAX: u64 = 128 * 1024;
 
-/// Bytes after which a turn takes nothing of a send that is too long for one turn anyway: many downloads of large files keep a small
-/// request waiting for so much, and no more.
+/// Bytes per turn after which sends too long for one turn wait. Bounds how long many downloads of large files
+/// delay a small request.
 pub const SEND_LONG_BYTES_PER_TURN_MAX: u64 = 256 * 1024;
 
-/// The part of a turn's bytes that no send begins with, unless it has less left: so small a rest costs a call more and hardly gets it further,
-/// so it waits for the next turn.
+/// Fraction of a turn's bytes below which no send starts, unless it has less left. So small a share costs a
+/// call and gains little, so it waits for the next turn.
 pub const SEND_REST_PART: u64 = 4;
 
-/// What a byte of a file that is copied counts for in a turn's share, by the time that it takes: some 60 µs for 64 KiB, where `sendfile`
-/// takes 15.
+/// Weight of a copied file byte in a turn's share, by time: some 60 µs for 64 KiB, where `sendfile` takes 15.
 pub const COPIED_BYTES_WEIGHT: u64 = 4;
 
-/// Calls of the kernel for one send before other events get their turn: an answer may consist of many small pieces of a file.
+/// System calls for one send before other events are handled: a response may have many small ranges of a
+/// file.
 pub const SEND_CALLS_PER_TURN_MAX: usize = 16;
 
-/// Bytes of an output with a part of a file from which on it goes in full segments alone (Linux: `TCP_CORK`). Below it makes no difference, or a
-/// bad one (docs/decisions/0006-files.md).
+/// Minimum bytes of an output with a range of a file that is sent in full segments (Linux: `TCP_CORK`). For
+/// smaller ones it has no effect or a bad one (docs/decisions/0006-files.md).
 pub const CORKED_BYTES_MIN: u64 = 640 * 1024;
 
-/// Bytes of a connection that the kernel holds before it can send them (Linux: `TCP_NOTSENT_LOWAT`, for connections accepted). Without the bound
-/// a client that reads nothing makes it hold up to `tcp_wmem`, 4 MiB. What is on its way comes on top.
+/// Unsent bytes of an accepted connection that the kernel holds (Linux: `TCP_NOTSENT_LOWAT`). Without the
+/// bound a client that reads nothing makes it hold up to `tcp_wmem`, 4 MiB. Bytes in flight come on top.
 pub const SEND_UNSENT_BYTES_FIRST: u32 = 128 * 1024;
 
-/// The same for a connection whose client has taken `SEND_TAKEN_BYTES_MIN` of a send: a file of 1 MiB then goes to the kernel at once, whatever
-/// the client's window is.
+/// Unsent bytes for a connection whose client has taken `SEND_TAKEN_BYTES_MIN` of a send. A file of 1 MiB
+/// then fits the kernel at once, whatever the client's window is.
 pub const SEND_UNSENT_BYTES_MAX: u32 = 1152 * 1024;
 
-/// What the kernel has to have got rid of before it is trusted with so much.
+/// Bytes that the kernel must have sent before it gets the larger bound.
 pub const SEND_TAKEN_BYTES_MIN: u64 = 640 * 1024;
 
-/// A piece of a file that is shorter is sent without a look whether it is in memory.
+/// Minimum bytes of a file's range for a page-cache check before sending.
 pub const FETCH_LOOK_BYTES_MIN: u64 = 128 * 1024;
 
-/// How long a stretch of a file that was found in memory counts as being there: many clients that load one file need no look each.
-/// What is thrown out meanwhile keeps the worker waiting for its disk, once.
+/// Validity of a page-cache check, in milliseconds: many downloads of one file share one check. If a page is
+/// evicted meanwhile, the worker waits for its disk once.
 pub const LOOK_LASTS_MS: u64 = 50;
 
-/// Files of which such a stretch is remembered; the one that has been longest makes room.
+/// Files whose page-cache checks are kept; the oldest is replaced.
 pub const LOOKS_MAX: usize = 16;
 
-/// Files that one driver watches for writes while it sends them (Linux: inotify). Of others a time of modification that was set counts as a write.
+/// Files that one driver watches for writes while sending them (Linux: inotify). For others a new
+/// modification time counts as a write.
 pub const WATCHES_MAX: usize = 256;
 
 /// Events of watched files that are read at once; if there are more, all watched files count as written to. Linux queues as many by default.
 pub const WATCH_EVENTS_MAX: usize = 16_384;
 
-/// Bytes at the promised end of a file that are kept while it is sent for long. If they are others, a longer file was rewritten and hasn't grown.
+/// Bytes at the promised end of a file that are kept during a long send. If they differ later, a longer file
+/// was rewritten instead of extended.
 pub const PROMISED_END_BYTES: usize = 1024;
 
-/// Bytes of a file that are fetched at once from the disk, away from the worker, before they are sent.
+/// Bytes of a file read ahead at once, on another thread.
 pub const FETCH_BYTES: u64 = 2 * 1024 * 1024;
 
-/// Fetches that may wait for a disk, of one driver; sends beyond wait for it themselves.
+/// Fetches that one driver may have queued; further sends wait for the disk themselves.
 pub const FETCHES_MAX: usize = 1024;
 
-/// How long after the thread that fetches could not be started it is tried again.
+/// Delay before the read-ahead thread is tried again after it could not be started.
 pub const FETCHER_RETRY_MS: u64 = 1000;
 
-/// A shorter timeout is the wait's own: setting the alarm costs a call, and it would go off as often.
+/// Shorter timeouts are passed to the wait itself: setting the alarm costs a call, and it would go off as
+/// often.
 #[cfg(target_os = "linux")]
 pub(crate) const ALARM_TIMEOUT_MS_MIN: u64 = 200;
 
 /// Events taken from the kernel by one `wait`.
 pub const EVENTS_PER_WAIT_MAX: usize = 1024;
 
-/// Receive buffers of one completion driver, all connections together; what finds none waits in its socket.
+/// Receive buffers of one completion driver, over all connections; input without a buffer waits in its
+/// socket.
 pub const RECV_BUFFERS_MAX: u16 = 256;
 
-/// Receive buffers that the kernel is offered at first: it uses all that it is offered in turn, so each gets touched. They double
-/// whenever they have run out. One enter of the ring fills 40 at most with small requests.
+/// Receive buffers offered to the kernel at first. It uses all of them in turn, so each gets touched. They
+/// double whenever they run out. One enter of the ring fills 40 at most with small requests.
 pub const RECV_BUFFERS_FIRST: u16 = 64;
 
 /// Bytes of one receive buffer of a completion driver at most.
 pub const RECV_BUFFER_BYTES_MAX: usize = 16 * 1024;
 
-/// Places for sends in flight that a driver keeps when nothing is in flight; those of a busier moment are freed.
+/// Slots for sends in flight that an idle driver keeps; others are freed.
 pub const SENDS_KEPT_MAX: usize = 256;
 
-/// Times one connection may be read in one turn before the others get theirs.
+/// Reads of one connection per turn before other connections are read.
 pub const RECVS_PER_TURN_MAX: usize = 4;
 
-/// Bytes of receives that fill their buffer by half or more (the body of an upload) in one turn, all connections together; those that have more to
-/// say wait for a later turn. So who has little to say finds a buffer, and doesn't wait for megabytes.
+/// Bytes per turn, over all connections, of receives that fill at least half of their buffer (bodies of
+/// uploads). Connections with more wait for a later turn, so that small requests find a buffer and don't wait
+/// for megabytes.
 pub const BULK_RECV_BYTES_PER_TURN_MAX: usize = 128 * 1024;
 
-/// Receives that have filled their buffers since a connection was last sent something, by which a completion driver tells such a body from a
-/// head: 64 KiB, as one buffer of the others.
+/// Full receives since a connection's last send that indicate a body instead of a head: 64 KiB, one buffer of
+/// the other drivers.
 pub const FULL_RECVS_OF_BULK: u8 = 4;
 
-/// How many receives that is with buffers of a size; one in any case.
+/// Returns the bulk receives per turn for buffers of this size, at least one.
 pub(crate) fn bulk_recvs_per_turn_max(buffer_bytes: usize) -> usize {
     (BULK_RECV_BYTES_PER_TURN_MAX / buffer_bytes).max(1)
 }
 
-/// Whether a receive of `len` bytes is one of these: it is likely that more is to come.
+/// Returns whether a receive of `len` bytes is a bulk receive, likely followed by more.
 pub(crate) fn is_bulk(len: usize, buffer_bytes: usize) -> bool {
     len >= buffer_bytes / 2
 }
 
-/// Signals that wait for a listener to say what it does about them; further ones are dropped.
+/// Signals queued until an action is set; further ones are dropped.
 pub const SIGNALS_QUEUED_MAX: usize = 16;

@@ -12,21 +12,23 @@ use {
     std::time::Duration,
 };
 
-/// How to listen.
+/// Options of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListenOptions {
     /// Connections that may wait to be accepted. The kernel lowers it to its own bound
     /// ([`crate::os::listen_backlog_max`]).
     pub backlog: u32,
-    /// `SO_REUSEPORT`: further listeners of the same user may share the address, and the kernel spreads the connections
-    /// over them (Linux, DragonFly; FreeBSD by `SO_REUSEPORT_LB`; elsewhere only the last bound gets any).
+    /// `SO_REUSEPORT`: other listeners of the same user may share the address, and the kernel distributes the
+    /// connections among them (Linux, DragonFly; FreeBSD by `SO_REUSEPORT_LB`; elsewhere only the last bound
+    /// gets any).
     pub reuse_port: bool,
     /// `TCP_NODELAY` for the connections accepted: set on the listener, from which they inherit it.
     pub nodelay: bool,
-    /// `SO_KEEPALIVE` for the connections accepted, inherited likewise, with the times of [`KEEPALIVE_IDLE_S`],
+    /// `SO_KEEPALIVE` for the connections accepted, also inherited, with the times of [`KEEPALIVE_IDLE_S`],
     /// [`KEEPALIVE_INTERVAL_S`] and [`KEEPALIVE_PROBES`].
     pub keepalive: bool,
-    /// An IPv6 address takes no IPv4 connections. Else `[::]` takes both, whatever the system's default is (but on OpenBSD, which can't).
+    /// `IPV6_V6ONLY`: an IPv6 address takes no IPv4 connections. Otherwise `[::]` takes both, whatever the system's
+    /// default is (except on OpenBSD, which can't).
     pub only_v6: bool,
 }
 
@@ -36,10 +38,10 @@ impl Default for ListenOptions {
     }
 }
 
-/// Binds `addr` and listens, non-blocking. An address left in `TIME_WAIT` is no obstacle (`SO_REUSEADDR`).
+/// Binds `addr` and listens, non-blocking. `SO_REUSEADDR` permits an address in `TIME_WAIT`.
 ///
 /// # Errors
-/// Where the kernel refuses: address in use, not this host's, a low port without the right to it.
+/// Fails if the kernel refuses: address in use, not one of this host, a low port without permission.
 pub fn bind(addr: SocketAddr, options: ListenOptions) -> io::Result<TcpListener> {
     let socket = unbound(addr, options.only_v6)?;
     if options.reuse_port {
@@ -56,11 +58,13 @@ pub fn bind(addr: SocketAddr, options: ListenOptions) -> io::Result<TcpListener>
     Ok(socket.into())
 }
 
-/// Takes a stream socket that listens already, whoever bound it, and gives it what connections inherit: as [`bind`] does, but for its
-/// address, its queue and whether its port is shared, which stay as they are. Non-blocking from now on, for all who hold it.
+/// Takes over a listening stream socket and sets the options that connections inherit.
+///
+/// The options are those of [`bind`]; address, queue and sharing of the port stay unchanged. The socket
+/// becomes non-blocking for all processes that hold it.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] where it does not listen; else what the kernel says.
+/// [`io::ErrorKind::InvalidInput`] if it does not listen; otherwise the kernel's error.
 pub fn adopt(socket: OwnedFd, options: ListenOptions) -> io::Result<OwnedFd> {
     let socket = Socket::from(socket);
     if socket.r#type()? != Type::STREAM || !listens(&socket)? {
@@ -82,15 +86,16 @@ fn listens(socket: &Socket) -> io::Result<bool> {
     socket.is_listener()
 }
 
-/// Where sockets don't tell, accepting will.
+/// Assumes so on systems that don't report it; accepting would fail.
 #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
 fn listens(_: &Socket) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Finds out whether `addr` can be bound by somebody who doesn't share it: listeners with
-/// [`reuse_port`](ListenOptions::reuse_port) would quietly share it with another server of the same user. Port 0 becomes a
-/// free one. Nothing listens meanwhile, and nothing is bound afterwards.
+/// Checks that `addr` can be bound without sharing it, and resolves port 0.
+///
+/// Listeners with [`reuse_port`](ListenOptions::reuse_port) would silently share it with another server of
+/// the same user. Nothing listens during the check, and nothing is bound after it.
 ///
 /// # Errors
 /// As [`bind`].
@@ -101,7 +106,7 @@ pub fn probe(addr: SocketAddr, only_v6: bool) -> io::Result<SocketAddr> {
     bound.ok_or_else(|| io::Error::other("the address bound is none of TCP's"))
 }
 
-/// A socket that an address left in `TIME_WAIT` does not hinder.
+/// Creates a socket that can bind an address in `TIME_WAIT`.
 fn unbound(addr: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
     if addr.is_ipv6() {
@@ -111,19 +116,19 @@ fn unbound(addr: SocketAddr, only_v6: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Connections accepted inherit it: what a client doesn't take stays a file's or the worker's, not the kernel's memory.
+/// Bounds the unsent bytes of accepted connections, which inherit it.
 #[cfg(target_os = "linux")]
 fn bound_unsent(socket: &Socket) -> io::Result<()> {
     socket.set_tcp_notsent_lowat(crate::limits::SEND_UNSENT_BYTES_FIRST)
 }
 
-/// Without the option, or where it isn't inherited.
+/// Does nothing: the system has no such option, or connections don't inherit it.
 #[cfg(not(target_os = "linux"))]
 fn bound_unsent(_: &Socket) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether somebody is still there is asked in times of this server, not the system's two hours.
+/// Sets this server's keep-alive times instead of the system's two hours.
 #[cfg(not(target_os = "openbsd"))]
 fn keep_alive(socket: &Socket) -> io::Result<()> {
     let keepalive = TcpKeepalive::new()
@@ -133,7 +138,7 @@ fn keep_alive(socket: &Socket) -> io::Result<()> {
     socket.set_tcp_keepalive(&keepalive)
 }
 
-/// OpenBSD has one time for the whole system.
+/// Enables keep-alive; OpenBSD has one time for the whole system.
 #[cfg(target_os = "openbsd")]
 fn keep_alive(socket: &Socket) -> io::Result<()> {
     socket.set_keepalive(true)
@@ -144,7 +149,7 @@ fn share_port(socket: &Socket) -> io::Result<()> {
     socket.set_reuse_port(true)
 }
 
-/// FreeBSD's plain `SO_REUSEPORT` doesn't spread connections.
+/// Sets `SO_REUSEPORT_LB`: FreeBSD's plain `SO_REUSEPORT` doesn't distribute connections.
 #[cfg(target_os = "freebsd")]
 fn share_port(socket: &Socket) -> io::Result<()> {
     socket.set_reuse_port_lb(true)

@@ -1,4 +1,4 @@
-//! A socket that listens, of TCP or Unix's own, as drivers and acceptors take it.
+//! Listening sockets, TCP or Unix-domain, for drivers and acceptors.
 
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -7,40 +7,40 @@ use crate::ListenerId;
 use crate::inbox::Inbox;
 use crate::unix::SocketFile;
 
-/// A listening socket, and the number that [`Event::Accepted`](crate::Event::Accepted) gives for it.
+/// A listening socket and its number in [`Event::Accepted`](crate::Event::Accepted).
 #[derive(Debug)]
 pub struct Listener {
-    /// The name of a Unix-domain socket in the file system. First, so that it is looked at while the socket still holds its inode: no
-    /// other file has the same then.
+    /// The file of a Unix-domain socket. Dropped first, so that its check happens while the socket still
+    /// holds its inode, which no other file can have then.
     file: Option<SocketFile>,
     socket: OwnedFd,
     id: ListenerId,
 }
 
 impl Listener {
-    /// A socket that listens already.
+    /// Wraps a listening socket.
     #[must_use]
     pub fn new(socket: OwnedFd, id: ListenerId) -> Self {
         Self { socket, id, file: None }
     }
 
-    /// A Unix-domain socket, whose file goes when it does.
+    /// Wraps a Unix-domain socket whose file is removed with it.
     pub(crate) fn with_file(socket: OwnedFd, id: ListenerId, file: SocketFile) -> Self {
         Self { socket, id, file: Some(file) }
     }
 
-    /// Its number.
+    /// Returns its number.
     #[must_use]
     pub fn id(&self) -> ListenerId {
         self.id
     }
 
-    /// Lets nobody new find it where it has a file; who is in its queue already stays there.
+    /// Unlinks its file, if any; queued connections stay queued.
     pub(crate) fn hide(&mut self) {
         self.file = None;
     }
 
-    /// Makes accepting return where nobody waits.
+    /// Makes accepting return if no connection is queued.
     pub(crate) fn set_nonblocking(&self) -> std::io::Result<()> {
         Ok(rustix::io::ioctl_fionbio(&self.socket, true)?)
     }
@@ -58,21 +58,21 @@ impl AsRawFd for Listener {
     }
 }
 
-/// Where a driver's connections come from.
+/// Sources of a driver's connections.
 #[derive(Debug, Default)]
 pub struct Entrances {
     /// Its own listeners.
     pub listeners: Vec<Listener>,
-    /// What an acceptor hands over.
+    /// Connections from an acceptor.
     pub inbox: Inbox,
 }
 
 /// Listeners alone, numbered in their order.
 impl From<Vec<TcpListener>> for Entrances {
     /// # Panics
-    /// Where there are more than [`ListenerId`] counts.
+    /// Panics for more listeners than [`ListenerId`] counts.
     fn from(sockets: Vec<TcpListener>) -> Self {
-        let id = |index| ListenerId::try_from(index).expect("fewer listeners than numbers");
+        let id = |index| ListenerId::try_from(index).expect("a listener's number fits ListenerId");
         let numbered = sockets.into_iter().enumerate();
         let listeners = numbered.map(|(index, socket)| Listener::new(socket.into(), id(index))).collect();
         Self { listeners, inbox: Inbox::default() }

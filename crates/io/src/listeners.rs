@@ -1,5 +1,7 @@
-//! Accepting, one way for all drivers and for the acceptor: from each listener in turn, bounded, until its queue is empty or something
-//! is used up. How a driver learns that connections wait is its own business.
+//! Accepts connections, for all drivers and the acceptor.
+//!
+//! It takes a bounded share from each listener in turn, until the queues are empty or a resource is
+//! exhausted. Drivers differ in how they learn of queued connections.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -14,11 +16,11 @@ use crate::{AcceptError, Entrances, Event, Listener, ListenerId, socket};
 /// Result of one attempt to accept.
 enum Attempt {
     Accepted(OwnedFd),
-    /// That connection is gone again; there may be others.
+    /// The queued connection is closed already; there may be others.
     Retry,
     Empty,
     Failed(AcceptError),
-    /// The socket listens no more.
+    /// The socket no longer listens.
     ListenerFailed(Errno),
 }
 
@@ -36,7 +38,7 @@ fn attempt(listener: &Listener) -> Attempt {
     }
 }
 
-/// Tells errors of the connection that was to be accepted from those of accepting: Linux hands the former on.
+/// Returns whether an error is of the accepted connection, which Linux passes on, instead of accepting.
 fn is_of_the_connection(errno: Errno) -> bool {
     matches!(
         errno,
@@ -55,10 +57,10 @@ fn is_of_the_connection(errno: Errno) -> bool {
     )
 }
 
-/// Asks the kernel whether a connection waits in the listener's queue.
+/// Returns whether a connection is queued in the kernel.
 fn has_pending(listener: &Listener) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // After an error the next attempt to accept tells what is wrong.
+    // On an error the next attempt to accept reports the reason.
     poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&at_once)) != Ok(0)
 }
 
@@ -70,14 +72,15 @@ struct AcceptQueue {
     is_ready: bool,
     /// The listener has failed and was reported.
     has_failed: bool,
-    /// The ring holds an entry that watches it. Until that ends, closing the descriptor doesn't end the listening.
+    /// True if an entry of the ring watches it. Until that ends, closing the descriptor doesn't end the
+    /// listening.
     is_watched: bool,
-    /// Connections to accept before the queue counts as empty until its next announcement.
+    /// Connections to accept before the queue counts as empty until its next readiness event.
     share: usize,
-    /// Connections accepted since the last announcement.
+    /// Connections accepted since the last readiness event.
     accepted: usize,
-    /// Turn of the last announcement.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only the completion driver asks"))]
+    /// Turn of the last readiness event.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "read by the completion driver only"))]
     announced_in: u16,
 }
 
@@ -86,7 +89,7 @@ struct AcceptQueue {
 pub(crate) enum Accepted {
     Connection(OwnedFd, ListenerId),
     Failed(AcceptError),
-    /// The listener accepts nothing any more (A6). Comes once for each.
+    /// The listener accepts no more (A6). Once for each.
     ListenerFailed {
         listener: ListenerId,
         errno: i32,
@@ -101,7 +104,7 @@ pub(crate) struct AcceptQueues {
     current: usize,
     /// Attempts at `current` in this turn.
     attempts: usize,
-    /// Connections accepted since `stop`: bounded, to come to an end however fast new ones arrive.
+    /// Connections accepted since `stop`: bounded, so that it ends however fast new ones arrive.
     since_stop: Option<usize>,
     /// Number of the turn, wrapping.
     turn: u16,
@@ -109,9 +112,8 @@ pub(crate) struct AcceptQueues {
 
 impl AcceptQueues {
     /// Makes the listeners non-blocking.
-    ///
     /// # Errors
-    /// More listeners than [`ListenerId`] counts, or what the kernel says.
+    /// Fails for more listeners than [`ListenerId`] counts, or with the kernel's error.
     pub(crate) fn new(listeners: Vec<Listener>) -> io::Result<Self> {
         if listeners.len() > usize::from(ListenerId::MAX) {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -130,7 +132,7 @@ impl AcceptQueues {
         Ok(Self { queues, current: 0, attempts: 0, since_stop: None, turn: 0 })
     }
 
-    /// Index and descriptor of each.
+    /// Returns index and descriptor of each.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = (ListenerId, RawFd)> {
         // `new` has checked that the index fits.
         let descriptors = self.queues.iter().map(|queue| queue.listener.as_raw_fd());
@@ -142,7 +144,7 @@ impl AcceptQueues {
         self.queues.len()
     }
 
-    /// Notes that the kernel has announced connections.
+    /// Records that the kernel has reported queued connections.
     pub(crate) fn mark_ready(&mut self, index: ListenerId) {
         if let Some(queue) = self.queues.get_mut(usize::from(index)) {
             queue.is_ready = !queue.has_failed;
@@ -154,13 +156,14 @@ impl AcceptQueues {
         self.queues.iter().any(|queue| queue.is_ready)
     }
 
-    /// Gives each its share of attempts again.
+    /// Renews each queue's share of attempts.
     pub(crate) fn begin_turn(&mut self) {
         (self.current, self.attempts) = (0, 0);
         self.turn = self.turn.wrapping_add(1);
     }
 
-    /// Accepts the next connection, at most [`ACCEPTS_PER_TURN_MAX`] of each listener in a turn. Without room one that waits is a failure.
+    /// Accepts the next connection, at most [`ACCEPTS_PER_TURN_MAX`] of each listener in a turn. Fails if one
+    /// waits and there is no room.
     pub(crate) fn next(&mut self, has_room: bool) -> Option<Accepted> {
         while let Some(queue) = self.queues.get_mut(self.current) {
             if !queue.is_ready || self.attempts == ACCEPTS_PER_TURN_MAX {
@@ -196,7 +199,8 @@ impl AcceptQueues {
         None
     }
 
-    /// Marks all as ready once more, for what came after the last wait. The files of Unix-domain listeners go.
+    /// Marks all as ready once more, for arrivals after the last wait, and unlinks the files of Unix-domain
+    /// listeners.
     pub(crate) fn stop(&mut self) {
         self.since_stop = Some(0);
         for queue in &mut self.queues {
@@ -206,7 +210,7 @@ impl AcceptQueues {
         }
     }
 
-    /// Returns whether all are empty since `stop`, or enough was taken from them.
+    /// Returns whether all are empty since `stop`, or the bound is reached.
     pub(crate) fn are_drained(&self) -> bool {
         !self.are_ready() || self.since_stop.is_some_and(|count| count >= ACCEPTS_AFTER_STOP_MAX)
     }
@@ -217,7 +221,7 @@ impl AcceptQueues {
     }
 }
 
-/// The completion driver's part: one entry a listener announces connections, and is then queued again.
+/// The completion driver's part: one entry per listener reports connections, and is then queued again.
 #[cfg(target_os = "linux")]
 impl AcceptQueues {
     /// Returns the next listener to be watched, and counts it as watched.
@@ -229,10 +233,11 @@ impl AcceptQueues {
         Some((index as ListenerId, queue.listener.as_raw_fd()))
     }
 
-    /// Notes that the entry has ended: connections wait, or it was cancelled.
+    /// Records that the entry has ended: connections wait, or it was cancelled.
     ///
-    /// The next entry announces what is left, so no attempt need find the queue empty, which costs the kernel as much as a connection. The
-    /// share is as many connections as came the last time, and doubles where an entry ends in the turn in which it was queued.
+    /// The next entry reports what is left, so no attempt needs to find the queue empty, which costs the
+    /// kernel as much as a connection. The share is as many connections as came the last time, and doubles if
+    /// an entry ends in the turn in which it was queued.
     pub(crate) fn watch_ended(&mut self, index: ListenerId) {
         self.mark_ready(index);
         let Some(queue) = self.queues.get_mut(usize::from(index)) else { return };
@@ -245,7 +250,7 @@ impl AcceptQueues {
         }
     }
 
-    /// Indices of those that are watched.
+    /// Returns the indices of watched listeners.
     pub(crate) fn watched(&self) -> impl Iterator<Item = ListenerId> {
         let watched = self.queues.iter().enumerate().filter(|(_, queue)| queue.is_watched);
         watched.map(|(index, _)| index as ListenerId)
@@ -256,9 +261,9 @@ impl AcceptQueues {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     NotAsked,
-    /// What is queued is still accepted.
+    /// Accepting queued connections.
     Draining,
-    /// The listeners are closed; an acceptor may still hand connections over.
+    /// The listeners are closed; an acceptor may still send connections.
     InboxOpen,
     Done,
 }
@@ -273,14 +278,14 @@ pub(crate) enum Arrival {
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pub(crate) queues: AcceptQueues,
-    /// Connections that an acceptor hands over: one listener more.
+    /// Connections from an acceptor: one more listener.
     pub(crate) inbox: Inbox,
     connections_max: usize,
     is_paused: bool,
     stop: Stop,
     /// Connections taken from the inbox in this turn.
     handed: usize,
-    /// A connection that there was no memory to register for: the first one next time.
+    /// A connection that could not be registered for lack of memory: the next one to try.
     unregistered: Option<(OwnedFd, ListenerId)>,
 }
 
@@ -300,19 +305,19 @@ impl Listeners {
         })
     }
 
-    /// Stops accepting for now (A3). Announcements that come meanwhile are kept.
+    /// Pauses accepting (A3). Readiness events are kept.
     pub(crate) fn pause(&mut self) {
         self.is_paused = true;
         self.inbox.hold();
     }
 
-    /// Accepts again while `used` connections are held.
+    /// Resumes accepting while `used` connections are held.
     pub(crate) fn resume(&mut self, used: usize) {
         self.is_paused = false;
         self.inbox.release(used >= self.connections_max);
     }
 
-    /// Ends accepting once all that is queued is accepted (A4). Returns false if that was asked before.
+    /// Ends accepting once all queued connections are accepted (A4). Returns false if called before.
     pub(crate) fn stop(&mut self, used: usize) -> bool {
         if self.stop != Stop::NotAsked {
             return false;
@@ -324,7 +329,7 @@ impl Listeners {
         true
     }
 
-    /// Returns whether new connections are wanted.
+    /// Returns whether new connections are accepted.
     #[cfg(target_os = "linux")]
     pub(crate) fn are_open(&self) -> bool {
         !self.is_paused && self.stop == Stop::NotAsked
@@ -339,14 +344,14 @@ impl Listeners {
         is_due && !self.is_paused
     }
 
-    /// Gives listeners and inbox the shares of a new turn.
+    /// Renews the shares of listeners and inbox for a turn.
     pub(crate) fn begin_turn(&mut self) {
         self.queues.begin_turn();
         self.handed = 0;
     }
 
-    /// Returns the next arrival while `used` connections are held: in a turn at most [`ACCEPTS_PER_TURN_MAX`] connections of each listener, and
-    /// as many out of the inbox.
+    /// Returns the next arrival while `used` connections are held. A turn accepts at most
+    /// [`ACCEPTS_PER_TURN_MAX`] connections of each listener, and as many from the inbox.
     pub(crate) fn next(&mut self, used: usize) -> Option<Arrival> {
         if self.is_paused {
             return None;
@@ -377,7 +382,7 @@ impl Listeners {
         self.finish_stop()
     }
 
-    /// Keeps a connection that could not be registered, and pauses for want of memory.
+    /// Keeps a connection that could not be registered, and pauses for lack of memory.
     pub(crate) fn put_back(&mut self, fd: OwnedFd, listener: ListenerId) -> Event {
         self.unregistered = Some((fd, listener));
         self.pause();
@@ -393,7 +398,7 @@ impl Listeners {
         self.queues.are_drained() && !self.queues.queues.iter().any(|queue| queue.is_watched)
     }
 
-    /// Closes the listeners once they are empty, and ends when the inbox has.
+    /// Closes the listeners once they are empty, and ends after the inbox.
     fn finish_stop(&mut self) -> Option<Arrival> {
         if self.stop == Stop::Draining && self.may_close() {
             self.queues.close();

@@ -7,8 +7,10 @@ use rustix::process::{Resource, getrlimit};
 /// The usual mount point of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Returns the memory that this process may use, in bytes: the machine's, or less if its control groups allow less (`memory.max`, or
-/// `memory.limit_in_bytes` of version 1). `None` where the system tells neither in a file.
+/// Returns the memory that this process may use, in bytes.
+///
+/// It is the machine's memory, or the limit of a control group if lower (`memory.max`, or
+/// `memory.limit_in_bytes` of version 1). `None` if the system reports neither in a file.
 #[must_use]
 pub fn memory_max() -> Option<u64> {
     let read = |path: &str| fs::read_to_string(path).ok();
@@ -17,8 +19,8 @@ pub fn memory_max() -> Option<u64> {
     machine.into_iter().chain(groups).min()
 }
 
-/// Returns the bytes that this process may still map, if that is limited: what `RLIMIT_AS` and `RLIMIT_DATA` leave.
-/// Memory that is reserved and not used counts for them too.
+/// Returns the bytes that this process may still map under `RLIMIT_AS` and `RLIMIT_DATA`, if limited.
+/// Reserved, unused memory counts too.
 #[must_use]
 pub fn mappable() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -32,13 +34,13 @@ pub fn mappable() -> Option<u64> {
     limits.into_iter().filter_map(left).min()
 }
 
-/// Returns the amount with this name in a list like `/proc/meminfo`.
+/// Returns the amount of this name in a list like `/proc/meminfo`.
 fn listed_bytes(list: &str, name: &str) -> Option<u64> {
     let amount = list.lines().find_map(|line| line.strip_prefix(name))?;
     amount.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns the least limit of the groups in `/proc/self/cgroup` and of the groups around them.
+/// Returns the lowest limit of the groups in `/proc/self/cgroup` and their parents.
 fn groups_bytes(list: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     list.lines().filter_map(|line| group_bytes(line, &read)).min()
 }
@@ -55,7 +57,7 @@ fn group_bytes(line: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64>
         _ => return None,
     };
     let mut least = None;
-    // In a container the path may be one that is seen outside alone: then the root that is mounted says it.
+    // A container's path may be valid outside only: then the mounted root has the limit.
     loop {
         let limit = read(&format!("{folder}{}/{file}", path.trim_end_matches('/')));
         let limit = limit.and_then(|text| text.trim().parse::<u64>().ok());

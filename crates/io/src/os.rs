@@ -1,4 +1,4 @@
-//! What differs between the systems and concerns the process: descriptor limit, backlog, cores, coarse clock.
+//! System differences that concern the process: descriptor limit, backlog, cores, coarse clock.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -21,24 +21,24 @@ compile_error!(
 
 pub use crate::memory::{mappable, memory_max};
 
-/// The most that is asked for where the system names no hard limit (macOS refuses more than `OPEN_MAX` then).
+/// Limit to request if the system has no hard limit (macOS then refuses more than `OPEN_MAX`).
 const UNLIMITED_DESCRIPTORS: u64 = 10_240;
 
 /// The process's limit of open descriptors (`RLIMIT_NOFILE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorLimit {
-    /// The soft limit as it was found.
+    /// The previous soft limit.
     pub soft_before: u64,
-    /// The soft limit that holds now.
+    /// The present soft limit.
     pub soft_now: u64,
-    /// The hard limit: the most that this process can ask for. `u64::MAX` where there is none.
+    /// The hard limit: the most that this process can set. `u64::MAX` if there is none.
     pub hard: u64,
 }
 
-/// Raises the soft limit of descriptors to `wanted`, or as near as the hard limit lets it. Never lowers it.
+/// Raises the soft limit of descriptors to `wanted`, or as near as the hard limit permits. Never lowers it.
 ///
 /// # Errors
-/// Where the system refuses a value within the hard limit. The limit is then as it was.
+/// Fails if the system refuses a value within the hard limit. The limit is then unchanged.
 pub fn raise_descriptor_limit(wanted: u64) -> io::Result<DescriptorLimit> {
     let found = getrlimit(Resource::Nofile);
     let soft_before = found.current.unwrap_or(u64::MAX);
@@ -61,27 +61,28 @@ fn set_descriptor_limit(soft: u64, found: Rlimit) -> io::Result<u64> {
     Ok(soft)
 }
 
-/// Makes room in the process's table of descriptors for `entries` of them, by using the last of these for a moment.
+/// Grows the process's descriptor table to `entries`, by using the last of these briefly.
 ///
-/// Linux doubles a full table while its threads wait, and waits itself until every core has noticed: 10 to 15 ms in the middle of an
-/// `accept`, as measured, whenever 64, 128, … descriptors are first passed. A table takes about 8 bytes an entry of the kernel's memory.
+/// Linux doubles a full table while its threads wait, and waits itself until every core has noticed: 10 to 15
+/// ms in the middle of an `accept`, as measured, whenever 64, 128, … descriptors are first passed. A table
+/// takes about 8 bytes an entry of the kernel's memory.
 ///
 /// # Errors
-/// Where the limit of descriptors is lower, or the system has no memory. Nothing is changed then.
+/// Fails if the limit of descriptors is lower, or the system has no memory. Nothing is changed then.
 pub fn widen_descriptor_table(any: impl AsFd, entries: u64) -> io::Result<()> {
     let last = i32::try_from(entries).unwrap_or(i32::MAX).saturating_sub(1);
     drop(fcntl_dupfd_cloexec(any, last)?);
     Ok(())
 }
 
-/// Descriptors that this process has open now; 0 where that can't be seen.
+/// Returns the number of open descriptors of this process; 0 if unknown.
 #[must_use]
 pub fn open_descriptors() -> u64 {
-    // The list itself has one while it is read.
+    // The listing itself uses one.
     std::fs::read_dir("/dev/fd").map_or(0, |open| open.count().saturating_sub(1) as u64)
 }
 
-/// The longest accept queue that the kernel holds for one listener. `None` where it doesn't tell without privileges
+/// Returns the longest accept queue that the kernel permits. `None` if it isn't readable without privileges
 /// or a foreign call.
 #[must_use]
 pub fn listen_backlog_max() -> Option<u32> {
@@ -91,7 +92,7 @@ pub fn listen_backlog_max() -> Option<u32> {
     std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?.trim().parse().ok()
 }
 
-/// The files that all processes together may have open. `None` where the system doesn't tell, or not as a file.
+/// Returns the limit of open files of the whole system. `None` if the system doesn't report it in a file.
 #[must_use]
 pub fn system_files_max() -> Option<u64> {
     if !cfg!(target_os = "linux") {
@@ -100,7 +101,7 @@ pub fn system_files_max() -> Option<u64> {
     std::fs::read_to_string("/proc/sys/fs/file-max").ok()?.trim().parse().ok()
 }
 
-/// The cores that this thread may run on, ascending. Never empty.
+/// Returns the cores that this thread may run on, ascending. Never empty.
 #[must_use]
 pub fn cores() -> Vec<usize> {
     let allowed = allowed_cores();
@@ -111,10 +112,10 @@ pub fn cores() -> Vec<usize> {
     allowed
 }
 
-/// Keeps the calling thread on one core.
+/// Pins the calling thread to one core.
 ///
 /// # Errors
-/// Where the core is none of [`cores`], or the system (macOS, OpenBSD, NetBSD) has no such call
+/// Fails if the core is none of [`cores`], or the system (macOS, OpenBSD, NetBSD) has no such call
 /// ([`io::ErrorKind::Unsupported`]).
 pub fn pin_to_core(core: usize) -> io::Result<()> {
     pin(core)
@@ -148,8 +149,8 @@ fn pin(_core: usize) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Seconds since 1970; 0 before.
+/// Returns the seconds since 1970; 0 before.
 pub(crate) fn unix_seconds() -> u64 {
-    // By way of std, because instruction counters (callgrind) don't get past rustix's own way to the clock.
+    // By std, because instruction counters (callgrind) fail on rustix's own path to the clock.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,4 +1,4 @@
-//! What is sent: bytes, with shared blocks and pieces of files between them.
+//! Outputs of sends: bytes, interleaved with shared blocks and ranges of files.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use crate::SharedFile;
 
-/// Bytes that never change and belong to nobody: sent without a copy, freed when the last send is over.
+/// Immutable shared bytes: sent without a copy, freed with the last send.
 #[derive(Clone)]
 pub enum Shared {
-    /// Bytes of the program itself.
+    /// Bytes of the program's image.
     Static(&'static [u8]),
-    /// A block that a worker holds: counted without atomics; one `Arc` for the workers together.
+    /// A block held by a worker: counted without atomics; one `Arc` for all workers.
     Block(Rc<Arc<[u8]>>),
 }
 
@@ -33,7 +33,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// A piece of an open file.
+/// A range of an open file.
 #[derive(Debug, Clone)]
 pub struct FileSlice {
     /// The file, shared by the sends of one worker.
@@ -44,17 +44,17 @@ pub struct FileSlice {
     pub len: u64,
 }
 
-/// What stands between an output's bytes.
+/// An item between an output's bytes.
 #[derive(Debug, Clone)]
 pub enum Item {
-    /// A shared block, whole.
+    /// A whole shared block.
     Shared(Shared),
-    /// A piece of a file.
+    /// A range of a file.
     File(FileSlice),
 }
 
 impl Item {
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {
@@ -63,13 +63,13 @@ impl Item {
         }
     }
 
-    /// Whether it adds nothing.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is left of it from `offset` on.
+    /// Returns its remainder from `offset` on.
     fn piece(&self, offset: u64) -> Piece<'_> {
         match self {
             Self::Shared(block) => Piece::Bytes(&block[offset as usize..]),
@@ -82,18 +82,18 @@ impl Item {
     }
 }
 
-/// A piece of an output from a given offset on: what a driver hands to the kernel next.
+/// A contiguous part of an output: the next one for the kernel.
 #[derive(Debug)]
 pub enum Piece<'a> {
     /// Bytes in memory.
     Bytes(&'a [u8]),
-    /// A piece of a file.
+    /// A range of a file.
     File(FileSlice),
 }
 
-/// All that is sent to one connection at once, in order: `bytes`, with items between them.
+/// All output of one send, in order: `bytes`, with items between them.
 ///
-/// Made to be kept and used again: [`Output::clear`] keeps the memory.
+/// Reusable: [`Output::clear`] keeps the memory.
 ///
 /// ```
 /// use shearwater_io::{Item, Output, Shared};
@@ -107,36 +107,36 @@ pub enum Piece<'a> {
 #[derive(Debug, Default)]
 pub struct Output {
     bytes: Vec<u8>,
-    /// (how many of `bytes` go before the item, the item), in order.
+    /// Items in order, each with the number of bytes before it.
     items: Vec<(usize, Item)>,
     items_len: u64,
 }
 
 impl Output {
-    /// An empty output that has allocated nothing.
+    /// Creates an empty output without allocating.
     #[must_use]
     pub const fn new() -> Self {
         Self { bytes: Vec::new(), items: Vec::new(), items_len: 0 }
     }
 
-    /// The bytes behind the last item: append here.
+    /// Returns the bytes after the last item: append here.
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// The bytes in memory, without the items.
+    /// Returns the bytes in memory, without the items.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The items, each with the number of bytes that go before it.
+    /// Returns the items, each with the number of bytes before it.
     #[must_use]
     pub fn items(&self) -> &[(usize, Item)] {
         &self.items
     }
 
-    /// Appends an item behind the bytes so far. An empty one is left out.
+    /// Appends an item after the present bytes. Skips an empty one.
     pub fn push(&mut self, item: Item) {
         if !item.is_empty() {
             self.items_len += item.len();
@@ -144,13 +144,13 @@ impl Output {
         }
     }
 
-    /// Length of all of it in bytes.
+    /// Returns the total length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.bytes.len() as u64 + self.items_len
     }
 
-    /// How many different files it has pieces of. Looks at each item, and at those before it.
+    /// Returns the number of distinct files. Compares each item with those before it.
     #[must_use]
     pub fn files(&self) -> usize {
         let file_of = |item: &(usize, Item)| match &item.1 {
@@ -165,24 +165,24 @@ impl Output {
         (0..self.items.len()).filter(is_first).count()
     }
 
-    /// Whether a part of it is a piece of a file.
+    /// Returns whether it has a range of a file.
     pub(crate) fn has_file(&self) -> bool {
         self.items.iter().any(|(_, item)| matches!(item, Item::File(_)))
     }
 
-    /// Whether there is nothing to send.
+    /// Returns whether there is nothing to send.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The memory that keeping it costs, in bytes.
+    /// Returns the memory that it holds, in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.bytes.capacity() + self.items.capacity() * size_of::<(usize, Item)>()
     }
 
-    /// Empties it and lets go of its items; keeps the memory up to `keep_bytes`, items' room included.
+    /// Empties it and drops its items; keeps up to `keep_bytes` of memory, including the items' capacity.
     pub fn clear(&mut self, keep_bytes: usize) {
         self.bytes.clear();
         self.items.clear();
@@ -192,7 +192,7 @@ impl Output {
         }
     }
 
-    /// Frees what an empty one holds beyond `keep_bytes`: the bytes' room is kept first.
+    /// Frees memory of an empty output beyond `keep_bytes`, keeping the bytes' capacity first.
     #[cold]
     fn shrink_to(&mut self, keep_bytes: usize) {
         self.bytes.shrink_to(keep_bytes);
@@ -200,24 +200,24 @@ impl Output {
         self.items.shrink_to(left / size_of::<(usize, Item)>());
     }
 
-    /// The contiguous piece that starts at `offset`; `None` at the end.
+    /// Returns the contiguous piece that starts at `offset`; `None` at the end.
     #[must_use]
     pub fn piece_at(&self, offset: u64) -> Option<Piece<'_>> {
         self.pieces(offset).next()
     }
 
-    /// All pieces from `offset` on, in order, none of them empty.
+    /// Returns all pieces from `offset` on, in order, none of them empty.
     pub fn pieces(&self, offset: u64) -> impl Iterator<Item = Piece<'_>> {
         Pieces { output: self, passed_bytes: 0, passed_items: 0, skip: offset }
     }
 }
 
-/// Walks over an output.
+/// Iterates over an output.
 struct Pieces<'a> {
     output: &'a Output,
     passed_bytes: usize,
     passed_items: usize,
-    /// What is still to be left out.
+    /// Bytes still to skip.
     skip: u64,
 }
 
@@ -245,7 +245,7 @@ impl<'a> Iterator for Pieces<'a> {
 }
 
 impl Pieces<'_> {
-    /// Where to begin in a stretch of `len` bytes; `None` where all of it is left out.
+    /// Returns the start in a section of `len` bytes; `None` if all of it is skipped.
     fn enter(&mut self, len: u64) -> Option<u64> {
         if self.skip >= len {
             self.skip -= len;

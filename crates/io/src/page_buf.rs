@@ -1,24 +1,25 @@
-//! Bytes that grow without being copied, and go back to the system piece by piece, whatever the program's allocator does.
+//! A byte buffer that grows without copying and returns memory to the system in steps.
 //!
-//! A large body kept in a `Vec` costs its turn a copy of all that there is whenever it doubles, and the memory stays with the
-//! allocator for as long as that likes. In pages of its own it grows by moving their addresses, and is given back when it is over.
+//! A `Vec` of a large body costs a turn a copy of all its bytes whenever it doubles, and the allocator may
+//! keep the memory. Its own pages grow by moving their addresses, and return to the system with the body.
 
 use std::ops::Deref;
 
 use crate::pages::Pages;
 
-/// Length of the first mapping. An address costs nothing until something is written to it, but a process may have a limit of them.
+/// Length of the first mapping. Addresses cost nothing until something is written, but a process may have a
+/// limit of them.
 const FIRST_BYTES: usize = 32 * 1024;
-/// What memory is given back in.
+/// Unit of releasing memory.
 const PAGE_BYTES: usize = 4096;
 
-/// A growing buffer, empty at first. Takes no memory before something is put in.
+/// A growing buffer, empty at first. Allocates nothing before the first byte.
 #[derive(Debug, Default)]
 pub struct PageBuf {
     memory: Memory,
-    /// Bytes that are in use.
+    /// Bytes in use.
     len: usize,
-    /// Bytes that have been in use: so many have pages behind them.
+    /// Highest number of bytes used so far: these have pages.
     touched: usize,
 }
 
@@ -27,12 +28,12 @@ enum Memory {
     #[default]
     None,
     Pages(Pages),
-    /// The system gives no more mappings, or none that grow. As long as the buffer.
+    /// Fallback if the system has no more mappings, or can't grow them. As long as the buffer.
     Heap(Vec<u8>),
 }
 
 impl PageBuf {
-    /// Puts bytes behind those that are there.
+    /// Appends bytes.
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         let end = self.len + bytes.len();
         self.make_room(end);
@@ -45,7 +46,7 @@ impl PageBuf {
         self.touched = self.touched.max(end);
     }
 
-    /// Takes bytes away from the front; the rest moves up.
+    /// Removes bytes from the front; the rest moves up.
     ///
     /// # Panics
     /// If there are fewer.
@@ -58,7 +59,7 @@ impl PageBuf {
         self.len -= count;
     }
 
-    /// Forgets the bytes; keeps the memory.
+    /// Discards the bytes; keeps the memory.
     pub fn clear(&mut self) {
         self.len = 0;
         if let Memory::Heap(heap) = &mut self.memory {
@@ -66,7 +67,7 @@ impl PageBuf {
         }
     }
 
-    /// Memory that it holds, in bytes.
+    /// Returns the memory that it holds, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         match &self.memory {
@@ -76,9 +77,10 @@ impl PageBuf {
         }
     }
 
-    /// Gives memory back from its end, about `bytes_max` of it, and forgets the bytes. True when nothing is left.
+    /// Discards the bytes and frees about `bytes_max` of memory from its end. Returns true when nothing is
+    /// left.
     ///
-    /// A mapping's pages take the kernel some microseconds for 64 KiB: who has a large one does it in several turns.
+    /// A mapping's pages take the kernel some microseconds for 64 KiB: free a large one over several turns.
     pub fn release(&mut self, bytes_max: usize) -> bool {
         self.clear();
         let kept = self.held_bytes().saturating_sub(bytes_max.max(PAGE_BYTES));
@@ -130,7 +132,7 @@ impl Deref for PageBuf {
 mod tests {
     use super::{FIRST_BYTES, Memory, PageBuf};
 
-    /// A buffer in pages, where the system has them, and one that got none.
+    /// Returns a buffer in pages, if the system has them, and one on the heap.
     fn both() -> [PageBuf; 2] {
         [PageBuf::default(), PageBuf { memory: Memory::Heap(Vec::new()), ..PageBuf::default() }]
     }
@@ -189,7 +191,7 @@ mod tests {
             buffer.extend_from_slice(b"again");
             assert_eq!(*buffer, *b"again");
         }
-        assert!(PageBuf::default().release(1), "nothing to give back");
+        assert!(PageBuf::default().release(1), "nothing to free");
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Whole pages of memory straight from the kernel: zeroed, touched only as they are used, and given back to the system when they
-//! should be.
+//! Whole pages of memory mapped from the kernel: zeroed, touched only as they are used, and released on
+//! demand.
 
-#![expect(unsafe_code, reason = "memory straight from the kernel, whatever the program's allocator is")]
+#![expect(unsafe_code, reason = "maps memory from the kernel, independent of the program's allocator")]
 
 use std::io;
 use std::ptr::{self, NonNull};
 
-/// A mapping of this process alone.
+/// A private mapping.
 #[derive(Debug)]
 pub(crate) struct Pages {
     start: NonNull<u8>,
@@ -17,46 +17,47 @@ impl Pages {
     /// Maps `bytes` of memory, rounded up to whole pages.
     ///
     /// # Errors
-    /// What the kernel says: no memory, or a length of 0.
+    /// Fails with the kernel's error: no memory, or a length of 0.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let (protection, kind) = (
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
         );
-        // SAFETY: a new mapping, where the kernel likes: it overlaps nothing.
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
         let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, kind, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let pages = Self { start, bytes };
-        // Huge pages would make one touched byte cost 2 MiB. Kernels without them say no.
+        // With huge pages one touched byte costs 2 MiB. Kernels without them reject the advice.
         pages.advise(libc::MADV_NOHUGEPAGE);
         Ok(pages)
     }
 
-    /// Where it begins.
+    /// Returns its first byte's address.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Gives the pages back; they are zeroes when they are touched next. Nobody borrows them now.
+    /// Releases the pages; they are zero when touched next. Nobody borrows them now.
     pub(crate) fn release(&mut self) {
         self.advise(libc::MADV_DONTNEED);
     }
 
-    /// Its length, in bytes; the last page may reach beyond.
+    /// Returns its length in bytes; the last page may extend beyond.
     pub(crate) fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Makes it `bytes` long. What is in both lengths stays, wherever it lies then; what is beyond is given back.
+    /// Resizes it to `bytes`. Keeps the bytes within both lengths, possibly at a new address; frees what is
+    /// beyond.
     ///
     /// # Errors
-    /// What the kernel says: no memory, or a length of 0. Then nothing has changed.
+    /// Fails with the kernel's error: no memory, or a length of 0. Nothing is changed then.
     pub(crate) fn resize(&mut self, bytes: usize) -> io::Result<()> {
         let start = self.start.as_ptr().cast();
-        // SAFETY: the whole mapping, which is ours; `&mut self`: nobody borrows from it, so it may move.
+        // SAFETY: the whole mapping, which this value owns; `&mut self` excludes borrows, so it may move.
         let moved = unsafe { libc::mremap(start, self.bytes, bytes, libc::MREMAP_MAYMOVE) };
         if moved == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -66,20 +67,21 @@ impl Pages {
         Ok(())
     }
 
-    /// All of it, for who doesn't let the kernel write to it.
+    /// Returns all of it. Not for memory that the kernel may write to.
     pub(crate) fn as_slice(&self) -> &[u8] {
-        // SAFETY: the mapping is readable, and bytes of any value are bytes; untouched ones are 0.
+        // SAFETY: the mapping is readable and initialised; untouched bytes are 0.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
-    /// All of it, to write to.
+    /// Returns all of it for writing.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping is readable and writable, and `&mut self`: nobody else borrows from it.
+        // SAFETY: the mapping is readable and writable, and `&mut self` excludes other borrows.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 
     fn advise(&self, advice: libc::c_int) {
-        // SAFETY: the whole mapping, which is ours. Both kinds of advice that are given leave it readable and writable.
+        // SAFETY: the whole mapping, which this value owns. Both kinds of advice used leave it readable and
+        // writable.
         let _ = unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, advice) };
     }
 }
@@ -100,7 +102,7 @@ mod tests {
         let mut pages = Pages::new(10_000).expect("there is memory");
         let last = pages.start().as_ptr().wrapping_add(9_999);
         for value in [1, 2] {
-            // SAFETY: the byte lies within the mapping, which nobody else uses.
+            // SAFETY: the byte is within the mapping, which nothing else uses.
             let found = unsafe { std::ptr::replace(last, value) };
             assert_eq!(found, 0);
             pages.release();
@@ -117,7 +119,7 @@ mod tests {
             assert_eq!(pages.len(), bytes);
             assert!(pages.as_slice()[..5_000].iter().all(|byte| *byte == 7));
         }
-        assert!(pages.as_slice()[8_192..].iter().all(|byte| *byte == 0), "given back, and new again");
+        assert!(pages.as_slice()[8_192..].iter().all(|byte| *byte == 0), "freed, and new again");
         assert!(pages.resize(0).is_err());
         assert_eq!(pages.as_slice()[4_999], 7, "nothing has changed");
     }

@@ -1,8 +1,8 @@
-//! Without pages of its own: this system has no call that makes a mapping longer without copying it.
+//! Replaces page mappings on systems without a call that grows a mapping in place.
 
 use std::io;
 
-/// Never made.
+/// Never constructed.
 #[derive(Debug)]
 pub(crate) enum Pages {}
 

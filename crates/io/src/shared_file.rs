@@ -1,4 +1,4 @@
-//! An open file, as the sends of one worker share it.
+//! Open files shared by the sends of one worker.
 
 use std::cell::{Cell, OnceCell};
 use std::cmp::Ordering;
@@ -28,26 +28,26 @@ use crate::watches::{Watch, Watches};
 /// ```
 #[derive(Debug)]
 pub struct SharedFile {
-    /// Counted for the thread that reads ahead, which takes part in it.
+    /// Shared with the read-ahead thread.
     file: Arc<File>,
-    /// What was said of the file where it is to stay as it is.
+    /// Metadata of the promised version, if any.
     promised: Option<Meta>,
     is_lent: bool,
-    /// Set when a send isn't over at once; `None` if the promised version had changed by then.
+    /// Set when a send outlasts its first push; `None` if the promised version had changed by then.
     guard: OnceCell<Option<Guard>>,
-    /// Once it was asked for, where nothing is promised.
+    /// Cached inode, if no version is promised.
     inode: Cell<Option<Inode>>,
 }
 
-/// Tells changes of a promised version apart that have the same metadata.
+/// Detects changes of a promised version that metadata doesn't show.
 #[derive(Debug)]
 struct Guard {
     watch: Option<Watch>,
-    /// The last of the promised bytes; empty if reading them could have waited for a disk.
+    /// The last of the promised bytes; empty if reading them might block on a disk.
     end: Vec<u8>,
 }
 
-/// What tells one file from another while either is open.
+/// Identity of a file while it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Inode {
     pub(crate) dev: u64,
@@ -55,34 +55,34 @@ pub(crate) struct Inode {
 }
 
 impl SharedFile {
-    /// Takes the file in. It is sent as it is at each moment, and its pages are lent to the kernel where that takes them.
+    /// Wraps a file that is sent in its present state at each moment, by `sendfile` where possible.
     #[must_use]
     pub fn new(file: File) -> Self {
         let (guard, inode) = (OnceCell::new(), Cell::default());
         Self { file: Arc::new(file), promised: None, is_lent: true, guard, inode }
     }
 
-    /// Sends the promised bytes of this version alone: the last bytes of each piece are held back until a check has shown that they are unchanged
-    /// (clause S10).
+    /// Promises this version: the last bytes of each range are held back until a check shows that it is
+    /// unchanged (clause S10).
     #[must_use]
     pub fn in_version(self, meta: Meta) -> Self {
         Self { promised: Some(meta), ..self }
     }
 
-    /// The same, to be copied into the socket. Pages that are lent (`sendfile`) cost less, but what is written into the file before
-    /// the client has read them is read by the client too, and no look can tell.
+    /// Makes sends copy the file into the socket. `sendfile` costs less, but a client that reads late
+    /// receives bytes written to the file meanwhile, which no check can detect.
     #[must_use]
     pub fn copied(self) -> Self {
         Self { is_lent: false, ..self }
     }
 
-    /// Whether the kernel is to send the file's own pages, where it can.
+    /// Returns whether the kernel may send the file's own pages.
     #[must_use]
     pub fn is_lent(&self) -> bool {
         self.is_lent
     }
 
-    /// Returns true if the promised bytes are unchanged, as far as the system tells (clause S10).
+    /// Returns whether the promised bytes are unchanged, as far as the system reports (clause S10).
     pub(crate) fn is_as_promised(&self) -> bool {
         let Some(promised) = &self.promised else { return true };
         let Ok(now) = Meta::of(&self.file) else { return false };
@@ -94,19 +94,19 @@ impl SharedFile {
         }
     }
 
-    /// Guards the promised version, once. Called when a send of it isn't over at once.
+    /// Watches the promised version, once. Called when a send outlasts its first push.
     pub(crate) fn guard(&self, watches: &mut Watches) {
         if let Some(promised) = &self.promised {
             self.guard.get_or_init(|| Guard::new(&self.file, promised, watches));
         }
     }
 
-    /// The file, for another thread.
+    /// Returns the file, for another thread.
     pub(crate) fn part(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
 
-    /// Which file it is; `None` where the system doesn't tell.
+    /// Returns the file's identity; `None` if the system doesn't report it.
     pub(crate) fn inode(&self) -> Option<Inode> {
         let meta = || Meta::of(&self.file).ok();
         let inode = self.inode.get().or_else(|| self.promised.or_else(meta).map(|meta| Inode::of(&meta)));
@@ -123,27 +123,28 @@ impl Guard {
         (now.len == promised.len && now.mtime == promised.mtime).then_some(guard)
     }
 
-    /// Returns false if other bytes are at the promised end. Bytes that aren't in memory were not written a moment ago.
+    /// Returns false if other bytes are at the promised end. Uncached bytes were not written recently.
     fn has_same_end(&self, file: &File, promised: &Meta) -> bool {
         let end = promised_end(file, promised);
         self.end.is_empty() || end.is_empty() || self.end == end
     }
 }
 
-/// Returns true if a file of the promised length may have been written to.
+/// Returns whether a file of the promised length may have been written to.
 fn was_written(promised: &Meta, now: &Meta, guard: Option<&Guard>) -> bool {
     let is_dated_anew = now.mtime != promised.mtime;
     if !is_dated_anew && now.ctime == promised.ctime {
         return false;
     }
     match guard.and_then(|guard| guard.watch.as_ref()).map(Watch::events) {
-        // A new date without any event is that of a write without one: under way, through a mapping, from another machine.
+        // A new date without any event is that of an unreported write: in progress, through a mapping, from
+        // another machine.
         Some(events) => events.writes > 0 || is_dated_anew && events.attributes == 0,
         None => is_dated_anew,
     }
 }
 
-/// Reads the last of the promised bytes, unless that could wait for a disk.
+/// Reads the last of the promised bytes, unless that might block on a disk.
 fn promised_end(file: &File, promised: &Meta) -> Vec<u8> {
     let len = promised.len.min(PROMISED_END_BYTES as u64);
     let offset = promised.len - len;
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn one_file_is_told_from_another_whatever_was_promised() {
-        let open = |path: &str| File::open(path).expect("it can be opened");
+        let open = |path: &str| File::open(path).expect("the file opens");
         let promised = |file: File| {
             let meta = Meta::of(&file).expect("its metadata");
             SharedFile::new(file).in_version(meta)

@@ -1,6 +1,6 @@
-//! Signals that people and service managers send to a server: caught while somebody listens, and as they were before afterwards.
+//! Signals of users and service managers: caught while a listener exists, restored afterwards.
 
-#![expect(unsafe_code, reason = "signal handlers are installed by system calls and are handed pointers")]
+#![expect(unsafe_code, reason = "installs signal handlers by system calls with pointers")]
 
 use std::ffi::{c_int, c_void};
 use std::io::{self, PipeReader, PipeWriter, Read};
@@ -12,7 +12,7 @@ use std::{fmt, ptr, thread};
 
 use crate::limits::SIGNALS_QUEUED_MAX;
 
-/// A signal that is caught.
+/// A caught signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// `SIGINT`: Ctrl-C.
@@ -29,10 +29,11 @@ const NUMBERS: [c_int; SIGNALS.len()] = [libc::SIGINT, libc::SIGTERM, libc::SIGU
 
 /// Catches the signals until it is dropped.
 ///
-/// They are queued until [`act`](Self::act) says what to do about them. A handler that the program had installed before is called too.
-/// When the last `Signals` of the process is dropped, each signal does again what it did before the first.
+/// They are queued until [`act`](Self::act) sets an action. A handler that the program had installed before
+/// is called too. Dropping the last `Signals` of the process restores each signal's previous action.
 ///
-/// A handler that the program has installed over this one stays: unless it calls the one that it has replaced, its signal isn't caught.
+/// A handler that the program has installed over this one stays: its signal is caught only if it calls the
+/// one that it has replaced.
 #[must_use = "dropped, it catches nothing"]
 pub struct Signals(Arc<Mutex<Listener>>);
 
@@ -42,15 +43,15 @@ impl fmt::Debug for Signals {
     }
 }
 
-/// Keeps signals, or acts on them.
+/// Queues signals, or acts on them.
 enum Listener {
     Queues(Vec<Signal>),
-    /// Calls this, on the thread for signals.
+    /// Calls this, on the signal thread.
     Acts(Box<dyn FnMut(Signal) + Send>),
 }
 
 impl Listener {
-    fn hear(&mut self, signal: Signal) {
+    fn handle(&mut self, signal: Signal) {
         match self {
             Self::Acts(act) => act(signal),
             Self::Queues(queue) if queue.len() < SIGNALS_QUEUED_MAX => queue.push(signal),
@@ -63,7 +64,7 @@ impl Signals {
     /// Catches the signals from now on.
     ///
     /// # Errors
-    /// Where the system refuses a pipe, a thread or a handler.
+    /// Fails if the system refuses a pipe, a thread or a handler.
     pub fn catch() -> io::Result<Self> {
         let listener = Arc::new(Mutex::new(Listener::Queues(Vec::new())));
         let mut process = lock(&PROCESS);
@@ -80,7 +81,7 @@ impl Signals {
         Ok(Self(listener))
     }
 
-    /// Calls `act` for each signal, beginning with those that were queued.
+    /// Calls `act` for each signal, queued ones first.
     pub fn act(&self, mut act: impl FnMut(Signal) + Send + 'static) {
         let mut listener = lock(&self.0);
         if let Listener::Queues(queue) = &mut *listener {
@@ -100,19 +101,19 @@ impl Drop for Signals {
     }
 }
 
-/// The process's listeners, and what it did about each signal before them.
+/// The process's listeners, and each signal's previous action.
 struct Process {
     listeners: Vec<Arc<Mutex<Listener>>>,
-    /// `None` where our handler wasn't installed.
+    /// `None` if our handler wasn't installed.
     before: [Option<libc::sigaction>; SIGNALS.len()],
 }
 
 static PROCESS: Mutex<Process> = Mutex::new(Process { listeners: Vec::new(), before: [None; SIGNALS.len()] });
 
-/// The end of the pipe that the handler writes to. It is never closed: a handler may be about to use it.
+/// The writing end of the handler's pipe. Never closed: a handler may be about to use it.
 static WRITER: OnceLock<PipeWriter> = OnceLock::new();
 
-/// The handlers that ours calls, by signal.
+/// The previous handlers, by signal, which ours calls.
 static CHAINED: [Chained; SIGNALS.len()] = [const { Chained::none() }; SIGNALS.len()];
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -132,18 +133,19 @@ fn deliver(mut reader: PipeReader) {
     let mut byte = [0];
     while reader.read_exact(&mut byte).is_ok() {
         let Some(&signal) = SIGNALS.get(usize::from(byte[0])) else { continue };
-        // Acting may drop a `Signals`, which needs the lock.
+        // An action may drop a `Signals`, which needs the lock.
         let listeners = lock(&PROCESS).listeners.clone();
         for listener in &listeners {
             // An action that panics must not end this thread. The hook has reported the panic.
-            let _ = panic::catch_unwind(AssertUnwindSafe(|| lock(listener).hear(signal)));
+            let _ = panic::catch_unwind(AssertUnwindSafe(|| lock(listener).handle(signal)));
         }
     }
 }
 
 impl Process {
-    /// Installs our handler for each signal, unless it is there already or beneath one that was installed on top of it. A signal that is ignored
-    /// is caught too, as `SIGINT` in a background job of a script: a `kill -INT` has to drain it.
+    /// Installs our handler for each signal, unless it is there already or beneath one installed on top of
+    /// it. Catches ignored signals too, such as `SIGINT` in a background job of a script: a `kill -INT` must
+    /// drain it.
     fn install(&mut self) -> io::Result<()> {
         for ((before, chained), number) in self.before.iter_mut().zip(&CHAINED).zip(NUMBERS) {
             let found = action(number, None)?;
@@ -156,12 +158,13 @@ impl Process {
         Ok(())
     }
 
-    /// Puts back what was there. A handler that was installed on top of ours stays: it may call ours, which then calls the one before.
+    /// Restores the previous actions. A handler installed on top of ours stays: it may call ours, which then
+    /// calls the one before.
     fn restore(&mut self) {
         for (before, number) in self.before.iter_mut().zip(NUMBERS) {
             let is_ours = action(number, None).is_ok_and(|now| now.sa_sigaction == our_action().sa_sigaction);
             if let Some(found) = before.take_if(|_| is_ours) {
-                // The system has accepted it before.
+                // The system has accepted this action before.
                 drop(action(number, Some(&found)));
             }
         }
@@ -170,10 +173,10 @@ impl Process {
 
 fn our_action() -> libc::sigaction {
     let handler: HandlerOfThree = on_signal;
-    // SAFETY: integers and pointers that may be null, for which zero is a value.
+    // SAFETY: integers and nullable pointers, for which zero is a valid value.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as *const () as usize;
-    // The stack at hand may be a coroutine's, which is small.
+    // The current stack may be a coroutine's, which is small.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
     action
 }
@@ -182,23 +185,24 @@ fn has_handler(action: &libc::sigaction) -> bool {
     action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN
 }
 
-/// Sets the action of a signal, if one is given, and returns the one before.
+/// Sets the action of a signal, if given, and returns the previous one.
 fn action(signal: c_int, new: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     let mut old = MaybeUninit::<libc::sigaction>::zeroed();
     let new = new.map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: `new` is null or an action, and `old` has room for one.
+    // SAFETY: `new` is null or an action, and `old` has space for one.
     if unsafe { libc::sigaction(signal, new, old.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has filled it; before, it was zero, which is a value of it too.
+    // SAFETY: the call has filled it; it was zeroed before, which is valid too.
     Ok(unsafe { old.assume_init() })
 }
 
-/// The handler. It does only what a signal's handler may: no allocation, no lock.
+/// The handler. Async-signal-safe: no allocation, no lock.
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let Some(index) = NUMBERS.iter().position(|known| *known == signal) else { return };
     if let Some(writer) = WRITER.get() {
-        // The pipe is full only where thousands wait to be delivered. On Linux this call doesn't touch `errno`.
+        // The pipe is full only if thousands of signals are undelivered. On Linux this call doesn't change
+        // `errno`.
         let _ = rustix::io::write(writer, &[index as u8]);
     }
     CHAINED[index].call(signal, info, context);
@@ -207,9 +211,9 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut
 type HandlerOfThree = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 type HandlerOfOne = extern "C" fn(c_int);
 
-/// The handler that was installed before ours.
+/// The previously installed handler.
 struct Chained {
-    /// 0 where there was none.
+    /// 0 for none.
     address: AtomicUsize,
     takes_three: AtomicBool,
 }
@@ -219,7 +223,7 @@ impl Chained {
         Self { address: AtomicUsize::new(0), takes_three: AtomicBool::new(false) }
     }
 
-    /// Takes over the handler of an action. Ours isn't installed, so nobody calls this one meanwhile.
+    /// Stores the handler of an action. Ours isn't installed, so nothing calls this one meanwhile.
     fn set(&self, action: &libc::sigaction) {
         self.takes_three.store(action.sa_flags & libc::SA_SIGINFO != 0, Ordering::Relaxed);
         self.address.store(if has_handler(action) { action.sa_sigaction } else { 0 }, Ordering::Release);
@@ -233,11 +237,11 @@ impl Chained {
         }
         let address = ptr::with_exposed_provenance::<()>(address);
         if self.takes_three.load(Ordering::Relaxed) {
-            // SAFETY: it is the address of a handler, of three arguments: its action said so.
+            // SAFETY: it is the address of a handler with three arguments, according to its action's flags.
             let handler = unsafe { mem::transmute::<*const (), HandlerOfThree>(address) };
             handler(signal, info, context);
         } else {
-            // SAFETY: it is the address of a handler, of one argument: its action didn't say otherwise.
+            // SAFETY: it is the address of a handler with one argument, according to its action's flags.
             let handler = unsafe { mem::transmute::<*const (), HandlerOfOne>(address) };
             handler(signal);
         }

@@ -1,21 +1,21 @@
-//! An array by slot that grows and never moves: what tables of connections are made of.
+//! An array by slot that grows and never moves: storage of connection tables.
 
 use std::ops::{Index, IndexMut};
 
-/// Elements that are allocated together: a few KiB of the tables that are made of it.
+/// Elements per allocation: a few KiB for the usual tables.
 const CHUNK: usize = 128;
 
-/// An array indexed by [`Token::slot`](crate::Token::slot), of elements that begin as their default.
+/// An array indexed by [`Token::slot`](crate::Token::slot), with default elements.
 ///
-/// It grows by chunks of 128. A `Vec` would copy itself into one of twice the size each time, and what the copies leave
-/// behind in an allocator costs as much again as the table. It never shrinks: a slot remembers its generation.
+/// It grows by chunks of 128. A `Vec` would copy itself into one of twice the size each time, and the freed
+/// copies cost as much again in an allocator. It never shrinks: a slot keeps its generation.
 ///
 /// ```
 /// let mut array = shearwater_io::SlotArray::<u32>::new();
 /// assert_eq!(array.get(3), None);
 /// array.grow_to(3);
 /// array[3] = 7;
-/// assert_eq!((array.get(3), array.get(4)), (Some(&7), Some(&0)), "a chunk is there as a whole");
+/// assert_eq!((array.get(3), array.get(4)), (Some(&7), Some(&0)), "a chunk is allocated as a whole");
 /// ```
 #[derive(Debug)]
 pub struct SlotArray<T> {
@@ -29,34 +29,34 @@ impl<T> Default for SlotArray<T> {
 }
 
 impl<T> SlotArray<T> {
-    /// An array without elements that has allocated nothing.
+    /// Creates an empty array without allocating.
     #[must_use]
     pub const fn new() -> Self {
         Self { chunks: Vec::new() }
     }
 
-    /// The element of a slot; `None` where it has not grown so far.
+    /// Returns the element of a slot; `None` beyond the present length.
     #[inline]
     #[must_use]
     pub fn get(&self, slot: usize) -> Option<&T> {
         Some(&self.chunks.get(slot / CHUNK)?[slot % CHUNK])
     }
 
-    /// The element of a slot; `None` where it has not grown so far.
+    /// Returns the element of a slot; `None` beyond the present length.
     #[inline]
     #[must_use]
     pub fn get_mut(&mut self, slot: usize) -> Option<&mut T> {
         Some(&mut self.chunks.get_mut(slot / CHUNK)?[slot % CHUNK])
     }
 
-    /// All elements, in the order of their slots, from 0 on.
+    /// Returns all elements in the order of their slots.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
 }
 
 impl<T: Default> SlotArray<T> {
-    /// Makes sure that there is an element of this slot; the new ones are their type's default.
+    /// Grows the array to contain this slot, with default elements.
     pub fn grow_to(&mut self, slot: usize) {
         while self.chunks.len() <= slot / CHUNK {
             self.chunks.push(Box::new(std::array::from_fn(|_| T::default())));
@@ -68,7 +68,7 @@ impl<T> Index<usize> for SlotArray<T> {
     type Output = T;
 
     /// # Panics
-    /// If it has not grown so far.
+    /// Panics beyond the present length.
     #[inline]
     fn index(&self, slot: usize) -> &T {
         &self.chunks[slot / CHUNK][slot % CHUNK]

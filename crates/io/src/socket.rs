@@ -1,11 +1,8 @@
-//! The calls on sockets whose spelling differs between the systems.
+//! Socket calls that differ between the systems.
 
 #![cfg_attr(
     target_os = "linux",
-    expect(
-        unsafe_code,
-        reason = "no library has a safe call for how much of a socket's output is on its way"
-    )
+    expect(unsafe_code, reason = "no library has a safe call for a socket's unacknowledged bytes")
 )]
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,57 +11,57 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, sockopt};
 
-/// More bytes follow at once: hold the segment back for them.
+/// Holds the segment back for bytes that follow at once.
 #[cfg(target_os = "linux")]
 pub(crate) const MORE: SendFlags = SendFlags::MORE;
-/// More bytes follow at once. The BSDs have no such flag.
+/// No flag: the BSDs have none.
 #[cfg(not(target_os = "linux"))]
 pub(crate) const MORE: SendFlags = SendFlags::empty();
 
-/// A broken connection is an error, not a signal.
+/// Makes a broken connection an error instead of a signal.
 #[cfg(not(target_vendor = "apple"))]
 pub(crate) const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
-/// A broken connection is an error, not a signal: on Apple's systems `accept` sets it on the socket.
+/// No flag: on Apple's systems `accept` sets the option on the socket.
 #[cfg(target_vendor = "apple")]
 pub(crate) const NO_SIGNAL: SendFlags = SendFlags::empty();
 
-/// Lets the kernel hold more of a connection that it can't send yet. Only Internet sockets have the option; without it the send goes on in
-/// smaller steps.
+/// Lets the kernel hold more unsent bytes of a connection. Only Internet sockets have the option; without it
+/// the send continues in smaller steps.
 #[cfg(target_os = "linux")]
 pub(crate) fn hold_more(socket: impl AsFd) {
     let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(crate::limits::SEND_UNSENT_BYTES_MAX);
 }
 
-/// Nothing was bounded there.
+/// Does nothing: these systems have no bound.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn hold_more(_socket: impl AsFd) {}
 
-/// Holds segments back until they are full, or lets what is left of them go (Linux: `TCP_CORK`). Gives whether it holds back now: other
-/// sockets than TCP's have no segments.
+/// Holds segments back until they are full, or sends the rest of them (Linux: `TCP_CORK`). Returns whether
+/// the socket is corked now: only TCP sockets have segments.
 #[cfg(target_os = "linux")]
 pub(crate) fn cork(socket: impl AsFd, corked: bool) -> bool {
     rustix::net::sockopt::set_tcp_cork(socket, corked).is_ok() && corked
 }
 
-/// Nothing is held back there.
+/// Does nothing: these systems hold nothing back.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn cork(_socket: impl AsFd, _corked: bool) -> bool {
     false
 }
 
-/// Takes one connection from the listener's queue: non-blocking, closed on exec. Linux hands the listener's options on.
+/// Accepts a connection: non-blocking, closed on exec. On Linux it inherits the listener's options.
 #[cfg(target_os = "linux")]
 pub(crate) fn accept(listener: impl AsFd) -> Result<OwnedFd, Errno> {
     use rustix::net::{SocketFlags, accept_with};
     accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
 }
 
-/// Takes one connection from the listener's queue: non-blocking, closed on exec, with the listener's `TCP_NODELAY`.
+/// Accepts a connection: non-blocking, closed on exec, with the listener's `TCP_NODELAY`.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn accept(listener: impl AsFd) -> Result<OwnedFd, Errno> {
     let fd = accept_plain(&listener)?;
     if sockopt::tcp_nodelay(&listener) == Ok(true) {
-        // It fails only where the peer is gone again; the connection will show that itself.
+        // It fails only if the peer is gone; the connection will report that itself.
         let _ = sockopt::set_tcp_nodelay(&fd, true);
     }
     Ok(fd)
@@ -82,18 +79,19 @@ fn accept_plain(listener: impl AsFd) -> Result<OwnedFd, Errno> {
     let prepared = rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
         .and_then(|()| rustix::io::ioctl_fionbio(&fd, true))
         .and_then(|()| sockopt::set_socket_nosigpipe(&fd, true));
-    // A peer that is gone again makes the options fail: as if it had been aborted in the queue.
+    // The options fail if the peer is gone: treated as an abort in the queue.
     prepared.map(|()| fd).map_err(|_| Errno::CONNABORTED)
 }
 
-/// Lets the kernel send a piece of a file itself, and says how much of it the socket took (0: the file has ended).
+/// Sends a range of a file within the kernel, and returns the bytes that the socket took (0: the file has
+/// ended).
 #[cfg(target_os = "linux")]
 pub(crate) fn send_file(socket: impl AsFd, file: impl AsFd, offset: u64, len: usize) -> Result<usize, Errno> {
     let mut offset = offset;
     rustix::fs::sendfile(socket, file, Some(&mut offset), len)
 }
 
-/// No such call that takes this shape: the caller reads and sends.
+/// Fails: without such a call the caller reads and sends.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn send_file(
     _socket: impl AsFd,
@@ -104,26 +102,26 @@ pub(crate) fn send_file(
     Err(Errno::NOSYS)
 }
 
-/// Bytes that the socket has taken and the peer's system has not acknowledged (`SIOCOUTQ`, see `man 7 tcp`).
+/// Returns the bytes that the peer's system has not acknowledged (`SIOCOUTQ`, see `man 7 tcp`).
 #[cfg(target_os = "linux")]
 pub(crate) fn unacknowledged(socket: impl AsFd) -> Option<u64> {
     use std::os::fd::AsRawFd;
 
     let mut count: libc::c_int = 0;
-    // SAFETY: the descriptor is open while it is borrowed, and for this request the kernel writes one `int` to the address, which
-    // is that of one.
+    // SAFETY: the descriptor is open while it is borrowed, and for this request the kernel writes one `int`
+    // to the address of one.
     let status = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut count) };
-    // It fails only for what is no connection, which has sent nothing.
+    // It fails only for a socket that isn't connected, which has sent nothing.
     (status == 0).then(|| u64::try_from(count).unwrap_or(0))
 }
 
-/// Not told here.
+/// Returns `None`: these systems don't report it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn unacknowledged(_socket: impl AsFd) -> Option<u64> {
     None
 }
 
-/// Takes the error that the socket has met, if there is one.
+/// Takes the socket's pending error, if any.
 pub(crate) fn take_error(socket: impl AsFd) -> Option<std::io::Error> {
     match sockopt::socket_error(socket) {
         Ok(Ok(())) => None,
@@ -131,8 +129,8 @@ pub(crate) fn take_error(socket: impl AsFd) -> Option<std::io::Error> {
     }
 }
 
-/// Makes the close that follows a reset (RFC 9293, 3.10.7.1 by way of `SO_LINGER` 0).
+/// Makes the following close a reset (RFC 9293, 3.10.7.1 by `SO_LINGER` 0).
 pub(crate) fn reset_on_close(socket: impl AsFd) {
-    // It fails only where the connection is gone already; then there is nothing left to reset.
+    // It fails only if the connection is gone; then nothing is left to reset.
     let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }

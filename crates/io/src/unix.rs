@@ -1,4 +1,4 @@
-//! Unix-domain listeners: a file stands for the address, and outlives a server that was killed.
+//! Unix-domain listeners: their address is a file, which outlives a killed server.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Error, ErrorKind};
@@ -12,19 +12,23 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::{Listener, ListenerId};
 
-/// Listens at `path`, non-blocking, and lets those connect whom `mode` gives the right to write (the bits of `chmod`).
-/// The file that a server has left behind which is no more is replaced. The listener removes the file when it is closed, if
-/// it is still its own.
+/// Listens at `path`, non-blocking, with the permissions `mode` (the bits of `chmod`): connecting needs write
+/// permission.
+///
+/// Replaces the file of a server that no longer runs. The listener removes the file when it is closed, if it
+/// is still its own.
 ///
 /// # Errors
-/// [`ErrorKind::AddrInUse`] where somebody listens there, [`ErrorKind::AlreadyExists`] where something else than a socket has that
-/// name; else what the kernel says: a path that is too long (about 100 bytes), a folder that isn't there or may not be written.
+/// [`ErrorKind::AddrInUse`] if a server listens there, [`ErrorKind::AlreadyExists`] if the file is no socket;
+/// otherwise the kernel's error: a path that is too long (about 100 bytes), a folder that is missing or not
+/// writable.
 pub fn bind(path: &Path, mode: u32, backlog: u32, id: ListenerId) -> io::Result<Listener> {
     let address = SockAddr::unix(path)?;
     make_way(path, &address)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
-    // Linux makes the file with these bits at most, so that nobody slips in before the next line but one.
+    // Linux creates the file with at most these bits, so that no other user connects before the line after
+    // the next.
     let _ = fchmod(socket.as_fd(), Mode::from_raw_mode(mode as RawMode));
     socket.bind(&address)?;
     let file = SocketFile::of(path)?;
@@ -33,7 +37,7 @@ pub fn bind(path: &Path, mode: u32, backlog: u32, id: ListenerId) -> io::Result<
     Ok(Listener::with_file(socket.into(), id, file))
 }
 
-/// Removes what a dead server has left at `path`; refuses to touch anything else.
+/// Removes a dead server's socket file at `path`; fails for any other file.
 fn make_way(path: &Path, address: &SockAddr) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -46,26 +50,26 @@ fn make_way(path: &Path, address: &SockAddr) -> io::Result<()> {
         return Err(ErrorKind::AddrInUse.into());
     }
     match fs::remove_file(path) {
-        // Somebody else was quicker.
+        // Another process has removed it.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed,
     }
 }
 
-/// Whether somebody listens there. Who does sees a connection that ends without a byte.
+/// Returns whether a server listens there. It sees a connection that ends without a byte.
 fn lives(address: &SockAddr) -> io::Result<bool> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     match socket.connect(address) {
         Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => Ok(false),
-        // It listens, its queue is full or it wants another kind of socket.
+        // A server listens: its queue is full, or it is another kind of socket.
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(true),
         Err(error) if Errno::from_io_error(&error) == Some(Errno::PROTOTYPE) => Ok(true),
         connected => connected.map(|()| true),
     }
 }
 
-/// The file of a socket. It goes with this, unless another has taken its place.
+/// A socket's file. Removed on drop, unless another has replaced it.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
@@ -75,7 +79,7 @@ pub(crate) struct SocketFile {
 
 impl SocketFile {
     fn of(path: &Path) -> io::Result<Self> {
-        // However the working directory changes.
+        // Independent of later changes of the working directory.
         let path = std::path::absolute(path)?;
         let found = fs::symlink_metadata(&path)?;
         Ok(Self { path, device: found.dev(), inode: found.ino() })
@@ -86,7 +90,7 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         let Ok(found) = fs::symlink_metadata(&self.path) else { return };
         if (found.dev(), found.ino()) == (self.device, self.inode) {
-            // A folder that may not be written any more keeps it: the next server replaces it.
+            // In a folder that is no longer writable it stays: the next server replaces it.
             drop(fs::remove_file(&self.path));
         }
     }

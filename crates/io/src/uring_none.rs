@@ -1,4 +1,4 @@
-//! io_uring is Linux's: here it can be asked for, and is refused.
+//! Replaces io_uring on other systems: refuses to start.
 
 use std::fmt;
 use std::io;
@@ -8,10 +8,10 @@ use crate::{Driver, Entrances};
 
 pub use crate::uring_options::UringOptions;
 
-/// The name of this driver.
+/// Name of this driver.
 pub const NAME: &str = "uring";
 
-/// What was found: nothing, ever.
+/// Optional features found: never constructed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report {}
 
@@ -21,19 +21,19 @@ impl fmt::Display for Report {
     }
 }
 
-/// Why io_uring can't be used. Displays as one sentence.
+/// Reason why io_uring is unavailable. Displays as one sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unavailable;
 
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it is Linux's")
+        f.write_str("it needs Linux")
     }
 }
 
 impl std::error::Error for Unavailable {}
 
-/// Says that it isn't there.
+/// Fails: there is no io_uring.
 ///
 /// # Errors
 /// Always.
@@ -41,7 +41,7 @@ pub fn probe() -> Result<Report, Unavailable> {
     Err(Unavailable)
 }
 
-/// Starts none.
+/// Fails: there is no io_uring.
 ///
 /// # Errors
 /// Always [`io::ErrorKind::Unsupported`].

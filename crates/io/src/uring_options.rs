@@ -1,16 +1,17 @@
-//! Bounds of a completion driver: to be named on every system, for the program that chooses.
+//! Options of a completion driver, defined on every system.
 
 use crate::limits;
 
-/// Bounds of one completion driver.
+/// Options of a completion driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UringOptions {
-    /// Connections held at once, those closed but not yet reported included. When it is reached accepting pauses itself.
+    /// Maximum number of connections, including those closed but not yet reported. Accepting pauses at this
+    /// number.
     pub connections_max: usize,
-    /// The most that one `Received` lends; the driver may choose less.
+    /// Maximum bytes that one `Received` lends; the driver may choose less.
     pub recv_buffer_bytes: usize,
-    /// Whether one entry may receive again and again, where the kernel can bound it (the report of the probe says whether). Without,
-    /// each receive is an entry of its own.
+    /// Makes receives multishot if the kernel can bound them, as the probe reports. Otherwise each
+    /// receive is an entry.
     pub multishot: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Watches on files that are being sent, by inotify: they tell a write from a change of metadata.
+//! Watches on files in flight, by inotify: they distinguish writes from changes of metadata.
 
 use std::fs::File;
 use std::mem::MaybeUninit;
@@ -11,26 +11,26 @@ use rustix::io::Result;
 
 use crate::limits::{WATCH_EVENTS_MAX, WATCHES_MAX};
 
-/// Bytes of one read of events, each of which has 16.
+/// Bytes of one read of events, 16 each.
 const READ_BYTES: usize = 4096;
 
-/// The watches of one driver. The inotify instance is made with the first of them.
+/// The watches of one driver. The first creates the inotify instance.
 #[derive(Debug, Default)]
 pub(crate) struct Watches(Option<Arc<Inotify>>);
 
-/// A watch on an open file. It ends when it is dropped.
+/// A watch on an open file. Ends when dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
     inotify: Arc<Inotify>,
     id: i32,
-    /// Events of this inode that are older than the watch.
+    /// Number of events of this inode before the watch.
     before: Events,
 }
 
-/// Numbers of events, of one inode.
+/// Numbers of events of one inode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Events {
-    /// Writes, truncations, and changes of the time of modification alone.
+    /// Writes, truncations, and changes of the modification time alone.
     pub(crate) writes: u64,
     /// Changes of both times, the mode, the owner or the number of names.
     pub(crate) attributes: u64,
@@ -38,12 +38,12 @@ pub(crate) struct Events {
 
 #[derive(Debug)]
 struct Inotify {
-    /// Taken when this is dropped.
+    /// Taken on drop.
     descriptor: Option<OwnedFd>,
     watched: Mutex<Vec<Watched>>,
 }
 
-/// An inode that is watched. The kernel has one watch for it, whatever the number of descriptors.
+/// A watched inode. The kernel has one watch for it, for any number of descriptors.
 #[derive(Debug)]
 struct Watched {
     id: i32,
@@ -52,7 +52,8 @@ struct Watched {
 }
 
 impl Watches {
-    /// Watches an open file. Returns `None` if the system provides no watch, or `WATCHES_MAX` other inodes are watched.
+    /// Watches an open file. Returns `None` if the system has no watch, or `WATCHES_MAX` other inodes are
+    /// watched.
     pub(crate) fn watch(&mut self, file: &File) -> Option<Watch> {
         if self.0.is_none() {
             self.0 = Some(Arc::new(Inotify::new().ok()?));
@@ -64,7 +65,7 @@ impl Watches {
         let at = match watched.iter().position(|watched| watched.id == id) {
             Some(at) => at,
             None if watched.len() >= WATCHES_MAX => {
-                // It fails where the inode has gone, and its watch with it.
+                // It fails if the inode is gone, and its watch with it.
                 let _ = remove_watch(inotify.descriptor(), id);
                 return None;
             }
@@ -102,18 +103,18 @@ impl Drop for Watch {
         watched[at].watches -= 1;
         if watched[at].watches == 0 {
             watched.swap_remove(at);
-            // It fails where the inode has gone, and its watch with it.
+            // It fails if the inode is gone, and its watch with it.
             let _ = remove_watch(self.inotify.descriptor(), self.id);
         }
     }
 }
 
-/// Closes the instance on a thread of its own: Linux waits then until every core has noticed that the watches are gone, which takes 10 ms on an
-/// idle machine and was seen to take 200 ms on a busy one. A worker that ends must not wait for that.
+/// Closes the instance on a separate thread: Linux waits until every core has noticed that the watches are
+/// gone, 10 ms on an idle machine and up to 200 ms on a busy one, too long for a worker that ends.
 impl Drop for Inotify {
     fn drop(&mut self) {
         let descriptor = self.descriptor.take();
-        // Without a thread it is closed here.
+        // If no thread starts, it is closed here.
         let _ = thread::Builder::new().name("close-inotify".to_owned()).spawn(move || drop(descriptor));
     }
 }
@@ -125,7 +126,7 @@ impl Inotify {
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_ref().expect("dropping alone takes it").as_fd()
+        self.descriptor.as_ref().expect("it is taken only on drop").as_fd()
     }
 
     fn watched(&self) -> MutexGuard<'_, Vec<Watched>> {
@@ -161,12 +162,12 @@ mod tests {
 
     use super::{Events, WATCH_EVENTS_MAX, WATCHES_MAX, Watches};
 
-    /// A file without a name.
+    /// Creates an unlinked file.
     fn file(number: usize) -> File {
         let name = format!("shearwater-watches-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("it was made here");
+        std::fs::remove_file(&path).expect("the file can be removed");
         file.write_all_at(b"content", 0).expect("written");
         file
     }
@@ -175,10 +176,11 @@ mod tests {
         file.write_all_at(b"c", 0).expect("written");
     }
 
-    /// Number of watches that the kernel holds.
+    /// Returns the number of watches that the kernel holds.
     fn in_kernel(watches: &Watches) -> usize {
         let descriptor = watches.0.as_ref().expect("there is one").descriptor().as_raw_fd();
-        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).expect("it is open");
+        let info =
+            std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).expect("the slot is open");
         info.lines().filter(|line| line.starts_with("inotify ")).count()
     }
 
@@ -188,13 +190,14 @@ mod tests {
         let watch = watches.watch(&file).expect("the system has inotify");
         assert_eq!(watch.events(), Events::default());
         let now = SystemTime::now();
-        file.set_times(FileTimes::new().set_accessed(now).set_modified(now)).expect("it is ours");
+        file.set_times(FileTimes::new().set_accessed(now).set_modified(now))
+            .expect("the file can be changed");
         assert_eq!(watch.events(), Events { writes: 0, attributes: 1 });
-        file.set_permissions(Permissions::from_mode(0o600)).expect("it is ours");
+        file.set_permissions(Permissions::from_mode(0o600)).expect("the file can be changed");
         assert_eq!(watch.events(), Events { writes: 0, attributes: 2 });
         write(&file);
         assert_eq!(watch.events(), Events { writes: 1, attributes: 2 });
-        file.set_len(1).expect("it can be cut");
+        file.set_len(1).expect("the file can be truncated");
         assert_eq!(watch.events().writes, 2);
     }
 
@@ -221,7 +224,7 @@ mod tests {
         let files: Vec<_> = (0..=WATCHES_MAX).map(|number| file(100 + number)).collect();
         let mut held: Vec<_> = files.iter().map_while(|file| watches.watch(file)).collect();
         assert_eq!((held.len(), in_kernel(&watches)), (WATCHES_MAX, WATCHES_MAX));
-        // One more of a file that is watched takes no room.
+        // Another watch of a watched file needs no room.
         assert!(watches.watch(&files[0]).is_some());
         assert_eq!(in_kernel(&watches), WATCHES_MAX);
         held.pop();
@@ -233,7 +236,7 @@ mod tests {
         let mut watches = Watches::default();
         let files = [file(2), file(3), file(4)];
         let [one, other, idle] = files.each_ref().map(|file| watches.watch(file).expect("inotify"));
-        // Two events in turn: the kernel merges equal ones.
+        // Alternate two events: the kernel merges equal ones.
         for _ in 0..=WATCH_EVENTS_MAX / 2 {
             write(&files[0]);
             write(&files[1]);

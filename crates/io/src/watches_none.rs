@@ -1,4 +1,4 @@
-//! Watches on files where the system provides none.
+//! Replaces file watches on systems without them.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -7,11 +7,11 @@ use std::fs::File;
 #[derive(Debug, Default)]
 pub(crate) struct Watches(());
 
-/// A watch on an open file, which there can't be.
+/// A watch on an open file: never constructed.
 #[derive(Debug)]
 pub(crate) struct Watch(Infallible);
 
-/// Numbers of events, of one inode.
+/// Numbers of events of one inode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Events {
     /// Writes and truncations.
@@ -28,7 +28,7 @@ impl Watches {
 }
 
 impl Watch {
-    /// Can't be called.
+    /// Never called.
     pub(crate) const fn events(&self) -> Events {
         match self.0 {}
     }

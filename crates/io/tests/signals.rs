@@ -1,4 +1,4 @@
-//! Signals to this very process: caught while somebody listens, then as they were before. A test binary of its own, with one test.
+//! Signals to this process: caught while a listener exists, then restored. A separate binary with one test.
 
 #![expect(unsafe_code, reason = "handlers of a program are installed by a system call")]
 
@@ -22,17 +22,17 @@ extern "C" fn own(_: c_int) {
 }
 
 fn set(signal: c_int, handler: usize) {
-    // SAFETY: integers and pointers that may be null, for which zero is a value.
+    // SAFETY: integers and nullable pointers, for which zero is a valid value.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler;
-    // SAFETY: it is an action whose handler is a function of one argument, or a word for none.
+    // SAFETY: it is an action whose handler is a function of one argument, or a constant.
     assert_eq!(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }, 0);
 }
 
 fn current(signal: c_int) -> libc::sigaction {
     // SAFETY: as above.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
-    // SAFETY: there is room for an action.
+    // SAFETY: there is space for an action.
     assert_eq!(unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) }, 0);
     action
 }
@@ -46,7 +46,7 @@ fn flags_of(signal: c_int) -> c_int {
 }
 
 fn raise(signal: c_int) {
-    // SAFETY: it can be called anywhere. The handler has run when it returns.
+    // SAFETY: it has no preconditions. The handler has run when it returns.
     assert_eq!(unsafe { libc::raise(signal) }, 0);
 }
 
@@ -65,17 +65,18 @@ fn signals_are_caught_for_a_while_and_restored() {
     let own = own as extern "C" fn(c_int) as usize;
     set(libc::SIGUSR1, own);
     set(libc::SIGINT, libc::SIG_DFL);
-    let first = Signals::catch().expect("the system lets it");
+    let first = Signals::catch().expect("the system permits it");
     assert_ne!(handler_of(libc::SIGUSR1), own);
     assert_ne!(handler_of(libc::SIGTERM), libc::SIG_DFL);
     assert_ne!(
         flags_of(libc::SIGTERM) & libc::SA_ONSTACK,
         0,
-        "the stack at hand may be a coroutine's, and small"
+        "the current stack may be a coroutine's, and small"
     );
 
-    // What comes before anybody acts is queued, within a bound. The program's own handler is called at once.
-    let second = Signals::catch().expect("the system lets it");
+    // Signals before an action is set are queued, within a bound. The program's own handler is called at
+    // once.
+    let second = Signals::catch().expect("the system permits it");
     raise(libc::SIGINT);
     raise(libc::SIGUSR1);
     assert_eq!(calls(), 1);
@@ -88,14 +89,14 @@ fn signals_are_caught_for_a_while_and_restored() {
     }
     assert_eq!(listening(&second).try_iter().count(), SIGNALS_QUEUED_MAX, "each has its own queue");
 
-    // The others go on when one is gone.
+    // The others still receive signals after one is dropped.
     drop(first);
     let heard = listening(&second);
     raise(libc::SIGTERM);
     assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::Terminate));
 
-    // An action that panics is no end of listening, for itself or for others.
-    let third = Signals::catch().expect("the system lets it");
+    // An action that panics ends neither its own listener nor others.
+    let third = Signals::catch().expect("the system permits it");
     let (sender, calls_of_third) = sync_channel(1);
     third.act(move |signal| {
         sender.send(signal).expect("the test listens");
@@ -117,34 +118,34 @@ fn signals_are_caught_for_a_while_and_restored() {
 }
 
 fn assert_later_catches_see_what_the_program_has_set(own: usize) {
-    // A handler that was put on top meanwhile stays, and ours is not installed twice.
-    let fourth = Signals::catch().expect("the system lets it");
+    // A handler installed on top meanwhile stays, and ours is not installed twice.
+    let fourth = Signals::catch().expect("the system permits it");
     let ours = handler_of(libc::SIGUSR1);
     set(libc::SIGUSR1, own);
-    let fifth = Signals::catch().expect("the system lets it");
-    assert_eq!(handler_of(libc::SIGUSR1), own, "it may call ours");
+    let fifth = Signals::catch().expect("the system permits it");
+    assert_eq!(handler_of(libc::SIGUSR1), own, "a chained handler may call ours");
     drop((fourth, fifth));
     assert_eq!(handler_of(libc::SIGUSR1), own);
 
-    // What the program has set to the default since is caught again, and restored to that.
+    // A signal that the program has since set to the default is caught again, and restored to that.
     for signal in [libc::SIGUSR1, libc::SIGTERM] {
         set(signal, libc::SIG_DFL);
     }
-    let sixth = Signals::catch().expect("the system lets it");
+    let sixth = Signals::catch().expect("the system permits it");
     assert_eq!([libc::SIGUSR1, libc::SIGTERM].map(handler_of), [ours, ours]);
     let heard = listening(&sixth);
     raise(libc::SIGUSR1);
     assert_eq!(
         (heard.recv_timeout(PATIENCE), calls()),
         (Ok(Signal::User1), 0),
-        "nothing of the program's is called"
+        "the program's handler isn't called"
     );
     drop(sixth);
     assert_eq!([libc::SIGUSR1, libc::SIGTERM].map(handler_of), [libc::SIG_DFL; 2]);
 
-    // A signal that is ignored is caught, and ignored again afterwards.
+    // An ignored signal is caught, and ignored again afterwards.
     set(libc::SIGINT, libc::SIG_IGN);
-    let seventh = Signals::catch().expect("the system lets it");
+    let seventh = Signals::catch().expect("the system permits it");
     assert_eq!([libc::SIGINT, libc::SIGTERM].map(handler_of), [ours, ours]);
     drop(seventh);
     assert_eq!([libc::SIGINT, libc::SIGTERM].map(handler_of), [libc::SIG_IGN, libc::SIG_DFL]);

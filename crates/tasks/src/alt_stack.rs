@@ -1,6 +1,6 @@
-//! The stack on which a thread handles faults: its own may be the one that has no room left.
+//! The signal stack of a thread for stack overflows, whose own stack may be full.
 
-#![expect(unsafe_code, reason = "the system is told by a call that takes pointers")]
+#![expect(unsafe_code, reason = "sets the signal stack by a call that takes pointers")]
 
 use std::cell::RefCell;
 use std::io;
@@ -9,21 +9,21 @@ use std::ptr;
 
 use corosensei::stack::{DefaultStack, Stack};
 
-/// Enough for the handlers of this crate and of the standard library, on every system; not a bound that anybody meets.
+/// Enough for the handlers of this crate and of the standard library, on every system.
 const ALT_STACK_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// Where this thread had none. Given back at the thread's end.
+    /// This thread's stack, if it had none. Released when the thread ends.
     static OWN: RefCell<Option<AltStack>> = const { RefCell::new(None) };
 }
 
 struct AltStack {
-    /// Kept mapped.
+    /// Keeps the memory mapped.
     _stack: DefaultStack,
 }
 
-/// Sees to it that this thread has one. The standard library gives one to the threads that it makes, unless somebody else handled faults when the
-/// process began.
+/// Gives this thread a signal stack unless it has one. The standard library gives one to its threads, unless
+/// a handler for faults was installed when the process began.
 pub(crate) fn ensure() -> io::Result<()> {
     let present = exchange(None)?;
     if present.ss_flags & libc::SS_DISABLE == 0 {
@@ -41,15 +41,16 @@ pub(crate) fn ensure() -> io::Result<()> {
     Ok(())
 }
 
-/// Tells the system of another stack, where one is given; gives the one before.
+/// Sets the signal stack, if given, and returns the previous one.
 fn exchange(new: Option<&libc::stack_t>) -> io::Result<libc::stack_t> {
     let mut old = MaybeUninit::<libc::stack_t>::zeroed();
     let new = new.map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: `new` is null or describes memory that stays mapped while the system knows it, and `old` has room for such a description.
+    // SAFETY: `new` is null or describes memory that stays mapped while it is set, and `old` has space for a
+    // description.
     if unsafe { libc::sigaltstack(new, old.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has filled it; before, it was zero, which is a value of it too.
+    // SAFETY: the call has filled it; it was zeroed before, which is valid too.
     Ok(unsafe { old.assume_init() })
 }
 
@@ -57,7 +58,7 @@ impl Drop for AltStack {
     fn drop(&mut self) {
         let none =
             libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: ALT_STACK_BYTES };
-        // Nothing can be done where the system refuses; it would keep an address at which nothing is, for a thread that ends.
+        // On failure the system keeps the address of unmapped memory, for a thread that ends.
         let _disabled = exchange(Some(&none));
     }
 }

@@ -1,44 +1,42 @@
-//! Memory for futures: blocks by size class, those of ended futures kept for the next within a bound.
+//! Memory for futures: blocks by size class, reused up to a bound.
 
-#![expect(
-    unsafe_code,
-    reason = "memory of a size that is known at run time comes from the allocator by hand"
-)]
+#![expect(unsafe_code, reason = "allocates memory of a size known at run time")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 use crate::limits::{FUTURE_BYTES_KEPT_MAX, SPARE_FUTURES_BYTES_MAX};
 
-/// Classes are this many bytes apart up to [`FINE_BYTES_MAX`]; every block of a class is aligned to as many: a cache line.
+/// Step between size classes up to [`FINE_BYTES_MAX`], and alignment of their blocks: a cache line.
 const STEP_BYTES: usize = 64;
-/// From here on each class is twice the one before: large futures are few.
+/// From here on each class is twice the previous one: large futures are rare.
 const FINE_BYTES_MAX: usize = 4096;
 const FINE_CLASSES: usize = FINE_BYTES_MAX / STEP_BYTES;
 const CLASSES: usize = FINE_CLASSES + (FUTURE_BYTES_KEPT_MAX / FINE_BYTES_MAX).ilog2() as usize;
 
-/// A piece of memory that nothing else uses. Freed when dropped.
+/// An exclusively owned block of memory. Freed when dropped.
 pub(crate) struct Block {
     start: NonNull<u8>,
-    /// As it was allocated; its size is never 0.
+    /// Its layout at allocation; the size is never 0.
     layout: Layout,
 }
 
 impl Block {
     fn new(layout: Layout) -> Self {
         debug_assert!(layout.size() > 0);
-        // SAFETY: the size is not 0: a class is at least STEP_BYTES, and what is beyond the classes is larger or wider aligned.
+        // SAFETY: the size is not 0: a class is at least STEP_BYTES, and other blocks are larger or have a
+        // wider alignment.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
         Self { start, layout }
     }
 
-    /// Its first byte. What lies there may be used by whoever owns the block.
+    /// Returns its first byte. The block's owner may use the memory.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Whether a value of this layout has room in it.
+    /// Returns whether a value of this layout fits.
     pub(crate) fn has_room_for(&self, layout: Layout) -> bool {
         layout.size() <= self.layout.size() && layout.align() <= self.layout.align()
     }
@@ -46,7 +44,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: it was allocated in `new` with this layout, and is freed here alone.
+        // SAFETY: it was allocated in `new` with this layout, and is freed only here.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
@@ -62,7 +60,7 @@ impl Blocks {
         Self { spare: [const { Vec::new() }; CLASSES], spare_bytes: 0 }
     }
 
-    /// A block with room for a value of this layout.
+    /// Returns a block with space for a value of this layout.
     pub(crate) fn take(&mut self, layout: Layout) -> Block {
         let Some(class) = class_of(layout) else { return Block::new(beyond_classes(layout)) };
         if let Some(block) = self.spare[class].pop() {
@@ -72,8 +70,8 @@ impl Blocks {
         Block::new(layout_of(class))
     }
 
-    /// Keeps a block for the next future, or frees it.
-    pub(crate) fn give_back(&mut self, block: Block) {
+    /// Keeps a block for later futures, or frees it.
+    pub(crate) fn release(&mut self, block: Block) {
         let bytes = block.layout.size();
         let Some(class) = class_of(block.layout) else { return };
         if self.spare_bytes + bytes <= SPARE_FUTURES_BYTES_MAX {
@@ -82,19 +80,19 @@ impl Blocks {
         }
     }
 
-    /// Frees what is kept.
-    pub(crate) fn forget_spare(&mut self) {
+    /// Frees the spare blocks.
+    pub(crate) fn free_spare(&mut self) {
         *self = Self::new();
     }
 
-    /// Bytes that are kept.
+    /// Returns the bytes of spare blocks.
     #[cfg(test)]
     fn spare_bytes(&self) -> usize {
         self.spare_bytes
     }
 }
 
-/// The class of blocks with room for it; none where it is too large or too wide.
+/// Returns the smallest class that fits; `None` if the layout is too large or its alignment too wide.
 fn class_of(layout: Layout) -> Option<usize> {
     let bytes = layout.size();
     if layout.align() > STEP_BYTES || bytes > FUTURE_BYTES_KEPT_MAX {
@@ -106,22 +104,21 @@ fn class_of(layout: Layout) -> Option<usize> {
     Some(FINE_CLASSES + (bytes.next_power_of_two() / FINE_BYTES_MAX).ilog2() as usize - 1)
 }
 
-/// How the blocks of a class are allocated.
+/// Returns the layout of a class's blocks.
 fn layout_of(class: usize) -> Layout {
     let bytes = match class.checked_sub(FINE_CLASSES) {
         None => (class + 1) * STEP_BYTES,
         Some(doublings) => FINE_BYTES_MAX << (doublings + 1),
     };
-    Layout::from_size_align(bytes, STEP_BYTES).expect("the largest class is far from what overflows")
+    Layout::from_size_align(bytes, STEP_BYTES).expect("the largest class doesn't overflow")
 }
 
-/// How a block beyond the classes is allocated: as it is asked for, but for a value without a size.
+/// Returns the layout of a block without a class: as requested, but never empty.
 fn beyond_classes(layout: Layout) -> Layout {
     if layout.size() > 0 {
         return layout;
     }
-    Layout::from_size_align(layout.align(), layout.align())
-        .expect("the alignment of a type is a size that can be")
+    Layout::from_size_align(layout.align(), layout.align()).expect("a type's alignment is a valid size")
 }
 
 #[cfg(test)]
@@ -139,7 +136,7 @@ mod tests {
             let block = layout_of(class);
             assert!(block.size() >= bytes && class < CLASSES, "{bytes}");
             assert!(block.size() <= bytes + STEP_BYTES || block.size() < 2 * bytes, "{bytes}");
-            assert_eq!(class_of(block), Some(class), "what is given back finds its class again");
+            assert_eq!(class_of(block), Some(class), "a released block has its class");
         }
     }
 
@@ -150,7 +147,7 @@ mod tests {
             let block = blocks.take(layout);
             assert!(block.has_room_for(layout));
             assert_eq!(block.start().as_ptr().addr() % layout.align(), 0);
-            blocks.give_back(block);
+            blocks.release(block);
             assert_eq!(blocks.spare_bytes(), 0);
         }
     }
@@ -160,16 +157,16 @@ mod tests {
         let mut blocks = Blocks::new();
         let first = blocks.take(layout(1000, 8));
         let start = first.start();
-        blocks.give_back(first);
+        blocks.release(first);
         let again = blocks.take(layout(990, 16));
         assert_eq!(again.start(), start);
-        blocks.give_back(again);
+        blocks.release(again);
 
         let largest = layout(FUTURE_BYTES_KEPT_MAX, 8);
         let many: Vec<Block> =
             (0..2 * SPARE_FUTURES_BYTES_MAX / FUTURE_BYTES_KEPT_MAX).map(|_| blocks.take(largest)).collect();
         for block in many {
-            blocks.give_back(block);
+            blocks.release(block);
         }
         assert!(blocks.spare_bytes() <= SPARE_FUTURES_BYTES_MAX);
         assert!(blocks.spare_bytes() > SPARE_FUTURES_BYTES_MAX - FUTURE_BYTES_KEPT_MAX);

@@ -1,6 +1,6 @@
-//! A coroutine: straight-line code on a stack of its own, which is a future to who polls it.
+//! Coroutines: straight-line code on its own stack, polled as a future.
 
-#![expect(unsafe_code, reason = "a body is told that what it is resumed with is there until it suspends")]
+#![expect(unsafe_code, reason = "passes a body a pointer that is valid until it suspends")]
 
 use std::fmt;
 use std::mem;
@@ -21,10 +21,11 @@ use crate::suspend::{Resumed, Suspend};
 
 /// Straight-line code that may wait in the middle ([`Suspend::wait`]), as a future.
 ///
-/// It takes a stack at its first poll and gives it back at its end. Dropped in between, its stack is unwound: what lies on it is dropped as by a panic.
-/// A stack that overflows ends the process, with the label and the stack's size on standard error.
+/// It takes a stack at its first poll and releases it at its end. Dropping it earlier unwinds its stack:
+/// values on it are dropped as by a panic. A stack overflow ends the process, and logs the label and the
+/// stack's size to standard error.
 ///
-/// Its body runs on one thread, among other coroutines: what it finds in a thread-local may have changed behind each
+/// Its body runs on one thread, among other coroutines: thread-locals may have changed after each
 /// [`wait`](Suspend::wait).
 pub struct Coroutine<B> {
     stacks: Rc<Stacks>,
@@ -37,7 +38,7 @@ enum State<B> {
     Fresh(B, Option<Ticket>),
     /// On its stack.
     Running(Running),
-    /// At its end.
+    /// Ended.
     Ended,
 }
 
@@ -48,12 +49,12 @@ struct Running {
 }
 
 impl<B: FnOnce(&Suspend<'_>) + 'static> Coroutine<B> {
-    /// A coroutine that will run `body`. `label` says which one it was if its stack overflows.
+    /// Creates a coroutine that will run `body`. `label` identifies it if its stack overflows.
     pub fn new(stacks: &Rc<Stacks>, label: Rc<str>, body: B) -> Self {
         Self { stacks: Rc::clone(stacks), label, state: State::Fresh(body, None) }
     }
 
-    /// Puts the body on a stack; gives it back where there is none yet.
+    /// Starts the body on a stack, or puts it back if there is none yet.
     fn start(&mut self, context: &Context<'_>) {
         let State::Fresh(body, ticket) = mem::replace(&mut self.state, State::Ended) else { return };
         self.state = match self.stacks.lend(ticket, context.waker()) {
@@ -68,7 +69,8 @@ impl<B: FnOnce(&Suspend<'_>) + 'static> Future for Coroutine<B> {
     type Output = ();
 
     /// # Panics
-    /// With what the body panics; when the system has no memory for a stack and none can come back; when it has ended.
+    /// Panics with the body's panic, if the system has no memory for a stack and none can be released, and if
+    /// polled after its end.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         if matches!(this.state, State::Fresh(..)) {
@@ -85,7 +87,7 @@ impl<B: FnOnce(&Suspend<'_>) + 'static> Future for Coroutine<B> {
             CoroutineResult::Yield(()) => Poll::Pending,
             CoroutineResult::Return(()) => {
                 if let State::Running(running) = mem::replace(&mut this.state, State::Ended) {
-                    this.stacks.give_back(running.coroutine.into_stack());
+                    this.stacks.release(running.coroutine.into_stack());
                 }
                 Poll::Ready(())
             }
@@ -93,20 +95,20 @@ impl<B: FnOnce(&Suspend<'_>) + 'static> Future for Coroutine<B> {
     }
 }
 
-/// A body is moved when it is put on its stack, and never pinned.
+/// A body is moved to its stack, and never pinned.
 impl<B> Unpin for Coroutine<B> {}
 
 impl<B> Drop for Coroutine<B> {
-    /// Unwinds the stack, and gives it back also where something panics on it; that panic goes on then.
+    /// Unwinds the stack, and releases it even if that panics; the panic then continues.
     fn drop(&mut self) {
         match mem::replace(&mut self.state, State::Ended) {
             State::Fresh(_, None) | State::Ended => {}
-            State::Fresh(_, Some(ticket)) => self.stacks.leave(ticket),
+            State::Fresh(_, Some(ticket)) => self.stacks.cancel(ticket),
             State::Running(mut running) => {
                 let guarded = running.guarded(&self.stacks, &self.label);
                 let unwind = || overflow::watched(&guarded, || running.coroutine.force_unwind());
                 let unwound = catch_unwind(AssertUnwindSafe(unwind));
-                self.stacks.give_back(running.coroutine.into_stack());
+                self.stacks.release(running.coroutine.into_stack());
                 if let Err(panic) = unwound
                     && !thread::panicking()
                 {
@@ -124,7 +126,7 @@ impl<B> fmt::Debug for Coroutine<B> {
 }
 
 impl Running {
-    /// Puts a body on a stack; one that would take much of it by a box.
+    /// Starts a body on a stack; boxes a large one.
     fn new<B: FnOnce(&Suspend<'_>) + 'static>(stack: DefaultStack, body: B) -> Self {
         if size_of::<B>() <= BODY_BYTES_MAX {
             return Self::with(stack, body);
@@ -136,7 +138,8 @@ impl Running {
     fn with<B: FnOnce(&Suspend<'_>) + 'static>(stack: DefaultStack, body: B) -> Self {
         let limit = stack.limit().get();
         let coroutine = corosensei::Coroutine::with_stack(stack, move |yielder, resumed| {
-            // SAFETY: it is resumed by `Coroutine::poll` alone, with the waker of the poll's context, which is borrowed until the poll returns.
+            // SAFETY: only `Coroutine::poll` resumes it, with the waker of the poll's context, which is
+            // borrowed until the poll returns.
             let suspend = unsafe { Suspend::new(yielder, resumed) };
             body(&suspend);
         });

@@ -1,34 +1,34 @@
-//! Who is due when: a heap whose entries know their place in it, so that each can be taken out or changed at any time.
+//! A heap of deadlines whose entries know their index, so that any can be removed or changed.
 //!
-//! A heap and not a tree: in the steady state it allocates nothing.
+//! A heap instead of a tree: in the steady state it allocates nothing.
 
 use std::task::Waker;
 
-/// An entry of a heap. A key that was taken out is never mistaken for a later one.
+/// Key of an entry. Keys of removed entries never match later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     entry: usize,
-    /// Those that became due at the same time come in the order in which they were put in.
+    /// Insertion order, for entries due at the same time.
     order: u64,
 }
 
 struct Entry {
     due_ms: u64,
     order: u64,
-    /// Where in the heap it stands.
-    place: usize,
-    /// None: the entry is free.
+    /// Its index in the heap.
+    index: usize,
+    /// `None` if the entry is free.
     waker: Option<Waker>,
 }
 
-/// Wakers by the time at which they are due.
+/// Wakers by due time.
 #[derive(Default)]
 pub(crate) struct DueHeap {
     entries: Vec<Entry>,
     free: Vec<usize>,
-    /// Entries, each due no later than the two at twice its place and one or two more.
+    /// A binary heap of entries: each is due no later than its two children.
     heap: Vec<usize>,
-    put: u64,
+    inserted: u64,
 }
 
 impl DueHeap {
@@ -36,16 +36,16 @@ impl DueHeap {
         self.heap.len()
     }
 
-    /// When the first one is due.
+    /// Returns the earliest due time.
     pub(crate) fn first_due_ms(&self) -> Option<u64> {
         self.heap.first().map(|entry| self.entries[*entry].due_ms)
     }
 
-    pub(crate) fn put(&mut self, due_ms: u64, waker: Waker) -> Key {
-        let order = self.put;
-        self.put += 1;
-        let place = self.heap.len();
-        let new = Entry { due_ms, order, place, waker: Some(waker) };
+    pub(crate) fn insert(&mut self, due_ms: u64, waker: Waker) -> Key {
+        let order = self.inserted;
+        self.inserted += 1;
+        let index = self.heap.len();
+        let new = Entry { due_ms, order, index, waker: Some(waker) };
         let entry = match self.free.pop() {
             Some(entry) => {
                 self.entries[entry] = new;
@@ -57,26 +57,26 @@ impl DueHeap {
             }
         };
         self.heap.push(entry);
-        self.rise(place);
+        self.rise(index);
         Key { entry, order }
     }
 
-    /// Takes the first one out if it is due by then.
+    /// Removes the first entry if it is due by `now_ms`.
     pub(crate) fn take_due(&mut self, now_ms: u64) -> Option<Waker> {
         let first = *self.heap.first()?;
         if self.entries[first].due_ms > now_ms {
             return None;
         }
-        self.take_at(0)
+        self.remove_at(0)
     }
 
-    /// Takes an entry out; none where it is out already.
-    pub(crate) fn take(&mut self, key: Key) -> Option<Waker> {
-        let place = self.entry(key)?.place;
-        self.take_at(place)
+    /// Removes an entry; returns `None` if it was removed before.
+    pub(crate) fn remove(&mut self, key: Key) -> Option<Waker> {
+        let index = self.entry(key)?.index;
+        self.remove_at(index)
     }
 
-    /// The waker of an entry; none where it is out.
+    /// Returns an entry's waker; `None` if it was removed.
     pub(crate) fn waker_mut(&mut self, key: Key) -> Option<&mut Waker> {
         self.entry(key)?.waker.as_mut()
     }
@@ -86,47 +86,47 @@ impl DueHeap {
         (entry.order == key.order && entry.waker.is_some()).then_some(entry)
     }
 
-    fn take_at(&mut self, place: usize) -> Option<Waker> {
-        let entry = self.heap.swap_remove(place);
-        if place < self.heap.len() {
-            self.entries[self.heap[place]].place = place;
-            self.rise(place);
-            self.sink(place);
+    fn remove_at(&mut self, index: usize) -> Option<Waker> {
+        let entry = self.heap.swap_remove(index);
+        if index < self.heap.len() {
+            self.entries[self.heap[index]].index = index;
+            self.rise(index);
+            self.sink(index);
         }
         self.free.push(entry);
         self.entries[entry].waker.take()
     }
 
-    /// Moves the entry at a place up until who stands above it is due no later.
-    fn rise(&mut self, mut place: usize) {
-        while place > 0 && self.before(place, (place - 1) / 2) {
-            self.exchange(place, (place - 1) / 2);
-            place = (place - 1) / 2;
+    /// Moves an entry up until its parent is due no later.
+    fn rise(&mut self, mut index: usize) {
+        while index > 0 && self.before(index, (index - 1) / 2) {
+            self.exchange(index, (index - 1) / 2);
+            index = (index - 1) / 2;
         }
     }
 
-    /// Moves the entry at a place down until both below it are due no earlier.
-    fn sink(&mut self, mut place: usize) {
+    /// Moves an entry down until its children are due no earlier.
+    fn sink(&mut self, mut index: usize) {
         loop {
-            let (left, right) = (2 * place + 1, 2 * place + 2);
-            let mut first = place;
+            let (left, right) = (2 * index + 1, 2 * index + 2);
+            let mut first = index;
             for below in [left, right] {
                 if below < self.heap.len() && self.before(below, first) {
                     first = below;
                 }
             }
-            if first == place {
+            if first == index {
                 return;
             }
-            self.exchange(place, first);
-            place = first;
+            self.exchange(index, first);
+            index = first;
         }
     }
 
-    /// Whether the entry at one place is due before that at the other.
+    /// Returns whether the first entry is due before the other.
     fn before(&self, one: usize, other: usize) -> bool {
-        let time = |place: usize| {
-            let entry = &self.entries[self.heap[place]];
+        let time = |index: usize| {
+            let entry = &self.entries[self.heap[index]];
             (entry.due_ms, entry.order)
         };
         time(one) < time(other)
@@ -134,8 +134,8 @@ impl DueHeap {
 
     fn exchange(&mut self, one: usize, other: usize) {
         self.heap.swap(one, other);
-        self.entries[self.heap[one]].place = one;
-        self.entries[self.heap[other]].place = other;
+        self.entries[self.heap[one]].index = one;
+        self.entries[self.heap[other]].index = other;
     }
 }
 
@@ -143,7 +143,7 @@ impl DueHeap {
 mod tests {
     use super::*;
 
-    /// A sequence of numbers that looks random and is the same each time.
+    /// A pseudo-random sequence of numbers, always the same.
     struct Numbers(u64);
 
     impl Numbers {
@@ -163,14 +163,14 @@ mod tests {
             match numbers.below(4) {
                 0 | 1 => {
                     let due_ms = now_ms + numbers.below(50);
-                    let key = heap.put(due_ms, Waker::noop().clone());
+                    let key = heap.insert(due_ms, Waker::noop().clone());
                     list.push((due_ms, key.order, key));
                 }
                 2 if !list.is_empty() => {
                     let at = numbers.below(list.len() as u64);
                     let (_, _, key) = list.remove(at as usize);
-                    assert!(heap.waker_mut(key).is_some() && heap.take(key).is_some());
-                    assert!(heap.waker_mut(key).is_none() && heap.take(key).is_none(), "it is out");
+                    assert!(heap.waker_mut(key).is_some() && heap.remove(key).is_some());
+                    assert!(heap.waker_mut(key).is_none() && heap.remove(key).is_none(), "it was removed");
                 }
                 _ => {
                     now_ms += numbers.below(20);
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn those_due_at_the_same_time_come_in_the_order_in_which_they_were_put() {
         let mut heap = DueHeap::default();
-        let keys: Vec<Key> = (0..20).map(|_| heap.put(5, Waker::noop().clone())).collect();
+        let keys: Vec<Key> = (0..20).map(|_| heap.insert(5, Waker::noop().clone())).collect();
         for (number, key) in keys.iter().enumerate() {
             assert!(heap.waker_mut(*key).is_some() && heap.take_due(5).is_some());
             assert!(heap.waker_mut(*key).is_none(), "{number} was not the first");

@@ -1,10 +1,11 @@
-//! What waits on a worker.
+//! Tasks, timers and coroutines of a worker.
 //!
-//! A **task** is a future in a recycled slot of its worker: [`Tasks`] holds them, takes wakes from any thread and says which is next.
-//! [`Timers`] let a task sleep on a clock that the worker drives; [`yield_now`] lets the others have their turn. A [`Coroutine`] is a future too: straight-line
-//! code on a stack of its own, lent by [`Stacks`].
+//! A **task** is a future in a recycled slot of its worker: [`Tasks`] holds them, takes wakes from any thread
+//! and returns the next to poll. [`Timers`] let a task sleep on a clock that the worker drives; [`yield_now`]
+//! yields to other tasks. A [`Coroutine`] is a future too: straight-line code on its own stack, from
+//! [`Stacks`].
 //!
-//! Nothing here knows of sockets, of HTTP or of the time; nothing runs by itself; and once a worker has seen its load, a
+//! The crate knows nothing of sockets, HTTP or the time, and runs nothing by itself. In the steady state a
 //! task allocates nothing.
 //!
 //! ```

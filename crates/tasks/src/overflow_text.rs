@@ -1,6 +1,6 @@
-//! What is told of an overflow, put together without allocating: it is written by a signal's handler.
+//! The report of an overflow, formatted without allocating: a signal handler writes it.
 
-#![expect(unsafe_code, reason = "a signal's handler may write by the system call alone")]
+#![expect(unsafe_code, reason = "a signal handler may only write by the system call")]
 
 use crate::limits::LABEL_BYTES_MAX;
 
@@ -28,9 +28,9 @@ impl Text {
         text
     }
 
-    /// Writes it to standard error in one go. What can't be written is lost: there is nobody to tell.
+    /// Writes it to standard error by one call. Errors are ignored.
     pub(crate) fn print(&self) {
-        // SAFETY: so many bytes lie there.
+        // SAFETY: the buffer has `len` bytes.
         unsafe { libc::write(libc::STDERR_FILENO, self.bytes.as_ptr().cast(), self.len) };
     }
 

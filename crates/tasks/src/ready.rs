@@ -1,16 +1,16 @@
-//! The slots that are ready to be polled, in order.
+//! The queue of slots that are ready to be polled.
 
 use std::collections::VecDeque;
 use std::fmt;
 
-/// Which of the ready tasks is next.
+/// Order of ready tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Order {
-    /// The one that has been ready for longest.
+    /// Oldest first.
     #[default]
     Fifo,
-    /// The one that became ready last, whose memory is warm; after [`Options::lifo_run_max`](crate::Options::lifo_run_max) of
-    /// them the one that has been ready for longest.
+    /// Newest first, whose memory is warm; after [`Options::lifo_run_max`](crate::Options::lifo_run_max) of
+    /// them the oldest one.
     Lifo,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Ready {
     queue: VecDeque<u32>,
     order: Order,
     lifo_run_max: u32,
-    /// Taken from the back since one was taken from the front.
+    /// Tasks taken from the back since the last from the front.
     run: u32,
 }
 
@@ -90,7 +90,7 @@ mod tests {
             ready.push(newcomer);
             old.extend(ready.take().filter(|slot| *slot < 10));
         }
-        assert_eq!(old, (0..10).collect::<Vec<_>>(), "one in four turns is for who has waited longest");
+        assert_eq!(old, (0..10).collect::<Vec<_>>(), "every fourth turn takes the oldest");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A worker's stacks: guarded, lent to coroutines, used again.
+//! A worker's pool of guarded stacks for coroutines.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,18 +12,18 @@ use corosensei::stack::DefaultStack;
 use crate::limits::{SPARE_STACKS_MAX, STACK_BYTES, STACK_BYTES_MIN, STACKS_MAX};
 use crate::overflow;
 
-/// More than any system gives; with a guard page it is a size still.
+/// More than any system has; still a valid size with a guard page.
 const STACK_BYTES_MAX: usize = isize::MAX as usize / 2;
 
-/// How a worker's stacks are kept.
+/// Options of a worker's stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackOptions {
-    /// A stack's size, rounded up to whole pages; at least [`STACK_BYTES_MIN`]. Only what is used of it takes memory. A guard
-    /// page lies below it.
+    /// A stack's size, rounded up to whole pages; at least [`STACK_BYTES_MIN`]. Only used pages take memory.
+    /// A guard page is below it.
     pub stack_bytes: usize,
-    /// Stacks without a coroutine that are kept, with the memory that was used of them.
+    /// Unused stacks that are kept, with the memory that they have touched.
     pub spare_max: usize,
-    /// Stacks that are lent at the same time; further coroutines wait for one, in the order in which they came.
+    /// Stacks in use at the same time; further coroutines wait for one, in order of arrival.
     pub stacks_max: usize,
 }
 
@@ -42,25 +42,28 @@ pub struct Stacks {
 #[derive(Default)]
 struct Pool {
     spare: Vec<DefaultStack>,
-    /// Stacks that coroutines have.
+    /// Stacks in use.
     lent: usize,
-    /// Coroutines that were woken to take a stack, which nobody else gets.
-    called: usize,
-    /// Those that wait for one, in the order of their tickets.
+    /// Coroutines woken to take a stack, each with one reserved.
+    woken: usize,
+    /// Waiting coroutines, in the order of their tickets.
     waiting: BTreeMap<u64, Waker>,
     tickets: u64,
 }
 
-/// A place in the queue for a stack.
+/// A position in the queue for a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
 impl Stacks {
-    /// The stacks of this thread. From now on an overflow of one of them is told on standard error, with the coroutine's label
-    /// and the stack's size, before the process aborts; any other fault goes on to whoever handled it before.
+    /// Creates the stacks of this thread, and enables reports of their overflows.
+    ///
+    /// An overflow logs the coroutine's label and the stack's size to standard error before the process
+    /// aborts; any other fault goes to the previous handler.
     ///
     /// # Errors
-    /// When the system doesn't let the signal be handled, or has no memory for the handler's own stack.
+    /// Fails if the system doesn't permit a handler for the signal, or has no memory for the handler's own
+    /// stack.
     pub fn new(options: StackOptions) -> io::Result<Rc<Self>> {
         overflow::install()?;
         let options = StackOptions {
@@ -71,31 +74,32 @@ impl Stacks {
         Ok(Rc::new(Self { options, pool: RefCell::default() }))
     }
 
-    /// A stack's size, in bytes.
+    /// Returns a stack's size, in bytes.
     pub fn stack_bytes(&self) -> usize {
         self.options.stack_bytes
     }
 
-    /// How many coroutines have a stack.
+    /// Returns the number of coroutines with a stack.
     pub fn lent(&self) -> usize {
         self.pool.borrow().lent
     }
 
-    /// How many coroutines wait for one.
+    /// Returns the number of coroutines that wait for a stack.
     pub fn waiting(&self) -> usize {
         let pool = self.pool.borrow();
-        pool.waiting.len() + pool.called
+        pool.waiting.len() + pool.woken
     }
 
-    /// How many stacks are kept for the next.
+    /// Returns the number of spare stacks.
     pub fn spare(&self) -> usize {
         self.pool.borrow().spare.len()
     }
 
-    /// Lends a stack, or puts the waker into the queue and gives its ticket, which has to be brought along next time, or given back.
+    /// Lends a stack, or queues the waker and returns its ticket, to pass to the next call or to return.
     ///
     /// # Errors
-    /// When the system has no memory for one and no coroutine has one that could come back. The ticket is used up then.
+    /// Fails if the system has no memory for a stack and none is in use that could be released. The ticket is
+    /// used up then.
     pub(crate) fn lend(
         &self,
         ticket: Option<Ticket>,
@@ -108,29 +112,29 @@ impl Stacks {
         Ok(Err(self.queue(ticket, waker.clone())))
     }
 
-    /// Takes a stack back and calls who has waited longest.
-    pub(crate) fn give_back(&self, stack: DefaultStack) {
+    /// Takes a stack back and wakes the coroutine that has waited longest.
+    pub(crate) fn release(&self, stack: DefaultStack) {
         let mut pool = self.pool.borrow_mut();
         pool.lent -= 1;
         pool.spare.push(stack);
         drop(pool);
-        self.call_next();
+        self.wake_next();
     }
 
-    /// Takes back the ticket of who doesn't want a stack any more.
-    pub(crate) fn leave(&self, ticket: Ticket) {
+    /// Cancels a ticket.
+    pub(crate) fn cancel(&self, ticket: Ticket) {
         let waker = self.pool.borrow_mut().waiting.remove(&ticket.0);
         if waker.is_none() {
-            self.pool.borrow_mut().called -= 1;
+            self.pool.borrow_mut().woken -= 1;
         }
-        self.call_next();
+        self.wake_next();
     }
 
-    /// A stack for a coroutine that is new, or was called; none where it has to wait.
-    fn take(&self, called: bool) -> io::Result<Option<DefaultStack>> {
+    /// Returns a stack for a new or woken coroutine; `None` if it must wait.
+    fn take(&self, woken: bool) -> io::Result<Option<DefaultStack>> {
         let mut pool = self.pool.borrow_mut();
-        pool.called -= usize::from(called);
-        if pool.lent + pool.called >= self.options.stacks_max {
+        pool.woken -= usize::from(woken);
+        if pool.lent + pool.woken >= self.options.stacks_max {
             return Ok(None);
         }
         match pool.spare.pop().map_or_else(|| DefaultStack::new(self.options.stack_bytes), Ok) {
@@ -141,13 +145,13 @@ impl Stacks {
             Err(_) if pool.lent > 0 => Ok(None),
             Err(error) => {
                 drop(pool);
-                self.call_next(); // nobody else would: it has to learn the same
+                self.wake_next(); // nothing else wakes it: it must fail the same way
                 Err(error)
             }
         }
     }
 
-    /// Puts a waker into the queue, where its ticket says or at the end.
+    /// Queues a waker at its ticket's position, or at the end.
     fn queue(&self, ticket: Option<Ticket>, waker: Waker) -> Ticket {
         let mut pool = self.pool.borrow_mut();
         let ticket = ticket.unwrap_or(Ticket(pool.tickets));
@@ -158,13 +162,14 @@ impl Stacks {
         ticket
     }
 
-    /// Calls who has waited longest, if there may be a stack for it, and lets go of what is kept beyond the bound.
-    fn call_next(&self) {
+    /// Wakes the coroutine that has waited longest, if a stack may be available, and frees spare stacks
+    /// beyond the bound.
+    fn wake_next(&self) {
         let mut pool = self.pool.borrow_mut();
         let next =
-            if pool.lent + pool.called < self.options.stacks_max { pool.waiting.pop_first() } else { None };
-        pool.called += usize::from(next.is_some());
-        let wanted = pool.called;
+            if pool.lent + pool.woken < self.options.stacks_max { pool.waiting.pop_first() } else { None };
+        pool.woken += usize::from(next.is_some());
+        let wanted = pool.woken;
         pool.spare.truncate(self.options.spare_max.max(wanted));
         drop(pool);
         if let Some((_, waker)) = next {

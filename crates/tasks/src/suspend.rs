@@ -1,4 +1,4 @@
-//! How a coroutine waits: a future is polled on its stack, and while it is pending the worker goes on.
+//! Waiting in a coroutine: polls a future on its stack and suspends while it is pending.
 
 #![expect(
     unsafe_code,
@@ -14,34 +14,39 @@ use std::thread;
 
 use corosensei::Yielder;
 
-/// What a coroutine is resumed with: the waker of the task that it is, which is there until it suspends.
+/// The argument of resuming a coroutine: its task's waker, valid until it suspends.
 pub(crate) type Resumed = NonNull<Waker>;
 
-/// What a coroutine's body waits by. It stays with the body: not even another thread that the body waits for can use it.
+/// Handle by which a coroutine's body waits. Bound to the body: not even a thread that the body joins can use
+/// it.
 pub struct Suspend<'a> {
     yielder: &'a Yielder<Resumed, ()>,
-    /// While the coroutine is being polled; none while it is suspended, and from its cancellation on.
+    /// Set while the coroutine is being polled; `None` while it is suspended or cancelled.
     resumed: Cell<Option<Resumed>>,
 }
 
 impl<'a> Suspend<'a> {
-    /// For a coroutine that was resumed for the first time.
+    /// Wraps the yielder of a coroutine that was resumed for the first time.
     ///
     /// # Safety
-    /// The waker is there until the coroutine suspends, and so is what it is resumed with later.
+    /// The waker must be valid until the coroutine suspends, and so must those of later resumes.
     pub(crate) unsafe fn new(yielder: &'a Yielder<Resumed, ()>, resumed: Resumed) -> Self {
         Self { yielder, resumed: Cell::new(Some(resumed)) }
     }
 
-    /// Waits until the future is ready and gives its output. It is polled on the coroutine's stack; while it is pending the coroutine is
-    /// suspended and the worker does something else. The future may itself wait by this `Suspend`: everything waits then.
+    /// Waits until the future is ready and returns its output.
     ///
-    /// A coroutine that is dropped meanwhile doesn't return from here: its stack is unwound, and what lies on it is dropped.
-    /// The panic that does this is to be passed on; who catches it and waits again is unwound again.
+    /// The future is polled on the coroutine's stack; while it is pending the coroutine is suspended and the
+    /// worker continues. The future may itself wait by this `Suspend`: then everything waits.
+    ///
+    /// If the coroutine is dropped meanwhile, this call doesn't return: its stack is unwound, and values on
+    /// it are dropped. Pass on the panic that does this; code that catches it and waits again is unwound
+    /// again.
     ///
     /// # Panics
-    /// When it would have to wait while its thread is panicking: in the destructor of something that a panic or a cancellation drops. (A panic in
-    /// such a destructor aborts the process.) A future that is ready at once may be asked for there.
+    /// Panics if it would wait while its thread is panicking: in a destructor that runs during a panic or a
+    /// cancellation. (A panic in such a destructor aborts the process.) A future that is ready at once is
+    /// permitted there.
     pub fn wait<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         let mut waker = Waker::noop().clone();
@@ -50,7 +55,7 @@ impl<'a> Suspend<'a> {
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return output;
             }
-            // The future itself may have waited here and been resumed with another waker: it has to know that one.
+            // The future itself may have waited here and been resumed with another waker, which it must get.
             if !self.refresh(&mut waker) {
                 self.suspend();
                 self.refresh(&mut waker);
@@ -58,11 +63,11 @@ impl<'a> Suspend<'a> {
         }
     }
 
-    /// Makes the waker that of the poll in which the coroutine runs; gives whether it was another. It is a copy: a future that waits within
-    /// one that is polled here outlives the poll that it began in.
+    /// Sets the waker to that of the present poll; returns whether it changed.
     ///
-    /// Of a cancelled coroutine there is none. What its destructors ask for is polled once, for nobody; who caught the panic that unwinds it
-    /// is unwound again.
+    /// The waker is a clone: a future that waits within one that is polled here outlives the poll that it
+    /// began in. A cancelled coroutine has no waker: its destructors' futures are polled once, without
+    /// effect, and code that caught the unwinding panic is unwound again.
     fn refresh(&self, waker: &mut Waker) -> bool {
         loop {
             let Some(resumed) = self.resumed.get() else {
@@ -72,8 +77,8 @@ impl<'a> Suspend<'a> {
                 self.suspend();
                 continue;
             };
-            // SAFETY: the poll that resumed the coroutine borrows the waker and returns only when the coroutine suspends, and then there is
-            // none here: see `suspend`.
+            // SAFETY: the poll that resumed the coroutine borrows the waker and returns only when the
+            // coroutine suspends, which clears it here: see `suspend`.
             let resumed = unsafe { resumed.as_ref() };
             let is_new = !resumed.will_wake(waker);
             if is_new {
@@ -83,7 +88,7 @@ impl<'a> Suspend<'a> {
         }
     }
 
-    /// Lets the poll return; comes back in the next one, or not at all.
+    /// Returns from the poll; continues in the next one, or never.
     fn suspend(&self) {
         assert!(!thread::panicking(), "a coroutine can't wait while it unwinds");
         self.resumed.set(None);

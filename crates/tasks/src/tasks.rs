@@ -1,4 +1,4 @@
-//! A worker's tasks: futures in recycled slots, polled by the worker when they were woken.
+//! A worker's tasks: futures in recycled slots, polled after a wake.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -14,14 +14,14 @@ use crate::stored::Stored;
 use crate::waker::{SlotWaker, waker};
 use crate::wakes::Wakes;
 
-/// How a worker's tasks are kept.
+/// Options of a worker's tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Which of the ready tasks is next.
+    /// Order of ready tasks.
     pub order: Order,
-    /// With [`Order::Lifo`]: tasks taken from the back in a row before one is taken from the front; 0 is [`Order::Fifo`].
+    /// With [`Order::Lifo`]: consecutive tasks from the back before one from the front; 0 is [`Order::Fifo`].
     pub lifo_run_max: u32,
-    /// Tasks at the same time; at most `u32::MAX`.
+    /// Concurrent tasks; at most `u32::MAX`.
     pub tasks_max: usize,
 }
 
@@ -31,32 +31,32 @@ impl Default for Options {
     }
 }
 
-/// A task of one worker. It stays unique while fewer than 2³² later tasks have had its slot.
+/// A task of one worker. Unique while fewer than 2³² later tasks have used its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TaskId {
     slot: u32,
     generation: u32,
 }
 
-/// What has become of a task that was polled.
+/// Result of polling a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Polled {
     /// It waits to be woken.
     Pending,
-    /// It has ended: its future is dropped, its slot free.
+    /// It has ended: its future is dropped and its slot free.
     Ready,
-    /// There is no such task any more.
+    /// There is no such task.
     Gone,
 }
 
-/// A place for a task.
+/// A slot for a task.
 struct Slot {
-    /// Its present task's future; none: free.
+    /// Its present task's future; `None` if free.
     stored: Option<Stored>,
     tag: u64,
-    /// Tasks that it had before.
+    /// Number of earlier tasks.
     generation: u32,
-    /// Whether it stands in the ready queue.
+    /// True if it is in the ready queue.
     in_ready: bool,
     woken: Arc<SlotWaker>,
     waker: Waker,
@@ -64,14 +64,15 @@ struct Slot {
 
 /// One worker's tasks.
 ///
-/// They stay on the thread that made them. Nothing runs by itself: the worker takes the wakes ([`collect`](Self::collect)) once
-/// a turn and polls what is [`next`](Self::next). It collects once more before it waits, and doesn't wait while something is
-/// [`ready`](Self::ready): a task may have been woken by what the worker did since.
+/// They stay on the thread that made them. Nothing runs by itself: once a turn the worker takes the wakes
+/// ([`collect`](Self::collect)) and polls the [`next`](Self::next) tasks. It collects once more before it
+/// waits, and doesn't wait while tasks are [`ready`](Self::ready), because the worker's own actions may have
+/// woken some.
 ///
-/// Per slot two allocations are made, once; a task needs none where an earlier one of its size has ended.
+/// Each slot makes two allocations, once; a task makes none if an earlier one of its size has ended.
 pub struct Tasks {
     slots: Vec<Slot>,
-    /// Slots without a task. The last one used is the next: its memory is warm.
+    /// Free slots. The last one used is reused first: its memory is warm.
     free: Vec<u32>,
     blocks: Blocks,
     ready: Ready,
@@ -91,10 +92,12 @@ impl fmt::Debug for Tasks {
 }
 
 impl Tasks {
-    /// The tasks of the worker on this thread. `wake` makes its wait return: it is called from other threads only, when one of them wakes
-    /// a task, once until the next [`collect`](Self::collect). It must not panic. What a thread did before it called `wake` has to be
-    /// seen when the wait returns, also where that was about to return anyway: a write to an event counter is right, a flag that
-    /// is looked at and found set is not.
+    /// Creates the tasks of the worker on this thread. `wake` makes its wait return.
+    ///
+    /// `wake` is called from other threads only, when one of them wakes a task, once until the next
+    /// [`collect`](Self::collect). It must not panic. A thread's writes before `wake` must be visible when
+    /// the wait returns, even if it was about to return anyway: a write to an event counter is right, a check
+    /// of a flag that is already set is not.
     pub fn new(options: Options, wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
             slots: Vec::new(),
@@ -107,11 +110,11 @@ impl Tasks {
         }
     }
 
-    /// Makes a task of a future, which is not polled yet and not ready: the caller polls it for the first time.
-    /// `tag` is the caller's, to know by whose request it runs.
+    /// Makes a task of a future, which is neither polled nor ready: the caller polls it first. `tag` is the
+    /// caller's, for example to identify its request.
     ///
     /// # Errors
-    /// The future, where there are [`Options::tasks_max`] already.
+    /// Returns the future if there are [`Options::tasks_max`] tasks.
     pub fn spawn<F: Future<Output = ()> + 'static>(&mut self, tag: u64, future: F) -> Result<TaskId, F> {
         let Some(index) = self.free_slot() else { return Err(future) };
         let block = self.blocks.take(Layout::new::<F>());
@@ -121,15 +124,16 @@ impl Tasks {
         Ok(TaskId { slot: index, generation: slot.generation })
     }
 
-    /// Frees the memory that is kept for the next futures. Slots stay.
+    /// Frees the memory kept for later futures. Slots stay.
     pub fn forget_spare(&mut self) {
-        self.blocks.forget_spare();
+        self.blocks.free_spare();
     }
 
-    /// Looks at something with the waker of the task that is [spawned](Self::spawn) next: what is ready at once needs no task. What isn't may
-    /// be spawned then without being polled once more: it counts as woken where it was woken since. Nothing may be spawned or end in between.
+    /// Calls `look` with the waker of the next [spawned](Self::spawn) task, so that work that is ready at
+    /// once needs no task.
     ///
-    /// None where there are [`Options::tasks_max`] already.
+    /// A pending future can then be spawned without another poll: a wake since then counts. Nothing may be
+    /// spawned or end in between. Returns `None` if there are [`Options::tasks_max`] tasks.
     pub fn look<T>(&mut self, look: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
         if self.free.is_empty() {
             let index = self.free_slot()?;
@@ -140,10 +144,10 @@ impl Tasks {
         Some(look(&mut Context::from_waker(&slot.waker)))
     }
 
-    /// Polls a task, whether it was woken or not.
+    /// Polls a task, whether or not it was woken.
     ///
     /// # Panics
-    /// With what the future panics. It is dropped and its slot free by then.
+    /// Panics if the future does. It is dropped and its slot free by then.
     pub fn poll(&mut self, id: TaskId) -> Polled {
         let Some(slot) = self.slot_of(id) else { return Polled::Gone };
         slot.woken.clear();
@@ -160,11 +164,11 @@ impl Tasks {
         }
     }
 
-    /// Drops a task's future where it is. Nothing happens where there is no such task. Its wakers may still be used, and wake nobody, or a later
-    /// task of the slot for nothing.
+    /// Drops a task's future. Does nothing if there is no such task. Its wakers stay valid, and wake nothing
+    /// or, spuriously, a later task of the slot.
     ///
     /// # Panics
-    /// With what the future panics while it is dropped. Its slot is free by then.
+    /// Panics if dropping the future does. Its slot is free by then.
     pub fn cancel(&mut self, id: TaskId) {
         if self.slot_of(id).is_none() {
             return;
@@ -174,14 +178,14 @@ impl Tasks {
         }
     }
 
-    /// What the task was tagged with; none where it has ended.
+    /// Returns the task's tag; `None` if it has ended.
     #[must_use]
     pub fn tag(&self, id: TaskId) -> Option<u64> {
         let slot = self.slots.get(id.slot as usize)?;
         (slot.stored.is_some() && slot.generation == id.generation).then_some(slot.tag)
     }
 
-    /// Moves the tasks that were woken, by this thread or others, into the ready queue.
+    /// Moves the tasks that any thread has woken into the ready queue.
     pub fn collect(&mut self) {
         self.wakes.take(&mut self.collected);
         for index in self.collected.drain(..) {
@@ -193,22 +197,23 @@ impl Tasks {
         }
     }
 
-    /// How many stand in the ready queue. Those that were cancelled or polled meanwhile count until [`next`](Self::next) passes over them.
+    /// Returns the length of the ready queue. Tasks cancelled or polled meanwhile count until
+    /// [`next`](Self::next) skips them.
     #[must_use]
     pub fn ready(&self) -> usize {
         self.ready.len()
     }
 
-    /// The task to be polled next. Who takes it has to poll it: it counts as woken no more.
+    /// Returns the task to poll next. The caller must poll it: its wake is cleared.
     #[expect(
         clippy::should_implement_trait,
-        reason = "between two calls the tasks are polled: no iterator could be held"
+        reason = "tasks are polled between two calls, so an iterator can't borrow them"
     )]
     pub fn next(&mut self) -> Option<TaskId> {
         while let Some(index) = self.ready.take() {
             let slot = &mut self.slots[index as usize];
             slot.in_ready = false;
-            // Not woken: polled meanwhile by who didn't wait for its turn.
+            // Not woken: polled out of turn meanwhile.
             if slot.woken.take() && slot.stored.is_some() {
                 return Some(TaskId { slot: index, generation: slot.generation });
             }
@@ -216,19 +221,19 @@ impl Tasks {
         None
     }
 
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no tasks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A slot without a task, taken off the list of those; none where there are too many tasks.
+    /// Takes a free slot; returns `None` if there are too many tasks.
     fn free_slot(&mut self) -> Option<u32> {
         if let Some(index) = self.free.pop() {
             return Some(index);
@@ -241,26 +246,26 @@ impl Tasks {
         Some(index)
     }
 
-    /// The slot of a task that is there.
+    /// Returns the slot of a present task.
     fn slot_of(&mut self, id: TaskId) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(id.slot as usize)?;
         (slot.generation == id.generation && slot.stored.is_some()).then_some(slot)
     }
 
-    /// Drops a slot's future and frees the slot; gives what the future panicked with.
+    /// Drops a slot's future and frees the slot; returns the future's panic, if any.
     fn release(&mut self, index: u32) -> thread::Result<()> {
         let slot = &mut self.slots[index as usize];
         let Some(stored) = slot.stored.take() else { return Ok(()) };
         slot.generation = slot.generation.wrapping_add(1);
         let (block, dropped) = stored.end();
-        self.blocks.give_back(block);
+        self.blocks.release(block);
         self.free.push(index);
         dropped
     }
 }
 
 impl Drop for Tasks {
-    /// Drops every future, also where one of them panics; the first panic goes on then.
+    /// Drops every future, even if one of them panics; the first panic then continues.
     fn drop(&mut self) {
         self.wakes.close();
         let mut first = Ok(());

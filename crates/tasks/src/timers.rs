@@ -10,64 +10,65 @@ use std::time::Duration;
 use crate::due_heap::{DueHeap, Key};
 use crate::limits::TIMERS_MAX;
 
-/// A worker's timers. They have no clock of their own: the worker tells them what time it is ([`set_now_ms`](Self::set_now_ms))
-/// and has those woken that are due ([`expire`](Self::expire)).
+/// A worker's timers. They have no clock: the worker sets the time ([`set_now_ms`](Self::set_now_ms)) and
+/// wakes those due ([`expire`](Self::expire)).
 pub struct Timers {
     now_ms: Cell<u64>,
-    /// Borrowed only while no waker is used: what a waker does may come back here.
+    /// Not borrowed while a waker is called, which may call back.
     heap: RefCell<DueHeap>,
     timers_max: usize,
 }
 
 impl Timers {
-    /// Timers at time 0, for [`TIMERS_MAX`] sleeps.
+    /// Creates timers at time 0, for [`TIMERS_MAX`] sleeps.
     #[must_use]
     pub fn new() -> Rc<Self> {
         Self::with_max(TIMERS_MAX)
     }
 
-    /// Timers at time 0, for so many sleeps at the same time. Further ones are polled in every turn until they are due.
+    /// Creates timers at time 0, for `timers_max` concurrent sleeps. Further ones are polled in every turn
+    /// until they are due.
     #[must_use]
     pub fn with_max(timers_max: usize) -> Rc<Self> {
         Rc::new(Self { now_ms: Cell::new(0), heap: RefCell::default(), timers_max })
     }
 
-    /// Tells the time, in milliseconds of any clock that doesn't go back.
+    /// Sets the time, in milliseconds of any monotonic clock.
     pub fn set_now_ms(&self, now_ms: u64) {
         self.now_ms.set(now_ms);
     }
 
-    /// The time that was told last.
+    /// Returns the time set last.
     pub fn now_ms(&self) -> u64 {
         self.now_ms.get()
     }
 
-    /// When the first sleep is over; none where nobody sleeps.
+    /// Returns the end of the first sleep, if any.
     pub fn next_due_ms(&self) -> Option<u64> {
         self.heap.borrow().first_due_ms()
     }
 
-    /// Wakes those whose sleep is over, in the order in which they were due.
+    /// Wakes tasks whose sleep has ended, in order of due time.
     pub fn expire(&self) {
         while let Some(waker) = self.take_due() {
             waker.wake();
         }
     }
 
-    /// A sleep from now on. It is over as soon as the clock is told to be at its end or later; a part of a millisecond counts as a whole one, and
-    /// what is too long for the clock lasts for ever.
+    /// Sleeps from now on. Ends when the clock is set to its end or later; fractions of a millisecond are
+    /// rounded up, and durations too long for the clock never end.
     pub fn sleep(self: &Rc<Self>, duration: Duration) -> Sleep {
         let whole_ms = duration.as_nanos().div_ceil(1_000_000);
         let due_ms = self.now_ms().saturating_add(u64::try_from(whole_ms).unwrap_or(u64::MAX));
         Sleep { timers: Rc::clone(self), due_ms, key: None }
     }
 
-    /// How many sleep.
+    /// Returns the number of sleeps.
     pub fn len(&self) -> usize {
         self.heap.borrow().len()
     }
 
-    /// Whether nobody sleeps.
+    /// Returns whether there are no sleeps.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -76,16 +77,16 @@ impl Timers {
         self.heap.borrow_mut().take_due(self.now_ms())
     }
 
-    /// Has a waker woken at that time; gives none where too many sleep.
+    /// Adds a waker for a time; returns `None` if there are too many.
     fn put(&self, due_ms: u64, waker: &Waker) -> Option<Key> {
         if self.len() >= self.timers_max {
             return None;
         }
         let waker = waker.clone();
-        Some(self.heap.borrow_mut().put(due_ms, waker))
+        Some(self.heap.borrow_mut().insert(due_ms, waker))
     }
 
-    /// Has another waker woken in the place of one; gives whether that was still there.
+    /// Replaces an entry's waker; returns whether the entry was present.
     fn replace(&self, key: Key, waker: &Waker) -> bool {
         let waker = waker.clone();
         let before = self.heap.borrow_mut().waker_mut(key).map(|there| std::mem::replace(there, waker));
@@ -93,7 +94,7 @@ impl Timers {
     }
 
     fn take(&self, key: Key) {
-        let waker = self.heap.borrow_mut().take(key);
+        let waker = self.heap.borrow_mut().remove(key);
         drop(waker); // not while the heap is borrowed
     }
 }
@@ -107,18 +108,18 @@ impl fmt::Debug for Timers {
     }
 }
 
-/// A future that is over at its time: [`Timers::sleep`]. Dropped before, it is forgotten.
+/// A future that ends at its time: [`Timers::sleep`]. Dropping it cancels it.
 #[derive(Debug)]
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Sleep {
     timers: Rc<Timers>,
     due_ms: u64,
-    /// While it is among the timers.
+    /// Set while it is among the timers.
     key: Option<Key>,
 }
 
 impl Sleep {
-    /// When it is over, on the timers' clock.
+    /// Returns its end on the timers' clock.
     #[must_use]
     pub fn due_ms(&self) -> u64 {
         self.due_ms

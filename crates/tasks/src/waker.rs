@@ -1,4 +1,4 @@
-//! The waker of a slot: made once, used by every task that the slot has.
+//! A slot's waker: created once, shared by all tasks of the slot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +6,10 @@ use std::task::{Wake, Waker};
 
 use crate::wakes::Wakes;
 
-/// What the wakers of a slot point to. A waker of an earlier task of the slot wakes the present one: it is polled for nothing.
+/// Target of a slot's wakers. A waker of an earlier task wakes the present one spuriously.
 pub(crate) struct SlotWaker {
     slot: u32,
-    /// Woken and not yet looked at: then one more wake says nothing new.
+    /// Woken and not yet taken: further wakes are redundant.
     woken: AtomicBool,
     wakes: Arc<Wakes>,
 }
@@ -19,13 +19,13 @@ impl SlotWaker {
         Arc::new(Self { slot, woken: AtomicBool::new(false), wakes })
     }
 
-    /// Whether the slot was woken since the last time; what its wakers wrote before is seen from here on, also that of those who
-    /// found it woken already. (That is why it is an exchange: a plain store would not be ordered behind theirs.)
+    /// Takes the wake, and synchronises with all wakers, including those that found it set. (Hence the
+    /// exchange: a plain store would not be ordered after their writes.)
     pub(crate) fn take(&self) -> bool {
         self.woken.swap(false, Ordering::AcqRel)
     }
 
-    /// The same, for who is content with an answer that is a moment old: whoever wakes meanwhile has the slot queued.
+    /// Clears the wake without synchronising: concurrent wakes queue the slot again.
     pub(crate) fn clear(&self) {
         if self.woken.load(Ordering::Relaxed) {
             self.take();
@@ -45,7 +45,7 @@ impl Wake for SlotWaker {
     }
 }
 
-/// A waker as futures know it.
+/// Returns a `Waker` of the slot.
 pub(crate) fn waker(slot: &Arc<SlotWaker>) -> Waker {
     Waker::from(Arc::clone(slot))
 }

@@ -1,30 +1,30 @@
-//! The tasks that were woken, by any thread, since the worker last looked.
+//! Tasks woken by any thread since the worker's last check.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What wakers and their worker share.
+/// State shared by wakers and their worker.
 pub(crate) struct Wakes {
     queue: Mutex<Queue>,
-    /// Whether there may be something in the queue: a worker looks here before it takes the lock.
+    /// True if the queue may have entries: checked before the lock is taken.
     any: AtomicBool,
-    /// The worker's thread, as [`this_thread`] tells it.
+    /// The worker's thread, by [`this_thread`].
     worker: usize,
     /// Makes the worker's wait return.
     signal: Box<dyn Fn() + Send + Sync>,
 }
 
 struct Queue {
-    /// Slots. One is in it once, but where its task was polled meanwhile and was woken again.
+    /// Woken slots. Each is in it once, unless its task was polled and woken again meanwhile.
     woken: Vec<u32>,
-    /// Whether the worker was signalled since it last looked.
+    /// True if the worker was signalled since its last check.
     signalled: bool,
-    /// The worker is gone.
+    /// True once the worker is gone.
     closed: bool,
 }
 
 impl Wakes {
-    /// Of the worker on this thread.
+    /// Creates the wakes of the worker on this thread.
     pub(crate) fn new(signal: impl Fn() + Send + Sync + 'static) -> Self {
         let queue = Queue { woken: Vec::new(), signalled: false, closed: false };
         Self {
@@ -35,7 +35,8 @@ impl Wakes {
         }
     }
 
-    /// Notes that a slot was woken; tells the worker where it may not notice: from another thread, the first time since it looked.
+    /// Queues a woken slot; signals the worker if another thread is the first to wake one since its last
+    /// check.
     pub(crate) fn push(&self, slot: u32) {
         let foreign = this_thread() != self.worker;
         let mut queue = self.lock();
@@ -52,7 +53,7 @@ impl Wakes {
         }
     }
 
-    /// Gives what was woken, in exchange for an empty list whose memory is used next.
+    /// Swaps the woken slots with an empty list, whose memory is reused.
     pub(crate) fn take(&self, empty: &mut Vec<u32>) {
         debug_assert!(empty.is_empty());
         if !self.any.load(Ordering::Acquire) {
@@ -64,20 +65,20 @@ impl Wakes {
         self.any.store(false, Ordering::Release);
     }
 
-    /// From now on nothing is noted and nobody is told.
+    /// Ignores all wakes from now on.
     pub(crate) fn close(&self) {
         let mut queue = self.lock();
         queue.closed = true;
         queue.woken = Vec::new();
     }
 
-    /// Nothing panics while it is held but where memory runs out, and then the queue is whole.
+    /// Locks the queue. Only running out of memory panics under the lock, and leaves the queue intact.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A number that tells the threads apart that live at the same time: the address of something that each has one of.
+/// Returns a number unique among living threads: the address of a thread-local.
 fn this_thread() -> usize {
     thread_local! {
         static HERE: u8 = const { 0 };

@@ -1,14 +1,14 @@
-//! A future that lets the others have their turn.
+//! A future that yields to other tasks.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Lets the other ready tasks have their turn: pending once, and woken at once.
+/// Yields to the other ready tasks: pending once, and woken at once.
 pub fn yield_now() -> YieldNow {
     YieldNow { yielded: false }
 }
 
-/// What [`yield_now`] gives.
+/// The future of [`yield_now`].
 #[derive(Debug)]
 #[must_use = "a future does nothing until it is awaited"]
 pub struct YieldNow {

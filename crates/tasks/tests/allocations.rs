@@ -1,4 +1,4 @@
-//! Nothing allocates once a worker has seen its load. A binary of its own: the counter replaces the whole process's allocator.
+//! The steady state allocates nothing. A separate binary: the counter replaces the process's allocator.
 #![expect(
     unsafe_code,
     reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
@@ -15,7 +15,7 @@ use std::time::Duration;
 use shearwater_tasks::{Coroutine, Options, Order, StackOptions, Stacks, Suspend, Tasks, Timers, yield_now};
 
 const ROUNDS: usize = 1000;
-/// Of each kind, in every round.
+/// Tasks of each kind, in every round.
 const TASKS: u64 = 20;
 
 struct Counting;
@@ -42,14 +42,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A worker, and what its tasks use.
+/// A worker and the state of its tasks.
 struct Worker {
     tasks: Tasks,
     timers: Rc<Timers>,
     stacks: Rc<Stacks>,
     label: Rc<str>,
     ended: Rc<Cell<usize>>,
-    /// Of the tasks that wait for somebody else.
+    /// Wakers of the tasks that wait for another.
     wakers: Rc<RefCell<Vec<Waker>>>,
 }
 
@@ -71,11 +71,11 @@ impl Worker {
             future.await;
             ended.set(ended.get() + 1);
         };
-        let Ok(id) = self.tasks.spawn(0, counted) else { panic!("there is room") };
+        let Ok(id) = self.tasks.spawn(0, counted) else { panic!("the queue has room") };
         self.tasks.poll(id);
     }
 
-    /// Tasks of every kind, from their beginning to their end, and some that are cancelled. Gives how many ended.
+    /// Runs tasks of every kind from start to end, and cancels some. Returns how many ended.
     fn round(&mut self) -> usize {
         for number in 0..TASKS {
             let large = [1_u8; 3000];
@@ -100,7 +100,7 @@ impl Worker {
             };
             self.spawn(Coroutine::new(&self.stacks, Rc::clone(&self.label), body));
             let Ok(asleep) = self.tasks.spawn(number, self.timers.sleep(Duration::from_secs(1))) else {
-                panic!("there is room")
+                panic!("the queue has room")
             };
             self.tasks.poll(asleep);
             self.tasks.cancel(asleep);

@@ -1,4 +1,4 @@
-//! What happens when the system has no memory for another stack. A binary of its own: the limit is the whole process's.
+//! Starting a coroutine without memory for a stack. A separate binary: the limit applies to the process.
 #![cfg(target_os = "linux")]
 #![expect(unsafe_code, reason = "a process is limited by a system call alone")]
 
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use shearwater_tasks::{Coroutine, Options, Polled, StackOptions, Stacks, Suspend, TaskId, Tasks, yield_now};
 
 const STACK_BYTES: usize = 256 * 1024 * 1024;
-/// What the process may have beyond what it has: one stack, and not two.
+/// Memory beyond the present use: one stack, and not two.
 const ROOM_BYTES: usize = STACK_BYTES + STACK_BYTES / 2;
 
 #[test]
@@ -35,7 +35,7 @@ fn who_finds_no_memory_waits_for_the_stack_of_another() {
     }
     assert_eq!((ended.get(), stacks.lent(), stacks.spare()), (3, 0, 1));
 
-    // Where none has a stack that could come back, it is said at once.
+    // If no stack is in use that could be released, it fails at once.
     drop(stacks);
     leave_room_for(STACK_BYTES / 2);
     let stacks = Stacks::new(options).expect("there is memory for this");
@@ -52,18 +52,20 @@ fn start(tasks: &mut Tasks, stacks: &Rc<Stacks>, ended: &Rc<Cell<usize>>) -> Tas
         suspend.wait(yield_now());
         ended.set(ended.get() + 1);
     };
-    let Ok(id) = tasks.spawn(0, Coroutine::new(stacks, "test".into(), body)) else { panic!("there is room") };
+    let Ok(id) = tasks.spawn(0, Coroutine::new(stacks, "test".into(), body)) else {
+        panic!("the queue has room")
+    };
     id
 }
 
-/// Limits the process's memory to what it has now and so much.
+/// Limits the process's memory to its present use plus `bytes`.
 fn leave_room_for(bytes: usize) {
-    let pages = fs::read_to_string("/proc/self/statm").expect("the system tells it");
+    let pages = fs::read_to_string("/proc/self/statm").expect("the system reports it");
     let pages: usize = pages.split(' ').next().expect("a first number").parse().expect("a number");
     // SAFETY: it touches no memory.
     let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let most = (pages * usize::try_from(page_bytes).expect("a size") + bytes) as libc::rlim_t;
     let limit = libc::rlimit { rlim_cur: most, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: it reads the limit that it is given.
+    // SAFETY: it only reads the limit passed.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
 }

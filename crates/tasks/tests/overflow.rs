@@ -1,5 +1,5 @@
-//! What happens when a stack overflows. A program of its own, without the test harness: it runs itself as the process that ends.
-#![expect(unsafe_code, reason = "a fault can only be had by doing what is not allowed")]
+//! Stack overflows. A program without the test harness: it runs itself as the process that dies.
+#![expect(unsafe_code, reason = "only undefined behaviour causes a fault")]
 
 #[cfg(unix)]
 use std::os::unix::process::ExitStatusExt;
@@ -9,10 +9,10 @@ use std::{env, mem, ptr, thread};
 
 use shearwater_tasks::{Coroutine, Options, StackOptions, Stacks, Suspend, Tasks, yield_now};
 
-/// What the process that ends is to do.
+/// The action of the child process.
 const ROLE: &str = "SHEARWATER_OVERFLOW_ROLE";
 const STACK_BYTES: usize = 128 * 1024;
-/// The exit status of a process whose fault got to a handler that was there before.
+/// Exit status of a process whose fault reached the previous handler.
 const STATUS_OF_ANOTHER: i32 = 77;
 
 fn main() {
@@ -97,7 +97,7 @@ fn other_faults_in_a_coroutine() {
     assert!(!errors.contains("shearwater:"), "{errors}");
 }
 
-/// Does what ends the process. Coming back from here is a failure that the caller sees in the exit status.
+/// Ends the process. Returning is a failure that shows in the exit status.
 fn end(role: &str) {
     match role {
         "fault-by-default" | "sent-by-default" => handle(libc::SIG_DFL),
@@ -138,7 +138,9 @@ fn stacks() -> Rc<Stacks> {
 
 fn run(stacks: &Rc<Stacks>, label: &str, body: impl FnOnce(&Suspend<'_>) + 'static) {
     let mut tasks = Tasks::new(Options::default(), || ());
-    let Ok(id) = tasks.spawn(0, Coroutine::new(stacks, label.into(), body)) else { panic!("there is room") };
+    let Ok(id) = tasks.spawn(0, Coroutine::new(stacks, label.into(), body)) else {
+        panic!("the queue has room")
+    };
     while !tasks.is_empty() {
         tasks.poll(id);
     }
@@ -149,7 +151,7 @@ fn on_another_thread() {
     thread::spawn(worker).join().expect("it ends the process");
 }
 
-/// A body that has another coroutine run to its end.
+/// A body that runs another coroutine to its end.
 fn outer(
     stacks: &Rc<Stacks>,
     body: impl FnOnce(&Suspend<'_>) + 'static,
@@ -171,7 +173,7 @@ fn run_and_cancel(stacks: &Rc<Stacks>) {
     };
     let mut tasks = Tasks::new(Options::default(), || ());
     let Ok(id) = tasks.spawn(0, Coroutine::new(stacks, "/unwound".into(), body)) else {
-        panic!("there is room")
+        panic!("the queue has room")
     };
     tasks.poll(id);
     tasks.cancel(id);
@@ -187,35 +189,35 @@ fn depth(number: u64) -> u64 {
     if frame[0] == 0 { 0 } else { depth(frame[1] + 1) + frame[2] }
 }
 
-/// Touches what nobody has.
+/// Touches an unmapped address.
 fn fault() {
-    // SAFETY: none: the process is to end of it.
+    // SAFETY: none: it is meant to kill the process.
     unsafe { ptr::with_exposed_provenance::<u8>(0x10).read_volatile() };
 }
 
-/// Sets what is done about a fault before the crate comes.
+/// Sets a fault's handler before the crate does.
 fn handle(handler: libc::sighandler_t) {
-    // SAFETY: a handler of one argument, or the number of what stands for one.
+    // SAFETY: a handler of one argument, or a constant for an action.
     unsafe { libc::signal(libc::SIGSEGV, handler) };
 }
 
 /// A handler of one argument.
 extern "C" fn another(_: libc::c_int) {
-    // SAFETY: it can be called anywhere, also while a signal is handled.
+    // SAFETY: it has no preconditions and is async-signal-safe.
     unsafe { libc::_exit(STATUS_OF_ANOTHER) };
 }
 
-/// Sends this thread the signal of a fault that never was.
+/// Sends this thread the signal of a fault.
 fn send() {
-    // SAFETY: it can be called anywhere.
+    // SAFETY: it has no preconditions.
     unsafe { libc::raise(libc::SIGSEGV) };
 }
 
-/// Takes from this thread what the standard library has given it.
+/// Disables the signal stack that the standard library has set.
 fn no_stack_for_handlers() {
-    // SAFETY: integers and a pointer that may be null, for which zero is a value.
+    // SAFETY: integers and a nullable pointer, for which zero is a valid value.
     let mut none: libc::stack_t = unsafe { mem::zeroed() };
     none.ss_flags = libc::SS_DISABLE;
-    // SAFETY: it is told of no memory, and asked for nothing.
+    // SAFETY: it sets no memory, and returns nothing.
     unsafe { libc::sigaltstack(&raw const none, ptr::null_mut()) };
 }

@@ -1,4 +1,4 @@
-//! The thread that fetches.
+//! The thread that reads ahead.
 
 use std::fs::File;
 use std::io;
@@ -10,18 +10,18 @@ use super::pages;
 use crate::limits::FETCHES_MAX;
 use crate::{Token, Waker};
 
-/// A stretch of a file to be fetched for a connection.
+/// A range of a file to read into the page cache for a connection.
 #[derive(Debug)]
 pub(super) struct Fetch {
     pub(super) token: Token,
     pub(super) file: Arc<File>,
     pub(super) offset: u64,
     pub(super) len: u64,
-    /// Gone with the send that asked for it.
+    /// Dead once the send that requested it has ended.
     pub(super) wanted: Weak<()>,
 }
 
-/// The way to the thread and back. The thread ends after the fetch at hand when this is dropped.
+/// Queues to and from the read-ahead thread. Once dropped, the thread ends after its present fetch.
 #[derive(Debug)]
 pub(super) struct Fetcher {
     wanted: SyncSender<Fetch>,
@@ -32,11 +32,11 @@ impl Fetcher {
     /// Starts the thread.
     ///
     /// # Errors
-    /// Where the system gives no thread.
+    /// Fails if the system can't start a thread.
     pub(super) fn start(waker: Waker) -> io::Result<Self> {
         let (fetcher, wanted, fetched) = Self::new();
         thread::Builder::new().name("shearwater-read".to_owned()).spawn(move || {
-            pages::stand_back();
+            pages::lower_priority();
             fetch_all(&wanted, &fetched, &waker);
         })?;
         Ok(fetcher)
@@ -44,12 +44,12 @@ impl Fetcher {
 
     fn new() -> (Self, Receiver<Fetch>, SyncSender<Token>) {
         let (wanted, receiver) = sync_channel(FETCHES_MAX);
-        // The worker takes them all in each turn, and never waits for this thread.
+        // The worker drains it in each turn and never waits for this thread.
         let (sender, fetched) = sync_channel(FETCHES_MAX);
         (Self { wanted, fetched }, receiver, sender)
     }
 
-    /// Hands it to the thread; not where too many wait.
+    /// Queues a fetch. Returns false if too many are queued.
     pub(super) fn take(&self, fetch: Fetch) -> bool {
         self.wanted.try_send(fetch).is_ok()
     }
@@ -59,7 +59,7 @@ impl Fetcher {
     }
 }
 
-/// One after the other, in order: a disk is quickest when it reads on.
+/// Runs the fetches in order: disks are fastest at sequential reads.
 fn fetch_all(wanted: &Receiver<Fetch>, fetched: &SyncSender<Token>, waker: &Waker) {
     while let Ok(fetch) = wanted.recv() {
         if fetch.wanted.strong_count() == 0 {
@@ -83,7 +83,7 @@ mod tests {
     use crate::{Token, Waker};
 
     fn fetch(slot: u32, wanted: Weak<()>) -> Fetch {
-        let file = Arc::new(File::open("/dev/null").expect("it can be opened"));
+        let file = Arc::new(File::open("/dev/null").expect("the file opens"));
         Fetch { token: Token::new(slot, 0), file, offset: 0, len: 1, wanted }
     }
 
@@ -124,10 +124,10 @@ mod tests {
             let wanted = if slot % 2 == 0 { Weak::new() } else { Arc::downgrade(&wants) };
             assert!(fetcher.take(fetch(slot, wanted)));
         }
-        let Fetcher { wanted: sender, fetched: told } = fetcher;
-        drop(sender); // the thread's work ends with what waits
+        let Fetcher { wanted: sender, fetched: finished } = fetcher;
+        drop(sender); // the thread ends when its queue is empty
         fetch_all(&wanted, &fetched, &Waker::new(|| {}));
-        let told: Vec<_> = told.try_iter().collect();
-        assert_eq!(told, [Token::new(1, 0), Token::new(3, 0)]);
+        let finished: Vec<_> = finished.try_iter().collect();
+        assert_eq!(finished, [Token::new(1, 0), Token::new(3, 0)]);
     }
 }

@@ -1,27 +1,27 @@
-//! What was found in memory a moment ago: many clients that load one file need no look each.
+//! Recent page-cache checks: many downloads of one file share one check.
 
 use crate::limits::{LOOK_LASTS_MS, LOOKS_MAX};
 use crate::shared_file::Inode;
 
-/// A stretch of each of the files that were looked at last, at most `LOOKS_MAX`.
+/// A cached range of each of the files checked most recently, at most `LOOKS_MAX`.
 #[derive(Debug, Default)]
-pub(super) struct Looks {
-    found: Vec<(Inode, Found)>,
-    /// Whose place the next one takes once there are as many as may be.
+pub(super) struct CheckedRanges {
+    found: Vec<(Inode, CheckedRange)>,
+    /// Index of the entry to replace once the table is full.
     oldest: usize,
 }
 
-/// A stretch that was found in memory.
+/// A range found in the page cache.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct CheckedRange {
     from: u64,
     until: u64,
-    /// When the first look at any of it was taken, on the driver's clock.
-    looked_ms: u64,
+    /// Time of the oldest check that it covers, by the driver's clock.
+    checked_ms: u64,
 }
 
-impl Looks {
-    /// Whether all of a stretch was found in memory a moment ago.
+impl CheckedRanges {
+    /// Returns whether all of a range was recently found in the page cache.
     pub(super) fn hold(&self, file: Inode, offset: u64, len: u64, now_ms: u64) -> bool {
         let known = self.found.iter().find(|(inode, _)| *inode == file);
         known.is_some_and(|(_, found)| {
@@ -29,9 +29,9 @@ impl Looks {
         })
     }
 
-    /// Notes that all of a stretch is in memory now.
+    /// Records that all of a range is in the page cache.
     pub(super) fn note(&mut self, file: Inode, offset: u64, len: u64, now_ms: u64) {
-        let new = Found { from: offset, until: offset + len, looked_ms: now_ms };
+        let new = CheckedRange { from: offset, until: offset + len, checked_ms: now_ms };
         if let Some((_, found)) = self.found.iter_mut().find(|(inode, _)| *inode == file) {
             *found = found.joined(new);
         } else if self.found.len() < LOOKS_MAX {
@@ -43,18 +43,18 @@ impl Looks {
     }
 }
 
-impl Found {
+impl CheckedRange {
     fn holds(self, now_ms: u64) -> bool {
-        now_ms < self.looked_ms + LOOK_LASTS_MS
+        now_ms < self.checked_ms + LOOK_LASTS_MS
     }
 
-    /// Both, where they adjoin: then the older look is the one that ages. Else the new one.
+    /// Merges adjoining ranges, keeping the older time; otherwise returns the new one.
     fn joined(self, new: Self) -> Self {
-        let adjoins = self.holds(new.looked_ms) && new.from <= self.until && self.from <= new.until;
+        let adjoins = self.holds(new.checked_ms) && new.from <= self.until && self.from <= new.until;
         if !adjoins {
             return new;
         }
-        Self { from: new.from.min(self.from), until: new.until.max(self.until), looked_ms: self.looked_ms }
+        Self { from: new.from.min(self.from), until: new.until.max(self.until), checked_ms: self.checked_ms }
     }
 }
 
@@ -62,18 +62,18 @@ impl Found {
 mod tests {
     use std::fs::File;
 
-    use super::{Inode, LOOK_LASTS_MS, LOOKS_MAX, Looks};
+    use super::{CheckedRanges, Inode, LOOK_LASTS_MS, LOOKS_MAX};
     use crate::SharedFile;
 
     fn inode(path: &str) -> Inode {
-        let file = SharedFile::new(File::open(path).expect("it can be opened"));
-        file.inode().expect("the system tells")
+        let file = SharedFile::new(File::open(path).expect("the file opens"));
+        file.inode().expect("the system reports it")
     }
 
     #[test]
     fn what_was_found_holds_for_a_moment_and_for_this_file() {
-        let (mut looks, file) = (Looks::default(), inode("/dev/null"));
-        assert!(!looks.hold(file, 0, 1, 0), "no look was taken");
+        let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
+        assert!(!looks.hold(file, 0, 1, 0), "no check was made");
         looks.note(file, 100, 50, 7);
         for now_ms in [7, 7 + LOOK_LASTS_MS - 1] {
             assert!(looks.hold(file, 100, 50, now_ms) && looks.hold(file, 120, 30, now_ms));
@@ -85,26 +85,26 @@ mod tests {
 
     #[test]
     fn adjoining_stretches_become_one_of_the_older_look() {
-        let (mut looks, file) = (Looks::default(), inode("/dev/null"));
+        let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
         looks.note(file, 100, 50, 7);
         looks.note(file, 150, 50, 7 + LOOK_LASTS_MS - 1);
         assert!(looks.hold(file, 100, 100, 7 + LOOK_LASTS_MS - 1));
-        assert!(!looks.hold(file, 150, 50, 7 + LOOK_LASTS_MS), "the first look is the one that ages");
+        assert!(!looks.hold(file, 150, 50, 7 + LOOK_LASTS_MS), "the first check expires");
         looks.note(file, 1000, 50, 8);
         assert!(
             looks.hold(file, 1000, 50, 8) && !looks.hold(file, 100, 50, 8),
-            "elsewhere is another stretch"
+            "a distant range is separate"
         );
     }
 
     #[test]
     fn a_bounded_number_of_files_is_remembered() {
-        let (mut looks, file) = (Looks::default(), inode("/dev/null"));
+        let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
         let files: Vec<_> = (0..2 * LOOKS_MAX as u64).map(|ino| Inode { ino, ..file }).collect();
         for file in &files {
             looks.note(*file, 0, 1, 7);
         }
         let held: Vec<_> = files.iter().map(|file| looks.hold(*file, 0, 1, 7)).collect();
-        assert_eq!(held, [[false; LOOKS_MAX], [true; LOOKS_MAX]].concat(), "those of the last looks");
+        assert_eq!(held, [[false; LOOKS_MAX], [true; LOOKS_MAX]].concat(), "the latest checks");
     }
 }

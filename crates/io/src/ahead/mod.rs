@@ -1,6 +1,7 @@
-//! Reads ahead on another thread, so that the worker's other connections don't wait for the disk. It does so for pieces of files of
-//! `FETCH_LOOK_BYTES_MIN` and more that are to be sent and aren't in the page cache. The worker itself reads shorter pieces, and those on file
-//! systems that can't report what is cached.
+//! Reads ahead on another thread, so that other connections of the worker don't wait for the disk.
+//!
+//! It serves ranges of files of `FETCH_LOOK_BYTES_MIN` and more that are to be sent and aren't in the page
+//! cache. The worker itself reads shorter ranges, and those on file systems that can't report what is cached.
 
 mod fetcher;
 mod looks;
@@ -13,25 +14,25 @@ use std::sync::Arc;
 use crate::limits::{FETCH_BYTES, FETCH_LOOK_BYTES_MIN, FETCHER_RETRY_MS};
 use crate::{FileSlice, Token, Waker};
 use fetcher::{Fetch, Fetcher};
-use looks::Looks;
+use looks::CheckedRanges;
 pub(crate) use pages::are_in_memory;
 
-/// One driver's reading ahead. The thread begins with the first need of it.
+/// One driver's read-ahead. The thread starts with the first use.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     waker: Waker,
     fetcher: Option<Fetcher>,
-    /// No thread is started before: the system gave none a moment ago.
+    /// Earliest time to start the thread, after starting it failed.
     start_from_ms: u64,
-    /// The driver's clock as of this turn.
+    /// Time of this turn by the driver's clock.
     now_ms: u64,
-    /// Whether reading a stretch would not wait for a disk.
+    /// Returns whether a range can be read without waiting for a disk.
     look: fn(&File, u64, u64) -> bool,
-    looks: Looks,
+    checked: CheckedRanges,
 }
 
 impl Ahead {
-    /// `waker` is used whenever something was fetched.
+    /// `waker` is called after each fetch.
     pub(crate) fn new(waker: Waker) -> Self {
         Self {
             waker,
@@ -39,18 +40,18 @@ impl Ahead {
             start_from_ms: 0,
             now_ms: 0,
             look: pages::are_in_memory,
-            looks: Looks::default(),
+            checked: CheckedRanges::default(),
         }
     }
 
-    /// Takes note of the time.
+    /// Sets the time of the turn.
     pub(crate) fn begin_turn(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
     }
 
-    /// Has the next `len` bytes of a slice fetched, so that sending them has to wait until [`Ahead::next_fetched`] names the
-    /// connection. Not where they are in memory, are few, or can't be fetched. What is given says that it is wanted, and
-    /// is let go of when it isn't any more.
+    /// Queues a fetch of the next `len` bytes of a slice, so that sending them waits until
+    /// [`Ahead::next_fetched`] returns the connection. Returns `None` if they are cached, few, or can't be
+    /// fetched. Dropping the returned handle cancels the fetch.
     pub(crate) fn fetch(&mut self, token: Token, slice: &FileSlice, len: u64) -> Option<Arc<()>> {
         if len < FETCH_LOOK_BYTES_MIN || self.finds(slice, len) {
             return None;
@@ -66,7 +67,7 @@ impl Ahead {
         self.started(Fetcher::start)?.take(fetch).then_some(wants)
     }
 
-    /// The thread; started where it isn't, but not too soon after that has failed.
+    /// Returns the thread, starting it unless that failed recently.
     fn started(&mut self, start: impl FnOnce(Waker) -> io::Result<Fetcher>) -> Option<&Fetcher> {
         if self.fetcher.is_none() && self.now_ms >= self.start_from_ms {
             self.fetcher = start(self.waker.clone()).ok();
@@ -75,25 +76,25 @@ impl Ahead {
         self.fetcher.as_ref()
     }
 
-    /// Whether the next `len` bytes of a slice are in memory, or were a moment ago.
+    /// Returns whether the next `len` bytes of a slice are cached, or were recently.
     fn finds(&mut self, slice: &FileSlice, len: u64) -> bool {
         let inode = slice.file.inode();
-        if inode.is_some_and(|file| self.looks.hold(file, slice.offset, len, self.now_ms)) {
+        if inode.is_some_and(|file| self.checked.hold(file, slice.offset, len, self.now_ms)) {
             return true;
         }
         let found = (self.look)(&slice.file, slice.offset, len);
         if let Some(file) = inode.filter(|_| found) {
-            self.looks.note(file, slice.offset, len, self.now_ms);
+            self.checked.note(file, slice.offset, len, self.now_ms);
         }
         found
     }
 
-    /// The next connection for which something was fetched. It may be gone meanwhile.
+    /// Returns the next connection whose fetch is complete. It may be closed already.
     pub(crate) fn next_fetched(&self) -> Option<Token> {
         self.fetcher.as_ref()?.next_fetched()
     }
 
-    /// Finds nothing in memory from now on.
+    /// Makes every later check find nothing cached.
     #[cfg(test)]
     pub(crate) fn find_nothing(&mut self) {
         self.look = |_, _, _| false;
@@ -111,7 +112,7 @@ mod tests {
     use crate::{FileSlice, SharedFile, Token, Waker};
 
     fn slice() -> FileSlice {
-        let file = File::open("/dev/null").expect("it can be opened");
+        let file = File::open("/dev/null").expect("the file opens");
         FileSlice { file: Rc::new(SharedFile::new(file)), offset: 0, len: u64::MAX }
     }
 
@@ -123,7 +124,7 @@ mod tests {
         assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN - 1).is_none());
         assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN).is_some());
         ahead.look = |_, _, _| true;
-        assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN).is_none(), "it is in memory");
+        assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN).is_none(), "it is cached");
     }
 
     #[test]
@@ -140,6 +141,6 @@ mod tests {
             assert_eq!(tries.get(), tried);
         }
         ahead.begin_turn(7 + 2 * FETCHER_RETRY_MS);
-        assert!(ahead.started(Fetcher::start).is_some(), "there is one again");
+        assert!(ahead.started(Fetcher::start).is_some(), "a thread starts again");
     }
 }

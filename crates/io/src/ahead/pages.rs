@@ -1,24 +1,24 @@
-//! The pages of a file that the system holds in memory.
+//! Page-cache checks and read-ahead of file ranges.
 
 use std::fs::File;
 use std::os::fd::AsFd;
 
-/// Steps in which a stretch is looked at, and in which a fetch waits for the disk.
+/// Distance of page-cache checks, and size of a read that waits for the disk.
 #[cfg(target_os = "linux")]
 const STEP_BYTES: u64 = 64 * 1024;
 
-/// How far the thread that fetches stands back: about a tenth of a worker's share where they meet on one core.
+/// Niceness of the read-ahead thread: about a tenth of a worker's share of a shared core.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
-/// Whether reading this stretch would not wait for a disk: by a look at a byte in each step. What can't be asked counts as in
-/// memory.
+/// Returns whether a range can be read without waiting for a disk. Checks a byte per step; what can't be
+/// checked counts as cached.
 #[cfg(target_os = "linux")]
 pub(crate) fn are_in_memory(file: &File, offset: u64, len: u64) -> bool {
     steps(offset, len).all(|at| is_in_memory(file, at))
 }
 
-/// A place in each step, the last byte among them.
+/// Returns an offset in each step, the last byte included.
 #[cfg(target_os = "linux")]
 fn steps(offset: u64, len: u64) -> impl Iterator<Item = u64> {
     let last = (offset + len).saturating_sub(1);
@@ -33,7 +33,7 @@ fn is_in_memory(file: &File, offset: u64) -> bool {
     preadv2(file, &mut into, offset, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
 }
 
-/// Has the stretch read into memory, and waits until it is. What fails here shows when it is sent.
+/// Reads the range into the page cache, and blocks until it is there. Sending reports any error.
 #[cfg(target_os = "linux")]
 pub(super) fn fetch(file: impl AsFd, offset: u64, len: u64) {
     use rustix::fs::{Advice, fadvise};
@@ -44,24 +44,24 @@ pub(super) fn fetch(file: impl AsFd, offset: u64, len: u64) {
     }
 }
 
-/// Lets this thread stand back behind the workers: what it does is for those who wait for a disk anyway.
+/// Lowers this thread's priority below that of the workers.
 #[cfg(target_os = "linux")]
-pub(super) fn stand_back() {
-    // Refused, it is only less polite. On Linux a priority is a thread's own.
+pub(super) fn lower_priority() {
+    // Failing is harmless. On Linux priorities are per thread.
     let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
-/// Nobody can be asked.
+/// Counts all pages as cached: this system has no check.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn are_in_memory(_file: &File, _offset: u64, _len: u64) -> bool {
     true
 }
 
-/// Never called: all pages count as in memory.
+/// Never called: all pages count as cached.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn stand_back() {}
+pub(super) fn lower_priority() {}
 
-/// Never called: all pages count as in memory.
+/// Never called: all pages count as cached.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn fetch(_file: impl AsFd, _offset: u64, _len: u64) {}
 
@@ -76,12 +76,12 @@ mod tests {
         let path = std::env::temp_dir().join(format!("shearwater-pages-{}", std::process::id()));
         let mut options = File::options();
         let file = options.read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("it was made here");
-        file.set_len(LEN).expect("a hole");
-        // Whether a hole counts as in memory depends on the file system; afterwards it does on each.
+        std::fs::remove_file(&path).expect("the file can be removed");
+        file.set_len(LEN).expect("a sparse file");
+        // Whether a hole counts as cached depends on the file system; after a fetch it does on each.
         fetch(&file, 0, LEN);
         assert!(are_in_memory(&file, 0, LEN));
-        assert!(are_in_memory(&file, LEN, LEN), "behind the end there is nothing to wait for");
-        assert!(are_in_memory(&File::open("/").expect("a directory"), 0, 1), "an error is no wait");
+        assert!(are_in_memory(&file, LEN, LEN), "nothing to read beyond the end");
+        assert!(are_in_memory(&File::open("/").expect("a directory"), 0, 1), "an error doesn't block");
     }
 }

@@ -1,9 +1,8 @@
-//! The connections of a driver that meets the kernel: slots, sends in flight, and the queue of what is left to do.
+//! Connections of a driver of the real kernel: slots, sends in flight, and pending work.
 //!
-//! Readiness and completion drivers differ in how they hear of things. What a connection is, how a send goes on by hand,
-//! and in which order things are told is the same, and stands here.
+//! Shared by the readiness and the completion driver, which differ only in how they learn of events.
 
-mod line;
+mod fair_queue;
 mod push;
 mod queue;
 mod sends;
@@ -17,40 +16,39 @@ use rustix::net::{SendFlags, Shutdown, getpeername, shutdown};
 
 use crate::limits::SEND_AT_ONCE_BYTES_MAX;
 use crate::{Event, Output, ReadEnd, SendError, Token, Waker, socket};
-use push::{Means, Push, Stop, push, send_bytes};
+use push::{Push, PushContext, Stop, push, send_bytes};
 use queue::Completion;
 use sends::Sends;
 
-pub(crate) use line::Line;
+pub(crate) use fair_queue::FairQueue;
 #[cfg(target_os = "linux")]
 pub(crate) use push::GATHER_MAX;
 pub(crate) use queue::Queue;
 pub(crate) use sends::Sending;
 pub(crate) use slots::{Flags, NONE, Slot, Slots};
 
-/// How a push by hand has left the send.
+/// Outcome of a push by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// The send of this index has ended.
+    /// The send with this index has ended.
     Ended(u32),
     /// The socket is full.
     Full,
-    /// It goes on in a later turn.
+    /// It continues in a later turn.
     Share,
-    /// It goes on when something was fetched from a disk.
+    /// It continues when a fetch from disk is complete.
     Fetching,
 }
 
-/// The connections of one driver. `X` is what it keeps of each besides.
+/// The connections of one driver. `X` is the driver's data per connection.
 #[derive(Debug)]
 pub(crate) struct Conns<X> {
     pub(crate) slots: Slots<X>,
     pub(crate) sends: Sends,
     pub(crate) queue: Queue,
-    /// A send that has ended as it began, well, and is told next: most of those by hand. The others have a place in
-    /// `sends`.
+    /// A send by hand that completed as it began; its `Sent` is next. Other sends are in `sends`.
     just_sent: Option<(Token, Output)>,
-    means: Means,
+    context: PushContext,
 }
 
 impl<X: Default> Conns<X> {
@@ -61,28 +59,29 @@ impl<X: Default> Conns<X> {
             sends: Sends::default(),
             queue: Queue::default(),
             just_sent: None,
-            means: Means::new(waker),
+            context: PushContext::new(waker),
         }
     }
 
-    /// The open connection that a send is for (S2, K2).
+    /// Returns the open connection that a send is for (S2, K2).
     #[cfg(target_os = "linux")]
     pub(crate) fn sender(&mut self, token: Token) -> Option<&mut Slot<X>> {
         sender(&mut self.slots, token, self.just_sent.as_ref())
     }
 
-    /// A turn begins: what was put off for it is its own now.
+    /// Begins a turn: moves deferred work into it.
     pub(crate) fn begin_turn(&mut self, now_ms: u64) {
         self.queue.begin_turn();
-        self.means.ahead.begin_turn(now_ms);
+        self.context.ahead.begin_turn(now_ms);
     }
 
-    /// Whether there is work that needs no word from the kernel.
+    /// Returns whether there is work that needs no event of the kernel.
     pub(crate) fn has_work(&self) -> bool {
         self.just_sent.is_some() || !self.queue.is_empty()
     }
 
-    /// Sends by hand; whether all of it is done (S7). Most answers are plain bytes, and a socket has room for them.
+    /// Sends by hand; returns whether all of it is done (S7). Most responses are plain bytes that fit the
+    /// socket's buffer.
     pub(crate) fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
         let turn = self.queue.turn;
         let mut done = 0;
@@ -92,10 +91,10 @@ impl<X: Default> Conns<X> {
             && len <= slot.turn_bytes_left(turn).min(SEND_AT_ONCE_BYTES_MAX)
             && let Some(fd) = slot.fd.as_ref()
         {
-            // What hinders it shows once more below.
+            // An error recurs below.
             done = send_bytes(fd.as_fd(), output.bytes(), SendFlags::empty()).unwrap_or(0);
             slot.add_turn_bytes(turn, done);
-            self.means.note_taken(done);
+            self.context.note_taken(done);
             if done == len {
                 return true;
             }
@@ -104,14 +103,15 @@ impl<X: Default> Conns<X> {
         false
     }
 
-    /// Takes an output in to send it by hand (S1): a short one begins now, a long one in the line. Its end is announced. Whether the socket is full.
+    /// Starts a send by hand (S1): a short one at once, a long one by the queue. Its end is reported. Returns
+    /// whether the socket is full.
     pub(crate) fn send_by_hand(&mut self, token: Token, output: Output) -> bool {
         self.begin_by_hand(token, Sending::new(output))
     }
 
     fn begin_by_hand(&mut self, token: Token, mut sending: Sending) -> bool {
         let turn = self.queue.turn;
-        let Self { slots, sends, queue, just_sent, means } = self;
+        let Self { slots, sends, queue, just_sent, context } = self;
         let Some(slot) = sender(slots, token, just_sent.as_ref()) else { return false };
         if is_long(&sending) {
             slot.send = sends.insert(sending);
@@ -121,10 +121,10 @@ impl<X: Default> Conns<X> {
         }
         let Some(fd) = slot.fd.as_ref() else { return false };
         let share = slot.turn_bytes_left(turn).min(queue.first_share(sending.left()));
-        let Push { cost, end } = push(Some(token), fd, &mut sending, share, means);
+        let Push { cost, end } = push(Some(token), fd, &mut sending, share, context);
         slot.add_turn_bytes(turn, cost);
         queue.add_first_bytes(cost);
-        if end.is_ok() && just_sent.is_none() && queue.tells_at_once() {
+        if end.is_ok() && just_sent.is_none() && queue.may_complete_now() {
             *just_sent = Some((token, sending.output));
             return false;
         }
@@ -139,8 +139,7 @@ impl<X: Default> Conns<X> {
         pushed == Pushed::Full
     }
 
-    /// Goes on with a send by hand, where there is something to go on with and the turn leaves room for it. Its end is
-    /// not announced, but the caller's to give.
+    /// Continues a send by hand if it can and the turn has budget for it. The caller reports its end.
     pub(crate) fn push_more(&mut self, token: Token) -> Option<Pushed> {
         let turn = self.queue.turn;
         let slot = self.slots.open_mut(token).filter(|slot| slot.flags.can_send())?;
@@ -153,17 +152,17 @@ impl<X: Default> Conns<X> {
         if sending.result.is_some() {
             return Some(Pushed::Full);
         }
-        let looks_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
-        let Push { cost, end } = push(looks_for, fd, sending, share, &mut self.means);
+        let fetch_for = (!slot.flags.has(Flags::FETCHED)).then_some(token);
+        let Push { cost, end } = push(fetch_for, fd, sending, share, &mut self.context);
         slot.flags.clear(Flags::FETCHED);
         slot.add_turn_bytes(turn, cost);
         self.queue.add_sent_bytes(cost);
         Some(pushed(end, slot, sending))
     }
 
-    /// Sends whose file was fetched meanwhile go on in the turn that begins.
+    /// Resumes sends whose fetch is complete.
     pub(crate) fn note_fetched(&mut self) {
-        while let Some(token) = self.means.ahead.next_fetched() {
+        while let Some(token) = self.context.ahead.next_fetched() {
             if let Some(slot) = self.slots.open_mut(token).filter(|slot| slot.flags.has(Flags::FETCHING)) {
                 slot.flags.clear(Flags::FETCHING);
                 slot.flags.set(Flags::WRITABLE.and(Flags::FETCHED));
@@ -172,7 +171,7 @@ impl<X: Default> Conns<X> {
         }
     }
 
-    /// Notes whether receiving is paused (R3).
+    /// Sets whether receiving is paused (R3).
     pub(crate) fn set_paused(&mut self, token: Token, paused: bool) {
         match self.slots.open_mut(token) {
             Some(slot) if paused => slot.flags.set(Flags::PAUSED),
@@ -181,7 +180,7 @@ impl<X: Default> Conns<X> {
         }
     }
 
-    /// Bytes of the send in flight that the kernel has taken (S6).
+    /// Returns the bytes of the send in flight that the kernel has accepted (S6).
     pub(crate) fn progress(&self, token: Token) -> u64 {
         if let Some((just, output)) = &self.just_sent
             && *just == token
@@ -192,29 +191,29 @@ impl<X: Default> Conns<X> {
         sending.map_or(0, |sending| sending.done)
     }
 
-    /// Counts bytes that the kernel has accepted by a completion.
+    /// Counts bytes that the kernel has accepted, as reported by a completion.
     #[cfg(target_os = "linux")]
     pub(crate) fn note_taken(&mut self, bytes: u64) {
-        self.means.note_taken(bytes);
+        self.context.note_taken(bytes);
     }
 
     /// Returns the bytes that the kernel has accepted since the start (S11).
     pub(crate) const fn bytes_taken(&self) -> u64 {
-        self.means.taken_bytes()
+        self.context.taken_bytes()
     }
 
-    /// Bytes that the kernel has taken and the peer's hasn't acknowledged (S8).
+    /// Returns the bytes accepted by the kernel and not acknowledged by the peer (S8).
     pub(crate) fn unacknowledged(&self, token: Token) -> Option<u64> {
         let fd = self.slots.open(token).and_then(|slot| slot.fd.as_ref())?;
         socket::unacknowledged(fd)
     }
 
-    /// Whether the send in flight waits for a fetch (S9).
+    /// Returns whether the send in flight waits for a fetch (S9).
     pub(crate) fn waits_for_disk(&self, token: Token) -> bool {
         self.slots.open(token).is_some_and(|slot| slot.flags.has(Flags::FETCHING))
     }
 
-    /// Ends the sending side (C1).
+    /// Shuts down the sending side (C1).
     pub(crate) fn end_writing(&self, token: Token) {
         let Some(slot) = self.slots.open(token) else {
             debug_assert!(false, "shutdown_write of {token:?}, which is not open");
@@ -225,12 +224,12 @@ impl<X: Default> Conns<X> {
             "shutdown_write of {token:?} while it sends"
         );
         if let Some(fd) = &slot.fd {
-            // It fails only on a broken connection, which is reported by the receiving side.
+            // It fails only on a broken connection, which the receiving side reports.
             let _ = shutdown(fd, Shutdown::Write);
         }
     }
 
-    /// Announces that a close has cut off the send of this index, if it was still going on.
+    /// Cancels the send with this index on close, if it is still in flight.
     pub(crate) fn cut_off(&mut self, token: Token, send: u32) {
         if let Some(sending) = self.sends.get_mut(send)
             && sending.result.is_none()
@@ -240,10 +239,10 @@ impl<X: Default> Conns<X> {
         }
     }
 
-    /// Whether the connection can be handed out (C5).
+    /// Returns the descriptor if the connection can be detached (C5).
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotConnected`] where it is not open.
+    /// [`io::ErrorKind::NotConnected`] if it is not open.
     pub(crate) fn check_detach(&self, token: Token) -> io::Result<&OwnedFd> {
         let Some(slot) = self.slots.open(token) else {
             debug_assert!(false, "detach of {token:?}, which is not open");
@@ -253,12 +252,12 @@ impl<X: Default> Conns<X> {
         slot.fd.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Hands the descriptor out (C5).
+    /// Detaches the descriptor (C5).
     pub(crate) fn hand_out(&mut self, token: Token) -> io::Result<OwnedFd> {
         self.slots.detach(token).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Closes a connection whose descriptor was handed out.
+    /// Closes a detached connection.
     pub(crate) fn close_handed_out(&mut self, token: Token) {
         let was_detached = self.slots.end_detached(token);
         debug_assert!(was_detached, "close of {token:?}, which is not open");
@@ -267,7 +266,7 @@ impl<X: Default> Conns<X> {
         }
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub(crate) fn peer(&self, token: Token) -> io::Result<SocketAddr> {
         let fd =
             self.slots.open(token).and_then(|slot| slot.fd.as_ref()).ok_or(io::ErrorKind::NotConnected)?;
@@ -275,27 +274,27 @@ impl<X: Default> Conns<X> {
         Ok(SocketAddr::try_from(address)?)
     }
 
-    /// What goes before anything else: what verbs have brought about.
-    pub(crate) fn next_told(&mut self) -> Option<Event> {
+    /// Returns the next event that a verb caused; these come first.
+    pub(crate) fn next_completion(&mut self) -> Option<Event> {
         if let Some((token, output)) = self.just_sent.take() {
-            self.queue.giving(true);
+            self.queue.note_event(true);
             return Some(Event::Sent { token, output, result: Ok(()) });
         }
-        self.queue.pop().map(|completion| self.give(completion))
+        self.queue.pop().map(|completion| self.event_of(completion))
     }
 
-    /// Returns `Woken` once after the waker was used.
+    /// Returns `Woken` once per wake-up.
     pub(crate) fn next_woken(&mut self) -> Option<Event> {
         // Not `then_some`, which would drop an event each time.
         if std::mem::take(&mut self.queue.woken) { Some(Event::Woken) } else { None }
     }
 
-    /// The event of a send that has ended. From here on the connection has none.
-    pub(crate) fn give_sent(&mut self, token: Token, send: u32) -> Event {
-        self.queue.giving(true);
+    /// Returns the event of a send that has ended. From here on the connection has no send.
+    pub(crate) fn sent_event(&mut self, token: Token, send: u32) -> Event {
+        self.queue.note_event(true);
         if let Some(slot) = self.slots.held_mut(token) {
             slot.send = NONE;
-            // `WRITABLE` was noted between the end of the send and this moment: there is nothing left to go on with.
+            // `WRITABLE` may have been set since the send ended: nothing is left to resume.
             slot.flags
                 .clear(Flags::SENT_DEFERRED.and(Flags::WRITABLE).and(Flags::FETCHING).and(Flags::FETCHED));
         }
@@ -303,10 +302,10 @@ impl<X: Default> Conns<X> {
         Event::Sent { token, output, result }
     }
 
-    /// Turns a completion into its event. From here on the connection has no send, or the slot no connection.
-    fn give(&mut self, completion: Completion) -> Event {
+    /// Converts a completion into its event and frees its send or slot.
+    fn event_of(&mut self, completion: Completion) -> Event {
         match completion {
-            Completion::Sent { token, send } => self.give_sent(token, send),
+            Completion::Sent { token, send } => self.sent_event(token, send),
             Completion::Closed { token } => {
                 self.slots.release(token);
                 Event::Closed { token }
@@ -315,7 +314,7 @@ impl<X: Default> Conns<X> {
     }
 }
 
-/// Whether a send begins behind what else the turn has to do: it takes its time, or reads from a file.
+/// Returns whether a send is queued behind the turn's other work: it is long or reads a file.
 fn is_long(sending: &Sending) -> bool {
     sending.left() > SEND_AT_ONCE_BYTES_MAX || sending.output.has_file()
 }
@@ -334,12 +333,12 @@ fn sender<'a, X: Default>(
     Some(slot)
 }
 
-/// Whether a connection's `Sent` is still to be told.
+/// Returns whether a connection's `Sent` is still to be reported.
 fn is_sending<X>(slot: &Slot<X>, token: Token, just_sent: Option<&(Token, Output)>) -> bool {
     slot.send != NONE || just_sent.is_some_and(|(just, _)| *just == token)
 }
 
-/// Notes in slot and send how a push by hand has ended.
+/// Records the outcome of a push by hand in slot and send.
 fn pushed<X>(end: Result<(), Stop>, slot: &mut Slot<X>, sending: &mut Sending) -> Pushed {
     match end {
         Ok(()) => sending.result = Some(Ok(())),
@@ -363,8 +362,8 @@ fn pushed<X>(end: Result<(), Stop>, slot: &mut Slot<X>, sending: &mut Sending) -
     Pushed::Ended(slot.send)
 }
 
-/// The last word on a connection's receiving side. A send that met the reset first has used up the kernel's error:
-/// what looks like a FIN then is none.
+/// Returns the final event of a connection's receiving side. A send that met the reset first has consumed the
+/// kernel's error: an apparent FIN is then a reset.
 pub(crate) fn read_closed<X>(token: Token, slot: &mut Slot<X>, error: Option<io::Error>) -> Event {
     slot.flags.set(Flags::READ_CLOSED);
     let end = match error {
@@ -375,20 +374,21 @@ pub(crate) fn read_closed<X>(token: Token, slot: &mut Slot<X>, error: Option<io:
     Event::ReadClosed { token, end }
 }
 
-/// Returns the event of a FIN or an error that has come while receiving is paused (R6). `told` is the flag of a FIN that was told.
+/// Returns the event of a FIN or an error while receiving is paused (R6). `reported` is the flag of a reported
+/// FIN.
 pub(crate) fn ended_while_paused<X>(
     token: Token,
     slot: &mut Slot<X>,
-    told: Flags,
+    reported: Flags,
     has_failed: bool,
 ) -> Option<Event> {
-    // Asked without need, the kernel also tells of errors that it has got over.
+    // Read without need, `SO_ERROR` also returns errors that the connection has survived.
     let error = slot.fd.as_ref().filter(|_| has_failed).and_then(socket::take_error);
     if error.is_some() || slot.flags.has(Flags::BROKEN) {
         return Some(read_closed(token, slot, error));
     }
-    let is_new = !slot.flags.has(told);
-    slot.flags.set(told);
+    let is_new = !slot.flags.has(reported);
+    slot.flags.set(reported);
     is_new.then_some(Event::FinReceived { token })
 }
 
@@ -404,29 +404,29 @@ mod tests {
     use crate::limits::FETCH_LOOK_BYTES_MIN;
     use crate::{FileSlice, Item, Output, SharedFile, Waker};
 
-    /// A file system that keeps no pages would otherwise hold the send up for good.
+    /// Otherwise a file system without a page cache would stall the send for good.
     #[test]
     fn what_was_fetched_is_sent_without_another_look() {
         let (woken, wakes) = mpsc::sync_channel(1);
         let mut conns = Conns::<()>::new(Waker::new(move || woken.send(()).expect("the test waits")));
-        conns.means.ahead.find_nothing();
+        conns.context.ahead.find_nothing();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-        let peer = TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
+        let peer = TcpStream::connect(listener.local_addr().expect("an address")).expect("connects");
         peer.set_nonblocking(true).expect("it can");
         let token = conns.slots.insert(peer.into());
         let path = std::env::temp_dir().join(format!("shearwater-conns-{}", std::process::id()));
         let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("it was made here");
-        file.set_len(FETCH_LOOK_BYTES_MIN).expect("a hole");
+        std::fs::remove_file(&path).expect("the file can be removed");
+        file.set_len(FETCH_LOOK_BYTES_MIN).expect("a sparse file");
         let mut output = Output::new();
         let file = Rc::new(SharedFile::new(file));
         output.push(Item::File(FileSlice { file, offset: 0, len: FETCH_LOOK_BYTES_MIN }));
 
-        assert!(!conns.send_by_hand(token, output), "it waits for its place in the turn");
+        assert!(!conns.send_by_hand(token, output), "it waits for its share of the turn");
         conns.begin_turn(0);
         assert_eq!(conns.queue.first(), Some(token));
         let pushed = conns.push_more(token);
-        assert_eq!(pushed, Some(Pushed::Fetching), "it waits for the file, not for the socket");
+        assert_eq!(pushed, Some(Pushed::Fetching), "it waits for the file instead of the socket");
         assert!(conns.waits_for_disk(token) && conns.progress(token) == 0);
         wakes.recv_timeout(Duration::from_secs(20)).expect("it was fetched");
         conns.begin_turn(1);

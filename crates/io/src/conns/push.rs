@@ -1,4 +1,4 @@
-//! Handing bytes to the kernel by hand: as much as it takes, at most a share.
+//! Passes bytes to the kernel by hand, up to a share.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,41 +17,41 @@ use crate::limits::{
 use crate::watches::Watches;
 use crate::{FileSlice, Item, Output, Piece, SendError, Token, Waker, socket};
 
-/// Pieces of memory handed to the kernel by one call.
+/// Slices of memory passed to the kernel by one call.
 pub(crate) const GATHER_MAX: usize = 32;
 
-/// Bytes of a file copied at once where the kernel won't send it itself.
+/// Bytes of a file copied at once if the kernel can't send the file itself.
 const FILE_COPY_BYTES: usize = 64 * 1024;
 
-/// Why pushing has come to an end before the output has.
+/// Reasons to stop before the output's end.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The socket is full: the kernel says when to go on.
+    /// The socket is full: the kernel reports when it is writable.
     Full,
     /// The turn's share of bytes or calls is used up.
     Share,
-    /// What comes next is being fetched from a disk, while this is kept: [`Ahead`] says when to go on.
+    /// The next range is being fetched from disk while this handle is kept: [`Ahead`] reports its completion.
     Fetching(Arc<()>),
-    /// It can't go on.
+    /// The send has failed.
     Failed(SendError),
 }
 
-/// What a driver keeps for files that are sent.
+/// A driver's shared state for pushing sends.
 #[derive(Debug)]
-pub(crate) struct Means {
+pub(crate) struct PushContext {
     pub(crate) ahead: Ahead,
     watches: Watches,
-    /// For files that are copied; empty until the first.
+    /// Buffer for copied files; empty until the first.
     copy_buffer: Vec<u8>,
     /// Bytes that the kernel has accepted since the start.
     taken_bytes: u64,
-    /// Bytes that the push at hand has copied.
+    /// Bytes that the present push has copied.
     copied_bytes: u64,
-    /// Calls of the kernel that it has made.
+    /// System calls that the present push has made.
     calls: usize,
 }
 
-impl Means {
+impl PushContext {
     /// `waker` wakes the driver.
     pub(crate) fn new(waker: Waker) -> Self {
         Self {
@@ -74,41 +74,41 @@ impl Means {
         self.taken_bytes
     }
 
-    /// What copying has cost the turn beyond the bytes themselves.
+    /// Returns the cost of copying beyond the bytes themselves.
     fn copying_cost(&self) -> u64 {
         self.copied_bytes * (COPIED_BYTES_WEIGHT - 1)
     }
 }
 
-/// What a push has come to.
+/// Result of a push.
 pub(crate) struct Push {
-    /// What of the turn's share it has used: bytes, copied ones by their weight.
+    /// Used part of the turn's share: bytes, with copied ones weighted.
     pub(crate) cost: u64,
-    /// `Ok` where all of the send was handed over.
+    /// `Ok` if all of the send was accepted.
     pub(crate) end: Result<(), Stop>,
 }
 
-/// Hands the kernel as much of a connection's send as it takes, at most `share` bytes. What isn't in memory is fetched for `looks_for`; without
-/// one it is sent all the same.
+/// Passes as much of a connection's send as the kernel accepts, at most `share` bytes. Fetches uncached
+/// ranges for `fetch_for`; without it, sends them regardless.
 pub(crate) fn push(
-    looks_for: Option<Token>,
+    fetch_for: Option<Token>,
     socket: impl AsFd,
     sending: &mut Sending,
     share: u64,
-    means: &mut Means,
+    context: &mut PushContext,
 ) -> Push {
     let before = sending.done;
-    (means.copied_bytes, means.calls) = (0, 0);
+    (context.copied_bytes, context.calls) = (0, 0);
     if sending.done == 0 && share > 0 && is_corked(&sending.output) {
         sending.corked = socket::cork(socket.as_fd(), true);
     }
-    // A long one before its first byte: its client may act on the head while the push is still under way.
+    // Before a long one's first byte: its client may act on the head while the push is in progress.
     if sending.done == 0 && share > 0 && sending.output.len() > SEND_BYTES_PER_TURN_MAX {
-        guard_files(&sending.output, means);
+        guard_files(&sending.output, context);
     }
-    let end = push_share(looks_for, socket.as_fd(), sending, share, means);
+    let end = push_share(fetch_for, socket.as_fd(), sending, share, context);
     if matches!(end, Err(Stop::Full | Stop::Share | Stop::Fetching(_))) {
-        guard_files(&sending.output, means);
+        guard_files(&sending.output, context);
     }
     if sending.corked && matches!(end, Ok(()) | Err(Stop::Failed(_))) {
         sending.corked = socket::cork(socket.as_fd(), false);
@@ -117,58 +117,59 @@ pub(crate) fn push(
         socket::hold_more(socket.as_fd());
     }
     let taken = sending.done - before;
-    means.note_taken(taken);
-    Push { cost: taken + means.copying_cost(), end }
+    context.note_taken(taken);
+    Push { cost: taken + context.copying_cost(), end }
 }
 
-/// Guards the files of a send that isn't over with its first push.
-fn guard_files(output: &Output, means: &mut Means) {
+/// Watches the files of a send that outlasts its first push.
+fn guard_files(output: &Output, context: &mut PushContext) {
     for (_, item) in output.items() {
         if let Item::File(slice) = item {
-            slice.file.guard(&mut means.watches);
+            slice.file.guard(&mut context.watches);
         }
     }
 }
 
-/// Whether a send is worth full segments. The kernel takes a file in pieces, and between two of them what was acknowledged meanwhile makes it
-/// send the last bytes of the first, full or not: of a MiB that cost three times as much (docs/decisions/0006-files.md).
+/// Returns whether a send is worth full segments. The kernel takes a file in pieces, and an acknowledgement
+/// between two of them flushes a partial segment: three times the cost for a MiB
+/// (docs/decisions/0006-files.md).
 fn is_corked(output: &Output) -> bool {
     output.len() >= CORKED_BYTES_MIN && output.has_file()
 }
 
 fn push_share(
-    looks_for: Option<Token>,
+    fetch_for: Option<Token>,
     socket: BorrowedFd<'_>,
     sending: &mut Sending,
     share: u64,
-    means: &mut Means,
+    context: &mut PushContext,
 ) -> Result<(), Stop> {
     let until = sending.done + share;
-    while means.calls < SEND_CALLS_PER_TURN_MAX {
+    while context.calls < SEND_CALLS_PER_TURN_MAX {
         if sending.done == sending.output.len() {
             return Ok(());
         }
-        let left = until.saturating_sub(sending.done + means.copying_cost());
-        sending.done += push_once(looks_for, socket, &sending.output, sending.done, left, means)?;
+        let left = until.saturating_sub(sending.done + context.copying_cost());
+        sending.done += push_once(fetch_for, socket, &sending.output, sending.done, left, context)?;
     }
     if sending.done == sending.output.len() { Ok(()) } else { Err(Stop::Share) }
 }
 
-/// One call to the kernel with what stands at `offset`, at most `left` bytes of it. Gives the number of bytes taken.
+/// Makes one system call for the output at `offset`, at most `left` bytes. Returns the number accepted.
 fn push_once(
-    looks_for: Option<Token>,
+    fetch_for: Option<Token>,
     socket: BorrowedFd<'_>,
     output: &Output,
     offset: u64,
     left: u64,
-    means: &mut Means,
+    context: &mut PushContext,
 ) -> Result<u64, Stop> {
     if left == 0 {
         return Err(Stop::Share);
     }
-    means.calls += 1;
+    context.calls += 1;
     if output.items().is_empty() {
-        // Most answers: plain bytes. `offset` lies within them, or the caller had ended the send.
+        // Most responses are plain bytes. `offset` is within them, or the caller had ended the send.
         return send_bytes(socket, at_most(&output.bytes()[offset as usize..], left), SendFlags::empty());
     }
     match output.piece_at(offset) {
@@ -176,12 +177,12 @@ fn push_once(
             let more = slice.len < output.len() - offset;
             let len = slice.len.min(left);
             let ends = len == slice.len;
-            if let Some(wants) = looks_for.and_then(|token| means.ahead.fetch(token, &slice, len)) {
+            if let Some(wants) = fetch_for.and_then(|token| context.ahead.fetch(token, &slice, len)) {
                 return Err(Stop::Fetching(wants));
             }
             slice.len = len;
             let piece = FilePiece { slice: &slice, ends, more };
-            send_file_piece(socket, piece, means)
+            send_file_piece(socket, piece, context)
         }
         _ => send_gathered(socket, output, offset, left),
     }
@@ -191,12 +192,12 @@ fn at_most(bytes: &[u8], left: u64) -> &[u8] {
     &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))]
 }
 
-/// Sends plain bytes by one call. Gives the number taken.
+/// Sends plain bytes by one call. Returns the number accepted.
 pub(crate) fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> Result<u64, Stop> {
     retry(|| send(socket, bytes, flags | socket::NO_SIGNAL))
 }
 
-/// Sends the pieces in memory from `offset` to the next file, held back for what follows them.
+/// Sends the memory from `offset` to the next file, with `MSG_MORE` before a file.
 fn send_gathered(socket: BorrowedFd<'_>, output: &Output, offset: u64, left: u64) -> Result<u64, Stop> {
     let mut slices = [IoSlice::new(&[]); GATHER_MAX];
     let mut count = 0;
@@ -216,24 +217,28 @@ fn send_gathered(socket: BorrowedFd<'_>, output: &Output, offset: u64, left: u64
     retry(|| sendmsg(socket, &slices[..count], &mut nothing, more | socket::NO_SIGNAL))
 }
 
-/// A piece of a file that is to be sent now.
+/// A range of a file to be sent now.
 #[derive(Clone, Copy)]
 struct FilePiece<'a> {
     slice: &'a FileSlice,
-    /// Whether nothing of the file follows it: then its last bytes are held back for a look (S10).
+    /// True if it ends the file's slice: then its last bytes are held back for a version check (S10).
     ends: bool,
-    /// Whether something else follows it.
+    /// True if more output follows it.
     more: bool,
 }
 
-/// Sends a piece of a file: by the kernel alone, or where that isn't wanted or it declines by way of a buffer.
-fn send_file_piece(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Means) -> Result<u64, Stop> {
+/// Sends a range of a file: by the kernel alone, or through a buffer if the kernel declines.
+fn send_file_piece(
+    socket: BorrowedFd<'_>,
+    piece: FilePiece<'_>,
+    context: &mut PushContext,
+) -> Result<u64, Stop> {
     let slice = piece.slice;
     if !slice.file.is_lent() {
-        return send_copied(socket, piece, means);
+        return send_copied(socket, piece, context);
     }
     if piece.ends {
-        look(slice, means)?;
+        check_version(slice, context)?;
     }
     let len = usize::try_from(slice.len).unwrap_or(usize::MAX);
     loop {
@@ -243,22 +248,22 @@ fn send_file_piece(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Mea
             Err(Errno::AGAIN) => Err(Stop::Full),
             Err(Errno::INTR) => continue,
             Err(errno @ (Errno::PIPE | Errno::CONNRESET)) => Err(broken(errno)),
-            // Not for this file, or an error of either side: reading and sending tells which.
-            Err(_) => send_copied(socket, piece, means),
+            // Unsupported for this file, or an error of either side: reading and sending finds out which.
+            Err(_) => send_copied(socket, piece, context),
         };
     }
 }
 
-/// Looks whether a file is the one that was promised still.
-fn look(slice: &FileSlice, means: &mut Means) -> Result<(), Stop> {
-    means.calls += 1;
+/// Checks that a file is still in the promised version.
+fn check_version(slice: &FileSlice, context: &mut PushContext) -> Result<(), Stop> {
+    context.calls += 1;
     if slice.file.is_as_promised() { Ok(()) } else { Err(Stop::Failed(SendError::FileChanged)) }
 }
 
-/// Reads a piece of a file and sends what was read.
-fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Means) -> Result<u64, Stop> {
+/// Reads a range of a file and sends what was read.
+fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, context: &mut PushContext) -> Result<u64, Stop> {
     let FilePiece { slice, ends, more } = piece;
-    let copy_buffer = &mut means.copy_buffer;
+    let copy_buffer = &mut context.copy_buffer;
     copy_buffer.resize(FILE_COPY_BYTES, 0);
     let wanted = usize::try_from(slice.len).unwrap_or(usize::MAX).min(FILE_COPY_BYTES);
     let read = loop {
@@ -269,18 +274,18 @@ fn send_copied(socket: BorrowedFd<'_>, piece: FilePiece<'_>, means: &mut Means) 
             Err(error) => return Err(Stop::Failed(SendError::FileUnreadable(error))),
         }
     };
-    means.calls += 1;
+    context.calls += 1;
     let is_last = read as u64 == slice.len;
     if is_last && ends {
-        look(slice, means)?;
+        check_version(slice, context)?;
     }
     let more = if more || !is_last { socket::MORE } else { SendFlags::empty() };
-    let sent = send_bytes(socket, &means.copy_buffer[..read], more)?;
-    means.copied_bytes += sent;
+    let sent = send_bytes(socket, &context.copy_buffer[..read], more)?;
+    context.copied_bytes += sent;
     Ok(sent)
 }
 
-/// Calls until no signal comes in between.
+/// Repeats a call until no signal interrupts it.
 fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<u64, Stop> {
     loop {
         return match call() {
@@ -305,23 +310,23 @@ mod tests {
 
     use rustix::net::sockopt::tcp_cork;
 
-    use super::{CORKED_BYTES_MIN, Means, Push, Sending, Stop, push};
+    use super::{CORKED_BYTES_MIN, Push, PushContext, Sending, Stop, push};
     use crate::{FileSlice, Item, Output, SharedFile, Waker};
 
-    /// What is held back while more of the file is to come would be held back behind it too, for 200 ms, if nobody let it go.
+    /// Corked bytes would stay in the kernel for 200 ms after the file's end if it weren't uncorked.
     #[test]
     fn a_long_file_is_corked_until_its_end_and_a_shorter_one_never() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-        let mut peer = TcpStream::connect(listener.local_addr().expect("its address")).expect("connects");
+        let mut peer = TcpStream::connect(listener.local_addr().expect("an address")).expect("connects");
         let (socket, _) = listener.accept().expect("it is there");
         socket.set_nonblocking(true).expect("it can");
         let path = std::env::temp_dir().join(format!("shearwater-push-{}", std::process::id()));
         let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("it was made here");
-        file.set_len(CORKED_BYTES_MIN).expect("a hole");
+        std::fs::remove_file(&path).expect("the file can be removed");
+        file.set_len(CORKED_BYTES_MIN).expect("a sparse file");
         let shrinking = file.try_clone().expect("another descriptor");
         let file = Rc::new(SharedFile::new(file));
-        let mut means = Means::new(Waker::new(|| {}));
+        let mut context = PushContext::new(Waker::new(|| {}));
         for (len, is_corked) in [(CORKED_BYTES_MIN, true), (CORKED_BYTES_MIN - 1, false)] {
             let mut output = Output::new();
             output.push(Item::File(FileSlice { file: Rc::clone(&file), offset: 0, len }));
@@ -329,11 +334,16 @@ mod tests {
             let mut left = len;
             let mut scratch = vec![0; 64 * 1024];
             loop {
-                let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut means);
+                let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut context);
                 assert!(matches!(end, Ok(()) | Err(Stop::Share | Stop::Full)), "{end:?}");
                 let is_over = end.is_ok();
-                assert_eq!(tcp_cork(&socket).expect("it tells"), is_corked && !is_over, "{len}, {end:?}");
-                // The kernel may hold back less than a segment of what it has taken: as much is left unread.
+                assert_eq!(
+                    tcp_cork(&socket).expect("the system reports it"),
+                    is_corked && !is_over,
+                    "{len}, {end:?}"
+                );
+                // The kernel may hold back less than a segment of what it has accepted: as much is left
+                // unread.
                 while left + sending.done > len + if is_over { 0 } else { 70_000 } {
                     let read = peer.read(&mut scratch).expect("it comes");
                     left -= read as u64;
@@ -347,9 +357,9 @@ mod tests {
         let mut output = Output::new();
         output.push(Item::File(FileSlice { file, offset: 0, len: CORKED_BYTES_MIN }));
         let mut sending = Sending::new(output);
-        shrinking.set_len(1000).expect("it can be cut");
-        let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut means);
+        shrinking.set_len(1000).expect("the file can be truncated");
+        let Push { end, .. } = push(None, &socket, &mut sending, 50_000, &mut context);
         assert!(matches!(end, Err(Stop::Failed(_))), "{end:?}");
-        assert!(!tcp_cork(&socket).expect("it tells"), "its first part goes");
+        assert!(!tcp_cork(&socket).expect("the system reports it"), "the first part is sent");
     }
 }

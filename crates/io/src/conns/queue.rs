@@ -1,49 +1,49 @@
-//! What is left to do: completions to be told, sends to go on with.
+//! Pending work: completions to report, sends to resume.
 
 use std::collections::VecDeque;
 
-use super::line::Line;
+use super::fair_queue::FairQueue;
 use super::slots::{Flags, Slots};
 use crate::Token;
 use crate::limits::{
     SEND_BYTES_PER_TURN_ALL_MAX, SEND_BYTES_PER_TURN_MAX, SEND_LONG_BYTES_PER_TURN_MAX, SEND_REST_PART,
 };
 
-/// Something that a verb has brought about and `next` has to say.
+/// An event caused by a verb, for `next` to return.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Completion {
-    /// The send of this index has ended.
+    /// The send with this index has ended.
     Sent { token: Token, send: u32 },
     /// The connection is closed.
     Closed { token: Token },
 }
 
-/// What is left to do in this turn and the next: the completions hold at most a `Sent` and a `Closed` of each connection.
+/// Pending work of this turn and the next: at most one `Sent` and one `Closed` per connection.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// Connections with a send to begin or to go on with by hand. They come behind everything else of a turn: what is short doesn't wait for
-    /// what is long.
-    sends: Line,
-    /// Given out as soon as possible.
+    /// Connections with a send to begin or to resume by hand. They are served after all other work, so that
+    /// short work doesn't wait for long.
+    sends: FairQueue,
+    /// Reported as soon as possible.
     completions: VecDeque<Completion>,
-    /// Given out from the next turn on: see [`Queue::complete`].
+    /// Reported from the next turn on: see [`Queue::complete`].
     deferred: VecDeque<Completion>,
-    /// Whether the event given last was a `Sent`.
+    /// True if the last event was a `Sent`.
     after_sent: bool,
-    /// Whether the waker was used.
+    /// True if the waker was used.
     pub(crate) woken: bool,
-    /// Bytes that sends have handed over in this turn as they began, all connections together.
+    /// Bytes that new sends have passed on in this turn, over all connections.
     first_bytes: u64,
-    /// Bytes that sends have handed over in this turn from the line. What is short takes nothing from what is long, nor the other way round.
+    /// Bytes that queued sends have passed on in this turn. New and queued sends have separate budgets.
     sent_bytes: u64,
-    /// Number of the turn, wrapping.
+    /// Turn number, wrapping.
     pub(crate) turn: u16,
 }
 
 impl Default for Queue {
     fn default() -> Self {
         Self {
-            sends: Line::new(Flags::QUEUED),
+            sends: FairQueue::new(Flags::QUEUED),
             completions: VecDeque::new(),
             deferred: VecDeque::new(),
             after_sent: false,
@@ -56,18 +56,18 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Puts a connection with a send into the line, unless it stands there.
+    /// Queues a connection with a send unless it is queued.
     pub(crate) fn enqueue(&mut self, token: Token, flags: &mut Flags) {
         self.sends.enqueue(token, flags);
     }
 
-    /// Whether the end of a send that begins now may be told in this turn: see [`Queue::complete`].
-    pub(crate) fn tells_at_once(&self) -> bool {
+    /// Returns whether a send that begins now may complete in this turn: see [`Queue::complete`].
+    pub(crate) fn may_complete_now(&self) -> bool {
         !self.after_sent
     }
 
-    /// Announces the end of a send. One that was begun in answer to a `Sent` waits for the next turn: otherwise a
-    /// worker with much to send and a fast peer would never come to the end of this one.
+    /// Queues the completion of a send. One begun after a `Sent` is deferred to the next turn: otherwise a
+    /// worker with much to send and a fast peer would never end this one.
     pub(crate) fn complete(&mut self, token: Token, send: u32, flags: &mut Flags) {
         let completion = Completion::Sent { token, send };
         if self.after_sent {
@@ -78,12 +78,12 @@ impl Queue {
         }
     }
 
-    /// Announces a send that its connection's close has cut off.
+    /// Queues the completion of a send that its connection's close has cancelled.
     pub(crate) fn cancelled(&mut self, token: Token, send: u32) {
         self.completions.push_back(Completion::Sent { token, send });
     }
 
-    /// Announces a close, behind the `Sent` that may still be owed.
+    /// Queues a close, after the `Sent` that may still be due.
     pub(crate) fn closed(&mut self, token: Token, flags: Flags) {
         let completion = Completion::Closed { token };
         if flags.has(Flags::SENT_DEFERRED) {
@@ -93,12 +93,12 @@ impl Queue {
         }
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     pub(crate) fn is_empty(&self) -> bool {
         self.sends.is_empty() && self.completions.is_empty() && self.deferred.is_empty() && !self.woken
     }
 
-    /// Makes what was for the next turn this turn's.
+    /// Moves work deferred to the next turn into this one.
     pub(crate) fn begin_turn(&mut self) {
         self.turn = self.turn.wrapping_add(1);
         if !self.deferred.is_empty() {
@@ -109,19 +109,19 @@ impl Queue {
         (self.first_bytes, self.sent_bytes) = (0, 0);
     }
 
-    /// Bytes that a send with so many left may hand over as it begins, where it needn't stand in the line.
+    /// Returns the bytes that a new send with `bytes_left` may pass on without being queued.
     pub(crate) fn first_share(&self, bytes_left: u64) -> u64 {
         let share = SEND_BYTES_PER_TURN_ALL_MAX.saturating_sub(self.first_bytes);
         if share < bytes_left { 0 } else { share }
     }
 
-    /// Notes bytes that a send has handed over as it began.
+    /// Counts bytes that a new send has passed on.
     pub(crate) fn add_first_bytes(&mut self, bytes: u64) {
         self.first_bytes += bytes;
     }
 
-    /// Bytes that a send with so many left may hand over now that its place in the line has come. What is too long for one turn anyway goes in
-    /// smaller pieces.
+    /// Returns the bytes that a queued send with `bytes_left` may pass on now. One that is too long for a
+    /// turn anyway gets smaller shares.
     pub(crate) fn share(&self, bytes_left: u64) -> u64 {
         let bound = if bytes_left <= SEND_BYTES_PER_TURN_MAX {
             SEND_BYTES_PER_TURN_ALL_MAX
@@ -132,29 +132,31 @@ impl Queue {
         if share < bytes_left.min(bound / SEND_REST_PART) { 0 } else { share }
     }
 
-    /// Notes bytes that a send has handed over from the line.
+    /// Counts bytes that a queued send has passed on.
     pub(crate) fn add_sent_bytes(&mut self, bytes: u64) {
         self.sent_bytes += bytes;
     }
 
-    /// Notes which event is given, if any.
-    pub(crate) fn giving(&mut self, is_sent: bool) {
+    /// Records whether the next event is a `Sent`.
+    pub(crate) fn note_event(&mut self, is_sent: bool) {
         self.after_sent = is_sent;
     }
 
-    /// What is to be told next.
+    /// Returns the next completion to report.
     pub(crate) fn pop(&mut self) -> Option<Completion> {
         self.completions.pop_front()
     }
 
-    /// The connection that goes on sending now. With the first of a turn those that stand in the line by then are this turn's.
+    /// Returns the connection to resume sending now. The first call of a turn fixes the connections of the
+    /// turn.
     pub(crate) fn first(&mut self) -> Option<Token> {
         self.sends.first()
     }
 
-    /// Takes the first connection out; it comes again in the next turn if its send is to go on, before others if it has found nothing left.
+    /// Removes the first connection. It returns in the next turn if its send continues, ahead of others if it
+    /// found no budget left.
     pub(crate) fn retire<X: Default>(&mut self, token: Token, slots: &mut Slots<X>) {
-        let Some(slot) = slots.open_mut(token) else { return self.sends.leave() };
+        let Some(slot) = slots.open_mut(token) else { return self.sends.remove_first() };
         self.sends.retire(&mut slot.flags);
         if slot.flags.can_send() {
             let others_sent = self.sent_bytes
@@ -193,14 +195,11 @@ mod tests {
         }
         let mut queue = Queue::default();
         queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX - 1000);
-        assert_eq!(
-            (queue.share(1000), queue.share(1001)),
-            (1000, 0),
-            "all that is left of a send is no rest"
-        );
+        assert_eq!((queue.share(1000), queue.share(1001)), (1000, 0), "the end of a send isn't deferred");
     }
 
-    /// What is short goes before, and may come in any number; what begins behind the line finds room however much went from it.
+    /// Short sends go first in any number; a queued send still finds budget, however much was sent from the
+    /// queue.
     #[test]
     fn what_begins_and_what_stands_in_line_take_nothing_from_each_other() {
         let mut queue = Queue::default();
@@ -222,7 +221,7 @@ mod tests {
         assert_eq!(queue.first(), Some(served));
         queue.add_sent_bytes(SEND_BYTES_PER_TURN_ALL_MAX);
         let turn = queue.turn;
-        slots.open_mut(served).expect("it is open").add_turn_bytes(turn, SEND_BYTES_PER_TURN_ALL_MAX);
+        slots.open_mut(served).expect("the slot is open").add_turn_bytes(turn, SEND_BYTES_PER_TURN_ALL_MAX);
         queue.retire(served, &mut slots);
         assert_eq!(queue.first(), Some(owed));
         queue.retire(owed, &mut slots);
@@ -233,11 +232,11 @@ mod tests {
         assert_eq!(queue.first(), Some(served));
     }
 
-    /// A connection with a send to go on with, in the line; its peer.
+    /// Returns a queued connection with a send in flight, and its peer.
     fn waiting(queue: &mut Queue, slots: &mut Slots<()>) -> (Token, UnixStream) {
         let (socket, peer) = UnixStream::pair().expect("a pair");
         let token = slots.insert(socket.into());
-        let slot = slots.open_mut(token).expect("it is open");
+        let slot = slots.open_mut(token).expect("the slot is open");
         slot.flags.set(Flags::WRITABLE);
         queue.enqueue(token, &mut slot.flags);
         (token, peer)

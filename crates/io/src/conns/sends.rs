@@ -1,4 +1,4 @@
-//! The sends in flight: outputs, how far they have got, and how they ended.
+//! Sends in flight: outputs, progress and results.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use crate::{Output, SendError};
 #[derive(Debug)]
 pub(crate) struct Sending {
     pub(crate) output: Output,
-    /// Bytes that the kernel has taken.
+    /// Bytes that the kernel has accepted.
     pub(crate) done: u64,
-    /// How it ended; `None` while it goes on.
+    /// Result; `None` while it is in flight.
     pub(crate) result: Option<Result<(), SendError>>,
-    /// Kept while a fetch that this send has asked for is wanted: nothing is fetched for a connection that is gone.
+    /// Kept while this send wants its fetch: nothing is fetched for a closed connection.
     pub(crate) wants: Option<Arc<()>>,
-    /// Whether the socket holds back what fills no segment: until this send has ended.
+    /// True if the socket holds back partial segments until this send has ended.
     pub(crate) corked: bool,
 }
 
 impl Sending {
-    /// A send of which nothing has been taken yet.
+    /// Creates a send of which nothing is accepted yet.
     pub(crate) fn new(output: Output) -> Self {
         Self { output, done: 0, result: None, wants: None, corked: false }
     }
 
-    /// Bytes that the kernel hasn't taken.
+    /// Returns the bytes that the kernel hasn't accepted.
     pub(crate) fn left(&self) -> u64 {
         self.output.len() - self.done
     }
 }
 
-/// A slab of sends. Its length is that of the busiest moment since nothing was in flight, at most one per connection.
+/// A slab of sends. Its length is the maximum in flight since it was last empty, at most one per connection.
 #[derive(Debug, Default)]
 pub(crate) struct Sends {
     sends: Vec<Sending>,
@@ -39,28 +39,28 @@ pub(crate) struct Sends {
 }
 
 impl Sends {
-    /// Takes a send in.
+    /// Adds a send and returns its index.
     pub(crate) fn insert(&mut self, sending: Sending) -> u32 {
         if let Some(index) = self.free.pop() {
             self.sends[index as usize] = sending;
             return index;
         }
         self.sends.push(sending);
-        // One per connection at most, and connections are numbered by u32.
+        // One per connection at most, and connections are numbered by `u32`.
         (self.sends.len() - 1) as u32
     }
 
-    /// The send of an index that `insert` gave; `None` for `slots::NONE`.
+    /// Returns the send with this index; `None` for `slots::NONE`.
     pub(crate) fn get(&self, index: u32) -> Option<&Sending> {
         self.sends.get(index as usize)
     }
 
-    /// The send of an index that `insert` gave; `None` for `slots::NONE`.
+    /// Returns the send with this index; `None` for `slots::NONE`.
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Sending> {
         self.sends.get_mut(index as usize)
     }
 
-    /// Ends a send: the output comes out. Each index once.
+    /// Removes a send and returns its output. Each index once.
     pub(crate) fn remove(&mut self, index: u32) -> (Output, Result<(), SendError>) {
         let sending = &mut self.sends[index as usize];
         self.free.push(index);
@@ -88,7 +88,7 @@ mod tests {
         let index = sends.insert(Sending { wants: Some(wants), ..Sending::new(Output::new()) });
         assert_eq!(wanted.strong_count(), 1);
         drop(sends.remove(index));
-        assert_eq!(wanted.strong_count(), 0, "though its place is kept");
+        assert_eq!(wanted.strong_count(), 0, "though its slot is kept");
     }
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
             assert_eq!(sends.sends.len(), count);
             for index in indices {
                 assert!(sends.get(index).is_some());
-                assert!(sends.remove(index).1.is_err(), "it was never decided");
+                assert!(sends.remove(index).1.is_err(), "it has no result");
             }
             assert_eq!(sends.sends.len(), if count > SENDS_KEPT_MAX { 0 } else { count });
         }

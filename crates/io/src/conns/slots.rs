@@ -1,4 +1,4 @@
-//! The connections: a dense table of slots, each used again under another generation.
+//! The connections: a dense table of slots, reused under new generations.
 
 use std::os::fd::OwnedFd;
 
@@ -8,40 +8,40 @@ use crate::{SlotArray, Token};
 /// No index.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// What is known of a connection, bit by bit.
+/// State bits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Flags(u16);
 
 impl Flags {
-    /// `recv_pause` holds.
+    /// Receiving is paused.
     pub(crate) const PAUSED: Self = Self(1 << 2);
     /// `ReadClosed` has been delivered.
     pub(crate) const READ_CLOSED: Self = Self(1 << 3);
-    /// The send in flight can go on.
+    /// The send in flight can continue.
     pub(crate) const WRITABLE: Self = Self(1 << 4);
-    /// It stands in the line of those whose send is to begin or to go on.
+    /// Queued for a send to begin or to resume.
     pub(crate) const QUEUED: Self = Self(1 << 5);
-    /// Its `Sent` waits for the next turn.
+    /// Its `Sent` is deferred to the next turn.
     pub(crate) const SENT_DEFERRED: Self = Self(1 << 6);
     /// A send found the connection broken.
     pub(crate) const BROKEN: Self = Self(1 << 7);
     /// The send in flight waits for a file to be fetched.
     pub(crate) const FETCHING: Self = Self(1 << 13);
-    /// A file was fetched for it, and no look is taken whether that was in vain.
+    /// A file was fetched for it, and the page cache isn't checked again.
     pub(crate) const FETCHED: Self = Self(1 << 14);
-    /// Its last receive has filled half of the buffer or more: there is more to come.
+    /// Its last receive filled at least half of the buffer: more input is likely.
     pub(crate) const BULK: Self = Self(1 << 15);
     /// The worker has closed it; the kernel still holds entries that name it.
     pub(crate) const CLOSING: Self = Self(1 << 8);
-    /// Its descriptor was handed out. All bits at once, which no other connection has: no bit is left for this alone.
+    /// Its descriptor was detached. All bits, a combination that nothing else uses: no single bit is left.
     const DETACHED: Self = Self(u16::MAX);
 
-    /// These flags together with others.
+    /// Returns these flags combined with others.
     pub(crate) const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// Whether any of these flags is set.
+    /// Returns whether any of these flags is set.
     pub(crate) fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
     }
@@ -54,50 +54,50 @@ impl Flags {
         self.0 &= !flag.0;
     }
 
-    /// Whether the send in flight can go on now.
+    /// Returns whether the send in flight can continue now.
     pub(crate) fn can_send(self) -> bool {
         self.has(Self::WRITABLE) && !self.has(Self::FETCHING)
     }
 }
 
-/// What the readiness driver adds.
+/// Flags of the readiness driver.
 impl Flags {
     /// The kernel may hold input.
     pub(crate) const READABLE: Self = Self(1);
-    /// A short read is followed by another: the peer's FIN (or worse) has been announced, or urgent data, which cuts a
-    /// receive short.
-    pub(crate) const READS_ON: Self = Self(1 << 1);
-    /// It stands in the line of those that are to be read.
+    /// A short read is followed by another: the kernel has reported the peer's FIN, an error, or urgent data,
+    /// which cuts a receive short.
+    pub(crate) const READ_AGAIN: Self = Self(1 << 1);
+    /// Queued for reading.
     pub(crate) const READ_QUEUED: Self = Self(1 << 9);
-    /// The kernel has announced the peer's FIN or an error since that was looked at.
+    /// The kernel has reported the peer's FIN or an error, not yet handled.
     pub(crate) const END_ANNOUNCED: Self = Self(1 << 10);
     /// `FinReceived` has been delivered.
-    pub(crate) const FIN_TOLD: Self = Self(1 << 11);
-    /// The kernel has announced an error.
+    pub(crate) const FIN_REPORTED: Self = Self(1 << 11);
+    /// The kernel has reported an error.
     pub(crate) const FAILED: Self = Self(1 << 12);
 
-    /// Whether a `recv` is due.
+    /// Returns whether a `recv` is due.
     pub(crate) fn wants_recv(self) -> bool {
         self.has(Self::READABLE) && self.0 & (Self::PAUSED.0 | Self::READ_CLOSED.0) == 0
     }
 
-    /// Returns whether the peer's end is to be looked at although receiving is paused (R6).
+    /// Returns whether to check for the peer's end although receiving is paused (R6).
     pub(crate) fn shows_end(self) -> bool {
         let due = Self::PAUSED.0 | Self::END_ANNOUNCED.0;
         self.0 & (due | Self::READ_CLOSED.0) == due
     }
 }
 
-/// What the completion driver adds, with bits that the other uses for itself.
+/// Flags of the completion driver, with bits that the other uses for itself.
 #[cfg(target_os = "linux")]
 impl Flags {
-    /// The kernel holds an entry that receives.
+    /// The kernel holds a receive entry.
     pub(crate) const ARMED: Self = Self(1 << 9);
-    /// That entry is being cancelled.
+    /// The receive entry is being cancelled.
     pub(crate) const CANCELLING: Self = Self(1 << 10);
-    /// The kernel holds an entry that sends.
+    /// The kernel holds a send entry.
     pub(crate) const SENDING: Self = Self(1 << 11);
-    /// The kernel holds an entry that waits until more can be sent.
+    /// The kernel holds an entry that waits for room to send.
     pub(crate) const AWAITING: Self = Self(1 << 12);
     /// The kernel holds an entry that waits for the peer's FIN or an error.
     pub(crate) const END_WATCHED: Self = Self(1);
@@ -105,15 +105,15 @@ impl Flags {
     pub(crate) const FIN_DELIVERED: Self = Self(1 << 1);
 }
 
-/// One connection: all that an idle one costs. `X` is what its driver adds.
+/// One connection: the whole cost of an idle one. `X` is the driver's data.
 #[derive(Debug)]
 pub(crate) struct Slot<X> {
-    /// `None` while the slot is free, or closed and not yet reported, or the descriptor was handed out.
+    /// `None` while the slot is free, closed but not yet reported, or detached.
     pub(crate) fd: Option<OwnedFd>,
     generation: u32,
-    /// The send in flight; in a free slot the next free one.
+    /// Index of the send in flight; in a free slot, the next free slot.
     pub(crate) send: u32,
-    /// Bytes handed to the kernel in `turn`.
+    /// Bytes passed to the kernel in `turn`.
     turn_bytes: u32,
     turn: u16,
     pub(crate) flags: Flags,
@@ -143,17 +143,17 @@ impl<X> Slot<X> {
         self.generation == generation && self.fd.is_some()
     }
 
-    /// How much was sent in this turn.
+    /// Returns the bytes sent in this turn.
     pub(crate) fn turn_bytes(&self, turn: u16) -> u64 {
         if self.turn == turn { u64::from(self.turn_bytes) } else { 0 }
     }
 
-    /// How much may still be sent in this turn.
+    /// Returns the bytes that may still be sent in this turn.
     pub(crate) fn turn_bytes_left(&self, turn: u16) -> u64 {
         SEND_BYTES_PER_TURN_MAX.saturating_sub(self.turn_bytes(turn))
     }
 
-    /// Notes that `count` bytes were sent.
+    /// Counts sent bytes.
     pub(crate) fn add_turn_bytes(&mut self, turn: u16, count: u64) {
         let before = self.turn_bytes(turn);
         self.turn = turn;
@@ -161,11 +161,11 @@ impl<X> Slot<X> {
     }
 }
 
-/// The table of slots. Grows on demand and never shrinks; the slot freed last is used first.
+/// The table of slots. Grows on demand and never shrinks; reuses the slot freed last.
 #[derive(Debug)]
 pub(crate) struct Slots<X> {
     slots: SlotArray<Slot<X>>,
-    /// The slot freed last; its `send` is the one freed before.
+    /// The slot freed last; its `send` is the one freed before it.
     free: u32,
     /// Slots from this one on were never used.
     fresh: u32,
@@ -177,12 +177,12 @@ impl<X: Default> Slots<X> {
         Self { slots: SlotArray::new(), free: NONE, fresh: 0, used: 0 }
     }
 
-    /// Slots that are not free.
+    /// Returns the number of slots in use.
     pub(crate) fn used(&self) -> usize {
         self.used
     }
 
-    /// The token that the next [`Slots::insert`] will give.
+    /// Returns the token that the next [`Slots::insert`] will return.
     pub(crate) fn next_token(&self) -> Token {
         match self.slots.get(self.free as usize) {
             Some(slot) => Token::new(self.free, slot.generation),
@@ -190,7 +190,7 @@ impl<X: Default> Slots<X> {
         }
     }
 
-    /// Puts a connection into a slot. The caller bounds [`Slots::used`] below [`NONE`].
+    /// Inserts a connection. The caller keeps [`Slots::used`] below [`NONE`].
     pub(crate) fn insert(&mut self, fd: OwnedFd) -> Token {
         let token = self.next_token();
         if self.free == NONE {
@@ -198,30 +198,30 @@ impl<X: Default> Slots<X> {
             self.fresh += 1;
         }
         let slot = &mut self.slots[token.slot()];
-        // Of a slot that was never used this is `NONE` too.
+        // A slot that was never used has `NONE` too.
         self.free = slot.send;
         *slot = Slot { fd: Some(fd), generation: token.generation(), ..Slot::default() };
         self.used += 1;
         token
     }
 
-    /// The open connection of this name.
+    /// Returns the open connection with this token.
     pub(crate) fn open(&self, token: Token) -> Option<&Slot<X>> {
         let slot = self.slots.get(token.slot())?;
         (slot.is(token.generation()) && !slot.flags.has(Flags::CLOSING)).then_some(slot)
     }
 
-    /// The open connection of this name.
+    /// Returns the open connection with this token.
     pub(crate) fn open_mut(&mut self, token: Token) -> Option<&mut Slot<X>> {
         self.held_mut(token).filter(|slot| !slot.flags.has(Flags::CLOSING))
     }
 
-    /// The connection of this name, open or closing, while its descriptor is held.
+    /// Returns the connection with this token, open or closing, while its descriptor is held.
     pub(crate) fn held_mut(&mut self, token: Token) -> Option<&mut Slot<X>> {
         self.slots.get_mut(token.slot()).filter(|slot| slot.is(token.generation()))
     }
 
-    /// The open connection in this slot, if its generation ends in the bits of `generation` that `mask` leaves.
+    /// Returns the open connection in this slot if its generation equals `generation` in the bits of `mask`.
     pub(crate) fn open_by_bits(
         &mut self,
         slot: u32,
@@ -233,14 +233,14 @@ impl<X: Default> Slots<X> {
         (same && found.fd.is_some()).then(|| (Token::new(slot, found.generation), found))
     }
 
-    /// Takes the descriptor of an open connection out. The slot stays in use.
+    /// Takes the descriptor of an open connection. The slot stays in use.
     pub(crate) fn detach(&mut self, token: Token) -> Option<OwnedFd> {
         let slot = self.open_mut(token)?;
         slot.flags = Flags::DETACHED;
         slot.fd.take()
     }
 
-    /// Ends the use of a slot whose descriptor was taken out; false for any other.
+    /// Frees a slot whose descriptor was detached; returns false for any other.
     pub(crate) fn end_detached(&mut self, token: Token) -> bool {
         let slot = self.slots.get_mut(token.slot());
         let Some(slot) = slot.filter(|slot| {
@@ -252,12 +252,12 @@ impl<X: Default> Slots<X> {
         true
     }
 
-    /// Frees the slot of a closed connection, under the next generation.
+    /// Frees the slot of a closed connection and starts its next generation.
     pub(crate) fn release(&mut self, token: Token) {
         let Some(slot) = self.slots.get_mut(token.slot()) else { return };
         debug_assert!(
             slot.fd.is_none() && slot.generation == token.generation(),
-            "released once, after its close"
+            "released twice, or before its close"
         );
         slot.generation = slot.generation.wrapping_add(1);
         slot.send = self.free;
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     fn descriptor() -> OwnedFd {
-        File::open("/dev/null").expect("it can be opened").into()
+        File::open("/dev/null").expect("the file opens").into()
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
         let mut slots = Slots::<()>::new();
         let old = slots.insert(descriptor());
         assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_some());
-        slots.open_mut(old).expect("it is open").fd = None;
+        slots.open_mut(old).expect("the slot is open").fd = None;
         assert!(slots.open_by_bits(0, old.generation(), u32::MAX).is_none());
         slots.release(old);
         let new = slots.insert(descriptor());

@@ -1,23 +1,23 @@
-//! What lies in a directory: names, kinds, lengths and times.
+//! Directory entries: names, kinds, lengths and times.
 
 use rustix::fs::{AtFlags, Dir, FileType, Stat, statat};
 
 use super::{OpenError, Opened};
 
-/// One thing in a directory, as it was when it was looked at.
+/// A directory entry, as of the time of reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name, which is any bytes but a slash and NUL.
+    /// Its name: any bytes except slash and NUL.
     pub name: Vec<u8>,
-    /// What it is; a symbolic link is itself here, and not what it leads to.
+    /// Its kind. Symbolic links are not followed.
     pub kind: EntryKind,
-    /// Length in bytes; means something for a file.
+    /// Length in bytes; meaningful for a file.
     pub len: u64,
-    /// When the content was changed, in seconds since 1970.
+    /// Modification time, in seconds since 1970.
     pub modified_seconds: i64,
 }
 
-/// What an entry of a directory is.
+/// Kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EntryKind {
     /// A regular file.
@@ -31,11 +31,13 @@ pub enum EntryKind {
 }
 
 impl Opened {
-    /// Reads the names of an open directory, without `.` and `..`, in no particular order. Calls `each` with every name and its kind, if the file
-    /// system reports the kind with the name. Returns whether there were no more than `max` names.
+    /// Reads the names of an open directory, without `.` and `..`, in no particular order.
+    ///
+    /// Calls `each` with every name, and its kind if the file system reports it with the name. Returns
+    /// whether there were no more than `max` names.
     ///
     /// # Errors
-    /// Where it is no directory, or can't be read. Reading takes a descriptor of its own.
+    /// Fails if it is no directory or can't be read. Reading takes a descriptor of its own.
     pub fn names(
         &self,
         max: usize,
@@ -76,7 +78,7 @@ impl EntryKind {
         }
     }
 
-    /// Converts the kind that comes with a name. Some file systems don't report it.
+    /// Converts the kind that is reported with a name. Some file systems don't report it.
     fn reported(file_type: FileType) -> Option<Self> {
         (file_type != FileType::Unknown).then(|| Self::of(file_type))
     }

@@ -1,24 +1,24 @@
-//! Why a file could not be opened: [`OpenError`].
+//! Errors of opening a file: [`OpenError`].
 
 use std::fmt;
 use std::io;
 
 use rustix::io::Errno;
 
-/// Why [`Root::open_beneath`](super::Root::open_beneath) gave no file.
+/// Errors of [`Root::open_beneath`](super::Root::open_beneath).
 #[derive(Debug)]
 pub enum OpenError {
-    /// There is no such file, and maybe there can't be one: a NUL in the name, a file where a directory should be.
+    /// There is no such file, or can't be one: a NUL in the name, a file in place of a directory.
     NotFound,
-    /// The file, or a directory on the way, may not be read.
+    /// The file, or a directory of its path, is not permitted.
     Forbidden,
-    /// The path, or a link on the way, leads out of the root or tries to.
+    /// The path, or a link in it, leaves the root or tries to.
     Escapes,
-    /// It is a symbolic link, or one lies on the way, and none are followed.
+    /// A symbolic link is in the path, and none are followed.
     Link,
-    /// It is neither a file nor a directory: a FIFO, a socket, a device.
+    /// Neither a file nor a directory: a FIFO, a socket, a device.
     NotPlain,
-    /// More symbolic links than can be meant (40), or links in a circle.
+    /// More than 40 symbolic links, or a loop.
     TooManyLinks,
     /// A name of more than 255 bytes, or a path of more than 4095.
     NameTooLong,
@@ -29,14 +29,15 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// What an error of the system says of a path.
+    /// Converts an error of the system for a path.
     pub(super) fn of(errno: Errno) -> Self {
         match errno {
-            // INVAL, ILSEQ: a name that the file system can't hold. (Our flags were tried when the root was opened.)
+            // INVAL, ILSEQ: a name that the file system can't hold. (Opening the root has validated our
+            // flags.)
             Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::ILSEQ => Self::NotFound,
             Errno::ACCESS | Errno::PERM => Self::Forbidden,
             Errno::XDEV => Self::Escapes,
-            // What opening a socket, or a device without a driver, gives.
+            // Returned for a socket, or a device without a driver.
             Errno::NXIO | Errno::NODEV | Errno::OPNOTSUPP => Self::NotPlain,
             Errno::LOOP => Self::TooManyLinks,
             Errno::NAMETOOLONG => Self::NameTooLong,
@@ -51,8 +52,8 @@ impl fmt::Display for OpenError {
         match self {
             Self::NotFound => f.write_str("not found"),
             Self::Forbidden => f.write_str("permission denied"),
-            Self::Escapes => f.write_str("leads out of the root"),
-            Self::Link => f.write_str("a symbolic link, and none are followed"),
+            Self::Escapes => f.write_str("leaves the root"),
+            Self::Link => f.write_str("a symbolic link, but following links is off"),
             Self::NotPlain => f.write_str("neither a file nor a directory"),
             Self::TooManyLinks => f.write_str("too many symbolic links"),
             Self::NameTooLong => f.write_str("name too long"),

@@ -1,4 +1,4 @@
-//! Resolving by the Linux kernel: `openat2`.
+//! Path resolution by the Linux kernel: `openat2`.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -18,13 +18,15 @@ fn resolve(root: BorrowedFd<'_>, path: &[u8], flags: OFlags, links: Links) -> Re
     openat2(root, path, flags, Mode::empty(), ResolveFlags::BENEATH | which)
 }
 
-/// Whether the kernel knows the call and lets us use it. That a folder may not be searched says nothing of the call.
+/// Returns whether the kernel has the call and permits it. A folder without search permission doesn't matter
+/// here.
 pub(super) fn resolves(root: BorrowedFd<'_>) -> bool {
     let tried = resolve(root, b"", OFlags::PATH | OFlags::CLOEXEC, Links::Inside);
     !matches!(tried, Err(Errno::NOSYS | Errno::PERM | Errno::INVAL))
 }
 
-/// Opens `path` beneath `root`. `None` if the walk has to resolve it: the kernel doesn't follow links that leave the root, even if they lead back.
+/// Opens `path` beneath `root`. `None` leaves it to the walk: the kernel doesn't follow links that leave the
+/// root, even if they lead back.
 pub(super) fn open(
     root: BorrowedFd<'_>,
     path: &[u8],
@@ -33,9 +35,9 @@ pub(super) fn open(
     for _ in 0..TRIES_MAX {
         match resolve(root, path, READ, links) {
             Ok(descriptor) => return Ok(Some(descriptor)),
-            // AGAIN: something was renamed while the kernel went up by `..`.
+            // AGAIN: a concurrent rename while the kernel resolved `..`.
             Err(Errno::AGAIN | Errno::INTR) => {}
-            // A sandbox that was closed after the root was opened.
+            // A sandbox that was entered after the root was opened.
             Err(Errno::NOSYS | Errno::XDEV) => return Ok(None),
             Err(Errno::LOOP) if links == Links::Never => return Err(OpenError::Link),
             Err(errno) => return Err(OpenError::of(errno)),

@@ -1,15 +1,15 @@
-//! Resolving by the kernel where no kernel does: never.
+//! Path resolution by the kernel on systems without it: never.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use super::{Links, OpenError};
 
-/// Whether the kernel resolves.
+/// Returns whether the kernel resolves.
 pub(super) const fn resolves(_root: BorrowedFd<'_>) -> bool {
     false
 }
 
-/// The kernel can't tell.
+/// Leaves every path to the walk.
 pub(super) const fn open(
     _root: BorrowedFd<'_>,
     _path: &[u8],

@@ -9,5 +9,5 @@ pub(super) const LINKS_MAX: usize = 40;
 /// Directories that one walk may hold open: the depth of the tree that it can reach.
 pub(super) const DEPTH_MAX: usize = 256;
 
-/// Tries to open where something was moved at the same moment.
+/// Attempts to open during concurrent renames.
 pub(super) const TRIES_MAX: usize = 8;

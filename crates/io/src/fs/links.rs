@@ -1,6 +1,6 @@
-//! The symbolic links that are followed: [`Links`].
+//! Policy for symbolic links: [`Links`].
 
-/// The symbolic links beneath a root that are followed. The path of the root itself may always have links.
+/// Policy for symbolic links beneath a root. The path of the root itself may always have links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Links {
     /// Links whose target is beneath the root, absolute links too. Others fail with [`OpenError::Escapes`](super::OpenError::Escapes).

@@ -1,10 +1,9 @@
-//! Opening files beneath a root, so that nothing outside it can be reached: not by `..`, not by links, not by a race
-//! with someone who moves things about meanwhile.
+//! Opens files beneath a root that nothing escapes: no `..`, no link, no race with concurrent renames.
 //!
-//! On Linux the kernel itself keeps the walk inside ([`Resolver::Kernel`]: `openat2` with `RESOLVE_BENEATH`). Where
-//! it can't, [`Resolver::Walk`] goes step by step and never follows a link that it hasn't read. Both give the same
-//! answers; one table of tests holds them to it. [`Links`] sets which symbolic links
-//! are followed. `..` in a path is always refused.
+//! On Linux the kernel confines the resolution ([`Resolver::Kernel`]: `openat2` with `RESOLVE_BENEATH`).
+//! Elsewhere [`Resolver::Walk`] opens one component at a time and never follows a link that it hasn't read.
+//! One table of tests checks that both return the same results. [`Links`] sets which symbolic links are
+//! followed. `..` in a path is always refused.
 
 mod directory;
 mod error;

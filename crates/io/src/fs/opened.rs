@@ -1,4 +1,4 @@
-//! What was opened: the file, its kind and its metadata, of one and the same inode.
+//! Opened files: descriptor, kind and metadata of one inode.
 
 use std::fs::{File, Metadata};
 use std::os::fd::OwnedFd;
@@ -11,13 +11,13 @@ use super::OpenError;
 pub struct Opened {
     /// The file, open for reading.
     pub file: File,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its metadata at the time of opening.
     pub meta: Meta,
 }
 
-/// What can be opened.
+/// Kind of an opened file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A regular file.
@@ -26,20 +26,20 @@ pub enum Kind {
     Directory,
 }
 
-/// What tells one version of a file from another.
+/// Metadata that distinguishes versions of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Meta {
     /// Length in bytes.
     pub len: u64,
-    /// When the content was changed, by the file's owner's word.
+    /// Modification time of the content, which its owner can set.
     pub mtime: Timestamp,
-    /// When content or metadata was changed, by the system's word.
+    /// Change time of content or metadata, set by the system.
     pub ctime: Timestamp,
     /// Inode number.
     pub ino: u64,
     /// The device that holds the inode.
     pub dev: u64,
-    /// Names that the inode has.
+    /// Number of hard links.
     pub links: u64,
 }
 
@@ -53,7 +53,7 @@ pub struct Timestamp {
 }
 
 impl Opened {
-    /// Looks at what was opened, so that kind and metadata can't be another file's.
+    /// Reads kind and metadata from the descriptor, so that they can't be another file's.
     pub(super) fn new(descriptor: OwnedFd) -> Result<Self, OpenError> {
         let file = File::from(descriptor);
         let metadata = file.metadata().map_err(OpenError::Other)?;
@@ -67,10 +67,10 @@ impl Opened {
 }
 
 impl Opened {
-    /// Takes the metadata as it is now.
+    /// Reads the metadata again.
     ///
     /// # Errors
-    /// Where the file system fails to tell; it stays what it was.
+    /// Fails if the file system does; the metadata stays unchanged.
     pub fn look_again(&mut self) -> std::io::Result<()> {
         self.meta = Meta::of(&self.file)?;
         Ok(())
@@ -78,29 +78,32 @@ impl Opened {
 }
 
 impl Meta {
-    /// An open file's metadata as it is now.
+    /// Reads an open file's metadata.
     ///
     /// # Errors
-    /// Where the file system fails to tell.
+    /// Fails if the file system does.
     pub fn of(file: &File) -> std::io::Result<Self> {
         file.metadata().map(|metadata| Self::from(&metadata))
     }
 
-    /// Whether neither content nor metadata was changed since a second of the clock began.
+    /// Returns whether content and metadata are unchanged since the start of a second of the clock.
     #[must_use]
     pub fn is_older_than(&self, unix_seconds: u64) -> bool {
         let latest = self.mtime.seconds.max(self.ctime.seconds);
         u64::try_from(latest).map_or(true, |latest| latest < unix_seconds)
     }
 
-    /// Returns whether this file, which was made from `source`, can be of its present content by its times.
+    /// Returns whether this file, made from `source`, can be of its present content by its times.
     ///
-    /// Neither of its times may be before that of `source`. `mtime` alone isn't enough where a new version has the `mtime` of the old one: builds
-    /// that can be repeated set it to a fixed moment, and `cp -p` and `tar` keep it. `ctime` is the kernel's own: that of `source` is later if
-    /// `source` was replaced or changed after this file was made. Both together prove nothing after a change of metadata: `chmod`, `chown`, a new
-    /// link or a copy sets the `ctime` of a file that is out of date, too. [`is_current_sibling`](super::is_current_sibling) compares lengths as well.
+    /// Neither of its times may precede that of `source`. `mtime` alone isn't enough if a new version keeps
+    /// the old `mtime`: reproducible builds set it to a fixed time, and `cp -p` and `tar` keep it. `ctime` is
+    /// set by the kernel: that of `source` is later if `source` was replaced or changed after this file was
+    /// made. Both together prove nothing after a change of metadata: `chmod`, `chown`, a new link or a copy
+    /// updates the `ctime` of an outdated file, too. [`is_current_sibling`](super::is_current_sibling)
+    /// compares lengths as well.
     ///
-    /// Some compressors keep the `mtime` of their input without the fraction of its second, which counts as equal.
+    /// Some compressors keep the `mtime` of their input without the fraction of its second, which counts as
+    /// equal.
     #[must_use]
     pub fn is_current_for(&self, source: &Self) -> bool {
         let without_fraction = Timestamp { nanoseconds: 0, ..source.mtime };
@@ -140,13 +143,13 @@ mod tests {
             (time(10, 500), time(20, 300), true),
             (time(10, 501), time(20, 301), true),
             (time(11, 0), time(21, 0), true),
-            // The compressor has cut off the fraction.
+            // The compressor has dropped the fraction.
             (time(10, 0), time(21, 0), true),
-            // The source is newer by its own word.
+            // The source has a newer `mtime`.
             (time(10, 499), time(21, 0), false),
             (time(9, 999_999_999), time(21, 0), false),
             (time(9, 0), time(21, 0), false),
-            // The source was put in its place, or changed, since.
+            // The source was replaced or changed since.
             (time(10, 500), time(20, 299), false),
             (time(10, 0), time(19, 0), false),
             (time(11, 0), time(19, 999_999_999), false),

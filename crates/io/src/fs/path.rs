@@ -1,11 +1,11 @@
-//! What a path must be before it is shown to the kernel.
+//! Checks of a path before it reaches the kernel.
 
 use super::OpenError;
 use super::limits::PATH_BYTES_MAX;
 
-/// Refuses what no path below a root can be: absolute ones, `..` anywhere, NUL, and those too long. Everything else is
-/// the kernel's business: `a//b` and `a/./b` are `a/b`, a slash at the end asks for a directory, a backslash is an
-/// ordinary byte.
+/// Rejects invalid paths below a root: absolute ones, `..` anywhere, NUL, and too long ones. The kernel
+/// interprets the rest: `a//b` and `a/./b` are `a/b`, a trailing slash asks for a directory, a backslash is
+/// an ordinary byte.
 pub(super) fn check(path: &[u8]) -> Result<(), OpenError> {
     if path.len() > PATH_BYTES_MAX {
         return Err(OpenError::NameTooLong);

@@ -13,7 +13,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::OpenError;
 use super::walk::PASSAGE;
 
-/// The path of a root, shared by its clones.
+/// A root's path, shared by its clones.
 #[derive(Debug)]
 pub(super) struct RootPath {
     path: CString,
@@ -45,7 +45,8 @@ impl RootPath {
 
     /// Follows the path again. Returns `None` if it leads to the same directory as before.
     ///
-    /// Returns `None` too if the error says nothing about the path: no descriptor or memory is left, or a disk fails.
+    /// Returns `None` too for an error unrelated to the path: no descriptor or memory is left, or a disk
+    /// fails.
     pub(super) fn follow(&self, before: Result<&Directory, Errno>) -> Option<Result<Arc<Directory>, Errno>> {
         let found = retry_on_intr(|| stat(self.path.as_c_str()));
         if let (Ok(before), Ok(found)) = (before, &found)
@@ -78,7 +79,7 @@ impl Directory {
     fn open(path: &CStr) -> Result<Self, Errno> {
         let flags = PASSAGE | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let descriptor = retry_on_intr(|| open(path, flags, Mode::empty()))?;
-        // Not the inode of the name, which may lead elsewhere by now.
+        // Not the inode of the name, which may be another one by now.
         let inode = inode(&fstat(&descriptor)?);
         Ok(Self { descriptor, inode })
     }

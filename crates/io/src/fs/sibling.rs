@@ -1,27 +1,31 @@
-//! Compressed siblings of a file (`NAME.br`, `NAME.zst`, `NAME.gz`): whether one can be of the file's present content.
+//! Freshness of a file's compressed siblings (`NAME.br`, `NAME.zst`, `NAME.gz`).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use super::Meta;
 
-/// Bytes at the start of a sibling in which its format states the length of the content.
+/// Bytes at the start of a sibling that state the content's length.
 const START_BYTES: usize = 32;
 
-/// Returns whether an open file can be a sibling of the present content of `source`. Server and `shearwater precompress` decide by this alone.
+/// Returns whether an open file can be a sibling of the present content of `source`. Server and `shearwater
+/// precompress` decide by this alone.
 ///
-/// Neither of its times may be before that of `source` ([`Meta::is_current_for`]), and it may not state another length. The times don't tell an
-/// outdated sibling that was visited after its file by `chmod -R`, `chown -R` or a copy. Of these, the length tells all but those of a content of
-/// the same length, and those that state none.
+/// Neither of its times may precede that of `source` ([`Meta::is_current_for`]), and it must not state
+/// another length. The times don't reveal an outdated sibling after `chmod -R`, `chown -R` or a copy touched
+/// it later than its file. The length reveals those, except for content of equal length and siblings that
+/// state none.
 ///
-/// gzip states the length (modulo 2³²) in its last bytes; Zstandard, where it was known, in the header of the first frame; Brotli in a metadata
-/// block that `shearwater precompress` writes. Of several members or frames only one is looked at, so a sibling of several isn't current.
+/// gzip states the length (modulo 2³²) in its last bytes; Zstandard, if known, in the header of the first
+/// frame; Brotli in a metadata block that `shearwater precompress` writes. Only one of several members or
+/// frames is read, so a sibling of several isn't current.
 #[must_use]
 pub fn is_current_sibling(sibling: &File, meta: &Meta, source: &Meta) -> bool {
     meta.is_current_for(source) && !states_another_length(sibling, meta.len, source.len)
 }
 
-/// Returns whether a file of `coded_len` bytes in a coding states that its content doesn't have `len` bytes. One that can't be read states nothing.
+/// Returns whether an encoded file of `coded_len` bytes states a content length other than `len`. An
+/// unreadable one states none.
 fn states_another_length(coded: &File, coded_len: u64, len: u64) -> bool {
     let mut start = [0; START_BYTES];
     let Ok(read) = coded.read_at(&mut start, 0) else { return false };
@@ -39,7 +43,7 @@ fn gzip_len(coded: &File, coded_len: u64) -> Option<u32> {
     Some(u32::from_le_bytes(last))
 }
 
-/// Reads `Frame_Content_Size` (RFC 8878 section 3.1.1.1) behind the magic number.
+/// Reads `Frame_Content_Size` (RFC 8878 section 3.1.1.1) after the magic number.
 fn zstd_len(header: &[u8]) -> Option<u64> {
     let (&descriptor, rest) = header.split_first()?;
     let is_single_segment = descriptor & 0x20 != 0;
@@ -55,8 +59,9 @@ fn zstd_len(header: &[u8]) -> Option<u64> {
     }
 }
 
-/// Reads the metadata block (RFC 7932 section 9.2) that the `brotli` crate writes on request: magic number, version, and the length in groups of
-/// seven bits. Before it are two or three bytes: the window's size and the header of the block.
+/// Reads the metadata block (RFC 7932 section 9.2) that the `brotli` crate writes on request. It holds a
+/// magic number, a version, and the length in groups of seven bits. Two or three bytes precede it: the
+/// window's size and the block's header.
 fn br_len(start: &[u8]) -> Option<u64> {
     let block = [2, 3].into_iter().find_map(|at| start.get(at..)?.strip_prefix(&[0xe1, 0x97, 0x80]))?;
     let (_version, groups) = block.split_first()?;
@@ -91,11 +96,11 @@ mod tests {
             (zstd(&[0x60, 7, 1, 0xff]), Some(256 + 0x107)),
             (zstd(&[0xa0, 1, 2, 3, 4, 0xff]), Some(0x0403_0201)),
             (zstd(&[0xe0, 1, 2, 3, 4, 5, 6, 7, 8]), Some(0x0807_0605_0403_0201)),
-            // A window, and dictionaries.
+            // With a window, and with dictionaries.
             (zstd(&[0x80, 0x58, 1, 0, 0, 0]), Some(1)),
             (zstd(&[0xa1, 9, 1, 0, 0, 0]), Some(1)),
             (zstd(&[0x83, 0x58, 9, 9, 9, 9, 1, 0, 0, 0]), Some(1)),
-            // Not stated, cut, or in a frame behind one that is skipped.
+            // Not stated, truncated, or in a frame after a skippable one.
             (zstd(&[0, 0x58, 1, 2, 3]), None),
             (zstd(&[0xa0, 1, 2, 3]), None),
             (zstd(&[]), None),
@@ -114,6 +119,6 @@ mod tests {
             let other = stated.map_or(5, |len| len + 1);
             assert_eq!(states_another_length(&file, coded_len, other), stated.is_some(), "{coded:x?}");
         }
-        fs::remove_file(path).expect("it was made here");
+        fs::remove_file(path).expect("the file can be removed");
     }
 }

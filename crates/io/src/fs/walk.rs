@@ -1,13 +1,15 @@
-//! Resolving by a walk, for every Unix: from directory to directory, each held by its descriptor, no link followed
-//! that was not read.
+//! Resolves paths by a walk, on every Unix: one directory descriptor after another, following only links it
+//! has read.
 //!
-//! `..` in a link's target goes back to the directory that the walk came from, never by name. So whatever is moved
-//! meanwhile, the walk has only ever opened files that it found beneath the root.
+//! `..` in a link's target returns to the directory that the walk came from, never by name. So during
+//! concurrent renames, the walk only opens files that it found beneath the root.
 //!
-//! A link may lead outside and back: an absolute link begins at `/`, and `..` may leave the root. Outside the walk only passes through directories,
-//! until it reaches the root, which it recognises by device and inode. From there it continues in the root as it was opened: another mount of the
-//! root may lack what is mounted over a folder of it. Outside it looks up the names of link targets only, never those of the path. Failures there
-//! are reported as [`OpenError::Escapes`], except too many links, no descriptor left, and errors of the system: none reveals a file there.
+//! A link may lead outside and back: an absolute link begins at `/`, and `..` may leave the root. Outside,
+//! the walk only passes through directories until it reaches the root, which it recognises by device and
+//! inode. From there it continues in the root as it was opened: another mount of the root may lack what is
+//! mounted over a folder of it. Outside it looks up names of link targets only, never those of the path.
+//! Failures there are reported as [`OpenError::Escapes`], except too many links, no descriptor left, and
+//! errors of the system: none reveals a file there.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -17,23 +19,24 @@ use rustix::io::{Errno, retry_on_intr};
 use super::limits::{DEPTH_MAX, LINKS_MAX, TRIES_MAX};
 use super::{Links, OpenError};
 
-/// How a directory is opened that is only passed through. `O_PATH` asks for no read permission.
+/// Flags for opening intermediate directories. `O_PATH` needs no read permission.
 #[cfg(target_os = "linux")]
 pub(super) const PASSAGE: OFlags = OFlags::PATH;
-/// How a directory is opened that is only passed through.
+/// Flags for opening intermediate directories.
 #[cfg(not(target_os = "linux"))]
 pub(super) const PASSAGE: OFlags = OFlags::RDONLY;
 
-/// How the last component is opened. `NONBLOCK`: a FIFO without a writer must not hold us up.
+/// Flags for opening the last component. `NONBLOCK` keeps a FIFO without a writer from blocking.
 pub(super) const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
 struct Walk<'a> {
     root: BorrowedFd<'a>,
     position: Position,
-    /// The names still to go, the next one last.
-    ahead: Vec<Vec<u8>>,
-    /// Number of names in `ahead` that belong to the path itself; they come first. The others belong to link targets.
+    /// The remaining names, the next one last.
+    remaining: Vec<Vec<u8>>,
+    /// Number of names in `remaining` that belong to the path itself; they come first. The others belong to link
+    /// targets.
     own: usize,
     policy: Links,
     links: usize,
@@ -49,17 +52,17 @@ enum Position {
         met: Option<OwnedFd>,
         entered: Vec<OwnedFd>,
     },
-    /// In this directory outside of the root.
+    /// In this directory outside the root.
     Outside(OwnedFd),
 }
 
 /// Opens `path` beneath `root`.
 pub(super) fn open(root: BorrowedFd<'_>, path: &[u8], policy: Links) -> Result<OwnedFd, OpenError> {
     let position = Position::Inside { met: None, entered: Vec::new() };
-    let mut walk = Walk { root, position, ahead: Vec::new(), own: 0, policy, links: 0, tries: 0 };
-    walk.put_ahead(path);
-    walk.own = walk.ahead.len();
-    walk.go().map_err(|error| walk.conceal(error))
+    let mut walk = Walk { root, position, remaining: Vec::new(), own: 0, policy, links: 0, tries: 0 };
+    walk.push_names(path);
+    walk.own = walk.remaining.len();
+    walk.run().map_err(|error| walk.conceal(error))
 }
 
 /// Opens `path` from `root` and follows all links. The path has been checked and has no `..`.
@@ -78,17 +81,17 @@ fn pass(directory: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<OwnedFd> {
 
 impl Walk<'_> {
     /// Walks to the end.
-    fn go(&mut self) -> Result<OwnedFd, OpenError> {
-        // Bounded: each round goes one name on, but for at most LINKS_MAX links that put up to PATH_MAX bytes of names
-        // ahead, and at most TRIES_MAX tries.
-        while let Some(name) = self.ahead.pop() {
-            let is_own = self.ahead.len() < self.own;
-            self.own = self.own.min(self.ahead.len());
+    fn run(&mut self) -> Result<OwnedFd, OpenError> {
+        // Bounded: each round consumes a name, except for at most LINKS_MAX links that add up to PATH_MAX
+        // bytes of names, and at most TRIES_MAX retries.
+        while let Some(name) = self.remaining.pop() {
+            let is_own = self.remaining.len() < self.own;
+            self.own = self.own.min(self.remaining.len());
             match name.as_slice() {
                 _ if is_own && self.is_outside() => return Err(OpenError::Escapes),
                 b"." => {}
                 b".." => self.go_up()?,
-                name if self.ahead.is_empty() && !self.is_outside() => {
+                name if self.remaining.is_empty() && !self.is_outside() => {
                     if let Some(descriptor) = self.open_last(name)? {
                         return Ok(descriptor);
                     }
@@ -102,7 +105,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Hides the reason of a failure outside of the root.
+    /// Hides the reason of a failure outside the root.
     fn conceal(&self, error: OpenError) -> OpenError {
         match error {
             OpenError::TooManyLinks | OpenError::Descriptors | OpenError::Other(_) => error,
@@ -124,14 +127,14 @@ impl Walk<'_> {
         }
     }
 
-    /// Puts the names of a path, or of a link's target, before those still to go.
-    fn put_ahead(&mut self, path: &[u8]) {
+    /// Adds the names of a path, or of a link's target, before the remaining ones.
+    fn push_names(&mut self, path: &[u8]) {
         if path.ends_with(b"/") {
-            // What stands before it must be a directory, which "." then names.
-            self.ahead.push(b".".to_vec());
+            // The name before it must be a directory, which "." then names.
+            self.remaining.push(b".".to_vec());
         }
         let names = path.rsplit(|byte| *byte == b'/').filter(|name| !name.is_empty());
-        self.ahead.extend(names.map(<[u8]>::to_vec));
+        self.remaining.extend(names.map(<[u8]>::to_vec));
     }
 
     fn go_up(&mut self) -> Result<(), OpenError> {
@@ -148,7 +151,7 @@ impl Walk<'_> {
         self.arrive(parent.map_err(|_| OpenError::Escapes)?)
     }
 
-    /// Goes into a directory, or turns where a link leads.
+    /// Enters a directory, or follows a link.
     fn enter(&mut self, name: &[u8]) -> Result<(), OpenError> {
         match (pass(self.current(), name), &mut self.position) {
             (Ok(_), Position::Inside { entered, .. }) if entered.len() == DEPTH_MAX => {
@@ -176,7 +179,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Opens the last name; `None` where it is a link, and the way goes on.
+    /// Opens the last name; `None` if it is a link and the walk continues.
     fn open_last(&mut self, name: &[u8]) -> Result<Option<OwnedFd>, OpenError> {
         match open_at(self.current(), name, READ | OFlags::NOFOLLOW) {
             Ok(descriptor) => Ok(Some(descriptor)),
@@ -184,20 +187,20 @@ impl Walk<'_> {
         }
     }
 
-    /// Where `name` is a symbolic link, which is why opening it failed: puts its target ahead.
+    /// If `name` is a symbolic link, and opening it failed for that reason, adds the names of its target.
     fn follow(&mut self, name: &[u8], failure: Errno) -> Result<(), OpenError> {
         if !may_be_link(failure) {
             return Err(OpenError::of(failure));
         }
         match readlinkat(self.current(), name, Vec::new()) {
             Ok(target) => self.turn(target.to_bytes()),
-            // Not a link, or not any more.
+            // Not a link, or no longer one.
             Err(Errno::INVAL) if failure == Errno::NOTDIR || self.tries == TRIES_MAX => {
                 Err(OpenError::NotFound)
             }
             Err(Errno::INVAL) => {
                 self.tries += 1;
-                self.ahead.push(name.to_vec());
+                self.remaining.push(name.to_vec());
                 Ok(())
             }
             Err(errno) => Err(OpenError::of(errno)),
@@ -213,12 +216,12 @@ impl Walk<'_> {
             [b'/', ..] => self.arrive(pass(CWD, b"/").map_err(OpenError::of)?)?,
             _ => {}
         }
-        self.put_ahead(target);
+        self.push_names(target);
         Ok(())
     }
 }
 
-/// Whether opening with `NOFOLLOW` may have failed because of a symbolic link: the systems differ.
+/// Returns whether opening with `NOFOLLOW` may have failed because of a symbolic link: systems differ.
 fn may_be_link(errno: Errno) -> bool {
     // LOOP: Linux, macOS, OpenBSD. NOTDIR: Linux, for directories. MLINK: FreeBSD, DragonFly. FTYPE: NetBSD.
     #[cfg(target_os = "netbsd")]

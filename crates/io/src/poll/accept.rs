@@ -1,4 +1,4 @@
-//! Accepting: listeners are registered once and for all, as are the connections that come by them.
+//! Accepting: listeners and their connections are registered once.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -9,15 +9,15 @@ use super::{Poll, wake};
 use crate::listeners::Arrival;
 use crate::{Event, ListenerId};
 
-/// What is to be announced of a connection: urgent data too, where the system tells it apart.
+/// Events to report for a connection, including urgent data where the system reports it separately.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE).add(Interest::PRIORITY);
-/// What is to be announced of a connection.
+/// Events to report for a connection.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 impl Poll {
-    /// The next new connection, or event of accepting.
+    /// Returns the next new connection, or event of accepting.
     pub(super) fn next_accept(&mut self) -> Option<Event> {
         match self.listeners.next(self.conns.slots.used())? {
             Arrival::Connection(fd, listener) => Some(self.admit(fd, listener)),
@@ -25,7 +25,7 @@ impl Poll {
         }
     }
 
-    /// Registers a new connection, once and for all.
+    /// Registers a new connection, once.
     fn admit(&mut self, fd: OwnedFd, listener: ListenerId) -> Event {
         let token = self.conns.slots.next_token();
         let registered =

@@ -1,5 +1,5 @@
-//! A timer that stays set over many turns: what a wait's own timeout costs whenever a worker sleeps, the kernel's setting a timer and
-//! taking it back, is a hundredth of a small answer (`docs/decisions/0007-hot-path.md`).
+//! A timer that stays armed over many turns. A timeout of the wait itself, which the kernel arms and cancels
+//! whenever a worker sleeps, costs a hundredth of a small response (`docs/decisions/0007-hot-path.md`).
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,28 +14,28 @@ use rustix::time::{
 use crate::clock::Clock;
 use crate::limits::ALARM_TIMEOUT_MS_MIN;
 
-/// One worker's.
+/// A worker's alarm.
 #[derive(Debug)]
 pub(super) struct Alarm {
-    /// None where the kernel gives none: then each wait has its timeout.
+    /// `None` if the kernel has no timer left: then each wait has its timeout.
     timer: Option<OwnedFd>,
-    /// When it goes off, by the driver's clock, unless it has.
+    /// Expiry by the driver's clock, while armed.
     due_ms: Option<u64>,
 }
 
 impl Alarm {
-    /// Its events have this name.
+    /// Creates an alarm whose events have this token.
     pub(super) fn new(registry: &Registry, name: mio::Token) -> Self {
         Self { timer: timer(registry, name).ok(), due_ms: None }
     }
 
-    /// It has gone off.
+    /// Records that it has expired.
     pub(super) fn note(&mut self) {
         self.due_ms = None;
     }
 
-    /// What is left to wait with: nothing where the alarm goes off by then. It may go off earlier, for a deadline that is gone: nobody
-    /// takes it back.
+    /// Returns the timeout of the next wait: none if the alarm expires by then. The alarm may expire early,
+    /// for a cancelled deadline: it is never disarmed.
     #[inline]
     pub(super) fn cover(&mut self, timeout: Option<Duration>, clock: &Clock) -> Option<Duration> {
         let timeout = timeout?;
@@ -51,10 +51,11 @@ impl Alarm {
         Some(timeout)
     }
 
-    /// Whether it could be set. The clock is looked at anew: later turns rely on it, and this one may have lasted.
+    /// Arms it; returns whether that succeeded. Reads the clock again: later turns rely on it, and this one
+    /// may have been long.
     #[cold]
     fn set(&mut self, due_ms: u64, clock: &Clock) -> bool {
-        // None at all would not set it.
+        // Zero would disarm it.
         let after = clock.until(due_ms).max(Duration::from_nanos(1));
         let (Some(timer), Ok(after)) = (&self.timer, Timespec::try_from(after)) else { return false };
         let never = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -67,7 +68,7 @@ impl Alarm {
     }
 }
 
-/// Edge-triggered, so nobody needs to read how often it has gone off.
+/// Creates the timer. Edge-triggered, so its expiry count needn't be read.
 fn timer(registry: &Registry, name: mio::Token) -> io::Result<OwnedFd> {
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
     registry.register(&mut SourceFd(&timer.as_raw_fd()), name, Interest::READABLE)?;
@@ -93,13 +94,14 @@ mod tests {
         (poll, alarm)
     }
 
-    /// Minutes, begun ones too, until the kernel lets it go off; 0 if it isn't set.
+    /// Returns the started minutes left until expiry; 0 if it isn't armed.
     fn left_min(alarm: &Alarm) -> i64 {
-        let left = timerfd_gettime(alarm.timer.as_ref().expect("a timer")).expect("it tells").it_value;
+        let left =
+            timerfd_gettime(alarm.timer.as_ref().expect("a timer")).expect("the system reports it").it_value;
         (left.tv_sec + i64::from(left.tv_nsec > 0) + 59) / 60
     }
 
-    /// A clock that says so, though it was made just now.
+    /// Returns a clock that reads `now_ms`, though it was just created.
     fn at(now_ms: u64) -> Clock {
         let mut clock = Clock::new();
         clock.now_ms = now_ms;
@@ -112,7 +114,7 @@ mod tests {
         assert_eq!(alarm.cover(ms(300_000), &at(0)), None);
         for (timeout_ms, now_ms) in [(300_000, 1), (900_000, 2), (299_900, 100)] {
             assert_eq!(alarm.cover(ms(timeout_ms), &at(now_ms)), None);
-            assert_eq!(alarm.due_ms, Some(300_000), "not set anew");
+            assert_eq!(alarm.due_ms, Some(300_000), "not armed again");
         }
         assert_eq!(alarm.cover(None, &at(3)), None);
         assert_eq!(left_min(&alarm), 5);
@@ -126,7 +128,7 @@ mod tests {
         assert_eq!((alarm.due_ms, left_min(&alarm)), (Some(170_001), 3));
     }
 
-    /// Later turns rely on it: after a turn that has lasted long it goes off no later than without.
+    /// After a long turn it expires no later than without one: later turns rely on it.
     #[test]
     fn it_goes_off_when_it_is_due_however_old_the_reading_is() {
         let (_poll, mut alarm) = alarm();
@@ -194,7 +196,7 @@ mod tests {
             assert_eq!(names, [7]);
             alarm.note();
             poll.poll(&mut events, Some(Duration::ZERO)).expect("it looks");
-            assert!(events.is_empty(), "told once");
+            assert!(events.is_empty(), "reported once");
         }
     }
 }

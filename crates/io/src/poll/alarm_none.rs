@@ -1,4 +1,4 @@
-//! Without an alarm: each wait has its timeout, which costs a call of kqueue's nothing more.
+//! Replaces the alarm on kqueue: each wait has its timeout, at no extra call.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use mio::Registry;
 
 use crate::clock::Clock;
 
-/// None.
+/// No alarm.
 #[derive(Debug)]
 pub(super) struct Alarm;
 

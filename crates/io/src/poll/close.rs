@@ -1,4 +1,4 @@
-//! Closing: the connection, or the driver's part in it.
+//! Closing and detaching connections.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,7 +22,7 @@ impl Poll {
         }
     }
 
-    pub(super) fn give_up(&mut self, token: Token) -> io::Result<OwnedFd> {
+    pub(super) fn detach_connection(&mut self, token: Token) -> io::Result<OwnedFd> {
         let raw = self.conns.check_detach(token)?.as_raw_fd();
         self.poll.registry().deregister(&mut SourceFd(&raw))?;
         self.conns.hand_out(token)

@@ -1,9 +1,8 @@
-//! The readiness driver: epoll on Linux, kqueue on macOS and the BSDs, both by way of mio.
+//! The readiness driver: epoll on Linux, kqueue on macOS and the BSDs, both through mio.
 //!
-//! A connection is registered once, for reading and writing, edge-triggered, and never again: a request costs a
-//! share of the turn's `epoll_wait`, one `recv` and one send. What the kernel has announced and the driver has not yet
-//! used up is kept as flags of the slot; connections with such flags stand in two lines, which are a turn's work: those to be read, then those with
-//! much to send.
+//! A connection is registered once, for reading and writing, edge-triggered: a request costs a share of the
+//! turn's `epoll_wait`, one `recv` and one send. Flags of the slot hold readiness that is not yet used up.
+//! Two queues hold a turn's work: connections to read, then long sends.
 
 mod accept;
 #[cfg(target_os = "linux")]
@@ -25,23 +24,23 @@ use mio::Interest;
 use mio::unix::SourceFd;
 
 use crate::clock::Clock;
-use crate::conns::{Conns, Flags, Line};
+use crate::conns::{Conns, FairQueue, Flags};
 use crate::listeners::Listeners;
 use crate::{CloseKind, Detached, Driver, Entrances, Event, Output, Token, Waker, limits};
 use alarm::Alarm;
 
-/// What mio waits with.
+/// Name of mio's mechanism.
 #[cfg(target_os = "linux")]
 pub const NAME: &str = "epoll";
-/// What mio waits with.
+/// Name of mio's mechanism.
 #[cfg(not(target_os = "linux"))]
 pub const NAME: &str = "kqueue";
 
-/// Bounds of one [`Poll`].
+/// Options of a [`Poll`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PollOptions {
-    /// Connections held at once, those closed but not yet reported included. When it is reached accepting pauses
-    /// itself, before another connection is taken from the kernel.
+    /// Maximum number of connections, including those closed but not yet reported. At this number accepting
+    /// pauses before it takes another connection from the kernel.
     pub connections_max: usize,
     /// Size of the one receive buffer: the most that one `Received` lends.
     pub recv_buffer_bytes: usize,
@@ -62,25 +61,26 @@ pub struct Poll {
     alarm: Alarm,
     listeners: Listeners,
     conns: Conns<()>,
-    /// Connections to be read. They come before the sends that take long.
-    reads: Line,
+    /// Connections to read. Served before long sends.
+    reads: FairQueue,
     clock: Clock,
     catch_up: CatchUp,
     buffer: Box<[u8]>,
-    /// How much of `buffer` is lent.
+    /// Number of bytes of `buffer` that are lent.
     lent: usize,
-    /// How often the connection that is being served has been read in this turn.
+    /// Reads of the present connection in this turn.
     recvs: usize,
-    /// How many receives may still be large ones in this turn.
+    /// Bulk receives left in this turn.
     bulk_recvs_left: usize,
 }
 
 impl Poll {
-    /// A driver with these listeners (set non-blocking here) or entrances, accepting from the first `wait` on.
+    /// Creates a driver with these listeners (made non-blocking) or entrances, which accepts from the first
+    /// `wait` on.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a receive buffer of no size or more listeners than [`crate::ListenerId`]
-    /// counts; else what the kernel says, which is out of descriptors or memory.
+    /// [`io::ErrorKind::InvalidInput`] for an empty receive buffer or more listeners than
+    /// [`crate::ListenerId`] counts; otherwise the kernel's error: it is out of descriptors or memory.
     pub fn new(entrances: impl Into<Entrances>, options: PollOptions) -> io::Result<Self> {
         if options.recv_buffer_bytes == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the receive buffer has no size"));
@@ -98,7 +98,7 @@ impl Poll {
             poll,
             events: mio::Events::with_capacity(limits::EVENTS_PER_WAIT_MAX),
             conns: Conns::new(waker.clone()),
-            reads: Line::new(Flags::READ_QUEUED),
+            reads: FairQueue::new(Flags::READ_QUEUED),
             waker,
             alarm,
             listeners,
@@ -166,7 +166,7 @@ impl Driver for Poll {
     }
 
     fn send(&mut self, token: Token, output: Output) {
-        // A full socket says by itself when to go on.
+        // A full socket reports by itself when it is writable.
         self.conns.send_by_hand(token, output);
     }
 
@@ -199,8 +199,8 @@ impl Driver for Poll {
     }
 
     fn detach(&mut self, token: Token) -> io::Result<Detached> {
-        // What was received was delivered: the rest is still the kernel's.
-        Ok(Detached { descriptor: self.give_up(token)?, unread: Vec::new() })
+        // All received bytes were delivered: the rest is still in the kernel.
+        Ok(Detached { descriptor: self.detach_connection(token)?, unread: Vec::new() })
     }
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {

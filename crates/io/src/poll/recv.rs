@@ -1,4 +1,4 @@
-//! Receiving: into the worker's one buffer, and no more often than there is something to get.
+//! Receives into the worker's one buffer, only when input may be pending.
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -18,7 +18,7 @@ impl Poll {
         }
     }
 
-    /// Receives once from the connection that is being served, if there is anything and it has not had its share.
+    /// Receives once from the connection being served, if input may be pending and its share isn't used up.
     pub(super) fn receive(&mut self, token: Token) -> Option<Event> {
         let slot = self.conns.slots.open_mut(token)?;
         if !slot.flags.wants_recv() || self.recvs == RECVS_PER_TURN_MAX {
@@ -38,11 +38,11 @@ impl Poll {
                 } else {
                     slot.flags.clear(Flags::BULK);
                 }
-                // A short read has emptied the socket, and what comes later is announced anew. Only what stands behind
-                // urgent data isn't, and a FIN that was announced together with the data.
-                if count < self.buffer.len() && !slot.flags.has(Flags::READS_ON) {
+                // A short read has emptied the socket, and later input is reported anew, except data after
+                // urgent data, and a FIN reported together with the data.
+                if count < self.buffer.len() && !slot.flags.has(Flags::READ_AGAIN) {
                     slot.flags.clear(Flags::READABLE);
-                    // Most requests: nothing is left to be read, and no second look taken.
+                    // Most requests: nothing is left to read, and no second read is needed.
                     self.reads.retire(&mut slot.flags);
                     self.recvs = 0;
                 }
@@ -53,18 +53,18 @@ impl Poll {
                 slot.flags.clear(Flags::READABLE);
                 None
             }
-            // It stays readable: the next turn tries again.
+            // It stays readable: the next turn retries.
             Err(Errno::INTR) => None,
             Err(errno) => Some(read_closed(token, slot, Some(errno.into()))),
         }
     }
 
-    /// Takes the first of those that are read out of the line; it comes again in the next turn if there is more, before others if it was not
-    /// read at all because others were.
+    /// Removes the first connection from the read queue. It returns in the next turn if there is more, ahead
+    /// of others if the budget left no read for it.
     pub(super) fn retire_read(&mut self, token: Token) {
         let has_waited = self.recvs == 0 && self.bulk_recvs_left == 0;
         self.recvs = 0;
-        let Some(slot) = self.conns.slots.open_mut(token) else { return self.reads.leave() };
+        let Some(slot) = self.conns.slots.open_mut(token) else { return self.reads.remove_first() };
         self.reads.retire(&mut slot.flags);
         if slot.flags.wants_recv() {
             if has_waited {
@@ -76,12 +76,12 @@ impl Poll {
     }
 }
 
-/// The event of a paused connection whose end was announced (R6).
+/// Returns the event of a paused connection whose end was reported (R6).
 fn end_of_paused(token: Token, slot: &mut Slot<()>) -> Option<Event> {
     if !slot.flags.shows_end() {
         return None;
     }
     slot.flags.clear(Flags::END_ANNOUNCED);
     let has_failed = slot.flags.has(Flags::FAILED);
-    ended_while_paused(token, slot, Flags::FIN_TOLD, has_failed)
+    ended_while_paused(token, slot, Flags::FIN_REPORTED, has_failed)
 }

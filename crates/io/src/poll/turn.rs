@@ -1,4 +1,4 @@
-//! A turn: waits, notes what the kernel says, and gives out the turn's events in order.
+//! A turn: waits, records readiness, and returns the turn's events in order.
 
 use std::io;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::Event;
 use crate::conns::{Conns, Flags, NONE, Pushed, Slot};
 use crate::limits::{EVENTS_PER_WAIT_MAX, bulk_recvs_per_turn_max};
 
-/// Events of one descriptor that can wait in the kernel: kqueue keeps reading and writing apart.
+/// Pending events of one descriptor: kqueue reports reading and writing separately.
 const EVENTS_PER_SOURCE: usize = if cfg!(target_os = "linux") { 1 } else { 2 };
 
 impl Poll {
-    /// One `epoll_wait`, and what it says noted in the slots.
+    /// Waits once, and records readiness in the slots.
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.lent = 0;
         let busy = self.conns.has_work() || !self.reads.is_empty() || self.listeners.are_due();
@@ -55,7 +55,7 @@ impl Poll {
                 }
             }
         }
-        // A signal may have ended the wait before the kernel said anything.
+        // A signal may have ended the wait before the kernel reported anything.
         if taken < EVENTS_PER_WAIT_MAX && !was_interrupted {
             self.catch_up.took_all(self.clock.now_ms);
         } else {
@@ -66,12 +66,13 @@ impl Poll {
         Ok(())
     }
 
-    /// The turn's next event: what verbs have brought about, then what the connections say in turn, then sends by hand, then new connections.
+    /// Returns the turn's next event: completions of verbs, then reads, then sends by hand, then new
+    /// connections.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.lent = 0;
-        self.conns.queue.giving(false);
+        self.conns.queue.note_event(false);
         loop {
-            if let Some(event) = self.conns.next_told() {
+            if let Some(event) = self.conns.next_completion() {
                 return Some(event);
             }
             if let Some(woken) = self.conns.next_woken() {
@@ -88,20 +89,20 @@ impl Poll {
             let pushed = self.conns.push_more(token);
             self.conns.queue.retire(token, &mut self.conns.slots);
             if let Some(Pushed::Ended(send)) = pushed {
-                return Some(self.conns.give_sent(token, send));
+                return Some(self.conns.sent_event(token, send));
             }
         }
     }
 }
 
-/// Keeps what the kernel has announced: it won't say it twice.
+/// Records readiness: the kernel reports it only once.
 fn note(slot: &mut Slot<()>, event: &Readiness) {
     let broken = event.is_error() || event.is_write_closed();
     if event.is_readable() || event.is_read_closed() || broken {
         slot.flags.set(Flags::READABLE);
     }
     if event.is_read_closed() || event.is_priority() {
-        slot.flags.set(Flags::READS_ON);
+        slot.flags.set(Flags::READ_AGAIN);
     }
     if event.is_read_closed() || broken {
         slot.flags.set(Flags::END_ANNOUNCED);

@@ -1,4 +1,4 @@
-//! What mio's events are about: connections, listeners, the waker, the alarm; and the waker itself.
+//! mio tokens of connections, listeners, the waker and the alarm; and the waker itself.
 
 use std::io;
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use mio::Registry;
 
 use crate::{ListenerId, Token, Waker};
 
-/// Low bits of a mio token: the slot. The rest is as much of the generation as fits.
+/// Low bits of a mio token: the slot. The others hold as much of the generation as fits.
 const SLOT_BITS: u32 = if usize::BITS >= 64 { 32 } else { 24 };
 const SLOT_MASK: usize = (1 << SLOT_BITS) - 1;
-/// The slot number that stands for the waker.
+/// Slot number of the waker.
 const WAKER: usize = SLOT_MASK;
-/// That of the alarm; those of the listeners lie below it.
+/// Slot number of the alarm; those of the listeners are below it.
 const ALARM: usize = WAKER - 1;
-/// The bits of a generation that a mio token holds.
+/// Bits of a generation that a mio token holds.
 pub(super) const GENERATION_MASK: u32 =
     if usize::BITS >= 64 { u32::MAX } else { (1 << (usize::BITS - SLOT_BITS)) - 1 };
-/// Slots that can be told from listeners, alarm and waker.
+/// Number of slots besides the numbers of listeners, alarm and waker.
 pub(super) const SLOTS_MAX: usize = ALARM - 1 - ListenerId::MAX as usize;
 
-/// What an event is about.
+/// Source of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     /// A connection, by slot and the low bits of its generation.
@@ -33,23 +33,23 @@ pub(super) enum Source {
     Alarm,
 }
 
-/// mio's name for a connection.
+/// Returns a connection's mio token.
 pub(super) fn connection(token: Token) -> mio::Token {
     let generation = (token.generation() & GENERATION_MASK) as usize;
     mio::Token(token.slot() | generation << SLOT_BITS)
 }
 
-/// mio's name for a listener.
+/// Returns a listener's mio token.
 pub(super) fn listener(id: ListenerId) -> mio::Token {
     mio::Token(ALARM - 1 - usize::from(id))
 }
 
-/// mio's name for the alarm.
+/// Returns the alarm's mio token.
 pub(super) fn alarm() -> mio::Token {
     mio::Token(ALARM)
 }
 
-/// The way back.
+/// Returns the source of a mio token.
 pub(super) fn source(token: mio::Token) -> Source {
     let slot = token.0 & SLOT_MASK;
     if slot == WAKER {
@@ -63,15 +63,15 @@ pub(super) fn source(token: mio::Token) -> Source {
     }
 }
 
-/// A waker of the poll that `registry` belongs to.
+/// Returns a waker of the poll that `registry` belongs to.
 pub(super) fn waker(registry: &Registry) -> io::Result<Waker> {
     waker_named(registry, mio::Token(WAKER))
 }
 
-/// The same, under a name of its own.
+/// Returns a waker with a token of its own.
 pub(crate) fn waker_named(registry: &Registry, name: mio::Token) -> io::Result<Waker> {
     let waker = Arc::new(mio::Waker::new(registry, name)?);
-    // It can't fail: it writes to a descriptor that lives as long as it does, and a full one wakes as well.
+    // Never fails: it writes to a descriptor that it owns, and a full one wakes as well.
     Ok(Waker::new(move || drop(waker.wake())))
 }
 

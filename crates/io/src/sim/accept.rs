@@ -1,4 +1,4 @@
-//! Accepting: queues of connections that the network has made and the worker has not yet seen.
+//! Accepting: queues of connections that the worker has not yet seen.
 
 use super::Fault;
 use super::conn::Conn;
@@ -18,7 +18,7 @@ impl Kernel {
         match self.listeners.state {
             State::Open => queued && free,
             State::Paused => queued && free && listener.taken > 0,
-            // The first listener tells that all are closed.
+            // The first listener reports that all are closed.
             State::Stopping => free && (queued || (index == 0 && self.listeners.is_over())),
             State::StoppingPaused | State::Stopped => false,
         }
@@ -36,8 +36,8 @@ impl Kernel {
         }
     }
 
-    /// The seed's choice which of those in the queues were accepted just before the pause: at most
-    /// [`ACCEPTS_PER_TURN_MAX`] of all.
+    /// Chooses by the seed which queued connections were accepted just before the pause: at most
+    /// [`ACCEPTS_PER_TURN_MAX`] in total.
     fn take_before_pause(&mut self) {
         let room = self.options.connections_max.saturating_sub(self.connections);
         let mut left = ACCEPTS_PER_TURN_MAX.min(room);
@@ -65,7 +65,7 @@ impl Kernel {
         }
     }
 
-    /// One operation of a listener.
+    /// Runs one operation of a listener.
     pub(super) fn step_listener(&mut self, index: usize) -> Option<Event> {
         if !self.is_listener_ready(index, self.turn) {
             return None;
@@ -76,16 +76,16 @@ impl Kernel {
             return Some(Event::ListenerFailed { listener: index as ListenerId, errno });
         }
         if self.listeners.all[index].queue.is_empty() {
-            // Ready and empty is but the first one, when all is over.
-            return self.tell_stopped();
+            // Only the first listener is ready with an empty queue, at the end.
+            return self.report_stopped();
         }
         if self.listeners.all[index].taken == 0
             && let Some(error) = self.accept_error()
         {
             return Some(self.fail_accept(error));
         }
-        let fault = self.operation(OperationKind::Accept, None, !self.listeners.all[index].hindered);
-        if self.put_off_listener(index, fault) {
+        let fault = self.operation(OperationKind::Accept, None, !self.listeners.all[index].deferred);
+        if self.defer_listener(index, fault) {
             return None;
         }
         self.take_from_queue(index, fault)
@@ -114,25 +114,25 @@ impl Kernel {
         Event::AcceptFailed { error }
     }
 
-    fn tell_stopped(&mut self) -> Option<Event> {
+    fn report_stopped(&mut self) -> Option<Event> {
         let fault = self.operation(OperationKind::AcceptStop, None, false);
-        if self.put_off_listener(0, fault) {
+        if self.defer_listener(0, fault) {
             return None;
         }
         self.listeners.state = State::Stopped;
         Some(Event::AcceptStopped)
     }
 
-    fn put_off_listener(&mut self, index: usize, fault: Option<Fault>) -> bool {
+    fn defer_listener(&mut self, index: usize, fault: Option<Fault>) -> bool {
         let until = if fault == Some(Fault::Delay) { self.delayed_until_ms() } else { 0 };
         let listener = &mut self.listeners.all[index];
-        listener.hindered = matches!(fault, Some(Fault::Eagain | Fault::Delay));
+        listener.deferred = matches!(fault, Some(Fault::Eagain | Fault::Delay));
         match fault {
             Some(Fault::Eagain) => listener.idle_turn = self.turn,
             Some(Fault::Delay) => listener.held_until_ms = until,
             _ => {}
         }
-        listener.hindered
+        listener.deferred
     }
 
     fn take_from_queue(&mut self, index: usize, fault: Option<Fault>) -> Option<Event> {
@@ -146,8 +146,8 @@ impl Kernel {
         listener.taken = listener.taken.saturating_sub(1);
         self.listeners.release_emptied_inbox();
         let token = self.insert(|token| Conn::new(token, wire, address));
-        // Rst and Fin: the queue holds connections that their peers have long given up.
-        self.meet(token.slot(), fault);
+        // Rst and Fin: the queue has connections that their peers closed long ago.
+        self.apply_fault(token.slot(), fault);
         self.enqueue(token.slot());
         Some(Event::Accepted { token, listener: id })
     }

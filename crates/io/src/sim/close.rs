@@ -1,4 +1,4 @@
-//! Closing: FIN, the end of a token, and the peers that outlive it.
+//! Closing: FIN, the end of a token, and peers that outlive it.
 
 use super::kernel::Kernel;
 use super::trace::OperationKind;
@@ -9,7 +9,7 @@ impl Kernel {
         let Some(conn) = self.conn_at(token.slot()) else { return };
         assert!(conn.sending.is_none(), "clause C1: {token:?} has a send in flight");
         let fault = self.operation(OperationKind::Shutdown, Some(token), false);
-        self.meet_at_verb(token.slot(), fault);
+        self.apply_fault_at_verb(token.slot(), fault);
         if let Some(conn) = self.conn_at(token.slot()) {
             conn.wire.borrow_mut().server_finishes();
         }
@@ -18,7 +18,7 @@ impl Kernel {
 
     pub(super) fn close(&mut self, token: Token, kind: CloseKind) {
         let fault = self.operation(OperationKind::Close, Some(token), false);
-        self.meet_at_verb(token.slot(), fault);
+        self.apply_fault_at_verb(token.slot(), fault);
         let Some(conn) = self.conn_at(token.slot()) else { return };
         conn.closing = true;
         if let Some(sending) = &mut conn.sending {
@@ -31,9 +31,9 @@ impl Kernel {
         self.enqueue_completion(token.slot());
     }
 
-    pub(super) fn tell_closed(&mut self, slot: usize) -> Option<Event> {
+    pub(super) fn report_closed(&mut self, slot: usize) -> Option<Event> {
         let conn = self.remove(slot)?;
-        if conn.wire.borrow().owes_peer() {
+        if conn.wire.borrow().has_bytes_for_peer() {
             self.departed.push(conn.wire);
         }
         Some(Event::Closed { token: conn.token })

@@ -1,4 +1,4 @@
-//! One connection as the driver sees it, and what it would do next.
+//! One connection as the driver sees it, and its next step.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -9,27 +9,27 @@ use super::wire::Wire;
 use crate::limits::{RECV_AFTER_PAUSE_MAX, RECVS_PER_TURN_MAX, SEND_BYTES_PER_TURN_MAX};
 use crate::{Output, SendError, Token};
 
-/// Outputs given back for one connection in one turn, before the others get theirs.
+/// `Sent` events of one connection per turn before other connections are served.
 pub(super) const SENTS_PER_TURN_MAX: usize = 4;
 
-/// A send in flight: from the verb until its `Sent` was given out.
+/// A send in flight: from the verb until its `Sent`.
 #[derive(Debug)]
 pub(super) struct Sending {
     pub(super) output: Output,
     pub(super) taken: u64,
     pub(super) decided: Option<Result<(), SendError>>,
-    /// The turn in which it had to stop; it goes on in a later one.
+    /// The turn in which it had to stop; it resumes in a later one.
     pub(super) parked_turn: u64,
 }
 
-/// What one connection has had of the current turn.
+/// A connection's use of the present turn.
 #[derive(Debug, Default)]
 pub(super) struct TurnUse {
     turn: u64,
     pub(super) recvs: usize,
     pub(super) sents: usize,
     pub(super) file_bytes: u64,
-    /// Whether the seed lets arrivals through although receiving is paused.
+    /// True if the seed delivers input although receiving is paused.
     pub(super) leaks: bool,
 }
 
@@ -48,9 +48,9 @@ pub(super) struct Conn {
     pub(super) held_until_ms: u64,
     /// No progress in this turn.
     pub(super) idle_turn: u64,
-    /// Whether the last operation was put off.
-    pub(super) hindered: bool,
-    /// Whether it stands in the turn's work list.
+    /// True if the last operation was deferred.
+    pub(super) deferred: bool,
+    /// True if it is in the turn's work list.
     pub(super) queued: bool,
     pub(super) used: TurnUse,
 }
@@ -69,20 +69,20 @@ impl Conn {
             closing: false,
             held_until_ms: 0,
             idle_turn: 0,
-            hindered: false,
+            deferred: false,
             queued: false,
             used: TurnUse::default(),
         }
     }
 
-    /// Starts a new account where a new turn has begun.
+    /// Resets the account at the start of a turn.
     pub(super) fn enter_turn(&mut self, turn: u64) {
         if self.used.turn != turn {
             self.used = TurnUse { turn, ..TurnUse::default() };
         }
     }
 
-    /// What it could do in this turn if nothing held it up; where both sides could go on, the sending side first or last.
+    /// Returns the next possible operation in this turn; `receiving_first` decides between both sides.
     pub(super) fn next_step(&self, turn: u64, receiving_first: bool) -> Option<OperationKind> {
         let (sending, receiving) = (self.sending_step(turn), self.receiving_step(turn));
         if receiving_first { receiving.or(sending) } else { sending.or(receiving) }
@@ -120,18 +120,18 @@ impl Conn {
         (self.paused && has_ended).then_some(OperationKind::PeerEnd)
     }
 
-    /// Returns true if it has had its reads of this turn and there is more.
-    pub(super) fn has_had_its_share(&self, turn: u64) -> bool {
+    /// Returns whether its reads of this turn are used up and input is left.
+    pub(super) fn has_used_its_share(&self, turn: u64) -> bool {
         let has_read = self.used.turn == turn && self.used.recvs == RECVS_PER_TURN_MAX;
         has_read && !self.paused && self.wire.borrow().readable() > 0
     }
 
-    /// Bytes that clause R3 still allows.
+    /// Returns the bytes that clause R3 still permits.
     pub(super) const fn receivable_max(&self) -> usize {
         if self.paused { RECV_AFTER_PAUSE_MAX - self.after_pause_bytes } else { usize::MAX }
     }
 
-    /// Bytes of files that clause S5 still allows in this turn.
+    /// Returns the file bytes that clause S5 still permits in this turn.
     pub(super) const fn file_bytes_left(&self) -> u64 {
         SEND_BYTES_PER_TURN_MAX - self.used.file_bytes
     }

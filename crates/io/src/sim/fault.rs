@@ -1,21 +1,21 @@
-//! Which operation meets which fault: by script or by the seed.
+//! Faults of operations, by script or by the seed.
 
 use super::SimOptions;
 use super::rng::Rng;
 use super::trace::OperationKind;
 
-/// What can go wrong in one operation.
+/// A fault of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// The peer resets the connection just before the operation.
     Rst,
     /// The peer ends its sending side just before the operation.
     Fin,
-    /// Fewer bytes than possible. No effect on operations that move none.
+    /// Moves fewer bytes than possible. No effect on operations that move none.
     Short,
-    /// Not ready after all: tried again in a later turn. No effect on a verb that has nothing to wait for.
+    /// Not ready: retried in a later turn. No effect on a verb that can't wait.
     Eagain,
-    /// The connection makes no progress for a while of the driven clock. No effect where `Eagain` has none.
+    /// The connection makes no progress for some driven time. No effect where `Eagain` has none.
     Delay,
 }
 
@@ -24,13 +24,13 @@ impl Fault {
     pub const ALL: [Self; 5] = [Self::Rst, Self::Fin, Self::Short, Self::Eagain, Self::Delay];
 }
 
-/// Draws a fault for an operation. `hinderable` is false where the last operation of the same connection was
-/// put off already.
+/// Draws a fault for an operation. `deferrable` is false if the connection's last operation was deferred
+/// already.
 pub(super) fn draw(
     rng: &mut Rng,
     options: &SimOptions,
     kind: OperationKind,
-    hinderable: bool,
+    deferrable: bool,
 ) -> Option<Fault> {
     use OperationKind as Kind;
     let short = match kind {
@@ -39,7 +39,7 @@ pub(super) fn draw(
         _ => 0.0,
     };
     let (eagain, delay) = match kind {
-        Kind::Accept | Kind::Receive | Kind::ReadEnd | Kind::PeerEnd | Kind::SendAttempt if hinderable => {
+        Kind::Accept | Kind::Receive | Kind::ReadEnd | Kind::PeerEnd | Kind::SendAttempt if deferrable => {
             (options.eagain, options.delays)
         }
         _ => (0.0, 0.0),

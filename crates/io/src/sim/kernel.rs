@@ -1,4 +1,4 @@
-//! The fake kernel: its slots, its clock, and the work list of a turn.
+//! The simulated kernel: its slots, its clock, and a turn's work list.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -40,18 +40,18 @@ pub(super) struct Kernel {
     pub(super) clock_ms: u64,
     pub(super) turn: u64,
     pub(super) connections: usize,
-    /// Connections that the worker has closed and that still owe their peers bytes.
+    /// Connections closed by the worker that still have bytes for their peers.
     pub(super) departed: Vec<Rc<RefCell<Wire>>>,
-    /// Where files are read into.
+    /// Buffer for reading files.
     pub(super) file_scratch: Vec<u8>,
     /// Bytes that the network has accepted since the start.
     pub(super) bytes_taken: u64,
     slots: Vec<Slot>,
-    /// Free slots; the one freed last is used first.
+    /// Free slots; the one freed last is reused first.
     free: Vec<usize>,
     /// Each source at most once.
     work: VecDeque<Source>,
-    /// The slot at which the next `wait` begins, if the last one could not take all.
+    /// First slot of the next `wait`, if the last one could not take all.
     next_slot: Option<usize>,
     pub(super) catch_up: CatchUp,
 }
@@ -81,8 +81,8 @@ impl Kernel {
 
 /// Time and turns.
 impl Kernel {
-    /// Begins a turn: at once where something is ready, else at the next time at which something is, else at the
-    /// timeout.
+    /// Begins a turn: at once if something is ready, otherwise at the next time at which something is, or at
+    /// the timeout.
     pub(super) fn wait(&mut self, timeout_ms: Option<u64>) {
         self.turn += 1;
         self.peers_read();
@@ -101,13 +101,13 @@ impl Kernel {
         }
     }
 
-    /// The turn's next event.
+    /// Returns the turn's next event.
     pub(super) fn next(&mut self, lent: &mut Vec<u8>) -> Option<Event> {
-        // Bounded: a step that gives no event is an operation put off, which ends its source's turn, or one of the
-        // bounded operations of `Conn::next_step`.
+        // Bounded: a step without an event is a deferred operation, which ends its source's turn, or one of
+        // the bounded operations of `Conn::next_step`.
         while let Some(source) = self.pick() {
             let event = match source {
-                Source::Wake => self.tell_woken(),
+                Source::Wake => self.report_woken(),
                 Source::Listener(index) => self.step_listener(index),
                 Source::Slot(slot) => self.step_conn(slot, lent),
             };
@@ -119,7 +119,7 @@ impl Kernel {
         None
     }
 
-    /// Whether the next `wait` returns without the clock being moved.
+    /// Returns whether the next `wait` returns without moving the clock.
     pub(super) fn is_ready(&self) -> bool {
         let turn = self.turn + 1;
         self.woken.load(Ordering::Acquire)
@@ -132,7 +132,7 @@ impl Kernel {
             })
     }
 
-    /// When the first of the connections and listeners that are held up goes on.
+    /// Returns the earliest time at which a delayed connection or listener resumes.
     pub(super) fn next_due_ms(&self) -> Option<u64> {
         let conns = self.slots.iter().filter_map(|slot| slot.conn.as_deref());
         conns
@@ -143,7 +143,7 @@ impl Kernel {
             .min()
     }
 
-    /// Makes the turn's work list: the oldest slot first, or where the last one ended that could not take all.
+    /// Builds the turn's work list, from the oldest slot or from where the last turn ended.
     fn gather(&mut self) {
         self.work.clear();
         if self.woken.load(Ordering::Acquire) {
@@ -170,7 +170,7 @@ impl Kernel {
         }
     }
 
-    /// Puts a connection that can go on in this turn on the work list.
+    /// Adds a connection that can continue in this turn to the work list.
     pub(super) fn enqueue(&mut self, slot: usize) {
         let (turn, now) = (self.turn, self.clock_ms);
         let Some(conn) = self.conn_at(slot) else { return };
@@ -182,7 +182,7 @@ impl Kernel {
         }
     }
 
-    /// Like [`Kernel::enqueue`] for what a verb caused; the seed may put it off to a later turn.
+    /// Like [`Kernel::enqueue`], after a verb; the seed may defer it to a later turn.
     pub(super) fn enqueue_completion(&mut self, slot: usize) {
         if self.rng.chance(self.options.late_completions) {
             let turn = self.turn;
@@ -229,11 +229,11 @@ impl Kernel {
         }
         self.departed.retain(|wire| {
             wire.borrow_mut().peer_reads_by_itself();
-            wire.borrow().owes_peer() && Rc::strong_count(wire) > 1
+            wire.borrow().has_bytes_for_peer() && Rc::strong_count(wire) > 1
         });
     }
 
-    fn tell_woken(&mut self) -> Option<Event> {
+    fn report_woken(&mut self) -> Option<Event> {
         self.operation(OperationKind::Wake, None, false);
         self.woken.swap(false, Ordering::AcqRel).then_some(Event::Woken)
     }
@@ -241,59 +241,59 @@ impl Kernel {
 
 /// Operations: counted, traced, and hit by faults.
 impl Kernel {
-    /// Counts an operation and says which fault it meets.
+    /// Counts an operation and returns its fault.
     pub(super) fn operation(
         &mut self,
         kind: OperationKind,
         token: Option<Token>,
-        hinderable: bool,
+        deferrable: bool,
     ) -> Option<Fault> {
         let scripted = self.options.fault_at.filter(|(at, _)| *at == self.trace.operations());
         let fault = match scripted {
             Some((_, fault)) => Some(fault),
-            None => fault::draw(&mut self.rng, &self.options, kind, hinderable),
+            None => fault::draw(&mut self.rng, &self.options, kind, deferrable),
         };
         self.trace.record(kind, token, fault, self.clock_ms);
         fault
     }
 
-    /// How long a `Delay` lasts.
+    /// Returns the end of a `Delay`.
     pub(super) fn delayed_until_ms(&mut self) -> u64 {
         let longest = usize::try_from(self.options.delay_ms_max).unwrap_or(usize::MAX);
         self.clock_ms + 1 + self.rng.below(longest) as u64
     }
 
-    /// One step of a connection: an operation, and the event that it gives, if it does.
+    /// Runs one step of a connection: an operation, with its event if any.
     fn step_conn(&mut self, slot: usize, lent: &mut Vec<u8>) -> Option<Event> {
         let turn = self.turn;
         let receiving_first = self.rng.chance(self.options.reorder_within_turn / 2.0);
         let conn = self.conn_at(slot)?;
         let kind = conn.next_step(turn, receiving_first)?;
-        let (token, hinderable) = (conn.token, !conn.hindered);
-        let fault = self.operation(kind, Some(token), hinderable);
-        if self.meet(slot, fault) {
+        let (token, deferrable) = (conn.token, !conn.deferred);
+        let fault = self.operation(kind, Some(token), deferrable);
+        if self.apply_fault(slot, fault) {
             return None;
         }
         match kind {
             OperationKind::Receive => self.receive(slot, fault, lent),
-            OperationKind::ReadEnd => self.tell_end(slot),
-            OperationKind::PeerEnd => self.tell_end_while_paused(slot),
+            OperationKind::ReadEnd => self.report_end(slot),
+            OperationKind::PeerEnd => self.report_end_while_paused(slot),
             OperationKind::SendAttempt => {
                 self.attempt_send(slot, fault);
                 None
             }
-            OperationKind::Sent => self.tell_sent(slot),
-            _ => self.tell_closed(slot),
+            OperationKind::Sent => self.report_sent(slot),
+            _ => self.report_closed(slot),
         }
     }
 
-    /// Lets a fault act on the connection of a verb, which nothing can put off.
-    pub(super) fn meet_at_verb(&mut self, slot: usize, fault: Option<Fault>) {
-        self.meet(slot, fault.filter(|fault| matches!(fault, Fault::Rst | Fault::Fin)));
+    /// Applies a fault to the connection of a verb, which can't be deferred.
+    pub(super) fn apply_fault_at_verb(&mut self, slot: usize, fault: Option<Fault>) {
+        self.apply_fault(slot, fault.filter(|fault| matches!(fault, Fault::Rst | Fault::Fin)));
     }
 
-    /// Lets a fault act on the connection. True where the operation is put off.
-    pub(super) fn meet(&mut self, slot: usize, fault: Option<Fault>) -> bool {
+    /// Applies a fault to the connection. Returns true if the operation is deferred.
+    pub(super) fn apply_fault(&mut self, slot: usize, fault: Option<Fault>) -> bool {
         let turn = self.turn;
         let until = if fault == Some(Fault::Delay) { self.delayed_until_ms() } else { 0 };
         let Some(conn) = self.conn_at(slot) else { return true };
@@ -304,8 +304,8 @@ impl Kernel {
             Some(Fault::Delay) => conn.held_until_ms = until,
             Some(Fault::Short) | None => {}
         }
-        conn.hindered = matches!(fault, Some(Fault::Eagain | Fault::Delay));
-        conn.hindered
+        conn.deferred = matches!(fault, Some(Fault::Eagain | Fault::Delay));
+        conn.deferred
     }
 }
 
@@ -315,18 +315,18 @@ impl Kernel {
         self.slots.get_mut(slot)?.conn.as_deref_mut()
     }
 
-    /// The connection of a token that is not yet `Closed`.
+    /// Returns the connection of a token that is not yet `Closed`.
     pub(super) fn conn(&self, token: Token) -> Option<&Conn> {
         let conn = self.slots.get(token.slot()).and_then(|slot| slot.conn.as_deref());
         conn.filter(|conn| conn.token == token)
     }
 
-    /// Whether a verb may still be used on a token.
+    /// Returns whether a verb may still use a token.
     pub(super) fn is_live(&self, token: Token) -> bool {
         self.conn(token).is_some_and(|conn| !conn.closing)
     }
 
-    /// Takes a slot for a connection that was accepted.
+    /// Inserts an accepted connection into a slot.
     pub(super) fn insert(&mut self, make: impl FnOnce(Token) -> Conn) -> Token {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, conn: None });
@@ -341,7 +341,7 @@ impl Kernel {
         token
     }
 
-    /// Frees the slot of a connection whose `Closed` is given out now.
+    /// Frees the slot of a connection whose `Closed` is returned now.
     pub(super) fn remove(&mut self, slot: usize) -> Option<Box<Conn>> {
         let conn = self.slots[slot].conn.take()?;
         self.slots[slot].generation = self.slots[slot].generation.wrapping_add(1);
@@ -350,7 +350,7 @@ impl Kernel {
         Some(conn)
     }
 
-    /// The connections that are not yet closed, for a complaint about them.
+    /// Returns the connections that are not yet closed, for panic messages.
     pub(super) fn open_tokens(&self) -> Vec<Token> {
         self.slots.iter().filter_map(|slot| slot.conn.as_deref().map(|conn| conn.token)).collect()
     }

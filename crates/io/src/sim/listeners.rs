@@ -1,4 +1,4 @@
-//! The simulated kernel's listeners: their queues, and how accepting stands.
+//! The simulated kernel's listeners: their queues, and the state of accepting.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use super::wire::Wire;
 use crate::limits::ACCEPTS_PER_TURN_MAX;
 use crate::{AcceptError, Inbox, ListenerId, Waker};
 
-/// A connection that nobody has accepted, or that an acceptor hands over: see [`SimNet::arrive`](super::SimNet::arrive).
+/// A connection not yet accepted, or sent by an acceptor: see [`SimNet::arrive`](super::SimNet::arrive).
 #[derive(Debug)]
 pub struct SimArrival {
     pub(super) wire: Rc<RefCell<Wire>>,
@@ -20,28 +20,28 @@ pub struct SimArrival {
 #[derive(Debug, Default)]
 pub(super) struct Listener {
     pub(super) queue: VecDeque<(SimArrival, ListenerId)>,
-    /// How many of the queue's first are taken from it already: they come also while accepting is paused (A3).
+    /// Number of queued connections already taken: they come even while accepting is paused (A3).
     pub(super) taken: usize,
     pub(super) held_until_ms: u64,
     pub(super) idle_turn: u64,
-    pub(super) hindered: bool,
-    /// It accepts nothing any more, by this number of the system's: still to be told.
+    pub(super) deferred: bool,
+    /// The `errno` of its failure, still to be reported.
     pub(super) death: Option<i32>,
-    /// It accepts nothing any more.
+    /// True if it has failed.
     pub(super) is_dead: bool,
     /// Accepted in this turn.
     pub(super) turn: u64,
     pub(super) accepted: usize,
 }
 
-/// How accepting stands.
+/// State of accepting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Open,
     Paused,
     /// Accepting what is queued (A4).
     Stopping,
-    /// Stopping, but paused for want of descriptors.
+    /// Stopping, but paused for lack of descriptors.
     StoppingPaused,
     Stopped,
 }
@@ -49,11 +49,11 @@ pub(super) enum State {
 /// All listeners of one kernel.
 #[derive(Debug)]
 pub(super) struct Listeners {
-    /// The last is the inbox's, where there is one: what was taken out of it, to be announced.
+    /// The last is the inbox's, if any: connections taken from it, to be reported.
     pub(super) all: Vec<Listener>,
     inbox: Inbox<SimArrival>,
     pub(super) state: State,
-    /// Failures that the test has ordered.
+    /// Failures requested by the test.
     pub(super) failures: VecDeque<AcceptError>,
 }
 
@@ -85,7 +85,7 @@ impl Listeners {
         }
     }
 
-    /// Those in its queue are reset.
+    /// Fails a listener; resets its queued connections.
     pub(super) fn kill(&mut self, listener: ListenerId, errno: i32) {
         let listener = &mut self.all[usize::from(listener)];
         (listener.death, listener.is_dead) = (Some(errno), true);
@@ -96,40 +96,40 @@ impl Listeners {
         self.failures.push_back(error);
     }
 
-    /// When listeners that are held up go on.
+    /// Returns the times at which delayed listeners resume.
     pub(super) fn due_ms(&self) -> impl Iterator<Item = u64> + '_ {
         self.all.iter().map(|listener| listener.held_until_ms)
     }
 
-    /// Whether nobody waits, and nobody will be handed over.
+    /// Returns whether no connection waits and none can come.
     pub(super) fn is_over(&self) -> bool {
         let is_empty = |listener: &Listener| listener.queue.is_empty() && listener.death.is_none();
         self.inbox.is_over() && self.all.iter().all(is_empty)
     }
 
-    /// How the worker is woken when something is handed over.
+    /// Sets the waker for connections from an acceptor.
     pub(super) fn attach(&self, waker: &Waker) {
         self.inbox.attach(waker);
     }
 
-    /// The worker was woken, or looks once more.
+    /// Records a wake of the worker, or a further check.
     pub(super) fn note_wake(&mut self) {
         self.inbox.note_wake();
     }
 
-    /// Accepting is paused.
+    /// Pauses taking connections from the inbox.
     pub(super) fn hold_inbox(&mut self) {
         self.inbox.hold();
     }
 
-    /// It goes on.
+    /// Resumes taking connections from the inbox.
     pub(super) fn release_inbox(&mut self, is_full: bool) {
         if !is_full || self.all.last().is_none_or(|listener| listener.queue.is_empty()) {
             self.inbox.release(is_full);
         }
     }
 
-    /// A hold that was kept for those who were taken out of the inbox ends with them, unless accepting is paused.
+    /// Ends a hold once the inbox's connections are taken, unless accepting is paused.
     pub(super) fn release_emptied_inbox(&mut self) {
         let is_open = matches!(self.state, State::Open | State::Stopping);
         if is_open && self.all.last().is_some_and(|listener| listener.queue.is_empty()) {
@@ -137,12 +137,12 @@ impl Listeners {
         }
     }
 
-    /// Whether the inbox may be emptied, and is worth it.
+    /// Returns whether the inbox may be read, and is worth it.
     pub(super) fn is_inbox_due(&self) -> bool {
         self.inbox.is_due() && matches!(self.state, State::Open | State::Stopping)
     }
 
-    /// Takes out of the inbox what a turn may accept.
+    /// Takes a turn's share of connections from the inbox.
     pub(super) fn empty_inbox(&mut self) {
         if !self.is_inbox_due() {
             return;

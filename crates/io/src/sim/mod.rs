@@ -1,19 +1,21 @@
-//! A fake kernel: the contract without sockets, threads or real time.
+//! A simulated kernel: the contract without sockets, threads or real time.
 //!
-//! [`Sim`] drives a worker as the other drivers do; [`SimNet`] is the test's hand: it makes peers, moves the clock and
-//! tells what happened. All choices come from one seed, so a run that failed fails again. [`SimOptions`] says how
-//! rough the kernel is: what the contract allows but a real kernel seldom does happens here as often as a test likes.
+//! [`Sim`] is the driver; tests use [`SimNet`] to make peers, move the clock and read the trace. All choices
+//! come from one seed, so a failed run is repeatable. [`SimOptions`] sets how rough the kernel is: rare
+//! behaviour that the contract permits happens as often as a test wants.
 //!
-//! **Time** moves by [`SimNet::advance`], and in `wait` where nothing is ready: it jumps to the next thing that is
-//! delayed, at most to the timeout, as if the worker had slept. A `wait` without timeout where nothing will ever
-//! happen returns at once and without an event, since only the test, on the same thread, can change that.
+//! **Time** moves by [`SimNet::advance`], and in `wait` if nothing is ready: it jumps to the next delayed
+//! operation, at most to the timeout, as if the worker had slept. A `wait` without timeout, when nothing can
+//! ever happen, returns at once and without an event, since only the test, on the same thread, can change
+//! that.
 //!
-//! **TCP** is told truly: bytes are neither lost nor reordered, FIN ends one direction, and an RST ends both and may
-//! destroy what its receiver has not yet read. A socket that is closed with unread input sends RST; so does a closed
-//! socket that gets more input. Servers that don't linger lose their answers here.
+//! **TCP** is simulated faithfully: bytes are neither lost nor reordered, FIN ends one direction, and an RST
+//! ends both and may destroy what its receiver has not yet read. A socket that is closed with unread input
+//! sends RST; so does a closed socket that gets more input. Servers that don't linger lose their responses
+//! here.
 //!
-//! **The worker's duties** are asserted: a panic names the clause. As on the other drivers, verbs on dead tokens
-//! (clause K2) panic in builds with debug assertions and are ignored in others.
+//! **The worker's duties** are asserted: a panic names the clause. As on the other drivers, verbs on dead
+//! tokens (clause K2) panic in builds with debug assertions and are ignored in others.
 
 mod accept;
 mod close;
@@ -53,20 +55,20 @@ pub use trace::{Operation, OperationKind, TRACE_OPERATIONS_MAX};
 pub struct Sim {
     kernel: Rc<RefCell<Kernel>>,
     net: SimNet,
-    /// The bytes of the `Received` given last; empty after any other event.
+    /// Bytes of the last `Received`; empty after any other event.
     lent: Vec<u8>,
     now_ms: u64,
     unix_start_seconds: u64,
 }
 
 impl Sim {
-    /// A driver with its listeners, and no connection yet.
+    /// Creates a driver with its listeners and no connection.
     #[must_use]
     pub fn new(options: SimOptions) -> Self {
         Self::with_inbox(options, Inbox::default())
     }
 
-    /// A driver to which connections are handed over besides.
+    /// Creates a driver with an inbox as well.
     #[must_use]
     pub fn with_inbox(options: SimOptions, inbox: Inbox<SimArrival>) -> Self {
         let unix_start_seconds = options.unix_start_seconds;
@@ -77,16 +79,16 @@ impl Sim {
         sim
     }
 
-    /// The test's hand on this driver.
+    /// Returns the test's handle.
     #[must_use]
     pub fn net(&self) -> SimNet {
         self.net.clone()
     }
 
-    /// Whether a verb's token is alive (clause K2).
+    /// Returns whether a verb's token is alive (clause K2).
     fn is_live(&self, token: Token, verb: &str) -> bool {
         let live = self.kernel.borrow().is_live(token);
-        debug_assert!(live, "clause K2: {verb} on {token:?}, which is closed or was never given");
+        debug_assert!(live, "clause K2: {verb} on {token:?}, which is closed or was never returned");
         live
     }
 }
@@ -153,7 +155,7 @@ impl Driver for Sim {
 
     fn reads_later(&self, token: Token) -> bool {
         let kernel = self.kernel.borrow();
-        kernel.conn(token).is_some_and(|conn| conn.has_had_its_share(kernel.turn))
+        kernel.conn(token).is_some_and(|conn| conn.has_used_its_share(kernel.turn))
     }
 
     fn send(&mut self, token: Token, output: Output) {
@@ -182,7 +184,7 @@ impl Driver for Sim {
 
     fn unacknowledged(&self, token: Token) -> Option<u64> {
         let kernel = self.kernel.borrow();
-        kernel.conn(token).map(|conn| conn.wire.borrow().owed_bytes())
+        kernel.conn(token).map(|conn| conn.wire.borrow().bytes_for_peer())
     }
 
     fn shutdown_write(&mut self, token: Token) {

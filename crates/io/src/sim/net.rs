@@ -1,4 +1,4 @@
-//! The test's hand on the simulation: [`SimNet`].
+//! The test's handle on the simulation: [`SimNet`].
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -13,10 +13,10 @@ use super::trace::Operation;
 use super::wire::Wire;
 use crate::{AcceptError, ListenerId};
 
-/// Operations that a complaint shows.
+/// Operations that a panic message shows.
 const OPERATIONS_SHOWN: usize = 8;
 
-/// Makes peers, moves the clock, and tells what the driver did. Cloning gives another handle on the same network.
+/// Makes peers, moves the clock, and reads the trace. Clones are handles on the same network.
 #[derive(Debug, Clone)]
 pub struct SimNet {
     kernel: Rc<RefCell<Kernel>>,
@@ -28,23 +28,23 @@ impl SimNet {
         Self { kernel, connects: Rc::default() }
     }
 
-    /// A new peer that connects to the first listener, from an address of its own.
+    /// Connects a new peer to the first listener, from an address of its own.
     #[must_use]
     pub fn connect(&self) -> SimPeer {
         let address = peer_address(*self.connects.borrow());
         self.connect_as(0, address)
     }
 
-    /// `count` new peers at once.
+    /// Connects `count` new peers.
     #[must_use]
     pub fn connect_many(&self, count: usize) -> Vec<SimPeer> {
         (0..count).map(|_| self.connect()).collect()
     }
 
-    /// A new peer that connects to `listener` from `address`. Where the listeners are closed, it sees a reset.
+    /// Connects a new peer to `listener` from `address`. If the listeners are closed, it sees a reset.
     ///
     /// # Panics
-    /// Where there is no such listener.
+    /// Panics if there is no such listener.
     #[must_use]
     pub fn connect_as(&self, listener: ListenerId, address: SocketAddr) -> SimPeer {
         let (peer, arrival) = self.arrive_as(address);
@@ -52,7 +52,7 @@ impl SimNet {
         peer
     }
 
-    /// A new peer whose connection somebody else has accepted: to be handed over, to whichever simulated driver.
+    /// Returns a new peer and its connection, accepted elsewhere, to be handed to any simulated driver.
     #[must_use]
     pub fn arrive(&self) -> (SimPeer, SimArrival) {
         let address = peer_address(*self.connects.borrow());
@@ -68,80 +68,80 @@ impl SimNet {
         (SimPeer::new(Rc::clone(&wire), address), SimArrival { wire, address })
     }
 
-    /// Makes the next accept fail. Failures are queued.
+    /// Makes the next accept fail. Several failures are queued.
     pub fn fail_accept(&self, error: AcceptError) {
         self.kernel.borrow_mut().listeners.fail_next(error);
     }
 
-    /// Ends a listener as a system does of which somebody has shut it down: it accepts nothing any more, and says `errno`.
+    /// Fails a listener with `errno`, as after a shutdown from outside: it accepts no more.
     ///
     /// # Panics
-    /// Where there is no such listener.
+    /// Panics if there is no such listener.
     pub fn fail_listener(&self, listener: ListenerId, errno: i32) {
         self.kernel.borrow_mut().listeners.kill(listener, errno);
     }
 
-    /// Connections in the listeners' queues.
+    /// Returns the number of connections in the listeners' queues.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.kernel.borrow().listeners.waiting()
     }
 
-    /// Moves the driven clock; peers read what has reached them before. The driver tells the new time from its next `wait` on
-    /// (clause T3).
+    /// Moves the driven clock, after peers have read what has reached them. The driver reports the new time
+    /// from its next `wait` on (clause T3).
     pub fn advance(&self, ms: u64) {
         let mut kernel = self.kernel.borrow_mut();
         kernel.peers_read();
         kernel.clock_ms += ms;
     }
 
-    /// The driven clock in milliseconds; it starts at 0.
+    /// Returns the driven clock in milliseconds; it starts at 0.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         self.kernel.borrow().clock_ms
     }
 
-    /// Whether the driver's next `wait` has something to do without the clock being moved. To run a worker until it
-    /// has done all that it can do *now*: `while net.is_ready() { worker.turn(); }`.
+    /// Returns whether the driver's next `wait` has something to do without moving the clock. To run a worker
+    /// until it is idle: `while net.is_ready() { worker.turn(); }`.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.kernel.borrow().is_ready()
     }
 
-    /// The time at which something that is delayed goes on, if there is such a thing.
+    /// Returns the time at which the next delayed operation resumes, if any.
     #[must_use]
     pub fn next_due_ms(&self) -> Option<u64> {
         self.kernel.borrow().next_due_ms()
     }
 
-    /// How many operations the driver has done: the bound of `SimOptions::fault_at`.
+    /// Returns the number of operations so far: the bound of `SimOptions::fault_at`.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.kernel.borrow().trace.operations()
     }
 
-    /// The latest operations, at most [`TRACE_OPERATIONS_MAX`](super::TRACE_OPERATIONS_MAX).
+    /// Returns the latest operations, at most [`TRACE_OPERATIONS_MAX`](super::TRACE_OPERATIONS_MAX).
     #[must_use]
     pub fn trace(&self) -> Vec<Operation> {
         self.kernel.borrow().trace.latest()
     }
 
-    /// A number over all operations: the same for the same seed and the same conversation.
+    /// Returns a hash of all operations: the same for the same seed and the same conversation.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         self.kernel.borrow().trace.fingerprint()
     }
 
-    /// Connections of the driver that are not yet `Closed`.
+    /// Returns the number of connections that are not yet `Closed`.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.kernel.borrow().connections
     }
 
-    /// Asserts that the worker has left nothing behind: all tokens are `Closed`, so no output is held either.
+    /// Asserts that all tokens are `Closed`, so that no output is held either.
     ///
     /// # Panics
-    /// Where connections are left; it names them and the end of the trace.
+    /// Panics if connections are left, and names them and the latest operations.
     pub fn assert_quiet(&self) {
         let open = self.kernel.borrow().open_tokens();
         let trace = self.trace();

@@ -1,38 +1,41 @@
-//! How rough the fake kernel is: [`SimOptions`].
+//! Options of the simulated kernel: [`SimOptions`].
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use super::Fault;
 use crate::limits::RECV_BUFFER_BYTES;
 
-/// What a [`Sim`](super::Sim) does to its worker. The fields named as plurals are probabilities from 0.0 (never) to
-/// 1.0; each is drawn anew for each operation. `Eagain` and `Delay` never hit one connection twice in a row, so that
-/// a conversation goes on under any probabilities.
+/// Options of a [`Sim`](super::Sim).
 ///
-/// The default is a kind kernel that still keeps nothing it needn't keep: no faults, and every reset destroys what was unread.
+/// The fields with plural names are probabilities from 0.0 (never) to 1.0, drawn for each operation. `Eagain`
+/// and `Delay` never hit one connection twice in a row, so that a conversation continues under any
+/// probabilities.
+///
+/// The default is a kernel without faults, except that every reset destroys unread bytes.
 #[derive(Debug, Clone)]
 pub struct SimOptions {
-    /// All choices follow from it.
+    /// Seed of all choices.
     pub seed: u64,
     /// Number of listeners.
     pub listeners: u16,
-    /// Connections at most; further ones wait in the queue, and `AcceptFailed` says so (clause A2).
+    /// Maximum number of connections; further ones wait in the queue, after an `AcceptFailed` (clause A2).
     pub connections_max: usize,
-    /// Most bytes that one `Received` lends.
+    /// Maximum bytes that one `Received` lends.
     pub recv_buffer_bytes: usize,
-    /// Most connections and listeners that one `wait` takes; later ones take the others in turn (T4).
+    /// Maximum number of connections and listeners that one `wait` takes; later ones take the others in turn
+    /// (T4).
     pub events_per_wait_max: usize,
-    /// Bytes that a connection's way to its peer holds before sends have to wait: both sides' buffers together.
+    /// Bytes that the connection to a peer holds before sends must wait: both sides' buffers together.
     /// [`SimPeer::set_window`](super::SimPeer::set_window) changes it for one connection.
     pub send_buffer_bytes: usize,
-    /// Where the driven wall clock starts, in seconds since 1970.
+    /// Start of the driven wall clock, in seconds since 1970.
     pub unix_start_seconds: u64,
 
-    /// A receive lends fewer bytes than there are.
+    /// A receive lends fewer bytes than available.
     pub short_reads: f64,
     /// A send attempt takes fewer bytes than there is room for.
     pub short_writes: f64,
-    /// An operation turns out not to be ready, and is tried again in a later turn.
+    /// An operation isn't ready, and is retried in a later turn.
     pub eagain: f64,
     /// An operation's connection makes no progress for 1 to `delay_ms_max` milliseconds.
     pub delays: f64,
@@ -42,22 +45,22 @@ pub struct SimOptions {
     pub reorder_within_turn: f64,
     /// `Sent` and `Closed` come in a later turn than their verb.
     pub late_completions: f64,
-    /// `send_at_once` says that all is sent, where it is; else that comes as `Sent`.
+    /// `send_at_once` returns that all is sent, if so; otherwise a `Sent` reports it.
     pub sends_at_once: f64,
-    /// Bytes, or the end, still come although receiving is paused (within the bound of clause R3).
+    /// Bytes, or the end, come although receiving is paused (within the bound of clause R3).
     pub data_after_pause: f64,
-    /// Connections still come although accepting is paused (within the bound of clause A3).
+    /// Connections come although accepting is paused (within the bound of clause A3).
     pub accepts_after_pause: f64,
-    /// A FIN that arrived is told in the turn of the last bytes, not in a later one.
+    /// A FIN is reported in the turn of the last bytes instead of a later one.
     pub fin_with_data: f64,
-    /// Accepting fails for want of a descriptor or memory. At 1.0 it always does.
+    /// Accepting fails for lack of a descriptor or memory. At 1.0 it always does.
     pub accept_errors: f64,
-    /// The peer resets the connection in the middle of an operation.
+    /// The peer resets the connection during an operation.
     pub resets: f64,
     /// A reset destroys what its receiver had not yet read.
     pub reset_losses: f64,
 
-    /// One fault at one operation, counted from 0, besides the probabilities.
+    /// A fault at the operation with this index, besides the probabilities.
     pub fault_at: Option<(u64, Fault)>,
 }
 
@@ -92,8 +95,8 @@ impl Default for SimOptions {
 }
 
 impl SimOptions {
-    /// A rough kernel: everything that clauses T1 to W1 allow happens often, but no connection is broken and no accept
-    /// fails, so that every conversation must end as on a kind one.
+    /// Returns a rough kernel: everything that clauses T1 to W1 permit happens often. No connection breaks
+    /// and no accept fails, so every conversation must end as without faults.
     #[must_use]
     pub fn rough(seed: u64) -> Self {
         Self {
@@ -113,7 +116,7 @@ impl SimOptions {
     }
 }
 
-/// The address of the `number`th peer: distinct for the first 2^24 × 60,000, and never a real network's.
+/// Returns the address of peer `number`: distinct for the first 2^24 × 60,000, and never a real network's.
 pub(super) fn peer_address(number: u64) -> SocketAddr {
     let host = ((number / 60_000) % (1 << 24)) as u32 + 1;
     SocketAddr::from((Ipv4Addr::from(0x7F00_0000 | (host & 0x00FF_FFFF)), 1024 + (number % 60_000) as u16))

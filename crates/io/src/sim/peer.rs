@@ -1,4 +1,4 @@
-//! The other end of a simulated connection, in the test's hand.
+//! The peer of a simulated connection, driven by the test.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use super::wire::Wire;
 
-/// The client of one connection. Cloning gives another handle on the same client; dropping does nothing.
+/// The client of one connection. Clones are handles on the same client; dropping does nothing.
 ///
-/// What it does reaches the server at once; the driver tells in its next turn. What a test writes is kept until the
-/// server reads it: [`SimPeer::unread`] tells how much that is, and the test bounds it.
+/// Its actions reach the server at once; the driver reports them in its next turn. Written bytes are kept
+/// until the server reads them: the test bounds them with [`SimPeer::unread`].
 #[derive(Debug, Clone)]
 pub struct SimPeer {
     wire: Rc<RefCell<Wire>>,
@@ -21,43 +21,43 @@ impl SimPeer {
         Self { wire, address }
     }
 
-    /// Its address, as `Driver::peer` gives it.
+    /// Returns its address, equal to that of `Driver::peer`.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Sends bytes. False where the connection no longer takes them: after `finish`, or after a reset.
+    /// Sends bytes. Returns false if the connection no longer takes them: after `finish`, or after a reset.
     ///
-    /// Where the server has closed its socket, they are answered with a reset, which may destroy what the peer has
-    /// not yet read of the server's answer.
-    #[expect(clippy::must_use_candidate, reason = "a test that knows the connection is open needs no answer")]
+    /// If the server has closed its socket, it responds with a reset, which may destroy what the peer has not
+    /// yet read of the response.
+    #[expect(clippy::must_use_candidate, reason = "a test with an open connection ignores it")]
     pub fn write(&self, bytes: &[u8]) -> bool {
         self.wire.borrow_mut().peer_writes(bytes)
     }
 
-    /// Ends the sending side (FIN). Receiving goes on.
+    /// Ends the sending side (FIN). Receiving continues.
     pub fn finish(&self) {
         self.wire.borrow_mut().peer_finishes();
     }
 
-    /// Resets the connection. What the server had not yet read may be lost.
+    /// Resets the connection. Bytes that the server has not yet read may be lost.
     pub fn reset(&self) {
         self.wire.borrow_mut().peer_resets();
     }
 
-    /// Closes the socket: FIN, or RST where there are unread bytes; what the server sends later is answered with RST.
+    /// Closes the socket: FIN, or RST if there are unread bytes. Later bytes of the server get an RST.
     pub fn close(&self) {
         self.wire.borrow_mut().peer_closes();
     }
 
-    /// Reads all that has arrived, and gives it with what was read before.
+    /// Reads all that has arrived, and returns it after what was read before.
     #[must_use]
     pub fn read(&self) -> Vec<u8> {
         self.read_at_most(usize::MAX)
     }
 
-    /// Reads at most `bytes_max` from the socket, and gives it with what was read before.
+    /// Reads at most `bytes_max` from the socket, and returns it after what was read before.
     #[must_use]
     pub fn read_at_most(&self, bytes_max: usize) -> Vec<u8> {
         let mut wire = self.wire.borrow_mut();
@@ -65,40 +65,41 @@ impl SimPeer {
         wire.take_received()
     }
 
-    /// Whether the peer reads by itself whenever the driver waits (the default), or only by [`SimPeer::read`].
+    /// Sets whether the peer reads whenever the driver waits (the default), or only by [`SimPeer::read`].
     pub fn set_reading(&self, reading: bool) {
         self.wire.borrow_mut().reading = reading;
     }
 
-    /// Sets how many bytes the way to the peer holds before the server's sends have to wait.
+    /// Sets the bytes that the connection to the peer holds before the server's sends must wait.
     pub fn set_window(&self, bytes: usize) {
         self.wire.borrow_mut().set_window(bytes);
     }
 
-    /// Sets how many bytes of that must be free before the server's sends go on. A kernel with a large send buffer speaks up only
-    /// when a third of it is.
+    /// Sets the free bytes at which the server's sends resume. A kernel with a large send buffer reports room
+    /// only when a third is free.
     pub fn set_room_min(&self, bytes: usize) {
         self.wire.borrow_mut().set_room_min(bytes);
     }
 
-    /// Sets whether what the server sends next is still being fetched from a disk: until then nothing goes out, whatever room there is.
+    /// Sets whether the server's next bytes are still being fetched from a disk: nothing is sent until then,
+    /// whatever room there is.
     pub fn set_on_disk(&self, on_disk: bool) {
         self.wire.borrow_mut().on_disk = on_disk;
     }
 
-    /// Bytes that it has written and the server has not yet read.
+    /// Returns the bytes written and not yet read by the server.
     #[must_use]
     pub fn unread(&self) -> usize {
         self.wire.borrow().readable()
     }
 
-    /// Whether it has read all that the server sent, and then FIN.
+    /// Returns whether it has read all that the server sent, and then FIN.
     #[must_use]
     pub fn saw_fin(&self) -> bool {
         self.wire.borrow().saw_fin()
     }
 
-    /// Whether the connection was reset, by whichever side, or was refused.
+    /// Returns whether the connection was reset, by either side, or was refused.
     #[must_use]
     pub fn saw_reset(&self) -> bool {
         self.wire.borrow().saw_reset()

@@ -1,4 +1,4 @@
-//! Receiving: lent bytes, and the end of them.
+//! Receiving: lent bytes and their end.
 
 use std::io::{Error, ErrorKind};
 
@@ -30,7 +30,7 @@ impl Kernel {
         Some(Event::Received { token })
     }
 
-    pub(super) fn tell_end(&mut self, slot: usize) -> Option<Event> {
+    pub(super) fn report_end(&mut self, slot: usize) -> Option<Event> {
         let conn = self.conn_at(slot)?;
         conn.end_told = true;
         let broken = conn.wire.borrow().is_broken();
@@ -43,10 +43,10 @@ impl Kernel {
     }
 
     /// A reset loses what is unread, a FIN doesn't (R6).
-    pub(super) fn tell_end_while_paused(&mut self, slot: usize) -> Option<Event> {
+    pub(super) fn report_end_while_paused(&mut self, slot: usize) -> Option<Event> {
         let conn = self.conn_at(slot)?;
         if conn.wire.borrow().is_broken() {
-            return self.tell_end(slot);
+            return self.report_end(slot);
         }
         conn.fin_told = true;
         Some(Event::FinReceived { token: conn.token })

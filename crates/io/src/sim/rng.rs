@@ -1,4 +1,4 @@
-//! The seeded source of all choices: SplitMix64, small and the same everywhere.
+//! A seeded generator for all choices: SplitMix64, small and the same everywhere.
 
 /// A deterministic sequence of numbers.
 #[derive(Debug)]
@@ -19,13 +19,14 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to `end - 1`; 0 where `end` is 0. (The bias of `%` is far below what a test could see.)
+    /// Returns a number from 0 to `end - 1`; 0 if `end` is 0. (The bias of `%` is far below what a test could
+    /// see.)
     pub(super) fn below(&mut self, end: usize) -> usize {
         let number = self.next();
         if end == 0 { 0 } else { (number % end as u64) as usize }
     }
 
-    /// True with the given probability. Certainties draw no number.
+    /// Returns true with the given probability. Certainties draw no number.
     pub(super) fn chance(&mut self, probability: f64) -> bool {
         if probability <= 0.0 {
             return false;
@@ -33,7 +34,7 @@ impl Rng {
         probability >= 1.0 || ((self.next() >> 11) as f64) < probability * (1u64 << 53) as f64
     }
 
-    /// A shorter length: 1 to `len - 1`. What can't be shortened stays.
+    /// Returns a shorter length, 1 to `len - 1`, or `len` if it can't be shortened.
     pub(super) fn shorten(&mut self, len: usize) -> usize {
         if len < 2 { len } else { 1 + self.below(len - 1) }
     }

@@ -1,4 +1,4 @@
-//! Sending: attempts, what parks them, and the output's way back.
+//! Sending: attempts, parking, and the return of the output.
 
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -13,13 +13,13 @@ use crate::{Event, FileSlice, Output, Piece, SendError, Token};
 const FILE_READ_BYTES: usize = 64 * 1024;
 
 impl Kernel {
-    /// The verb: tries at once.
+    /// Sends; attempts at once.
     pub(super) fn send(&mut self, token: Token, output: Output) {
         self.begin_send(token, output);
         self.enqueue_completion(token.slot());
     }
 
-    /// The verb that may be over at once, where the network has taken everything and chance wills it.
+    /// Sends, and may complete at once if the network has accepted everything and the seed chooses so.
     pub(super) fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
         let slot = token.slot();
         self.begin_send(token, std::mem::take(output));
@@ -40,14 +40,14 @@ impl Kernel {
         let Some(conn) = self.conn_at(slot) else { return };
         assert!(conn.sending.is_none(), "clause S2: {token:?} has a send in flight already");
         conn.sending = Some(Sending { output, taken: 0, decided: None, parked_turn: 0 });
-        let hinderable = !conn.hindered;
-        let fault = self.operation(OperationKind::SendAttempt, Some(token), hinderable);
-        if !self.meet(slot, fault) {
+        let deferrable = !conn.deferred;
+        let fault = self.operation(OperationKind::SendAttempt, Some(token), deferrable);
+        if !self.apply_fault(slot, fault) {
             self.attempt_send(slot, fault);
         }
     }
 
-    /// Hands the network what it takes now.
+    /// Passes to the network what it accepts now.
     pub(super) fn attempt_send(&mut self, slot: usize, fault: Option<Fault>) {
         let turn = self.turn;
         let Some(conn) = self.conn_at(slot) else { return };
@@ -64,7 +64,7 @@ impl Kernel {
         self.trace.add_bytes(taken);
     }
 
-    pub(super) fn tell_sent(&mut self, slot: usize) -> Option<Event> {
+    pub(super) fn report_sent(&mut self, slot: usize) -> Option<Event> {
         let conn = self.conn_at(slot)?;
         let sending = conn.sending.take()?;
         conn.used.sents += 1;
@@ -73,7 +73,7 @@ impl Kernel {
     }
 }
 
-/// Takes up to `room` bytes of the send in flight, then decides or parks it. Gives the number taken.
+/// Takes up to `room` bytes of the send in flight, then decides or parks it. Returns the number taken.
 fn fill(conn: &mut Conn, turn: u64, room: usize, scratch: &mut Vec<u8>) -> usize {
     let mut file_left = conn.file_bytes_left();
     let file_before = file_left;
@@ -132,7 +132,7 @@ fn broken(by_reset: bool) -> Error {
     }
 }
 
-/// At least one byte of the slice, or why there is none.
+/// Reads at least one byte of the slice, or returns an error.
 fn read_file<'a>(slice: &FileSlice, most: usize, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], SendError> {
     scratch.resize(FILE_READ_BYTES, 0);
     let wanted = most.min(clamp(slice.len)).min(FILE_READ_BYTES);

@@ -1,4 +1,4 @@
-//! What the driver did, in order: counted, fingerprinted, the latest kept for reading.
+//! The driver's operations: counted, hashed, the latest kept.
 
 use std::collections::VecDeque;
 
@@ -8,56 +8,56 @@ use crate::Token;
 /// Operations kept for [`SimNet::trace`](super::SimNet::trace): the latest.
 pub const TRACE_OPERATIONS_MAX: usize = 4096;
 
-/// What kind of thing the driver did.
+/// Kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OperationKind {
     /// Took a connection from the queue.
     Accept,
     /// Failed to accept.
     AcceptFail,
-    /// Said that the listeners are closed.
+    /// Reported that the listeners are closed.
     AcceptStop,
     /// Lent bytes.
     Receive,
-    /// Told the end of the receiving side.
+    /// Reported the end of the receiving side.
     ReadEnd,
-    /// Told the end of the peer's side while receiving is paused.
+    /// Reported the end of the peer's side while receiving is paused.
     PeerEnd,
-    /// Tried to hand bytes to the network.
+    /// Attempted to pass bytes to the network.
     SendAttempt,
-    /// Gave an output back.
+    /// Returned an output.
     Sent,
     /// Ended the sending side.
     Shutdown,
     /// Closed, by the worker's verb.
     Close,
-    /// Said that a connection is gone.
+    /// Reported that a connection is closed.
     Closed,
-    /// Said that it was woken.
+    /// Reported a wake.
     Wake,
 }
 
-/// One thing that the driver did.
+/// An operation of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Operation {
-    /// Its number, from 0: what `SimOptions::fault_at` names.
+    /// Its number, from 0, as in `SimOptions::fault_at`.
     pub index: u64,
-    /// What it was.
+    /// Its kind.
     pub kind: OperationKind,
-    /// The connection, where there is one already.
+    /// Its connection, if there is one yet.
     pub token: Option<Token>,
-    /// The fault that it met.
+    /// Its fault.
     pub fault: Option<Fault>,
     /// The driven clock, in milliseconds.
     pub at_ms: u64,
-    /// Bytes that it moved.
+    /// Bytes moved.
     pub bytes: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Trace {
     operations: u64,
-    /// FNV-1a over the operations that have left `latest`.
+    /// FNV-1a over the operations that are no longer in `latest`.
     folded: u64,
     latest: VecDeque<Operation>,
 }
@@ -67,7 +67,7 @@ impl Trace {
         Self { operations: 0, folded: 0xCBF2_9CE4_8422_2325, latest: VecDeque::new() }
     }
 
-    /// The number of operations so far; also the next one's index.
+    /// Returns the number of operations so far; also the next one's index.
     pub(super) const fn operations(&self) -> u64 {
         self.operations
     }
@@ -88,7 +88,7 @@ impl Trace {
         self.operations += 1;
     }
 
-    /// Adds to the bytes of the operation recorded last.
+    /// Adds to the bytes of the last operation.
     pub(super) fn add_bytes(&mut self, bytes: usize) {
         if let Some(operation) = self.latest.back_mut() {
             operation.bytes += bytes as u64;

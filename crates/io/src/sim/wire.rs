@@ -1,4 +1,4 @@
-//! One TCP connection between a peer and the driver: what is on its way, and what FIN and RST do to it.
+//! A TCP connection between a peer and the driver: bytes in flight, and the effects of FIN and RST.
 //!
 //! Bytes are never lost or reordered, except by a reset. What a reset destroys is drawn from the wire's own seed.
 
@@ -8,27 +8,27 @@ use super::rng::Rng;
 
 #[derive(Debug)]
 pub(super) struct Wire {
-    /// Written by the peer, not yet read by the server.
+    /// Bytes written by the peer and not yet read by the server.
     to_server: VecDeque<u8>,
-    /// Taken from the server, not yet read by the peer's program.
+    /// Bytes taken from the server and not yet read by the peer's program.
     to_peer: VecDeque<u8>,
-    /// Read by the peer's program, not yet asked for by the test.
+    /// Bytes read by the peer's program and not yet by the test.
     received: Vec<u8>,
-    /// Most bytes in `to_peer`.
+    /// Maximum bytes in `to_peer`.
     window_bytes: usize,
-    /// What of them must be free before the server hears that there is room.
+    /// Free bytes of the window at which the server learns that there is room.
     room_bytes_min: usize,
-    /// What the server sends next lies on a disk that takes its time.
+    /// True if the server's next bytes are still being fetched from a disk.
     pub(super) on_disk: bool,
-    /// The peer's program reads whenever the driver waits.
+    /// True if the peer's program reads whenever the driver waits.
     pub(super) reading: bool,
-    /// The peer's FIN stands behind `to_server`.
+    /// True if the peer's FIN follows `to_server`.
     peer_finished: bool,
-    /// The peer's program has closed its socket: what arrives for it is answered with RST.
+    /// True if the peer's program has closed its socket: later arrivals get an RST.
     peer_closed: bool,
-    /// The server's FIN stands behind `to_peer`.
+    /// True if the server's FIN follows `to_peer`.
     server_finished: bool,
-    /// The server has closed its socket: what arrives for it is answered with RST.
+    /// True if the server has closed its socket: later arrivals get an RST.
     server_closed: bool,
     reset: bool,
     reset_losses: f64,
@@ -55,7 +55,7 @@ impl Wire {
         }
     }
 
-    /// A connection that nobody listens for.
+    /// Refuses the connection: there is no listener.
     pub(super) fn refuse(&mut self) {
         self.server_closed = true;
         self.reset = true;
@@ -68,7 +68,7 @@ impl Wire {
 
 /// The server's side.
 impl Wire {
-    /// Whether the server's next system call on it fails.
+    /// Returns whether the server's next system call on it fails.
     pub(super) const fn is_broken(&self) -> bool {
         self.reset
     }
@@ -77,17 +77,17 @@ impl Wire {
         self.server_finished
     }
 
-    /// Whether the peer's FIN has come, perhaps behind bytes that are still to be read.
+    /// Returns whether the peer's FIN has arrived, perhaps after unread bytes.
     pub(super) const fn is_peer_finished(&self) -> bool {
         self.peer_finished
     }
 
-    /// Bytes that the server could read now.
+    /// Returns the bytes that the server could read now.
     pub(super) fn readable(&self) -> usize {
         self.to_server.len()
     }
 
-    /// Whether the server would see the end now.
+    /// Returns whether the server would read the end now.
     pub(super) fn at_end(&self) -> bool {
         self.to_server.is_empty() && (self.peer_finished || self.reset)
     }
@@ -96,7 +96,7 @@ impl Wire {
         take(&mut self.to_server, bytes, into);
     }
 
-    /// Bytes that the server could send now.
+    /// Returns the bytes that the server could send now.
     pub(super) fn room(&self) -> usize {
         if self.on_disk {
             return 0;
@@ -108,15 +108,15 @@ impl Wire {
         if free < self.room_bytes_min { 0 } else { free }
     }
 
-    /// Whether a send attempt in the next turn does something: a peer that reads makes room by then.
+    /// Returns whether a send attempt in the next turn moves bytes: a reading peer makes room by then.
     pub(super) fn takes_soon(&self) -> bool {
         self.reset || self.room() > 0 || (self.reading && !self.on_disk && self.window_bytes > 0)
     }
 
-    /// The server sends. The caller keeps to `room`.
+    /// Takes bytes from the server, which keeps to `room`.
     pub(super) fn server_sends(&mut self, bytes: &[u8]) {
         if self.peer_closed {
-            // Taken by the kernel; the answer to it is RST.
+            // Taken by the kernel; the peer responds with RST.
             self.reset |= !bytes.is_empty();
         } else {
             self.to_peer.extend(bytes);
@@ -127,7 +127,7 @@ impl Wire {
         self.server_finished = true;
     }
 
-    /// The server closes without lingering: input that it left unread makes it an RST.
+    /// Closes the server's side without lingering: with unread input it sends an RST.
     pub(super) fn server_closes(&mut self) {
         self.server_closed = true;
         self.server_finished = true;
@@ -145,25 +145,25 @@ impl Wire {
         }
     }
 
-    /// Whether the peer's program still has something to read.
-    pub(super) fn owes_peer(&self) -> bool {
+    /// Returns whether the peer's program still has something to read.
+    pub(super) fn has_bytes_for_peer(&self) -> bool {
         !self.to_peer.is_empty()
     }
 
-    /// How much that is.
-    pub(super) fn owed_bytes(&self) -> u64 {
+    /// Returns the bytes that the peer's program still has to read.
+    pub(super) fn bytes_for_peer(&self) -> u64 {
         self.to_peer.len() as u64
     }
 }
 
 /// The peer's side.
 impl Wire {
-    /// Whether what the peer writes now has a way to the server.
+    /// Returns whether bytes written by the peer now can reach the server.
     fn is_writable(&self) -> bool {
         !self.reset && !self.peer_finished
     }
 
-    /// False where the connection no longer takes bytes.
+    /// Takes bytes from the peer. Returns false if the connection no longer takes them.
     pub(super) fn peer_writes(&mut self, bytes: &[u8]) -> bool {
         if !self.is_writable() {
             return false;
@@ -180,7 +180,7 @@ impl Wire {
         self.peer_finished = true;
     }
 
-    /// The peer's program closes its socket, reading nothing more.
+    /// Closes the peer's socket, with no further reads.
     pub(super) fn peer_closes(&mut self) {
         self.peer_finished = true;
         self.peer_closed = true;
@@ -201,20 +201,20 @@ impl Wire {
         }
     }
 
-    /// The peer's program reads at most `bytes_max`.
+    /// Reads at most `bytes_max` for the peer's program.
     pub(super) fn peer_reads(&mut self, bytes_max: usize) {
         let bytes = bytes_max.min(self.to_peer.len());
         take(&mut self.to_peer, bytes, &mut self.received);
     }
 
-    /// What the peer's program reads between two turns.
+    /// Reads for the peer's program between two turns.
     pub(super) fn peer_reads_by_itself(&mut self) {
         if self.reading {
             self.peer_reads(usize::MAX);
         }
     }
 
-    /// What the peer's program has read since the last time it was asked.
+    /// Returns what the peer's program has read since the last call.
     pub(super) fn take_received(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.received)
     }
@@ -236,7 +236,7 @@ impl Wire {
     }
 }
 
-/// Moves the first `bytes` of a queue: in two copies at most, since unoptimised builds move megabytes here.
+/// Moves the first `bytes` of a queue, in at most two copies, since unoptimised builds move megabytes here.
 fn take(from: &mut VecDeque<u8>, bytes: usize, into: &mut Vec<u8>) {
     let (front, back) = from.as_slices();
     let of_front = bytes.min(front.len());

@@ -1,6 +1,7 @@
-//! Accepting: an entry a listener announces connections, which are then accepted as in the readiness driver, with the same bounds.
+//! Accepting: one poll entry per listener reports connections, which are then accepted as in the readiness
+//! driver.
 //!
-//! An entry that accepts by itself takes the whole of the kernel's queue in one enter, and every descriptor
+//! A multishot accept entry takes the kernel's whole queue in one enter, and every descriptor
 //! (docs/decisions/0004-io-uring-shape.md).
 
 use io_uring::opcode;
@@ -16,7 +17,7 @@ fn name(index: ListenerId) -> Name {
 }
 
 impl Uring {
-    /// Watches the listeners that aren't known to have connections.
+    /// Watches the listeners without reported connections.
     pub(super) fn watch_listeners(&mut self) {
         if !self.listeners.are_open() {
             return;
@@ -26,14 +27,14 @@ impl Uring {
         }
     }
 
-    /// Ends accepting. The entries that watch go too: they keep the kernel listening.
+    /// Ends accepting. Also cancels the watching entries, which keep the kernel listening.
     pub(super) fn stop_accept(&mut self) {
         if self.listeners.stop(self.conns.slots.used()) {
             self.listeners.queues.watched().for_each(|index| self.ring.cancel(name(index)));
         }
     }
 
-    /// The next new connection, or event of accepting.
+    /// Returns the next new connection, or event of accepting.
     pub(super) fn next_accept(&mut self) -> Option<Event> {
         match self.listeners.next(self.conns.slots.used())? {
             Arrival::Connection(fd, listener) => {

@@ -1,6 +1,6 @@
-//! The provided buffers: equal pieces of one stretch of memory, which the kernel fills as input arrives.
+//! Provided buffers: equal parts of one mapping, which the kernel fills as input arrives.
 
-#![expect(unsafe_code, reason = "memory that the kernel writes to while nobody borrows it")]
+#![expect(unsafe_code, reason = "memory that the kernel writes to while nothing borrows it")]
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -12,10 +12,10 @@ use io_uring::types::BufRingEntry;
 use crate::limits::RECV_BUFFERS_FIRST;
 use crate::pages::Pages;
 
-/// The number of the only group.
+/// Number of the only group.
 pub(super) const GROUP: u16 = 0;
 
-/// The buffers of one ring. Memory is touched as it is used.
+/// The buffers of one ring. Memory is touched only as it is used.
 #[derive(Debug)]
 pub(super) struct Buffers {
     ring: ManuallyDrop<Pages>,
@@ -23,12 +23,12 @@ pub(super) struct Buffers {
     count: u16,
     bytes: usize,
     tail: u16,
-    /// Buffers that the kernel is not offered; the one put aside last is the first to be used again.
+    /// Buffers not offered to the kernel; the one withdrawn last is reused first.
     spare: Vec<u16>,
-    /// How many of those that come back next are put aside.
+    /// Number of buffers to withdraw as they return.
     surplus: u16,
-    /// The kernel may still write: the memory is given up rather than unmapped.
-    given_up: bool,
+    /// True if the kernel may still write: the memory is leaked instead of unmapped.
+    leaked: bool,
 }
 
 impl Buffers {
@@ -40,32 +40,32 @@ impl Buffers {
         }
         let ring = Pages::new(usize::from(count) * size_of::<BufRingEntry>())?;
         let memory = Pages::new(usize::from(count).checked_mul(bytes).ok_or_else(too_large)?)?;
-        // SAFETY: the ring's memory begins at a page, is as large as said, and outlives the ring of entries or stays
-        // for good (`give_up`).
+        // SAFETY: the ring's memory is page-aligned, has the stated size, and outlives the ring of entries or
+        // is leaked (`leak`).
         unsafe { submitter.register_buf_ring_with_flags(ring.start().as_ptr() as u64, count, GROUP, 0) }?;
         let (ring, memory) = (ManuallyDrop::new(ring), ManuallyDrop::new(memory));
         let spare = (0..count).rev().collect();
-        let mut buffers = Self { ring, memory, count, bytes, tail: 0, spare, surplus: 0, given_up: false };
+        let mut buffers = Self { ring, memory, count, bytes, tail: 0, spare, surplus: 0, leaked: false };
         buffers.offer_spare(RECV_BUFFERS_FIRST);
         Ok(buffers)
     }
 
-    /// Offers twice as many from now on: they have run out.
+    /// Doubles the buffers offered: they have run out.
     pub(super) fn offer_more(&mut self) {
         self.surplus = 0;
         self.offer_spare(self.in_use());
     }
 
-    /// Gives the memory back while the kernel has nothing to tell and nobody borrows, and offers as few as at first
-    /// again, as soon as the others have come back.
+    /// Frees memory while the kernel has nothing to report and nothing borrows, and reduces the offer to its
+    /// initial size as buffers return.
     pub(super) fn trim(&mut self) {
         self.memory.release();
         self.surplus = self.in_use().saturating_sub(RECV_BUFFERS_FIRST);
     }
 
-    /// Buffers that the kernel is offered or has given out.
+    /// Returns the number of buffers offered to the kernel or filled by it.
     fn in_use(&self) -> u16 {
-        // There are `count` at most.
+        // `spare` holds `count` at most.
         self.count - self.spare.len() as u16
     }
 
@@ -80,13 +80,13 @@ impl Buffers {
         usize::from(self.count)
     }
 
-    /// Bytes of one buffer.
+    /// Returns the bytes of one buffer.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Lets the kernel fill a buffer again.
-    pub(super) fn give_back(&mut self, id: u16) {
+    /// Returns a buffer to the kernel.
+    pub(super) fn release(&mut self, id: u16) {
         if self.surplus == 0 {
             return self.offer(id);
         }
@@ -100,7 +100,7 @@ impl Buffers {
         let ring = self.ring.start().as_ptr().cast::<BufRingEntry>();
         // SAFETY: the index is less than the number of entries.
         let entry = unsafe { ring.add(index) };
-        // SAFETY: the entry lies within the ring, and the kernel reads it only once the tail has passed it.
+        // SAFETY: the entry is within the ring, and the kernel reads it only once the tail has passed it.
         let entry = unsafe { &mut *entry };
         entry.set_addr(address);
         entry.set_len(self.bytes as u32);
@@ -113,34 +113,34 @@ impl Buffers {
         tail.store(self.tail, Ordering::Release);
     }
 
-    /// What the kernel has put into a buffer that it gave out with a completion.
+    /// Returns the bytes in a buffer that came with a completion.
     pub(super) fn get(&self, id: u16, len: usize) -> &[u8] {
         let start = self.start(id);
-        // SAFETY: memory is initialised from the start, `len` lies within the buffer, and the kernel writes to it again
-        // only after `give_back`, which takes `&mut self`.
+        // SAFETY: memory is initialised from the start, `len` is within the buffer, and the kernel writes to
+        // it again only after `release`, which takes `&mut self`.
         unsafe { std::slice::from_raw_parts(start, len.min(self.bytes)) }
     }
 
     fn start(&self, id: u16) -> *mut u8 {
-        assert!(id < self.count, "the kernel names a buffer of this ring");
-        // SAFETY: the buffer lies within the memory.
+        assert!(id < self.count, "the kernel named a buffer of another ring");
+        // SAFETY: the buffer is within the memory.
         unsafe { self.memory.start().as_ptr().add(usize::from(id) * self.bytes) }
     }
 
-    /// Leaves the memory to a kernel that may still write to it.
-    pub(super) fn give_up(&mut self) {
-        self.given_up = true;
+    /// Leaks the memory to a kernel that may still write to it.
+    pub(super) fn leak(&mut self) {
+        self.leaked = true;
     }
 }
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        if self.given_up {
+        if self.leaked {
             return;
         }
         // SAFETY: dropped once, and the kernel has ended every entry that could use it.
         unsafe { ManuallyDrop::drop(&mut self.ring) };
-        // SAFETY: likewise.
+        // SAFETY: as above.
         unsafe { ManuallyDrop::drop(&mut self.memory) };
     }
 }
@@ -165,12 +165,12 @@ mod tests {
         }
         assert_eq!(in_use, [RECV_BUFFERS_FIRST, 2 * RECV_BUFFERS_FIRST, RECV_BUFFERS_MAX, RECV_BUFFERS_MAX]);
         buffers.trim();
-        // Each comes back as if the kernel had used it, beginning with those offered first.
-        (0..RECV_BUFFERS_MAX).for_each(|id| buffers.give_back(id));
+        // Each returns as if the kernel had used it, those offered first before others.
+        (0..RECV_BUFFERS_MAX).for_each(|id| buffers.release(id));
         assert_eq!((buffers.in_use(), buffers.surplus), (RECV_BUFFERS_FIRST, 0));
         buffers.offer_more();
-        assert_eq!(buffers.in_use(), 2 * RECV_BUFFERS_FIRST, "and more again");
-        // Before the buffers: the kernel must have let go of them.
+        assert_eq!(buffers.in_use(), 2 * RECV_BUFFERS_FIRST, "doubled again");
+        // Before the buffers: the kernel must have released them.
         drop(ring);
     }
 }

@@ -1,5 +1,5 @@
-//! Closing: what is armed is cancelled, and the descriptor closed when the last completion has come: until then an
-//! entry could still name its number, which would be the next connection's.
+//! Closing: cancels armed entries, and closes the descriptor after the last completion. Until then an entry
+//! could name its number, which would be the next connection's.
 
 use std::io;
 
@@ -33,7 +33,8 @@ impl Uring {
         self.finish_close(token);
     }
 
-    /// Closes the descriptor of a closing connection that no entry names any more, once its `Sent` is given.
+    /// Closes the descriptor of a closing connection that no entry names any more, once its `Sent` is
+    /// reported.
     pub(super) fn finish_close(&mut self, token: Token) {
         let Some(slot) = self.conns.slots.held_mut(token) else { return };
         if slot.flags.has(Flags::CLOSING) && slot.extra.pending == 0 && slot.send == NONE {
@@ -42,15 +43,15 @@ impl Uring {
         }
     }
 
-    /// Hands the connection out, with the bytes that the kernel has already put into buffers. Fails if the kernel doesn't end the receive in time:
-    /// meanwhile the worker serves nobody.
-    pub(super) fn give_up(&mut self, token: Token) -> io::Result<Detached> {
+    /// Detaches the connection, with the bytes that the kernel has already put into buffers. Fails if the
+    /// kernel doesn't end the receive in time: the worker is blocked meanwhile.
+    pub(super) fn detach_connection(&mut self, token: Token) -> io::Result<Detached> {
         self.conns.check_detach(token)?;
         self.disarm_recv(token);
         self.stop_watching(token);
         for _ in 0..DETACH_ENTERS_MAX {
             if !self.is_armed(token)
-                || self.held.iter().chain(&self.inbox).any(|done| is_last_of(done, token))
+                || self.held.iter().chain(&self.completions).any(|done| is_last_of(done, token))
             {
                 let unread = self.take_unread(token);
                 return Ok(Detached { descriptor: self.conns.hand_out(token)?, unread });
@@ -65,7 +66,7 @@ impl Uring {
         self.conns.slots.open(token).is_some_and(|slot| slot.flags.has(Flags::ARMED))
     }
 
-    /// What the connection has received and nobody has seen, in order.
+    /// Returns the connection's received, undelivered bytes, in order.
     fn take_unread(&mut self, token: Token) -> Vec<u8> {
         let mut unread = Vec::new();
         for _ in 0..self.held.len() {
@@ -74,19 +75,19 @@ impl Uring {
                 self.held.push_back(done);
             }
         }
-        let this_turn = self.inbox_left;
-        for index in 0..self.inbox.len() {
-            let Some(done) = self.inbox.pop_front() else { break };
+        let this_turn = self.completions_left;
+        for index in 0..self.completions.len() {
+            let Some(done) = self.completions.pop_front() else { break };
             if let Some(done) = self.unread_of(token, done, &mut unread) {
-                self.inbox.push_back(done);
+                self.completions.push_back(done);
             } else if index < this_turn {
-                self.inbox_left -= 1;
+                self.completions_left -= 1;
             }
         }
         unread
     }
 
-    /// Adds what a completion of this connection has brought; gives back one of another.
+    /// Appends the bytes of this connection's completion; returns another connection's.
     fn unread_of(&mut self, token: Token, done: Done, unread: &mut Vec<u8>) -> Option<Done> {
         if done.kind() != Kind::Recv || done.token() != token {
             return Some(done);
@@ -94,7 +95,7 @@ impl Uring {
         if let (Ok(len), Some(id)) = (done.result(), done.buffer()) {
             unread.extend_from_slice(self.buffers.get(id, len as usize));
         }
-        self.give_buffer_back(&done);
+        self.release_buffer(&done);
         if let Some(slot) = self.conns.slots.held_mut(token).filter(|_| done.is_last()) {
             recv_ended(slot);
         }
@@ -119,22 +120,22 @@ mod tests {
 
     fn driver() -> Option<(Uring, std::net::SocketAddr)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-        let address = listener.local_addr().expect("its address");
+        let address = listener.local_addr().expect("an address");
         let driver = Uring::new(vec![listener], UringOptions::default());
         driver.map_err(|why| println!("skipped: {why}")).ok().map(|driver| (driver, address))
     }
 
-    /// Takes turns until there is an event like this.
+    /// Takes turns until a matching event.
     fn event(driver: &mut Uring, like: fn(&Event) -> bool) -> Event {
         for _ in 0..1000 {
-            driver.wait(Some(Duration::from_millis(5))).expect("it can wait");
+            driver.wait(Some(Duration::from_millis(5))).expect("the driver waits");
             while let Some(event) = driver.next() {
                 if like(&event) {
                     return event;
                 }
             }
         }
-        panic!("it does not come")
+        panic!("no such event")
     }
 
     #[test]
@@ -143,11 +144,11 @@ mod tests {
         let mut peer = TcpStream::connect(address).expect("connects");
         let accepted = event(&mut driver, |event| matches!(event, Event::Accepted { .. }));
         let Event::Accepted { token, .. } = accepted else { return };
-        driver.wait(Some(Duration::ZERO)).expect("the receive is handed over");
-        // As if a cancel had been sent off and found nothing.
-        driver.conns.slots.open_mut(token).expect("it is open").flags.set(Flags::CANCELLING);
+        driver.wait(Some(Duration::ZERO)).expect("the receive is submitted");
+        // As if a cancel had been sent and found nothing.
+        driver.conns.slots.open_mut(token).expect("the slot is open").flags.set(Flags::CANCELLING);
         driver.close(token, CloseKind::Normal);
-        peer.write_all(b"x").expect("there is room");
+        peer.write_all(b"x").expect("the queue has room");
         event(&mut driver, |event| matches!(event, Event::Closed { .. }));
         assert_eq!(driver.connections(), 0);
     }

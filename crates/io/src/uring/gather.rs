@@ -1,4 +1,5 @@
-//! Descriptions of outputs in several pieces, which the kernel reads until the send has ended: they must not move.
+//! Message headers of outputs in several pieces. The kernel reads them until the send has ended: they must
+//! not move.
 
 #![expect(
     unsafe_code,
@@ -10,16 +11,16 @@ use std::ptr;
 use crate::conns::GATHER_MAX;
 use crate::{Output, Piece};
 
-/// Descriptions kept for the next send; those of a busier moment are freed.
+/// Message headers kept for later sends; others are freed.
 const GATHERS_KEPT_MAX: usize = 64;
 
-/// One output's pieces as the kernel wants them told.
+/// A message header and its `iovec`s.
 struct Gather {
     slices: [libc::iovec; GATHER_MAX],
     header: libc::msghdr,
 }
 
-/// The descriptions, by the index of their send.
+/// The message headers, by the index of their send.
 #[derive(Default)]
 pub(super) struct Gathers(Vec<Option<Box<Gather>>>);
 
@@ -30,8 +31,8 @@ impl std::fmt::Debug for Gathers {
 }
 
 impl Gathers {
-    /// Describes the pieces of an output in memory, at most [`GATHER_MAX`] of them. The pointer is good until
-    /// [`Gathers::let_go`] of this send, as long as the output stays as it is.
+    /// Describes at most [`GATHER_MAX`] pieces of an output in memory. The pointer is valid until
+    /// [`Gathers::release`] of this send, as long as the output is unchanged.
     pub(super) fn describe(&mut self, send: u32, output: &Output) -> *const libc::msghdr {
         let index = send as usize;
         if self.0.len() <= index {
@@ -50,7 +51,7 @@ impl Gathers {
         &raw const gather.header
     }
 
-    /// Frees the room of a busier moment, up to the last send that is described.
+    /// Frees unused headers, up to the last one in use.
     pub(super) fn trim(&mut self) {
         while self.0.len() > GATHERS_KEPT_MAX && self.0.last().is_some_and(Option::is_none) {
             self.0.pop();
@@ -58,8 +59,8 @@ impl Gathers {
         self.0.shrink_to_fit();
     }
 
-    /// The send has ended.
-    pub(super) fn let_go(&mut self, send: u32) {
+    /// Frees a send's header after its end.
+    pub(super) fn release(&mut self, send: u32) {
         let index = send as usize;
         if index >= GATHERS_KEPT_MAX && index < self.0.len() {
             self.0[index] = None;

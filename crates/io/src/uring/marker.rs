@@ -1,4 +1,5 @@
-//! The time up to which the driver has caught up with the kernel (T4): found by an entry that completes after everything pending.
+//! Time up to which the driver has caught up with the kernel (T4), by an entry that completes after
+//! everything pending.
 
 use io_uring::opcode;
 use io_uring::types::Timespec;
@@ -6,31 +7,31 @@ use io_uring::types::Timespec;
 use super::ring::{Kind, Name, Ring};
 use crate::Token;
 
-/// A timeout that is over at once. Static, because the kernel reads it later.
+/// An expired timeout. Static, because the kernel reads it later.
 static NO_TIME: Timespec = Timespec::new();
 
-/// A timeout that is over at once. The kernel runs completions in the order in which they became ready: when this one arrives, so has
-/// everything that was ready when it was sent.
+/// An expired timeout entry. The kernel runs completions in the order in which they became ready: when this
+/// one arrives, so has everything that was ready when it was submitted.
 #[derive(Debug, Default)]
 pub(super) struct Marker {
     caught_up_ms: u64,
-    /// When it was sent, while it is pending.
+    /// Time of its submission, while it is pending.
     sent_ms: Option<u64>,
 }
 
 impl Marker {
-    /// The time by which everything that had arrived was fetched.
+    /// Returns the time by which everything that had arrived was fetched.
     pub(super) fn caught_up_ms(&self) -> u64 {
         self.caught_up_ms
     }
 
-    /// Notes that the kernel had nothing more at `now_ms`.
+    /// Records that the kernel had nothing more at `now_ms`.
     #[inline]
     pub(super) fn took_all(&mut self, now_ms: u64) {
         self.caught_up_ms = now_ms;
     }
 
-    /// Sends the marker at `now_ms`, unless one is pending.
+    /// Submits the marker at `now_ms`, unless one is pending.
     pub(super) fn send(&mut self, ring: &mut Ring, now_ms: u64) {
         if self.sent_ms.is_none() {
             self.sent_ms = Some(now_ms);
@@ -41,7 +42,7 @@ impl Marker {
         }
     }
 
-    /// Notes its completion.
+    /// Records its completion.
     pub(super) fn completed(&mut self) {
         self.caught_up_ms = self.caught_up_ms.max(self.sent_ms.take().unwrap_or(0));
     }

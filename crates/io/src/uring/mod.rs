@@ -1,8 +1,9 @@
 //! The completion driver: io_uring on Linux.
 //!
-//! A ring per worker, entered once a turn. Listeners are watched, and connections accepted by hand. Those are armed for good where the kernel
-//! can do that within bounds; input comes in provided buffers, so that an idle connection holds none. What is sent from memory goes
-//! as one entry that never waits; what a full socket leaves, and files, go by hand as in the readiness driver.
+//! A ring per worker, entered once a turn. Listeners are polled, and connections accepted by hand. Receives
+//! are multishot if the kernel can bound them; input comes in provided buffers, so that an idle connection
+//! holds none. An output in memory is one entry that never waits; the rest for a full socket, and files, go
+//! by hand as in the readiness driver.
 
 mod accept;
 mod buffers;
@@ -38,35 +39,35 @@ pub use probe::{Report, Unavailable, probe};
 /// The name of this driver.
 pub const NAME: &str = "uring";
 
-// What one armed receive may bring is what may follow a pause (R3).
+// One armed receive may deliver as much as may follow a pause (R3).
 const _: () =
     assert!(limits::RECV_BUFFER_BYTES_MAX * limits::RECVS_PER_TURN_MAX <= limits::RECV_AFTER_PAUSE_MAX);
 
-/// Times that the end of the driver enters the ring for completions still owed.
+/// Enters of the ring for outstanding completions when the driver ends.
 const REAP_ENTERS_MAX: usize = 1000;
-/// How long each of them waits.
+/// Wait of each of them.
 const REAP_WAIT: Duration = Duration::from_millis(5);
 
-/// What the ring knows of a connection besides.
+/// The ring's state of a connection.
 #[derive(Debug, Default)]
 struct InRing {
-    /// Times received in `turn`.
+    /// Receives in `turn`.
     recvs: u8,
-    /// Receives that have filled their buffers since something was sent.
+    /// Full receives since the last send.
     full: u8,
-    /// Entries whose last completion is still to come: receiving, sending, waiting to send.
+    /// Entries whose last completion is outstanding: receiving, sending, waiting to send.
     pending: u8,
-    /// The low byte of the turn's number: who is quiet for 256 turns may have to wait for one.
+    /// Low byte of the turn's number: after 256 idle turns a connection may wait for one more.
     turn: u8,
 }
 
-/// The completion driver of one worker. It stays on the thread that made it.
+/// The completion driver of one worker. Bound to the thread that made it.
 #[derive(Debug)]
 pub struct Uring {
-    /// First, so that it is closed before the memory that it writes to is freed.
+    /// First, so that it is closed before memory that the kernel writes to is freed.
     ring: Ring,
     buffers: Buffers,
-    /// The buffer that is lent, and how much of it.
+    /// The lent buffer and its length.
     lent: Option<(u16, usize)>,
     conns: Conns<InRing>,
     gathers: Gathers,
@@ -74,29 +75,30 @@ pub struct Uring {
     wake: Wake,
     marker: Marker,
     clock: Clock,
-    /// Completions taken from the ring: at most [`COMPLETION_ENTRIES`] and the held.
-    inbox: VecDeque<Done>,
-    /// How many of them belong to this turn.
-    inbox_left: usize,
-    /// Completions of connections that have had their share of the turn: the first of the next.
+    /// Completions taken from the ring: at most [`COMPLETION_ENTRIES`] and those in `held`.
+    completions: VecDeque<Done>,
+    /// Number of them that belong to this turn.
+    completions_left: usize,
+    /// Completions of connections that have used up their share of the turn: the first of the next.
     held: VecDeque<Done>,
-    /// Connections to be armed for receiving again: one entry of each at most.
+    /// Connections to arm for receiving again: at most one entry each.
     rearm: VecDeque<Token>,
-    /// Likewise, those whose last receive was a large one.
+    /// Those of them whose last receive was a bulk receive.
     rearm_bulk: VecDeque<Token>,
-    /// Connections of which the kernel says that more can be sent; empty between turns.
+    /// Connections reported as writable; empty between turns.
     writable: VecDeque<Token>,
-    /// Whether an armed receive goes on until its credit of bytes is used up.
+    /// True if receives are multishot, up to a credit of bytes.
     multishot: bool,
 }
 
 impl Uring {
-    /// A driver with these listeners or entrances, accepting from the first `wait` on. For the calling thread alone.
+    /// Creates a driver with these listeners or entrances, which accepts from the first `wait` on. For the
+    /// calling thread only.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a receive buffer of no size or more listeners than [`crate::ListenerId`]
-    /// counts; [`io::ErrorKind::Unsupported`] with the sentence of [`Unavailable`] where [`probe`] fails; else what the
-    /// kernel says.
+    /// [`io::ErrorKind::InvalidInput`] for an empty receive buffer or more listeners than
+    /// [`crate::ListenerId`] counts; [`io::ErrorKind::Unsupported`] with the message of [`Unavailable`] if
+    /// [`probe`] fails; otherwise the kernel's error.
     pub fn new(entrances: impl Into<Entrances>, options: UringOptions) -> io::Result<Self> {
         if options.recv_buffer_bytes == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the receive buffer has no size"));
@@ -107,7 +109,7 @@ impl Uring {
         listeners.inbox.attach(&wake.waker());
         let ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array)?;
         let bytes = options.recv_buffer_bytes.min(limits::RECV_BUFFER_BYTES_MAX);
-        // Last of what can fail: the buffers end after the ring that they are registered with.
+        // The last fallible step: the buffers must outlive the ring that they are registered with.
         let buffers = Buffers::new(&ring.submitter(), limits::RECV_BUFFERS_MAX, bytes)?;
         let mut uring = Self {
             ring,
@@ -119,8 +121,8 @@ impl Uring {
             wake,
             marker: Marker::default(),
             clock: Clock::new(),
-            inbox: VecDeque::new(),
-            inbox_left: 0,
+            completions: VecDeque::new(),
+            completions_left: 0,
             held: VecDeque::new(),
             rearm: VecDeque::new(),
             rearm_bulk: VecDeque::new(),
@@ -132,17 +134,17 @@ impl Uring {
     }
 }
 
-/// Starts a driver: [`Uring::new`] where there is one to start.
+/// Starts a driver by [`Uring::new`].
 ///
 /// # Errors
-/// See there.
+/// Those of [`Uring::new`].
 pub fn start(entrances: Entrances, options: UringOptions) -> io::Result<impl Driver> {
     Uring::new(entrances, options)
 }
 
 impl Drop for Uring {
-    /// The kernel writes into buffers and reads outputs until the last completion: all are waited for, or the memory is
-    /// left to it.
+    /// Waits for all completions, or leaks the memory: until the last, the kernel writes to buffers and reads
+    /// outputs.
     fn drop(&mut self) {
         for _ in 0..REAP_ENTERS_MAX {
             if self.ring.is_idle() {
@@ -154,8 +156,8 @@ impl Drop for Uring {
             }
             while self.ring.take().is_some() {}
         }
-        self.buffers.give_up();
-        self.wake.give_up();
+        self.buffers.leak();
+        self.wake.leak();
         let _outputs = ManuallyDrop::new(std::mem::take(&mut self.conns.sends));
         let _gathers = ManuallyDrop::new(std::mem::take(&mut self.gathers));
     }
@@ -187,7 +189,7 @@ impl Driver for Uring {
     }
 
     fn rest(&mut self) -> bool {
-        self.give_memory_back()
+        self.trim()
     }
 
     fn next(&mut self) -> Option<Event> {
@@ -211,7 +213,7 @@ impl Driver for Uring {
     }
 
     fn recv_pause(&mut self, token: Token) {
-        // What is armed stays so, until something comes: most pauses end before that.
+        // An armed receive stays armed until something arrives: most pauses end before that.
         self.conns.set_paused(token, true);
     }
 
@@ -257,7 +259,7 @@ impl Driver for Uring {
     }
 
     fn detach(&mut self, token: Token) -> io::Result<Detached> {
-        self.give_up(token)
+        self.detach_connection(token)
     }
 
     fn peer(&self, token: Token) -> io::Result<SocketAddr> {

@@ -1,4 +1,4 @@
-//! What this kernel, and those who guard it, let a process do with io_uring.
+//! Checks which features of io_uring this kernel and its sandbox permit.
 
 use std::fmt;
 use std::io;
@@ -16,10 +16,10 @@ use super::recv;
 use super::ring::Ring;
 use crate::Token;
 
-/// The oldest kernel that has all that is needed.
+/// The oldest kernel with all required features.
 const KERNEL_MIN: &str = "Linux 6.1";
 
-/// Every operation that the driver uses.
+/// Operations that the driver uses.
 const OPERATIONS: [(u8, &str); 7] = [
     (AsyncCancel2::CODE, "cancel"),
     (PollAdd::CODE, "poll"),
@@ -30,17 +30,17 @@ const OPERATIONS: [(u8, &str); 7] = [
     (Timeout::CODE, "timeout"),
 ];
 
-/// Entries of the ring that is tried.
+/// Entries of the trial ring.
 const TRIAL_ENTRIES: u32 = 8;
-/// How long a trial may take that has nothing to wait for.
+/// Timeout of a trial that has nothing to wait for.
 const TRIAL_WAIT: Duration = Duration::from_secs(1);
 
-/// What was found. Displays as one sentence.
+/// Optional features found. Displays as one sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Report {
     /// The queue of entries needs no array of indices (Linux 6.6).
     pub no_array: bool,
-    /// One entry may receive again and again, up to a bound (Linux 6.17).
+    /// One entry may receive repeatedly, up to a bound (Linux 6.17).
     pub limited_multishot: bool,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Why io_uring can't be used. Displays as one sentence.
+/// Reasons why io_uring is unavailable. Displays as one sentence.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Unavailable {
@@ -63,14 +63,14 @@ pub enum Unavailable {
     Forbidden,
     /// `ENOSYS`: the kernel was built without.
     Missing,
-    /// The kernel lacks something.
+    /// The kernel lacks a feature.
     TooOld {
-        /// What.
+        /// The feature.
         lacks: &'static str,
     },
     /// `ENOMEM`.
     Memory,
-    /// Something else.
+    /// Any other error.
     Other(io::Error),
 }
 
@@ -96,7 +96,7 @@ impl fmt::Display for Unavailable {
 impl std::error::Error for Unavailable {}
 
 impl Unavailable {
-    /// What an error means that came while `trying` something.
+    /// Converts an error of `trying` a feature.
     fn from_error(error: io::Error, trying: &'static str) -> Self {
         match Errno::from_io_error(&error) {
             Some(Errno::PERM | Errno::ACCESS) => Self::Forbidden,
@@ -108,10 +108,10 @@ impl Unavailable {
     }
 }
 
-/// Finds out by trying: sets a small ring up, looks whether it has all that the driver uses, and lets go of it.
+/// Probes by trial: sets up a small ring, checks all features that the driver uses, and closes it.
 ///
 /// # Errors
-/// The first thing that is missing.
+/// The first missing feature.
 pub fn probe() -> Result<Report, Unavailable> {
     let (mut ring, no_array) = match Ring::new(TRIAL_ENTRIES, TRIAL_ENTRIES, true) {
         Ok(ring) => (ring, true),
@@ -127,9 +127,9 @@ pub fn probe() -> Result<Report, Unavailable> {
         .map_err(|error| Unavailable::from_error(error, "provided buffers"))?;
     let tried = try_multishot(&mut ring);
     if !ring.is_idle() {
-        buffers.give_up();
+        buffers.leak();
     }
-    // Before the buffers: the kernel must have let go of them.
+    // Before the buffers: the kernel must have released them.
     drop(ring);
     let limited_multishot = tried.map_err(|error| Unavailable::from_error(error, "multishot receives"))?;
     Ok(Report { no_array, limited_multishot })
@@ -159,7 +159,7 @@ fn check_operations(ring: &Ring) -> Result<(), Unavailable> {
     }
 }
 
-/// Whether an entry that receives again and again ends where it is told to. Kernels that don't know the bound refuse it.
+/// Returns whether a multishot receive ends at its bound. Kernels without the bound refuse it.
 fn try_multishot(ring: &mut Ring) -> io::Result<bool> {
     let (ours, theirs) = UnixStream::pair()?;
     rustix::io::write(&theirs, b"x")?;

@@ -1,4 +1,4 @@
-//! Receiving: into provided buffers, by an entry that goes on until it has brought its credit of bytes.
+//! Receives into provided buffers, by an entry that continues up to its credit of bytes.
 
 use std::collections::VecDeque;
 use std::ptr;
@@ -28,7 +28,7 @@ pub(super) fn once(fd: types::Fd) -> squeue::Entry {
     opcode::Recv::new(fd, ptr::null_mut(), 0).buf_group(GROUP).build().flags(EntryFlags::BUFFER_SELECT)
 }
 
-/// An entry that receives until it has brought `credit` bytes or, with the buffer that reaches it, more.
+/// Returns an entry that receives up to `credit` bytes, plus the rest of the buffer that reaches it.
 pub(super) fn until_used_up(fd: types::Fd, credit: u32) -> squeue::Entry {
     limited(opcode::RecvMulti::new(fd, GROUP).build(), credit)
 }
@@ -38,7 +38,7 @@ impl Uring {
         self.arm_recvs(token, RECVS_PER_TURN_MAX);
     }
 
-    /// Arms a connection for so many receives.
+    /// Arms a connection for `recvs` receives.
     fn arm_recvs(&mut self, token: Token, recvs: usize) {
         let Some(slot) = self.conns.slots.open_mut(token) else { return };
         if slot.flags.has(Flags::ARMED.and(Flags::READ_CLOSED)) {
@@ -48,15 +48,15 @@ impl Uring {
             return self.watch_end(token);
         }
         let Some(fd) = pend(slot, Flags::ARMED) else { return };
-        // The receive that reaches the credit may fill its buffer: all together fill as many as a turn may bring. That is
-        // at most RECV_AFTER_PAUSE_MAX (see `RECV_BUFFER_BYTES_MAX`).
+        // The receive that reaches the credit may fill its buffer: together they fill as many as a turn may
+        // deliver. That is at most RECV_AFTER_PAUSE_MAX (see `RECV_BUFFER_BYTES_MAX`).
         let credit = (self.buffers.bytes() * (recvs - 1) + 1) as u32;
         let entry = if self.multishot { until_used_up(fd, credit) } else { once(fd) };
         self.ring.push(entry, name(token));
     }
 
-    /// Arms those whose entry has ended, in their order: no more than there are buffers for, and those with much to say for a turn's share of
-    /// receives.
+    /// Arms connections whose entry has ended, in order: no more than there are buffers, and bulk ones within
+    /// a turn's share.
     pub(super) fn rearm_recvs(&mut self) {
         for _ in 0..self.buffers.count() {
             let Some(token) = self.rearm.pop_front() else { break };
@@ -78,8 +78,8 @@ impl Uring {
         }
     }
 
-    /// Cancels the receive of a completion that isn't its last: a cancel that was under way may have come while the kernel
-    /// had the entry in hand, and found nothing.
+    /// Cancels the receive of a completion that isn't its last: an earlier cancel may have found nothing
+    /// while the kernel was running the entry.
     fn disarm_recv_again(&mut self, token: Token) {
         if let Some(slot) = self.conns.slots.held_mut(token) {
             slot.flags.clear(Flags::CANCELLING);
@@ -92,8 +92,8 @@ impl Uring {
         self.arm_recv(token);
     }
 
-    /// Watches for the end of the peer of a connection that is paused and not armed (R6). The entry stays when receiving is resumed: it ends
-    /// with the peer's side, or with the connection.
+    /// Watches for the end of the peer of a paused connection that isn't armed (R6). The entry stays after a
+    /// resume: it ends with the peer's side, or with the connection.
     fn watch_end(&mut self, token: Token) {
         let Some(slot) = self.conns.slots.open_mut(token) else { return };
         if slot.flags.has(Flags::END_WATCHED.and(Flags::FIN_DELIVERED)) {
@@ -103,7 +103,7 @@ impl Uring {
         self.ring.push(opcode::PollAdd::new(fd, libc::POLLRDHUP as u32).build(), end_name(token));
     }
 
-    /// Cancels the entry that watches for the peer's end, if there is one.
+    /// Cancels the entry that watches for the peer's end, if any.
     pub(super) fn stop_watching(&mut self, token: Token) {
         if self.conns.slots.held_mut(token).is_some_and(|slot| slot.flags.has(Flags::END_WATCHED)) {
             self.ring.cancel(end_name(token));
@@ -127,23 +127,23 @@ impl Uring {
         ended_while_paused(token, slot, Flags::FIN_DELIVERED, has_failed)
     }
 
-    /// Returns true if the connection waits to be armed, or its completions for the next turn (R7).
+    /// Returns whether the connection waits to be armed, or its completions for the next turn (R7).
     pub(super) fn waits_to_be_read(&self, token: Token) -> bool {
         let Some(slot) = self.conns.slots.open(token) else { return false };
         let is_held = || self.held.iter().any(|done| done.kind() == Kind::Recv && done.token() == token);
         !slot.flags.has(Flags::ARMED.and(Flags::PAUSED).and(Flags::READ_CLOSED)) || is_held()
     }
 
-    /// A completion of receiving.
+    /// Handles a completion of receiving.
     pub(super) fn received(&mut self, done: Done) -> Option<Event> {
         let token = done.token();
         let turn = self.conns.queue.turn as u8;
         let Some(slot) = self.conns.slots.held_mut(token) else {
-            self.give_buffer_back(&done);
+            self.release_buffer(&done);
             return None;
         };
         let closing = slot.flags.has(Flags::CLOSING);
-        if !closing && slot.extra.has_had_its_share(turn) {
+        if !closing && slot.extra.has_used_its_share(turn) {
             self.held.push_back(done);
             return None;
         }
@@ -152,7 +152,7 @@ impl Uring {
             recv_ended(slot);
         }
         if closing {
-            self.give_buffer_back(&done);
+            self.release_buffer(&done);
             if !last {
                 self.disarm_recv_again(token);
             }
@@ -160,7 +160,7 @@ impl Uring {
             return None;
         }
         if slot.flags.has(Flags::SENDING) {
-            // It was sent something in this turn, and what comes now has to wait for the end of that.
+            // Something was sent to it in this turn, and the new input must wait for the end of that.
             self.ring.await_sends();
         }
         match (done.result(), done.buffer()) {
@@ -180,7 +180,7 @@ impl Uring {
             }
             (Ok(_), _) => {
                 let event = read_closed(token, slot, None);
-                self.give_buffer_back(&done);
+                self.release_buffer(&done);
                 Some(event)
             }
             (Err(errno @ (Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN)), _) => {
@@ -194,16 +194,16 @@ impl Uring {
         }
     }
 
-    pub(super) fn give_buffer_back(&mut self, done: &Done) {
+    pub(super) fn release_buffer(&mut self, done: &Done) {
         if let Some(id) = done.buffer() {
-            self.buffers.give_back(id);
+            self.buffers.release(id);
         }
     }
 }
 
 impl InRing {
-    /// Whether the connection must wait for the next turn, to be read again.
-    fn has_had_its_share(&mut self, turn: u8) -> bool {
+    /// Returns whether further reads of the connection wait for the next turn.
+    fn has_used_its_share(&mut self, turn: u8) -> bool {
         if self.turn != turn {
             self.turn = turn;
             self.recvs = 0;
@@ -212,8 +212,8 @@ impl InRing {
     }
 }
 
-/// Counts the receives that have filled their buffers since the connection was sent something: so many are a body, fewer may be a large
-/// head, which is held in memory for as long as its end has to wait.
+/// Counts full receives since the last send: enough of them are a body, fewer may be a large head, which
+/// occupies memory until it is complete.
 fn count_full(slot: &mut Slot<InRing>) {
     slot.extra.full = slot.extra.full.saturating_add(1);
     if slot.extra.full >= FULL_RECVS_OF_BULK {
@@ -221,14 +221,14 @@ fn count_full(slot: &mut Slot<InRing>) {
     }
 }
 
-/// The connection is sent something: what it has sent is a request as a whole.
+/// Resets the count at a send: the request so far is complete.
 #[inline]
-pub(super) fn forget_full(slot: &mut Slot<InRing>) {
+pub(super) fn reset_full(slot: &mut Slot<InRing>) {
     slot.extra.full = 0;
     slot.flags.clear(Flags::BULK);
 }
 
-/// The queue in which a connection waits to be armed again.
+/// Returns the queue in which a connection waits to be armed again.
 fn rearm_of<'a>(
     rearm: &'a mut VecDeque<Token>,
     bulk: &'a mut VecDeque<Token>,
@@ -237,7 +237,7 @@ fn rearm_of<'a>(
     if slot.flags.has(Flags::BULK) { bulk } else { rearm }
 }
 
-/// The entry that received has ended.
+/// Records that the receiving entry has ended.
 pub(super) fn recv_ended(slot: &mut Slot<InRing>) {
     settle(slot, Flags::ARMED);
     slot.flags.clear(Flags::CANCELLING);

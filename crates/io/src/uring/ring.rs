@@ -1,12 +1,9 @@
-//! The ring: set up, filled, entered once a turn, emptied. The one place where entries are handed to the kernel.
+//! The ring: setup, submission, one enter per turn, completions. The only place that submits entries.
 //!
-//! An entry may point into memory. What makes that sound: such memory is owned by the driver, does not move, and is let
-//! go only after the entry's last completion ([`Ring::is_idle`] at the end of the driver's life).
+//! An entry may point into memory. This is sound because the driver owns that memory, does not move it, and
+//! frees it only after the entry's last completion ([`Ring::is_idle`] when the driver ends).
 
-#![expect(
-    unsafe_code,
-    reason = "entries hold pointers that the kernel follows: no check can see that they are good"
-)]
+#![expect(unsafe_code, reason = "entries have pointers that the kernel follows, which nothing can check")]
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,19 +16,19 @@ use rustix::io::Errno;
 use crate::Token;
 use crate::limits::{SENT_LATE_MS_MAX, SENT_LATE_SENDS_MAX};
 
-/// Entries that go to the kernel by one call; more go by several.
+/// Entries submitted by one call; more take several.
 pub(super) const SUBMIT_ENTRIES: u32 = 256;
-/// Completions that fit; the kernel keeps what does not.
+/// Completions that fit; the kernel keeps the others.
 pub(super) const COMPLETION_ENTRIES: u32 = 4096;
 
 const SENT_LATE_MAX: Duration = Duration::from_millis(SENT_LATE_MS_MAX);
 
-/// Bits of an entry's name that hold the slot.
+/// Bits of a name that hold the slot.
 const SLOT_BITS: u32 = 28;
-/// Slots that can be named.
+/// Number of slots that a name can hold.
 pub(super) const SLOTS_MAX: usize = 1 << SLOT_BITS;
 
-/// What an entry is about: the top bits of its name.
+/// Purpose of an entry: the top bits of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Listener,
@@ -44,7 +41,7 @@ pub(super) enum Kind {
     Cancel,
 }
 
-/// By number. As many as four bits can name: those beyond are given to nothing.
+/// Kinds by number, as many as four bits can name; the last ones are unused.
 const KINDS: [Kind; 16] = {
     let mut kinds = [Kind::Cancel; 16];
     let named = [
@@ -70,7 +67,7 @@ const KINDS: [Kind; 16] = {
 pub(super) struct Name(u64);
 
 impl Name {
-    /// The name of what concerns a connection; a listener's slot is its number.
+    /// Creates a name for a connection; a listener's slot is its number.
     pub(super) fn new(kind: Kind, token: Token) -> Self {
         Self((kind as u64) << 60 | (token.slot() as u64) << 32 | u64::from(token.generation()))
     }
@@ -101,17 +98,17 @@ impl Done {
         self.name.token()
     }
 
-    /// What the call would have given.
+    /// Returns the result of the operation.
     pub(super) fn result(&self) -> Result<u32, Errno> {
         u32::try_from(self.result).map_err(|_| Errno::from_raw_os_error(-self.result))
     }
 
-    /// Whether the entry has come to its end.
+    /// Returns whether it is the entry's last completion.
     pub(super) fn is_last(&self) -> bool {
         !cqueue::more(self.flags)
     }
 
-    /// The provided buffer that was used.
+    /// Returns the provided buffer that was used.
     pub(super) fn buffer(&self) -> Option<u16> {
         cqueue::buffer_select(self.flags)
     }
@@ -126,16 +123,16 @@ impl From<cqueue::Entry> for Done {
 /// The ring of one worker.
 pub(super) struct Ring {
     ring: IoUring,
-    /// Entries that found the queue full: one per connection and verb at most.
+    /// Entries for which the queue had no room: at most one per connection and verb.
     overflow: VecDeque<squeue::Entry>,
-    /// Entries whose last completion is still to come, but for cancels.
+    /// Entries whose last completion is outstanding, except cancels.
     in_flight: usize,
-    /// Entries that send, queued since the turn's enter. They never wait: their completions come as they are handed over.
+    /// Send entries queued since the turn's enter. They never wait: submitting them completes them.
     sends: usize,
-    /// Whether somebody waits for one of those completions.
+    /// True if the worker awaits one of those completions.
     is_awaited: bool,
-    /// Whether they were handed over before the next.
-    has_handed_over: bool,
+    /// True if they were submitted before the next enter.
+    has_submitted: bool,
 }
 
 impl std::fmt::Debug for Ring {
@@ -158,7 +155,7 @@ impl Ring {
             in_flight: 0,
             sends: 0,
             is_awaited: false,
-            has_handed_over: false,
+            has_submitted: false,
         })
     }
 
@@ -170,7 +167,7 @@ impl Ring {
         self.ring.params()
     }
 
-    /// Queues an entry under a name. It reaches the kernel by the next [`Ring::enter`].
+    /// Queues an entry under a name. The next [`Ring::enter`] submits it.
     pub(super) fn push(&mut self, entry: squeue::Entry, name: Name) {
         if name.kind() != Kind::Cancel {
             self.in_flight += 1;
@@ -181,7 +178,8 @@ impl Ring {
         }
     }
 
-    /// Queues an entry that sends without waiting. Unless its completion `is_awaited`, the next enter goes on waiting when that has come.
+    /// Queues a send entry that never waits. Unless its completion `is_awaited`, it doesn't end the wait of
+    /// the next enter.
     pub(super) fn push_send(&mut self, entry: squeue::Entry, name: Name, is_awaited: bool) {
         self.sends += 1;
         self.is_awaited |= is_awaited;
@@ -189,11 +187,11 @@ impl Ring {
     }
 
     fn try_push(&mut self, entry: &squeue::Entry) -> bool {
-        // SAFETY: what the entry points to lives until its last completion (see the top of this file).
+        // SAFETY: memory that the entry points to lives until its last completion (see the top of this file).
         unsafe { self.ring.submission().push(entry) }.is_ok()
     }
 
-    /// Cancels the entry of this name. Its last completion still comes, the cancel's own concerns nobody.
+    /// Cancels the entry of this name. Its last completion still comes; the cancel's own is ignored.
     pub(super) fn cancel(&mut self, name: Name) {
         self.push_cancel(CancelBuilder::user_data(name.0));
     }
@@ -203,25 +201,26 @@ impl Ring {
         self.push(entry, Name::new(Kind::Cancel, Token::new(0, 0)));
     }
 
-    /// Somebody waits for the end of one of this turn's sends after all.
+    /// Makes the completion of this turn's sends end the next wait.
     pub(super) fn await_sends(&mut self) {
         self.is_awaited = true;
     }
 
-    /// This turn's sends whose ends by themselves don't end the next wait.
+    /// Returns the number of this turn's sends whose completions don't end the next wait.
     pub(super) fn late_sends(&self) -> usize {
         if self.is_awaited || self.sends > SENT_LATE_SENDS_MAX { 0 } else { self.sends }
     }
 
-    /// Hands over what is queued and waits: not at all, for so long, or without limit.
+    /// Submits queued entries and waits: not at all, for a time, or without limit.
     pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let sends = self.late_sends();
-        (self.sends, self.is_awaited, self.has_handed_over) = (0, false, false);
+        (self.sends, self.is_awaited, self.has_submitted) = (0, false, false);
         self.make_room()?;
         if timeout == Some(Duration::ZERO) && self.has_nothing_to_say() {
             return Ok(());
         }
-        // By themselves the completions of what is sent here would end the wait at once, and the next turn would do nothing but wait again.
+        // Otherwise the completions of this enter's sends would end the wait at once, and the next turn would
+        // only wait again.
         let (completions, timeout) = match sends {
             0 => (1, timeout),
             _ => (1 + sends, Some(timeout.map_or(SENT_LATE_MAX, |timeout| timeout.min(SENT_LATE_MAX)))),
@@ -237,22 +236,22 @@ impl Ring {
         })
     }
 
-    /// Hands over what is queued, if something is to be sent, once a turn, and doesn't wait. The kernel may do what else is due as well: its completions are
-    /// the next turn's.
-    pub(super) fn hand_over_sends(&mut self) {
-        if self.sends > 0 && !self.has_handed_over {
-            self.has_handed_over = true;
-            // What goes wrong here does so at the turn's own enter as well, which tells it.
+    /// Submits queued entries without waiting, once a turn, if one of them sends. Other completions that are
+    /// due may come too: they belong to the next turn.
+    pub(super) fn submit_sends(&mut self) {
+        if self.sends > 0 && !self.has_submitted {
+            self.has_submitted = true;
+            // An error recurs at the turn's own enter, which reports it.
             let _ = self.make_room().and_then(|()| passing(self.ring.submit()));
         }
     }
 
-    /// Whether an enter that does not wait would do nothing.
+    /// Returns whether an enter without waiting would do nothing.
     fn has_nothing_to_say(&mut self) -> bool {
         self.ring.submission().is_empty() && !self.has_more()
     }
 
-    /// Hands over entries until those that found the queue full are in it.
+    /// Submits entries until the overflow fits into the queue.
     fn make_room(&mut self) -> io::Result<()> {
         while !self.overflow.is_empty() {
             passing(self.ring.submit())?;
@@ -273,7 +272,7 @@ impl Ring {
         }
     }
 
-    /// The next completion that concerns anybody.
+    /// Returns the next completion, skipping ignored ones.
     pub(super) fn take(&mut self) -> Option<Done> {
         loop {
             let done = Done::from(self.ring.completion().next()?);
@@ -284,29 +283,29 @@ impl Ring {
         }
     }
 
-    /// Whether the kernel has more than it told: an enter runs a bounded part of what is due.
+    /// Returns whether the kernel has more completions: an enter runs a bounded part of what is due.
     pub(super) fn has_more(&mut self) -> bool {
         let queue = self.ring.submission();
         queue.taskrun() || queue.cq_overflow()
     }
 
-    /// Whether there are completions to be taken.
-    pub(super) fn has_told(&mut self) -> bool {
+    /// Returns whether there are completions to take.
+    pub(super) fn has_completions(&mut self) -> bool {
         !self.ring.completion().is_empty()
     }
 
-    /// Whether the kernel holds no entry.
+    /// Returns whether the kernel holds no entry.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight == 0
     }
 
-    /// Cancels everything.
+    /// Cancels all entries.
     pub(super) fn cancel_all(&mut self) {
         self.push_cancel(CancelBuilder::any());
     }
 }
 
-/// Errors after which the next turn goes on: the time has passed, a signal, completions that must be taken first.
+/// Ignores errors after which the next turn continues: a timeout, a signal, a full completion queue.
 fn passing(result: io::Result<usize>) -> io::Result<()> {
     match result {
         Ok(_) => Ok(()),
@@ -317,15 +316,16 @@ fn passing(result: io::Result<usize>) -> io::Result<()> {
     }
 }
 
-/// Ends a multishot receive with the buffer that reaches this many bytes (Linux 6.17; older kernels say `EINVAL`).
+/// Ends a multishot receive with the buffer that reaches this many bytes (Linux 6.17; older kernels return
+/// `EINVAL`).
 pub(super) fn limited(mut entry: squeue::Entry, bytes: u32) -> squeue::Entry {
-    /// Where the kernel's `struct io_uring_sqe` has `optlen`.
+    /// Offset of `optlen` in the kernel's `struct io_uring_sqe`.
     const OPTLEN: usize = 44;
     const { assert!(size_of::<squeue::Entry>() == 64) };
     let start = (&raw mut entry).cast::<u8>();
     // SAFETY: an entry is the kernel's struct of 64 bytes.
     let field = unsafe { start.add(OPTLEN) }.cast::<u32>();
-    // SAFETY: the field lies within the entry, at a multiple of its size, and any value is valid.
+    // SAFETY: the field is within the entry, at a multiple of its size, and any value is valid.
     unsafe { field.write(bytes) };
     entry
 }

@@ -1,4 +1,4 @@
-//! Sending: from memory by one entry that never waits; files, and what a full socket has left, by hand.
+//! Sends from memory by one entry that never waits; files and remainders go by hand.
 
 use std::os::fd::AsRawFd;
 
@@ -6,7 +6,7 @@ use io_uring::opcode;
 use io_uring::types::Fd;
 
 use super::Uring;
-use super::recv::forget_full;
+use super::recv::reset_full;
 use super::ring::{Done, Kind, Name};
 use super::turn::{pend, settle};
 use crate::conns::{Flags, GATHER_MAX, NONE, Sending};
@@ -14,7 +14,7 @@ use crate::limits::{SEND_AT_ONCE_BYTES_MAX, SENT_LATE_BYTES_MAX};
 use crate::{Event, Item, Output, SendError, Token};
 use rustix::io::Errno;
 
-/// Items that fit into one description: each may have bytes before it, and there may be bytes behind the last.
+/// Items that fit a message header: bytes may precede each and follow the last.
 const ITEMS_MAX: usize = (GATHER_MAX - 1) / 2;
 
 const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
@@ -27,7 +27,7 @@ fn writable_name(token: Token) -> Name {
     Name::new(Kind::Writable, token)
 }
 
-/// Whether an output can go as one entry of at most `share` bytes.
+/// Returns whether an output can be sent by one entry of at most `share` bytes.
 fn fits_an_entry(output: &Output, share: u64) -> bool {
     let in_memory = |(_, item): &(usize, Item)| matches!(item, Item::Shared(_));
     let items = output.items();
@@ -35,11 +35,11 @@ fn fits_an_entry(output: &Output, share: u64) -> bool {
 }
 
 impl Uring {
-    /// Sends. Where the end `is_awaited`, the next enter waits for no more than that.
+    /// Sends. If the end `is_awaited`, it ends the next enter's wait.
     pub(super) fn start_send(&mut self, token: Token, output: Output, is_awaited: bool) {
         let turn = self.conns.queue.turn;
         let Some(slot) = self.conns.sender(token) else { return };
-        forget_full(slot);
+        reset_full(slot);
         if !fits_an_entry(&output, slot.turn_bytes_left(turn).min(SEND_AT_ONCE_BYTES_MAX)) {
             if self.conns.send_by_hand(token, output) {
                 self.await_writable(token);
@@ -51,10 +51,10 @@ impl Uring {
         self.submit_send(token, fd, output, is_awaited);
     }
 
-    /// Sends by one entry an output that fits into it.
+    /// Sends an output that fits one entry.
     fn submit_send(&mut self, token: Token, fd: Fd, output: Output, is_awaited: bool) {
         let Some(slot) = self.conns.slots.open_mut(token) else { return };
-        // What the entry points to is not the output itself, which may still move.
+        // The entry points to the output's memory; the output itself may still move.
         slot.send = self.conns.sends.insert(Sending::new(output));
         let Some(sending) = self.conns.sends.get(slot.send) else { return };
         let output = &sending.output;
@@ -68,7 +68,7 @@ impl Uring {
         self.ring.push_send(entry, name(token), is_awaited);
     }
 
-    /// The completion of a send.
+    /// Handles the completion of a send.
     pub(super) fn sent(&mut self, done: &Done) -> Option<Event> {
         let token = done.token();
         let turn = self.conns.queue.turn;
@@ -78,7 +78,7 @@ impl Uring {
         let (send, closing) = (slot.send, slot.flags.has(Flags::CLOSING));
         let sending = self.conns.sends.get_mut(send)?;
         if !sending.output.items().is_empty() {
-            self.gathers.let_go(send);
+            self.gathers.release(send);
         }
         match done.result() {
             Ok(count) => {
@@ -101,14 +101,14 @@ impl Uring {
             self.await_writable(token);
             return None;
         }
-        let event = self.conns.give_sent(token, send);
+        let event = self.conns.sent_event(token, send);
         if closing {
             self.finish_close(token);
         }
         Some(event)
     }
 
-    /// Asks the kernel to say when the socket takes more.
+    /// Waits by an entry until the socket has room.
     pub(super) fn await_writable(&mut self, token: Token) {
         let Some(slot) = self.conns.slots.open_mut(token) else { return };
         if slot.send == NONE || slot.flags.has(Flags::AWAITING) {
@@ -124,21 +124,21 @@ impl Uring {
         let takes_more = done.result().map_or(true, |events| events & until as u32 != 0);
         match (takes_more, done.is_last()) {
             (true, true) => self.writable.push_back(token),
-            // Its last completion comes next, and more is sent then.
+            // Its last completion comes next, and sending continues then.
             (true, false) => self.stop_awaiting(token),
             (false, true) => self.await_behind_fin(token),
             (false, false) => {}
         }
     }
 
-    /// Waits for room at a peer that has ended its side. The kernel adds `POLLRDHUP` to every entry, so one that completes once would do
-    /// so at once, again and again; one that goes on completes when something has changed.
+    /// Waits for room at a peer that has ended its side. The kernel adds `POLLRDHUP` to every entry, so a
+    /// one-shot entry would complete at once, again and again; a multishot one completes on changes.
     fn await_behind_fin(&mut self, token: Token) {
         let Some(fd) = self.conns.slots.open_mut(token).and_then(|slot| slot.fd.as_ref()) else {
             return self.writable.push_back(token);
         };
         let fd = Fd(fd.as_raw_fd());
-        // It takes the place of the one that has ended, also in the slot's account.
+        // It replaces the ended entry, also in the slot's account.
         let entry = opcode::PollAdd::new(fd, libc::POLLOUT as u32).multi(true).build();
         self.ring.push(entry, writable_name(token));
     }
@@ -161,24 +161,24 @@ mod tests {
 
     const BUFFER_BYTES: usize = 1024;
 
-    /// A driver with so many connections, and their peers. `None` where the kernel has no such thing.
+    /// Returns a driver with `count` connections, and their peers. `None` if the kernel has no io_uring.
     fn connected(count: usize) -> Option<(Uring, Vec<Token>, Vec<TcpStream>)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-        let address = listener.local_addr().expect("its address");
+        let address = listener.local_addr().expect("an address");
         let options = UringOptions { recv_buffer_bytes: BUFFER_BYTES, ..UringOptions::default() };
         let mut driver =
             Uring::new(vec![listener], options).map_err(|why| println!("skipped: {why}")).ok()?;
         let peers = (0..count).map(|_| TcpStream::connect(address).expect("connects")).collect();
         let mut tokens = Vec::new();
         while tokens.len() < count {
-            driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+            driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
             while let Some(event) = driver.next() {
                 if let Event::Accepted { token, .. } = event {
                     tokens.push(token);
                 }
             }
         }
-        driver.wait(Some(Duration::ZERO)).expect("the receives are handed over");
+        driver.wait(Some(Duration::ZERO)).expect("the receives are submitted");
         Some((driver, tokens, peers))
     }
 
@@ -188,10 +188,10 @@ mod tests {
         assert!(!driver.send_at_once(token, &mut output, || is_awaited));
     }
 
-    /// Answers the first of what comes, and gives how many events came behind it in the same turn.
+    /// Responds to the first event, and returns the number of further events in the same turn.
     fn answer_the_first(driver: &mut Uring, token: Token) -> usize {
         for _ in 0..100 {
-            driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+            driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
             let mut behind = None;
             while let Some(event) = driver.next() {
                 match (event, behind) {
@@ -218,8 +218,8 @@ mod tests {
             assert_eq!(driver.ring.late_sends(), late, "{len} {is_awaited}");
             let mut turns = 0;
             while driver.conns.slots.open(tokens[0]).is_some_and(|slot| slot.send != super::NONE) {
-                // Nothing else happens: this would be the end of the test if the end of the send didn't end the wait.
-                driver.wait(None).expect("it can wait");
+                // Nothing else happens: the test would block here if the end of the send didn't end the wait.
+                driver.wait(None).expect("the driver waits");
                 while driver.next().is_some() {}
                 turns += 1;
             }
@@ -236,12 +236,13 @@ mod tests {
         }
     }
 
-    /// What comes behind an answer that was sent in the same turn has to wait for its end: more of a pipeline, or the client's end.
+    /// Input behind a response sent in the same turn waits for its end: more of a pipeline, or the client's
+    /// FIN.
     #[test]
     fn what_comes_behind_it_waits_for_it() {
         for (bytes, is_ended, expected) in [(100, false, 1), (2 * BUFFER_BYTES, false, 0), (100, true, 0)] {
             let Some((mut driver, tokens, mut peers)) = connected(1) else { return };
-            peers[0].write_all(&vec![b'?'; bytes]).expect("there is room");
+            peers[0].write_all(&vec![b'?'; bytes]).expect("the queue has room");
             if is_ended {
                 peers[0].shutdown(Shutdown::Write).expect("it can");
             }
@@ -262,19 +263,19 @@ mod tests {
         assert_eq!(driver.ring.late_sends(), 0);
     }
 
-    /// An order is told when what happened before it has been.
+    /// A wake is reported after everything that happened before it.
     #[test]
     fn an_order_goes_behind_it() {
         let Some((mut driver, tokens, _peers)) = connected(1) else { return };
         send(&mut driver, tokens[0], 6, false);
         driver.waker().wake();
-        let mut told = Vec::new();
-        while told.len() < 2 {
-            driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+        let mut woken = Vec::new();
+        while woken.len() < 2 {
+            driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
             while let Some(event) = driver.next() {
-                told.push(matches!(event, Event::Woken));
+                woken.push(matches!(event, Event::Woken));
             }
         }
-        assert_eq!(told, [false, true], "first the end of the send");
+        assert_eq!(woken, [false, true], "the end of the send comes first");
     }
 }

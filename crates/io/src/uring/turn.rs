@@ -1,4 +1,4 @@
-//! A turn: one enter, then the completions one by one, then what goes on by hand.
+//! A turn: one enter, then the completions one by one, then work by hand.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,12 +11,12 @@ use super::{InRing, Uring};
 use crate::conns::{Flags, NONE, Pushed, Slot};
 use crate::{Event, ListenerId, Token};
 
-/// Room that each queue keeps in quiet moments.
+/// Capacity that idle queues keep.
 const QUEUE_KEPT: usize = 64;
 
 impl Uring {
     pub(super) fn begin_turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.give_lent_back();
+        self.release_lent();
         self.rearm_recvs();
         self.watch_listeners();
         let timeout = if self.is_busy() { Some(Duration::ZERO) } else { timeout };
@@ -25,29 +25,29 @@ impl Uring {
         self.conns.begin_turn(self.clock.now_ms);
         self.listeners.begin_turn();
         while let Some(done) = self.held.pop_back() {
-            self.inbox.push_front(done);
+            self.completions.push_front(done);
         }
         self.take_completions();
-        self.inbox_left = self.inbox.len();
+        self.completions_left = self.completions.len();
         while let Some(token) = self.writable.pop_front() {
             self.note_writable(token);
         }
         self.conns.note_fetched();
-        if !self.ring.has_more() && !self.ring.has_told() {
+        if !self.ring.has_more() && !self.ring.has_completions() {
             self.marker.took_all(self.clock.now_ms);
         }
         Ok(())
     }
 
-    /// Gives back what a busier moment has used. The kernel writes to no buffer between two enters, so that all it has written to
-    /// by now is told by completions: none may be left.
-    pub(super) fn give_memory_back(&mut self) -> bool {
-        if self.is_busy() || self.lent.is_some() || self.ring.has_told() || self.ring.has_more() {
+    /// Frees memory of a busier moment. The kernel writes to no buffer between two enters, so all that it has
+    /// written is reported by completions: none may be left.
+    pub(super) fn trim(&mut self) -> bool {
+        if self.is_busy() || self.lent.is_some() || self.ring.has_completions() || self.ring.has_more() {
             return false;
         }
         self.buffers.trim();
         self.gathers.trim();
-        self.inbox.shrink_to(QUEUE_KEPT);
+        self.completions.shrink_to(QUEUE_KEPT);
         self.held.shrink_to(QUEUE_KEPT);
         self.rearm.shrink_to(QUEUE_KEPT);
         self.rearm_bulk.shrink_to(QUEUE_KEPT);
@@ -55,19 +55,19 @@ impl Uring {
         true
     }
 
-    /// Whether there is work that needs no word from the kernel.
+    /// Returns whether there is work that needs no event of the kernel.
     fn is_busy(&self) -> bool {
         self.conns.has_work()
-            || !self.inbox.is_empty()
+            || !self.completions.is_empty()
             || !self.held.is_empty()
             || !self.rearm.is_empty()
             || !self.rearm_bulk.is_empty()
             || self.listeners.are_due()
     }
 
-    /// Moves completions from the ring to the inbox.
+    /// Moves completions from the ring to `completions`.
     pub(super) fn take_completions(&mut self) {
-        while self.inbox.len() < COMPLETION_ENTRIES as usize {
+        while self.completions.len() < COMPLETION_ENTRIES as usize {
             let Some(done) = self.ring.take() else { return };
             match done.kind() {
                 Kind::Listener => self.listeners.queues.watch_ended(done.token().slot() as ListenerId),
@@ -78,7 +78,7 @@ impl Uring {
                     self.listeners.inbox.note_wake();
                     self.wake.arm(&mut self.ring);
                 }
-                _ => self.inbox.push_back(done),
+                _ => self.completions.push_back(done),
             }
         }
     }
@@ -94,41 +94,42 @@ impl Uring {
         }
     }
 
-    pub(super) fn give_lent_back(&mut self) {
+    pub(super) fn release_lent(&mut self) {
         if let Some((id, _)) = self.lent.take() {
-            self.buffers.give_back(id);
+            self.buffers.release(id);
         }
     }
 
-    /// The turn's next event: what verbs have brought about, then completions, then sends by hand, then new connections.
+    /// Returns the turn's next event: completions of verbs, then the kernel's, then sends by hand, then new
+    /// connections.
     pub(super) fn next_event(&mut self) -> Option<Event> {
-        self.give_lent_back();
-        self.conns.queue.giving(false);
+        self.release_lent();
+        self.conns.queue.note_event(false);
         loop {
-            if let Some(event) = self.conns.next_told() {
-                return Some(self.told(event));
+            if let Some(event) = self.conns.next_completion() {
+                return Some(self.after_event(event));
             }
-            if self.inbox_left > 0 {
-                self.inbox_left -= 1;
-                let done = self.inbox.pop_front()?;
+            if self.completions_left > 0 {
+                self.completions_left -= 1;
+                let done = self.completions.pop_front()?;
                 if let Some(event) = self.completed(done) {
                     return Some(event);
                 }
                 continue;
             }
-            // An order goes behind what had happened before it: the ends of sends may have waited for it.
+            // A wake follows what had happened before it: the ends of sends may have been late.
             if let Some(woken) = self.conns.next_woken() {
                 return Some(woken);
             }
             let Some(token) = self.conns.queue.first() else { return self.next_accept() };
-            // Answers that are ready go first: by hand it takes its time.
-            self.ring.hand_over_sends();
+            // Submits ready responses first: work by hand takes time.
+            self.ring.submit_sends();
             let pushed = self.conns.push_more(token);
             self.conns.queue.retire(token, &mut self.conns.slots);
             match pushed {
                 Some(Pushed::Ended(send)) => {
-                    let event = self.conns.give_sent(token, send);
-                    return Some(self.told(event));
+                    let event = self.conns.sent_event(token, send);
+                    return Some(self.after_event(event));
                 }
                 Some(Pushed::Full) => self.await_writable(token),
                 Some(Pushed::Share | Pushed::Fetching) | None => {}
@@ -136,19 +137,19 @@ impl Uring {
         }
     }
 
-    /// One completion of the kernel.
+    /// Handles one completion of the kernel.
     fn completed(&mut self, done: Done) -> Option<Event> {
         match done.kind() {
             Kind::Recv => self.received(done),
             Kind::Send => self.sent(&done),
             Kind::PeerEnd => self.watch_ended(&done),
-            // Taken out before: see `take_completions` and `Ring::take`.
+            // Handled earlier: see `take_completions` and `Ring::take`.
             Kind::Listener | Kind::Writable | Kind::Wake | Kind::Marker | Kind::Cancel => None,
         }
     }
 
-    /// What the end of a send means for its connection's close.
-    pub(super) fn told(&mut self, event: Event) -> Event {
+    /// Closes the connection of a reported send if that was all it waited for.
+    pub(super) fn after_event(&mut self, event: Event) -> Event {
         if let Event::Sent { token, .. } = event {
             self.finish_close(token);
         }
@@ -156,7 +157,7 @@ impl Uring {
     }
 }
 
-/// Notes that an entry will be pushed, of which `flag` tells; the connection's descriptor as the kernel wants it.
+/// Marks an entry to be pushed by `flag`; returns the connection's descriptor.
 pub(super) fn pend(slot: &mut Slot<InRing>, flag: Flags) -> Option<Fd> {
     let fd = slot.fd.as_ref()?.as_raw_fd();
     slot.flags.set(flag);
@@ -164,9 +165,9 @@ pub(super) fn pend(slot: &mut Slot<InRing>, flag: Flags) -> Option<Fd> {
     Some(Fd(fd))
 }
 
-/// Notes the last completion of an entry, of which `flag` told.
+/// Records the last completion of an entry that `flag` marks.
 pub(super) fn settle(slot: &mut Slot<InRing>, flag: Flags) {
-    debug_assert!(slot.flags.has(flag), "one last completion per entry");
+    debug_assert!(slot.flags.has(flag), "an entry has completed twice");
     slot.flags.clear(flag);
     slot.extra.pending -= 1;
 }

@@ -12,10 +12,10 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::ring::{Kind, Name, Ring};
 use crate::{Token, Waker};
 
-/// Bytes of an event counter.
+/// Bytes of an eventfd's counter.
 const COUNT_BYTES: usize = 8;
 
-/// The counter, and where the kernel puts its value.
+/// The eventfd, and the buffer for its value.
 #[derive(Debug)]
 pub(super) struct Wake {
     event: Arc<OwnedFd>,
@@ -24,30 +24,30 @@ pub(super) struct Wake {
 
 impl Wake {
     pub(super) fn new() -> io::Result<Self> {
-        // Blocking: of a non-blocking one the ring gives EAGAIN instead of waiting.
+        // Blocking: reading a non-blocking one by the ring fails with EAGAIN instead of waiting.
         let event = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         Ok(Self { event, count: Box::default() })
     }
 
-    /// Waits for the next wake. Not while the last is waited for.
+    /// Arms the next wake, after the last has completed.
     pub(super) fn arm(&mut self, ring: &mut Ring) {
         let fd = Fd(self.event.as_raw_fd());
         let entry = opcode::Read::new(fd, self.count.as_mut_ptr(), COUNT_BYTES as u32).build();
         ring.push(entry, Name::new(Kind::Wake, Token::new(0, 0)));
     }
 
-    /// A handle for any thread.
+    /// Returns a handle for any thread.
     pub(super) fn waker(&self) -> Waker {
         let event = Arc::clone(&self.event);
         Waker::new(move || {
-            // It can't fail: it writes to a descriptor that lives as long as it does, and never nears the count's end.
+            // Never fails: it writes to a descriptor that it owns, and never nears the counter's end.
             let _ = rustix::io::write(&event, &1_u64.to_ne_bytes());
         })
     }
 
-    /// Leaves the memory to a kernel that may still write to it.
-    pub(super) fn give_up(&mut self) {
-        // Dropped by nobody: the kernel alone knows until when it writes.
+    /// Leaks the buffer to a kernel that may still write to it.
+    pub(super) fn leak(&mut self) {
+        // Never freed: only the kernel knows when it stops writing.
         let _left = ManuallyDrop::new(std::mem::take(&mut self.count));
     }
 }

@@ -12,12 +12,12 @@ use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::{Dispatcher, Driver, Entrances, Event, Listener, Token};
 use socket2::SockRef;
 
-/// Turns after which something that does not come never will.
+/// Turns after which a missing event counts as lost.
 const TURNS_MAX: usize = 1000;
 
-/// An acceptor of one listener, and drivers with inboxes that hold `capacity`.
+/// An acceptor of one listener, and drivers whose inboxes hold `capacity`.
 struct World {
-    /// `None` when it has ended.
+    /// `None` once it has ended.
     acceptor: Option<Acceptor>,
     drivers: Vec<Poll>,
     address: SocketAddr,
@@ -30,7 +30,7 @@ impl World {
     }
 
     fn with(listeners: Vec<Listener>, workers: usize, capacity: usize) -> Self {
-        let address = SockRef::from(&listeners[0]).local_addr().expect("its address");
+        let address = SockRef::from(&listeners[0]).local_addr().expect("an address");
         let address = address.as_socket().expect("of TCP");
         let (senders, inboxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| inbox(capacity)).unzip();
         let driver = |inbox| {
@@ -50,18 +50,18 @@ impl World {
         self.acceptor.as_mut().expect("it has not ended").stop(kind);
     }
 
-    /// A turn that waits for nobody. At its end the acceptor goes.
+    /// Runs a turn without waiting. Drops the acceptor at its end.
     fn turn(&mut self) -> Progress {
         let acceptor = self.acceptor.as_mut().expect("it has not ended");
         acceptor.waker().wake();
-        let progress = acceptor.turn().expect("it can wait");
+        let progress = acceptor.turn().expect("the driver waits");
         if progress == Progress::Over {
             self.acceptor = None;
         }
         progress
     }
 
-    /// Turns of the acceptor until it says so; how many times it said that everyone is full before.
+    /// Runs turns until `progress`; returns the number of `Full` reports before.
     #[track_caller]
     fn until(&mut self, progress: Progress) -> usize {
         let mut full = 0;
@@ -75,11 +75,12 @@ impl World {
     }
 }
 
-/// What a driver announces in a few turns that don't wait, with the listener's number; whether it said that accepting has stopped.
+/// Returns the connections that a driver accepts in a few turns without waiting, and whether accepting has
+/// stopped.
 fn announced(driver: &mut Poll) -> (Vec<Token>, bool) {
     let (mut tokens, mut stopped) = (Vec::new(), false);
     for _ in 0..10 {
-        driver.wait(Some(Duration::ZERO)).expect("it can wait");
+        driver.wait(Some(Duration::ZERO)).expect("the driver waits");
         while let Some(event) = driver.next() {
             match event {
                 Event::Accepted { token, listener } => {
@@ -113,13 +114,13 @@ fn when_all_are_full_it_waits_until_one_has_room() {
     let mut world = World::new(2, 4);
     let _peers = world.connect(20);
     assert_eq!(world.until(Progress::Full), 0);
-    assert_eq!(world.turn(), Progress::Paused, "said once, and no room yet");
+    assert_eq!(world.turn(), Progress::Paused, "reported once, and no room yet");
     let (first, _) = announced(&mut world.drivers[0]);
     assert_eq!(first.len(), 4);
-    // The one that has room gets the next four, and the acceptor waits again.
+    // The driver with room gets the next four, and the acceptor waits again.
     assert_eq!(world.turn(), Progress::Full);
     let (second, _) = announced(&mut world.drivers[1]);
-    assert_eq!(second.len(), 4, "what it had before");
+    assert_eq!(second.len(), 4, "the earlier connections");
     let mut taken = 8;
     for _ in 0..TURNS_MAX {
         world.turn();
@@ -141,7 +142,7 @@ fn a_drain_hands_out_all_that_is_queued_though_workers_are_full() {
     let (mut taken, mut stopped) = (0, 0);
     for _ in 0..TURNS_MAX {
         if world.acceptor.is_some() {
-            assert_eq!(stopped, 0, "more may be handed over");
+            assert_eq!(stopped, 0, "more may come from the acceptor");
             world.turn();
         }
         for driver in &mut world.drivers {
@@ -150,8 +151,8 @@ fn a_drain_hands_out_all_that_is_queued_though_workers_are_full() {
             stopped += usize::from(has_stopped);
         }
         if stopped == 2 {
-            assert_eq!(taken, 30, "nobody is lost");
-            return assert!(TcpStream::connect(world.address).is_err(), "nobody listens any more");
+            assert_eq!(taken, 30, "no connection is lost");
+            return assert!(TcpStream::connect(world.address).is_err(), "the listener is closed");
         }
     }
     panic!("{taken} of 30 came through, {stopped} of 2 have stopped");
@@ -167,7 +168,7 @@ fn a_stop_at_once_waits_for_nobody() {
     world.stop(StopKind::Drain);
     assert_eq!(world.until(Progress::Over), 0);
     assert_eq!(announced(&mut world.drivers[0]).0.len(), 4);
-    // The others are told at once: by an end or by a reset.
+    // The others are notified at once: by an end or by a reset.
     for peer in &mut peers[4..] {
         peer.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         let read = peer.read(&mut [0]);
@@ -185,7 +186,7 @@ fn without_a_worker_there_is_nothing_to_accept_for() {
     world.drivers.clear();
     let _peer = world.connect(1);
     world.until(Progress::Over);
-    assert!(TcpStream::connect(world.address).is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(world.address).is_err(), "the listener is closed");
 }
 
 #[test]
@@ -210,7 +211,7 @@ fn reports_a_failed_listener_once_and_accepts_on_the_others() {
     world.until(Progress::ListenerFailed { listener: 4, errno: Errno::INVAL.raw_os_error() });
     let _peer = world.connect(1);
     while world.drivers[0].connections() == 0 {
-        assert_eq!(world.turn(), Progress::Open, "said once");
+        assert_eq!(world.turn(), Progress::Open, "reported once");
         announced(&mut world.drivers[0]);
     }
     world.stop(StopKind::Drain);

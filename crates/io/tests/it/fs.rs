@@ -1,4 +1,4 @@
-//! The guarded file system: one table for both resolvers, and races against someone who moves things about.
+//! The confined file system: one table for both resolvers, and races with renames.
 
 mod entries;
 mod looked_up;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use shearwater_io::fs::{Resolver, Root};
 
-/// The root with each resolver that this system has; the walk is everywhere.
+/// Returns the root with each resolver of this system; all have the walk.
 fn roots(path: &Path) -> Vec<Root> {
     let roots: Vec<Root> = [Resolver::Kernel, Resolver::Walk]
         .into_iter()

@@ -1,5 +1,5 @@
-//! The drivers where they meet the real kernel: descriptors that run out, wakes while it sleeps, segments,
-//! files that the kernel won't send itself, sockets' options.
+//! The drivers on the real kernel: exhausted descriptors, wakes during a wait, segments, files without
+//! `sendfile`, socket options.
 
 use std::fs::File;
 use std::io::Read;
@@ -29,10 +29,10 @@ use crate::shares::{
     uploads_get_on_side_by_side, what_is_long_begins_behind_the_others, what_is_short_goes_first,
 };
 
-/// Says to the test program that it is a child of [`in_a_child`].
+/// Marks a child of [`in_a_child`] to the test program.
 const CHILD: &str = "SHEARWATER_IO_TEST_CHILD";
 
-/// Runs a test that concerns the whole process in a process of its own.
+/// Runs a test that affects the whole process in a child process.
 pub(crate) fn in_a_child(test: impl FnOnce()) {
     if std::env::var_os(CHILD).is_some() {
         return test();
@@ -70,7 +70,7 @@ fn descriptors_stay_within_connections_max<K: Kernel>() {
         world.idle();
         most = most.max(open_descriptors() - before);
         assert_eq!((world.accepted.len(), most), (CONNECTIONS_MAX, CONNECTIONS_MAX as u64));
-        assert_eq!(world.count(|note| *note == failed), 1, "said once");
+        assert_eq!(world.count(|note| *note == failed), 1, "reported once");
     });
 }
 
@@ -85,7 +85,7 @@ fn descriptors_run_out_here<K: Kernel>() {
     world.until("the descriptors have run out", |world| world.notes.contains(&failed));
     world.idle();
     assert_eq!(world.accepted.len(), 10);
-    assert_eq!(world.count(|note| *note == failed), 1, "said once");
+    assert_eq!(world.count(|note| *note == failed), 1, "reported once");
     setrlimit(Resource::Nofile, limit).expect("the limit as before");
     world.driver().accept_resume();
     world.until("the queue gets in", |world| world.accepted.len() == peers.len());
@@ -93,11 +93,11 @@ fn descriptors_run_out_here<K: Kernel>() {
 
 fn a_wake_ends_a_wait_without_limit<K: Kernel>() {
     let mut world = World::<SocketHarness<K>>::new();
-    // Many times, so that the wake meets the wait before, at and behind its beginning.
+    // Many times, so that the wake comes before, during and after the start of the wait.
     for _ in 0..500 {
         let waker = world.driver().waker();
         let other = thread::spawn(move || waker.wake());
-        world.driver().wait(None).expect("it can wait");
+        world.driver().wait(None).expect("the driver waits");
         assert_eq!(world.step(), Some(Note::Woken));
         assert_eq!(world.step(), None);
         other.join().expect("the thread has ended");
@@ -115,12 +115,12 @@ fn the_clock_is_the_kernel_s<K: Kernel>() {
     assert!(unix.abs_diff(world.driver().unix_seconds()) <= 1);
 }
 
-/// S4: a reader that is waiting in its `read` gets head and file by one call, every time. The BSDs have no `MSG_MORE`.
+/// S4: a blocked reader gets head and file by one call, every time. The BSDs have no `MSG_MORE`.
 #[cfg(target_os = "linux")]
 fn a_head_and_its_file_arrive_together<K: Kernel>() {
     const ROUNDS: usize = 200;
     let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
     let reader = thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("connects");
@@ -139,7 +139,7 @@ fn a_head_and_its_file_arrive_together<K: Kernel>() {
     let file = file_of(&pattern(3000, 1));
     let mut sent = 0;
     while sent < ROUNDS {
-        driver.wait(Some(Duration::from_millis(100))).expect("it can wait");
+        driver.wait(Some(Duration::from_millis(100))).expect("the driver waits");
         while let Some(event) = driver.next() {
             let token = match event {
                 Event::Accepted { token, .. } | Event::Received { token } => token,
@@ -155,7 +155,7 @@ fn a_head_and_its_file_arrive_together<K: Kernel>() {
     assert_eq!(reads, [3004; ROUNDS]);
 }
 
-/// A file that has no way into `sendfile`: this process's own memory.
+/// A file that `sendfile` doesn't support: this process's own memory.
 #[cfg(target_os = "linux")]
 fn a_file_that_sendfile_refuses_is_copied<K: Kernel>() {
     let contents = pattern(3_000_000, 2);
@@ -171,7 +171,7 @@ fn a_file_that_sendfile_refuses_is_copied<K: Kernel>() {
     assert_eq!(world.page(token).sent, [SentAs::Whole]);
 }
 
-/// A file of which the system holds no page: what a disk has of it, and holes behind. One download is cut off on the way.
+/// An uncached file: some blocks on disk, then holes. One download is cut off in the middle.
 #[cfg(target_os = "linux")]
 fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
     const FILE: usize = 3 * FETCH_BYTES as usize + 12_345;
@@ -200,21 +200,22 @@ fn what_is_not_in_memory_is_fetched_and_sent<K: Kernel>() {
     }
 }
 
-/// R2, R4: urgent data cuts a receive short. What stands behind it arrives without another arrival, and the urgent byte not at all.
+/// R2, R4: urgent data cuts a receive short. Later input needs no further arrival, and the urgent byte is
+/// skipped.
 #[cfg(target_os = "linux")]
 fn input_behind_urgent_data_arrives<K: Kernel>() {
     let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
     let mut peer = TcpStream::connect(address).expect("connects");
     first_accepted(&mut driver);
     let mut got = Vec::new();
     for round in 1..=2 {
-        std::io::Write::write_all(&mut peer, b"before ").expect("there is room");
-        rustix::net::send(&peer, b"!", rustix::net::SendFlags::OOB).expect("there is room");
-        std::io::Write::write_all(&mut peer, b"behind ").expect("there is room");
+        std::io::Write::write_all(&mut peer, b"before ").expect("the queue has room");
+        rustix::net::send(&peer, b"!", rustix::net::SendFlags::OOB).expect("the queue has room");
+        std::io::Write::write_all(&mut peer, b"behind ").expect("the queue has room");
         for _ in 0..20 {
-            driver.wait(Some(Duration::from_millis(10))).expect("it can wait");
+            driver.wait(Some(Duration::from_millis(10))).expect("the driver waits");
             while let Some(event) = driver.next() {
                 if matches!(event, Event::Received { .. }) {
                     got.extend_from_slice(driver.lent());
@@ -237,7 +238,7 @@ fn a_file_that_cannot_be_read_is_told<K: Kernel>() {
     assert_eq!(world.peer_gets(peer, 4), b"head");
 }
 
-/// The kernel tells a reset once. Where a send is told, receiving must not take the rest for a FIN.
+/// The kernel reports a reset once. If a send consumes it, receiving must not report a FIN.
 fn a_reset_that_a_send_meets_first_is_no_fin<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     world.recv_pause(token);
@@ -251,7 +252,7 @@ fn a_reset_that_a_send_meets_first_is_no_fin<K: Kernel>() {
     assert_eq!(world.page(token).ended, Some(Ended::Broken));
 }
 
-/// More connections than one wait takes, all accepted and silent.
+/// Returns more connections than one wait takes, all accepted and silent.
 fn a_crowd<K: Kernel>() -> (World<SocketHarness<K>>, Vec<PeerId>) {
     const CONNECTIONS: usize = EVENTS_PER_WAIT_MAX + 50;
     let mut world = World::<SocketHarness<K>>::new();
@@ -288,7 +289,7 @@ fn is_caught_up_when_the_last_of_a_crowd_is_heard<K: Kernel>() {
     assert_eq!(world.driver().caught_up_ms(), world.driver().now_ms());
 }
 
-/// T4: also if every wait leaves something.
+/// T4: even if every wait leaves something.
 fn catches_up_while_a_crowd_goes_on<K: Kernel>() {
     let (mut world, peers) = a_crowd::<K>();
     let start_ms = world.driver().now_ms();
@@ -306,7 +307,7 @@ fn catches_up_while_a_crowd_goes_on<K: Kernel>() {
     assert!(world.driver().caught_up_ms() > start_ms);
 }
 
-/// A send that has ended but is not yet announced needs no readiness; what is noted of it must not outlive it.
+/// A send that has ended but isn't reported needs no readiness; recorded readiness must not outlive it.
 fn readiness_noted_for_an_ended_send_is_forgotten<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     world.send(token, plain(b"first"));
@@ -326,7 +327,7 @@ fn readiness_noted_for_an_ended_send_is_forgotten<K: Kernel>() {
 }
 
 fn an_idle_wait_is_one_wait<K: Kernel>() {
-    // Readiness that concerns nobody (a fresh socket is writable) must not keep the driver awake.
+    // Irrelevant readiness (a fresh socket is writable) must not keep the driver awake.
     let (mut world, _, _) = World::<SocketHarness<K>>::connected();
     world.idle();
     let start = Instant::now();
@@ -336,7 +337,7 @@ fn an_idle_wait_is_one_wait<K: Kernel>() {
 
 fn a_detached_connection_wakes_nobody<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
-    let fd = world.driver().detach(token).expect("handed out").descriptor;
+    let fd = world.driver().detach(token).expect("the connection is detached").descriptor;
     world.idle();
     world.harness.write(peer, b"for another");
     let start = Instant::now();
@@ -350,31 +351,31 @@ fn accepted_connections_have_the_listener_s_options<K: Kernel>() {
     for (nodelay, keepalive) in [(true, true), (false, false)] {
         let options = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
         let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), options).expect("a listener");
-        let address = listener.local_addr().expect("its address");
+        let address = listener.local_addr().expect("an address");
         let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
         let _peer = TcpStream::connect(address).expect("connects");
         let token = first_accepted(&mut driver);
-        let fd = driver.detach(token).expect("handed out").descriptor;
+        let fd = driver.detach(token).expect("the connection is detached").descriptor;
         assert_eq!(SockRef::from(&fd).tcp_nodelay().expect("told"), nodelay);
         assert_eq!(SockRef::from(&fd).keepalive().expect("told"), keepalive);
         assert!(rustix::io::fcntl_getfd(&fd).expect("told").contains(rustix::io::FdFlags::CLOEXEC));
     }
 }
 
-/// A client that takes nothing makes the kernel hold what it can't send up to the bound, beside what is on its way.
+/// For a client that reads nothing the kernel holds bounded unsent bytes, besides those in flight.
 #[cfg(target_os = "linux")]
 fn what_the_kernel_holds_unsent_is_bounded<K: Kernel>() {
     let listener = bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener");
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = K::driver(vec![listener], Setup::default()).expect("a driver");
     let _peer = TcpStream::connect(address).expect("connects");
     let token = first_accepted(&mut driver);
-    let fd = driver.detach(token).expect("handed out").descriptor;
+    let fd = driver.detach(token).expect("the connection is detached").descriptor;
     let bound = SockRef::from(&fd).tcp_notsent_lowat().expect("told");
     assert_eq!(bound, SEND_UNSENT_BYTES_FIRST);
 }
 
-/// Whoever takes what is sent may have more of it wait.
+/// A client that reads may have more unsent bytes in the kernel.
 #[cfg(target_os = "linux")]
 fn more_waits_in_the_kernel_for_a_client_that_takes_it<K: Kernel>() {
     for (len, is_trusted) in [(SEND_TAKEN_BYTES_MIN - 1, false), (4 * SEND_TAKEN_BYTES_MIN, true)] {
@@ -384,12 +385,12 @@ fn more_waits_in_the_kernel_for_a_client_that_takes_it<K: Kernel>() {
         output.push(file_item(&file_of(&content), 0, len));
         world.send(token, output);
         for piece in content.chunks(256 * 1024) {
-            // Nobody reads meanwhile, so it goes on until the socket is full.
+            // The peer doesn't read meanwhile, so it continues until the socket is full.
             world.idle();
             assert!(world.peer_gets(peer, piece.len()) == piece);
         }
         world.until("it is told", |world| !world.is_sending(token));
-        let fd = world.driver().detach(token).expect("handed out").descriptor;
+        let fd = world.driver().detach(token).expect("the connection is detached").descriptor;
         let bound = SockRef::from(&fd).tcp_notsent_lowat().expect("told");
         assert_eq!(bound == SEND_UNSENT_BYTES_MAX, is_trusted, "{bound}");
     }
@@ -402,15 +403,15 @@ fn a_buffer_of_no_size_is_refused<K: Kernel>() {
 
 fn a_driver_without_listeners_waits_and_stops<K: Kernel>() {
     let mut driver = K::driver(Vec::new(), Setup::default()).expect("a driver");
-    driver.wait(Some(Duration::ZERO)).expect("it can wait");
+    driver.wait(Some(Duration::ZERO)).expect("the driver waits");
     assert!(driver.next().is_none());
     driver.accept_stop();
-    driver.wait(Some(Duration::ZERO)).expect("it can wait");
+    driver.wait(Some(Duration::ZERO)).expect("the driver waits");
     assert!(matches!(driver.next(), Some(Event::AcceptStopped)));
     assert!(driver.next().is_none());
 }
 
-/// A peer that has ended its side leaves its socket readable for ever. That is no reason to look whether more can be sent.
+/// A half-closed peer leaves its socket readable for ever, which must not trigger checks for writability.
 fn a_half_closed_peer_does_not_wake_the_driver<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     let answer = pattern(8_000_000, 15);
@@ -426,13 +427,13 @@ fn a_half_closed_peer_does_not_wake_the_driver<K: Kernel>() {
     world.close_and_wait(token);
 }
 
-/// Whatever the driver has asked the kernel about a paused connection doesn't keep it open for whoever gets it.
+/// Entries for a paused connection in the kernel don't keep its detached descriptor open.
 fn a_paused_connection_that_is_detached_can_be_closed<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
     world.recv_pause(token);
     world.harness.write(peer, b"a");
     world.idle();
-    let detached = world.driver().detach(token).expect("handed out");
+    let detached = world.driver().detach(token).expect("the connection is detached");
     world.idle();
     drop(detached);
     assert_ne!(world.peer_ends(peer).0, PeerState::Open);
@@ -468,7 +469,7 @@ mod on_poll {
 
     kernel_suite!(super::ByReadiness);
 
-    /// S7: the contract leaves it to the driver. Of this one it saves an event for each answer.
+    /// S7: the contract leaves it to the driver. Here it saves an event per response.
     #[test]
     fn plain_bytes_that_the_socket_takes_are_sent_at_once() {
         let (mut world, peer, token) = super::World::<super::SocketHarness<super::ByReadiness>>::connected();

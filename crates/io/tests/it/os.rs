@@ -1,4 +1,4 @@
-//! What the system grants the process.
+//! Limits of the process.
 
 use shearwater_io::os::{
     cores, listen_backlog_max, mappable, memory_max, pin_to_core, raise_descriptor_limit,
@@ -48,7 +48,7 @@ fn the_memory_of_the_machine_is_known() {
     assert!(memory_max().is_some_and(|bytes| bytes > 1 << 20));
 }
 
-/// Set for the child of [`the_limit_of_address_space_counts_less_what_is_in_use`].
+/// Marks the child of [`the_limit_of_address_space_counts_less_what_is_in_use`].
 #[cfg(target_os = "linux")]
 const CHILD: &str = "SHEARWATER_IO_TEST_LIMITED";
 

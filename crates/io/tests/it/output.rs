@@ -1,4 +1,4 @@
-//! Outputs against the simplest model of one: all its bytes in a row.
+//! Outputs compared with the simplest model: all bytes in a row.
 
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use crate::contract::world::{block_item, file_item, file_of, pattern};
 
 const FILE_BYTES: usize = 500;
 
-/// Small numbers from one seed.
+/// Small pseudo-random numbers from one seed.
 struct Dice(u64);
 
 impl Dice {
@@ -19,7 +19,7 @@ impl Dice {
     }
 }
 
-/// An output and the same as one row of bytes.
+/// An output and the same bytes in a row.
 #[derive(Default)]
 struct Both {
     output: Output,

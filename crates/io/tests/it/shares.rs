@@ -1,4 +1,4 @@
-//! What a turn gives each connection of those that have much to send or to say, on the drivers that meet the real kernel; called by `kernel.rs`.
+//! Fair shares of a turn among busy connections, on the kernel's drivers; called by `kernel.rs`.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::contract::harness::Harness;
 use crate::contract::sockets::{Kernel, SocketHarness};
 use crate::contract::world::{Note, SentAs, World, file_item, file_of, pattern};
 
-/// T2, S5: what one turn can't serve is served in the next, not after the others have all they want.
+/// T2, S5: the next turn serves what one can't, before other connections get further shares.
 pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
     const DOWNLOADS: usize = 40;
     const FILE: u64 = 6_000_000;
@@ -50,12 +50,12 @@ pub(crate) fn downloads_get_on_side_by_side<K: Kernel>() {
         }
         world.turn(5);
     }
-    assert!(got.contains(&FILE), "the first has all of it");
+    assert!(got.contains(&FILE), "the first is complete");
     let behind = got.iter().filter(|got| **got < FILE / 4).count();
-    assert_eq!(behind, 0, "and none has been left behind: {got:?}");
+    assert_eq!(behind, 0, "no connection was starved: {got:?}");
 }
 
-/// T2: an answer that is short leaves before the turn's share of a file does: who asks for little doesn't wait for megabytes.
+/// T2: a short response leaves before the turn's share of a file: small requests don't wait for megabytes.
 pub(crate) fn what_is_short_goes_first<K: Kernel>() {
     const FILE: u64 = 16_000_000;
     let file = file_of(&pattern(FILE as usize, 9));
@@ -91,7 +91,7 @@ pub(crate) fn what_is_short_goes_first<K: Kernel>() {
             assert_eq!(chunk, b"an answer", "it waits for the file's part of the turn");
             answered_beside += 1;
         }
-        // On a turn in which nothing goes on it may leave with the next.
+        // After a turn without progress it may leave in the next one.
         world.until("the answer is sent", |world| !world.is_sending(quick));
         world.harness.read(neighbour, usize::MAX, &mut chunk);
         turns += 1;
@@ -100,7 +100,7 @@ pub(crate) fn what_is_short_goes_first<K: Kernel>() {
     assert!(answered_beside > 10, "{answered_beside} of {turns}");
 }
 
-/// T2: an answer in memory begins as soon as it is there up to a length; beyond, when the others were heard.
+/// T2: a response in memory is sent at once up to a length; longer ones after other connections were read.
 pub(crate) fn what_is_long_begins_behind_the_others<K: Kernel>() {
     for (len, is_long) in [(SEND_AT_ONCE_BYTES_MAX, false), (SEND_AT_ONCE_BYTES_MAX + 1, true)] {
         let content = pattern(len as usize, 3);
@@ -113,7 +113,7 @@ pub(crate) fn what_is_long_begins_behind_the_others<K: Kernel>() {
                 output.bytes_mut().extend_from_slice(&content);
             }
             world.send(token, output);
-            // As an entry it leaves with the next turn's.
+            // As an entry it leaves with those of the next turn.
             let is_entry = world.driver().name() == "uring";
             let begins = !is_entry && !is_long;
             assert_eq!(world.driver().send_progress(token) > 0, begins, "{len}, {is_shared}");
@@ -122,12 +122,12 @@ pub(crate) fn what_is_long_begins_behind_the_others<K: Kernel>() {
     }
 }
 
-/// T2: many who have megabytes to say are heard in turn, a bounded part in each, and who has little to say is heard at once.
+/// T2: concurrent uploads are read in turn, a bounded part each, and small requests at once.
 pub(crate) fn uploads_get_on_side_by_side<K: Kernel>() {
     const UPLOADS: usize = 40;
     // As much as a socket takes without being read.
     const EACH: usize = 3 * RECV_BUFFER_BYTES;
-    // What each may bring before anybody knows, and what has come by pieces that fill no buffer.
+    // Bytes of each before it counts as an upload, and bytes in parts that fill no buffer.
     const AT_FIRST: usize = UPLOADS * RECV_AFTER_PAUSE_MAX + 2 * BULK_RECV_BYTES_PER_TURN_MAX;
     let mut world = World::<SocketHarness<K>>::new();
     let uploads: Vec<_> = (0..UPLOADS).map(|_| world.connect()).collect();
@@ -160,7 +160,7 @@ pub(crate) fn uploads_get_on_side_by_side<K: Kernel>() {
     }
 }
 
-/// What is copied takes longer, and so less of it goes in a turn.
+/// Copying takes longer, so a turn copies less.
 pub(crate) fn copied_files_take_more_turns<K: Kernel>() {
     const DOWNLOADS: usize = 40;
     const FILE: u64 = 150_000;
@@ -192,7 +192,7 @@ pub(crate) fn copied_files_take_more_turns<K: Kernel>() {
     }
 }
 
-/// Many small pieces of a file take many calls: they are spread over turns, and arrive in order.
+/// Many small ranges of a file take many calls: they are spread over turns, and arrive in order.
 pub(crate) fn many_small_pieces_take_several_turns<K: Kernel>() {
     const PIECES: u64 = 5 * SEND_CALLS_PER_TURN_MAX as u64;
     let whole = pattern(2 * PIECES as usize, 5);

@@ -1,4 +1,4 @@
-//! The simulated driver itself: that it is deterministic, that its faults happen, that it tells the truth about TCP.
+//! The simulated driver itself: determinism, faults, and faithful TCP.
 
 mod duties;
 mod echo;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use shearwater_io::sim::{Sim, SimOptions, SimPeer};
 use shearwater_io::{Driver, Event, Output, Token};
 
-/// A quiet kernel with one accepted connection.
+/// Returns a kernel without faults and one accepted connection.
 fn accepted(options: SimOptions) -> (Sim, SimPeer, Token) {
     let mut sim = Sim::new(options);
     let peer = sim.net().connect();
@@ -21,13 +21,13 @@ fn accepted(options: SimOptions) -> (Sim, SimPeer, Token) {
     (sim, peer, token)
 }
 
-/// The events of one turn that doesn't sleep.
+/// Returns the events of one turn that doesn't sleep.
 fn turn(sim: &mut Sim) -> Vec<Event> {
     sim.wait(Some(Duration::ZERO)).expect("the simulation never fails");
     std::iter::from_fn(|| sim.next()).collect()
 }
 
-/// Turns without sleep until nothing is ready; all their events.
+/// Takes turns without sleep until nothing is ready; returns all their events.
 fn turns(sim: &mut Sim) -> Vec<Event> {
     let mut events = Vec::new();
     while sim.net().is_ready() {
@@ -42,7 +42,7 @@ fn output(bytes: &[u8]) -> Output {
     output
 }
 
-/// Bytes in which every position tells where it is.
+/// Returns bytes that identify their position.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 + at / 256) as u8).collect()
 }

@@ -1,4 +1,4 @@
-//! Unix-domain listeners: their files, and that drivers serve them like others.
+//! Unix-domain listeners: their files, and their connections on all drivers.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -15,7 +15,7 @@ use crate::contract::harness::Setup;
 use crate::contract::sockets::{ByReadiness, Kernel};
 use crate::contract::world::{file_item, file_of, pattern, plain};
 
-/// A folder that goes with this.
+/// A folder, removed on drop.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -72,9 +72,9 @@ fn a_living_server_is_left_alone() {
     let path = folder.at("socket");
     let living = UnixListener::bind(&path).expect("a server");
     assert_eq!(refusal(&path), ErrorKind::AddrInUse);
-    living.accept().expect("the one who looked");
+    living.accept().expect("a waiting sender");
     UnixStream::connect(&path).expect("it still listens");
-    // One that doesn't accept any more still lives.
+    // A listener that no longer accepts still counts as alive.
     let full = folder.at("full");
     let _full = unix::bind(&full, 0o600, 1, 0).expect("a listener");
     let mut waiting = Vec::new();
@@ -115,25 +115,25 @@ fn another_servers_file_is_not_removed() {
     let folder = Temporary::new();
     let path = folder.at("socket");
     let first = unix::bind(&path, 0o600, 16, 0).expect("a listener");
-    fs::remove_file(&path).expect("it is ours");
+    fs::remove_file(&path).expect("the file can be changed");
     let _second = unix::bind(&path, 0o600, 16, 0).expect("the name is free");
     drop(first);
     UnixStream::connect(&path).expect("the second still listens");
 }
 
-/// The next event, which must come. A wait may return for nothing (T1): only time says that it doesn't.
+/// Returns the next event, which must come. A wait may return without one (T1): only a timeout fails.
 fn event(driver: &mut impl Driver) -> Event {
     let begun_ms = driver.now_ms();
     while driver.now_ms() - begun_ms < 20_000 {
         if let Some(event) = driver.next() {
             return event;
         }
-        driver.wait(Some(Duration::from_millis(20))).expect("it can wait");
+        driver.wait(Some(Duration::from_millis(20))).expect("the driver waits");
     }
     panic!("nothing happens")
 }
 
-/// Requests, a file, an end of one side, and the end of accepting, in that order.
+/// Requests, a file, a half-close, and the end of accepting, in that order.
 fn a_unix_socket_is_served<K: Kernel>() {
     if let Some(why) = K::missing() {
         println!("skipped: {why}");
@@ -151,7 +151,7 @@ fn a_unix_socket_is_served<K: Kernel>() {
             let mut stream = UnixStream::connect(path).expect("connects");
             stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
             stream.write_all(b"question").expect("asks");
-            stream.shutdown(std::net::Shutdown::Write).expect("its side ends");
+            stream.shutdown(std::net::Shutdown::Write).expect("the side ends");
             let mut got = Vec::new();
             stream.read_to_end(&mut got).expect("an end in order");
             got

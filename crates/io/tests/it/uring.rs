@@ -1,4 +1,4 @@
-//! The completion driver's own: what guards forbid, buffers and queues that run out, what the kernel has taken early.
+//! Tests of the completion driver: sandboxes, exhausted buffers and queues, early completions.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -27,17 +27,17 @@ fn a_listener() -> TcpListener {
     bind((Ipv4Addr::LOCALHOST, 0).into(), ListenOptions::default()).expect("a listener")
 }
 
-/// What is there instead works: a connection is accepted.
+/// Checks that the readiness driver works instead: it accepts a connection.
 fn the_readiness_driver_serves() {
     let listener = a_listener();
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = Poll::new(vec![listener], PollOptions::default()).expect("a driver");
     let _peer = TcpStream::connect(address).expect("connects");
     first_accepted(&mut driver);
     assert_eq!(driver.connections(), 1);
 }
 
-// A filter can't be taken off again: these tests run in processes of their own.
+// A filter can't be removed: these tests run in child processes.
 #[test]
 fn a_filter_that_forbids_it_is_told() {
     in_a_child(|| {
@@ -95,7 +95,7 @@ fn what_is_found_makes_a_driver() {
     }
 }
 
-/// All at once bring in ten times what the buffers hold.
+/// The peers send ten times the size of all buffers at once.
 #[test]
 fn input_beyond_all_buffers_arrives() {
     const CONNECTIONS: usize = 300;
@@ -107,7 +107,7 @@ fn input_beyond_all_buffers_arrives() {
     let peers: Vec<_> = (0..CONNECTIONS).map(|_| world.connect()).collect();
     for (number, (peer, _)) in peers.iter().enumerate() {
         let bytes = pattern(BYTES, number as u64);
-        assert_eq!(world.harness.write(*peer, &bytes), BYTES, "the kernel's buffers take it");
+        assert_eq!(world.harness.write(*peer, &bytes), BYTES, "it fits the kernel's buffers");
     }
     world.until("all has arrived", |world| {
         peers.iter().all(|(_, token)| world.page(*token).received.len() == BYTES)
@@ -117,7 +117,7 @@ fn input_beyond_all_buffers_arrives() {
     }
 }
 
-/// A driver that rests lets go of what it received into; what comes later is whole.
+/// A trimmed driver releases its receive buffers; later input is complete.
 #[test]
 fn input_arrives_whole_after_a_rest() {
     const CONNECTIONS: usize = 100;
@@ -130,7 +130,7 @@ fn input_arrives_whole_after_a_rest() {
     for round in 1..=2 {
         for (number, (peer, _)) in peers.iter().enumerate() {
             let bytes = pattern(BYTES, (round * CONNECTIONS + number) as u64);
-            assert_eq!(world.harness.write(*peer, &bytes), BYTES, "the kernel's buffers take it");
+            assert_eq!(world.harness.write(*peer, &bytes), BYTES, "it fits the kernel's buffers");
         }
         world.until("all has arrived", |world| {
             peers.iter().all(|(_, token)| world.page(*token).received.len() == round * BYTES)
@@ -143,22 +143,22 @@ fn input_arrives_whole_after_a_rest() {
     }
 }
 
-/// Turns that exchanges of a question and an answer take, one after the other.
+/// Returns the turns of `exchanges` sequential requests and responses.
 fn turns_of(exchanges: usize, is_awaited: bool) -> usize {
     let listener = a_listener();
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
     let asking = thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("connects");
         for _ in 0..exchanges {
-            stream.write_all(b"?").expect("there is room");
+            stream.write_all(b"?").expect("the queue has room");
             stream.read_exact(&mut [0; 6]).expect("it is answered");
         }
     });
     let token = first_accepted(&mut driver);
     let (mut turns, mut answered, mut asked, mut sending) = (0, 0, false, false);
     while answered < exchanges {
-        driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+        driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
         turns += 1;
         while let Some(event) = driver.next() {
             match event {
@@ -173,12 +173,12 @@ fn turns_of(exchanges: usize, is_awaited: bool) -> usize {
             answered += 1;
         }
     }
-    driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+    driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
     asking.join().expect("all was answered");
     turns
 }
 
-/// S7: an answer whose end nobody waits for comes back with the next question, not in a turn of its own.
+/// S7: a response whose end nobody awaits completes with the next request, not in a turn of its own.
 #[test]
 fn an_end_that_nobody_waits_for_takes_no_turn() {
     const EXCHANGES: usize = 50;
@@ -189,7 +189,7 @@ fn an_end_that_nobody_waits_for_takes_no_turn() {
     assert!(4 * not_awaited < 3 * awaited, "{not_awaited} and {awaited}");
 }
 
-/// More entries in one turn than the queue of entries holds, and more completions than theirs.
+/// More entries in one turn than their queue holds, and more completions than theirs.
 #[test]
 fn full_queues_lose_nothing() {
     const CONNECTIONS: usize = 2200;
@@ -214,7 +214,7 @@ fn full_queues_lose_nothing() {
     }
 }
 
-/// One wait hands over all entries before it sleeps, however many queues they fill: the last of these has input.
+/// One wait submits all entries before it sleeps, however many queues they fill: the last of these has input.
 #[test]
 fn entries_beyond_two_queues_are_handed_over_before_the_wait() {
     const CONNECTIONS: usize = 900;
@@ -228,7 +228,7 @@ fn entries_beyond_two_queues_are_handed_over_before_the_wait() {
         world.until("they are accepted", |world| world.accepted.len() == peers.len());
     }
     let tokens = world.accepted.clone();
-    // Not more at once than there are buffers for: who finds none is disarmed before the first piece.
+    // No more at once than there are buffers: a connection without one is disarmed before the first part.
     for (peers, tokens) in peers.chunks(50).zip(tokens.chunks(50)) {
         for (peer, token) in peers.iter().zip(tokens) {
             world.recv_pause(*token);
@@ -247,7 +247,7 @@ fn entries_beyond_two_queues_are_handed_over_before_the_wait() {
     assert_eq!(world.page(tokens[CONNECTIONS - 1]).received, b"xy", "it lay in the socket all the time");
 }
 
-/// R3: the first piece that comes during a pause is the last, though the entry would bring more.
+/// R3: the first input during a pause is the last, though the entry would bring more.
 #[test]
 fn a_pause_disarms_with_what_comes_first() {
     if is_missing::<UringHarness>() {
@@ -265,7 +265,7 @@ fn a_pause_disarms_with_what_comes_first() {
     world.until("the rest is heard", |world| world.page(token).received == b"abc");
 }
 
-/// More completions of one connection than it may have in a turn: the rest comes in the next, in order.
+/// A connection with more completions than its share of a turn gets the rest in the next, in order.
 #[test]
 fn what_is_held_for_the_next_turn_stays_in_order() {
     const PIECES: &[u8] = b"abcdefghijk";
@@ -279,8 +279,8 @@ fn what_is_held_for_the_next_turn_stays_in_order() {
     world.idle();
     for (piece, other) in PIECES.iter().zip(others) {
         world.harness.write(peer, &[*piece]);
-        // Handing out enters the ring, which brings the piece as a completion of its own.
-        drop(world.driver().detach(other).expect("it is handed out"));
+        // Detaching enters the ring, which brings the part as a completion of its own.
+        drop(world.driver().detach(other).expect("the connection is detached"));
     }
     world.turn(1000);
     assert_eq!(world.page(token).received, PIECES[..RECVS_PER_TURN_MAX]);
@@ -288,24 +288,25 @@ fn what_is_held_for_the_next_turn_stays_in_order() {
     assert_eq!(world.page(token).received, PIECES);
 }
 
-/// A number that an entry names is not free before the entry has ended: somebody else's descriptor would get it.
+/// A descriptor number that an entry names is not free before the entry has ended: another connection would
+/// get it.
 #[test]
 fn a_closed_connection_s_entry_reads_nobody_else_s_input() {
     if is_missing::<UringHarness>() {
         return;
     }
     let listener = a_listener();
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
     let _peer = TcpStream::connect(address).expect("connects");
     let token = first_accepted(&mut driver);
-    // Its receive stands in the queue of entries, and it is closed before that reaches the kernel.
+    // Its receive is queued, and it is closed before the kernel gets the entry.
     driver.close(token, CloseKind::Reset);
     let (mut ours, mut theirs) = UnixStream::pair().expect("a pair");
-    theirs.write_all(b"not for you").expect("there is room");
+    theirs.write_all(b"not for you").expect("the queue has room");
     let mut closed = false;
     for _ in 0..100 {
-        driver.wait(Some(Duration::from_millis(5))).expect("it can wait");
+        driver.wait(Some(Duration::from_millis(5))).expect("the driver waits");
         while let Some(event) = driver.next() {
             closed |= matches!(event, Event::Closed { .. });
         }
@@ -315,7 +316,7 @@ fn a_closed_connection_s_entry_reads_nobody_else_s_input() {
     assert_eq!(ours.read(&mut [0; 20]).expect("it is still there"), 11);
 }
 
-/// Room that gets scarce while connections come is filled to the last place, and none is taken beyond.
+/// Slots that run out while connections come are used up to the last one, and none beyond.
 #[test]
 fn a_crowd_fills_the_driver_exactly() {
     const ROOM: usize = 600;
@@ -333,7 +334,7 @@ fn a_crowd_fills_the_driver_exactly() {
     }
     let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
     world.until("it is full", |world| world.accepted.len() == ROOM && world.notes.contains(&failed));
-    assert_eq!(world.count(|note| *note == failed), 1, "said once");
+    assert_eq!(world.count(|note| *note == failed), 1, "reported once");
     for token in world.accepted.clone().into_iter().take(100) {
         world.close_and_wait(token);
     }
@@ -341,7 +342,7 @@ fn a_crowd_fills_the_driver_exactly() {
     world.until("the rest gets in", |world| world.accepted.len() == connected);
 }
 
-/// C5: what the kernel has put into buffers goes along, and comes before what the descriptor gives.
+/// C5: detaching returns the bytes in buffers, which precede those in the socket.
 #[test]
 fn a_detached_connection_takes_its_input_along() {
     if !probe().is_ok_and(|report| report.limited_multishot) {
@@ -357,7 +358,7 @@ fn a_detached_connection_takes_its_input_along() {
     world.wait(1000);
     assert!(matches!(world.step(), Some(Note::Received(..))), "it begins to arrive");
     let mut got = world.page(token).received.clone();
-    let detached = world.driver().detach(token).expect("it is handed out");
+    let detached = world.driver().detach(token).expect("the connection is detached");
     assert!(!detached.unread.is_empty(), "the kernel was ahead");
     got.extend_from_slice(&detached.unread);
     world.close_and_wait(token);
@@ -369,14 +370,14 @@ fn a_detached_connection_takes_its_input_along() {
     assert!(got == bytes);
 }
 
-/// The end of a driver ends all that the kernel does for it: addresses are free, peers hear of it.
+/// Dropping a driver ends all of its kernel operations: addresses are free, peers are notified.
 #[test]
 fn a_dropped_driver_leaves_nothing_behind() {
     if is_missing::<UringHarness>() {
         return;
     }
     let listener = a_listener();
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut listener = Some(listener);
     for _ in 0..30 {
         let listener = listener
@@ -385,7 +386,7 @@ fn a_dropped_driver_leaves_nothing_behind() {
         let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
         let mut peer = TcpStream::connect(address).expect("connects");
         let token = first_accepted(&mut driver);
-        // In flight at the end: an accept, a receive, a send that nobody reads, and one more in the queue.
+        // In flight at the end: an accept, a receive, a send that the peer doesn't read, and a queued one.
         driver.send(token, plain(&pattern(8_000_000, 1)));
         drop(driver);
         let ended = peer.read_to_end(&mut Vec::new());
@@ -393,18 +394,18 @@ fn a_dropped_driver_leaves_nothing_behind() {
     }
 }
 
-/// Connections that the kernel has accepted and nobody has asked for are closed with the driver.
+/// Connections accepted by the kernel but not yet reported are closed with the driver.
 #[test]
 fn a_dropped_driver_closes_what_it_has_accepted() {
     if is_missing::<UringHarness>() {
         return;
     }
     let listener = a_listener();
-    let address = listener.local_addr().expect("its address");
+    let address = listener.local_addr().expect("an address");
     let mut driver = Uring::new(vec![listener], UringOptions::default()).expect("a driver");
-    driver.wait(Some(Duration::ZERO)).expect("it can wait");
+    driver.wait(Some(Duration::ZERO)).expect("the driver waits");
     let peers: Vec<_> = (0..10).map(|_| TcpStream::connect(address).expect("connects")).collect();
-    driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+    driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
     drop(driver);
     for mut peer in peers {
         peer.set_read_timeout(Some(Duration::from_secs(2))).expect("it can");
@@ -417,8 +418,8 @@ fn a_dropped_driver_closes_what_it_has_accepted() {
     }
 }
 
-/// Many who send large heads, each of which is answered, aren't taken for uploads: a part of a head would be held in memory for as long as
-/// the rest of it had to wait.
+/// Large heads that each get a response don't count as uploads: otherwise a partial head would occupy memory
+/// while its rest waits.
 #[test]
 fn large_heads_that_are_answered_are_no_uploads() {
     const CLIENTS: usize = 40;

@@ -171,7 +171,7 @@ fn who_panics_while_it_is_cancelled_tells_it() {
     struct Grenade;
     impl Drop for Grenade {
         fn drop(&mut self) {
-            // While it unwinds it can't panic: that would abort. Once the end was caught it can.
+            // During unwinding it can't panic, which would abort. After the end is caught it can.
             assert!(std::thread::panicking());
         }
     }
@@ -265,7 +265,7 @@ fn a_body_may_wait_within_a_future_that_it_waits_for() {
     assert_eq!(turn(&mut tasks), [(id, Polled::Ready)]);
 }
 
-/// A waker that can be told from others.
+/// A waker that is distinct from others.
 struct Own;
 
 impl Wake for Own {

@@ -1,4 +1,4 @@
-//! What the tests share: a worker's turn, futures that are done when told to, and values that tell when they are dropped.
+//! Shared helpers: a worker's turn, futures completed by the test, and values that record their drop.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -7,18 +7,18 @@ use std::task::{Context, Poll, Waker};
 
 use shearwater_tasks::{Options, Polled, TaskId, Tasks};
 
-/// Tasks with the default options, whose signal nobody needs.
+/// Creates tasks with the default options and an ignored signal.
 pub(crate) fn tasks() -> Tasks {
     Tasks::new(Options::default(), || ())
 }
 
-/// Makes a task that there is room for.
+/// Spawns a task, expecting room for it.
 pub(crate) fn spawn(tasks: &mut Tasks, future: impl Future<Output = ()> + 'static) -> TaskId {
     let Ok(id) = tasks.spawn(0, future) else { panic!("there is room for it") };
     id
 }
 
-/// Takes the wakes and polls what is ready, once each; gives what was polled.
+/// Takes the wakes and polls each ready task once; returns the results.
 pub(crate) fn turn(tasks: &mut Tasks) -> Vec<(TaskId, Polled)> {
     tasks.collect();
     let ready = tasks.ready();
@@ -30,7 +30,7 @@ pub(crate) fn turn(tasks: &mut Tasks) -> Vec<(TaskId, Polled)> {
     polled
 }
 
-/// A thing that happens later. Futures wait for it, each once.
+/// An event that the test triggers. Each future waits for it once.
 #[derive(Clone, Default)]
 pub(crate) struct Event(Rc<EventState>);
 
@@ -47,14 +47,14 @@ impl Event {
         self.wake();
     }
 
-    /// Wakes who waits, for nothing.
+    /// Wakes the waiting tasks spuriously.
     pub(crate) fn wake(&self) {
         for waker in self.0.wakers.take() {
             waker.wake();
         }
     }
 
-    /// The wakers of those who wait.
+    /// Returns the wakers of the waiting tasks.
     pub(crate) fn take_wakers(&self) -> Vec<Waker> {
         self.0.wakers.take()
     }
@@ -85,7 +85,7 @@ impl Future for Wait {
     }
 }
 
-/// Counts how many of its [`Dropped`] are gone.
+/// Counts its dropped [`Dropped`] values.
 #[derive(Clone, Default)]
 pub(crate) struct Drops(Rc<Cell<usize>>);
 
@@ -99,7 +99,7 @@ impl Drops {
     }
 }
 
-/// Tells its [`Drops`] when it is dropped.
+/// Counts its own drop in its [`Drops`].
 pub(crate) struct Dropped(Drops);
 
 impl Drop for Dropped {
@@ -108,7 +108,7 @@ impl Drop for Dropped {
     }
 }
 
-/// The words of a panic.
+/// Returns the message of a panic.
 pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("other things")

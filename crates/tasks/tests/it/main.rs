@@ -1,4 +1,5 @@
-//! The crate's tests: tasks, their wakes from this thread and others, panics, timers, and (where a stack can be switched) coroutines.
+//! The crate's tests: tasks, wakes from this thread and others, panics, timers, and (if stacks can be
+//! switched) coroutines.
 
 #[cfg(not(miri))]
 mod coroutines;

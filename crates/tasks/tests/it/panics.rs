@@ -1,4 +1,4 @@
-//! Futures that panic: while they are polled, while they are dropped.
+//! Futures that panic while they are polled or dropped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,4 +1,4 @@
-//! The pool of stacks: so many are lent, so many kept, and who waits for one gets its turn.
+//! The pool of stacks: bounds of stacks in use and spare ones, and the order of waiting coroutines.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use shearwater_tasks::{Coroutine, Polled, StackOptions, Stacks, Suspend, TaskId,
 
 use crate::helpers::{Event, spawn, tasks, turn};
 
-/// Stacks, tasks that have one until their event, and who has got one.
+/// Stacks, tasks that hold one until their event, and the order in which they got one.
 struct House {
     tasks: Tasks,
     stacks: Rc<Stacks>,
@@ -22,7 +22,7 @@ impl House {
         Self { tasks: tasks(), stacks, began: Rc::default() }
     }
 
-    /// A task that keeps a stack until the event.
+    /// Starts a task that holds a stack until the event.
     fn start(&mut self, number: usize, event: &Event) -> TaskId {
         let (began, wait) = (Rc::clone(&self.began), event.wait());
         let body = move |suspend: &Suspend<'_>| {

@@ -55,8 +55,8 @@ fn who_yields_is_polled_in_the_next_turn() {
 #[test]
 fn tags_lead_from_a_task_to_whom_it_serves() {
     let mut tasks = tasks();
-    let Ok(one) = tasks.spawn(17, pending()) else { panic!("there is room") };
-    let Ok(two) = tasks.spawn(u64::MAX, pending()) else { panic!("there is room") };
+    let Ok(one) = tasks.spawn(17, pending()) else { panic!("the queue has room") };
+    let Ok(two) = tasks.spawn(u64::MAX, pending()) else { panic!("the queue has room") };
     assert_eq!((tasks.tag(one), tasks.tag(two)), (Some(17), Some(u64::MAX)));
     tasks.cancel(one);
     assert_eq!((tasks.tag(one), tasks.tag(two)), (None, Some(u64::MAX)));
@@ -232,8 +232,8 @@ fn who_wakes_after_a_look_without_a_task_harms_no_later_one() {
     let (mut tasks, event) = (tasks(), Event::default());
     for _ in 0..3 {
         let mut kept = None;
-        tasks.look(|cx| kept = Some(cx.waker().clone())).expect("there is room");
-        kept.expect("it was looked").wake();
+        tasks.look(|cx| kept = Some(cx.waker().clone())).expect("the queue has room");
+        kept.expect("it was checked").wake();
         assert!(turn(&mut tasks).is_empty());
     }
     let mut wait = Box::pin(event.wait());

@@ -1,4 +1,4 @@
-//! Wakes by other threads: none is lost, and the worker is told once.
+//! Wakes by other threads: none is lost, and the worker is signalled once.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -12,11 +12,11 @@ use shearwater_tasks::{Options, Polled, Tasks};
 
 use crate::helpers::{spawn, turn};
 
-/// Wakes that each of the threads makes.
+/// Wakes made by each thread.
 const WAKES: usize = if cfg!(miri) { 20 } else { 2000 };
 const THREADS: usize = 3;
 
-/// An event counter, as a driver has one.
+/// An event counter, like a driver's.
 #[derive(Default)]
 struct Signals {
     count: Mutex<usize>,
@@ -29,21 +29,21 @@ impl Signals {
         self.changed.notify_one();
     }
 
-    /// Waits until there is one, and takes all.
+    /// Waits for an event, and takes all.
     fn wait(&self) {
         let mut count = self.changed.wait_while(self.count.lock().unwrap(), |count| *count == 0).unwrap();
         *count = 0;
     }
 }
 
-/// Tasks, and what their worker waits for.
+/// Returns tasks, and the signals that their worker waits for.
 fn signalled_tasks() -> (Tasks, Arc<Signals>) {
     let signals = Arc::new(Signals::default());
     let added = Arc::clone(&signals);
     (Tasks::new(Options::default(), move || added.add()), signals)
 }
 
-/// Tasks, and how often they wanted the worker's wait to return.
+/// Returns tasks, and the number of their signals.
 fn counted_tasks() -> (Tasks, Arc<AtomicUsize>) {
     let signals = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&signals);
@@ -53,7 +53,8 @@ fn counted_tasks() -> (Tasks, Arc<AtomicUsize>) {
     (Tasks::new(Options::default(), signal), signals)
 }
 
-/// Makes a task that ends when it finds that `count` has reached `goal`; gives its waker. It reads the count without any order of its own.
+/// Spawns a task that ends when `count` has reached `goal`; returns its waker. It reads the count without
+/// ordering.
 fn counter(tasks: &mut Tasks, count: &Arc<AtomicUsize>, goal: usize) -> Waker {
     let given = Rc::new(RefCell::new(None));
     let (giving, count) = (Rc::clone(&given), Arc::clone(count));
@@ -68,7 +69,7 @@ fn counter(tasks: &mut Tasks, count: &Arc<AtomicUsize>, goal: usize) -> Waker {
     given.take().expect("it was polled")
 }
 
-/// A worker's life: it waits for a signal alone. Were one missing, or a wake, it would wait for ever.
+/// Runs a worker that waits for signals only. A lost signal or wake would block it for ever.
 fn run(tasks: &mut Tasks, signals: &Signals) {
     while !tasks.is_empty() {
         signals.wait();

@@ -8,7 +8,7 @@ use shearwater_tasks::{Polled, Tasks, Timers};
 
 use crate::helpers::{spawn, tasks, turn};
 
-/// Lets time pass and polls what is due.
+/// Advances the time and polls the tasks due.
 fn pass(tasks: &mut Tasks, timers: &Timers, ms: u64) -> usize {
     timers.set_now_ms(timers.now_ms() + ms);
     timers.expire();
@@ -99,7 +99,7 @@ fn a_sleep_that_was_polled_late_is_over_without_its_timer() {
 fn what_a_wake_does_may_come_back_to_the_timers() {
     use std::sync::Arc;
     use std::task::{Context, Wake, Waker};
-    /// Wakes nobody; the test only needs that it may be dropped while timers expire.
+    /// Wakes nothing; dropped while timers expire.
     struct Quiet;
     impl Wake for Quiet {
         fn wake(self: Arc<Self>) {}

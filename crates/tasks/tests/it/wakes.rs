@@ -1,4 +1,4 @@
-//! Wakes by the worker's own thread: how often a task is ready, and whom an old waker wakes.
+//! Wakes by the worker's own thread: when a task is ready, and the effect of an old waker.
 
 use std::cell::Cell;
 use std::future::{pending, poll_fn};

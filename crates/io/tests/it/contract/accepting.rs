@@ -16,7 +16,7 @@ pub(crate) fn a1_accepted_once_and_first<H: Harness>() {
     for peer in &peers {
         world.harness.write(*peer, b"early");
     }
-    // That nothing of a token comes before its Accepted is checked with every event.
+    // Every event checks that nothing of a token precedes its Accepted.
     world.until("all are accepted and heard", |world| {
         world.accepted.len() == 10
             && world.accepted.iter().all(|token| world.page(*token).received == b"early")
@@ -47,7 +47,7 @@ pub(crate) fn a2_full_is_said_once<H: Harness>() {
     world.until("the driver is full", |world| world.notes.contains(&failed));
     world.idle();
     assert_eq!(world.accepted.len(), 3);
-    assert_eq!(world.count(|note| matches!(note, Note::AcceptFailed(_))), 1, "said once");
+    assert_eq!(world.count(|note| matches!(note, Note::AcceptFailed(_))), 1, "reported once");
 }
 
 pub(crate) fn a2_full_is_reported_only_when_a_connection_waits<H: Harness>() {
@@ -97,10 +97,10 @@ pub(crate) fn a3_paused_means_none<H: Harness>() {
     world.driver().accept_pause();
     let peers: Vec<_> = (0..5).map(|_| world.harness.connect(0)).collect();
     world.idle();
-    assert!(world.accepted.len() <= ACCEPTS_PER_TURN_MAX, "those taken from the kernel before");
+    assert!(world.accepted.len() <= ACCEPTS_PER_TURN_MAX, "connections taken from the kernel before");
     let early = world.accepted.len();
     world.idle();
-    assert_eq!(world.accepted.len(), early, "and none after them");
+    assert_eq!(world.accepted.len(), early, "no connection after them");
     world.driver().accept_resume();
     world.until("no new arrival is needed", |world| world.accepted.len() == peers.len());
 }
@@ -136,7 +136,7 @@ pub(crate) fn a3_each_listener_has_its_share_of_a_turn<H: Harness>() {
         met_both |= taken.iter().all(|taken| *taken > 0);
         world.accepted.len() == 4 * ACCEPTS_PER_TURN_MAX
     });
-    assert!(met_both, "the crowd at one doesn't keep out those at the other");
+    assert!(met_both, "a busy listener doesn't starve the other");
 }
 
 pub(crate) fn a4_stop_empties_the_queue_then_closes<H: Harness>() {
@@ -207,7 +207,7 @@ pub(crate) fn a6_a_failed_listener_is_reported_once<H: Harness>() {
     world.idle();
     world.driver().accept_resume();
     world.idle();
-    assert_eq!(world.count(is_listener_failed), 1, "said once");
+    assert_eq!(world.count(is_listener_failed), 1, "reported once");
     world.close_and_wait(before);
 }
 

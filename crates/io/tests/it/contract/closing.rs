@@ -45,7 +45,7 @@ pub(crate) fn c2_close_cuts_a_send_off<H: Harness>() {
         let (output, _) = mixed(80);
         world.send(token, output);
         world.idle();
-        assert!(world.is_sending(token), "nobody reads 8 MB");
+        assert!(world.is_sending(token), "8 MB don't fit unread");
         world.close(token, kind);
         world.until("it is closed", |world| world.page(token).closed);
         assert_eq!(world.page(token).sent, [SentAs::Cancelled]);
@@ -82,7 +82,7 @@ pub(crate) fn c2_a_send_begun_in_answer_to_a_sent_comes_before_closed<H: Harness
                 break;
             }
         }
-        // That the second comes back, and before Closed, is checked with every event.
+        // Every event checks that the second returns, and before Closed.
         assert!(world.page(token).closed && world.page(token).sent.len() == 2);
     }
 }
@@ -153,7 +153,7 @@ pub(crate) fn c4_a_broken_connection_stays<H: Harness>() {
 pub(crate) fn c5_detach_hands_the_connection_out<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     if !world.harness.detaches() {
-        assert!(world.driver().detach(token).is_err(), "what isn't supported is an error");
+        assert!(world.driver().detach(token).is_err(), "unsupported calls fail");
         world.send(token, plain(b"still here"));
         assert_eq!(world.peer_gets(peer, 10), b"still here");
         return;
@@ -161,18 +161,18 @@ pub(crate) fn c5_detach_hands_the_connection_out<H: Harness>() {
     world.send(token, plain(b"by the driver"));
     assert_eq!(world.peer_gets(peer, 13), b"by the driver");
     world.until("it is sent", |world| !world.is_sending(token));
-    let detached = world.driver().detach(token).expect("it is handed out");
+    let detached = world.driver().detach(token).expect("the connection is detached");
     assert_eq!(detached.unread, b"", "nothing has come");
     let mut stream = TcpStream::from(detached.descriptor);
     let waiting = stream.read(&mut [0; 8]).expect_err("there is nothing to read");
     assert_eq!(waiting.kind(), ErrorKind::WouldBlock);
-    stream.write_all(b"by hand").expect("the connection lives on");
+    stream.write_all(b"by hand").expect("the connection stays open");
     assert_eq!(world.peer_gets(peer, 7), b"by hand");
-    world.harness.write(peer, b"to the hand");
+    world.harness.write(peer, b"to the test");
     world.idle(); // an event would have no page
     let mut got = [0; 11];
     stream.read_exact(&mut got).expect("the bytes are there");
-    assert_eq!(&got, b"to the hand");
+    assert_eq!(&got, b"to the test");
     assert_eq!(world.driver().connections(), 1, "its slot is still in use");
     world.close_and_wait(token);
     assert_eq!(world.driver().connections(), 0);

@@ -1,4 +1,4 @@
-//! Many connections at once, and one after the other.
+//! Many connections, concurrent and sequential.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ pub(crate) fn a_thousand_connections_are_answered<H: Harness>() {
     }
 }
 
-/// Takes turns until everybody has been answered, in capitals, once a line is complete.
+/// Takes turns until each peer has its complete line back, in capitals.
 fn answer_each_line<H: Harness>(world: &mut World<H>) {
     let mut answered = 0;
     for _ in 0..100_000 {

@@ -1,4 +1,4 @@
-//! Clause A5: connections that somebody else has accepted.
+//! Clause A5: connections from an acceptor.
 
 use shearwater_io::limits::ACCEPTS_PER_TURN_MAX;
 use shearwater_io::{AcceptError, CloseKind, Driver, ListenerId};
@@ -6,14 +6,14 @@ use shearwater_io::{AcceptError, CloseKind, Driver, ListenerId};
 use super::harness::{Harness, PeerId, Setup};
 use super::world::{Note, World, plain};
 
-/// A world whose driver is made with an inbox, and with this many listeners of its own.
+/// Returns a world whose driver has an inbox and `listeners` listeners of its own.
 fn world<H: Harness>(listeners: usize, inbox: usize, connections_max: usize) -> World<H> {
     World::with(Setup { listeners, inbox, connections_max, ..Setup::default() })
 }
 
 /// Hands over a batch, and wakes the driver once.
 fn hand_over<H: Harness>(world: &mut World<H>, count: usize, listener: ListenerId) -> Vec<PeerId> {
-    let peers = (0..count).map(|_| world.harness.hand_over(listener).expect("there is room")).collect();
+    let peers = (0..count).map(|_| world.harness.hand_over(listener).expect("the queue has room")).collect();
     world.harness.wake_inbox();
     peers
 }
@@ -42,13 +42,13 @@ pub(crate) fn a5_who_is_handed_over_is_served<H: Harness>() {
         let token = world.accepted[index + 1];
         assert_eq!(world.page(token).listener, 7);
         let address = world.driver().peer(token).expect("the peer is there");
-        assert_eq!(Some(address), world.harness.address(peer), "in the order in which they came");
+        assert_eq!(Some(address), world.harness.address(peer), "in order of arrival");
         world.send(token, plain(b"answer"));
         assert_eq!(world.peer_gets(peer, 6), b"answer");
         world.close_and_wait(token);
     }
     let (_, last) = world.connect();
-    assert_eq!(world.page(last).listener, 0, "its own listener goes on");
+    assert_eq!(world.page(last).listener, 0, "its own listener still accepts");
 }
 
 pub(crate) fn a5_a_full_inbox_refuses_and_a_paused_driver_takes_nothing<H: Harness>() {
@@ -70,7 +70,7 @@ pub(crate) fn a5_full_is_said_once_and_they_wait<H: Harness>() {
     let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
     world.until("the driver is full", |world| world.notes.contains(&failed));
     world.idle();
-    assert_eq!((world.accepted.len(), world.count(|note| *note == failed)), (3, 1), "said once");
+    assert_eq!((world.accepted.len(), world.count(|note| *note == failed)), (3, 1), "reported once");
     for token in world.accepted.clone() {
         world.close_and_wait(token);
     }
@@ -90,9 +90,9 @@ pub(crate) fn a5_who_would_wait_behind_a_full_driver_is_refused<H: Harness>() {
     hand_over(&mut world, 4, 0);
     let failed = Note::AcceptFailed(AcceptError::ProcessDescriptors);
     world.until("the driver is full", |world| world.notes.contains(&failed));
-    assert!(world.harness.hand_over(0).is_none(), "there may be room elsewhere");
+    assert!(world.harness.hand_over(0).is_none(), "other workers may have room");
     world.driver().accept_resume();
-    assert!(world.harness.hand_over(0).is_none(), "it is as full as before");
+    assert!(world.harness.hand_over(0).is_none(), "it is still full");
     world.until("it says so again", |world| world.count(|note| *note == failed) == 2);
     for token in world.accepted.clone() {
         world.close_and_wait(token);
@@ -107,7 +107,7 @@ pub(crate) fn a5_room_between_a_resume_and_the_next_look_holds_nobody_up<H: Harn
         let mut world = world::<H>(0, 10, 3);
         hand_over(&mut world, 4, 0);
         world.until("the driver is full", |world| is_full_so_often(world, 1));
-        // It is full still when it resumes, and isn't when it looks, unless the look comes first.
+        // It is still full when it resumes, and has room at the check, unless that comes first.
         if !closes_first {
             world.driver().accept_resume();
         }
@@ -134,11 +134,11 @@ pub(crate) fn a5_stop_waits_for_the_sender<H: Harness>() {
         hand_over(&mut world, ACCEPTS_PER_TURN_MAX + 20, 0);
         world.driver().accept_stop();
         world.idle();
-        assert!(!stopped(&world), "more may be handed over");
+        assert!(!stopped(&world), "more may come from the acceptor");
         hand_over(&mut world, 5, 0);
         world.harness.end_inbox();
         world.until("accepting has stopped", |world| stopped(world));
-        assert_eq!(world.accepted.len(), ACCEPTS_PER_TURN_MAX + 25, "nobody is lost");
+        assert_eq!(world.accepted.len(), ACCEPTS_PER_TURN_MAX + 25, "no connection is lost");
         assert_eq!(world.notes.last(), Some(&Note::AcceptStopped));
         world.idle();
         assert_eq!(world.count(|note| *note == Note::AcceptStopped), 1);
@@ -166,11 +166,11 @@ pub(crate) fn a5_a_full_driver_loses_nobody_when_all_ends<H: Harness>() {
     world.until("the driver is full", |world| world.notes.contains(&failed));
     world.driver().accept_stop();
     world.idle();
-    assert!(!world.notes.contains(&Note::AcceptStopped), "two wait");
+    assert!(!world.notes.contains(&Note::AcceptStopped), "two are queued");
     for token in world.accepted.clone() {
         world.close_and_wait(token);
     }
     world.driver().accept_resume();
     world.until("accepting has stopped", |world| world.notes.contains(&Note::AcceptStopped));
-    assert_eq!(world.accepted.len(), 5, "nobody is lost");
+    assert_eq!(world.accepted.len(), 5, "no connection is lost");
 }

@@ -1,11 +1,11 @@
-//! What the suite needs beside a driver: the other end of the connections.
+//! Test harness: a driver and the peers of its connections.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use shearwater_io::{Driver, ListenerId};
 
-/// What a test wants to be built.
+/// Options of a harness.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup {
     /// Number of listeners.
@@ -14,9 +14,9 @@ pub(crate) struct Setup {
     pub connections_max: usize,
     /// Size of the receive buffer.
     pub recv_buffer_bytes: usize,
-    /// Connections that the inbox holds; 0: the driver has none.
+    /// Capacity of the inbox; 0 for none.
     pub inbox: usize,
-    /// Somebody else has the listeners too, for [`Harness::fail_listener`].
+    /// True if another process shares the listeners, for [`Harness::fail_listener`].
     pub shares_listeners: bool,
 }
 
@@ -32,14 +32,14 @@ impl Default for Setup {
     }
 }
 
-/// Names the other end of a connection; an index that the harness gives out.
+/// Index of a peer, assigned by the harness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PeerId(pub usize);
 
-/// How things stand with a peer's receiving side after a [`Harness::read`].
+/// State of a peer's receiving side after a [`Harness::read`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PeerState {
-    /// Nothing more at the moment.
+    /// Nothing more at present.
     Open,
     /// The driver's side has sent FIN.
     Eof,
@@ -47,72 +47,72 @@ pub(crate) enum PeerState {
     Reset,
 }
 
-/// A driver together with the other ends. Nothing here blocks; what a peer does is seen by the driver in its next
-/// `wait` at the latest, on a kernel perhaps a few later: tests take turns until what they wait for has happened.
+/// A driver and its peers. Nothing here blocks. The driver sees a peer's actions in its next `wait`, or on a
+/// kernel perhaps a few later: tests take turns until the expected event.
 pub(crate) trait Harness: Sized {
     /// The driver under test.
     type Driver: Driver;
 
-    /// Why there is no such driver on this system; `None` where there is.
+    /// Returns the reason if this system has no such driver.
     fn missing() -> Option<String> {
         None
     }
 
-    /// A driver with `setup`, listening, with no connection.
+    /// Creates a listening driver with `setup` and no connection.
     fn new(setup: Setup) -> Self;
 
     /// The driver.
     fn driver(&mut self) -> &mut Self::Driver;
 
-    /// A new peer that has begun to connect to the listener with this index.
+    /// Starts connecting a new peer to the listener with this index.
     fn connect(&mut self, listener: usize) -> PeerId;
 
-    /// A new peer whose connection is accepted here and handed over, as from this listener. `None` where the inbox is full.
+    /// Accepts a new peer's connection and hands it over, as from this listener. `None` if the inbox is full.
     fn hand_over(&mut self, listener: ListenerId) -> Option<PeerId>;
 
-    /// Wakes the driver: a batch has been handed over.
+    /// Wakes the driver after a batch.
     fn wake_inbox(&mut self);
 
     /// Ends the sender of the inbox.
     fn end_inbox(&mut self);
 
-    /// The peer's own address, as [`Driver::peer`] must give it. `None` where the connection never came about.
+    /// Returns the peer's own address, equal to that of [`Driver::peer`]. `None` if the connection failed.
     fn address(&self, peer: PeerId) -> Option<SocketAddr>;
 
-    /// Whether a listener of this index still takes connections: a connect is tried and dropped again.
+    /// Returns whether a listener refuses connections, by a trial connect.
     fn refused(&mut self, listener: usize) -> bool;
 
-    /// Shuts a listener down, as whoever has it too may do; what accepting says from then on.
+    /// Shuts a listener down from outside; returns the errno of accepting after that.
     fn fail_listener(&mut self, listener: usize) -> i32;
 
-    /// The peer writes as much of `bytes` as goes without blocking; how much that was.
+    /// Writes as much of `bytes` as possible without blocking; returns the number.
     fn write(&mut self, peer: PeerId, bytes: &[u8]) -> usize;
 
-    /// The peer reads at most `max` bytes of what there is into the end of `into`.
+    /// Reads at most `max` available bytes and appends them to `into`.
     fn read(&mut self, peer: PeerId, max: usize, into: &mut Vec<u8>) -> PeerState;
 
-    /// The peer ends its sending side (FIN).
+    /// Ends the peer's sending side (FIN).
     fn shutdown(&mut self, peer: PeerId);
 
-    /// The peer resets the connection (RST) and is gone.
+    /// Resets the connection (RST) and drops the peer.
     fn reset(&mut self, peer: PeerId);
 
-    /// The peer asks for a small window: it takes in little that it has not read. Used right after `connect`.
+    /// Requests a small receive window. Used right after `connect`.
     fn narrow(&mut self, peer: PeerId);
 
-    /// Whether [`Driver::detach`] is supported.
+    /// Returns whether [`Driver::detach`] is supported.
     fn detaches(&self) -> bool;
 
-    /// Returns true if the driver tells writes to a file from other changes of its times (S10).
+    /// Returns true if the driver distinguishes writes to a file from other changes of its times (S10).
     fn tells_writes() -> bool {
         cfg!(target_os = "linux")
     }
 
-    /// How long a test may go on taking turns before it has failed, by the driver's own clock.
+    /// Returns the time after which a test has failed, by the driver's own clock.
     fn patience(&self) -> Duration;
 }
 
-/// Whether the driver is missing here: its tests are skipped then, and say why.
+/// Returns whether the driver is missing; logs the reason, and its tests are skipped.
 pub(crate) fn is_missing<H: Harness>() -> bool {
     let missing = H::missing();
     if let Some(why) = &missing {

@@ -1,4 +1,4 @@
-//! The suite on the simulated driver: on a kind kernel, and on rough ones.
+//! The suite on the simulated driver, without and with rough behaviour.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use shearwater_io::{Inbox, ListenerId};
 
 use super::harness::{Harness, PeerId, PeerState, Setup};
 
-/// [`Sim`] and its peers. A `SEED` of 0 is the kind kernel.
+/// [`Sim`] and its peers. A `SEED` of 0 disables rough behaviour.
 pub(crate) struct SimHarness<const SEED: u64> {
     driver: Sim,
     peers: Vec<SimPeer>,
@@ -20,8 +20,8 @@ impl<const SEED: u64> Harness for SimHarness<SEED> {
     type Driver = Sim;
 
     fn new(setup: Setup) -> Self {
-        // No short reads: the suite takes each of its small messages for one `Received`. What short reads do, and that
-        // workers live with them, is tested in `sim/`. Short delays: some tests take few turns of a millisecond or two.
+        // No short reads: the suite expects each of its small messages in one `Received`. `sim/` tests short
+        // reads. Short delays: some tests take few turns of a millisecond or two.
         let rough = SimOptions { short_reads: 0.0, delay_ms_max: 3, ..SimOptions::rough(SEED) };
         let options = if SEED == 0 { SimOptions::default() } else { rough };
         let (sender, inbox) = match setup.inbox {
@@ -48,7 +48,7 @@ impl<const SEED: u64> Harness for SimHarness<SEED> {
         let number = u16::try_from(self.peers.len()).expect("fewer peers than ports");
         let address = SocketAddr::from(([127, 0, 0, 1], number));
         let peer = self.driver.net().connect_as(u16::try_from(listener).expect("a few listeners"), address);
-        // As of a socket: what arrives stays there until the test reads it.
+        // As for a socket: input stays there until the test reads it.
         peer.set_reading(false);
         self.peers.push(peer);
         PeerId(self.peers.len() - 1)

@@ -1,4 +1,4 @@
-//! The suite on the completion driver, with entries that receive again and again and with one per receive.
+//! The suite on the completion driver, with multishot receives and with one entry per receive.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use shearwater_io::uring::{Uring, UringOptions, probe};
 use super::harness::Setup;
 use super::sockets::{Kernel, SocketHarness};
 
-/// The completion driver, as it is or with one entry per receive.
+/// The completion driver, with or without multishot receives.
 pub(crate) struct ByCompletion<const MULTISHOT: bool>;
 
 impl<const MULTISHOT: bool> Kernel for ByCompletion<MULTISHOT> {

@@ -1,4 +1,4 @@
-//! Clauses R: lent bytes, pauses, and how the receiving side ends.
+//! Clauses R: lent bytes, pauses, and the end of the receiving side.
 
 use shearwater_io::{Driver, Token};
 
@@ -29,7 +29,7 @@ pub(crate) fn r2_bytes_arrive_whole_and_in_order<H: Harness>() {
 pub(crate) fn r2_never_more_than_the_buffer<H: Harness>() {
     let mut world = small_buffer::<H>();
     let (peer, token) = world.connect();
-    // Every length around the buffer's; what is lent is measured with every event.
+    // Every length around the buffer's; every event checks the lent length.
     let mut wanted = Vec::new();
     for len in 1..200 {
         let bytes = pattern(len, len as u64);
@@ -72,7 +72,7 @@ pub(crate) fn r3_pause_within_a_turn<H: Harness>() {
             }
         }
         world.recv_resume(token);
-        assert!(pauses < 100_000, "the input never comes to an end");
+        assert!(pauses < 100_000, "the input never ends");
     }
     assert_eq!(world.page(token).received, bytes);
 }
@@ -91,7 +91,7 @@ pub(crate) fn r3_pausing_and_resuming_twice<H: Harness>() {
     world.until("and so is the rest", |world| world.page(token).received == b"held and more");
 }
 
-/// Takes turns until the peer's end has been told, and checks that it was FIN, behind all of `bytes`.
+/// Takes turns until the peer's end is reported, and checks that it was FIN, after all of `bytes`.
 fn ends_after<H: Harness>(world: &mut World<H>, token: Token, bytes: &[u8]) {
     world.until("the end is told", |world| world.page(token).ended.is_some());
     assert_eq!(world.page(token).ended, Some(Ended::Eof));
@@ -161,7 +161,7 @@ pub(crate) fn r4_reset_with_unread_data<H: Harness>() {
     world.recv_resume(token);
     world.until("the end is told", |world| world.page(token).ended.is_some());
     assert_eq!(world.page(token).ended, Some(Ended::Broken));
-    // A reset may destroy what was not yet read, but puts nothing wrong in its place.
+    // A reset may destroy unread bytes, but corrupts none.
     assert!(bytes.starts_with(&world.page(token).received));
 }
 
@@ -189,7 +189,7 @@ pub(crate) fn r5_a_half_closed_peer_gets_its_answer<H: Harness>() {
     assert_eq!(world.peer_ends(peer), (PeerState::Eof, Vec::new()));
 }
 
-/// Whether the peer's FIN has shown, one way or the other.
+/// Returns whether the peer's FIN was reported, in either way.
 fn has_shown_fin<H: Harness>(world: &World<H>, token: Token) -> bool {
     world.page(token).fin_received || world.page(token).ended == Some(Ended::Eof)
 }
@@ -199,7 +199,7 @@ pub(crate) fn r6_a_fin_is_reported_while_paused<H: Harness>() {
         let (mut world, peer, token) = World::<H>::connected();
         world.recv_pause(token);
         let bytes = pattern(len, 11);
-        assert_eq!(world.harness.write(peer, &bytes), len, "the kernel's buffers take it");
+        assert_eq!(world.harness.write(peer, &bytes), len, "it fits the kernel's buffers");
         world.idle();
         assert!(!has_shown_fin(&world, token));
         world.harness.shutdown(peer);
@@ -214,7 +214,7 @@ pub(crate) fn r6_a_fin_before_the_pause_is_reported<H: Harness>() {
     for len in [1, 100_000] {
         let (mut world, peer, token) = World::<H>::connected();
         let bytes = pattern(len, 12);
-        assert_eq!(world.harness.write(peer, &bytes), len, "the kernel's buffers take it");
+        assert_eq!(world.harness.write(peer, &bytes), len, "it fits the kernel's buffers");
         world.harness.shutdown(peer);
         world.until("the first bytes are heard", |world| {
             world.wait(5);
@@ -262,7 +262,7 @@ pub(crate) fn r6_a_fin_is_reported_once<H: Harness>() {
     world.harness.shutdown(peer);
     world.until("it shows", |world| has_shown_fin(world, token));
     for _ in 0..3 {
-        // Within a turn: nothing is received in between. That it is told once is checked with every event.
+        // Within a turn: nothing is received in between. Every event checks that it is reported once.
         world.recv_resume(token);
         world.recv_pause(token);
         world.idle();

@@ -1,4 +1,4 @@
-//! Clauses S: outputs go out whole, in order, and come back.
+//! Clauses S: outputs are sent whole, in order, and returned.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ pub(crate) fn s1_an_output_comes_back_untouched<H: Harness>() {
         let (output, wanted) = mixed(pieces);
         world.send(token, output);
         assert!(world.peer_gets(peer, wanted.len()) == wanted);
-        // That it is the same output is checked when it comes back.
+        // The same output must return: checked at its return.
         world.until("it comes back", |world| !world.is_sending(token));
         assert_eq!(world.page(token).sent.last(), Some(&SentAs::Whole));
     }
@@ -42,20 +42,20 @@ pub(crate) fn s1_an_output_comes_back_from_a_broken_connection<H: Harness>() {
     assert_eq!(world.page(token).sent, [SentAs::Broken]);
     world.close_and_wait(token);
 
-    // And where the reset comes while the send is waiting.
+    // Also with a reset while the send waits.
     let (peer, token) = world.connect();
     world.harness.narrow(peer);
     let (output, _) = mixed(80);
     world.send(token, output);
     world.idle();
-    assert!(world.is_sending(token), "nobody reads 8 MB");
+    assert!(world.is_sending(token), "8 MB don't fit unread");
     world.harness.reset(peer);
     world.until("it comes back", |world| !world.is_sending(token));
     assert_eq!(world.page(token).sent, [SentAs::Broken]);
     world.until("receiving ends too", |world| world.page(token).ended == Some(Ended::Broken));
 }
 
-/// Sends that end as they begin, one after the other and none told yet; some are closed meanwhile (C2).
+/// Sends that end as they begin, all before the first report; some are closed meanwhile (C2).
 pub(crate) fn s1_sends_begun_together_come_back_each<H: Harness>() {
     let mut world = World::<H>::new();
     let peers: Vec<_> = (0..6).map(|_| world.connect()).collect();
@@ -176,7 +176,7 @@ pub(crate) fn s5_a_short_file_is_told<H: Harness>() {
 }
 
 pub(crate) fn s5_files_sent_one_after_the_other_share_the_turn<H: Harness>() {
-    // More than one turn's share, so that the rest of one and the beginning of the next meet in a turn.
+    // More than one turn's share, so that the rest of one and the start of the next share a turn.
     const FILE: u64 = 600_000;
     let (mut world, peer, token) = World::<H>::connected();
     let file = file_of(&pattern(FILE as usize, 14));
@@ -202,7 +202,7 @@ pub(crate) fn s5_files_sent_one_after_the_other_share_the_turn<H: Harness>() {
         before = taken;
         world.harness.read(peer, usize::MAX, &mut got);
     }
-    assert!(sent > FILE, "it gets on");
+    assert!(sent > FILE, "the send progresses");
 }
 
 pub(crate) fn s6_progress_never_goes_back<H: Harness>() {
@@ -228,7 +228,7 @@ pub(crate) fn s6_progress_never_goes_back<H: Harness>() {
     }
     world.until("it comes back", |world| !world.is_sending(token));
     assert_eq!(world.driver().send_progress(token), 0);
-    assert!(before > 0, "the reader saw progress");
+    assert!(before > 0, "the reader had data");
 }
 
 pub(crate) fn s7_what_is_sent_at_once_is_told_by_no_event<H: Harness>() {
@@ -250,7 +250,7 @@ pub(crate) fn s7_what_is_sent_at_once_is_told_by_no_event<H: Harness>() {
 
 pub(crate) fn s7_what_nobody_waits_for_comes_back<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
-    // Also where nothing else happens, and where the socket takes a part only.
+    // Also without other events, and if the socket takes only a part.
     for len in [1, 6, 4096, 4097, 3_000_000] {
         let answer = pattern(len, len as u64);
         world.send_for(token, &mut plain(&answer), false);
@@ -291,7 +291,7 @@ pub(crate) fn s8_what_the_peer_takes_is_seen_before_there_is_room<H: Harness>() 
     for _ in 0..100 {
         world.turn(5);
     }
-    // The socket is full: from here on what the peer reads shows in what is owed, whether or not the send goes on.
+    // The socket is full: from here on the peer's reads show in `owed`, whether or not the send continues.
     let (mut sent, mut owed) = taken(&mut world, token);
     assert!(owed > 0 && owed <= sent, "{owed} of {sent}");
     let mut got = Vec::new();
@@ -300,16 +300,16 @@ pub(crate) fn s8_what_the_peer_takes_is_seen_before_there_is_room<H: Harness>() 
         world.harness.read(peer, 20_000, &mut got);
         world.turn(1);
         let (sent_now, owed_now) = taken(&mut world, token);
-        assert!(sent_now - owed_now >= sent - owed, "what the peer has acknowledged it has");
+        assert!(sent_now - owed_now >= sent - owed, "the peer has what it acknowledged");
         seen_before_room += usize::from(sent_now == sent && owed_now < owed);
         (sent, owed) = (sent_now, owed_now);
     }
     assert!(got == answer);
-    assert!(seen_before_room > 0, "the end of it at least");
+    assert!(seen_before_room > 0, "at least its end");
     world.until("it comes back", |world| !world.is_sending(token));
     world.until("all is acknowledged", |world| world.driver().unacknowledged(token) == Some(0));
     world.close_and_wait(token);
-    // A closed connection's is nobody's.
+    // A closed connection has none.
     assert_eq!(world.driver().unacknowledged(token), None);
 }
 
@@ -317,7 +317,7 @@ pub(crate) fn s11_counts_all_bytes_taken<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     let mut expected = 0;
     for round in 0..20_u64 {
-        // Bytes in memory, then pieces of files.
+        // Bytes in memory, then ranges of files.
         let bytes = pattern(1 + 300 * round as usize, 1);
         world.send_at_once(token, &mut plain(&bytes));
         world.peer_gets(peer, bytes.len());
@@ -336,7 +336,7 @@ pub(crate) fn s11_counts_all_bytes_taken<H: Harness>() {
     expected += 604;
     assert_eq!(world.driver().bytes_taken(), expected);
 
-    // Sends in flight that are cancelled by a close or broken by the peer.
+    // Sends in flight that a close cancels or the peer breaks.
     for is_broken in [false, true] {
         let (peer, token) = world.connect();
         world.harness.narrow(peer);
@@ -344,7 +344,7 @@ pub(crate) fn s11_counts_all_bytes_taken<H: Harness>() {
         world.send(token, output);
         world.idle();
         let progress = world.driver().send_progress(token);
-        assert!(progress > 0 && world.is_sending(token), "nobody reads 8 MB");
+        assert!(progress > 0 && world.is_sending(token), "8 MB don't fit unread");
         expected += progress;
         assert_eq!(world.driver().bytes_taken(), expected);
         match is_broken {
@@ -359,9 +359,10 @@ pub(crate) fn s11_counts_all_bytes_taken<H: Harness>() {
     }
 }
 
-/// How much of the one send of a connection the kernel has taken, and how much of that is owed to the peer.
+/// Returns the bytes of a connection's only send that the kernel has accepted, and those not read by the
+/// peer.
 fn taken<H: Harness>(world: &mut World<H>, token: Token) -> (u64, u64) {
     let in_flight = world.driver().send_progress(token);
     let sent = if world.is_sending(token) { in_flight } else { world.page(token).output.len() };
-    (sent, world.driver().unacknowledged(token).expect("it was told before"))
+    (sent, world.driver().unacknowledged(token).expect("it was reported before"))
 }

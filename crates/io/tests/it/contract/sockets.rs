@@ -1,4 +1,4 @@
-//! The suite on the drivers that meet the kernel: real sockets on the loopback interface.
+//! The suite on the kernel's drivers: real sockets on the loopback interface.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,17 +13,17 @@ use socket2::SockRef;
 
 use super::harness::{Harness, PeerId, PeerState, Setup};
 
-/// Descriptors that the whole test program needs at most.
+/// Maximum descriptors of the whole test program.
 const DESCRIPTORS: u64 = 20_000;
 
 /// A driver of real sockets.
 pub(crate) trait Kernel {
     type Driver: Driver;
 
-    /// A driver over these entrances.
+    /// Creates a driver over these entrances.
     fn driver(entrances: impl Into<Entrances>, setup: Setup) -> io::Result<Self::Driver>;
 
-    /// Why this system has none; `None` where it has.
+    /// Returns the reason if this system has none.
     fn missing() -> Option<String> {
         None
     }
@@ -41,14 +41,14 @@ impl Kernel for ByReadiness {
     }
 }
 
-/// A driver and clients in this thread.
+/// A driver, and clients on the same thread.
 pub(crate) struct SocketHarness<K: Kernel> {
     driver: K::Driver,
     listeners: Vec<SocketAddr>,
     shared: Vec<TcpListener>,
     peers: Vec<Option<TcpStream>>,
     addresses: Vec<SocketAddr>,
-    /// Whoever accepts for the driver.
+    /// Acceptor for the driver's inbox.
     foreign: TcpListener,
     sender: Option<InboxSender>,
 }
@@ -72,8 +72,7 @@ impl<K: Kernel> Harness for SocketHarness<K> {
         let listeners: Vec<_> = (0..setup.listeners)
             .map(|_| bind((Ipv4Addr::LOCALHOST, 0).into(), options).expect("a listener"))
             .collect();
-        let addresses =
-            listeners.iter().map(|listener| listener.local_addr().expect("its address")).collect();
+        let addresses = listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
         let share = |listener: &TcpListener| listener.try_clone().expect("one more descriptor");
         let shared = listeners.iter().filter(|_| setup.shares_listeners).map(share).collect();
         let mut entrances = Entrances::from(listeners);
@@ -108,7 +107,7 @@ impl<K: Kernel> Harness for SocketHarness<K> {
     }
 
     fn hand_over(&mut self, listener: ListenerId) -> Option<PeerId> {
-        let address = self.foreign.local_addr().expect("its address");
+        let address = self.foreign.local_addr().expect("an address");
         let peer = TcpStream::connect(address).expect("the kernel's queue takes it");
         let accepted = self.foreign.accept().expect("it is there").0;
         accepted.set_nonblocking(true).expect("non-blocking");

@@ -1,4 +1,4 @@
-//! Clauses K: slots are used again only under another generation.
+//! Clauses K: slots are reused only under another generation.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -30,7 +30,7 @@ pub(crate) fn k1_slots_are_dense<H: Harness>() {
         for _ in 0..25 {
             live.push(world.connect().1);
         }
-        // That no slot is held twice is checked with every Accepted.
+        // Every Accepted checks that no slot is used twice.
         assert!(live.iter().all(|token| token.slot() < 50), "{live:?}");
     }
 }
@@ -41,7 +41,7 @@ pub(crate) fn k1_a_closing_slot_is_not_reused<H: Harness>() {
         let (_, token) = world.connect();
         world.harness.connect(0);
         world.close(token, CloseKind::Normal);
-        // Accepted may come before Closed or after it; which slot it may have is checked with it.
+        // Accepted may precede or follow Closed, which permits different slots; the event checks them.
         let wanted = world.accepted.len() + 1;
         world
             .until("one goes, one comes", |world| world.page(token).closed && world.accepted.len() >= wanted);
@@ -53,7 +53,7 @@ pub(crate) fn k2_verbs_on_closed_tokens_do_nothing<H: Harness>() {
     let (_, old) = world.connect();
     world.close_and_wait(old);
     let (peer, token) = world.connect();
-    assert_eq!(token.slot(), old.slot(), "the closed token's slot is in use again");
+    assert_eq!(token.slot(), old.slot(), "the closed token's slot is reused");
     let verbs: [fn(&mut H::Driver, Token); 6] = [
         |driver, token| driver.recv_pause(token),
         |driver, token| driver.recv_resume(token),
@@ -64,7 +64,7 @@ pub(crate) fn k2_verbs_on_closed_tokens_do_nothing<H: Harness>() {
     ];
     for dead in [old, Token::new(4000, 3)] {
         for verb in verbs {
-            // Debug builds assert, release builds ignore; either way nothing comes of it.
+            // Debug builds assert, release builds ignore; either way nothing happens.
             let result = catch_unwind(AssertUnwindSafe(|| verb(world.driver(), dead)));
             assert!(result.is_ok() || cfg!(debug_assertions));
             world.idle();

@@ -6,7 +6,7 @@ use shearwater_io::limits::RECVS_PER_TURN_MAX;
 use super::harness::{Harness, Setup};
 use super::world::{Note, World, file_item, file_of, pattern, plain};
 
-/// A timeout that no test waits for: who passes it has failed.
+/// A timeout that no successful test reaches.
 const LONG_MS: u64 = 10_000;
 /// Less than that, and more than any real work takes.
 const SOON_MS: u64 = 5_000;
@@ -25,7 +25,7 @@ pub(crate) fn t1_wait_lets_the_timeout_pass<H: Harness>() {
     });
 }
 
-/// Between two long timeouts of which nothing came, one that comes earlier.
+/// An earlier timeout between two long ones without events.
 pub(crate) fn t1_an_earlier_timeout_counts<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     for (heard, timeout_ms) in [(1, 300), (2, 30)] {
@@ -62,7 +62,7 @@ pub(crate) fn t1_wait_returns_at_once_for_input_left<H: Harness>() {
     while world.page(token).received.len() < 1600 {
         world.turn(LONG_MS);
     }
-    assert!(world.driver().now_ms() < start + SOON_MS, "input that is left is work");
+    assert!(world.driver().now_ms() < start + SOON_MS, "unread input is work");
 }
 
 pub(crate) fn t1_wait_returns_at_once_for_a_file_left<H: Harness>() {
@@ -77,7 +77,7 @@ pub(crate) fn t1_wait_returns_at_once_for_a_file_left<H: Harness>() {
         world.harness.read(peer, usize::MAX, &mut got);
         world.turn(if world.is_sending(token) { LONG_MS } else { 1 });
     }
-    assert!(world.driver().now_ms() < start + SOON_MS, "a file that is not yet sent is work");
+    assert!(world.driver().now_ms() < start + SOON_MS, "an unsent file is work");
     assert_eq!(&got[4..], contents);
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn t2_one_connection_is_read_a_bounded_number_of_times<H: Harness>() 
         let received = world.count(|note| matches!(note, Note::Received(..))) - before;
         assert!(received <= RECVS_PER_TURN_MAX, "{received} in one turn");
         turns += 1;
-        assert!(turns < 10_000, "the input never comes to an end");
+        assert!(turns < 10_000, "the input never ends");
     }
     assert_eq!(world.page(token).received, pattern(64 * 100, 2));
 }
@@ -107,7 +107,7 @@ pub(crate) fn t2_a_sender_cannot_hold_a_turn<H: Harness>() {
         let mut events = 0;
         while let Some(note) = world.step() {
             events += 1;
-            assert!(events < 1000, "the turn goes on for as long as the worker sends");
+            assert!(events < 1000, "the turn never ends while the worker sends");
             if matches!(note, Note::Sent(..)) {
                 world.send(token, plain(b"tick"));
                 sends += 1;
@@ -115,7 +115,7 @@ pub(crate) fn t2_a_sender_cannot_hold_a_turn<H: Harness>() {
         }
         world.harness.read(peer, usize::MAX, &mut got);
     }
-    assert!(sends > 1, "sends go on over the turns");
+    assert!(sends > 1, "sends continue over the turns");
     world.until("the last is sent", |world| !world.is_sending(token));
     let left = sends * 4 - got.len();
     got.extend(world.peer_gets(peer, left));
@@ -149,7 +149,7 @@ pub(crate) fn t2_an_unfinished_turn_loses_nothing<H: Harness>() {
             break;
         }
     }
-    assert!(all(&world), "one event at a time gets everything");
+    assert!(all(&world), "single events deliver everything");
     world.until("all is sent", |world| peers.iter().all(|(_, token)| !world.is_sending(*token)));
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn t3_the_clock_stands_still_within_a_turn<H: Harness>() {
     world.harness.write(peer, b"x");
     world.wait(100);
     let (ms, seconds) = (world.driver().now_ms(), world.driver().unix_seconds());
-    // A clock that is read in between would show it.
+    // Reading a clock in between would show it.
     let start = std::time::Instant::now();
     while start.elapsed() < std::time::Duration::from_millis(5) {
         std::hint::spin_loop();
@@ -172,7 +172,7 @@ pub(crate) fn t3_the_clock_stands_still_within_a_turn<H: Harness>() {
     assert!(world.driver().now_ms() >= ms);
 }
 
-/// Input that has arrived and was not told, or not taken, input that is on its way, a send that is not over: none of it is lost on a driver that rests.
+/// Nothing is lost on a trimmed driver: unreported, unread or arriving input, and a send in flight.
 pub(crate) fn t5_who_rests_loses_nothing<H: Harness>() {
     const BYTES: usize = 5000;
     let mut world = World::<H>::new();

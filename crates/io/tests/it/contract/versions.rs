@@ -1,4 +1,4 @@
-//! Clause S10: a file goes out in the version that was promised, or ends short.
+//! Clause S10: a file is sent in the promised version, or ends short.
 
 use std::fs::{File, FileTimes, Permissions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, fchown};
@@ -19,14 +19,14 @@ const FILE: usize = 300_000;
 /// More than the sockets of both sides take.
 const LARGE: u64 = 24_000_000;
 
-/// A file with a name, which goes with it.
+/// A named file, removed on drop.
 struct Versioned {
     path: PathBuf,
     file: File,
 }
 
 impl Versioned {
-    /// A file that was written long ago, so that no write falls into the same tick of the clock.
+    /// Creates a file with old times, so that no write falls into the same tick of the clock.
     fn new(contents: &[u8]) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let name =
@@ -42,7 +42,7 @@ impl Versioned {
         Meta::of(&self.file).expect("its metadata")
     }
 
-    /// The file for a send, promised as it is now.
+    /// Returns the file for a send, promised in its present version.
     fn promised(&self, is_copied: bool) -> Rc<SharedFile> {
         let shared = SharedFile::new(File::open(&self.path).expect("it is there")).in_version(self.meta());
         Rc::new(if is_copied { shared.copied() } else { shared })
@@ -55,7 +55,9 @@ impl Versioned {
     /// Sets both times, as `touch` does.
     fn touch(&self) {
         let now = SystemTime::now();
-        self.file.set_times(FileTimes::new().set_accessed(now).set_modified(now)).expect("it is ours");
+        self.file
+            .set_times(FileTimes::new().set_accessed(now).set_modified(now))
+            .expect("the file can be changed");
     }
 
     fn append(&self) {
@@ -76,26 +78,26 @@ impl Drop for Versioned {
 
 type Change = fn(&Versioned);
 
-/// Changes that leave the promised bytes and both times of the content as they were.
+/// Changes that leave the promised bytes and both times of the content unchanged.
 const HARMLESS: [(&str, Change); 6] = [
     ("longer", Versioned::append),
     ("of another mode", |file| {
         let mode = Permissions::from_mode(0o600);
-        file.file.set_permissions(mode).expect("it is ours");
+        file.file.set_permissions(mode).expect("the file can be changed");
     }),
     ("of another owner", |file| {
         let owner = file.file.metadata().expect("its metadata").uid();
-        fchown(&file.file, Some(owner), None).expect("it is ours");
+        fchown(&file.file, Some(owner), None).expect("the file can be changed");
     }),
     ("of another name", |file| {
         let mut other = file.path.clone().into_os_string();
         other.push(".moved");
-        std::fs::rename(&file.path, &other).expect("it can be renamed");
-        std::fs::rename(&other, &file.path).expect("it can be renamed");
+        std::fs::rename(&file.path, &other).expect("the file can be renamed");
+        std::fs::rename(&other, &file.path).expect("the file can be renamed");
     }),
     ("replaced", |file| {
         let other = Versioned::new(&pattern(FILE, 2));
-        std::fs::rename(&other.path, &file.path).expect("it can be renamed");
+        std::fs::rename(&other.path, &file.path).expect("the file can be renamed");
     }),
     ("removed", |file| std::fs::remove_file(&file.path).expect("it can be removed")),
 ];
@@ -108,7 +110,8 @@ fn whole(file: &Rc<SharedFile>) -> Output {
     output
 }
 
-/// Reads until the send in flight has ended and the connection, which is closed then; what the peer has got, and how the send ended.
+/// Reads until the send in flight has ended and closes the connection; returns the peer's bytes and the
+/// send's result.
 fn got_until_closed<H: Harness>(world: &mut World<H>, peer: PeerId, token: Token) -> (Vec<u8>, SentAs) {
     let mut got = Vec::new();
     world.until("the send comes back", |world| {
@@ -136,7 +139,7 @@ pub(crate) fn s10_a_file_in_its_version_is_sent_whole<H: Harness>() {
 pub(crate) fn s10_a_changed_file_ends_short_of_its_last_bytes<H: Harness>() {
     let changes: [Change; 2] = [
         |file| file.rewrite(&pattern(FILE, 2)),
-        |file| file.file.set_len(FILE as u64 - 1).expect("it can be cut"),
+        |file| file.file.set_len(FILE as u64 - 1).expect("the file can be truncated"),
     ];
     for change in changes {
         for is_copied in [false, true] {
@@ -175,7 +178,7 @@ pub(crate) fn s10_each_piece_is_looked_at<H: Harness>() {
         world.send(token, output);
         world.idle();
         let taken = world.driver().send_progress(token);
-        assert!((1000..LARGE).contains(&taken), "the first piece is on its way: {taken}");
+        assert!((1000..LARGE).contains(&taken), "the first part is in flight: {taken}");
         file.rewrite_at(&[7], 1999);
         let (got, ended) = got_until_closed(&mut world, peer, token);
         assert_eq!(ended, SentAs::FileChanged);
@@ -184,7 +187,7 @@ pub(crate) fn s10_each_piece_is_looked_at<H: Harness>() {
 }
 
 pub(crate) fn s10_what_was_copied_stays_as_it_was<H: Harness>() {
-    // So little that every socket takes it at once.
+    // Few enough bytes that every socket takes them at once.
     const LITTLE: usize = 2_000;
     let contents = pattern(LITTLE, 1);
     let file = Versioned::new(&contents);
@@ -201,21 +204,21 @@ pub(crate) fn s10_what_was_copied_stays_as_it_was<H: Harness>() {
 pub(crate) fn s10_a_file_rewritten_on_the_way_ends_short<H: Harness>() {
     for is_copied in [false, true] {
         let file = Versioned::new(b"");
-        file.file.set_len(LARGE).expect("a hole");
+        file.file.set_len(LARGE).expect("a sparse file");
         let (mut world, peer, token) = World::<H>::connected();
         let mut output = Output::new();
         output.push(file_item(&file.promised(is_copied), 0, LARGE));
         world.send(token, output);
         world.idle();
         let taken = world.driver().send_progress(token);
-        assert!((1..LARGE).contains(&taken), "nobody reads so much: {taken}");
-        // What is on its way by now.
+        assert!((1..LARGE).contains(&taken), "more than fits unread: {taken}");
+        // Bytes in flight by now.
         file.rewrite(&[7; 1]);
         let (got, ended) = got_until_closed(&mut world, peer, token);
         assert_eq!(ended, SentAs::FileChanged);
         assert!((taken..LARGE).contains(&(got.len() as u64)), "{} bytes", got.len());
         if is_copied {
-            assert!(got.iter().all(|&byte| byte == 0), "what was taken before the change is as it was");
+            assert!(got.iter().all(|&byte| byte == 0), "bytes taken before the change are unchanged");
         }
     }
 }
@@ -237,7 +240,7 @@ pub(crate) fn s10_a_file_that_grows_or_gets_other_metadata_is_sent_whole<H: Harn
     }
 }
 
-/// Changes a file while it is sent to a slow peer, and returns how the send ended.
+/// Changes a file while it is sent to a slow peer, and returns the send's result.
 fn ended_beside<H: Harness>(is_copied: bool, change: Change) -> SentAs {
     let file = Versioned::new(b"");
     file.rewrite_at(&pattern(FILE, 1), LARGE - FILE as u64);
@@ -246,7 +249,7 @@ fn ended_beside<H: Harness>(is_copied: bool, change: Change) -> SentAs {
     output.push(file_item(&file.promised(is_copied), 0, LARGE));
     world.send(token, output);
     world.idle();
-    assert!(world.driver().send_progress(token) < LARGE, "nobody reads so much");
+    assert!(world.driver().send_progress(token) < LARGE, "more than fits unread");
     change(&file);
     let (got, ended) = got_until_closed(&mut world, peer, token);
     assert_eq!(got.len() as u64 == LARGE, ended == SentAs::Whole);
@@ -273,9 +276,9 @@ pub(crate) fn s10_a_file_that_is_touched_on_the_way_is_sent_whole_if_the_system_
         for change in written {
             assert_eq!(ended_beside::<H>(is_copied, change), SentAs::FileChanged);
         }
-        // Known by the bytes at its promised end.
+        // Detected by the bytes at its promised end.
         let rewritten_longer: Change = |file| {
-            file.file.set_len(0).expect("it can be cut");
+            file.file.set_len(0).expect("the file can be truncated");
             file.rewrite_at(&[7; 2000], LARGE - 1000);
         };
         assert_eq!(ended_beside::<H>(is_copied, rewritten_longer) == SentAs::Whole, !H::tells_writes());

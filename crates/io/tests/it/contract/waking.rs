@@ -23,7 +23,7 @@ pub(crate) fn w1_a_wake_ends_the_next_wait<H: Harness>() {
         assert!(world.driver().now_ms() < start + 5_000, "the wake ends the wait");
         assert_eq!(woken(&world), round);
         world.idle();
-        assert_eq!(woken(&world), round, "and is used up");
+        assert_eq!(woken(&world), round, "the wake is consumed");
     }
 }
 

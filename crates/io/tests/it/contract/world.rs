@@ -1,5 +1,5 @@
-//! A harness with a book of all that has happened. Every event passes through [`World::step`], which checks what must
-//! hold of any event at any time.
+//! A harness with a log of all events. Every event passes through [`World::step`], which checks the
+//! invariants.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,12 +15,12 @@ use shearwater_io::{
 
 use super::harness::{Harness, PeerId, PeerState, Setup};
 
-/// Turns that a test takes at most while it waits for something.
+/// Maximum turns of a test's wait.
 const TURNS_MAX: usize = 200_000;
-/// Events of one turn; more is taken for endless.
+/// Maximum events of a turn; more count as endless.
 const EVENTS_PER_TURN_MAX: usize = 100_000;
 
-/// An event without its contents, which are in the book.
+/// An event without its contents, which are in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Note {
     Accepted(Token),
@@ -35,14 +35,14 @@ pub(crate) enum Note {
     Woken,
 }
 
-/// How receiving ended.
+/// The end of receiving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     Eof,
     Broken,
 }
 
-/// How a send ended.
+/// The result of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentAs {
     Whole,
@@ -53,7 +53,7 @@ pub(crate) enum SentAs {
     Cancelled,
 }
 
-/// The book's page of one connection.
+/// The log of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub listener: ListenerId,
@@ -61,7 +61,7 @@ pub(crate) struct Page {
     pub fin_received: bool,
     pub ended: Option<Ended>,
     pub sent: Vec<SentAs>,
-    /// The output that came back last.
+    /// The output returned last.
     pub output: Output,
     pub closed: bool,
     in_flight: Option<Contents>,
@@ -70,7 +70,7 @@ pub(crate) struct Page {
     after_pause: usize,
 }
 
-/// What an output consists of, to be compared when it comes back.
+/// Contents of an output, to compare at its return.
 #[derive(Debug, PartialEq, Eq)]
 struct Contents {
     bytes: Vec<u8>,
@@ -84,7 +84,7 @@ impl Contents {
     }
 }
 
-/// A harness, and the book.
+/// A harness and its log.
 pub(crate) struct World<H: Harness> {
     pub harness: H,
     pub accepted: Vec<Token>,
@@ -103,7 +103,7 @@ impl<H: Harness> World<H> {
         Self { harness, accepted: Vec::new(), notes: Vec::new(), pages: HashMap::new(), setup }
     }
 
-    /// A world with one connection, accepted.
+    /// Returns a world with one accepted connection.
     pub(crate) fn connected() -> (Self, PeerId, Token) {
         let mut world = Self::new();
         let (peer, token) = world.connect();
@@ -126,7 +126,7 @@ impl<H: Harness> World<H> {
         (peer, self.accepted[before])
     }
 
-    /// The next event of the turn, written into the book.
+    /// Returns the turn's next event, after logging it.
     pub(crate) fn step(&mut self) -> Option<Note> {
         let event = self.driver().next()?;
         let note = self.write_down(event);
@@ -157,14 +157,14 @@ impl<H: Harness> World<H> {
         let same_slot = self.pages.iter().filter(|(other, _)| other.slot() == token.slot());
         for (other, page) in same_slot {
             assert!(page.closed, "K1: {token:?} uses the slot of {other:?}, which is not closed");
-            assert_ne!(other.generation(), token.generation(), "K1: the generation again");
+            assert_ne!(other.generation(), token.generation(), "K1: the same generation again");
         }
         self.pages.insert(token, Page { listener, ..Page::default() });
         self.accepted.push(token);
         Note::Accepted(token)
     }
 
-    /// The page of a connection that may have events other than the last two.
+    /// Returns the log of a connection that may have events other than the last two.
     fn open_page(&mut self, token: Token) -> &mut Page {
         let page = self.pages.get_mut(&token).expect("A1: an event before Accepted");
         assert!(!page.closed && !page.closing, "C2: an event of {token:?} after its close");
@@ -191,7 +191,7 @@ impl<H: Harness> World<H> {
 
     fn note_fin_received(&mut self, token: Token) -> Note {
         let page = self.open_page(token);
-        assert!(page.paused, "R6: a FIN that ReadClosed tells");
+        assert!(page.paused, "R6: a FIN that ReadClosed reports");
         assert!(!page.fin_received, "R6: the FIN came twice");
         assert_eq!(page.ended, None, "R6: a FIN after the end");
         page.fin_received = true;
@@ -227,14 +227,14 @@ impl<H: Harness> World<H> {
 
     fn note_closed(&mut self, token: Token) -> Note {
         let page = self.pages.get_mut(&token).expect("C2: Closed before Accepted");
-        assert!(page.closing, "C4: closed by nobody");
+        assert!(page.closing, "C4: Closed without a close");
         assert!(!page.closed, "C2: closed twice");
-        assert!(page.in_flight.is_none(), "C2: Closed before the Sent that is owed");
+        assert!(page.in_flight.is_none(), "C2: Closed before the outstanding Sent");
         page.closed = true;
         Note::Closed(token)
     }
 
-    /// Waits at most `timeout_ms` and takes all events of the turn; answers how many there were.
+    /// Waits at most `timeout_ms` and takes all events of the turn; returns their number.
     pub(crate) fn turn(&mut self, timeout_ms: u64) -> usize {
         self.wait(timeout_ms);
         self.rest_of_turn()
@@ -280,7 +280,7 @@ impl<H: Harness> World<H> {
         }
     }
 
-    /// Takes turns and reads from the peer until it has `len` bytes more.
+    /// Takes turns and reads from the peer until it has `len` more bytes.
     pub(crate) fn peer_gets(&mut self, peer: PeerId, len: usize) -> Vec<u8> {
         let mut got = Vec::new();
         self.until("the peer gets its bytes", |world| {
@@ -290,7 +290,8 @@ impl<H: Harness> World<H> {
         got
     }
 
-    /// Takes turns and reads until the peer's receiving side has ended; how, and what came before.
+    /// Takes turns and reads until the peer's receiving side has ended; returns its state and the bytes
+    /// before.
     pub(crate) fn peer_ends(&mut self, peer: PeerId) -> (PeerState, Vec<u8>) {
         let mut got = Vec::new();
         let mut state = PeerState::Open;
@@ -301,7 +302,7 @@ impl<H: Harness> World<H> {
         (state, got)
     }
 
-    /// Takes turns and writes until the peer has got all of `bytes` off.
+    /// Takes turns and writes until the peer has written all of `bytes`.
     pub(crate) fn peer_writes(&mut self, peer: PeerId, bytes: &[u8]) {
         let mut done = 0;
         self.until("the peer gets its bytes off", |world| {
@@ -316,21 +317,21 @@ impl<H: Harness> World<H> {
         self.driver().send(token, output);
     }
 
-    /// Sends; whether the driver says that all is sent already, and leaves the output. A `Sent` that comes then is a fault.
+    /// Sends; returns whether all was sent at once, leaving the output. A `Sent` after that is an error.
     pub(crate) fn send_at_once(&mut self, token: Token, output: &mut Output) -> bool {
         self.send_for(token, output, true)
     }
 
-    /// Likewise, where the end `is_awaited` or not.
+    /// Sends with or without awaiting the end.
     pub(crate) fn send_for(&mut self, token: Token, output: &mut Output, is_awaited: bool) -> bool {
         let contents = Contents::of(output);
         let at_once = self.driver().send_at_once(token, output, || is_awaited);
         let page = self.pages.get_mut(&token).expect("the connection is there");
         assert!(page.in_flight.is_none(), "one send at a time");
         if at_once {
-            assert_eq!(Contents::of(output), contents, "it stays as it was");
+            assert_eq!(Contents::of(output), contents, "the output is unchanged");
         } else {
-            assert!(output.is_empty(), "it was moved in");
+            assert!(output.is_empty(), "the output was moved");
             page.in_flight = Some(contents);
         }
         at_once
@@ -345,7 +346,7 @@ impl<H: Harness> World<H> {
         self.driver().close(token, kind);
     }
 
-    /// Closes, and takes turns until that is over.
+    /// Closes a connection, and takes turns until it is closed.
     pub(crate) fn close_and_wait(&mut self, token: Token) {
         self.close(token, CloseKind::Normal);
         self.until("the connection is closed", |world| world.page(token).closed);
@@ -364,16 +365,16 @@ impl<H: Harness> World<H> {
         self.driver().recv_resume(token);
     }
 
-    /// How many events are like this.
+    /// Counts the matching events.
     pub(crate) fn count(&self, like: impl Fn(&Note) -> bool) -> usize {
         self.notes.iter().filter(|note| like(note)).count()
     }
 }
 
-/// Waits for the first connection of a driver. A wait may return for nothing (T1).
+/// Waits for the first connection of a driver. A wait may return without an event (T1).
 pub(crate) fn first_accepted(driver: &mut impl Driver) -> Token {
     for _ in 0..TURNS_MAX {
-        driver.wait(Some(Duration::from_secs(1))).expect("it can wait");
+        driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
         if let Some(Event::Accepted { token, .. }) = driver.next() {
             return token;
         }
@@ -381,14 +382,14 @@ pub(crate) fn first_accepted(driver: &mut impl Driver) -> Token {
     panic!("nobody comes");
 }
 
-/// An output of plain bytes.
+/// Returns an output of plain bytes.
 pub(crate) fn plain(bytes: &[u8]) -> Output {
     let mut output = Output::new();
     output.bytes_mut().extend_from_slice(bytes);
     output
 }
 
-/// Bytes in which no two nearby stretches are alike.
+/// Returns bytes in which no two nearby sections are equal.
 pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut bytes = Vec::with_capacity(len + 8);
@@ -402,7 +403,7 @@ pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// An open file with these contents that has no name any more.
+/// Returns an open, unlinked file with these contents.
 pub(crate) fn file_of(contents: &[u8]) -> Rc<SharedFile> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -415,17 +416,17 @@ pub(crate) fn file_of(contents: &[u8]) -> Rc<SharedFile> {
     Rc::new(SharedFile::new(file))
 }
 
-/// A piece of a file as an item.
+/// Returns a range of a file as an item.
 pub(crate) fn file_item(file: &Rc<SharedFile>, offset: u64, len: u64) -> Item {
     Item::File(FileSlice { file: Rc::clone(file), offset, len })
 }
 
-/// A shared block as an item.
+/// Returns a shared block as an item.
 pub(crate) fn block_item(block: &[u8]) -> Item {
     Item::Shared(Shared::Block(Rc::new(block.into())))
 }
 
-/// An output that mixes everything, of about `pieces` times 100 KB, and what the peer must get.
+/// Returns an output of all kinds of items, of about `pieces` times 100 KB, and its bytes.
 pub(crate) fn mixed(pieces: u64) -> (Output, Vec<u8>) {
     let contents = pattern(700_000, 7);
     let file = file_of(&contents);

@@ -1,4 +1,4 @@
-//! What is read of a directory.
+//! Reading directories: names, kinds and metadata of their entries.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn opened(tree: &Tree) -> Opened {
 /// A name and its kind, if reported.
 type Named = (Vec<u8>, Option<EntryKind>);
 
-/// All names, sorted, and the result of reading them.
+/// Returns all names, sorted, and the result of reading them.
 fn names(opened: &Opened, max: usize) -> (Vec<Named>, bool) {
     let mut names = Vec::new();
     let is_whole = opened.names(max, |name, kind| names.push((name.to_vec(), kind))).expect("readable");

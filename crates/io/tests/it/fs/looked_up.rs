@@ -1,4 +1,4 @@
-//! Roots whose path is looked up again, the same with both resolvers.
+//! Roots whose path is looked up again, equal with both resolvers.
 
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -9,7 +9,7 @@ use shearwater_io::fs::{OpenError, Root};
 use super::roots;
 use super::tree::Tree;
 
-/// Returns the content of the file `f`, or the error that opening it gives.
+/// Returns the content of the file `f`, or the error of opening it.
 fn content(root: &Root) -> String {
     match root.open_beneath(b"f") {
         Ok(mut opened) => {
@@ -22,7 +22,7 @@ fn content(root: &Root) -> String {
     }
 }
 
-/// Puts another folder in the place of the root.
+/// Replaces the root by another folder.
 fn replace(tree: &Tree, content: &str) {
     tree.file("new/f", content);
     fs::remove_dir_all(tree.root()).expect("it is there");
@@ -74,10 +74,10 @@ fn a_path_that_is_forbidden_forbids_every_file() {
     let tree = Tree::new();
     tree.file("root/inner/f", "f");
     for mut root in roots(&tree.at("root/inner")) {
-        fs::set_permissions(tree.root(), Permissions::from_mode(0o000)).expect("it is ours");
+        fs::set_permissions(tree.root(), Permissions::from_mode(0o000)).expect("the file can be changed");
         assert!(root.look_up());
         assert_eq!(content(&root), "Forbidden");
-        fs::set_permissions(tree.root(), Permissions::from_mode(0o755)).expect("it is ours");
+        fs::set_permissions(tree.root(), Permissions::from_mode(0o755)).expect("the file can be changed");
         assert!(root.look_up());
         assert_eq!(content(&root), "f");
     }

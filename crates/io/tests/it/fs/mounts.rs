@@ -1,4 +1,4 @@
-//! Symbolic links and bind mounts, by which a directory has several paths.
+//! Symbolic links and bind mounts, which give a directory several paths.
 
 #![cfg(target_os = "linux")]
 #![expect(

@@ -1,4 +1,4 @@
-//! Someone moves directories and links about while files are opened: nothing from outside the root is ever seen.
+//! Concurrent renames of directories and links: nothing outside the root is ever opened.
 
 use std::fs;
 use std::io::Read;
@@ -10,17 +10,17 @@ use shearwater_io::fs::{OpenError, Root};
 use super::roots;
 use super::tree::{SECRET, Tree};
 
-/// Opens of one race, where the file was found and not found by then.
+/// Opens of one race that must both find and miss the file.
 const OPENS: usize = 50_000;
-/// Opens after which a race is taken to be none.
+/// Opens after which no race is possible here.
 const OPENS_MAX: usize = 500_000;
 
-/// Opens `path` again and again while `move_things` is done in another thread.
+/// Opens `path` repeatedly while another thread runs `move_things`.
 fn open_while(root: &Root, path: &[u8], move_things: impl Fn() + Send + Sync) {
     let over = AtomicBool::new(false);
     let (mut opened, mut refused) = (0, 0);
     std::thread::scope(|scope| {
-        // Also where an assertion fails: else the mover would go on for ever.
+        // Also on a failed assertion: otherwise the mover would never end.
         let _over = SetOnDrop(&over);
         scope.spawn(|| {
             while !over.load(Ordering::Acquire) {
@@ -52,7 +52,7 @@ impl Drop for SetOnDrop<'_> {
 }
 
 fn rename(from: &Path, to: &Path) {
-    fs::rename(from, to).expect("only the mover moves");
+    fs::rename(from, to).expect("only the mover renames");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What each path gives, the same with both resolvers.
+//! Results of opening each path, equal with both resolvers.
 
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -13,7 +13,7 @@ use shearwater_io::fs::{Kind, Links, OpenError, Resolver, Root};
 use super::roots;
 use super::tree::Tree;
 
-/// What opening came to: content, a directory, or the error's name.
+/// Returns the result of opening: content, a directory, or the error's name.
 fn outcome(root: &Root, path: &[u8]) -> String {
     match root.open_beneath(path) {
         Ok(opened) if opened.kind == Kind::Directory => "directory".to_owned(),
@@ -95,12 +95,12 @@ const fn all(outcome: &'static str) -> Outcomes {
     [outcome; 3]
 }
 
-/// A path with a link that ends beneath the root.
+/// Outcomes of a path with a link that ends beneath the root.
 const fn link(outcome: &'static str) -> Outcomes {
     [outcome, "Link", outcome]
 }
 
-/// A path with a link that leads out to this.
+/// Outcomes of a path with a link that ends outside.
 const fn out(outcome: &'static str) -> Outcomes {
     ["Escapes", "Link", outcome]
 }
@@ -121,7 +121,7 @@ const TABLE: &[(&[u8], Outcomes)] = &[
     (b"...", all("dots")),
     (b" sp%20ace", all("space")),
     (b"%66", all("NotFound")),
-    // Not there.
+    // Missing.
     (b"none", all("NotFound")),
     (b"none/f", all("NotFound")),
     (b"f/", all("NotFound")),
@@ -134,7 +134,7 @@ const TABLE: &[(&[u8], Outcomes)] = &[
     (b"f\0.html", all("NotFound")),
     (b"dangling", link("NotFound")),
     (b"dangling/x", link("NotFound")),
-    // Paths that lead out, or could.
+    // Paths that leave the root, or could.
     (b"..", all("Escapes")),
     (b"../outside/f", all("Escapes")),
     (b"../root/f", all("Escapes")),
@@ -264,7 +264,7 @@ fn unreadable_things_are_forbidden() {
     let set = |path, mode| fs::set_permissions(tree.at(path), Permissions::from_mode(mode)).expect("mode");
     set("root/locked", 0o000);
     set("root/shut", 0o000);
-    // Who may read it all the same (root may) can't be forbidden anything.
+    // A user who may read it regardless (root) can't be denied anything.
     let expected =
         if fs::read(tree.at("root/locked")).is_ok() { ["locked", "shut"] } else { ["Forbidden"; 2] };
     for root in roots(&tree.root()) {
@@ -329,7 +329,7 @@ fn a_root_stays_itself_when_it_is_moved() {
     fs::rename(tree.at("root"), tree.at("moved")).expect("moved");
     for root in &roots {
         assert_eq!(outcome(root, b"to_dir/f"), "abf");
-        // Its old name doesn't lead to it any more.
+        // Its old name no longer leads to it.
         assert_eq!(outcome(root, b"absolute_inside"), "Escapes");
     }
     tree.link("root", "moved");

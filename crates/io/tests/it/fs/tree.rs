@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What files outside the root hold.
+/// Content of files outside the root.
 pub(super) const SECRET: &str = "secret";
 
 /// `TREE/root` is the root, `TREE/outside` is not. Removed when dropped.
@@ -28,7 +28,7 @@ impl Tree {
         self.path.join("root")
     }
 
-    /// A path of the tree, such as `root/a` or `outside/b`.
+    /// Returns a path of the tree, such as `root/a` or `outside/b`.
     pub(super) fn at(&self, path: impl AsRef<Path>) -> PathBuf {
         self.path.join(path)
     }

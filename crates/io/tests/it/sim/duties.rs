@@ -1,4 +1,4 @@
-//! A worker that breaks its side of the contract is told which clause.
+//! A worker that violates its side of the contract panics with the clause.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,7 +7,7 @@ use shearwater_io::{CloseKind, Driver, Event, Token};
 
 use super::{accepted, output, turn, turns};
 
-/// The message with which `act` panics.
+/// Returns the message of `act`'s panic.
 fn complaint(act: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(act)).expect_err("a breach of the contract");
     panic.downcast_ref::<String>().cloned().expect("formatted")
@@ -47,7 +47,7 @@ fn verbs_on_dead_tokens_break_k2() {
                 verb(&mut sim, dead);
             }
         }
-        assert!(matches!(turns(&mut sim)[..], [Event::Closed { .. }]), "nothing came of it");
+        assert!(matches!(turns(&mut sim)[..], [Event::Closed { .. }]), "it has no effect");
     }
 }
 
@@ -56,7 +56,7 @@ fn a_connection_left_open_is_not_quiet() {
     let (mut sim, _peer, token) = accepted(SimOptions::default());
     assert!(complaint(|| sim.net().assert_quiet()).contains("#0.0"));
     sim.close(token, CloseKind::Normal);
-    assert!(complaint(|| sim.net().assert_quiet()).contains("clause C2"), "Closed is still owed");
+    assert!(complaint(|| sim.net().assert_quiet()).contains("clause C2"), "Closed is still outstanding");
     turns(&mut sim);
     sim.net().assert_quiet();
 }
@@ -72,5 +72,5 @@ fn lent_bytes_are_gone_after_the_next_call() {
     assert_eq!(sim.lent(), b"");
     peer.write(b"again");
     assert!(matches!(turn(&mut sim)[..], [Event::Received { .. }]));
-    assert_eq!(sim.lent(), b"", "R2: until the next call, also where that gave None");
+    assert_eq!(sim.lent(), b"", "R2: until the next call, even if that returns None");
 }

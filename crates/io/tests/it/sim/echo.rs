@@ -1,4 +1,4 @@
-//! A small worker that echoes: the subject on which faults are tried.
+//! A small echo worker for fault tests.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use shearwater_io::{CloseKind, Driver, Event, Output, ReadEnd, Token};
 /// Bytes held for a connection before its receiving is paused.
 const HELD_BYTES_MAX: usize = 8 * 1024;
 
-/// Turns that a conversation may take.
+/// Maximum turns of a conversation.
 const TURNS_MAX: usize = 100_000;
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ struct Client {
     ended: bool,
 }
 
-/// Sends back what it receives; closes when the peer has ended and all was sent, or when the connection is broken.
+/// Echoes input; closes when the peer has ended and all was sent, or when the connection is broken.
 pub(super) struct Echo {
     pub(super) sim: Sim,
     clients: HashMap<Token, Client>,
@@ -31,7 +31,7 @@ impl Echo {
         Self { sim: Sim::new(options), clients: HashMap::new() }
     }
 
-    /// Runs until nothing can happen any more, however long the driven clock goes.
+    /// Runs until nothing can happen any more, at any driven time.
     pub(super) fn run(&mut self) {
         for _ in 0..TURNS_MAX {
             if !self.sim.net().is_ready() && self.sim.net().next_due_ms().is_none() {
@@ -52,17 +52,17 @@ impl Echo {
     fn on(&mut self, event: Event) {
         match event {
             Event::Accepted { token, .. } => {
-                assert!(self.clients.insert(token, Client::default()).is_none(), "A1: announced once");
+                assert!(self.clients.insert(token, Client::default()).is_none(), "A1: reported once");
             }
             Event::Received { token } => {
-                let client = self.clients.get_mut(&token).expect("A1: announced before");
+                let client = self.clients.get_mut(&token).expect("A1: reported before");
                 assert!(!client.ended, "R4: nothing after the end");
                 client.held.extend_from_slice(self.sim.lent());
                 self.go_on(token);
             }
             Event::ReadClosed { token, end: ReadEnd::Broken(_) } => self.close(token),
             Event::ReadClosed { token, end: ReadEnd::Eof } => {
-                self.clients.get_mut(&token).expect("A1: announced before").ended = true;
+                self.clients.get_mut(&token).expect("A1: reported before").ended = true;
                 self.go_on(token);
             }
             Event::Sent { token, result, .. } => {
@@ -103,7 +103,7 @@ impl Echo {
     }
 }
 
-/// What a conversation came to.
+/// The result of a conversation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) echoed: Vec<Vec<u8>>,
@@ -111,7 +111,7 @@ pub(super) struct Outcome {
     pub(super) fingerprint: u64,
 }
 
-/// Three peers send three texts each, in turns with the worker, and end.
+/// Lets three peers send three texts each, alternating with the worker, and end.
 pub(super) fn converse(options: SimOptions) -> Outcome {
     let mut echo = Echo::new(options);
     let net = echo.sim.net();
@@ -138,7 +138,7 @@ fn text(round: usize) -> Vec<u8> {
     super::pattern(1000 * (round + 1))
 }
 
-/// What each peer of [`converse`] has sent.
+/// Returns the text sent by each peer of [`converse`].
 pub(super) fn said() -> Vec<u8> {
     (0..3).flat_map(text).collect()
 }

@@ -15,7 +15,7 @@ use super::{accepted, output, pattern, turn, turns};
 #[test]
 fn each_fault_at_each_operation_ends_well() {
     let operations = converse(SimOptions::default()).operations;
-    assert!(operations > 20, "a conversation worth it: {operations}");
+    assert!(operations > 20, "a long enough conversation: {operations}");
     for fault in Fault::ALL {
         for at in 0..operations {
             let outcome = converse(SimOptions { fault_at: Some((at, fault)), ..SimOptions::default() });

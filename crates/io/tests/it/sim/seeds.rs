@@ -1,4 +1,4 @@
-//! Determinism, and that rough kernels change nothing that the contract doesn't let them.
+//! Determinism, and equal results on rough kernels.
 
 use shearwater_io::sim::SimOptions;
 
@@ -54,7 +54,7 @@ fn broken_connections_leave_nothing_behind() {
     for seed in 0..300 {
         let options = SimOptions { resets: 0.02, accept_errors: 0.2, ..SimOptions::rough(seed) };
         for echoed in converse(options).echoed {
-            assert!(said().starts_with(&echoed), "seed {seed}: echoed what was not said");
+            assert!(said().starts_with(&echoed), "seed {seed}: echoed bytes that were not sent");
             complete += usize::from(echoed == said());
         }
     }

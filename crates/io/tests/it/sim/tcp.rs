@@ -1,4 +1,4 @@
-//! What FIN and RST do, and what a slow reader does to a sender.
+//! Effects of FIN, RST and slow readers.
 
 use std::time::Duration;
 

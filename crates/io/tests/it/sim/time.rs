@@ -85,7 +85,7 @@ fn catches_up_under_constant_load() {
         .filter_map(|event| if let Event::Accepted { token, .. } = event { Some(*token) } else { None })
         .collect();
     assert_eq!(tokens.len(), PEERS);
-    // When each first sent what was not delivered yet.
+    // Time of each peer's first undelivered byte.
     let mut sent_ms = [None; PEERS];
     let mut behind = 0;
     for round in 0..500 {
@@ -105,5 +105,5 @@ fn catches_up_under_constant_load() {
         assert!(sim.now_ms() - caught_up_ms <= 3 * PEERS as u64, "{caught_up_ms} at {}", sim.now_ms());
         behind += usize::from(caught_up_ms < sim.now_ms());
     }
-    assert!(behind > 400, "behind in {behind} of 500 turns");
+    assert!(behind > 400, "late in {behind} of 500 turns");
 }
