@@ -1,4 +1,4 @@
-//! Verb 1, accept: admit a connection, give it a slot and a deadline.
+//! Verb 1, accept: admits a connection and sets its deadline.
 
 use shearwater_io::{AcceptError, CloseKind, Driver, ListenerId, Token};
 
@@ -15,7 +15,7 @@ pub(crate) fn address_of(listening_at: &[String], listener: ListenerId) -> Strin
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// A connection has arrived.
+    /// Opens the slot of an accepted connection, or resets it if its address has too many.
     pub(crate) fn accepted(&mut self, token: Token) {
         self.arrived += 1;
         let service = &mut self.service;
@@ -27,24 +27,24 @@ impl<D: Driver, A: App> Worker<D, A> {
             return self.shut(token, CloseKind::Reset);
         }
         self.service.accepted(token, self.driver.now_ms());
-        // One connection's worth of room is no news: it holds only when no pause has come for a while.
+        // Waits until no pause has occurred for a while, so that one free slot doesn't make the reports flap.
         if self.told_pause && self.driver.now_ms() >= self.paused_ms.saturating_add(ACCEPT_RETRY_MS) {
             self.told_pause = false;
             self.service.tell(Notice::AcceptResumed { worker: self.service.worker });
         }
     }
 
-    /// Whether the connection's address may hold one more.
+    /// Returns true if the connection's address may hold one more.
     fn admit(&mut self, token: Token) -> bool {
         let Some(addresses) = &self.service.addresses else { return true };
-        // A peer that is gone already has no address to count.
+        // A peer that is already disconnected has no address to count.
         let Ok(peer) = self.driver.peer(token) else { return true };
         let index = addresses.enter(peer.ip());
         self.service.table.get(token).address = index.unwrap_or(NONE);
         index.is_some()
     }
 
-    /// Descriptors, slots or memory have run out: the driver has paused accepting.
+    /// Reports that the driver has paused accepting: descriptors, slots or memory have run out.
     pub(crate) fn accept_failed(&mut self, error: AcceptError) {
         self.paused_ms = self.driver.now_ms();
         self.accept_again_ms = Some(self.paused_ms + ACCEPT_RETRY_MS);
@@ -56,13 +56,13 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Reports a listener that has failed. The others go on.
+    /// Reports a listener that has failed; the others are not affected.
     pub(crate) fn listener_failed(&self, listener: ListenerId, errno: i32) {
         let address = address_of(&self.listening_at, listener);
         self.service.tell(Notice::ListenerFailed { worker: Some(self.service.worker), address, errno });
     }
 
-    /// A driver has no slot left for the one reason or the other: what the operator allowed, or what the system allows.
+    /// Distinguishes the configured connection limit from the system's limits.
     fn why_paused(&self, error: AcceptError) -> Notice {
         let worker = self.service.worker;
         match self.connections_asked {
@@ -76,7 +76,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Accepts again once a connection has closed or the time has come: there may be room.
+    /// Resumes accepting once a connection has closed or the retry is due.
     pub(crate) fn accept_again(&mut self) {
         let has_room = std::mem::take(&mut self.has_room);
         if self.accept_again_ms.is_some_and(|at_ms| has_room || at_ms <= self.driver.now_ms()) {
@@ -85,7 +85,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// The driver has let go of a connection: so do we.
+    /// Frees the slot of a connection that the driver has closed.
     pub(crate) fn closed(&mut self, token: Token) {
         let service = &mut self.service;
         let Some(conn) = service.table.find(token) else { return };

@@ -14,10 +14,10 @@ use crate::limits::ACCEPT_RETRY_MS;
 use crate::panics;
 use crate::start_error::StartError;
 
-/// Starts accepting at `listeners` for the workers of `dispatcher`, which have started.
+/// Starts accepting on `listeners` for the workers of `dispatcher`, which must be running.
 ///
 /// # Errors
-/// [`StartError::System`]. The listeners are closed then, and the workers' inboxes have come to their end.
+/// [`StartError::System`]. The listeners and the workers' inboxes are closed then.
 pub(crate) fn spawn(
     listeners: Vec<Listener>,
     dispatcher: Dispatcher,
@@ -39,14 +39,14 @@ pub(crate) fn spawn(
     thread.map_err(StartError::System)
 }
 
-/// An acceptor and its operator.
+/// An acceptor with its counters and reports.
 struct Accepting {
     acceptor: Acceptor,
     control: Arc<Control>,
     counters: Arc<Counters>,
-    /// Addresses of the listeners, by their number.
+    /// Addresses of the listeners, indexed by `ListenerId`.
     listening_at: Arc<[String]>,
-    /// The operator knows that nobody is accepted.
+    /// A pause of accepting has been reported and not yet its end.
     told_pause: bool,
 }
 

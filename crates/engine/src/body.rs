@@ -1,4 +1,4 @@
-//! Dispatch of bodies that don't come whole with their head: thrown away, kept, or handed on as they arrive.
+//! Bodies that don't arrive together with their head: discarded, buffered, or passed on.
 
 use shearwater_http1::{BodyDecoder, BodyEvent};
 use shearwater_io::Token;
@@ -19,10 +19,10 @@ use crate::respond::Outcome;
 use crate::service::Service;
 use crate::waiting::Waiting;
 
-/// How the decoding of a piece of body has ended.
+/// Result of decoding a piece of a body.
 pub(crate) enum Piece {
     Starved,
-    /// Who takes it has enough for now.
+    /// The handler's queue is full.
     Full,
     Complete,
     Refused(Refusal),
@@ -30,7 +30,7 @@ pub(crate) enum Piece {
 }
 
 impl<A: App> Service<A> {
-    /// The most bytes that a body under `policy` may have.
+    /// Returns the largest body allowed under `policy`, in bytes.
     pub(crate) fn body_bytes_max(&self, policy: &BodyPolicy) -> u64 {
         match policy {
             BodyPolicy::Buffer { bytes_max } => self.limits.body_bytes_max.min(*bytes_max),
@@ -38,7 +38,7 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// The head is complete (the worker's own parser holds it), its body isn't: the block keeps the head meanwhile.
+    /// Prepares to receive the body of a complete head, which moves from the worker's parser into the block.
     pub(crate) fn begin_body(
         &mut self,
         token: Token,
@@ -75,7 +75,7 @@ impl<A: App> Service<A> {
         Step::new(head.len(), Then::Body)
     }
 
-    /// The next piece of the body.
+    /// Decodes the next piece of the body.
     pub(crate) fn take_body(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
         let mut index = self.table.get(token).block;
         let mut block = self.blocks.take(token, &mut index);
@@ -104,7 +104,7 @@ impl<A: App> Service<A> {
             self.handling_began(token);
         }
         if then == Then::Starve {
-            // A body that is thrown away or handed on takes no more memory however long it gets.
+            // A body that is discarded or passed on doesn't grow in memory.
             if is_kept && !self.make_room(token) {
                 return self.refuse_full(token);
             }
@@ -113,7 +113,7 @@ impl<A: App> Service<A> {
         Step::new(consumed, then)
     }
 
-    /// The body is complete: answers the request from its block.
+    /// Calls the handler of a request whose body is complete.
     fn answer_body(
         &mut self,
         token: Token,
@@ -157,13 +157,13 @@ impl<A: App> Service<A> {
         Then::Answered
     }
 
-    /// The worker's buffers are full.
+    /// Rejects a request because the worker's buffers are full.
     pub(crate) fn refuse_full(&mut self, token: Token) -> Step {
         self.refuse(token, Refusal::BuffersFull)
     }
 }
 
-/// Decodes as much as there is; gives the bytes consumed.
+/// Decodes the available input; returns the bytes consumed.
 pub(crate) fn decode(block: &mut Block, input: &[u8], pool: &mut PagePool) -> (usize, Piece) {
     let Some(mut decoder) = block.decoder else { return (0, Piece::Starved) };
     let mut consumed = 0;
@@ -178,7 +178,7 @@ pub(crate) fn decode(block: &mut Block, input: &[u8], pool: &mut PagePool) -> (u
                 if let Err(end) = take_data(block, bytes, pool) {
                     break end;
                 }
-                // With nothing left the decoder may still say that it was the end.
+                // Without further input the decoder may still report the end.
                 if consumed < input.len() && block.is_fed() {
                     break Piece::Full;
                 }
@@ -192,7 +192,7 @@ pub(crate) fn decode(block: &mut Block, input: &[u8], pool: &mut PagePool) -> (u
     (consumed, piece)
 }
 
-/// A piece of the body's content goes where the policy says.
+/// Passes a piece of content to the block's destination.
 fn take_data(block: &mut Block, bytes: &[u8], pool: &mut PagePool) -> Result<(), Piece> {
     block.body_bytes += bytes.len() as u64;
     if block.body_bytes > block.body_bytes_max {

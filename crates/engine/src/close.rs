@@ -1,4 +1,4 @@
-//! Verb 6, close: so that the last answer arrives and nothing is left behind.
+//! Verb 6, close: delivers the last response, then releases the connection.
 
 use shearwater_io::{CloseKind, Driver, Token};
 
@@ -8,8 +8,9 @@ use crate::refuse::Refusal;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// The last answer is sent. Closing with input unread would send a reset, which can destroy the answer (RFC 9112
-    /// section 9.6): where the client may still be sending, our side is shut and the rest read and thrown away.
+    /// Closes after the last response was sent. Closing with unread input would send a reset, which can
+    /// destroy the response (RFC 9112 section 9.6): if the client may still be sending, shuts down our side
+    /// and discards the rest.
     pub(crate) fn finish(&mut self, token: Token) {
         let conn = self.service.table.get(token);
         if !conn.has(Flag::Linger) || conn.has(Flag::ReadClosed) {
@@ -26,7 +27,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.driver.shutdown_write(token);
     }
 
-    /// Bytes that come after the last answer are counted and thrown away.
+    /// Counts and discards bytes that arrive after the last response.
     pub(crate) fn linger_received(&mut self, token: Token, len: usize) {
         let conn = self.service.table.get(token);
         conn.progress = conn.progress.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
@@ -36,7 +37,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// The client has ended its side and everything that it sent is answered, but for a request that it left unfinished.
+    /// Closes after the client's FIN; a request that is still unfinished is rejected.
     pub(crate) fn ended(&mut self, token: Token) {
         if self.service.table.get(token).is_idle() {
             return self.shut(token, CloseKind::Normal);
@@ -45,7 +46,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.flush(token);
     }
 
-    /// The peer or the network has broken a connection: counted once, whoever tells of it, and not where it was closed here before.
+    /// Closes a connection that the peer or the network has broken, and counts it once unless it was already
+    /// closed here.
     pub(crate) fn broken(&mut self, token: Token) {
         let service = &mut self.service;
         if service.table.get(token).phase != Phase::Closing {
@@ -54,7 +56,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.shut(token, CloseKind::Normal);
     }
 
-    /// Lets go of a connection. Its slot is free again after the driver's `Closed`.
+    /// Closes a connection. Its slot is free again after the driver's `Closed`.
     pub(crate) fn shut(&mut self, token: Token, kind: CloseKind) {
         let service = &mut self.service;
         match service.table.get(token).phase {
@@ -71,7 +73,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.driver.close(token, kind);
     }
 
-    /// Forgets what a connection owns beyond its slot.
+    /// Releases all state of a connection beyond its slot.
     pub(crate) fn leave(&mut self, token: Token) {
         let service = &mut self.service;
         service.blocks.release(&mut service.table.get(token).block);

@@ -1,4 +1,4 @@
-//! Deadlines: which one holds when, and what happens when it has come.
+//! Deadlines: which one applies in each phase, and the action when it expires.
 
 use shearwater_io::{CloseKind, Driver, Token};
 
@@ -16,11 +16,11 @@ use crate::timer::Tick;
 use crate::wheel::{coarse_tick_at, tick_at};
 use crate::worker::Worker;
 
-/// What a client has taken is kept in units of so many bytes: a `u32` of them is more than any network brings within `write_ms`.
+/// Unit in which send progress is kept: a `u32` of them exceeds any network's throughput within `write_ms`.
 const LOOK_UNIT_BYTES: i64 = 64;
 
 impl<A> Service<A> {
-    /// From accept to the first complete head.
+    /// Arms the deadline of the first head.
     pub(crate) fn accepted(&mut self, token: Token, now_ms: u64) {
         let drain_idle_ms = if self.responder.draining { self.timeouts.drain_idle_ms } else { u64::MAX };
         self.set_deadline(
@@ -29,20 +29,20 @@ impl<A> Service<A> {
         );
     }
 
-    /// A part of a head has come. The first head's time runs since accept already, unless a drain has cut it short.
+    /// Arms the deadline of a later head. The first one's runs from accept, unless a drain has shortened it.
     pub(crate) fn head_began(&mut self, token: Token) {
         if self.responder.draining || !self.table.get(token).has(Flag::FirstHead) {
             self.set_deadline(token, tick_at(self.now_ms.saturating_add(self.timeouts.head_ms)));
         }
     }
 
-    /// A head is complete, its body isn't.
+    /// Arms the deadline of a body that is being received.
     pub(crate) fn body_awaited(&mut self, token: Token, pace: Pace) {
         self.table.get(token).unset(Flag::FirstHead);
         self.set_deadline(token, tick_at(pace.due_ms()));
     }
 
-    /// A body is read again: it was not its client's fault that it stood still.
+    /// Restarts the body timer after backpressure from us.
     fn body_goes_on(&mut self, token: Token, now_ms: u64) -> Tick {
         let pace = Pace::begin(&self.pace_rule, now_ms);
         let index = self.table.get(token).block;
@@ -52,14 +52,14 @@ impl<A> Service<A> {
         tick_at(pace.due_ms())
     }
 
-    /// The same of a body that a handler takes.
+    /// Restarts the timer of a body that a handler pulls.
     pub(crate) fn body_begins_anew(&mut self, token: Token, now_ms: u64) {
         self.body_goes_on(token, now_ms);
         self.await_body(token);
     }
 
-    /// Sets the deadline for more of a body that a handler takes: the time that the body has left. While something is being sent the timer
-    /// is that send's. A client that waits for a `100` has none: it sends nothing before that.
+    /// Arms the deadline for more of a body that a handler pulls. During a send the timer belongs to the
+    /// send. A client that waits for a `100` has no deadline: it sends nothing before that.
     pub(crate) fn await_body(&mut self, token: Token) {
         let conn = self.table.get(token);
         conn.unset(Flag::FirstHead);
@@ -74,13 +74,13 @@ impl<A> Service<A> {
         self.set_deadline(token, tick_at(pace.due_ms()));
     }
 
-    /// A send is not over at once: most are before anybody looks.
+    /// Arms the first check of a send that is in flight; most complete before it.
     pub(crate) fn write_began(&mut self, token: Token, now_ms: u64) {
         let look_ms = self.timeouts.write_ms.min(WRITE_LOOK_MS);
         self.set_deadline(token, coarse_tick_at(now_ms.saturating_add(look_ms)));
     }
 
-    /// While draining a client is looked at after a short time, once.
+    /// Arms the deadline of a lingering close; while draining it is short at first.
     pub(crate) fn linger_began(&mut self, token: Token, now_ms: u64) {
         self.table.get(token).unset(Flag::Measured);
         let linger_ms = self.timeouts.linger_ms;
@@ -91,8 +91,8 @@ impl<A> Service<A> {
         self.set_deadline(token, deadline);
     }
 
-    /// Bounds how long a handler may take for a client that has ended its side: it is half-closed or gone, and nothing else would tell. What is
-    /// sent to it has a deadline of its own, and so has a body that is being received.
+    /// Bounds a handler's time for a client that has sent a FIN: it may be gone, and nothing else would
+    /// detect that. Sends, and bodies that are being received, have their own deadlines.
     pub(crate) fn bound_half_closed(&mut self, token: Token) {
         if !self.is_half_closed(token) || !self.table.get(token).waits_for_handler() {
             return;
@@ -101,7 +101,7 @@ impl<A> Service<A> {
         self.set_deadline(token, tick_at(self.now_ms.saturating_add(wait_ms)));
     }
 
-    /// An answer is sent: what is waited for next?
+    /// Arms the deadline for the next input after a response was sent.
     pub(crate) fn reading_goes_on(&mut self, token: Token, phase: Phase, now_ms: u64) {
         let deadline = match phase {
             Phase::Body => self.body_goes_on(token, now_ms),
@@ -112,15 +112,15 @@ impl<A> Service<A> {
         self.set_deadline(token, deadline);
     }
 
-    /// The pace of the send in flight counts from now on.
+    /// Restarts the measurement of the send in flight.
     fn look_again(&mut self, token: Token, now_ms: u64) {
         self.table.get(token).set(Flag::Measured);
         self.set_deadline(token, coarse_tick_at(now_ms.saturating_add(self.timeouts.write_ms)));
     }
 
-    /// The limit that a client has reached that took so many units since the last look.
+    /// Returns the limit that a client violates by having read so many units since the last check.
     fn too_slow(&self, units: u64) -> Option<&Counter> {
-        // Both looks rounded down: it may have been almost a unit more.
+        // Both checks rounded down: it may have been almost a unit more.
         let most_bytes = (units + 1) * LOOK_UNIT_BYTES.unsigned_abs();
         if units == 0 {
             Some(&self.counters.hit_write_ms)
@@ -131,7 +131,7 @@ impl<A> Service<A> {
         }
     }
 
-    /// The time that has run out for a connection that nothing is being sent to.
+    /// Returns the timeout that has expired on a connection without a send in flight.
     fn passed(&mut self, token: Token) -> Option<&Counter> {
         let conn = self.table.get(token);
         let counters = &self.counters;
@@ -158,8 +158,9 @@ impl<A> Service<A> {
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Acts on due deadlines, a bounded number of them: the rest is due in the next turn. A deadline is due once everything that had
-    /// arrived by then was fetched, so that no request that came in time is refused for waiting in the kernel.
+    /// Acts on a bounded number of due deadlines; the rest is due in the next turn. A deadline is due once
+    /// all input that arrived before it was fetched, so that no timely request is rejected because it waited
+    /// in the kernel.
     pub(crate) fn expire(&mut self, events: usize) {
         let arrived = std::mem::take(&mut self.arrived);
         if !self.service.wheel.is_due(self.driver.now_ms()) {
@@ -213,7 +214,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Acts on the deadline of a handler: drops it if its client has ended its side.
+    /// Drops a handler whose client has sent a FIN.
     fn handler_expired(&mut self, token: Token) {
         if !self.service.is_half_closed(token) {
             return;
@@ -225,7 +226,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.shut(token, CloseKind::Normal);
     }
 
-    /// Gives a connection the usual time to linger, where it has had the short one of a drain and to close it could destroy its response.
+    /// Extends the short linger of a drain to the usual one if closing could destroy the response.
     fn lingers_on(&mut self, token: Token) -> bool {
         let has_got_it = self.driver.unacknowledged(token).is_none_or(|bytes| bytes == 0);
         let now_ms = self.driver.now_ms();
@@ -240,15 +241,15 @@ impl<D: Driver, A: App> Worker<D, A> {
         true
     }
 
-    /// Looks how much the client has taken since the last look: enough, and it is looked at again, or too little. Who waits for a disk
-    /// at that moment is not to be blamed.
+    /// Resets a client that has read too little since the last check. Time spent waiting for a disk doesn't
+    /// count.
     fn look(&mut self, token: Token) {
         let handed = self.driver.send_progress(token);
         let owed = self.driver.unacknowledged(token).unwrap_or(0);
         let waits_for_disk = self.driver.waits_for_disk(token);
         let service = &mut self.service;
         let conn = service.table.get(token);
-        // What earlier sends left in the socket is owed too: the difference may be below 0, that of two looks isn't.
+        // Includes bytes of earlier sends: a value may be below 0, but not the difference of two.
         let taken = handed.wrapping_sub(owed).cast_signed().div_euclid(LOOK_UNIT_BYTES) as u32;
         let units = u64::from(taken.wrapping_sub(conn.progress));
         conn.progress = taken;

@@ -1,4 +1,4 @@
-//! Verb 3, dispatch: input goes through `http1`, complete requests go to the app, in order.
+//! Verb 3, dispatch: parses input by `http1` and passes complete requests to the app, in order.
 
 use shearwater_http1::{Expectation, Framing, Head, Method, Parsed, Target};
 use shearwater_io::Token;
@@ -15,26 +15,26 @@ use crate::request::{Request, Turn};
 use crate::respond::{After, Answered, Asked, Fault, Outcome};
 use crate::service::Service;
 
-/// How far one step has come.
+/// Result of processing a part of the input.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
-    /// Bytes of the input that are done with.
+    /// Bytes of the input that were processed.
     pub(crate) consumed: usize,
     pub(crate) then: Then,
 }
 
-/// What a step has led to.
+/// State of the connection after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     /// More input is needed.
     Starve,
-    /// A head is done, its body is next.
+    /// A head is complete and its body follows.
     Body,
-    /// A request is answered.
+    /// A request has been responded to.
     Answered,
-    /// A request is refused; nothing more is read.
+    /// A request was rejected; nothing more is read.
     Refused,
-    /// Its handler is at work on it: what comes behind it has to wait.
+    /// A deferred handler is at work; further input must wait.
     Waits,
 }
 
@@ -44,20 +44,20 @@ impl Step {
     }
 }
 
-/// A request that is there as a whole.
+/// A request whose head and body are complete in the input.
 #[derive(Clone, Copy)]
 struct Whole<'a> {
     head: &'a [u8],
-    /// `None` if there is a body that the handler is not to see.
+    /// Its body; `None` if the handler must not see it.
     body: Option<&'a [u8]>,
     is_followed: bool,
-    /// No `100` was sent for its body, which the client may send nevertheless.
+    /// A `100` was not sent for its body, but the client may send it nevertheless.
     leaves_body: bool,
 }
 
 impl<A: App> Service<A> {
-    /// Feeds input to a connection and answers what it completes; gives the number of bytes that are done with. The
-    /// rest belongs to an unfinished head, or has to wait because a bound of the turn is reached.
+    /// Processes input and responds to the requests in it; returns the bytes consumed. The rest is a partial
+    /// head, or waits because a limit of the turn is reached.
     pub(crate) fn consume(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> usize {
         let mut consumed = 0;
         let mut answered = 0;
@@ -76,17 +76,18 @@ impl<A: App> Service<A> {
         consumed
     }
 
-    /// One step of a connection. Not inlined into the loop, which would work out beforehand, and keep in memory, where everything lies.
+    /// Processes the next head or piece of a body. Not inlined into the loop, where the compiler would
+    /// precompute field addresses and spill them.
     #[inline(never)]
     fn step(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
         match self.table.get(token).phase {
-            // Also where nothing is left: a body of no bytes is complete as soon as its head is.
+            // Also without input: an empty body is complete as soon as its head is.
             Phase::Body => self.take_body(token, input, turn),
             Phase::Taking | Phase::Exchanging => self.feed(token, input),
             Phase::First | Phase::Idle | Phase::Head if !input.is_empty() => {
                 self.take_head(token, input, turn)
             }
-            // Behind the last request nothing is looked at.
+            // Input after the last request is discarded.
             Phase::Last | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
                 Step::new(input.len(), Then::Waits)
             }
@@ -96,7 +97,7 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// The next head: `input` starts with it.
+    /// Parses the next head.
     #[inline(always)]
     fn take_head(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
         let conn = self.table.get(token);
@@ -122,14 +123,14 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// Marks a `HEAD` whose head isn't complete, for the case that it is refused.
+    /// Marks a `HEAD` whose head isn't complete, in case it is rejected.
     fn mark_head(&mut self, token: Token, input: &[u8]) {
         if Method::is_head_begun(input) {
             self.table.get(token).set(Flag::HeadOnly);
         }
     }
 
-    /// The head isn't complete: its parser waits for the rest of it in the block.
+    /// Moves the parser of an incomplete head into the block.
     fn keep_head(&mut self, token: Token, input: &[u8]) -> Step {
         self.mark_head(token, input);
         let conn = self.table.get(token);
@@ -144,7 +145,7 @@ impl<A: App> Service<A> {
         Step::new(0, Then::Starve)
     }
 
-    /// A complete head: answers it, or turns to its body.
+    /// Responds to a request whose head is complete, or begins to receive its body.
     #[inline(always)]
     fn take_request(&mut self, token: Token, input: &[u8], head_len: usize, turn: &dyn Turn) -> Step {
         let (bytes, rest) = input.split_at(head_len);
@@ -180,7 +181,7 @@ impl<A: App> Service<A> {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
                 self.refuse(token, Refusal::BodyTooLarge)
             }
-            // The body is here as a whole: no need to keep anything.
+            // The whole body is in the input: nothing is buffered.
             (Framing::Length(len), BodyPolicy::Discard | BodyPolicy::Buffer { .. })
                 if len <= rest.len() as u64 =>
             {
@@ -192,7 +193,7 @@ impl<A: App> Service<A> {
                 let step = self.answer_with_body(token, whole, turn);
                 Step::new(step.consumed + body.len(), step.then)
             }
-            // The head alone decides the response. It is the connection's last: the body may or may not come.
+            // Responds without the body, which may or may not follow: the connection closes afterwards.
             (_, BodyPolicy::Discard) if waits_for_continue(&head, rest) => {
                 let whole = Whole { head: bytes, body: None, is_followed: false, leaves_body: true };
                 self.answer_with_body(token, whole, turn)
@@ -201,7 +202,7 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// Returns the refusal of a target in a rarer form, if it is refused.
+    /// Returns the refusal of a target in a rare form, if it is rejected.
     #[cold]
     fn refused_target(&self, head: &Head<'_>) -> Option<Refusal> {
         match head.target() {
@@ -215,7 +216,7 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// Answers the request whose head the worker's own parser holds.
+    /// Responds to the request in the worker's own parser.
     #[inline(always)]
     fn answer_whole(&mut self, token: Token, whole: Whole<'_>, turn: &dyn Turn) -> Step {
         let is_last = self.is_last(token) || whole.leaves_body;
@@ -236,13 +237,13 @@ impl<A: App> Service<A> {
         Step::new(whole.head.len(), Then::Answered)
     }
 
-    /// Likewise, out of the way of those without a body.
+    /// Keeps the path of requests with a body out of line.
     #[inline(never)]
     fn answer_with_body(&mut self, token: Token, whole: Whole<'_>, turn: &dyn Turn) -> Step {
         self.answer_whole(token, whole, turn)
     }
 
-    /// Whether the request at hand is the last that its connection may send.
+    /// Returns true if the current request is the last that its connection may send.
     #[inline]
     pub(crate) fn is_last(&mut self, token: Token) -> bool {
         let is_last = self.served.is_last(token);
@@ -252,7 +253,7 @@ impl<A: App> Service<A> {
         is_last
     }
 
-    /// Books an answer: what it says of the connection, and of the handler.
+    /// Counts a response and applies its disposition to the connection.
     #[inline(always)]
     pub(crate) fn answered(&mut self, token: Token, answered: Answered) {
         let after = answered.after;
@@ -260,7 +261,7 @@ impl<A: App> Service<A> {
         self.set_after(token, after);
     }
 
-    /// Counts an answer.
+    /// Counts a response and reports its fault.
     #[inline(always)]
     pub(crate) fn count(&mut self, answered: Answered) {
         self.counters.requests.add(1);
@@ -272,7 +273,7 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// A handler did something wrong.
+    /// Counts and reports a handler's fault.
     #[cold]
     pub(crate) fn faulty(&mut self, fault: Fault) {
         match fault {
@@ -283,7 +284,7 @@ impl<A: App> Service<A> {
         self.report(fault);
     }
 
-    /// Refuses the request at hand: the last thing that this connection is told.
+    /// Rejects the current request with the connection's last response.
     pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
         if self.give_up_call(token) {
             return self.cut_off(token, refusal);
@@ -302,7 +303,7 @@ impl<A: App> Service<A> {
         Step::new(0, Then::Refused)
     }
 
-    /// A request can't be refused any more whose answer is on its way: it ends here, short.
+    /// Truncates a response in progress, because its request can't be rejected any more.
     fn cut_off(&mut self, token: Token, refusal: Refusal) -> Step {
         if let Some(limit) = refusal.limit(&self.counters) {
             limit.add(1);
@@ -311,14 +312,14 @@ impl<A: App> Service<A> {
         Step::new(0, Then::Refused)
     }
 
-    /// Refuses an unfinished head if the buffers are full and no larger connection can be evicted.
+    /// Rejects a partial head if the buffers are full and no larger connection can be evicted.
     pub(crate) fn refuse_if_full(&mut self, token: Token) {
         if self.table.get(token).phase == Phase::Head && !self.make_room(token) {
             self.refuse_full(token);
         }
     }
 
-    /// Some input waits: counts the bound that made it wait, if it was one and not a part of a head.
+    /// Counts the limit that makes pipelined requests wait, if there is any.
     pub(crate) fn put_off(&mut self, token: Token, rest: &[u8]) {
         if self.table.get(token).phase != Phase::Idle || rest.is_empty() || is_stray(rest) {
             return;
@@ -326,7 +327,7 @@ impl<A: App> Service<A> {
         self.output_bound().unwrap_or(&self.counters.hit_requests_per_turn).add(1);
     }
 
-    /// The bound that the turn's output has reached, if any: further requests wait until it is sent.
+    /// Returns the output limit that is reached, if any: further requests wait until the output is sent.
     #[inline]
     fn output_bound(&self) -> Option<&Counter> {
         let out = &self.responder.out;
@@ -340,7 +341,7 @@ impl<A: App> Service<A> {
         (may_be && out.files() >= OUTPUT_FILES_MAX).then_some(&self.counters.hit_output_files)
     }
 
-    /// A handler panicked before there was a request to answer.
+    /// Responds with a `500` after a panic outside of the response handler.
     pub(crate) fn fail(&mut self, token: Token, mut panic: Box<Panic>, request: Option<String>) -> Step {
         panic.request = request;
         self.faulty(Fault::Panic(panic));
@@ -351,7 +352,7 @@ impl<A: App> Service<A> {
         Step::new(0, Then::Refused)
     }
 
-    /// Reports the first body of this worker that a handler would take and that is longer than the limit.
+    /// Reports the worker's first rejected body that is longer than the limit.
     pub(crate) fn report_body_limit(&mut self) {
         if !self.told_body_limit {
             self.told_body_limit = true;
@@ -360,7 +361,7 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// Sets how the connection goes on.
+    /// Applies a disposition to the connection.
     #[inline(always)]
     pub(crate) fn set_after(&mut self, token: Token, after: After) {
         let conn = self.table.get(token);
@@ -378,8 +379,8 @@ impl<A: App> Service<A> {
     }
 }
 
-/// Whether it is (a part of) the line end that some old clients send behind a body, and no head yet (RFC 9112 section
-/// 2.2): the connection stays idle, and owns no buffer for it.
+/// Returns true for (a part of) the line end that some old clients send after a body (RFC 9112 section 2.2):
+/// the connection stays idle and owns no buffer for it.
 fn is_stray(input: &[u8]) -> bool {
     matches!(input, b"\r" | b"\r\n")
 }
@@ -391,7 +392,7 @@ pub(crate) fn waits_for_continue(head: &Head<'_>, rest: &[u8]) -> bool {
         && !matches!(head.framing(), Framing::None | Framing::Length(0))
 }
 
-/// What a request says of its answer.
+/// Extracts the facts of a request that decide the form of its response.
 #[inline]
 pub(crate) fn asked(head: &Head<'_>, is_followed: bool, is_last: bool) -> Asked {
     Asked {

@@ -1,4 +1,4 @@
-//! Draining: no new connections, but an answer to everything that was received.
+//! Draining: accepts no connections, but responds to everything that was received.
 
 use shearwater_io::{CloseKind, Driver, Token};
 
@@ -10,7 +10,7 @@ use crate::wheel::tick_at;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Someone has woken the worker: looks at the order in force.
+    /// Acts on the order in force after a wake-up.
     pub(crate) fn woken(&mut self) {
         self.take_back();
         match self.service.control.order() {
@@ -20,7 +20,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// The listeners are closed.
+    /// Notes that the listeners are closed.
     pub(crate) fn accept_stopped(&mut self) {
         self.accepting = Accepting::Stopped;
     }
@@ -34,7 +34,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.service.responder.draining = true;
         self.accepting = Accepting::Stopping;
         self.driver.accept_stop();
-        // A request may be under way on a connection that looks idle: it gets a little time to show.
+        // A request may be in flight on a connection that looks idle: waits a little for it.
         let grace = tick_at(now_ms.saturating_add(self.service.timeouts.drain_idle_ms));
         for token in self.service.table.tokens(|conn| conn.is_idle() && !conn.has(Flag::Sending)) {
             self.service.set_deadline(token, grace);
@@ -44,7 +44,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Closes everything that is left.
+    /// Closes all connections.
     pub(crate) fn end(&mut self) {
         if self.life == Life::Ending {
             return;
@@ -60,7 +60,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Counts those that are about to be closed in the middle of something, and says how many they are.
+    /// Counts and reports the connections that are about to be closed during a request or response.
     fn tell_cut_off(&mut self) {
         let service = &mut self.service;
         let connections = service.table.tokens(Conn::is_at_work).len();
@@ -70,19 +70,19 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// While ending, a connection that was still in the kernel's queue is closed at once.
+    /// Returns true while ending: connections still accepted from the kernel's queue are closed at once.
     pub(crate) fn is_ending(&self) -> bool {
         self.life == Life::Ending
     }
 
-    /// Returns true once nothing is left to do. Handed-over connections are the program's to wait for.
+    /// Returns true once all connections are closed. Handed-over connections are left to the program.
     pub(crate) fn is_over(&self) -> bool {
         self.life != Life::Serving
             && self.accepting == Accepting::Stopped
             && self.driver.connections() == self.handed_over.open
     }
 
-    /// Counts handed-over connections as closed when the worker ends: from here on they are the program's alone.
+    /// Counts handed-over connections as closed when the worker ends.
     pub(crate) fn forget_handed_over(&mut self) {
         for token in self.service.table.tokens(|conn| conn.phase == Phase::HandedOver) {
             self.shut(token, CloseKind::Normal);
@@ -90,7 +90,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Ends a drain whose time is up.
+    /// Ends a drain that has timed out.
     pub(crate) fn check_drain(&mut self) {
         if let Life::Draining { until_ms } = self.life
             && self.driver.now_ms() >= until_ms
@@ -99,7 +99,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// When the drain has to be over.
+    /// Returns the time limit of the drain.
     pub(crate) fn drain_until_ms(&self) -> Option<u64> {
         match self.life {
             Life::Draining { until_ms } => Some(until_ms),
@@ -107,7 +107,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// A connection accepted while ending.
+    /// Closes a connection that was accepted while ending.
     pub(crate) fn turn_away(&mut self, token: Token) {
         self.service.counters.connections_accepted.add(1);
         self.service.table.open(token);

@@ -1,5 +1,5 @@
-//! Connections whose client is gone: each turn lets go of a bounded number of them, behind what the others have asked. When thousands leave
-//! at once, those who stay hardly notice.
+//! Disconnected clients: each turn releases a bounded number of them after all other work, so that thousands
+//! of disconnects at once don't delay the other clients.
 
 use std::collections::VecDeque;
 
@@ -10,30 +10,30 @@ use crate::conn::Phase;
 use crate::limits::{ENDS_KEPT_MAX, ENDS_PER_TURN_MAX};
 use crate::worker::Worker;
 
-/// What is to be done about an end.
+/// A kind of disconnect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The client sends no more: what is unfinished is refused.
+    /// The client has sent a FIN and all input has been received: an unfinished request is rejected.
     Eof,
-    /// The client has ended its side, and input from before is still to be received.
+    /// The client has sent a FIN, and earlier input is still to be received.
     Fin,
-    /// The connection is broken: nobody is there to be told.
+    /// The connection is broken: no response can be sent.
     Broken,
 }
 
-/// Ends that wait, at most two per connection: a FIN, and what comes after it.
+/// Pending disconnects, at most two per connection: a FIN, and the end after it.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     waiting: VecDeque<(Token, End)>,
 }
 
 impl Ends {
-    /// Puts one behind the others.
+    /// Queues a disconnect.
     pub(crate) fn push(&mut self, token: Token, end: End) {
         self.waiting.push_back((token, end));
     }
 
-    /// Whether one waits.
+    /// Returns true if none is pending.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -41,7 +41,7 @@ impl Ends {
     fn pop(&mut self) -> Option<(Token, End)> {
         let next = self.waiting.pop_front();
         if self.waiting.is_empty() && self.waiting.capacity() > ENDS_KEPT_MAX {
-            // The memory of a busier moment.
+            // Frees the memory of a burst.
             self.waiting.shrink_to(ENDS_KEPT_MAX);
         }
         next
@@ -49,7 +49,7 @@ impl Ends {
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Acts on a turn's share of the ends.
+    /// Handles a bounded number of disconnects.
     #[inline]
     pub(crate) fn end_some(&mut self) {
         if !self.ends.is_empty() {
@@ -57,7 +57,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// As many go as have come, beyond the share: who connects and leaves at once doesn't pile up.
+    /// Handles as many more as connections were accepted, so that a flood of short connections doesn't pile
+    /// up.
     fn end_share(&mut self, share: usize) {
         for _ in 0..share {
             let Some((token, end)) = self.ends.pop() else { return };
@@ -70,7 +71,7 @@ impl<D: Driver, A: App> Worker<D, A> {
                 End::Eof if conn.phase == Phase::Linger => self.shut(token, CloseKind::Normal),
                 End::Eof | End::Fin if self.service.ends_with_client(token) => self.broken(token),
                 End::Eof if self.service.is_heard(token) => self.ended(token),
-                // What is on its way, or waits for its turn, comes first.
+                // A pending response or queued input comes first.
                 End::Eof | End::Fin => self.service.bound_half_closed(token),
             }
         }

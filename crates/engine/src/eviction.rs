@@ -1,4 +1,4 @@
-//! Eviction: when the buffers are full, the connection that holds most makes room for one that holds less.
+//! Eviction: when the buffers are full, the largest connection makes room for a smaller one.
 
 use shearwater_io::{CloseKind, Driver, Token};
 
@@ -10,26 +10,27 @@ use crate::respond::After;
 use crate::service::Service;
 use crate::worker::Worker;
 
-/// The end of an evicted connection.
+/// The way in which an evicted connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Eviction {
     /// `503`, then a lingering close.
     Refused,
-    /// A close in the middle of its response, which has begun.
+    /// A close in the middle of its response.
     CutOff,
     /// A reset: an earlier response is still being sent, so none can follow.
     Reset,
 }
 
 impl<A: App> Service<A> {
-    /// Evicts the connection that holds most if the buffers are full. False if none holds more than `token`: then that one is to be
-    /// refused.
+    /// Evicts the largest connection if the buffers are full. Returns false if none is larger than `token`,
+    /// which must then be rejected.
     #[inline]
     pub(crate) fn make_room(&mut self, token: Token) -> bool {
         !self.blocks.is_full() || self.make_room_for(token, 0)
     }
 
-    /// Does so for a connection that holds `more` bytes beside its block. One eviction is enough: it frees at least as much.
+    /// Does the same for a connection that holds `more` bytes beside its block. One eviction frees at least
+    /// as much.
     #[cold]
     pub(crate) fn make_room_for(&mut self, token: Token, more: usize) -> bool {
         if self.blocks.reclaim() {
@@ -43,8 +44,8 @@ impl<A: App> Service<A> {
         self.blocks.reclaim()
     }
 
-    /// Frees a connection's memory at once. Its response waits for the end of the turn, because another connection's output is being
-    /// gathered.
+    /// Frees a connection's memory at once. Its response waits for the end of the turn, because the output
+    /// buffer is in use for another connection.
     fn evict(&mut self, token: Token) {
         let has_begun = self.give_up_call(token);
         let conn = self.table.get(token);
@@ -53,7 +54,7 @@ impl<A: App> Service<A> {
             true => Eviction::Reset,
             false => Eviction::Refused,
         };
-        // Nothing more is read from it.
+        // Stops reading.
         conn.phase = Phase::Last;
         self.blocks.release(&mut conn.block);
         if eviction != Eviction::Refused {
@@ -67,7 +68,7 @@ impl<A: App> Service<A> {
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Ends the connections that were evicted in this turn.
+    /// Closes the connections that were evicted in this turn.
     #[inline]
     pub(crate) fn end_evicted(&mut self) {
         if !self.service.evicted.is_empty() {

@@ -1,4 +1,4 @@
-//! Verb 5, handle: handlers that wait go on, behind the turn's events.
+//! Verb 5, handle: polls deferred handlers after the turn's events.
 
 use shearwater_io::{Driver, Token};
 use shearwater_tasks::TaskId;
@@ -10,11 +10,11 @@ use crate::respond::Fault;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Calls each task that is ready once. Those that get ready meanwhile are called in the next turn.
+    /// Polls each ready task once. Those that become ready meanwhile are polled in the next turn.
     #[inline]
     pub(crate) fn run_tasks(&mut self) {
         let tasks = &self.service.calls.tasks;
-        // One that was dropped may still be called for.
+        // A dropped task may still have a wake-up pending.
         if !tasks.is_empty() || tasks.ready() > 0 || !self.service.calls.timers.is_empty() {
             self.run_ready();
         }
@@ -39,7 +39,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         let service = &mut self.service;
         let Some(token) = service.calls.token_of(task) else { return };
         if service.task_of(token) != Some(task) {
-            // Its answer is complete: what it still does is its own.
+            // Its response is complete; the task continues on its own.
             let tasks = &mut service.calls.tasks;
             if let Err(panic) = panics::catch(|| tasks.poll(task)) {
                 service.faulty(Fault::Panic(panic));
@@ -50,10 +50,10 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.advance(token);
     }
 
-    /// A handler was called: what it has said is sent.
+    /// Sends the output of a handler that was polled.
     fn advance(&mut self, token: Token) {
         let conn = self.service.table.get(token);
-        // An answer without a body may end without a further byte.
+        // A response without a body may end without further output.
         let is_over = !conn.is_handled() && !conn.has(Flag::Sending);
         match is_over && self.service.responder.out.is_empty() {
             true => self.go_on_reading(token),
@@ -61,16 +61,16 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// A send has ended: the handler may say more.
+    /// Resumes a handler after a send.
     pub(crate) fn handler_goes_on(&mut self, token: Token) {
         self.service.go_on_call(token);
         let conn = self.service.table.get(token);
         match conn.phase {
-            // Its body waits for the handler, not for the client.
+            // The body waits for the handler, not for the client.
             Phase::Taking | Phase::Exchanging if conn.has(Flag::Paused) => {
                 self.service.bound_half_closed(token);
             }
-            // Nothing was received meanwhile.
+            // No body was received during the send.
             Phase::Taking => self.service.body_begins_anew(token, self.driver.now_ms()),
             Phase::Exchanging => self.service.await_body(token),
             _ => self.service.bound_half_closed(token),

@@ -1,13 +1,13 @@
-//! Holders of memory in lists by size, so that the largest is found without a search.
+//! Memory holders in lists by size class, so that the largest is found without a search.
 
 use crate::conn::NONE;
 
-/// Number of size classes, four to each doubling: sizes in one class differ by a quarter at most.
+/// Number of size classes, four to each doubling: sizes in one class differ by at most a quarter.
 const CLASSES: usize = 128;
-/// Steps within a doubling, as bits.
+/// Steps within a doubling, in bits.
 const STEP_BITS: u32 = 2;
 
-/// The class of a holder that is in no list.
+/// Class of a holder that is in no list.
 const NO_CLASS: u8 = u8::MAX;
 
 /// A size class.
@@ -24,7 +24,7 @@ impl Class {
     }
 }
 
-/// A holder's place in the list of its class.
+/// A holder's links in the list of its class.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     prev: u32,
@@ -40,9 +40,9 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct Holders {
     places: Vec<Place>,
-    /// The first of each class.
+    /// First holder of each class.
     heads: [u32; CLASSES],
-    /// Classes whose list isn't empty, as bits.
+    /// Bit set of the classes whose list isn't empty.
     occupied: u128,
 }
 

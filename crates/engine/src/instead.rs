@@ -1,4 +1,4 @@
-//! Handlers that don't answer at once: they answer later, or upgrade the connection.
+//! Handlers that defer their response or upgrade the connection.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -9,26 +9,26 @@ use crate::request::Request;
 use crate::response::Response;
 use crate::upgrade::Taker;
 
-/// What takes the place of an answer.
+/// An action in place of an immediate response.
 pub(crate) enum Instead {
     Later(Later),
     Upgrade(Taker),
-    /// As many requests are being answered later as may be.
+    /// Too many requests are deferred already.
     Full,
 }
 
 impl Response<'_> {
-    /// Answers later: `make` gets the request as a [`Call`], and the future that it makes runs as a task of this worker, beginning as soon
-    /// as the handler returns. Fields that are set in this response, before or afterwards, stand beside those of the call; a status and a body
-    /// that are set in it are forgotten. The last one holds.
+    /// Defers the response. `make` receives the request as a [`Call`] and returns a future, which runs as a
+    /// task of this worker as soon as the handler returns. Fields set in this response, before or afterwards,
+    /// are added to those of the call; its status and body are discarded. The last call to `later` wins.
     ///
-    /// A future that is ready at once costs no wait, and nothing is allocated for it once its worker has seen some.
+    /// A future that is ready at once doesn't wait, and needs no allocation once the worker has spare memory.
     ///
-    /// While [`Limits::calls_max`](crate::Limits::calls_max) requests of a worker are being answered later, a further one is refused with
-    /// `503`.
+    /// If [`Limits::calls_max`](crate::Limits::calls_max) requests of a worker are deferred already, the
+    /// request is rejected with `503`.
     ///
     /// # Panics
-    /// Within a [`Call`]: that answers itself.
+    /// Within a [`Call`], which is the response.
     pub fn later<F: Future<Output = ()> + 'static>(
         &mut self,
         request: &Request<'_>,
@@ -39,14 +39,15 @@ impl Response<'_> {
         self.parts.instead = Some(calls.begin(request, make).map_or(Instead::Full, Instead::Later));
     }
 
-    /// Looks at something that may be ready at once, and then needs no [`later`](Self::later): it is [told](Self::tell). `look` gets the context
-    /// of the future that is made next. What isn't ready goes on by [`later_when_woken`](Self::later_when_woken), which has to follow then, for
-    /// what was looked at last: only its wakes count.
+    /// Polls something that may be ready at once, and then needs no [`later`](Self::later) but
+    /// [`tell`](Self::tell). `look` gets the context of the next future. If it isn't ready,
+    /// [`later_when_woken`](Self::later_when_woken) must follow for the last thing that was polled; only its
+    /// wake-ups count.
     ///
-    /// `None` where a further request can't be answered later: it is refused as there.
+    /// Returns `None` if no further request can be deferred: it is then rejected as there.
     ///
     /// # Panics
-    /// Within a [`Call`]: that answers itself.
+    /// Within a [`Call`], which is the response.
     pub fn look<T>(&mut self, look: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
         self.forget_later();
         let calls = self.calls.as_deref_mut().expect("a call answers itself");
@@ -57,8 +58,8 @@ impl Response<'_> {
         looked
     }
 
-    /// As [`later`](Self::later), for what was [looked](Self::look) at and isn't ready: it is polled when it has been woken since, and not at
-    /// once.
+    /// Defers a future that was polled by [`look`](Self::look): it is polled again only once it has been
+    /// woken, and not at once.
     ///
     /// # Panics
     /// Within a [`Call`].
@@ -73,8 +74,8 @@ impl Response<'_> {
         }
     }
 
-    /// Answers as a [`Call`] does that is over at once: what is set in this response, before or afterwards, is laid over what `tell` says, as
-    /// with [`later`](Self::later).
+    /// Responds as a [`Call`] that is ready at once: fields set in this response, before or afterwards, are
+    /// added to those that `tell` sets, as with [`later`](Self::later).
     ///
     /// # Panics
     /// Within a [`Call`].
@@ -87,7 +88,8 @@ impl Response<'_> {
         told
     }
 
-    /// The address that a request came from, asked of the system once a connection; `None` on a Unix-domain socket, or where the client is gone.
+    /// Returns the client's address, queried once per connection; `None` on a Unix-domain socket or if the
+    /// client is disconnected.
     pub fn peer(&mut self, request: &Request<'_>) -> Option<SocketAddr> {
         match &mut self.calls {
             Some(calls) => calls.peer_of(request),
@@ -95,7 +97,7 @@ impl Response<'_> {
         }
     }
 
-    /// A handler that was to answer later is not to.
+    /// Drops a deferred handler that is no longer needed.
     #[inline]
     pub(crate) fn forget_later(&mut self) {
         if self.parts.is_other() {

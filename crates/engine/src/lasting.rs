@@ -1,4 +1,4 @@
-//! Answers that last a moment, so that other requests for the same file find it open.
+//! A short-lived cache of file responses, so that concurrent requests share an open file.
 
 use std::rc::Rc;
 
@@ -7,17 +7,17 @@ use shearwater_io::Item;
 use crate::limits::{LASTING_ANSWERS_MAX, LASTING_MS_MAX};
 use crate::prebuilt::Prebuilt;
 
-/// Answers with a file that were sent a moment ago, at most `LASTING_ANSWERS_MAX`. Whoever made one may keep it by a `Weak` and
-/// needn't ask when to let go: a deleted file isn't held open any longer than this.
+/// File responses of the last moments, at most `LASTING_ANSWERS_MAX`. Other caches hold them by `Weak`, so
+/// that no deleted file stays open any longer.
 #[derive(Default)]
 pub(crate) struct Lasting {
     answers: Vec<Rc<Prebuilt>>,
-    /// When they are let go of, where some outlast their turn.
+    /// Time at which the current entries are dropped, if any outlast their turn.
     until_ms: Option<u64>,
 }
 
 impl Lasting {
-    /// Keeps an answer for a moment, if its body is a file, nobody else holds it, and there is room.
+    /// Caches a response if its body is a file that isn't held elsewhere, and there is room.
     #[inline]
     pub(crate) fn keep(&mut self, answer: Rc<Prebuilt>) {
         let is_held = Rc::strong_count(&answer) > 1;
@@ -26,7 +26,7 @@ impl Lasting {
         }
     }
 
-    /// The turn has ended: what may change at any moment goes with it, the rest after `LASTING_MS_MAX`.
+    /// Drops files that may change at any moment; the rest after `LASTING_MS_MAX`.
     #[inline]
     pub(crate) fn end_turn(&mut self, now_ms: u64) {
         if !self.answers.is_empty() {
@@ -44,14 +44,14 @@ impl Lasting {
         self.until_ms = (!self.answers.is_empty()).then_some(until_ms);
     }
 
-    /// When the next answer is to be let go of.
+    /// Returns the time at which entries are to be dropped.
     #[inline]
     pub(crate) fn due_ms(&self) -> Option<u64> {
         self.until_ms
     }
 }
 
-/// Whether the file was left alone for a while: one that is copied wasn't.
+/// Returns true if the file has not changed recently; a recently changed one is copied.
 fn is_left_alone(answer: &Prebuilt) -> bool {
     matches!(answer.body(), Item::File(slice) if slice.file.is_lent())
 }
@@ -98,7 +98,7 @@ mod tests {
         assert!(weak[0].upgrade().is_none() && lasting.due_ms().is_none());
     }
 
-    /// However often it is asked for meanwhile, and whoever comes later.
+    /// The first entry's deadline holds for later entries, however often they are used.
     #[test]
     fn the_first_one_decides_when_all_are_let_go_of() {
         let mut lasting = Lasting::default();

@@ -1,4 +1,4 @@
-//! Requests that are answered later: begun, fed with their body, and ended when their handler has said everything.
+//! Deferred requests: started, fed with their body, and finished when their handler is done.
 
 use std::rc::Rc;
 
@@ -21,9 +21,9 @@ use crate::respond::{After, Asked, Outcome};
 use crate::service::Service;
 use crate::waiting::{Next, Waiting};
 
-/// Beginning.
+/// Starting.
 impl<A: App> Service<A> {
-    /// A handler does something else than to answer a request that is there as a whole.
+    /// Acts on a handler that did not respond to a complete request at once.
     pub(crate) fn do_instead(&mut self, token: Token, head: &[u8], asked: Asked, instead: Instead) -> Step {
         match instead {
             Instead::Later(later) => match self.begin_call(token, later, asked, 0) {
@@ -35,13 +35,13 @@ impl<A: App> Service<A> {
                 }
                 Begun::Refused => self.refuse_full(token),
             },
-            // An upgrade never gets here: it was answered with a `101`.
+            // An upgrade was already responded to with a `101`.
             Instead::Upgrade(_) | Instead::Full => self.refuse(token, Refusal::CallsFull),
         }
     }
 
-    /// Calls a handler for the first time whose request is there as a whole. `held` is the size of the connection's block if that is out of its
-    /// place, in bytes.
+    /// Polls the handler of a complete request for the first time. `held` is the size in bytes of the
+    /// connection's block if that is taken out of its slot.
     pub(crate) fn begin_call(&mut self, token: Token, later: Later, asked: Asked, held: usize) -> Begun {
         let mut waiting = Waiting::new(later, asked);
         if self.blocks.is_full() && !self.make_room_for(token, held + waiting.exchange.held_bytes()) {
@@ -66,7 +66,7 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// A head whose handler wants to take the body itself.
+    /// Calls a handler that pulls the body itself.
     pub(crate) fn begin_taking(&mut self, token: Token, bytes: &[u8], rest: &[u8], turn: &dyn Turn) -> Step {
         let head = self.parser.head(bytes);
         let framing = head.framing();
@@ -122,7 +122,7 @@ impl<A: App> Service<A> {
     }
 }
 
-/// How a call has begun.
+/// Result of starting a deferred handler.
 pub(crate) enum Begun {
     Answered,
     Waits(Waiting),
@@ -130,9 +130,9 @@ pub(crate) enum Begun {
     Refused,
 }
 
-/// Going on.
+/// Continuing.
 impl<A: App> Service<A> {
-    /// The next piece of a body that its handler takes.
+    /// Passes the next piece of a body to its handler.
     pub(crate) fn feed(&mut self, token: Token, input: &[u8]) -> Step {
         let mut index = self.table.get(token).block;
         let mut block = self.blocks.take(token, &mut index);
@@ -161,7 +161,7 @@ impl<A: App> Service<A> {
                 }
                 return Step::new(consumed, self.refuse(token, refusal).then);
             }
-            // Nothing of the program's is called to put it into the exchange.
+            // Queueing bytes doesn't run code of the program.
             Piece::Panicked(panic) => return Step::new(consumed, self.fail(token, panic, None).then),
             Piece::Starved => self.await_body(token),
             Piece::Complete | Piece::Full => {}
@@ -175,14 +175,15 @@ impl<A: App> Service<A> {
         Step::new(consumed, Then::Waits)
     }
 
-    /// Calls a connection's handler again, and acts on what it says. `is_followed`: more has come behind the request, and isn't kept yet.
+    /// Polls a connection's handler again and sends its output. `is_followed` means that more input has
+    /// arrived after the request and isn't stored yet.
     pub(crate) fn run_call(&mut self, token: Token, is_followed: bool) -> Then {
         let Some(mut waiting) = self.take_call(token) else { return Then::Waits };
         self.poll(&mut waiting);
         self.go_on_with(token, waiting, is_followed)
     }
 
-    /// Goes on with a connection's call after a send.
+    /// Continues a connection's call after a send.
     pub(crate) fn go_on_call(&mut self, token: Token) {
         if let Some(waiting) = self.take_call(token) {
             waiting.exchange.wake_writer();
@@ -192,7 +193,7 @@ impl<A: App> Service<A> {
 
     fn go_on_with(&mut self, token: Token, mut waiting: Waiting, is_followed: bool) -> Then {
         let conn = self.table.get(token);
-        // Only one send at a time: what has been said meanwhile waits for its end.
+        // Only one send at a time: further output waits for its end.
         if conn.has(Flag::Sending) {
             self.keep_call(token, waiting);
             return Then::Waits;
@@ -231,7 +232,7 @@ impl<A: App> Service<A> {
     }
 }
 
-/// Keeping and letting go.
+/// Storing and releasing.
 impl<A> Service<A> {
     fn take_call(&mut self, token: Token) -> Option<Waiting> {
         let index = self.table.get(token).block;
@@ -245,13 +246,13 @@ impl<A> Service<A> {
         self.blocks.put(conn.block, block);
     }
 
-    /// The task that is at work on a connection's request.
+    /// Returns the task that handles a connection's request.
     pub(crate) fn task_of(&mut self, token: Token) -> Option<TaskId> {
         let index = self.table.find(token)?.block;
         self.blocks.get_mut(index)?.call.as_ref().map(|waiting| waiting.task)
     }
 
-    /// Whether a handler is at work on a connection that is to be dropped as soon as the client has ended its side.
+    /// Returns true if a connection's handler is to be dropped as soon as the client sends a FIN.
     pub(crate) fn ends_with_client(&mut self, token: Token) -> bool {
         let Some(conn) = self.table.find(token).filter(|conn| conn.is_handled()) else { return false };
         let index = conn.block;
@@ -259,33 +260,33 @@ impl<A> Service<A> {
         waiting.is_some_and(|waiting| waiting.exchange.ends_with_client())
     }
 
-    /// Returns whether the client has ended its side, perhaps behind input that is still to be received.
+    /// Returns true if the client has sent a FIN, possibly after input that is still to be received.
     pub(crate) fn is_half_closed(&mut self, token: Token) -> bool {
         let conn = self.table.get(token);
         let index = conn.block;
         conn.has(Flag::ReadClosed) || self.blocks.get_mut(index).is_some_and(|block| block.fin_received)
     }
 
-    /// Notes that the request is complete: from here on only its handler is waited for.
+    /// Notes that the request is complete: only its handler is pending.
     pub(crate) fn handling_began(&mut self, token: Token) {
         self.table.get(token).phase = Phase::Handling;
         self.bound_half_closed(token);
     }
 
-    /// Whether a connection's client waits for a `100` before it sends its body.
+    /// Returns true if the client waits for a `100` before it sends its body.
     pub(crate) fn owes_continue(&mut self, token: Token) -> bool {
         let index = self.table.get(token).block;
         let waiting = self.blocks.get_mut(index).and_then(|block| block.call.as_ref());
         waiting.is_some_and(|waiting| waiting.owes_continue)
     }
 
-    /// Whether the handler that takes a connection's body has room for more of it than has been received.
+    /// Returns true if the handler has room for more body than has been received.
     pub(crate) fn takes_more(&mut self, token: Token) -> bool {
         let index = self.table.get(token).block;
         self.blocks.get_mut(index).is_some_and(|block| block.input.is_empty() && !block.is_fed())
     }
 
-    /// Whether it has room for what was received.
+    /// Returns true if the handler has room for received but unprocessed body.
     pub(crate) fn may_be_fed(&mut self, token: Token) -> bool {
         let conn = self.table.get(token);
         let (is_taking, index) = (conn.is_taking(), conn.block);
@@ -293,7 +294,7 @@ impl<A> Service<A> {
             && self.blocks.get_mut(index).is_some_and(|block| !block.input.is_empty() && !block.is_fed())
     }
 
-    /// Whether all that a client has sent was looked at.
+    /// Returns true if all received input has been processed.
     pub(crate) fn is_heard(&mut self, token: Token) -> bool {
         let conn = self.table.get(token);
         let (is_live, is_taking, index) = (conn.is_live(), conn.is_taking(), conn.block);
@@ -304,7 +305,7 @@ impl<A> Service<A> {
         self.calls.abandon(waiting.exchange, waiting.task);
     }
 
-    /// Drops a connection's handler, if one is at work; true where a part of its answer is sent, or about to be.
+    /// Drops a connection's handler; returns true if a part of its response has been sent or queued.
     pub(crate) fn give_up_call(&mut self, token: Token) -> bool {
         let conn = self.table.get(token);
         if conn.block == NONE || !conn.is_handled() {

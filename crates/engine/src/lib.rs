@@ -1,7 +1,7 @@
 //! Thread-per-core HTTP/1.1 workers over any [`Driver`](shearwater_io::Driver).
 //!
-//! A worker owns its driver, its connections, its timers and its buffers, and shares nothing that changes with the
-//! others on the way of a request. The modules stand in the order in which a request meets them:
+//! A worker owns its driver, its connections, its timers and its buffers, and shares no mutable state with
+//! the others on the hot path. The modules in the order in which a request passes them:
 //!
 //! `worker` (the turn, and the one `match` on events) → `accept` → `read` → `dispatch` → `respond` → `write` → `close`.
 

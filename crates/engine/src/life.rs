@@ -1,22 +1,22 @@
-//! How far a worker has come: serving, draining, ending.
+//! Lifecycle of a worker: serving, draining, ending.
 
-/// How far a worker has come towards its end.
+/// State of a worker's lifecycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// It serves.
+    /// Serving.
     Serving,
-    /// It answers what it has received, until this time.
+    /// Responding to received requests until this time.
     Draining { until_ms: u64 },
-    /// It has closed everything and waits for the driver to say so.
+    /// All connections are closed; the driver's `Closed` events are pending.
     Ending,
 }
 
-/// Whether connections are being accepted.
+/// State of accepting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accepting {
-    /// Yes.
+    /// Accepting connections.
     Open,
-    /// No more: the listeners are being emptied or closed.
+    /// Emptying or closing the listeners.
     Stopping,
     /// The listeners are closed.
     Stopped,

@@ -1,31 +1,31 @@
-//! Spare outputs: what was sent comes back and is used for the next answer.
+//! Spare outputs: buffers of finished sends, reused for the next responses.
 
 use shearwater_io::Output;
 
 use crate::limits::{SPARE_OUTPUT_BYTES_MAX, SPARE_OUTPUTS_BYTES_MAX, SPARE_OUTPUTS_MAX};
 
-/// The outputs that a worker keeps, at most `SPARE_OUTPUTS_MAX` of at most `SPARE_OUTPUTS_BYTES_MAX` together.
+/// Spare outputs of a worker, at most `SPARE_OUTPUTS_MAX` of at most `SPARE_OUTPUTS_BYTES_MAX` together.
 #[derive(Default)]
 pub(crate) struct Outputs {
     spare: Vec<Output>,
-    /// The memory that they hold.
+    /// Memory of all of them, in bytes.
     bytes: usize,
 }
 
 impl Outputs {
-    /// An empty output.
+    /// Returns an empty output.
     pub(crate) fn take(&mut self) -> Output {
         let Some(output) = self.spare.pop() else { return Output::default() };
         self.bytes -= output.capacity();
         output
     }
 
-    /// Frees what is kept.
+    /// Frees the spare outputs.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes back an output that was sent.
+    /// Recycles an output that was sent.
     pub(crate) fn give(&mut self, mut output: Output) {
         if self.spare.len() == SPARE_OUTPUTS_MAX {
             return;

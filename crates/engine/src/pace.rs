@@ -1,15 +1,15 @@
-//! A body's pace: the time that it has left. What arrives of it adds to that; nothing is looked at in between.
+//! Time budget of a body, extended by each byte received. Nothing is checked in between.
 
 use crate::limits::{Limits, Timeouts};
 
-/// What a body is held to.
+/// Limits of a body's rate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PaceRule {
-    /// The time that it begins with.
+    /// Initial time.
     grace_us: u64,
-    /// The most time that it may have, and so the longest silence.
+    /// Longest time that may be left, and so the longest silence.
     silence_us: u64,
-    /// Bytes that earn a second; 0: the silence alone counts.
+    /// Bytes that earn a second; 0: only the silence is limited.
     bytes_per_second_min: u64,
 }
 
@@ -22,42 +22,42 @@ impl PaceRule {
         }
     }
 
-    /// The time that so many bytes earn.
+    /// Returns the time that so many bytes earn.
     fn earned_us(&self, bytes: u64) -> u64 {
         let earned = bytes.saturating_mul(1_000_000).checked_div(self.bytes_per_second_min);
         earned.unwrap_or(u64::MAX)
     }
 }
 
-/// How much time a body has. Kept in microseconds: a byte earns a few thousand.
+/// Remaining time of a body. Kept in microseconds: a byte earns a few thousand.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pace {
-    /// When it is up, by the worker's clock.
+    /// Deadline by the worker's clock.
     due_us: u64,
-    /// It is up then because nothing has come, however much came before.
+    /// The deadline is bounded by silence rather than by the rate.
     ends_silence: bool,
 }
 
 impl Pace {
-    /// A body begins, or is read again.
+    /// Starts the budget of a body, or restarts it.
     pub(crate) fn begin(rule: &PaceRule, now_ms: u64) -> Self {
         let now_us = now_ms.saturating_mul(1000);
         let grace_us = if rule.bytes_per_second_min == 0 { u64::MAX } else { rule.grace_us };
         Self { due_us: now_us.saturating_add(grace_us), ends_silence: false }.bounded(rule, now_us)
     }
 
-    /// So many bytes of its content have come.
+    /// Extends the budget by received content.
     pub(crate) fn earn(self, rule: &PaceRule, bytes: u64, now_ms: u64) -> Self {
         let due_us = self.due_us.saturating_add(rule.earned_us(bytes));
         Self { due_us, ends_silence: false }.bounded(rule, now_ms.saturating_mul(1000))
     }
 
-    /// When the time is up, in milliseconds of the worker's clock.
+    /// Returns the deadline in milliseconds of the worker's clock.
     pub(crate) fn due_ms(self) -> u64 {
         self.due_us.div_ceil(1000)
     }
 
-    /// Whether it is up for silence; else for too little.
+    /// Returns true if it expires because of silence; else because of the rate.
     pub(crate) fn ends_silence(self) -> bool {
         self.ends_silence
     }
@@ -87,7 +87,7 @@ mod tests {
             pace = pace.earn(&rule, 1, 1000);
         }
         assert!((6999..=7000).contains(&pace.due_ms()), "{}", pace.due_ms());
-        assert_eq!(pace.earn(&rule, 0, 1500).due_ms(), pace.due_ms(), "what is no content earns nothing");
+        assert_eq!(pace.earn(&rule, 0, 1500).due_ms(), pace.due_ms(), "framing earns nothing");
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
         let rule = rule(240);
         let pace = Pace::begin(&rule, 0).earn(&rule, 10_000_000, 2000);
         assert_eq!((pace.due_ms(), pace.ends_silence()), (32_000, true));
-        assert_eq!(pace.earn(&rule, 1, 20_000).due_ms(), 32_005, "it is not earned twice");
+        assert_eq!(pace.earn(&rule, 1, 20_000).due_ms(), 32_005, "not earned twice");
     }
 
     #[test]

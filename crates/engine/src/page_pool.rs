@@ -1,29 +1,29 @@
-//! Pages that large buffers have been in: a few are kept for the next, the others go back to the system, a bounded part in each turn.
+//! Pages of former large buffers: a few are kept, the others are freed, a bounded part in each turn.
 
 use shearwater_io::PageBuf;
 
 use crate::limits::{RELEASED_BYTES_PER_TURN_MAX, SPARE_PAGES_BYTES_MAX};
 
-/// The memory of large buffers that are over.
+/// Memory of former large buffers.
 #[derive(Debug, Default)]
 pub(crate) struct PagePool {
-    /// For the next buffers, at most `SPARE_PAGES_BYTES_MAX` together.
+    /// Pages for the next buffers, at most `SPARE_PAGES_BYTES_MAX` together.
     spare: Vec<PageBuf>,
     spare_bytes: usize,
-    /// On their way back to the system.
+    /// Pages to be freed.
     leaving: Vec<PageBuf>,
     leaving_bytes: usize,
 }
 
 impl PagePool {
-    /// An empty buffer, with memory if there is some.
+    /// Returns an empty buffer, with memory if a spare one exists.
     pub(crate) fn take(&mut self) -> PageBuf {
         let Some(buffer) = self.spare.pop() else { return PageBuf::default() };
         self.spare_bytes -= buffer.held_bytes();
         buffer
     }
 
-    /// Takes the memory of a buffer that is over.
+    /// Takes the memory of a buffer that is no longer used.
     pub(crate) fn give(&mut self, mut buffer: PageBuf) {
         buffer.clear();
         let bytes = buffer.held_bytes();
@@ -38,22 +38,22 @@ impl PagePool {
         }
     }
 
-    /// Keeps nothing for the next buffers: gives what is spare back at once, which is little.
+    /// Frees the spare pages at once.
     pub(crate) fn forget_spare(&mut self) {
         (self.spare, self.spare_bytes) = (Vec::new(), 0);
     }
 
-    /// Memory on its way back to the system, in bytes.
+    /// Returns the memory that is to be freed, in bytes.
     pub(crate) fn leaving_bytes(&self) -> usize {
         self.leaving_bytes
     }
 
-    /// Whether memory is on its way back to the system.
+    /// Returns true if memory is to be freed.
     pub(crate) fn is_busy(&self) -> bool {
         !self.leaving.is_empty()
     }
 
-    /// Gives back a turn's share. Pages that have been written to cost the kernel time, in proportion.
+    /// Frees a turn's share. Freeing touched pages costs the kernel time in proportion.
     #[inline]
     pub(crate) fn release(&mut self) {
         if self.is_busy() {
@@ -61,7 +61,7 @@ impl PagePool {
         }
     }
 
-    /// Releases at least so many bytes of the pending pages, or all of them.
+    /// Frees at least so many bytes of the pending pages, or all of them.
     pub(crate) fn release_at_least(&mut self, mut share: usize) {
         while share > 0 {
             let Some(buffer) = self.leaving.last_mut() else { return };
@@ -123,7 +123,7 @@ mod tests {
         }
         assert_eq!((turns, leaving), (8, 0));
         pool.release();
-        assert_eq!(pool.spare_bytes, SPARE_PAGES_BYTES_MAX, "what is kept stays");
+        assert_eq!(pool.spare_bytes, SPARE_PAGES_BYTES_MAX, "spare pages are kept");
     }
 
     #[test]

@@ -1,22 +1,22 @@
-//! A worker's sign of life, for a watchdog on another thread. The worker only stores; nothing here waits.
+//! A worker's heartbeat for the watchdog on another thread. The worker only stores; nothing here waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Thread;
 
-/// What a worker says of itself, once a turn.
+/// Heartbeat of one worker, updated once a turn.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Beat {
-    /// Turns begun; even while it sleeps, odd while it works.
+    /// Turns begun; even while the worker sleeps, odd while it works.
     turns: AtomicU64,
 }
 
-/// The beats of all workers, and the watchdog that listens.
+/// Heartbeats of all workers, and the state of the watchdog.
 #[derive(Debug)]
 pub(crate) struct Pulses {
     beats: Box<[Beat]>,
-    /// The watchdog sleeps because all workers do: who works wakes it.
+    /// The watchdog sleeps because all workers do: the next active worker wakes it.
     is_watch_asleep: AtomicBool,
 }
 
@@ -28,12 +28,12 @@ impl Pulses {
         })
     }
 
-    /// Turns of a worker: odd while it is at work.
+    /// Returns the turns of a worker: odd while it is active.
     pub(crate) fn turns(&self, worker: usize) -> u64 {
         self.beats[worker].turns.load(Ordering::Relaxed)
     }
 
-    /// Whether no worker is at work.
+    /// Returns true if no worker is active.
     pub(crate) fn are_all_asleep(&self) -> bool {
         (0..self.beats.len()).all(|worker| !is_at_work(self.turns(worker)))
     }
@@ -43,12 +43,12 @@ impl Pulses {
     }
 }
 
-/// Whether a worker with so many turns is at work.
+/// Returns true if a worker with so many turns is active.
 pub(crate) fn is_at_work(turns: u64) -> bool {
     turns % 2 == 1
 }
 
-/// A worker's side. One that is gone is asleep.
+/// A worker's side of its heartbeat. Dropping it marks the worker as asleep.
 #[derive(Debug)]
 pub(crate) struct Pulse {
     pulses: Arc<Pulses>,
@@ -61,7 +61,7 @@ impl Pulse {
         Self { pulses, worker, watch }
     }
 
-    /// The worker begins to work. That the watchdog has just fallen asleep may be missed: it looks again by itself.
+    /// Marks the worker as active. May miss that the watchdog has just fallen asleep; its sleep is bounded.
     pub(crate) fn wake(&self) {
         self.step(1);
         if self.pulses.is_watch_asleep.load(Ordering::Relaxed) {
@@ -70,12 +70,12 @@ impl Pulse {
         }
     }
 
-    /// The worker is about to wait.
+    /// Marks the worker as asleep.
     pub(crate) fn sleep(&self) {
         self.step(0);
     }
 
-    /// To the next number that is odd or even.
+    /// Advances to the next number of this parity.
     fn step(&self, parity: u64) {
         let turns = &self.pulses.beats[self.worker].turns;
         let now = turns.load(Ordering::Relaxed);
@@ -111,6 +111,6 @@ mod tests {
         assert_eq!((pulses.turns(0), pulses.turns(1)), (0, 2));
         pulse.wake();
         drop(pulse);
-        assert!(pulses.are_all_asleep(), "a worker that has ended keeps nobody waiting");
+        assert!(pulses.are_all_asleep(), "a worker that has ended counts as asleep");
     }
 }

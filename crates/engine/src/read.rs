@@ -1,4 +1,4 @@
-//! Verb 2, read: lent bytes go to dispatch where they are; only leftovers are copied.
+//! Verb 2, read: passes lent bytes to dispatch in place; copies only leftovers.
 
 use shearwater_io::{CloseKind, Driver, ReadEnd, Token};
 
@@ -8,7 +8,7 @@ use crate::ends::End;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Bytes have arrived: the driver lends them.
+    /// Processes received bytes, which the driver lends.
     pub(crate) fn received(&mut self, token: Token) {
         let bytes = self.driver.lent();
         let service = &mut self.service;
@@ -38,7 +38,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.flush(token);
     }
 
-    /// Goes on with input that was kept: a head that has got longer, or pipelined requests whose turn it is.
+    /// Processes stored input: a longer part of a head, or pipelined requests.
     pub(crate) fn resume(&mut self, token: Token) {
         let service = &mut self.service;
         let index = service.table.get(token).block;
@@ -57,7 +57,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.flush(token);
     }
 
-    /// The peer has ended its side, or the connection is broken: acted on behind this turn's events.
+    /// Queues the end of a connection, which is handled after this turn's events.
     pub(crate) fn read_closed(&mut self, token: Token, end: &ReadEnd) {
         let Some(conn) = self.service.table.find(token) else { return };
         conn.set(Flag::ReadClosed);
@@ -68,18 +68,18 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.ends.push(token, end);
     }
 
-    /// Handles a FIN behind input that waits while receiving is paused. It is acted on behind this turn's events.
+    /// Queues a FIN after input that waits while receiving is paused. It is handled after this turn's events.
     pub(crate) fn fin_received(&mut self, token: Token) {
         let service = &mut self.service;
         let Some(conn) = service.table.find(token) else { return };
-        // Without a block nothing waits: receiving is about to go on, and tells it anew.
+        // Without a block nothing waits: receiving resumes, and reports the FIN again.
         let Some(block) = service.blocks.get_mut(conn.block) else { return };
         block.fin_received = true;
         self.ends.push(token, End::Fin);
     }
 
-    /// Pauses a client that sends more before it has received its responses. If the buffers are full it is reset: a refusal can't precede
-    /// the response in flight.
+    /// Pauses a client that sends more before it has received its responses. If the buffers are full it is
+    /// reset: a refusal can't precede the response in flight.
     fn bear_with(&mut self, token: Token) {
         if !self.service.make_room(token) {
             self.service.counters.hit_buffered_bytes.add(1);
@@ -88,8 +88,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.pause(token);
     }
 
-    /// It is not read meanwhile: what it may make a worker keep is one receive, and what a driver may still deliver after a
-    /// pause.
+    /// Pauses receiving. This bounds the input of a worker to one receive, and to the bytes that a driver may
+    /// still deliver afterwards.
     fn pause(&mut self, token: Token) {
         let conn = self.service.table.get(token);
         if !conn.has(Flag::Paused) {
@@ -98,7 +98,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Receives again as soon as input can be looked at again.
+    /// Resumes receiving as soon as input can be processed.
     pub(crate) fn unpause(&mut self, token: Token) {
         let conn = self.service.table.get(token);
         if !conn.has(Flag::Paused) || !conn.is_live() {
@@ -108,14 +108,14 @@ impl<D: Driver, A: App> Worker<D, A> {
             if !self.service.takes_more(token) {
                 return;
             }
-            // That nothing came meanwhile was not the client's doing.
+            // The pause was ours, not the client's.
             self.service.body_begins_anew(token, self.driver.now_ms());
         }
         self.service.table.get(token).unset(Flag::Paused);
         self.driver.recv_resume(token);
     }
 
-    /// A handler takes a body: it gets the rest of what was received, or has enough for now and no more is received.
+    /// Passes stored input to a handler that pulls a body, or pauses receiving while its queue is full.
     pub(crate) fn hold_back(&mut self, token: Token) {
         if self.service.may_be_fed(token) {
             self.service.queue(token);

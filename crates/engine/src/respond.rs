@@ -1,4 +1,4 @@
-//! Verb 4, respond: a handler's answer, or a refusal, becomes bytes of the turn's output.
+//! Verb 4, respond: encodes a handler's response, or a refusal, into the turn's output.
 
 use std::path::PathBuf;
 
@@ -18,54 +18,55 @@ use crate::upgrade::Taker;
 
 const SWITCHING_PROTOCOLS: u16 = 101;
 
-/// How the connection goes on after an answer.
+/// The fate of a connection after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
     /// It stays open.
     Keep,
-    /// It is closed at once: the response was cut off.
+    /// It is closed at once: the response was truncated.
     Close,
-    /// It is closed in stages: the client may be sending, even if it has asked for the end (RFC 9112 section 9.6).
+    /// It is closed in stages: the client may be sending, even if it has requested the close (RFC 9112
+    /// section 9.6).
     Linger,
     /// It is handed over to the program.
     HandOver,
 }
 
-/// What the request says of its answer.
+/// Facts of a request that decide the form of its response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) method: Method,
     pub(crate) version: Version,
     pub(crate) keep_alive: bool,
-    /// More input has come behind it: while draining that is answered too.
+    /// More input has arrived after it, which is processed even while draining.
     pub(crate) is_followed: bool,
-    /// The connection has sent as many as it may.
+    /// The connection has reached its number of requests.
     pub(crate) is_last: bool,
 }
 
-/// What came of a handler's call.
+/// Result of a response that was encoded.
 pub(crate) struct Answered {
     pub(crate) after: After,
     pub(crate) status: u16,
-    /// What the handler did wrong; the client got a `500` then. In a box, so that all of this fits registers.
+    /// Fault of the handler; the client got a `500`. Boxed, so that the struct fits registers.
     pub(crate) fault: Option<Box<Fault>>,
 }
 
-/// What a handler's call has led to.
+/// Result of calling a handler.
 pub(crate) enum Outcome {
-    /// An answer, appended.
+    /// A response was encoded.
     Answered(Answered),
-    /// Something else, and nothing is appended.
+    /// The response is deferred; nothing was encoded.
     Instead(Instead),
 }
 
-/// A handler's fault, with what the operator is told of it.
+/// A handler's fault, with the details of its report.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Panic(Box<Panic>),
-    /// A field, or the length of a stream.
+    /// An invalid field, or a wrong length of a stream.
     Built(String),
-    /// A file that can't be sent. The response says so already: it goes out as it is.
+    /// A file that can't be sent. The response already reflects that and is sent as it is.
     File {
         path: PathBuf,
         error: String,
@@ -79,7 +80,7 @@ impl Fault {
         !matches!(self, Self::File { .. })
     }
 
-    /// The graver of two, the first where they are alike.
+    /// Returns the more severe of two faults, or the first one.
     pub(crate) fn graver(first: Option<Box<Self>>, second: Option<Box<Self>>) -> Option<Box<Self>> {
         match (&first, &second) {
             (Some(one), Some(other)) if other.fails() && !one.fails() => second,
@@ -88,13 +89,13 @@ impl Fault {
     }
 }
 
-/// Turns answers into bytes. Holds the output of the connection whose turn it is.
+/// Encodes responses into the output of the current connection.
 pub(crate) struct Responder {
     pub(crate) out: Output,
     pub(crate) preamble: Preamble,
     pub(crate) lasting: Lasting,
     parts: Parts,
-    /// The closure of the `101` that was appended last.
+    /// Closure of the `101` that was encoded last.
     pub(crate) taker: Option<Taker>,
     pub(crate) draining: bool,
 }
@@ -111,7 +112,7 @@ impl Responder {
         }
     }
 
-    /// Ends a turn: closes files in time, and frees the memory of a large response.
+    /// Ends a turn: drops cached files in time, and frees the memory of a large response.
     #[inline]
     pub(crate) fn end_turn(&mut self, now_ms: u64) {
         self.lasting.end_turn(now_ms);
@@ -127,9 +128,10 @@ impl Responder {
         self.parts.shrink_to(bytes);
     }
 
-    /// Calls a handler and appends its response. `name` returns the request's name for reports.
+    /// Calls a handler and encodes its response. `name` returns the request's name for reports.
     ///
-    /// Always inlined, as is each function that a usual response passes: otherwise arguments and results would go through memory.
+    /// Always inlined, as is each function on the common path: otherwise arguments and results would go
+    /// through memory.
     #[inline(always)]
     pub(crate) fn answer(
         &mut self,
@@ -148,7 +150,7 @@ impl Responder {
         Outcome::Answered(self.finish(asked, fault))
     }
 
-    /// The handler has done something else. What it has set itself lies around that.
+    /// Handles a call without an immediate response; fields that were set are inherited.
     #[cold]
     fn instead(&mut self, asked: Asked, calls: &mut Calls) -> Outcome {
         let (instead, told) = (self.parts.instead.take(), self.parts.told.take());
@@ -168,7 +170,7 @@ impl Responder {
             (None, Some(Instead::Upgrade(taker))) => {
                 let mut own = std::mem::take(&mut self.parts);
                 own.instead = Some(Instead::Upgrade(taker));
-                // Its fields are still there.
+                // Its fields are still in the draft.
                 around.fields.clear();
                 Outcome::Answered(self.answer_with(&mut own, around, asked, None))
             }
@@ -186,7 +188,7 @@ impl Responder {
         Box::new(Fault::Panic(panic))
     }
 
-    /// A handler that was to answer later won't.
+    /// Drops a deferred handler that is no longer needed.
     fn forget_later(&mut self, calls: &mut Calls) {
         self.parts.told = None;
         if let Some(Instead::Later(later)) = self.parts.instead.take() {
@@ -194,8 +196,8 @@ impl Responder {
         }
     }
 
-    /// Appends an answer that was built elsewhere, or its head if its body follows. What comes back in `parts` are those of an earlier answer, to be
-    /// used again: to move them costs more than all else here.
+    /// Encodes a response that was built elsewhere, or its head if its body follows. Swaps drafts, so that
+    /// `parts` holds a used one for recycling: moving them would be the largest cost here.
     pub(crate) fn answer_with(
         &mut self,
         parts: &mut Parts,
@@ -213,10 +215,10 @@ impl Responder {
         self.finish(asked, fault)
     }
 
-    /// Makes a `101` of the response, if nothing is wrong with it. The connection is handed over once that is sent.
+    /// Turns the response into a `101` unless it has failed. The connection is handed over once that is sent.
     #[cold]
     fn upgrade(&mut self, mut fault: Option<Box<Fault>>) -> Option<Box<Fault>> {
-        // Nothing else takes the place of a response that is built elsewhere.
+        // A response that is built elsewhere can't be deferred.
         let Some(Instead::Upgrade(taker)) = self.parts.instead.take() else { return fault };
         if self.parts.framing().is_some() {
             let why = "a handler upgraded with a response that it streams".to_owned();
@@ -245,8 +247,8 @@ impl Responder {
         Answered { after, status, fault }
     }
 
-    /// Appends a refusal: a few words of plain text (not behind a `HEAD`, RFC 9110 section 9.3.2); the connection is
-    /// closed behind it.
+    /// Encodes a refusal with a sentence of plain text (without a body for `HEAD`, RFC 9110 section 9.3.2);
+    /// the connection is closed afterwards.
     pub(crate) fn refuse(&mut self, status: u16, why: &str, is_head: bool) {
         let mut response = Response::new(&mut self.parts);
         response.status(status).text(why);
@@ -262,7 +264,7 @@ impl Responder {
         encode::continue_100(self.out.bytes_mut());
     }
 
-    /// The handler's answer can't be sent: a plain `500` takes its place.
+    /// Replaces a failed response by a plain `500`.
     fn fail(&mut self) {
         Response::new(&mut self.parts).status(500).text("Internal Server Error\n").close();
     }
@@ -281,7 +283,7 @@ impl Responder {
         }
     }
 
-    /// Appends the answer. Most have nothing laid over them, so the form is compiled for that once more.
+    /// Encodes the response; the common case without an overlay is compiled separately.
     #[inline(always)]
     fn append(&mut self, asked: Asked, content: ResponseContent, after: After) {
         match self.parts.overlay.take() {
@@ -295,7 +297,7 @@ impl Responder {
         self.append_under(Some(overlay), asked, content, after);
     }
 
-    /// Head, then body, in the one form that every answer has.
+    /// Encodes head and body in the form that all responses share.
     #[inline(always)]
     fn append_under(
         &mut self,
@@ -343,7 +345,7 @@ impl Responder {
         }
     }
 
-    /// Appends the end of the head before a body that is more than bytes, and the body where it belongs there.
+    /// Encodes the end of the head and a body other than bytes, unless that is streamed.
     #[inline(never)]
     fn append_body(&mut self, body: Body, content: ResponseContent) {
         let bytes = self.out.bytes_mut();
@@ -364,7 +366,7 @@ impl Responder {
     }
 }
 
-/// Appends `Content-Length`, if there is one, and the end of the head.
+/// Appends `Content-Length`, if known, and the end of the head.
 #[inline(always)]
 pub(crate) fn append_end_of_head(out: &mut Vec<u8>, length: Option<u64>) {
     match length {
@@ -373,7 +375,7 @@ pub(crate) fn append_end_of_head(out: &mut Vec<u8>, length: Option<u64>) {
     }
 }
 
-/// Appends a body. To copy a little costs less than another piece for the kernel to gather.
+/// Appends a body. Copying a small one costs less than another vector for the kernel to gather.
 fn push(out: &mut Output, body: &Item) {
     match body {
         Item::Shared(block) if block.len() <= COPIED_BYTES_MAX => out.bytes_mut().extend_from_slice(block),

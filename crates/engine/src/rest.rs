@@ -1,4 +1,4 @@
-//! Rest: a worker that has heard nothing for a while gives the memory of a busier moment back.
+//! Idle trim: a worker without events for a while frees its spare memory.
 
 use shearwater_io::Driver;
 
@@ -7,14 +7,14 @@ use crate::limits::{REST_AFTER_MS, REST_EVENTS_MIN};
 use crate::panics;
 use crate::worker::Worker;
 
-/// When a worker rests.
+/// State of the idle trim.
 #[derive(Debug)]
 pub(crate) struct Rest {
-    /// When it was heard of last.
+    /// Time of the last event.
     heard_ms: u64,
-    /// Events since it rested last.
+    /// Events since the last trim.
     events: usize,
-    /// Called on the worker's thread when the worker has given back its own.
+    /// Callback on the worker's thread after a trim.
     at_rest: Option<fn()>,
 }
 
@@ -23,7 +23,7 @@ impl Rest {
         Self { heard_ms: 0, events: 0, at_rest }
     }
 
-    /// A turn had so many events.
+    /// Counts the events of a turn.
     #[inline]
     pub(crate) fn hear(&mut self, events: usize, now_ms: u64) {
         if events > 0 {
@@ -32,7 +32,7 @@ impl Rest {
         }
     }
 
-    /// When the worker is to rest, if nothing happens until then and there may be memory to give back.
+    /// Returns the time of the next trim, unless there were too few events to be worth it.
     #[inline]
     pub(crate) fn due_ms(&self) -> Option<u64> {
         (self.events >= REST_EVENTS_MIN).then_some(self.heard_ms + REST_AFTER_MS)
@@ -40,7 +40,7 @@ impl Rest {
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Rests if it is time to. What is in use stays as it is.
+    /// Trims if it is due. Memory in use remains untouched.
     #[inline]
     pub(crate) fn rest(&mut self) {
         if self.rest.due_ms().is_some_and(|due_ms| due_ms <= self.service.now_ms) {
@@ -59,7 +59,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.service.blocks.forget_spare();
         self.service.calls.forget_spare();
         if let Some(at_rest) = self.rest.at_rest {
-            // The hook has shown the panic; the worker has clients to serve.
+            // The panic hook has reported it; the worker keeps serving.
             let _ = panics::catch(at_rest);
         }
     }

@@ -1,4 +1,4 @@
-//! A request that a handler is at work on: what the handler says becomes the output.
+//! A deferred request: moves its handler's output into the turn's output.
 
 use std::rc::Rc;
 
@@ -12,26 +12,26 @@ use crate::reports::named;
 use crate::respond::{After, Asked, Fault};
 use crate::service::Service;
 
-/// A request that a handler is at work on.
+/// A deferred request in progress.
 pub(crate) struct Waiting {
     pub(crate) exchange: Rc<Exchange>,
     pub(crate) task: TaskId,
     pub(crate) asked: Asked,
-    /// Its body is still coming.
+    /// Its body is still being received.
     pub(crate) is_taking: bool,
     /// The client waits for a `100` before it sends the body.
     pub(crate) owes_continue: bool,
-    /// The handler is still to be called for the first time.
+    /// The handler has not been polled yet.
     pub(crate) is_new: bool,
-    /// How the connection goes on, once the head of a stream is appended.
+    /// Disposition of the connection, once the head of a stream is encoded.
     pub(crate) after: Option<After>,
-    /// The answer has a body on the wire.
+    /// The response has a body on the wire.
     has_body: bool,
-    /// What ended the handler before its answer was complete.
+    /// Fault that ended the handler before its response was complete.
     fault: Option<Box<Fault>>,
-    /// What was laid over its answer.
+    /// Fields inherited from the deferring response.
     around: Around,
-    /// The head said that the handler had done something wrong: a `500` took the place of all of it.
+    /// The head was replaced by a `500`.
     is_failed: bool,
 }
 
@@ -54,18 +54,18 @@ impl Waiting {
     }
 }
 
-/// What there is to do with a call after its handler was called.
+/// Next step of a deferred request after a poll.
 pub(crate) enum Next {
-    /// It goes on.
+    /// The handler is still at work.
     Wait,
-    /// It is over; the connection goes on like this.
+    /// The response is complete.
     End(After),
-    /// It is over, and its answer can't be completed.
+    /// The response can't be completed.
     Cut,
 }
 
 impl<A: App> Service<A> {
-    /// Calls the handler.
+    /// Polls the handler.
     pub(crate) fn poll(&mut self, waiting: &mut Waiting) {
         waiting.is_new = false;
         let tasks = &mut self.calls.tasks;
@@ -75,14 +75,14 @@ impl<A: App> Service<A> {
                 waiting.fault = Some(Box::new(Fault::Panic(panic)));
             }
             Ok(Polled::Ready) if !waiting.exchange.is_over() => {
-                let why = "a handler has ended without letting go of its call";
+                let why = "a handler has ended without dropping its call";
                 waiting.fault = Some(Box::new(Fault::Built(why.to_owned())));
             }
             Ok(Polled::Ready | Polled::Pending | Polled::Gone) => {}
         }
     }
 
-    /// Moves what a handler has said into the output.
+    /// Moves a handler's output into the turn's output.
     pub(crate) fn pump(&mut self, waiting: &mut Waiting) -> Next {
         if let Some(fault) = waiting.fault.take() {
             return self.give_up(waiting, fault);
@@ -90,13 +90,13 @@ impl<A: App> Service<A> {
         match waiting.exchange.progress() {
             Progress::Nothing => {}
             Progress::Whole => {
-                // Behind a body that nobody reads no request can be found.
+                // The next request can't be found after an unread body.
                 waiting.asked.is_last |= waiting.is_taking;
                 return Next::End(self.append_head(waiting, None));
             }
             Progress::Begun | Progress::Streams => {
                 self.append_stream(waiting, false);
-                // Where nothing but the head is sent there is nothing to wait for.
+                // Without a body on the wire the response is complete after its head.
                 if !waiting.has_body || waiting.is_failed {
                     return Next::End(waiting.after.unwrap_or(After::Close));
                 }
@@ -116,7 +116,7 @@ impl<A: App> Service<A> {
         Next::Wait
     }
 
-    /// The answer can't be completed: a `500`, if nothing of it is sent.
+    /// Truncates the response, or replaces it by a `500` if nothing was sent.
     fn give_up(&mut self, waiting: &mut Waiting, fault: Box<Fault>) -> Next {
         if waiting.after.is_some() {
             waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, false);
@@ -148,7 +148,7 @@ impl<A: App> Service<A> {
         after
     }
 
-    /// A client that waits for it is told to send its body as soon as the handler looks for it, if that hasn't begun its answer. True then.
+    /// Sends `100 Continue` once the handler reads the body; returns true if the body may arrive from now on.
     pub(crate) fn say_continue(&mut self, waiting: &mut Waiting) -> bool {
         let goes_on = waiting.owes_continue && waiting.exchange.is_wanted();
         if goes_on {

@@ -1,4 +1,4 @@
-//! The watchdog: tells the operator of a worker that a handler keeps from its other clients. It sleeps while all workers sleep.
+//! The watchdog: reports workers that are blocked by a handler. It sleeps while all workers sleep.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use crate::control::{Control, Notice};
 use crate::limits::{BLOCKED_TOLD_EVERY_MS, WATCHDOG_SLEEP_MS};
 use crate::pulse::{Pulses, is_at_work};
 
-/// A running watchdog. It ends when this is dropped.
+/// A running watchdog. Dropping it ends the thread.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     pub(crate) pulses: Arc<Pulses>,
@@ -19,17 +19,17 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts one that looks at `workers` every `every_ms`.
+    /// Starts a watchdog that checks `workers` every `every_ms` milliseconds.
     ///
     /// # Errors
-    /// Where the system gives no thread.
+    /// If the system can't create a thread.
     pub(crate) fn start(workers: usize, every_ms: u64, control: &Arc<Control>) -> io::Result<Self> {
         let pulses = Pulses::new(workers);
         let is_over = Arc::new(AtomicBool::new(false));
         let watch = Watch {
             seen: (0..workers).map(|_| Seen::default()).collect(),
             pulses: Arc::clone(&pulses),
-            // The operator's channel closes with its last holder: this is none.
+            // Weak, so that it doesn't keep the operator's channel open.
             control: Arc::downgrade(control),
             every_ms: every_ms.max(1),
             is_over: Arc::clone(&is_over),
@@ -38,7 +38,7 @@ impl Watchdog {
         Ok(Self { pulses, thread: Some(thread), is_over })
     }
 
-    /// Whom a worker wakes.
+    /// Returns the thread that a worker wakes.
     pub(crate) fn thread(&self) -> Option<Thread> {
         self.thread.as_ref().map(|thread| thread.thread().clone())
     }
@@ -49,7 +49,7 @@ impl Drop for Watchdog {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It has nothing to say, and does nothing that could panic.
+            // The thread returns nothing and can't panic.
             drop(thread.join());
         }
     }
@@ -63,15 +63,15 @@ struct Watch {
     is_over: Arc<AtomicBool>,
 }
 
-/// What was seen of a worker.
+/// Observed state of a worker.
 #[derive(Debug, Default, Clone, Copy)]
 struct Seen {
     turns: u64,
-    /// For how long it has been in that turn, at least.
+    /// Minimum time that it has been in that turn, in milliseconds.
     ms: u64,
-    /// Until the operator is told again.
+    /// Time until it may be reported again, in milliseconds.
     quiet_ms: u64,
-    /// Times it was blocked since the operator was told.
+    /// Times it was blocked since the last report.
     times: u64,
 }
 
@@ -88,7 +88,7 @@ impl Watch {
         }
     }
 
-    /// Until the next look. While all workers sleep there is nothing to look at.
+    /// Sleeps until the next check; longer while all workers sleep.
     fn rest(&self) {
         if !self.pulses.are_all_asleep() {
             return thread::park_timeout(Duration::from_millis(self.every_ms));
@@ -102,7 +102,7 @@ impl Watch {
 }
 
 impl Seen {
-    /// Looks at a worker, so long after the last look; what the operator has to know.
+    /// Checks a worker `ms` after the last check; returns the notice to send, if any.
     fn look(&mut self, worker: usize, turns: u64, ms: u64) -> Option<Notice> {
         self.quiet_ms = self.quiet_ms.saturating_sub(ms);
         let is_stuck = is_at_work(turns) && turns == self.turns;
@@ -137,7 +137,7 @@ mod tests {
         }
         assert_eq!(seen.look(3, 7, 100), None, "it may have begun just now");
         assert_eq!(seen.look(3, 7, 100), blocked(100, 1));
-        assert_eq!(seen.look(3, 7, 100), None, "told");
+        assert_eq!(seen.look(3, 7, 100), None, "reported");
         for turns in [9, 9, 11, 11, 11, 12] {
             assert_eq!(seen.look(3, turns, 100), None, "not so soon again");
         }

@@ -1,4 +1,5 @@
-//! A worker's turn: wait, take the events, go on with what waits, look at the clock. The one `match` on events is here.
+//! A worker's turn: waits, handles events, resumes pending work, checks the clock. Contains the one `match`
+//! on events.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -33,35 +34,35 @@ use crate::table::Table;
 use crate::upgrade::HandedOvers;
 use crate::wheel::Wheel;
 
-/// What a worker is started with.
+/// Configuration of a worker.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Its number, for the operator.
+    /// Number of the worker, for reports.
     pub worker: usize,
-    /// What it holds back.
+    /// Limits.
     pub limits: Limits,
-    /// How long it waits.
+    /// Timeouts.
     pub timeouts: Timeouts,
     /// See [`Options::trusted_gateway`](crate::Options::trusted_gateway).
     pub trusted_gateway: bool,
-    /// Where it takes orders and tells what happens.
+    /// Source of orders and sink of notices.
     pub control: Arc<Control>,
-    /// In which order tasks that are ready go on.
+    /// Scheduling order of ready tasks.
     pub order: Order,
-    /// Called on the worker's thread when it rests: see [`Options::at_rest`](crate::Options::at_rest).
+    /// Callback after an idle trim: see [`Options::at_rest`](crate::Options::at_rest).
     pub at_rest: Option<fn()>,
-    /// Where it gives signs of life.
+    /// Heartbeat for the watchdog.
     pub(crate) pulse: Option<Arc<Pulse>>,
     pub(crate) addresses: Option<Arc<Addresses>>,
-    /// How many connections it may hold by what was asked for, unless the descriptors allow fewer.
+    /// Configured connection limit, unless descriptors allow fewer.
     pub(crate) connections_asked: Option<usize>,
-    /// Addresses of the listeners, by their number.
+    /// Addresses of the listeners, indexed by `ListenerId`.
     pub(crate) listening_at: Arc<[String]>,
 }
 
 impl Setup {
-    /// A setup for a worker by itself. Connections per address are counted among workers that share a `Setup` by
-    /// cloning it.
+    /// Returns a setup for a single worker. Workers that share a `Setup` by cloning it count connections per
+    /// address together.
     #[must_use]
     pub fn new(worker: usize, limits: Limits, timeouts: Timeouts, control: Arc<Control>) -> Self {
         let addresses = Addresses::new(limits.connections_per_address_max).map(Arc::new);
@@ -86,32 +87,32 @@ impl Setup {
     }
 }
 
-/// A thread's share of the server: a driver, and everything that it drives.
+/// A thread's share of the server: a driver and all state that it drives.
 pub struct Worker<D, A> {
     pub(crate) driver: D,
     pub(crate) service: Service<A>,
     pub(crate) accepting: Accepting,
     pub(crate) life: Life,
-    /// Accepting is paused, until a connection closes or this time has come.
+    /// Time at which paused accepting is retried, unless a connection closes first.
     pub(crate) accept_again_ms: Option<u64>,
-    /// When it was paused last.
+    /// Time of the last pause.
     pub(crate) paused_ms: u64,
     /// See [`Setup`].
     pub(crate) connections_asked: Option<usize>,
     /// See [`Setup`].
     pub(crate) listening_at: Arc<[String]>,
-    /// The operator knows that accepting is paused.
+    /// The pause of accepting has been reported.
     pub(crate) told_pause: bool,
     /// A connection has closed in this turn.
     pub(crate) has_room: bool,
-    /// Accepted in this turn.
+    /// Connections accepted in this turn.
     pub(crate) arrived: usize,
-    /// Connections whose client is gone.
+    /// Pending disconnects.
     pub(crate) ends: Ends,
     pub(crate) handed_over: HandedOvers,
-    /// In which order connections that wait with input go on.
+    /// Scheduling order of connections with pending input.
     order: Order,
-    /// When it gives memory back.
+    /// Frees memory after idle time.
     pub(crate) rest: Rest,
     pulse: Option<Arc<Pulse>>,
 }
@@ -123,7 +124,7 @@ impl<D, A> fmt::Debug for Worker<D, A> {
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// A worker over `driver`, enlisted with its control.
+    /// Creates a worker over `driver` and registers it with its control.
     pub fn new(driver: D, app: A, setup: Setup) -> Self {
         panics::install_hook();
         let counters = Arc::new(Counters::default());
@@ -176,10 +177,10 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Serves until it is told to drain or to stop, and has.
+    /// Serves until a drain or stop is complete.
     ///
     /// # Errors
-    /// Where the driver is broken.
+    /// If the driver fails.
     pub fn run(&mut self) -> io::Result<()> {
         self.woken(); // an order may have been given before this worker was enlisted
         while !self.is_over() {
@@ -190,10 +191,10 @@ impl<D: Driver, A: App> Worker<D, A> {
         Ok(())
     }
 
-    /// One turn.
+    /// Runs one turn.
     ///
     /// # Errors
-    /// Where the driver is broken.
+    /// If the driver fails.
     pub fn turn(&mut self) -> io::Result<()> {
         let patience = self.patience();
         self.pulse.iter().for_each(|pulse| pulse.sleep());
@@ -222,7 +223,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.accept_again();
         self.check_drain();
         self.service.responder.end_turn(self.service.now_ms);
-        // Wakes of this turn, whoever they came from: after this the worker may sleep.
+        // Wake-ups of this turn from any source: after this the worker may sleep.
         self.service.calls.tasks.collect();
         self.service.counters.bytes_sent.set(self.driver.bytes_taken());
         self.rest();
@@ -245,7 +246,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Each connection that waits with input goes on, once a turn: the order decides who is first, and nobody is left out.
+    /// Resumes each connection with pending input once; `order` decides which comes first.
     fn go_on(&mut self) {
         if self.order == Order::Lifo {
             self.service.ready.make_contiguous().reverse();
@@ -260,7 +261,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// How long the driver may wait.
+    /// Returns how long the driver may wait.
     fn patience(&self) -> Option<Duration> {
         if self.is_busy() {
             return Some(Duration::ZERO);
@@ -269,7 +270,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         let timer_ms = self.service.calls.timers.next_due_ms();
         let files_ms = self.service.responder.lasting.due_ms();
         let wheel_ms = self.service.wheel.next_due_ms(now_ms).map(|due_ms| now_ms.saturating_add(due_ms));
-        // Every turn asks: numbers are compared, not what may hold one.
+        // On every turn's path: compares plain numbers instead of options.
         let never = u64::MAX;
         let first_ms = (self.accept_again_ms.unwrap_or(never))
             .min(self.drain_until_ms().unwrap_or(never))
@@ -281,27 +282,28 @@ impl<D: Driver, A: App> Worker<D, A> {
         (first_ms < never).then(|| Duration::from_millis(first_ms.saturating_sub(now_ms)))
     }
 
-    /// Connections, blocks and timers in use: all 0 when nobody is connected.
+    /// Returns the connections, blocks and timers in use: all 0 without clients.
     #[must_use]
     pub fn in_use(&self) -> (usize, usize, usize) {
         (self.service.table.len(), self.service.blocks.len(), self.service.wheel.len())
     }
 
-    /// Tasks that are at work, bytes that they hold for their clients, and sleeps: all 0 when nobody is connected and no handler goes on by itself.
+    /// Returns the running tasks, the bytes that they hold for clients, and the sleeps: all 0 without clients
+    /// and detached tasks.
     #[must_use]
     pub fn waiting_in_use(&self) -> (usize, usize, usize) {
         let calls = &self.service.calls;
         (calls.tasks.len(), calls.held_bytes().get(), calls.timers.len())
     }
 
-    /// Memory held for clients that counts for [`Limits::buffered_bytes_max`], in bytes: 0 when nobody is connected.
+    /// Returns the memory that counts for [`Limits::buffered_bytes_max`], in bytes: 0 without clients.
     #[must_use]
     pub fn buffered_bytes(&self) -> usize {
         self.service.blocks.counted_bytes()
     }
 
-    /// Whether the next turn has something to do without an event: input that waits for its turn, connections whose client is
-    /// gone, tasks that are ready, or memory on its way back to the system.
+    /// Returns true if the next turn has work without an event: pending input, disconnected clients, ready
+    /// tasks, or memory to be freed.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         let service = &self.service;
@@ -311,7 +313,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             || service.blocks.pool.is_busy()
     }
 
-    /// The worker's driver.
+    /// Returns the worker's driver.
     pub fn driver_mut(&mut self) -> &mut D {
         &mut self.driver
     }

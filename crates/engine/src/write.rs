@@ -1,4 +1,4 @@
-//! Verb 5, write: what a connection's turn has gathered leaves in one send.
+//! Verb 5, write: sends the output of a connection's turn in one send.
 
 use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
 
@@ -9,7 +9,7 @@ use crate::service::Service;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Ends a connection's part of the turn: sends what was gathered, lets go of what is no longer needed.
+    /// Ends a connection's part of the turn: sends its output and releases what is no longer needed.
     pub(crate) fn flush(&mut self, token: Token) {
         let service = &mut self.service;
         if service.responder.out.is_empty() {
@@ -28,7 +28,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.settle(token);
     }
 
-    /// Nothing was gathered. Where nothing more is to come, an answer has been cut off: the connection ends.
+    /// Ends a turn without output. In the last phase the response was truncated: the connection closes.
     fn flush_nothing(&mut self, token: Token) {
         let conn = self.service.table.get(token);
         if conn.phase == Phase::Last && !conn.has(Flag::Sending) {
@@ -37,13 +37,13 @@ impl<D: Driver, A: App> Worker<D, A> {
         self.settle(token);
     }
 
-    /// The kernel has taken everything; the output stayed here.
+    /// Reuses the output after the kernel has taken all of it at once.
     fn sent_at_once(&mut self, token: Token) {
         self.service.responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
         self.go_on_reading(token);
     }
 
-    /// A send has ended: the output comes back, and the connection goes on.
+    /// Handles the end of a send: recycles the output and resumes the connection.
     pub(crate) fn sent(&mut self, token: Token, output: Output, result: &Result<(), SendError>) {
         self.service.outputs.give(output);
         let Some(conn) = self.service.table.find(token) else { return };
@@ -54,7 +54,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         match result {
             Ok(()) => self.go_on_reading(token),
             Err(SendError::Broken(_) | SendError::Cancelled) => self.broken(token),
-            // A file that fell short of its Content-Length, or became another: only a close tells the client.
+            // The file became shorter than its Content-Length, or changed: only a close signals that to the
+            // client.
             Err(SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_)) => {
                 self.service.counters.files_failed.add(1);
                 self.shut(token, CloseKind::Normal);
@@ -62,7 +63,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// What was gathered is sent: the connection ends, or its next request is awaited.
+    /// Closes the connection after its last response, or waits for its next request.
     pub(crate) fn go_on_reading(&mut self, token: Token) {
         let conn = self.service.table.get(token);
         if conn.phase == Phase::Last {
@@ -81,7 +82,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// What holds between two turns of a connection: no block unless needed, an end that was seen is acted on.
+    /// Reconciles a connection between two turns: releases an unneeded block and handles a pending FIN.
     pub(crate) fn settle(&mut self, token: Token) {
         let conn = self.service.table.get(token);
         if conn.is_settled() {
@@ -94,7 +95,7 @@ impl<D: Driver, A: App> Worker<D, A> {
             Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine => {
                 self.service.blocks.release_spent(&mut conn.block);
             }
-            // Nothing is read any more: what was kept of the last request need not wait for its answer to be taken.
+            // Nothing more is read: the last request's memory need not wait for the response to be sent.
             Phase::Last | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
                 self.service.blocks.release(&mut conn.block);
             }
