@@ -194,7 +194,7 @@ fn choose_driver(choice: DriverChoice) -> Result<(&'static str, String), StartEr
     let here = shearwater_io::poll::NAME;
     let missing = |wanted: &str, why: &str| {
         Err(StartError::Driver {
-            why: format!("driver {wanted} isn't available: {why}; --driver auto takes {here}"),
+            why: format!("driver {wanted} isn't there: {why}; --driver auto takes {here}"),
         })
     };
     match choice {

@@ -70,7 +70,7 @@ fn unix(f: &mut fmt::Formatter<'_>, path: &Path, error: &io::Error) -> fmt::Resu
         io::ErrorKind::PermissionDenied => {
             write!(f, "unix:{path}: permission denied")
         }
-        io::ErrorKind::NotFound => write!(f, "unix:{path}: the folder doesn't exist: create it first"),
+        io::ErrorKind::NotFound => write!(f, "unix:{path}: there is no such folder: make it first"),
         io::ErrorKind::InvalidInput => {
             write!(f, "unix:{path}: the name is too long for a socket (about 100 bytes are allowed)")
         }

@@ -15,7 +15,7 @@ pub(crate) fn drivers() -> &'static [&'static str] {
             match Serving::try_start(&mut program(folder.path(), &arguments)) {
                 Ok(_) => true,
                 Err((code, said)) => {
-                    assert!(code == Some(2) && said.contains("isn't available"), "{name}: {said}");
+                    assert!(code == Some(2) && said.contains("isn't there"), "{name}: {said}");
                     false
                 }
             }

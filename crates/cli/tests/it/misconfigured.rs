@@ -265,7 +265,7 @@ fn an_address_that_can_not_be_had() {
         (
             "unix:none/x",
             format!(
-                "unix:{}: the folder doesn't exist: create it first",
+                "unix:{}: there is no such folder: make it first",
                 folder.path().join("none/x").display()
             ),
         ),

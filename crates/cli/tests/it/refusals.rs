@@ -77,7 +77,7 @@ fn a_driver_that_is_not_there() {
     let is_there = |name: &str| name == found || reason.contains(&format!("--driver {name}"));
     for driver in ["epoll", "kqueue", "uring"].into_iter().filter(|name| !is_there(name)) {
         let sentence = refused(&folder, &["--driver", driver]);
-        assert!(sentence.starts_with(&format!("driver {driver} isn't available: ")), "{sentence}");
+        assert!(sentence.starts_with(&format!("driver {driver} isn't there: ")), "{sentence}");
         assert!(sentence.contains("--driver auto"), "{sentence}");
     }
     let said = misread(&folder, &["--driver", "epol"]);

@@ -82,7 +82,7 @@ fn a_driver_that_is_not_there_is_refused_with_what_is() {
                 assert!(matches!(error, Error::Start(StartError::Driver { .. })));
                 assert_ne!(found.driver, name, "it was there a moment ago");
                 let sentence = error.to_string();
-                assert!(sentence.starts_with(&format!("driver {name} isn't available: ")), "{sentence}");
+                assert!(sentence.starts_with(&format!("driver {name} isn't there: ")), "{sentence}");
                 assert!(sentence.ends_with(&format!("; --driver auto takes {}", found.driver)), "{sentence}");
             }
         }

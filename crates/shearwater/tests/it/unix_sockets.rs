@@ -157,7 +157,7 @@ fn what_can_not_be_bound_is_told_with_what_to_do() {
     std::fs::write(&path, "kept").expect("a file");
     assert!(refusal(&path).contains("no socket, and it is not replaced"));
     assert_eq!(std::fs::read(&path).expect("it is there"), b"kept");
-    assert!(refusal(&folder.at("nowhere/socket")).contains("the folder doesn't exist"));
+    assert!(refusal(&folder.at("nowhere/socket")).contains("there is no such folder"));
     assert!(refusal(&folder.at(&"x".repeat(120))).contains("too long"));
 }
 

@@ -82,7 +82,7 @@ impl Reader {
         }
         match Serving::try_start(&mut command) {
             Ok(serving) => Some(serving),
-            Err((_, said)) if said.contains("isn't available") => None,
+            Err((_, said)) if said.contains("isn't there") => None,
             Err(ended) => panic!("{arguments:?}: {}: {ended:?}", self.driver),
         }
     }
