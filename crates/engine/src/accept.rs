@@ -18,29 +18,29 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// Opens the slot of an accepted connection, or resets it if its address has too many.
     pub(crate) fn accepted(&mut self, token: Token) {
         self.arrived += 1;
-        let service = &mut self.service;
-        service.counters.connections_accepted.add(1);
-        service.table.open(token);
-        service.served.open(token);
+        let state = &mut self.state;
+        state.counters.connections_accepted.add(1);
+        state.table.open(token);
+        state.served.open(token);
         if !self.admit(token) {
-            self.service.counters.connections_refused.add(1);
+            self.state.counters.connections_refused.add(1);
             return self.shut(token, CloseKind::Reset);
         }
-        self.service.accepted(token, self.driver.now_ms());
+        self.state.accepted(token, self.driver.now_ms());
         // Waits until no pause has occurred for a while, so that one free slot doesn't make the reports flap.
-        if self.told_pause && self.driver.now_ms() >= self.paused_ms.saturating_add(ACCEPT_RETRY_MS) {
-            self.told_pause = false;
-            self.service.tell(Notice::AcceptResumed { worker: self.service.worker });
+        if self.is_pause_reported && self.driver.now_ms() >= self.paused_ms.saturating_add(ACCEPT_RETRY_MS) {
+            self.is_pause_reported = false;
+            self.state.notify(Notice::AcceptResumed { worker: self.state.worker });
         }
     }
 
     /// Returns true if the connection's address may hold one more.
     fn admit(&mut self, token: Token) -> bool {
-        let Some(addresses) = &self.service.addresses else { return true };
+        let Some(addresses) = &self.state.addresses else { return true };
         // A peer that is already disconnected has no address to count.
         let Ok(peer) = self.driver.peer(token) else { return true };
         let index = addresses.enter(peer.ip());
-        self.service.table.get(token).address = index.unwrap_or(NONE);
+        self.state.table.get(token).address = index.unwrap_or(NONE);
         index.is_some()
     }
 
@@ -48,23 +48,23 @@ impl<D: Driver, A: App> Worker<D, A> {
     pub(crate) fn accept_failed(&mut self, error: AcceptError) {
         self.paused_ms = self.driver.now_ms();
         self.accept_again_ms = Some(self.paused_ms + ACCEPT_RETRY_MS);
-        self.service.counters.hit_connections.add(1);
-        if !self.told_pause {
-            self.told_pause = true;
-            let notice = self.why_paused(error);
-            self.service.tell(notice);
+        self.state.counters.hit_connections.add(1);
+        if !self.is_pause_reported {
+            self.is_pause_reported = true;
+            let notice = self.pause_notice(error);
+            self.state.notify(notice);
         }
     }
 
     /// Reports a listener that has failed; the others are not affected.
     pub(crate) fn listener_failed(&self, listener: ListenerId, errno: i32) {
         let address = address_of(&self.listening_at, listener);
-        self.service.tell(Notice::ListenerFailed { worker: Some(self.service.worker), address, errno });
+        self.state.notify(Notice::ListenerFailed { worker: Some(self.state.worker), address, errno });
     }
 
     /// Distinguishes the configured connection limit from the system's limits.
-    fn why_paused(&self, error: AcceptError) -> Notice {
-        let worker = self.service.worker;
+    fn pause_notice(&self, error: AcceptError) -> Notice {
+        let worker = self.state.worker;
         match self.connections_asked {
             Some(connections_max)
                 if error == AcceptError::ProcessDescriptors
@@ -87,14 +87,14 @@ impl<D: Driver, A: App> Worker<D, A> {
 
     /// Frees the slot of a connection that the driver has closed.
     pub(crate) fn closed(&mut self, token: Token) {
-        let service = &mut self.service;
-        let Some(conn) = service.table.find(token) else { return };
+        let state = &mut self.state;
+        let Some(conn) = state.table.find(token) else { return };
         debug_assert_eq!(conn.phase, Phase::Closing, "clause C4: only the worker closes");
-        if let (Some(addresses), true) = (&service.addresses, conn.address != NONE) {
+        if let (Some(addresses), true) = (&state.addresses, conn.address != NONE) {
             addresses.leave(conn.address);
         }
-        service.counters.connections_closed.add(1);
-        service.table.free(token);
+        state.counters.connections_closed.add(1);
+        state.table.free(token);
         self.has_room = true;
     }
 }

@@ -8,12 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(crate) struct Addresses {
     bound: u32,
-    table: Mutex<Held>,
+    table: Mutex<AddressTable>,
 }
 
 /// Connection counts by address. A connection keeps the entry's index, because its slot has no room for more.
 #[derive(Debug, Default)]
-struct Held {
+struct AddressTable {
     index_of: HashMap<IpAddr, u32>,
     entries: Vec<Entry>,
     free: Vec<u32>,
@@ -61,7 +61,7 @@ impl Addresses {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, AddressTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use shearwater_io::listen::{self, ListenOptions};
 use shearwater_io::{Listener, ListenerId, unix};
 
 use crate::listen_address::ListenAddress;
-use crate::listening_socket::{ListeningSocket, Place};
+use crate::listening_socket::{BoundAddress, ListeningSocket};
 use crate::options::{AcceptMode, Options, TcpOptions};
 use crate::start_error::StartError;
 
@@ -103,12 +103,12 @@ impl Bound {
         let TcpOptions { nodelay, keepalive } = options.tcp;
         let how = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
         let socket = listen::adopt(given.duplicate()?, how)?;
-        match given.place()? {
-            Place::Tcp(address) => {
+        match given.bound_address()? {
+            BoundAddress::Tcp(address) => {
                 self.listening_at.push(address.to_string());
                 self.addresses.push(address);
             }
-            Place::Unix(path) => {
+            BoundAddress::Unix(path) => {
                 let name = path.as_deref().unwrap_or(Path::new("")).display();
                 self.listening_at.push(format!("unix:{name}"));
                 self.unix_sockets.extend(path);

@@ -7,21 +7,21 @@ use shearwater_http1::{BodyDecoder, HeadParser};
 use shearwater_io::Token;
 
 use crate::app::BodySink;
+use crate::body_budget::BodyBudget;
 use crate::buffer::Buffer;
 use crate::call::Exchange;
 use crate::conn::NONE;
 use crate::holders::{Class, Holders};
 use crate::limits::{EVICTED_BYTES_MIN, Limits, SPARE_BLOCKS_MAX};
-use crate::pace::Pace;
 use crate::page_pool::PagePool;
 use crate::panics;
+use crate::pending_call::PendingCall;
 use crate::upgrade::Taker;
-use crate::waiting::Waiting;
 
 /// The destination of a body that is being received.
 pub(crate) enum Destination {
     /// Discarded.
-    Nowhere,
+    Discard,
     /// Buffered in the block.
     Buffer,
     /// Passed on to the handler's sink.
@@ -42,14 +42,14 @@ pub(crate) struct Block {
     pub(crate) body: Buffer,
     pub(crate) decoder: Option<BodyDecoder>,
     /// Deferred request in progress.
-    pub(crate) call: Option<Waiting>,
+    pub(crate) call: Option<PendingCall>,
     /// Closure that takes over the connection once its `101` is sent.
     pub(crate) taker: Option<Taker>,
     pub(crate) destination: Destination,
     /// The client sent a FIN while receiving was paused.
     pub(crate) fin_received: bool,
     /// Time budget of the body.
-    pub(crate) pace: Pace,
+    pub(crate) budget: BodyBudget,
     /// Bytes of the body so far, and their limit.
     pub(crate) body_bytes: u64,
     pub(crate) body_bytes_max: u64,
@@ -71,9 +71,9 @@ impl Block {
             decoder: None,
             call: None,
             taker: None,
-            destination: Destination::Nowhere,
+            destination: Destination::Discard,
             fin_received: false,
-            pace: Pace::default(),
+            budget: BodyBudget::default(),
             body_bytes: 0,
             body_bytes_max: 0,
             owner: Token::new(0, 0),
@@ -86,7 +86,7 @@ impl Block {
     pub(crate) fn held_bytes(&self) -> usize {
         let sink = match &self.destination {
             Destination::Sink(sink) => size_of_val(&**sink),
-            Destination::Nowhere | Destination::Buffer | Destination::Call(_) => 0,
+            Destination::Discard | Destination::Buffer | Destination::Call(_) => 0,
         };
         let buffers = self.input.held_bytes() + self.head.held_bytes() + self.body.held_bytes();
         size_of::<Self>() + self.parser.held_bytes() + buffers + sink
@@ -120,7 +120,7 @@ impl Block {
         self.head.clear(pool);
         self.body.clear(pool);
         self.decoder = None;
-        let destination = std::mem::replace(&mut self.destination, Destination::Nowhere);
+        let destination = std::mem::replace(&mut self.destination, Destination::Discard);
         // A sink that panics when it is dropped has no response left to fail; the panic hook has reported it.
         let _ = panics::catch(|| drop(destination));
         self.parser.reset();
@@ -248,9 +248,9 @@ impl Blocks {
     }
 
     /// Frees the spare blocks.
-    pub(crate) fn forget_spare(&mut self) {
+    pub(crate) fn free_spare(&mut self) {
         self.spare = Vec::new();
-        self.pool.forget_spare();
+        self.pool.free_spare();
         if self.used.is_empty() {
             self.used = Vec::new();
             self.free = Vec::new();

@@ -5,19 +5,19 @@ use shearwater_io::Token;
 
 use crate::app::{App, BodyPolicy};
 use crate::block::{Block, Destination};
+use crate::body_budget::BodyBudget;
 use crate::conn::Phase;
-use crate::dispatch::{Step, Then, asked};
-use crate::instead::Instead;
-use crate::later::Begun;
-use crate::pace::Pace;
+use crate::deferral::Deferral;
+use crate::deferred::CallStart;
+use crate::dispatch::{Step, StepResult, facts};
 use crate::page_pool::PagePool;
 use crate::panics::{self, Panic};
+use crate::pending_call::PendingCall;
 use crate::refuse::Refusal;
 use crate::reports::named;
 use crate::request::{Request, Turn};
 use crate::respond::Outcome;
-use crate::service::Service;
-use crate::waiting::Waiting;
+use crate::worker_state::WorkerState;
 
 /// Result of decoding a piece of a body.
 pub(crate) enum Piece {
@@ -29,7 +29,7 @@ pub(crate) enum Piece {
     Panicked(Box<Panic>),
 }
 
-impl<A: App> Service<A> {
+impl<A: App> WorkerState<A> {
     /// Returns the largest body allowed under `policy`, in bytes.
     pub(crate) fn body_bytes_max(&self, policy: &BodyPolicy) -> u64 {
         match policy {
@@ -56,10 +56,10 @@ impl<A: App> Service<A> {
         block.decoder = Some(BodyDecoder::new(parsed.framing(), self.limits.body()));
         block.body_bytes = 0;
         block.body_bytes_max = body_bytes_max;
-        block.pace = Pace::begin(&self.pace_rule, self.now_ms);
-        let pace = block.pace;
+        block.budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
+        let budget = block.budget;
         block.destination = match policy {
-            BodyPolicy::Discard | BodyPolicy::Call => Destination::Nowhere,
+            BodyPolicy::Discard | BodyPolicy::Call => Destination::Discard,
             BodyPolicy::Buffer { .. } => Destination::Buffer,
             BodyPolicy::Stream(sink) => Destination::Sink(sink),
         };
@@ -69,10 +69,10 @@ impl<A: App> Service<A> {
             return self.refuse_full(token);
         }
         if is_awaited {
-            self.responder.go_on();
+            self.responder.append_continue();
         }
-        self.body_awaited(token, pace);
-        Step::new(head.len(), Then::Body)
+        self.arm_body(token, budget);
+        Step::new(head.len(), StepResult::Body)
     }
 
     /// Decodes the next piece of the body.
@@ -81,80 +81,82 @@ impl<A: App> Service<A> {
         let mut block = self.blocks.take(token, &mut index);
         let bytes_before = block.body_bytes;
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
-        block.pace = block.pace.earn(&self.pace_rule, block.body_bytes - bytes_before, self.now_ms);
-        let pace = block.pace;
+        block.budget = block.budget.earn(&self.body_rate_rule, block.body_bytes - bytes_before, self.now_ms);
+        let budget = block.budget;
         let is_kept = matches!(block.destination, Destination::Buffer);
         let mut waits = None;
-        let then = match piece {
-            Piece::Starved | Piece::Full => Then::Starve,
-            Piece::Complete => self.answer_body(token, &mut block, consumed < input.len(), turn, &mut waits),
-            Piece::Refused(refusal) => self.refuse(token, refusal).then,
+        let result = match piece {
+            Piece::Starved | Piece::Full => StepResult::Starve,
+            Piece::Complete => {
+                self.respond_to_body(token, &mut block, consumed < input.len(), turn, &mut waits)
+            }
+            Piece::Refused(refusal) => self.refuse(token, refusal).result,
             Piece::Panicked(panic) => {
                 let request = named(&block.parser.head(&block.head));
-                self.fail(token, panic, Some(request)).then
+                self.fail(token, panic, Some(request)).result
             }
         };
-        if then != Then::Starve {
+        if result != StepResult::Starve {
             block.end_request(&mut self.blocks.pool);
             block.call = waits;
             block.taker = self.responder.taker.take();
         }
         self.blocks.put(index, block);
-        if then == Then::Waits {
+        if result == StepResult::Waits {
             self.handling_began(token);
         }
-        if then == Then::Starve {
+        if result == StepResult::Starve {
             // A body that is discarded or passed on doesn't grow in memory.
             if is_kept && !self.make_room(token) {
                 return self.refuse_full(token);
             }
-            self.body_awaited(token, pace);
+            self.arm_body(token, budget);
         }
-        Step::new(consumed, then)
+        Step::new(consumed, result)
     }
 
     /// Calls the handler of a request whose body is complete.
-    fn answer_body(
+    fn respond_to_body(
         &mut self,
         token: Token,
         block: &mut Block,
         is_followed: bool,
         turn: &dyn Turn,
-        waits: &mut Option<Waiting>,
-    ) -> Then {
+        waits: &mut Option<PendingCall>,
+    ) -> StepResult {
         let head = block.parser.head(&block.head);
-        let is_lost = matches!(block.destination, Destination::Nowhere) && block.body_bytes > 0;
+        let is_lost = matches!(block.destination, Destination::Discard) && block.body_bytes > 0;
         let request = Request::new(head, (!is_lost).then_some(&block.body), turn, token);
         let is_last = self.is_last(token);
         let app = &self.app;
         let destination = &mut block.destination;
-        let asked = asked(&head, is_followed, is_last);
-        let outcome = self.responder.answer(
-            asked,
+        let facts = facts(&head, is_followed, is_last);
+        let outcome = self.responder.respond(
+            facts,
             || named(&head),
             &mut self.calls,
             |response| match destination {
                 Destination::Sink(sink) => sink.finish(&request, response),
-                Destination::Nowhere | Destination::Buffer | Destination::Call(_) => {
+                Destination::Discard | Destination::Buffer | Destination::Call(_) => {
                     app.respond(&request, response);
                 }
             },
         );
         match outcome {
-            Outcome::Answered(answered) => self.answered(token, answered),
-            Outcome::Instead(Instead::Later(later)) => {
-                match self.begin_call(token, later, asked, block.held_bytes()) {
-                    Begun::Answered => {}
-                    Begun::Waits(waiting) => {
+            Outcome::Responded(responded) => self.responded(token, responded),
+            Outcome::Deferred(Deferral::Deferred(deferred)) => {
+                match self.begin_call(token, deferred, facts, block.held_bytes()) {
+                    CallStart::Responded => {}
+                    CallStart::Waits(waiting) => {
                         *waits = Some(waiting);
-                        return Then::Waits;
+                        return StepResult::Waits;
                     }
-                    Begun::Refused => return self.refuse(token, Refusal::BuffersFull).then,
+                    CallStart::Refused => return self.refuse(token, Refusal::BuffersFull).result,
                 }
             }
-            Outcome::Instead(instead) => return self.do_instead(token, &[], asked, instead).then,
+            Outcome::Deferred(deferral) => return self.defer(token, &[], facts, deferral).result,
         }
-        Then::Answered
+        StepResult::Responded
     }
 
     /// Rejects a request because the worker's buffers are full.
@@ -199,7 +201,7 @@ fn take_data(block: &mut Block, bytes: &[u8], pool: &mut PagePool) -> Result<(),
         return Err(Piece::Refused(Refusal::BodyTooLarge));
     }
     match &mut block.destination {
-        Destination::Nowhere => Ok(()),
+        Destination::Discard => Ok(()),
         Destination::Buffer => {
             block.body.extend(bytes, pool);
             Ok(())

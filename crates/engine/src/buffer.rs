@@ -55,7 +55,7 @@ impl Buffer {
     /// Empties the buffer. Large memory returns to the pool, small memory is kept.
     pub(crate) fn clear(&mut self, pool: &mut PagePool) {
         self.small.clear();
-        pool.give(std::mem::take(&mut self.large));
+        pool.recycle(std::mem::take(&mut self.large));
     }
 
     /// Returns the memory that it holds, in bytes.

@@ -12,7 +12,7 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// destroy the response (RFC 9112 section 9.6): if the client may still be sending, shuts down our side
     /// and discards the rest.
     pub(crate) fn finish(&mut self, token: Token) {
-        let conn = self.service.table.get(token);
+        let conn = self.state.table.get(token);
         if !conn.has(Flag::Linger) || conn.has(Flag::ReadClosed) {
             return self.shut(token, CloseKind::Normal);
         }
@@ -22,52 +22,52 @@ impl<D: Driver, A: App> Worker<D, A> {
             conn.unset(Flag::Paused);
             self.driver.recv_resume(token);
         }
-        self.service.blocks.release(&mut conn.block);
-        self.service.linger_began(token, self.driver.now_ms());
+        self.state.blocks.release(&mut conn.block);
+        self.state.linger_began(token, self.driver.now_ms());
         self.driver.shutdown_write(token);
     }
 
     /// Counts and discards bytes that arrive after the last response.
     pub(crate) fn linger_received(&mut self, token: Token, len: usize) {
-        let conn = self.service.table.get(token);
+        let conn = self.state.table.get(token);
         conn.progress = conn.progress.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
-        if conn.progress > self.service.limits.linger_bytes_max {
-            self.service.counters.hit_linger_bytes.add(1);
+        if conn.progress > self.state.limits.linger_bytes_max {
+            self.state.counters.hit_linger_bytes.add(1);
             self.shut(token, CloseKind::Reset);
         }
     }
 
     /// Closes after the client's FIN; a request that is still unfinished is rejected.
     pub(crate) fn ended(&mut self, token: Token) {
-        if self.service.table.get(token).is_idle() {
+        if self.state.table.get(token).is_idle() {
             return self.shut(token, CloseKind::Normal);
         }
-        self.service.refuse(token, Refusal::Incomplete);
+        self.state.refuse(token, Refusal::Incomplete);
         self.flush(token);
     }
 
     /// Closes a connection that the peer or the network has broken, and counts it once unless it was already
     /// closed here.
     pub(crate) fn broken(&mut self, token: Token) {
-        let service = &mut self.service;
-        if service.table.get(token).phase != Phase::Closing {
-            service.counters.connections_broken.add(1);
+        let state = &mut self.state;
+        if state.table.get(token).phase != Phase::Closing {
+            state.counters.connections_broken.add(1);
         }
         self.shut(token, CloseKind::Normal);
     }
 
     /// Closes a connection. Its slot is free again after the driver's `Closed`.
     pub(crate) fn shut(&mut self, token: Token, kind: CloseKind) {
-        let service = &mut self.service;
-        match service.table.get(token).phase {
+        let state = &mut self.state;
+        match state.table.get(token).phase {
             Phase::Closing => return,
             Phase::HandedOver => self.handed_over.open -= 1,
             _ => {}
         }
-        service.give_up_call(token);
-        service.table.get(token).phase = Phase::Closing;
+        state.drop_call(token);
+        state.table.get(token).phase = Phase::Closing;
         if kind == CloseKind::Reset {
-            service.counters.connections_reset.add(1);
+            state.counters.connections_reset.add(1);
         }
         self.leave(token);
         self.driver.close(token, kind);
@@ -75,8 +75,8 @@ impl<D: Driver, A: App> Worker<D, A> {
 
     /// Releases all state of a connection beyond its slot.
     pub(crate) fn leave(&mut self, token: Token) {
-        let service = &mut self.service;
-        service.blocks.release(&mut service.table.get(token).block);
-        service.wheel.clear(service.table.conns_mut(), token.slot());
+        let state = &mut self.state;
+        state.blocks.release(&mut state.table.get(token).block);
+        state.wheel.clear(state.table.conns_mut(), token.slot());
     }
 }

@@ -23,13 +23,13 @@ pub(crate) enum Phase {
     /// A body is being received.
     Body,
     /// A body is being received, and a deferred handler pulls it.
-    Taking,
+    ReadingBody,
     /// A body is being received while its response is streamed.
-    Exchanging,
+    Streaming,
     /// The request is complete and its handler is at work, or its `101` is being sent.
     Handling,
     /// The last response is being sent; no further request is read.
-    Last,
+    LastResponse,
     /// The last response is sent and our side shut down; input is discarded.
     Linger,
     /// Handed over to the program. The slot is in use until the connection's guard is dropped.
@@ -127,10 +127,10 @@ impl Conn {
             | Phase::StrayLine
             | Phase::Head
             | Phase::Body
-            | Phase::Taking
-            | Phase::Exchanging
+            | Phase::ReadingBody
+            | Phase::Streaming
             | Phase::Handling => true,
-            Phase::Free | Phase::Last | Phase::Linger | Phase::HandedOver | Phase::Closing => false,
+            Phase::Free | Phase::LastResponse | Phase::Linger | Phase::HandedOver | Phase::Closing => false,
         }
     }
 
@@ -143,11 +143,11 @@ impl Conn {
             | Phase::StrayLine
             | Phase::Head
             | Phase::Body
-            | Phase::Taking => !self.has(Flag::Sending) && !self.has(Flag::Queued),
-            Phase::Exchanging => !self.has(Flag::Queued),
+            | Phase::ReadingBody => !self.has(Flag::Sending) && !self.has(Flag::Queued),
+            Phase::Streaming => !self.has(Flag::Queued),
             Phase::Free
             | Phase::Handling
-            | Phase::Last
+            | Phase::LastResponse
             | Phase::Linger
             | Phase::HandedOver
             | Phase::Closing => false,
@@ -156,17 +156,17 @@ impl Conn {
 
     /// Returns true if a deferred handler is at work on its request.
     pub(crate) fn is_handled(&self) -> bool {
-        matches!(self.phase, Phase::Taking | Phase::Exchanging | Phase::Handling)
+        matches!(self.phase, Phase::ReadingBody | Phase::Streaming | Phase::Handling)
     }
 
     /// Returns true if a deferred handler pulls a body that is still being received.
-    pub(crate) fn is_taking(&self) -> bool {
-        matches!(self.phase, Phase::Taking | Phase::Exchanging)
+    pub(crate) fn is_pulling_body(&self) -> bool {
+        matches!(self.phase, Phase::ReadingBody | Phase::Streaming)
     }
 
     /// Returns true if nothing is sent or received until its handler resumes.
     pub(crate) fn waits_for_handler(&self) -> bool {
-        let is_idle = self.phase == Phase::Handling || (self.is_taking() && self.has(Flag::Paused));
+        let is_idle = self.phase == Phase::Handling || (self.is_pulling_body() && self.has(Flag::Paused));
         is_idle && !self.has(Flag::Sending)
     }
 
@@ -189,9 +189,12 @@ impl Conn {
             Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine => {
                 self.has(Flag::Sending) || self.has(Flag::Queued)
             }
-            Phase::Head | Phase::Body | Phase::Taking | Phase::Exchanging | Phase::Handling | Phase::Last => {
-                true
-            }
+            Phase::Head
+            | Phase::Body
+            | Phase::ReadingBody
+            | Phase::Streaming
+            | Phase::Handling
+            | Phase::LastResponse => true,
             Phase::Free | Phase::Linger | Phase::HandedOver | Phase::Closing => false,
         }
     }

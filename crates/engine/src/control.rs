@@ -329,14 +329,14 @@ impl Control {
     pub fn drain(&self, drain_ms: u64) {
         let is_first = self.drain_ms.compare_exchange(NO_DRAIN, drain_ms.min(NO_DRAIN - 1), Relaxed, Relaxed);
         if is_first.is_ok() && !self.is_ending() {
-            self.tell(Notice::Draining { drain_ms });
+            self.notify(Notice::Draining { drain_ms });
             self.give(Order::Drain, End::Drain);
         }
     }
 
     /// Orders every worker to stop immediately.
     pub fn stop(&self) {
-        self.tell(Notice::Stopping);
+        self.notify(Notice::Stopping);
         self.give(Order::Stop, End::Stop);
     }
 
@@ -392,7 +392,7 @@ impl Control {
     }
 
     /// Queues a notice for the operator; returns `false` if the queue is full or nobody reads it.
-    pub(crate) fn tell(&self, notice: Notice) -> bool {
+    pub(crate) fn notify(&self, notice: Notice) -> bool {
         match self.notices.try_send(notice) {
             Ok(()) => true,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,

@@ -12,26 +12,26 @@ use crate::panics::Panic;
 use crate::refuse::Refusal;
 use crate::reports::named;
 use crate::request::{Request, Turn};
-use crate::respond::{After, Answered, Asked, Fault, Outcome};
-use crate::service::Service;
+use crate::respond::{Disposition, Fault, Outcome, RequestFacts, Responded};
+use crate::worker_state::WorkerState;
 
 /// Result of processing a part of the input.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
     /// Bytes of the input that were processed.
     pub(crate) consumed: usize,
-    pub(crate) then: Then,
+    pub(crate) result: StepResult,
 }
 
 /// State of the connection after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum StepResult {
     /// More input is needed.
     Starve,
     /// A head is complete and its body follows.
     Body,
     /// A request has been responded to.
-    Answered,
+    Responded,
     /// A request was rejected; nothing more is read.
     Refused,
     /// A deferred handler is at work; further input must wait.
@@ -39,14 +39,14 @@ pub(crate) enum Then {
 }
 
 impl Step {
-    pub(crate) const fn new(consumed: usize, then: Then) -> Self {
-        Self { consumed, then }
+    pub(crate) const fn new(consumed: usize, result: StepResult) -> Self {
+        Self { consumed, result }
     }
 }
 
 /// A request whose head and body are complete in the input.
 #[derive(Clone, Copy)]
-struct Whole<'a> {
+struct CompleteRequest<'a> {
     head: &'a [u8],
     /// Its body; `None` if the handler must not see it.
     body: Option<&'a [u8]>,
@@ -55,21 +55,21 @@ struct Whole<'a> {
     leaves_body: bool,
 }
 
-impl<A: App> Service<A> {
+impl<A: App> WorkerState<A> {
     /// Processes input and responds to the requests in it; returns the bytes consumed. The rest is a partial
     /// head, or waits because a limit of the turn is reached.
     pub(crate) fn consume(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> usize {
         let mut consumed = 0;
-        let mut answered = 0;
-        while answered < REQUESTS_PER_TURN_MAX && self.output_bound().is_none() {
+        let mut responded = 0;
+        while responded < REQUESTS_PER_TURN_MAX && self.output_bound().is_none() {
             let step = self.step(token, &input[consumed..], turn);
             consumed += step.consumed;
-            match step.then {
-                Then::Starve | Then::Waits => break,
-                Then::Body => {}
-                Then::Answered | Then::Refused => answered += 1,
+            match step.result {
+                StepResult::Starve | StepResult::Waits => break,
+                StepResult::Body => {}
+                StepResult::Responded | StepResult::Refused => responded += 1,
             }
-            if consumed == input.len() && step.then != Then::Body {
+            if consumed == input.len() && step.result != StepResult::Body {
                 break;
             }
         }
@@ -83,17 +83,17 @@ impl<A: App> Service<A> {
         match self.table.get(token).phase {
             // Also without input: an empty body is complete as soon as its head is.
             Phase::Body => self.take_body(token, input, turn),
-            Phase::Taking | Phase::Exchanging => self.feed(token, input),
+            Phase::ReadingBody | Phase::Streaming => self.feed(token, input),
             Phase::First | Phase::Idle | Phase::Head if !input.is_empty() => {
                 self.take_head(token, input, turn)
             }
             // Input after the last request is discarded.
-            Phase::Last | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
-                Step::new(input.len(), Then::Waits)
+            Phase::LastResponse | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
+                Step::new(input.len(), StepResult::Waits)
             }
             // `keep_input` puts the line end before the input, and resumes.
-            Phase::StrayCr | Phase::StrayLine => Step::new(0, Then::Waits),
-            Phase::First | Phase::Idle | Phase::Head | Phase::Handling => Step::new(0, Then::Waits),
+            Phase::StrayCr | Phase::StrayLine => Step::new(0, StepResult::Waits),
+            Phase::First | Phase::Idle | Phase::Head | Phase::Handling => Step::new(0, StepResult::Waits),
         }
     }
 
@@ -113,7 +113,7 @@ impl<A: App> Service<A> {
             Ok(Parsed::Partial) if is_stray(input) && self.table.get(token).phase == Phase::Idle => {
                 let is_whole = input.len() == b"\r\n".len();
                 self.table.get(token).phase = if is_whole { Phase::StrayLine } else { Phase::StrayCr };
-                Step::new(input.len(), Then::Starve)
+                Step::new(input.len(), StepResult::Starve)
             }
             Ok(Parsed::Partial) => self.keep_head(token, input),
             Err(reject) => {
@@ -142,7 +142,7 @@ impl<A: App> Service<A> {
             conn.phase = Phase::Head;
             self.head_began(token);
         }
-        Step::new(0, Then::Starve)
+        Step::new(0, StepResult::Starve)
     }
 
     /// Responds to a request whose head is complete, or begins to receive its body.
@@ -164,8 +164,8 @@ impl<A: App> Service<A> {
         let framing = head.framing();
         if framing == Framing::None {
             let is_followed = !rest.is_empty();
-            let whole = Whole { head: bytes, body: Some(&[]), is_followed, leaves_body: false };
-            return self.answer_whole(token, whole, turn);
+            let whole = CompleteRequest { head: bytes, body: Some(&[]), is_followed, leaves_body: false };
+            return self.respond_whole(token, whole, turn);
         }
         let policy = match crate::panics::catch(|| self.app.body_policy(&head)) {
             Ok(policy) => policy,
@@ -175,7 +175,7 @@ impl<A: App> Service<A> {
             }
         };
         if matches!(policy, BodyPolicy::Call) {
-            return self.begin_taking(token, bytes, rest, turn);
+            return self.begin_pulled_body(token, bytes, rest, turn);
         }
         match (framing, &policy) {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
@@ -189,14 +189,15 @@ impl<A: App> Service<A> {
                 let is_seen = body.is_empty() || !matches!(policy, BodyPolicy::Discard);
                 let seen = is_seen.then_some(body);
                 let is_followed = !behind.is_empty();
-                let whole = Whole { head: bytes, body: seen, is_followed, leaves_body: false };
-                let step = self.answer_with_body(token, whole, turn);
-                Step::new(step.consumed + body.len(), step.then)
+                let whole = CompleteRequest { head: bytes, body: seen, is_followed, leaves_body: false };
+                let step = self.respond_with_body(token, whole, turn);
+                Step::new(step.consumed + body.len(), step.result)
             }
             // Responds without the body, which may or may not follow: the connection closes afterwards.
             (_, BodyPolicy::Discard) if waits_for_continue(&head, rest) => {
-                let whole = Whole { head: bytes, body: None, is_followed: false, leaves_body: true };
-                self.answer_with_body(token, whole, turn)
+                let whole =
+                    CompleteRequest { head: bytes, body: None, is_followed: false, leaves_body: true };
+                self.respond_with_body(token, whole, turn)
             }
             _ => self.begin_body(token, bytes, policy, waits_for_continue(&head, rest)),
         }
@@ -218,29 +219,29 @@ impl<A: App> Service<A> {
 
     /// Responds to the request in the worker's own parser.
     #[inline(always)]
-    fn answer_whole(&mut self, token: Token, whole: Whole<'_>, turn: &dyn Turn) -> Step {
+    fn respond_whole(&mut self, token: Token, whole: CompleteRequest<'_>, turn: &dyn Turn) -> Step {
         let is_last = self.is_last(token) || whole.leaves_body;
         let head = self.parser.head(whole.head);
         let request = Request::new(head, whole.body, turn, token);
         let app = &self.app;
-        let asked = asked(&head, whole.is_followed, is_last);
-        let outcome = self.responder.answer(
-            asked,
+        let facts = facts(&head, whole.is_followed, is_last);
+        let outcome = self.responder.respond(
+            facts,
             || named(&head),
             &mut self.calls,
             |response| app.respond(&request, response),
         );
         match outcome {
-            Outcome::Answered(answered) => self.answered(token, answered),
-            Outcome::Instead(instead) => return self.do_instead(token, whole.head, asked, instead),
+            Outcome::Responded(responded) => self.responded(token, responded),
+            Outcome::Deferred(deferral) => return self.defer(token, whole.head, facts, deferral),
         }
-        Step::new(whole.head.len(), Then::Answered)
+        Step::new(whole.head.len(), StepResult::Responded)
     }
 
     /// Keeps the path of requests with a body out of line.
     #[inline(never)]
-    fn answer_with_body(&mut self, token: Token, whole: Whole<'_>, turn: &dyn Turn) -> Step {
-        self.answer_whole(token, whole, turn)
+    fn respond_with_body(&mut self, token: Token, whole: CompleteRequest<'_>, turn: &dyn Turn) -> Step {
+        self.respond_whole(token, whole, turn)
     }
 
     /// Returns true if the current request is the last that its connection may send.
@@ -255,20 +256,20 @@ impl<A: App> Service<A> {
 
     /// Counts a response and applies its disposition to the connection.
     #[inline(always)]
-    pub(crate) fn answered(&mut self, token: Token, answered: Answered) {
-        let after = answered.after;
-        self.count(answered);
-        self.set_after(token, after);
+    pub(crate) fn responded(&mut self, token: Token, responded: Responded) {
+        let disposition = responded.disposition;
+        self.count(responded);
+        self.set_disposition(token, disposition);
     }
 
     /// Counts a response and reports its fault.
     #[inline(always)]
-    pub(crate) fn count(&mut self, answered: Answered) {
+    pub(crate) fn count(&mut self, responded: Responded) {
         self.counters.requests.add(1);
-        if answered.status >= 300 {
-            self.counters.count_class(answered.status);
+        if responded.status >= 300 {
+            self.counters.count_class(responded.status);
         }
-        if let Some(fault) = answered.fault {
+        if let Some(fault) = responded.fault {
             self.faulty(*fault);
         }
     }
@@ -286,7 +287,7 @@ impl<A: App> Service<A> {
 
     /// Rejects the current request with the connection's last response.
     pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
-        if self.give_up_call(token) {
+        if self.drop_call(token) {
             return self.cut_off(token, refusal);
         }
         self.counters.requests_refused.add(1);
@@ -299,8 +300,8 @@ impl<A: App> Service<A> {
             &refusal.sentence(),
             self.table.get(token).has(Flag::HeadOnly),
         );
-        self.set_after(token, After::Linger);
-        Step::new(0, Then::Refused)
+        self.set_disposition(token, Disposition::Linger);
+        Step::new(0, StepResult::Refused)
     }
 
     /// Truncates a response in progress, because its request can't be rejected any more.
@@ -308,8 +309,8 @@ impl<A: App> Service<A> {
         if let Some(limit) = refusal.limit(&self.counters) {
             limit.add(1);
         }
-        self.set_after(token, After::Close);
-        Step::new(0, Then::Refused)
+        self.set_disposition(token, Disposition::Close);
+        Step::new(0, StepResult::Refused)
     }
 
     /// Rejects a partial head if the buffers are full and no larger connection can be evicted.
@@ -320,7 +321,7 @@ impl<A: App> Service<A> {
     }
 
     /// Counts the limit that makes pipelined requests wait, if there is any.
-    pub(crate) fn put_off(&mut self, token: Token, rest: &[u8]) {
+    pub(crate) fn count_wait(&mut self, token: Token, rest: &[u8]) {
         if self.table.get(token).phase != Phase::Idle || rest.is_empty() || is_stray(rest) {
             return;
         }
@@ -348,33 +349,33 @@ impl<A: App> Service<A> {
         self.counters.requests_refused.add(1);
         self.counters.count_class(500);
         self.responder.refuse(500, "Internal Server Error", self.table.get(token).has(Flag::HeadOnly));
-        self.set_after(token, After::Linger);
-        Step::new(0, Then::Refused)
+        self.set_disposition(token, Disposition::Linger);
+        Step::new(0, StepResult::Refused)
     }
 
     /// Reports the worker's first rejected body that is longer than the limit.
     pub(crate) fn report_body_limit(&mut self) {
-        if !self.told_body_limit {
-            self.told_body_limit = true;
+        if !self.is_body_limit_reported {
+            self.is_body_limit_reported = true;
             let (worker, bytes_max) = (self.worker, self.limits.body_bytes_max);
-            self.tell(Notice::BodyTooLarge { worker, bytes_max });
+            self.notify(Notice::BodyTooLarge { worker, bytes_max });
         }
     }
 
     /// Applies a disposition to the connection.
     #[inline(always)]
-    pub(crate) fn set_after(&mut self, token: Token, after: After) {
+    pub(crate) fn set_disposition(&mut self, token: Token, disposition: Disposition) {
         let conn = self.table.get(token);
         conn.unset(Flag::FirstHead);
         conn.unset(Flag::HeadOnly);
-        conn.phase = match after {
-            After::Keep => Phase::Idle,
-            After::Close | After::Linger | After::HandOver => Phase::Last,
+        conn.phase = match disposition {
+            Disposition::Keep => Phase::Idle,
+            Disposition::Close | Disposition::Linger | Disposition::HandOver => Phase::LastResponse,
         };
-        match after {
-            After::Keep | After::Close => {}
-            After::Linger => conn.set(Flag::Linger),
-            After::HandOver => self.hand_over_later(token),
+        match disposition {
+            Disposition::Keep | Disposition::Close => {}
+            Disposition::Linger => conn.set(Flag::Linger),
+            Disposition::HandOver => self.hand_over_later(token),
         }
     }
 }
@@ -394,8 +395,8 @@ pub(crate) fn waits_for_continue(head: &Head<'_>, rest: &[u8]) -> bool {
 
 /// Extracts the facts of a request that decide the form of its response.
 #[inline]
-pub(crate) fn asked(head: &Head<'_>, is_followed: bool, is_last: bool) -> Asked {
-    Asked {
+pub(crate) fn facts(head: &Head<'_>, is_followed: bool, is_last: bool) -> RequestFacts {
+    RequestFacts {
         method: head.method(),
         version: head.version(),
         keep_alive: head.keep_alive(),

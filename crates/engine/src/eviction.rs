@@ -6,9 +6,9 @@ use crate::app::App;
 use crate::conn::{Flag, Phase};
 use crate::holders::Class;
 use crate::refuse::Refusal;
-use crate::respond::After;
-use crate::service::Service;
+use crate::respond::Disposition;
 use crate::worker::Worker;
+use crate::worker_state::WorkerState;
 
 /// The way in which an evicted connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) enum Eviction {
     Reset,
 }
 
-impl<A: App> Service<A> {
+impl<A: App> WorkerState<A> {
     /// Evicts the largest connection if the buffers are full. Returns false if none is larger than `token`,
     /// which must then be rejected.
     #[inline]
@@ -47,7 +47,7 @@ impl<A: App> Service<A> {
     /// Frees a connection's memory at once. Its response waits for the end of the turn, because the output
     /// buffer is in use for another connection.
     fn evict(&mut self, token: Token) {
-        let has_begun = self.give_up_call(token);
+        let has_begun = self.drop_call(token);
         let conn = self.table.get(token);
         let eviction = match conn.has(Flag::Sending) {
             _ if has_begun => Eviction::CutOff,
@@ -55,13 +55,13 @@ impl<A: App> Service<A> {
             false => Eviction::Refused,
         };
         // Stops reading.
-        conn.phase = Phase::Last;
+        conn.phase = Phase::LastResponse;
         self.blocks.release(&mut conn.block);
         if eviction != Eviction::Refused {
             self.counters.hit_buffered_bytes.add(1);
         }
         if eviction == Eviction::CutOff {
-            self.set_after(token, After::Close);
+            self.set_disposition(token, Disposition::Close);
         }
         self.evicted.push((token, eviction));
     }
@@ -71,21 +71,21 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// Closes the connections that were evicted in this turn.
     #[inline]
     pub(crate) fn end_evicted(&mut self) {
-        if !self.service.evicted.is_empty() {
-            self.end_each_evicted();
+        if !self.state.evicted.is_empty() {
+            self.close_evicted();
         }
     }
 
-    fn end_each_evicted(&mut self) {
+    fn close_evicted(&mut self) {
         // At most one for each event of the turn.
-        for (token, eviction) in std::mem::take(&mut self.service.evicted) {
-            let is_open = self.service.table.find(token).is_some_and(|conn| conn.phase == Phase::Last);
+        for (token, eviction) in std::mem::take(&mut self.state.evicted) {
+            let is_open = self.state.table.find(token).is_some_and(|conn| conn.phase == Phase::LastResponse);
             match eviction {
                 _ if !is_open => {}
                 Eviction::Reset => self.shut(token, CloseKind::Reset),
                 Eviction::CutOff => self.flush(token),
                 Eviction::Refused => {
-                    self.service.refuse(token, Refusal::BuffersFull);
+                    self.state.refuse(token, Refusal::BuffersFull);
                     self.flush(token);
                 }
             }

@@ -28,9 +28,9 @@ impl ListeningSocket {
     /// # Errors
     /// The socket isn't a TCP socket, or the system call fails.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
-        match self.place()? {
-            Place::Tcp(address) => Ok(address),
-            Place::Unix(_) => Err(std::io::Error::new(
+        match self.bound_address()? {
+            BoundAddress::Tcp(address) => Ok(address),
+            BoundAddress::Unix(_) => Err(std::io::Error::new(
                 std::io::ErrorKind::Unsupported,
                 "a Unix-domain socket has no TCP address",
             )),
@@ -38,19 +38,19 @@ impl ListeningSocket {
     }
 
     /// Returns the address that it is bound to.
-    pub(crate) fn place(&self) -> std::io::Result<Place> {
+    pub(crate) fn bound_address(&self) -> std::io::Result<BoundAddress> {
         // Both types accept a socket of any family; only `local_addr` fails.
         let unix = UnixListener::from(self.duplicate()?);
         match unix.local_addr() {
-            Ok(address) => Ok(Place::Unix(address.as_pathname().map(PathBuf::from))),
-            Err(_) => TcpListener::from(self.duplicate()?).local_addr().map(Place::Tcp),
+            Ok(address) => Ok(BoundAddress::Unix(address.as_pathname().map(PathBuf::from))),
+            Err(_) => TcpListener::from(self.duplicate()?).local_addr().map(BoundAddress::Tcp),
         }
     }
 }
 
 /// Address of a listening socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BoundAddress {
     Tcp(SocketAddr),
     /// Without a path: an abstract or unnamed socket.
     Unix(Option<PathBuf>),
@@ -76,8 +76,8 @@ impl From<UnixListener> for ListeningSocket {
 
 impl fmt::Debug for ListeningSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.place() {
-            Ok(place) => write!(f, "ListeningSocket({place:?})"),
+        match self.bound_address() {
+            Ok(bound_address) => write!(f, "ListeningSocket({bound_address:?})"),
             Err(error) => write!(f, "ListeningSocket({error})"),
         }
     }

@@ -21,12 +21,12 @@ impl Outputs {
     }
 
     /// Frees the spare outputs.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn free_spare(&mut self) {
         *self = Self::default();
     }
 
     /// Recycles an output that was sent.
-    pub(crate) fn give(&mut self, mut output: Output) {
+    pub(crate) fn recycle(&mut self, mut output: Output) {
         if self.spare.len() == SPARE_OUTPUTS_MAX {
             return;
         }
@@ -55,7 +55,7 @@ mod tests {
     fn keep(len: usize) -> Outputs {
         let mut outputs = Outputs::default();
         for _ in 0..3 * SPARE_OUTPUTS_MAX {
-            outputs.give(output(len));
+            outputs.recycle(output(len));
         }
         outputs
     }
@@ -78,14 +78,14 @@ mod tests {
         while outputs.bytes > 0 {
             assert!(outputs.take().capacity() > 0);
         }
-        outputs.give(output(SPARE_OUTPUT_BYTES_MAX));
+        outputs.recycle(output(SPARE_OUTPUT_BYTES_MAX));
         assert_eq!(outputs.spare.len(), 1, "there is room again");
     }
 
     #[test]
     fn keeps_nothing_that_it_is_to_forget() {
         let mut outputs = keep(SPARE_OUTPUT_BYTES_MAX);
-        outputs.forget();
+        outputs.free_spare();
         assert_eq!((outputs.spare.len(), outputs.bytes), (0, 0));
         assert_eq!(outputs.take().capacity(), 0);
     }

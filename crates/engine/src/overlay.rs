@@ -238,12 +238,12 @@ mod tests {
     use shearwater_io::{Item, Output, Shared};
 
     use super::{On, Overlay, mask_of};
-    use crate::respond::{Asked, Responder};
+    use crate::respond::{RequestFacts, Responder};
     use crate::{FieldLines, Prebuilt, Response};
 
     /// Returns the encoded response without status line and `Date`.
     fn sent(handler: impl FnOnce(&mut Response<'_>)) -> String {
-        let asked = Asked {
+        let facts = RequestFacts {
             method: Method::Get,
             version: Version::Http11,
             keep_alive: true,
@@ -252,7 +252,7 @@ mod tests {
         };
         let mut responder = Responder::new(0);
         responder.out = Output::new();
-        responder.answer(asked, String::new, &mut Calls::for_tests(), handler);
+        responder.respond(facts, String::new, &mut Calls::for_tests(), handler);
         let text = String::from_utf8_lossy(responder.out.bytes()).into_owned();
         let kept = text.split_inclusive("\r\n").filter(|line| !line.starts_with("Date: ")).skip(1);
         kept.collect()

@@ -24,7 +24,7 @@ impl PagePool {
     }
 
     /// Takes the memory of a buffer that is no longer used.
-    pub(crate) fn give(&mut self, mut buffer: PageBuf) {
+    pub(crate) fn recycle(&mut self, mut buffer: PageBuf) {
         buffer.clear();
         let bytes = buffer.held_bytes();
         let (list, total) = if self.spare_bytes + bytes <= SPARE_PAGES_BYTES_MAX {
@@ -39,7 +39,7 @@ impl PagePool {
     }
 
     /// Frees the spare pages at once.
-    pub(crate) fn forget_spare(&mut self) {
+    pub(crate) fn free_spare(&mut self) {
         (self.spare, self.spare_bytes) = (Vec::new(), 0);
     }
 
@@ -94,7 +94,7 @@ mod tests {
     fn keeps_little_for_the_next() {
         let mut pool = PagePool::default();
         let each = SPARE_PAGES_BYTES_MAX / 4;
-        (0..10).for_each(|_| pool.give(used(each)));
+        (0..10).for_each(|_| pool.recycle(used(each)));
         assert_eq!((pool.spare.len(), pool.leaving.len()), (4, 6));
         assert!(pool.spare_bytes <= SPARE_PAGES_BYTES_MAX);
         while pool.is_busy() {
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn gives_back_so_much_in_a_turn() {
         let mut pool = PagePool::default();
-        pool.give(used(SPARE_PAGES_BYTES_MAX));
-        (0..5).for_each(|_| pool.give(used(3 * RELEASED_BYTES_PER_TURN_MAX / 2)));
+        pool.recycle(used(SPARE_PAGES_BYTES_MAX));
+        (0..5).for_each(|_| pool.recycle(used(3 * RELEASED_BYTES_PER_TURN_MAX / 2)));
         let mut turns = 0;
         let mut leaving = pool.leaving_bytes();
         while pool.is_busy() {
@@ -129,8 +129,8 @@ mod tests {
     #[test]
     fn keeps_nothing_that_it_is_to_forget() {
         let mut pool = PagePool::default();
-        pool.give(used(SPARE_PAGES_BYTES_MAX / 2));
-        pool.forget_spare();
+        pool.recycle(used(SPARE_PAGES_BYTES_MAX / 2));
+        pool.free_spare();
         assert_eq!((pool.spare.len(), pool.spare_bytes, pool.leaving_bytes()), (0, 0, 0));
         assert_eq!(pool.take().held_bytes(), 0);
     }

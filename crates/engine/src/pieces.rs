@@ -103,7 +103,7 @@ mod tests {
 
     use super::Pieces;
     use crate::limits::LASTING_MS_MAX;
-    use crate::respond::{Asked, Responder};
+    use crate::respond::{RequestFacts, Responder};
     use crate::{FieldLines, Prebuilt, Response};
 
     /// Returns the body of the response to a request with this method.
@@ -112,10 +112,15 @@ mod tests {
         method: Method,
         handler: impl FnOnce(&mut Response<'_>),
     ) -> Vec<u8> {
-        let asked =
-            Asked { method, version: Version::Http11, keep_alive: true, is_followed: false, is_last: false };
+        let facts = RequestFacts {
+            method,
+            version: Version::Http11,
+            keep_alive: true,
+            is_followed: false,
+            is_last: false,
+        };
         responder.out = Output::new();
-        responder.answer(asked, String::new, &mut Calls::for_tests(), handler);
+        responder.respond(facts, String::new, &mut Calls::for_tests(), handler);
         let bytes = responder.out.bytes();
         let text = String::from_utf8_lossy(bytes);
         assert!(text.contains("\r\nContent-Length: 3\r\n"), "{text}");
@@ -176,9 +181,9 @@ mod tests {
             response.body_pieces(pieces);
         });
         assert!(weak.upgrade().is_some());
-        responder.lasting.end_turn(0);
+        responder.open_files.end_turn(0);
         assert!(weak.upgrade().is_some());
-        responder.lasting.end_turn(LASTING_MS_MAX);
+        responder.open_files.end_turn(LASTING_MS_MAX);
         assert!(weak.upgrade().is_none());
     }
 

@@ -8,7 +8,7 @@ use shearwater_http1::Head;
 use crate::control::Notice;
 use crate::limits::{REPORT_BYTES_MAX, REPORT_EVERY_MS, REPORT_KINDS_MAX};
 use crate::respond::Fault;
-use crate::service::Service;
+use crate::worker_state::WorkerState;
 
 /// Kinds of faults that a worker has reported within the last second.
 #[derive(Debug)]
@@ -112,11 +112,11 @@ impl Fault {
     }
 }
 
-impl<A> Service<A> {
+impl<A> WorkerState<A> {
     /// Reports a fault to the operator, unless another of its kind was reported within the last second.
     pub(crate) fn report(&mut self, fault: Fault) {
         match self.reports.admit(fault, self.now_ms) {
-            Admitted::Now(fault) => self.tell(fault.into_notice(self.worker, 0)),
+            Admitted::Now(fault) => self.notify(fault.into_notice(self.worker, 0)),
             Admitted::Later => {}
             Admitted::Never => self.counters.hit_notices.add(1),
         }
@@ -124,11 +124,11 @@ impl<A> Service<A> {
 
     /// Reports the waiting faults whose second is over; all of them at `u64::MAX`.
     #[cold]
-    pub(crate) fn report_left_out(&mut self, now_ms: u64) {
+    pub(crate) fn report_waiting(&mut self, now_ms: u64) {
         let mut notices = Vec::new();
         let worker = self.worker;
         self.reports.close(now_ms, |fault, left_out| notices.push(fault.into_notice(worker, left_out)));
-        notices.into_iter().for_each(|notice| self.tell(notice));
+        notices.into_iter().for_each(|notice| self.notify(notice));
     }
 }
 

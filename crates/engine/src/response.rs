@@ -9,8 +9,8 @@ use shearwater_io::{FileSlice, Item, Shared};
 
 use crate::call::Calls;
 use crate::content_type::{self, ContentType};
+use crate::deferral::Deferral;
 use crate::field_lines::FieldLines;
-use crate::instead::Instead;
 use crate::overlay::{Overlay, first_line, have_name, name_of};
 use crate::pieces::Pieces;
 use crate::prebuilt::Prebuilt;
@@ -18,7 +18,7 @@ use crate::request::Request;
 use crate::respond::Fault;
 
 /// A response under construction; the worker reuses it.
-pub(crate) struct Parts {
+pub(crate) struct ResponseDraft {
     /// Encoded field lines.
     pub(crate) fields: Vec<u8>,
     /// `Content-Type` line, at most one.
@@ -32,16 +32,16 @@ pub(crate) struct Parts {
     /// Header changes applied at encoding.
     pub(crate) overlay: Option<Rc<Overlay>>,
     /// Action in place of an immediate response.
-    pub(crate) instead: Option<Instead>,
+    pub(crate) deferral: Option<Deferral>,
     /// Response of a call that was ready at once.
-    pub(crate) told: Option<Box<Parts>>,
+    pub(crate) immediate: Option<Box<ResponseDraft>>,
     pub(crate) status: u16,
     pub(crate) close: bool,
     /// Fault of the handler, if any.
     pub(crate) fault: Option<Box<Fault>>,
 }
 
-impl Default for Parts {
+impl Default for ResponseDraft {
     fn default() -> Self {
         Self {
             fields: Vec::new(),
@@ -50,8 +50,8 @@ impl Default for Parts {
             body: None,
             prebuilt: None,
             overlay: None,
-            instead: None,
-            told: None,
+            deferral: None,
+            immediate: None,
             status: 200,
             close: false,
             fault: None,
@@ -79,7 +79,7 @@ impl Body {
     }
 }
 
-impl Parts {
+impl ResponseDraft {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.fields.clear();
@@ -88,7 +88,7 @@ impl Parts {
         self.status = 200;
         self.close = false;
         if self.has_more() {
-            self.forget_more();
+            self.drop_contents();
         }
     }
 
@@ -98,17 +98,17 @@ impl Parts {
         self.body.is_some()
             || self.prebuilt.is_some()
             || self.overlay.is_some()
-            || self.is_other()
+            || self.is_deferred()
             || self.fault.is_some()
     }
 
     #[cold]
-    fn forget_more(&mut self) {
+    fn drop_contents(&mut self) {
         self.body = None;
         self.prebuilt = None;
         self.overlay = None;
-        self.instead = None;
-        self.told = None;
+        self.deferral = None;
+        self.immediate = None;
         self.fault = None;
     }
 
@@ -126,27 +126,27 @@ impl Parts {
 
     /// Returns true if the draft isn't an immediate response.
     #[inline]
-    pub(crate) fn is_other(&self) -> bool {
-        self.instead.is_some() || self.told.is_some()
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.deferral.is_some() || self.immediate.is_some()
     }
 
     /// Clears the body and its type.
-    pub(crate) fn forget_content(&mut self) {
-        self.forget_body();
+    pub(crate) fn clear_content(&mut self) {
+        self.drop_body();
         self.bytes.clear();
         self.content_type.clear();
     }
 
     /// Drops a body other than bytes; most responses have none.
     #[inline]
-    fn forget_body(&mut self) {
+    fn drop_body(&mut self) {
         if self.body.is_some() || self.prebuilt.is_some() {
-            self.forget_a_body();
+            self.drop_body_cold();
         }
     }
 
     #[cold]
-    fn forget_a_body(&mut self) {
+    fn drop_body_cold(&mut self) {
         self.body = None;
         self.prebuilt = None;
     }
@@ -171,7 +171,7 @@ impl Parts {
 /// The server adds `Server`, `Date`, `Content-Length` and `Connection` itself, and omits the body where HTTP
 /// has none (`HEAD`, `204`, `205`, `304`): a handler for `GET` also serves `HEAD`.
 pub struct Response<'a> {
-    pub(crate) parts: &'a mut Parts,
+    pub(crate) draft: &'a mut ResponseDraft,
     /// Means to defer the response; `None` if it is deferred already.
     pub(crate) calls: Option<&'a mut Calls>,
 }
@@ -179,26 +179,26 @@ pub struct Response<'a> {
 impl fmt::Debug for Response<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Response")
-            .field("status", &self.parts.status)
-            .field("body_len", &self.parts.body_len())
+            .field("status", &self.draft.status)
+            .field("body_len", &self.draft.body_len())
             .finish_non_exhaustive()
     }
 }
 
 impl<'a> Response<'a> {
-    pub(crate) fn new(parts: &'a mut Parts) -> Self {
-        parts.clear();
-        Self { parts, calls: None }
+    pub(crate) fn new(draft: &'a mut ResponseDraft) -> Self {
+        draft.clear();
+        Self { draft, calls: None }
     }
 
     /// Returns a response that can be deferred.
-    pub(crate) fn or_later(parts: &'a mut Parts, calls: &'a mut Calls) -> Self {
-        Self { calls: Some(calls), ..Self::new(parts) }
+    pub(crate) fn or_later(draft: &'a mut ResponseDraft, calls: &'a mut Calls) -> Self {
+        Self { calls: Some(calls), ..Self::new(draft) }
     }
 
     /// Continues a response that is under construction.
-    pub(crate) fn go_on(parts: &'a mut Parts) -> Self {
-        Self { parts, calls: None }
+    pub(crate) fn resume(draft: &'a mut ResponseDraft) -> Self {
+        Self { draft, calls: None }
     }
 
     /// Sets the status (RFC 9110 section 15).
@@ -207,14 +207,14 @@ impl<'a> Response<'a> {
     /// If it isn't a final status, 200 to 599.
     pub fn status(&mut self, status: u16) -> &mut Self {
         assert!((200..=599).contains(&status), "{status} is no final HTTP status");
-        self.parts.status = status;
+        self.draft.status = status;
         self
     }
 
     /// Returns the current status.
     #[must_use]
     pub fn status_code(&self) -> u16 {
-        self.parts.status
+        self.draft.status
     }
 
     /// Appends a field (RFC 9110 section 5).
@@ -225,12 +225,12 @@ impl<'a> Response<'a> {
     /// section 7.8).
     pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let appended = match content_type::is_name(name) {
-            true => self.parts.content_type.set(value.as_ref()),
-            false => append_field(&mut self.parts.fields, name, value.as_ref()),
+            true => self.draft.content_type.set(value.as_ref()),
+            false => append_field(&mut self.draft.fields, name, value.as_ref()),
         };
         if let Err(why) = appended {
             let built = Some(Box::new(Fault::Built(why)));
-            self.parts.fault = Fault::graver(self.parts.fault.take(), built);
+            self.draft.fault = Fault::graver(self.draft.fault.take(), built);
         }
         self
     }
@@ -238,20 +238,20 @@ impl<'a> Response<'a> {
     /// Reports to the operator that a file can't be sent: each reason at most once a second, with the number
     /// of suppressed reports. The response is sent as it is set; the report names its current status.
     pub fn report_file(&mut self, path: impl Into<PathBuf>, error: impl fmt::Display) -> &mut Self {
-        let status = self.parts.status;
+        let status = self.draft.status;
         let file = Fault::File { path: path.into(), error: error.to_string(), status };
-        self.parts.fault = Fault::graver(self.parts.fault.take(), Some(Box::new(file)));
+        self.draft.fault = Fault::graver(self.draft.fault.take(), Some(Box::new(file)));
         self
     }
 
     /// Appends a field unless an identical line exists.
     pub fn field_once(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
-        let before = self.parts.fields.len();
+        let before = self.draft.fields.len();
         self.field(name, value);
-        let (known, new) = self.parts.fields.split_at(before.min(self.parts.fields.len()));
+        let (known, new) = self.draft.fields.split_at(before.min(self.draft.fields.len()));
         let is_known = known.split_inclusive(|&byte| byte == b'\n').any(|line| line == new);
         if is_known {
-            self.parts.fields.truncate(before);
+            self.draft.fields.truncate(before);
         }
         self
     }
@@ -259,14 +259,14 @@ impl<'a> Response<'a> {
     /// Appends pre-encoded fields. They are added to those of [`field`](Self::field) and
     /// [`content_type`](Self::content_type) and replace nothing.
     pub fn lines(&mut self, lines: &FieldLines) -> &mut Self {
-        self.parts.fields.extend_from_slice(lines.as_bytes());
+        self.draft.fields.extend_from_slice(lines.as_bytes());
         self
     }
 
     /// Removes all appended fields except those with these names, for a response that replaces another.
     pub fn keep_fields(&mut self, names: &[&str]) -> &mut Self {
         let is_named = |name: &[u8]| names.iter().any(|kept| kept.as_bytes().eq_ignore_ascii_case(name));
-        let fields = &mut self.parts.fields;
+        let fields = &mut self.draft.fields;
         let (mut at, mut kept) = (0, 0);
         while at < fields.len() {
             let line = first_line(&fields[at..]);
@@ -283,7 +283,7 @@ impl<'a> Response<'a> {
 
     /// Applies header changes to this response, also to fields set later. The last overlay wins.
     pub fn overlay(&mut self, overlay: &Rc<Overlay>) -> &mut Self {
-        self.parts.overlay = Some(Rc::clone(overlay));
+        self.draft.overlay = Some(Rc::clone(overlay));
         self
     }
 
@@ -294,7 +294,7 @@ impl<'a> Response<'a> {
 
     /// Sets a predefined `Content-Type` line.
     fn content_type_line(&mut self, line: &'static [u8]) -> &mut Self {
-        self.parts.content_type.set_line(line);
+        self.draft.content_type.set_line(line);
         self
     }
 
@@ -310,16 +310,16 @@ impl<'a> Response<'a> {
 
     /// Sets the body to a copy of `bytes`.
     pub fn body(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
-        self.parts.forget_body();
-        self.parts.bytes.clear();
-        self.parts.bytes.extend_from_slice(bytes.as_ref());
+        self.draft.drop_body();
+        self.draft.bytes.clear();
+        self.draft.bytes.extend_from_slice(bytes.as_ref());
         self
     }
 
     /// Sets the body to the bytes that `write` appends to a reused buffer: typical sizes need no allocation.
     pub fn body_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
         self.body(b"");
-        write(&mut self.parts.bytes);
+        write(&mut self.draft.bytes);
         self
     }
 
@@ -345,17 +345,17 @@ impl<'a> Response<'a> {
 
     /// Sets body, `Content-Type` and further fields to those of a prebuilt response. A `Content-Type` set
     /// later replaces its own; a body set later replaces all of them.
-    pub fn prebuilt(&mut self, answer: &Rc<Prebuilt>) -> &mut Self {
-        self.parts.forget_body();
-        self.parts.content_type.clear();
-        self.parts.prebuilt = Some(Rc::clone(answer));
+    pub fn prebuilt(&mut self, prebuilt: &Rc<Prebuilt>) -> &mut Self {
+        self.draft.drop_body();
+        self.draft.content_type.clear();
+        self.draft.prebuilt = Some(Rc::clone(prebuilt));
         self
     }
 
     /// Sets the body; the last one wins.
     pub(crate) fn set_body(&mut self, body: Body) -> &mut Self {
-        self.parts.prebuilt = None;
-        self.parts.body = Some(body);
+        self.draft.prebuilt = None;
+        self.draft.body = Some(body);
         self
     }
 
@@ -383,7 +383,7 @@ impl<'a> Response<'a> {
 
     /// Closes the connection after this response.
     pub fn close(&mut self) -> &mut Self {
-        self.parts.close = true;
+        self.draft.close = true;
         self
     }
 }

@@ -12,9 +12,9 @@ use crate::app::App;
 use crate::binding::Bound;
 use crate::control::Control;
 use crate::descriptors::raise_descriptor_limit;
+use crate::heartbeat::Heartbeat;
 use crate::limits::{INBOX_MAX, Limits};
 use crate::options::{DriverChoice, Options};
-use crate::pulse::Pulse;
 use crate::running::Running;
 use crate::shortfall::Found;
 use crate::start_error::StartError;
@@ -141,16 +141,16 @@ impl Server {
         let handed = !self.of_acceptor.is_empty();
         let mut senders = Vec::new();
         for (worker, listeners) in self.of_workers.into_iter().enumerate() {
-            let pulse = running.watchdog.as_ref().and_then(|watchdog| {
-                Some(Arc::new(Pulse::new(Arc::clone(&watchdog.pulses), worker, watchdog.thread()?)))
+            let heartbeat = running.watchdog.as_ref().and_then(|watchdog| {
+                Some(Arc::new(Heartbeat::new(Arc::clone(&watchdog.heartbeats), worker, watchdog.thread()?)))
             });
-            let setup = Setup { worker, pulse, ..first.clone() };
+            let setup = Setup { worker, heartbeat, ..first.clone() };
             let core = self.options.pin.then(|| cores[worker % cores.len()]);
             let inbox = if handed { add_inbox(self.share.inbox, &mut senders) } else { Inbox::default() };
             let entrances = Entrances { listeners, inbox };
             match spawn(setup, driver, entrances, core, Arc::clone(&make_app)) {
                 Ok(thread) => running.threads.push(thread),
-                Err(error) => return Err(give_up(running, senders, error)),
+                Err(error) => return Err(abort_start(running, senders, error)),
             }
         }
         if handed {
@@ -158,7 +158,7 @@ impl Server {
             let control = Arc::clone(&running.control);
             match acceptor::spawn(self.of_acceptor, dispatcher, control, self.listening_at) {
                 Ok(thread) => running.acceptor = Some(thread),
-                Err(error) => return Err(give_up(running, Vec::new(), error)),
+                Err(error) => return Err(abort_start(running, Vec::new(), error)),
             }
         }
         Ok(running)
@@ -181,7 +181,7 @@ fn add_inbox(capacity: usize, senders: &mut Vec<InboxSender>) -> Inbox {
 }
 
 /// Stops everything that has started and returns the error.
-fn give_up(running: Running, senders: Vec<InboxSender>, error: StartError) -> StartError {
+fn abort_start(running: Running, senders: Vec<InboxSender>, error: StartError) -> StartError {
     running.control.stop();
     // A worker ends only after all senders to its inbox are dropped.
     drop(senders);

@@ -84,6 +84,6 @@ fn serve<D: Driver, A: App>(driver: D, make_app: &impl Fn(usize) -> A, setup: Se
     let result = caught.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
     let error = result.as_ref().err().map(ToString::to_string);
     // The channel is closed only if the operator's side is gone.
-    control.tell(Notice::WorkerEnded { worker: number, error });
+    control.notify(Notice::WorkerEnded { worker: number, error });
     result
 }

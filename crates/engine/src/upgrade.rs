@@ -10,13 +10,13 @@ use shearwater_io::{CloseKind, Driver, Token, Waker};
 use crate::app::App;
 use crate::call::Call;
 use crate::conn::{Flag, Phase};
-use crate::instead::Instead;
+use crate::deferral::Deferral;
 use crate::panics;
 use crate::request::Request;
 use crate::respond::Fault;
 use crate::response::{Response, encode_field};
-use crate::service::Service;
 use crate::worker::Worker;
+use crate::worker_state::WorkerState;
 
 /// A connection that was handed over after its `101`.
 #[derive(Debug)]
@@ -127,18 +127,18 @@ impl Response<'_> {
     }
 
     fn upgrade_of(&mut self, head: &Head<'_>, protocol: &str, taker: Taker) -> &mut Self {
-        self.forget_later();
+        self.drop_deferral();
         let has_content = !matches!(head.framing(), Framing::None | Framing::Length(0));
         let is_offered = head.upgrades().any(|offered| is_same_protocol(protocol.as_bytes(), offered));
         let encoded = match is_offered {
             true if has_content => Err("a handler upgraded with a request that has a body".to_owned()),
-            true => encode_field(&mut self.parts.fields, "Upgrade", protocol.as_bytes()),
+            true => encode_field(&mut self.draft.fields, "Upgrade", protocol.as_bytes()),
             false => Err(format!("a handler upgraded to {protocol:?}, which its request doesn't offer")),
         };
         if let Err(why) = encoded {
-            self.parts.fault.get_or_insert_with(|| Box::new(Fault::Built(why)));
+            self.draft.fault.get_or_insert_with(|| Box::new(Fault::Built(why)));
         }
-        self.parts.instead = Some(Instead::Upgrade(taker));
+        self.draft.deferral = Some(Deferral::Upgrade(taker));
         self
     }
 }
@@ -153,7 +153,7 @@ impl Call {
     }
 }
 
-impl<A> Service<A> {
+impl<A> WorkerState<A> {
     /// Stores the closure of an encoded `101` until it is sent.
     #[cold]
     pub(crate) fn hand_over_later(&mut self, token: Token) {
@@ -171,35 +171,35 @@ impl<A> Service<A> {
 impl<D: Driver, A: App> Worker<D, A> {
     /// Hands a connection over if its `101` was sent.
     pub(crate) fn hand_over(&mut self, token: Token) {
-        let service = &mut self.service;
-        let conn = service.table.get(token);
+        let state = &mut self.state;
+        let conn = state.table.get(token);
         if conn.has(Flag::Sending) {
             return;
         }
-        let Some(block) = service.blocks.get_mut(conn.block) else { return };
+        let Some(block) = state.blocks.get_mut(conn.block) else { return };
         let Some(taker) = block.taker.take() else { return };
         let mut unread = block.input.to_vec();
         let Ok(detached) = self.driver.detach(token) else { return self.shut(token, CloseKind::Reset) };
         unread.extend_from_slice(&detached.unread);
-        self.service.table.get(token).phase = Phase::HandedOver;
+        self.state.table.get(token).phase = Phase::HandedOver;
         self.leave(token);
         self.handed_over.open += 1;
-        self.service.counters.connections_upgraded.add(1);
+        self.state.counters.connections_upgraded.add(1);
         let guard = ConnectionGuard { token, returned: Arc::clone(&self.handed_over.returned) };
         let handed = HandedOver { descriptor: detached.descriptor, unread, guard };
         if let Err(panic) = panics::catch(|| taker.take(handed)) {
-            self.service.faulty(Fault::Panic(panic));
+            self.state.faulty(Fault::Panic(panic));
         }
     }
 
     /// Frees the slots of handed-over connections that have ended since.
-    pub(crate) fn take_back(&mut self) {
+    pub(crate) fn free_returned(&mut self) {
         if self.handed_over.open == 0 {
             return;
         }
         let returned = std::mem::take(&mut *self.handed_over.returned.tokens());
         for token in returned {
-            let conn = self.service.table.find(token);
+            let conn = self.state.table.find(token);
             // The worker may have closed it while ending.
             if conn.is_some_and(|conn| conn.phase == Phase::HandedOver) {
                 self.shut(token, CloseKind::Normal);

@@ -7,13 +7,13 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use crate::control::{Control, Notice};
+use crate::heartbeat::{Heartbeats, is_at_work};
 use crate::limits::{BLOCKED_TOLD_EVERY_MS, WATCHDOG_SLEEP_MS};
-use crate::pulse::{Pulses, is_at_work};
 
 /// A running watchdog. Dropping it ends the thread.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
-    pub(crate) pulses: Arc<Pulses>,
+    pub(crate) heartbeats: Arc<Heartbeats>,
     thread: Option<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
 }
@@ -24,18 +24,18 @@ impl Watchdog {
     /// # Errors
     /// If the system can't create a thread.
     pub(crate) fn start(workers: usize, every_ms: u64, control: &Arc<Control>) -> io::Result<Self> {
-        let pulses = Pulses::new(workers);
+        let heartbeats = Heartbeats::new(workers);
         let is_over = Arc::new(AtomicBool::new(false));
         let watch = Watch {
-            seen: (0..workers).map(|_| Seen::default()).collect(),
-            pulses: Arc::clone(&pulses),
+            observed: (0..workers).map(|_| Observed::default()).collect(),
+            heartbeats: Arc::clone(&heartbeats),
             // Weak, so that it doesn't keep the operator's channel open.
             control: Arc::downgrade(control),
             every_ms: every_ms.max(1),
             is_over: Arc::clone(&is_over),
         };
         let thread = thread::Builder::new().name("watchdog".to_owned()).spawn(move || watch.run())?;
-        Ok(Self { pulses, thread: Some(thread), is_over })
+        Ok(Self { heartbeats, thread: Some(thread), is_over })
     }
 
     /// Returns the thread that a worker wakes.
@@ -56,16 +56,16 @@ impl Drop for Watchdog {
 }
 
 struct Watch {
-    pulses: Arc<Pulses>,
+    heartbeats: Arc<Heartbeats>,
     control: Weak<Control>,
     every_ms: u64,
-    seen: Vec<Seen>,
+    observed: Vec<Observed>,
     is_over: Arc<AtomicBool>,
 }
 
 /// Observed state of a worker.
 #[derive(Debug, Default, Clone, Copy)]
-struct Seen {
+struct Observed {
     turns: u64,
     /// Minimum time that it has been in that turn, in milliseconds.
     ms: u64,
@@ -78,32 +78,32 @@ struct Seen {
 impl Watch {
     fn run(mut self) {
         while !self.is_over.load(Ordering::Relaxed) {
-            self.rest();
-            for worker in 0..self.seen.len() {
-                let turns = self.pulses.turns(worker);
-                if let Some(notice) = self.seen[worker].look(worker, turns, self.every_ms) {
-                    self.control.upgrade().map(|control| control.tell(notice));
+            self.sleep();
+            for worker in 0..self.observed.len() {
+                let turns = self.heartbeats.turns(worker);
+                if let Some(notice) = self.observed[worker].check(worker, turns, self.every_ms) {
+                    self.control.upgrade().map(|control| control.notify(notice));
                 }
             }
         }
     }
 
     /// Sleeps until the next check; longer while all workers sleep.
-    fn rest(&self) {
-        if !self.pulses.are_all_asleep() {
+    fn sleep(&self) {
+        if !self.heartbeats.are_all_asleep() {
             return thread::park_timeout(Duration::from_millis(self.every_ms));
         }
-        self.pulses.set_watch_asleep(true);
-        if self.pulses.are_all_asleep() && !self.is_over.load(Ordering::Relaxed) {
+        self.heartbeats.set_watch_asleep(true);
+        if self.heartbeats.are_all_asleep() && !self.is_over.load(Ordering::Relaxed) {
             thread::park_timeout(Duration::from_millis(WATCHDOG_SLEEP_MS));
         }
-        self.pulses.set_watch_asleep(false);
+        self.heartbeats.set_watch_asleep(false);
     }
 }
 
-impl Seen {
+impl Observed {
     /// Checks a worker `ms` after the last check; returns the notice to send, if any.
-    fn look(&mut self, worker: usize, turns: u64, ms: u64) -> Option<Notice> {
+    fn check(&mut self, worker: usize, turns: u64, ms: u64) -> Option<Notice> {
         self.quiet_ms = self.quiet_ms.saturating_sub(ms);
         let is_stuck = is_at_work(turns) && turns == self.turns;
         self.turns = turns;
@@ -124,24 +124,24 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::Seen;
+    use super::Observed;
     use crate::control::Notice;
     use crate::limits::BLOCKED_TOLD_EVERY_MS;
 
     #[test]
     fn a_turn_that_lasts_is_told_once_and_then_from_time_to_time() {
-        let mut seen = Seen::default();
+        let mut observed = Observed::default();
         let blocked = |ms, times| Some(Notice::WorkerBlocked { worker: 3, ms, times });
         for turns in [0, 0, 1, 2, 2, 3, 5, 6] {
-            assert_eq!(seen.look(3, turns, 100), None, "asleep, or another turn");
+            assert_eq!(observed.check(3, turns, 100), None, "asleep, or another turn");
         }
-        assert_eq!(seen.look(3, 7, 100), None, "it may have begun just now");
-        assert_eq!(seen.look(3, 7, 100), blocked(100, 1));
-        assert_eq!(seen.look(3, 7, 100), None, "reported");
+        assert_eq!(observed.check(3, 7, 100), None, "it may have begun just now");
+        assert_eq!(observed.check(3, 7, 100), blocked(100, 1));
+        assert_eq!(observed.check(3, 7, 100), None, "reported");
         for turns in [9, 9, 11, 11, 11, 12] {
-            assert_eq!(seen.look(3, turns, 100), None, "not so soon again");
+            assert_eq!(observed.check(3, turns, 100), None, "not so soon again");
         }
-        assert_eq!(seen.look(3, 13, BLOCKED_TOLD_EVERY_MS), None);
-        assert_eq!(seen.look(3, 13, 100), blocked(100, 3));
+        assert_eq!(observed.check(3, 13, BLOCKED_TOLD_EVERY_MS), None);
+        assert_eq!(observed.check(3, 13, 100), blocked(100, 3));
     }
 }

@@ -14,25 +14,25 @@ use shearwater_tasks::{Options as TaskOptions, Order};
 use crate::addresses::Addresses;
 use crate::app::App;
 use crate::block::Blocks;
+use crate::body_budget::BodyRateRule;
 use crate::call::Calls;
 use crate::conn::Flag;
 use crate::control::Control;
 use crate::counters::Counters;
-use crate::ends::Ends;
-use crate::life::{Accepting, Life};
+use crate::disconnects::Disconnects;
+use crate::heartbeat::Heartbeat;
+use crate::idle_trim::IdleTrim;
+use crate::lifecycle::{Accepting, Lifecycle};
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
-use crate::pace::PaceRule;
 use crate::panics;
-use crate::pulse::Pulse;
 use crate::reports::Reports;
 use crate::respond::Responder;
-use crate::rest::Rest;
 use crate::served::Served;
-use crate::service::Service;
 use crate::table::Table;
 use crate::upgrade::HandedOvers;
 use crate::wheel::Wheel;
+use crate::worker_state::WorkerState;
 
 /// Configuration of a worker.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ pub struct Setup {
     /// Callback after an idle trim: see [`Options::at_rest`](crate::Options::at_rest).
     pub at_rest: Option<fn()>,
     /// Heartbeat for the watchdog.
-    pub(crate) pulse: Option<Arc<Pulse>>,
+    pub(crate) heartbeat: Option<Arc<Heartbeat>>,
     pub(crate) addresses: Option<Arc<Addresses>>,
     /// Configured connection limit, unless descriptors allow fewer.
     pub(crate) connections_asked: Option<usize>,
@@ -75,7 +75,7 @@ impl Setup {
             control,
             order: Order::Fifo,
             at_rest: None,
-            pulse: None,
+            heartbeat: None,
             addresses,
             connections_asked,
             listening_at: Arc::new([]),
@@ -90,9 +90,9 @@ impl Setup {
 /// A thread's share of the server: a driver and all state that it drives.
 pub struct Worker<D, A> {
     pub(crate) driver: D,
-    pub(crate) service: Service<A>,
+    pub(crate) state: WorkerState<A>,
     pub(crate) accepting: Accepting,
-    pub(crate) life: Life,
+    pub(crate) lifecycle: Lifecycle,
     /// Time at which paused accepting is retried, unless a connection closes first.
     pub(crate) accept_again_ms: Option<u64>,
     /// Time of the last pause.
@@ -102,24 +102,24 @@ pub struct Worker<D, A> {
     /// See [`Setup`].
     pub(crate) listening_at: Arc<[String]>,
     /// The pause of accepting has been reported.
-    pub(crate) told_pause: bool,
+    pub(crate) is_pause_reported: bool,
     /// A connection has closed in this turn.
     pub(crate) has_room: bool,
     /// Connections accepted in this turn.
     pub(crate) arrived: usize,
     /// Pending disconnects.
-    pub(crate) ends: Ends,
+    pub(crate) disconnects: Disconnects,
     pub(crate) handed_over: HandedOvers,
     /// Scheduling order of connections with pending input.
     order: Order,
     /// Frees memory after idle time.
-    pub(crate) rest: Rest,
-    pulse: Option<Arc<Pulse>>,
+    pub(crate) idle_trim: IdleTrim,
+    heartbeat: Option<Arc<Heartbeat>>,
 }
 
 impl<D, A> fmt::Debug for Worker<D, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker").field("worker", &self.service.worker).finish_non_exhaustive()
+        f.debug_struct("Worker").field("worker", &self.state.worker).finish_non_exhaustive()
     }
 }
 
@@ -133,13 +133,13 @@ impl<D: Driver, A: App> Worker<D, A> {
         let now_ms = driver.now_ms();
         let handed_over = HandedOvers::new(driver.waker());
         let calls = Calls::new(setup.tasks(), setup.limits.head(), driver.waker());
-        let service = Service {
+        let state = WorkerState {
             app,
             worker: setup.worker,
             limits: setup.limits,
             timeouts: setup.timeouts,
             trusted_gateway: setup.trusted_gateway,
-            pace_rule: PaceRule::new(&setup.limits, &setup.timeouts),
+            body_rate_rule: BodyRateRule::new(&setup.limits, &setup.timeouts),
             table: Table::default(),
             served: Served::new(setup.limits.requests_per_connection_max),
             blocks: Blocks::new(setup.limits, calls.held_bytes()),
@@ -154,26 +154,26 @@ impl<D: Driver, A: App> Worker<D, A> {
             control: setup.control,
             evicted: Vec::new(),
             reports: Reports::default(),
-            told_body_limit: false,
+            is_body_limit_reported: false,
             now_ms,
         };
         Self {
             driver,
-            service,
+            state,
             accepting: Accepting::Open,
-            life: Life::Serving,
+            lifecycle: Lifecycle::Serving,
             accept_again_ms: None,
             paused_ms: 0,
             connections_asked: setup.connections_asked,
             listening_at: setup.listening_at,
-            told_pause: false,
+            is_pause_reported: false,
             has_room: false,
             arrived: 0,
-            ends: Ends::default(),
+            disconnects: Disconnects::default(),
             handed_over,
             order: setup.order,
-            rest: Rest::new(setup.at_rest),
-            pulse: setup.pulse,
+            idle_trim: IdleTrim::new(setup.at_rest),
+            heartbeat: setup.heartbeat,
         }
     }
 
@@ -186,8 +186,8 @@ impl<D: Driver, A: App> Worker<D, A> {
         while !self.is_over() {
             self.turn()?;
         }
-        self.forget_handed_over();
-        self.service.report_left_out(u64::MAX);
+        self.release_handed_over();
+        self.state.report_waiting(u64::MAX);
         Ok(())
     }
 
@@ -197,42 +197,42 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// If the driver fails.
     pub fn turn(&mut self) -> io::Result<()> {
         let patience = self.patience();
-        self.pulse.iter().for_each(|pulse| pulse.sleep());
+        self.heartbeat.iter().for_each(|heartbeat| heartbeat.sleep());
         self.driver.wait(patience)?;
-        self.pulse.iter().for_each(|pulse| pulse.wake());
+        self.heartbeat.iter().for_each(|heartbeat| heartbeat.wake());
         let now_ms = self.driver.now_ms();
-        self.service.now_ms = now_ms;
+        self.state.now_ms = now_ms;
         panics::set_now_ms(now_ms);
-        if self.service.reports.due_ms() <= now_ms {
-            self.service.report_left_out(now_ms);
+        if self.state.reports.due_ms() <= now_ms {
+            self.state.report_waiting(now_ms);
         }
-        self.service.calls.timers.set_now_ms(self.service.now_ms);
-        self.service.responder.preamble.refresh(self.driver.unix_seconds());
+        self.state.calls.timers.set_now_ms(self.state.now_ms);
+        self.state.responder.preamble.refresh(self.driver.unix_seconds());
         let mut events = 0;
         while let Some(event) = self.driver.next() {
             self.handle(event);
             events += 1;
         }
-        self.rest.hear(events, self.service.now_ms);
-        self.go_on();
+        self.idle_trim.count(events, self.state.now_ms);
+        self.resume_ready();
         self.run_tasks();
-        self.end_some();
+        self.handle_disconnects();
         self.end_evicted();
-        self.service.blocks.pool.release();
+        self.state.blocks.pool.release();
         self.expire(events);
         self.accept_again();
         self.check_drain();
-        self.service.responder.end_turn(self.service.now_ms);
+        self.state.responder.end_turn(self.state.now_ms);
         // Wake-ups of this turn from any source: after this the worker may sleep.
-        self.service.calls.tasks.collect();
-        self.service.counters.bytes_sent.set(self.driver.bytes_taken());
-        self.rest();
+        self.state.calls.tasks.collect();
+        self.state.counters.bytes_sent.set(self.driver.bytes_taken());
+        self.trim_if_idle();
         Ok(())
     }
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Accepted { token, .. } if self.is_ending() => self.turn_away(token),
+            Event::Accepted { token, .. } if self.is_ending() => self.close_accepted(token),
             Event::Accepted { token, .. } => self.accepted(token),
             Event::AcceptFailed { error } => self.accept_failed(error),
             Event::ListenerFailed { listener, errno } => self.listener_failed(listener, errno),
@@ -247,13 +247,13 @@ impl<D: Driver, A: App> Worker<D, A> {
     }
 
     /// Resumes each connection with pending input once; `order` decides which comes first.
-    fn go_on(&mut self) {
+    fn resume_ready(&mut self) {
         if self.order == Order::Lifo {
-            self.service.ready.make_contiguous().reverse();
+            self.state.ready.make_contiguous().reverse();
         }
-        for _ in 0..self.service.ready.len() {
-            let Some(token) = self.service.ready.pop_front() else { break };
-            let Some(conn) = self.service.table.find(token) else { continue };
+        for _ in 0..self.state.ready.len() {
+            let Some(token) = self.state.ready.pop_front() else { break };
+            let Some(conn) = self.state.table.find(token) else { continue };
             conn.unset(Flag::Queued);
             if conn.is_live() {
                 self.resume(token);
@@ -267,17 +267,17 @@ impl<D: Driver, A: App> Worker<D, A> {
             return Some(Duration::ZERO);
         }
         let now_ms = self.driver.now_ms();
-        let timer_ms = self.service.calls.timers.next_due_ms();
-        let files_ms = self.service.responder.lasting.due_ms();
-        let wheel_ms = self.service.wheel.next_due_ms(now_ms).map(|due_ms| now_ms.saturating_add(due_ms));
+        let timer_ms = self.state.calls.timers.next_due_ms();
+        let files_ms = self.state.responder.open_files.due_ms();
+        let wheel_ms = self.state.wheel.next_due_ms(now_ms).map(|due_ms| now_ms.saturating_add(due_ms));
         // On every turn's path: compares plain numbers instead of options.
         let never = u64::MAX;
         let first_ms = (self.accept_again_ms.unwrap_or(never))
             .min(self.drain_until_ms().unwrap_or(never))
             .min(timer_ms.unwrap_or(never))
-            .min(self.rest.due_ms().unwrap_or(never))
+            .min(self.idle_trim.due_ms().unwrap_or(never))
             .min(files_ms.unwrap_or(never))
-            .min(self.service.reports.due_ms())
+            .min(self.state.reports.due_ms())
             .min(wheel_ms.unwrap_or(never));
         (first_ms < never).then(|| Duration::from_millis(first_ms.saturating_sub(now_ms)))
     }
@@ -285,32 +285,32 @@ impl<D: Driver, A: App> Worker<D, A> {
     /// Returns the connections, blocks and timers in use: all 0 without clients.
     #[must_use]
     pub fn in_use(&self) -> (usize, usize, usize) {
-        (self.service.table.len(), self.service.blocks.len(), self.service.wheel.len())
+        (self.state.table.len(), self.state.blocks.len(), self.state.wheel.len())
     }
 
     /// Returns the running tasks, the bytes that they hold for clients, and the sleeps: all 0 without clients
     /// and detached tasks.
     #[must_use]
     pub fn waiting_in_use(&self) -> (usize, usize, usize) {
-        let calls = &self.service.calls;
+        let calls = &self.state.calls;
         (calls.tasks.len(), calls.held_bytes().get(), calls.timers.len())
     }
 
     /// Returns the memory that counts for [`Limits::buffered_bytes_max`], in bytes: 0 without clients.
     #[must_use]
     pub fn buffered_bytes(&self) -> usize {
-        self.service.blocks.counted_bytes()
+        self.state.blocks.counted_bytes()
     }
 
     /// Returns true if the next turn has work without an event: pending input, disconnected clients, ready
     /// tasks, or memory to be freed.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        let service = &self.service;
-        !service.ready.is_empty()
-            || !self.ends.is_empty()
-            || service.calls.tasks.ready() > 0
-            || service.blocks.pool.is_busy()
+        let state = &self.state;
+        !state.ready.is_empty()
+            || !self.disconnects.is_empty()
+            || state.calls.tasks.ready() > 0
+            || state.blocks.pool.is_busy()
     }
 
     /// Returns the worker's driver.

@@ -16,21 +16,21 @@ use crate::overlay::Overlay;
 use crate::panics;
 use crate::request::Request;
 use crate::respond::Fault;
-use crate::response::Parts;
+use crate::response::ResponseDraft;
 
 /// A request that was deferred.
-pub(crate) struct Later {
+pub(crate) struct Deferred {
     pub(crate) exchange: Rc<Exchange>,
     pub(crate) task: TaskId,
     /// The future was already polled with the waker of this task.
     pub(crate) is_polled: bool,
     /// Fields and an overlay that middleware set for the response.
-    pub(crate) around: Around,
+    pub(crate) inherited: Inherited,
 }
 
 /// Fields and settings of the deferring response, which apply to the deferred one.
 #[derive(Default)]
-pub(crate) struct Around {
+pub(crate) struct Inherited {
     pub(crate) fields: Vec<u8>,
     pub(crate) overlay: Option<Rc<Overlay>>,
     pub(crate) fault: Option<Box<Fault>>,
@@ -46,7 +46,7 @@ pub(crate) struct Calls {
     spare: Vec<Rc<Exchange>>,
     // Boxed as in the calls.
     #[expect(clippy::vec_box, reason = "parts move between here and a call without being copied")]
-    spare_parts: Vec<Box<Parts>>,
+    spare_drafts: Vec<Box<ResponseDraft>>,
     /// Memory of all exchanges, in bytes.
     held: Rc<Cell<usize>>,
 }
@@ -59,7 +59,7 @@ impl Calls {
             limits,
             peers: Peers::default(),
             spare: Vec::new(),
-            spare_parts: Vec::new(),
+            spare_drafts: Vec::new(),
             held: Rc::default(),
         }
     }
@@ -70,17 +70,17 @@ impl Calls {
         &mut self,
         request: &Request<'_>,
         make: impl FnOnce(Call) -> F,
-    ) -> Option<Later> {
+    ) -> Option<Deferred> {
         let token = request.token();
         let peer = self.peer_of(request);
         let mut exchange =
             self.spare.pop().unwrap_or_else(|| Rc::new(Exchange::new(self.limits, Rc::clone(&self.held))));
         let spare = Rc::get_mut(&mut exchange).expect("a spare exchange has one owner");
         spare.open(request, token, peer, size_of::<F>());
-        let parts = self.spare_parts();
-        let call = Call::new(Rc::clone(&exchange), parts, Rc::clone(&self.timers));
+        let draft = self.spare_draft();
+        let call = Call::new(Rc::clone(&exchange), draft, Rc::clone(&self.timers));
         match self.tasks.spawn(tag_of(token), make(call)) {
-            Ok(task) => Some(Later { exchange, task, is_polled: false, around: Around::default() }),
+            Ok(task) => Some(Deferred { exchange, task, is_polled: false, inherited: Inherited::default() }),
             Err(future) => {
                 drop(future);
                 self.recycle(exchange);
@@ -94,9 +94,9 @@ impl Calls {
         self.peers.of(request.token(), request.turn())
     }
 
-    /// Returns a draft for a response; [`recycle_parts`](Self::recycle_parts) takes it back.
-    pub(crate) fn spare_parts(&mut self) -> Box<Parts> {
-        self.spare_parts.pop().unwrap_or_default()
+    /// Returns a draft for a response; [`recycle_draft`](Self::recycle_draft) takes it back.
+    pub(crate) fn spare_draft(&mut self) -> Box<ResponseDraft> {
+        self.spare_drafts.pop().unwrap_or_default()
     }
 
     /// Returns the connection of a task.
@@ -117,8 +117,8 @@ impl Calls {
 
     /// Recycles the memory of a call, unless the program still holds it.
     pub(crate) fn recycle(&mut self, mut exchange: Rc<Exchange>) {
-        if let Some(parts) = exchange.take_parts() {
-            self.recycle_parts(parts);
+        if let Some(draft) = exchange.take_draft() {
+            self.recycle_draft(draft);
         }
         if let Some(only) = Rc::get_mut(&mut exchange) {
             only.close();
@@ -131,18 +131,18 @@ impl Calls {
     }
 
     /// Frees the spare memory.
-    pub(crate) fn forget_spare(&mut self) {
+    pub(crate) fn free_spare(&mut self) {
         self.spare = Vec::new();
-        self.spare_parts = Vec::new();
-        self.peers.forget();
+        self.spare_drafts = Vec::new();
+        self.peers.clear();
         self.tasks.forget_spare();
     }
 
-    pub(crate) fn recycle_parts(&mut self, mut parts: Box<Parts>) {
-        if self.spare_parts.len() < SPARE_CALLS_MAX {
-            parts.clear();
-            parts.shrink_to(SPARE_BUFFER_BYTES_MAX);
-            self.spare_parts.push(parts);
+    pub(crate) fn recycle_draft(&mut self, mut draft: Box<ResponseDraft>) {
+        if self.spare_drafts.len() < SPARE_CALLS_MAX {
+            draft.clear();
+            draft.shrink_to(SPARE_BUFFER_BYTES_MAX);
+            self.spare_drafts.push(draft);
         }
     }
 
@@ -179,9 +179,9 @@ mod tests {
         for _ in 0..3 * SPARE_CALLS_MAX {
             let held = calls.held_bytes();
             calls.recycle(Rc::new(Exchange::new(HeadLimits::default(), held)));
-            calls.recycle_parts(Box::default());
+            calls.recycle_draft(Box::default());
         }
-        assert_eq!((calls.spare.len(), calls.spare_parts.len()), (SPARE_CALLS_MAX, SPARE_CALLS_MAX));
+        assert_eq!((calls.spare.len(), calls.spare_drafts.len()), (SPARE_CALLS_MAX, SPARE_CALLS_MAX));
         let one = Rc::new(Exchange::new(HeadLimits::default(), calls.held_bytes()));
         calls.spare.clear();
         calls.recycle(Rc::clone(&one));

@@ -12,7 +12,7 @@ use crate::call::stream::Stream;
 use crate::context::Context;
 use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::request::{ConnectionId, Request};
-use crate::response::Parts;
+use crate::response::ResponseDraft;
 
 /// A deferred request. Recycled when both sides have dropped it.
 pub(crate) struct Exchange {
@@ -53,7 +53,7 @@ struct Input {
 #[derive(Default)]
 struct Output {
     /// Head of a stream, or a whole response.
-    parts: Option<Box<Parts>>,
+    draft: Option<Box<ResponseDraft>>,
     stream: Stream,
     is_over: bool,
     /// Reason why the handler has aborted the response.
@@ -64,7 +64,7 @@ struct Output {
 impl Output {
     fn clear(&mut self) {
         self.stream.reset();
-        (self.parts, self.is_over, self.cut, self.writer) = (None, false, None, None);
+        (self.draft, self.is_over, self.cut, self.writer) = (None, false, None, None);
     }
 }
 
@@ -127,8 +127,8 @@ impl Exchange {
         self.context = request.context().and_then(Context::kept);
         self.input.get_mut().is_over = true;
         let buffers = self.head.capacity() + self.body.capacity() + self.input.get_mut().bytes.capacity();
-        let answer = size_of::<Parts>() + self.output.get_mut().stream.capacity();
-        self.changed(0, size_of::<Self>() + self.parser.held_bytes() + buffers + answer + future_bytes);
+        let response = size_of::<ResponseDraft>() + self.output.get_mut().stream.capacity();
+        self.changed(0, size_of::<Self>() + self.parser.held_bytes() + buffers + response + future_bytes);
     }
 
     /// Drops the request; keeps a little memory.
@@ -281,13 +281,13 @@ impl Exchange {
 /// Response.
 impl Exchange {
     /// Handler: starts a stream with its head.
-    pub(crate) fn begin(&self, parts: Box<Parts>, framing: StreamFraming) {
+    pub(crate) fn begin(&self, draft: Box<ResponseDraft>, framing: StreamFraming) {
         let mut output = self.output.borrow_mut();
-        if output.parts.is_none() && !output.stream.is_begun() {
+        if output.draft.is_none() && !output.stream.is_begun() {
             let head = self.head();
-            let is_sent = ResponseContent::of(head.method(), parts.status).is_whole();
+            let is_sent = ResponseContent::of(head.method(), draft.status).is_whole();
             output.stream.begin(framing, is_sent);
-            output.parts = Some(parts);
+            output.draft = Some(draft);
         }
     }
 
@@ -318,11 +318,11 @@ impl Exchange {
     }
 
     /// Handler: completes the response and frees the last piece of the body.
-    pub(crate) fn end(&self, parts: Option<Box<Parts>>) {
+    pub(crate) fn end(&self, draft: Option<Box<ResponseDraft>>) {
         self.changed(std::mem::take(&mut self.input.borrow_mut().taken_bytes), 0);
         let mut output = self.output.borrow_mut();
         if !output.stream.is_begun() {
-            output.parts = parts;
+            output.draft = draft;
         }
         output.is_over = true;
     }
@@ -352,14 +352,14 @@ impl Exchange {
             (false, true) => Progress::Whole,
             (true, _) if output.cut.is_some() || output.stream.falls_short(output.is_over) => Progress::Cut,
             (true, true) => Progress::Ended,
-            (true, false) if output.parts.is_some() => Progress::Begun,
+            (true, false) if output.draft.is_some() => Progress::Begun,
             (true, false) => Progress::Streams,
         }
     }
 
     /// Worker: takes the head that is to be sent.
-    pub(crate) fn take_parts(&self) -> Option<Box<Parts>> {
-        self.output.borrow_mut().parts.take()
+    pub(crate) fn take_draft(&self) -> Option<Box<ResponseDraft>> {
+        self.output.borrow_mut().draft.take()
     }
 
     /// Worker: moves the queued bytes to `out`, and the stream's end if it is reached. Without a body on the

@@ -21,9 +21,9 @@ use shearwater_tasks::{Sleep, Timers};
 
 use crate::context::{decoded, state_of};
 use crate::request::{ConnectionId, KEEP_IT, THROWN_AWAY};
-use crate::response::{Parts, Response};
+use crate::response::{Response, ResponseDraft};
 
-pub(crate) use calls::{Around, Calls, Later};
+pub(crate) use calls::{Calls, Deferred, Inherited};
 pub(crate) use exchange::{Exchange, Progress};
 pub use stream::Gone;
 
@@ -44,7 +44,7 @@ pub use stream::Gone;
 pub struct Call {
     exchange: Rc<Exchange>,
     /// Response under construction; `None` once it is complete.
-    parts: Option<Box<Parts>>,
+    draft: Option<Box<ResponseDraft>>,
     /// Piece of the body that was read last.
     piece: Vec<u8>,
     timers: Rc<Timers>,
@@ -57,8 +57,8 @@ impl fmt::Debug for Call {
 }
 
 impl Call {
-    pub(crate) fn new(exchange: Rc<Exchange>, parts: Box<Parts>, timers: Rc<Timers>) -> Self {
-        Self { exchange, parts: Some(parts), piece: Vec::new(), timers }
+    pub(crate) fn new(exchange: Rc<Exchange>, draft: Box<ResponseDraft>, timers: Rc<Timers>) -> Self {
+        Self { exchange, draft: Some(draft), piece: Vec::new(), timers }
     }
 
     /// Returns the head: method, target, version and fields.
@@ -179,19 +179,19 @@ impl Call {
 
     /// Returns the shared state, and the response under construction.
     pub(crate) fn exchange_and_response(&mut self) -> (&Exchange, Response<'_>) {
-        (&self.exchange, Response::go_on(self.parts.get_or_insert_default()))
+        (&self.exchange, Response::resume(self.draft.get_or_insert_default()))
     }
 
     /// Returns the response under construction: status, fields, body. Changes after [`begin`](Self::begin)
     /// have no effect.
     pub fn response(&mut self) -> Response<'_> {
-        Response::go_on(self.parts.get_or_insert_default())
+        Response::resume(self.draft.get_or_insert_default())
     }
 }
 
 impl Drop for Call {
     /// Completes the response.
     fn drop(&mut self) {
-        self.exchange.end(self.parts.take());
+        self.exchange.end(self.draft.take());
     }
 }

@@ -31,7 +31,7 @@ impl Peers {
     }
 
     /// Frees the cache.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 }
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(system.asked.get(), PEERS_KEPT_MAX);
         peers.of(Token::new(0, 1), &system);
         assert_eq!(system.asked.get(), PEERS_KEPT_MAX + 1, "another connection in the slot");
-        peers.forget();
+        peers.clear();
         assert_eq!(peers.known.capacity(), 0);
     }
 }

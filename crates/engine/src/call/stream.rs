@@ -33,10 +33,10 @@ impl Call {
     /// After a head without a body (for `HEAD`, or with `204`, `205` or `304`) the handler's future is
     /// dropped at its next await.
     pub fn begin(&mut self, length: Option<u64>) {
-        if let Some(mut parts) = self.parts.take() {
+        if let Some(mut draft) = self.draft.take() {
             let framing = StreamFraming::of(length, self.head().version());
-            Response::go_on(&mut parts).set_body(Body::Stream(framing));
-            self.exchange.begin(parts, framing);
+            Response::resume(&mut draft).set_body(Body::Stream(framing));
+            self.exchange.begin(draft, framing);
         }
     }
 

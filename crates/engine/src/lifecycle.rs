@@ -2,7 +2,7 @@
 
 /// State of a worker's lifecycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum Lifecycle {
     /// Serving.
     Serving,
     /// Responding to received requests until this time.

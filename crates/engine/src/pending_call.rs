@@ -6,67 +6,67 @@ use shearwater_http1::ResponseContent;
 use shearwater_tasks::{Polled, TaskId};
 
 use crate::app::App;
-use crate::call::{Around, Exchange, Later, Progress};
+use crate::call::{Deferred, Exchange, Inherited, Progress};
 use crate::panics;
 use crate::reports::named;
-use crate::respond::{After, Asked, Fault};
-use crate::service::Service;
+use crate::respond::{Disposition, Fault, RequestFacts};
+use crate::worker_state::WorkerState;
 
 /// A deferred request in progress.
-pub(crate) struct Waiting {
+pub(crate) struct PendingCall {
     pub(crate) exchange: Rc<Exchange>,
     pub(crate) task: TaskId,
-    pub(crate) asked: Asked,
+    pub(crate) facts: RequestFacts,
     /// Its body is still being received.
-    pub(crate) is_taking: bool,
+    pub(crate) is_pulling_body: bool,
     /// The client waits for a `100` before it sends the body.
     pub(crate) owes_continue: bool,
     /// The handler has not been polled yet.
     pub(crate) is_new: bool,
     /// Disposition of the connection, once the head of a stream is encoded.
-    pub(crate) after: Option<After>,
+    pub(crate) disposition: Option<Disposition>,
     /// The response has a body on the wire.
     has_body: bool,
     /// Fault that ended the handler before its response was complete.
     fault: Option<Box<Fault>>,
     /// Fields inherited from the deferring response.
-    around: Around,
+    inherited: Inherited,
     /// The head was replaced by a `500`.
     is_failed: bool,
 }
 
-impl Waiting {
-    pub(crate) fn new(later: Later, asked: Asked) -> Self {
-        let Later { exchange, task, is_polled, around } = later;
+impl PendingCall {
+    pub(crate) fn new(deferred: Deferred, facts: RequestFacts) -> Self {
+        let Deferred { exchange, task, is_polled, inherited } = deferred;
         Self {
             exchange,
             task,
-            asked,
-            is_taking: false,
+            facts,
+            is_pulling_body: false,
             owes_continue: false,
             is_new: !is_polled,
-            after: None,
+            disposition: None,
             has_body: true,
             fault: None,
-            around,
+            inherited,
             is_failed: false,
         }
     }
 }
 
 /// Next step of a deferred request after a poll.
-pub(crate) enum Next {
+pub(crate) enum CallStep {
     /// The handler is still at work.
     Wait,
     /// The response is complete.
-    End(After),
+    End(Disposition),
     /// The response can't be completed.
     Cut,
 }
 
-impl<A: App> Service<A> {
+impl<A: App> WorkerState<A> {
     /// Polls the handler.
-    pub(crate) fn poll(&mut self, waiting: &mut Waiting) {
+    pub(crate) fn poll(&mut self, waiting: &mut PendingCall) {
         waiting.is_new = false;
         let tasks = &mut self.calls.tasks;
         match panics::catch(|| tasks.poll(waiting.task)) {
@@ -83,22 +83,22 @@ impl<A: App> Service<A> {
     }
 
     /// Moves a handler's output into the turn's output.
-    pub(crate) fn pump(&mut self, waiting: &mut Waiting) -> Next {
+    pub(crate) fn pump(&mut self, waiting: &mut PendingCall) -> CallStep {
         if let Some(fault) = waiting.fault.take() {
-            return self.give_up(waiting, fault);
+            return self.abort(waiting, fault);
         }
         match waiting.exchange.progress() {
             Progress::Nothing => {}
             Progress::Whole => {
                 // The next request can't be found after an unread body.
-                waiting.asked.is_last |= waiting.is_taking;
-                return Next::End(self.append_head(waiting, None));
+                waiting.facts.is_last |= waiting.is_pulling_body;
+                return CallStep::End(self.append_head(waiting, None));
             }
             Progress::Begun | Progress::Streams => {
                 self.append_stream(waiting, false);
                 // Without a body on the wire the response is complete after its head.
                 if !waiting.has_body || waiting.is_failed {
-                    return Next::End(waiting.after.unwrap_or(After::Close));
+                    return CallStep::End(waiting.disposition.unwrap_or(Disposition::Close));
                 }
             }
             Progress::Ended => {
@@ -106,29 +106,29 @@ impl<A: App> Service<A> {
                 if waiting.exchange.has_surplus() {
                     self.faulty(Fault::Built("a handler has sent more than it had announced".to_owned()));
                 }
-                return Next::End(waiting.after.unwrap_or(After::Close));
+                return CallStep::End(waiting.disposition.unwrap_or(Disposition::Close));
             }
             Progress::Cut => {
                 let why = waiting.exchange.why_cut();
-                return self.give_up(waiting, Box::new(Fault::Built(why)));
+                return self.abort(waiting, Box::new(Fault::Built(why)));
             }
         }
-        Next::Wait
+        CallStep::Wait
     }
 
     /// Truncates the response, or replaces it by a `500` if nothing was sent.
-    fn give_up(&mut self, waiting: &mut Waiting, fault: Box<Fault>) -> Next {
-        if waiting.after.is_some() {
+    fn abort(&mut self, waiting: &mut PendingCall, fault: Box<Fault>) -> CallStep {
+        if waiting.disposition.is_some() {
             waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, false);
             self.faulty(*fault);
-            return Next::Cut;
+            return CallStep::Cut;
         }
-        Next::End(self.append_head(waiting, Some(fault)))
+        CallStep::End(self.append_head(waiting, Some(fault)))
     }
 
-    fn append_stream(&mut self, waiting: &mut Waiting, is_end: bool) {
-        if waiting.after.is_none() {
-            waiting.after = Some(self.append_head(waiting, None));
+    fn append_stream(&mut self, waiting: &mut PendingCall, is_end: bool) {
+        if waiting.disposition.is_none() {
+            waiting.disposition = Some(self.append_head(waiting, None));
             if waiting.is_failed {
                 waiting.has_body = false;
             }
@@ -136,27 +136,27 @@ impl<A: App> Service<A> {
         waiting.exchange.take_stream(self.responder.out.bytes_mut(), waiting.has_body, is_end);
     }
 
-    fn append_head(&mut self, waiting: &mut Waiting, fault: Option<Box<Fault>>) -> After {
-        let mut parts = waiting.exchange.take_parts().unwrap_or_default();
-        let around = std::mem::take(&mut waiting.around);
-        let answered = self.responder.answer_with(&mut parts, around, waiting.asked, fault);
-        waiting.is_failed = answered.fault.as_ref().is_some_and(|fault| fault.fails());
-        waiting.has_body = ResponseContent::of(waiting.asked.method, answered.status).is_whole();
-        self.calls.recycle_parts(parts);
-        let after = answered.after;
-        self.count(answered);
-        after
+    fn append_head(&mut self, waiting: &mut PendingCall, fault: Option<Box<Fault>>) -> Disposition {
+        let mut draft = waiting.exchange.take_draft().unwrap_or_default();
+        let inherited = std::mem::take(&mut waiting.inherited);
+        let responded = self.responder.respond_with(&mut draft, inherited, waiting.facts, fault);
+        waiting.is_failed = responded.fault.as_ref().is_some_and(|fault| fault.fails());
+        waiting.has_body = ResponseContent::of(waiting.facts.method, responded.status).is_whole();
+        self.calls.recycle_draft(draft);
+        let disposition = responded.disposition;
+        self.count(responded);
+        disposition
     }
 
     /// Sends `100 Continue` once the handler reads the body; returns true if the body may arrive from now on.
-    pub(crate) fn say_continue(&mut self, waiting: &mut Waiting) -> bool {
-        let goes_on = waiting.owes_continue && waiting.exchange.is_wanted();
-        if goes_on {
+    pub(crate) fn send_continue(&mut self, waiting: &mut PendingCall) -> bool {
+        let is_continued = waiting.owes_continue && waiting.exchange.is_wanted();
+        if is_continued {
             waiting.owes_continue = false;
-            if waiting.after.is_none() {
-                self.responder.go_on();
+            if waiting.disposition.is_none() {
+                self.responder.append_continue();
             }
         }
-        goes_on
+        is_continued
     }
 }

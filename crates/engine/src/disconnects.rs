@@ -12,7 +12,7 @@ use crate::worker::Worker;
 
 /// A kind of disconnect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum Disconnect {
     /// The client has sent a FIN and all input has been received: an unfinished request is rejected.
     Eof,
     /// The client has sent a FIN, and earlier input is still to be received.
@@ -23,13 +23,13 @@ pub(crate) enum End {
 
 /// Pending disconnects, at most two per connection: a FIN, and the end after it.
 #[derive(Debug, Default)]
-pub(crate) struct Ends {
-    waiting: VecDeque<(Token, End)>,
+pub(crate) struct Disconnects {
+    waiting: VecDeque<(Token, Disconnect)>,
 }
 
-impl Ends {
+impl Disconnects {
     /// Queues a disconnect.
-    pub(crate) fn push(&mut self, token: Token, end: End) {
+    pub(crate) fn push(&mut self, token: Token, end: Disconnect) {
         self.waiting.push_back((token, end));
     }
 
@@ -38,7 +38,7 @@ impl Ends {
         self.waiting.is_empty()
     }
 
-    fn pop(&mut self) -> Option<(Token, End)> {
+    fn pop(&mut self) -> Option<(Token, Disconnect)> {
         let next = self.waiting.pop_front();
         if self.waiting.is_empty() && self.waiting.capacity() > ENDS_KEPT_MAX {
             // Frees the memory of a burst.
@@ -51,28 +51,28 @@ impl Ends {
 impl<D: Driver, A: App> Worker<D, A> {
     /// Handles a bounded number of disconnects.
     #[inline]
-    pub(crate) fn end_some(&mut self) {
-        if !self.ends.is_empty() {
-            self.end_share(ENDS_PER_TURN_MAX + self.arrived);
+    pub(crate) fn handle_disconnects(&mut self) {
+        if !self.disconnects.is_empty() {
+            self.handle_share(ENDS_PER_TURN_MAX + self.arrived);
         }
     }
 
     /// Handles as many more as connections were accepted, so that a flood of short connections doesn't pile
     /// up.
-    fn end_share(&mut self, share: usize) {
+    fn handle_share(&mut self, share: usize) {
         for _ in 0..share {
-            let Some((token, end)) = self.ends.pop() else { return };
-            let Some(conn) = self.service.table.find(token) else { continue };
+            let Some((token, end)) = self.disconnects.pop() else { return };
+            let Some(conn) = self.state.table.find(token) else { continue };
             if conn.phase == Phase::HandedOver {
                 continue;
             }
             match end {
-                End::Broken => self.broken(token),
-                End::Eof if conn.phase == Phase::Linger => self.shut(token, CloseKind::Normal),
-                End::Eof | End::Fin if self.service.ends_with_client(token) => self.broken(token),
-                End::Eof if self.service.is_heard(token) => self.ended(token),
+                Disconnect::Broken => self.broken(token),
+                Disconnect::Eof if conn.phase == Phase::Linger => self.shut(token, CloseKind::Normal),
+                Disconnect::Eof | Disconnect::Fin if self.state.ends_with_client(token) => self.broken(token),
+                Disconnect::Eof if self.state.is_input_processed(token) => self.ended(token),
                 // A pending response or queued input comes first.
-                End::Eof | End::Fin => self.service.bound_half_closed(token),
+                Disconnect::Eof | Disconnect::Fin => self.state.bound_half_closed(token),
             }
         }
     }

@@ -10,38 +10,39 @@ use crate::prebuilt::Prebuilt;
 /// File responses of the last moments, at most `LASTING_ANSWERS_MAX`. Other caches hold them by `Weak`, so
 /// that no deleted file stays open any longer.
 #[derive(Default)]
-pub(crate) struct Lasting {
-    answers: Vec<Rc<Prebuilt>>,
+pub(crate) struct OpenFileCache {
+    responses: Vec<Rc<Prebuilt>>,
     /// Time at which the current entries are dropped, if any outlast their turn.
     until_ms: Option<u64>,
 }
 
-impl Lasting {
+impl OpenFileCache {
     /// Caches a response if its body is a file that isn't held elsewhere, and there is room.
     #[inline]
-    pub(crate) fn keep(&mut self, answer: Rc<Prebuilt>) {
-        let is_held = Rc::strong_count(&answer) > 1;
-        if matches!(answer.body(), Item::File(_)) && !is_held && self.answers.len() < LASTING_ANSWERS_MAX {
-            self.answers.push(answer);
+    pub(crate) fn keep(&mut self, response: Rc<Prebuilt>) {
+        let is_held = Rc::strong_count(&response) > 1;
+        if matches!(response.body(), Item::File(_)) && !is_held && self.responses.len() < LASTING_ANSWERS_MAX
+        {
+            self.responses.push(response);
         }
     }
 
     /// Drops files that may change at any moment; the rest after `LASTING_MS_MAX`.
     #[inline]
     pub(crate) fn end_turn(&mut self, now_ms: u64) {
-        if !self.answers.is_empty() {
-            self.let_go(now_ms);
+        if !self.responses.is_empty() {
+            self.evict(now_ms);
         }
     }
 
-    fn let_go(&mut self, now_ms: u64) {
+    fn evict(&mut self, now_ms: u64) {
         if self.until_ms.is_some_and(|until_ms| until_ms <= now_ms) {
-            self.answers.clear();
+            self.responses.clear();
         } else {
-            self.answers.retain(|answer| is_left_alone(answer));
+            self.responses.retain(|response| is_left_alone(response));
         }
         let until_ms = self.until_ms.filter(|until_ms| now_ms < *until_ms).unwrap_or(now_ms + LASTING_MS_MAX);
-        self.until_ms = (!self.answers.is_empty()).then_some(until_ms);
+        self.until_ms = (!self.responses.is_empty()).then_some(until_ms);
     }
 
     /// Returns the time at which entries are to be dropped.
@@ -52,8 +53,8 @@ impl Lasting {
 }
 
 /// Returns true if the file has not changed recently; a recently changed one is copied.
-fn is_left_alone(answer: &Prebuilt) -> bool {
-    matches!(answer.body(), Item::File(slice) if slice.file.is_lent())
+fn is_left_alone(response: &Prebuilt) -> bool {
+    matches!(response.body(), Item::File(slice) if slice.file.is_lent())
 }
 
 #[cfg(test)]
@@ -63,10 +64,10 @@ mod tests {
 
     use shearwater_io::{FileSlice, Item, Shared, SharedFile};
 
-    use super::{LASTING_ANSWERS_MAX, LASTING_MS_MAX, Lasting};
+    use super::{LASTING_ANSWERS_MAX, LASTING_MS_MAX, OpenFileCache};
     use crate::{FieldLines, Prebuilt};
 
-    fn answer(body: Item) -> Rc<Prebuilt> {
+    fn response(body: Item) -> Rc<Prebuilt> {
         Rc::new(Prebuilt::new("text/plain", &FieldLines::new(), body).expect("a media type"))
     }
 
@@ -75,7 +76,7 @@ mod tests {
     }
 
     fn file_of(file: SharedFile) -> Rc<Prebuilt> {
-        answer(Item::File(FileSlice { file: Rc::new(file), offset: 0, len: 1 }))
+        response(Item::File(FileSlice { file: Rc::new(file), offset: 0, len: 1 }))
     }
 
     fn file() -> Rc<Prebuilt> {
@@ -84,64 +85,64 @@ mod tests {
 
     #[test]
     fn a_file_lasts_a_moment_and_memory_does_not() {
-        let mut lasting = Lasting::default();
-        let (file, memory) = (file(), answer(Item::Shared(Shared::Static(b"x"))));
+        let mut open_files = OpenFileCache::default();
+        let (file, memory) = (file(), response(Item::Shared(Shared::Static(b"x"))));
         let weak = [Rc::downgrade(&file), Rc::downgrade(&memory)];
-        lasting.keep(file);
-        lasting.keep(memory);
+        open_files.keep(file);
+        open_files.keep(memory);
         assert!(weak[0].upgrade().is_some() && weak[1].upgrade().is_none());
-        lasting.end_turn(1_000);
-        assert_eq!(lasting.due_ms(), Some(1_000 + LASTING_MS_MAX));
-        lasting.end_turn(1_000 + LASTING_MS_MAX - 1);
+        open_files.end_turn(1_000);
+        assert_eq!(open_files.due_ms(), Some(1_000 + LASTING_MS_MAX));
+        open_files.end_turn(1_000 + LASTING_MS_MAX - 1);
         assert!(weak[0].upgrade().is_some());
-        lasting.end_turn(1_000 + LASTING_MS_MAX);
-        assert!(weak[0].upgrade().is_none() && lasting.due_ms().is_none());
+        open_files.end_turn(1_000 + LASTING_MS_MAX);
+        assert!(weak[0].upgrade().is_none() && open_files.due_ms().is_none());
     }
 
     /// The first entry's deadline holds for later entries, however often they are used.
     #[test]
     fn the_first_one_decides_when_all_are_let_go_of() {
-        let mut lasting = Lasting::default();
-        lasting.keep(file());
-        lasting.end_turn(0);
+        let mut open_files = OpenFileCache::default();
+        open_files.keep(file());
+        open_files.end_turn(0);
         let later = file();
         let weak = Rc::downgrade(&later);
-        lasting.keep(later);
-        lasting.end_turn(LASTING_MS_MAX - 1);
+        open_files.keep(later);
+        open_files.end_turn(LASTING_MS_MAX - 1);
         assert!(weak.upgrade().is_some());
-        lasting.end_turn(LASTING_MS_MAX + 7);
+        open_files.end_turn(LASTING_MS_MAX + 7);
         assert!(weak.upgrade().is_none());
-        lasting.keep(file());
-        lasting.end_turn(LASTING_MS_MAX + 8);
-        assert_eq!(lasting.due_ms(), Some(2 * LASTING_MS_MAX + 8));
+        open_files.keep(file());
+        open_files.end_turn(LASTING_MS_MAX + 8);
+        assert_eq!(open_files.due_ms(), Some(2 * LASTING_MS_MAX + 8));
     }
 
     #[test]
     fn what_was_changed_a_moment_ago_goes_with_its_turn() {
-        let mut lasting = Lasting::default();
+        let mut open_files = OpenFileCache::default();
         let file = file_of(opened().copied());
         let weak = Rc::downgrade(&file);
-        lasting.keep(file);
+        open_files.keep(file);
         assert!(weak.upgrade().is_some());
-        lasting.end_turn(0);
-        assert!(weak.upgrade().is_none() && lasting.due_ms().is_none());
+        open_files.end_turn(0);
+        assert!(weak.upgrade().is_none() && open_files.due_ms().is_none());
     }
 
     #[test]
     fn a_bounded_number_of_files_lasts() {
-        let mut lasting = Lasting::default();
+        let mut open_files = OpenFileCache::default();
         let one = file();
         let found = Rc::downgrade(&one);
-        lasting.keep(one);
+        open_files.keep(one);
         for _ in 0..3 {
-            lasting.keep(found.upgrade().expect("it is kept"));
+            open_files.keep(found.upgrade().expect("it is kept"));
         }
-        assert_eq!(lasting.answers.len(), 1);
+        assert_eq!(open_files.responses.len(), 1);
         let weak: Vec<_> = (0..2 * LASTING_ANSWERS_MAX)
             .map(|_| {
                 let file = file();
                 let weak = Rc::downgrade(&file);
-                lasting.keep(file);
+                open_files.keep(file);
                 weak
             })
             .collect();

@@ -4,14 +4,14 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::task::Context;
 
-use crate::call::{Call, Later};
+use crate::call::{Call, Deferred};
 use crate::request::Request;
 use crate::response::Response;
 use crate::upgrade::Taker;
 
 /// An action in place of an immediate response.
-pub(crate) enum Instead {
-    Later(Later),
+pub(crate) enum Deferral {
+    Deferred(Deferred),
     Upgrade(Taker),
     /// Too many requests are deferred already.
     Full,
@@ -34,9 +34,9 @@ impl Response<'_> {
         request: &Request<'_>,
         make: impl FnOnce(Call) -> F,
     ) {
-        self.forget_later();
-        let calls = self.calls.as_deref_mut().expect("a call answers itself");
-        self.parts.instead = Some(calls.begin(request, make).map_or(Instead::Full, Instead::Later));
+        self.drop_deferral();
+        let calls = self.calls.as_deref_mut().expect("called within a call");
+        self.draft.deferral = Some(calls.begin(request, make).map_or(Deferral::Full, Deferral::Deferred));
     }
 
     /// Polls something that may be ready at once, and then needs no [`later`](Self::later) but
@@ -49,11 +49,11 @@ impl Response<'_> {
     /// # Panics
     /// Within a [`Call`], which is the response.
     pub fn look<T>(&mut self, look: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
-        self.forget_later();
-        let calls = self.calls.as_deref_mut().expect("a call answers itself");
+        self.drop_deferral();
+        let calls = self.calls.as_deref_mut().expect("called within a call");
         let looked = calls.tasks.look(look);
         if looked.is_none() {
-            self.parts.instead = Some(Instead::Full);
+            self.draft.deferral = Some(Deferral::Full);
         }
         looked
     }
@@ -69,8 +69,8 @@ impl Response<'_> {
         make: impl FnOnce(Call) -> F,
     ) {
         self.later(request, make);
-        if let Some(Instead::Later(later)) = &mut self.parts.instead {
-            later.is_polled = true;
+        if let Some(Deferral::Deferred(deferred)) = &mut self.draft.deferral {
+            deferred.is_polled = true;
         }
     }
 
@@ -80,12 +80,12 @@ impl Response<'_> {
     /// # Panics
     /// Within a [`Call`].
     pub fn tell<T>(&mut self, tell: impl FnOnce(&mut Response<'_>) -> T) -> T {
-        self.forget_later();
-        let calls = self.calls.as_deref_mut().expect("a call answers itself");
-        let mut parts = calls.spare_parts();
-        let told = tell(&mut Response::new(&mut parts));
-        self.parts.told = Some(parts);
-        told
+        self.drop_deferral();
+        let calls = self.calls.as_deref_mut().expect("called within a call");
+        let mut draft = calls.spare_draft();
+        let result = tell(&mut Response::new(&mut draft));
+        self.draft.immediate = Some(draft);
+        result
     }
 
     /// Returns the client's address, queried once per connection; `None` on a Unix-domain socket or if the
@@ -99,19 +99,19 @@ impl Response<'_> {
 
     /// Drops a deferred handler that is no longer needed.
     #[inline]
-    pub(crate) fn forget_later(&mut self) {
-        if self.parts.is_other() {
-            self.forget();
+    pub(crate) fn drop_deferral(&mut self) {
+        if self.draft.is_deferred() {
+            self.drop_deferral_cold();
         }
     }
 
     #[cold]
-    fn forget(&mut self) {
-        let (instead, told) = (self.parts.instead.take(), self.parts.told.take());
+    fn drop_deferral_cold(&mut self) {
+        let (deferral, immediate) = (self.draft.deferral.take(), self.draft.immediate.take());
         let Some(calls) = &mut self.calls else { return };
-        if let Some(Instead::Later(later)) = instead {
-            calls.abandon(later.exchange, later.task);
+        if let Some(Deferral::Deferred(deferred)) = deferral {
+            calls.abandon(deferred.exchange, deferred.task);
         }
-        told.into_iter().for_each(|parts| calls.recycle_parts(parts));
+        immediate.into_iter().for_each(|draft| calls.recycle_draft(draft));
     }
 }

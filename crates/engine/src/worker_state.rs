@@ -8,6 +8,7 @@ use shearwater_io::Token;
 
 use crate::addresses::Addresses;
 use crate::block::Blocks;
+use crate::body_budget::BodyRateRule;
 use crate::call::Calls;
 use crate::conn::Flag;
 use crate::control::{Control, Notice};
@@ -15,7 +16,6 @@ use crate::counters::Counters;
 use crate::eviction::Eviction;
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
-use crate::pace::PaceRule;
 use crate::reports::Reports;
 use crate::respond::Responder;
 use crate::served::Served;
@@ -23,14 +23,14 @@ use crate::table::Table;
 use crate::wheel::Wheel;
 
 /// A worker's state.
-pub(crate) struct Service<A> {
+pub(crate) struct WorkerState<A> {
     pub(crate) app: A,
     pub(crate) worker: usize,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     /// See [`Options`](crate::Options).
     pub(crate) trusted_gateway: bool,
-    pub(crate) pace_rule: PaceRule,
+    pub(crate) body_rate_rule: BodyRateRule,
     pub(crate) table: Table,
     pub(crate) served: Served,
     pub(crate) blocks: Blocks,
@@ -54,13 +54,13 @@ pub(crate) struct Service<A> {
     /// Faults reported within the last second.
     pub(crate) reports: Reports,
     /// The first body over the limit has been reported.
-    pub(crate) told_body_limit: bool,
+    pub(crate) is_body_limit_reported: bool,
 }
 
-impl<A> Service<A> {
+impl<A> WorkerState<A> {
     /// Queues a notice for the operator, or counts that it was dropped.
-    pub(crate) fn tell(&self, notice: Notice) {
-        if !self.control.tell(notice) {
+    pub(crate) fn notify(&self, notice: Notice) {
+        if !self.control.notify(notice) {
             self.counters.hit_notices.add(1);
         }
     }

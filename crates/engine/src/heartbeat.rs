@@ -14,13 +14,13 @@ struct Beat {
 
 /// Heartbeats of all workers, and the state of the watchdog.
 #[derive(Debug)]
-pub(crate) struct Pulses {
+pub(crate) struct Heartbeats {
     beats: Box<[Beat]>,
     /// The watchdog sleeps because all workers do: the next active worker wakes it.
     is_watch_asleep: AtomicBool,
 }
 
-impl Pulses {
+impl Heartbeats {
     pub(crate) fn new(workers: usize) -> Arc<Self> {
         Arc::new(Self {
             beats: (0..workers).map(|_| Beat::default()).collect(),
@@ -50,22 +50,22 @@ pub(crate) fn is_at_work(turns: u64) -> bool {
 
 /// A worker's side of its heartbeat. Dropping it marks the worker as asleep.
 #[derive(Debug)]
-pub(crate) struct Pulse {
-    pulses: Arc<Pulses>,
+pub(crate) struct Heartbeat {
+    heartbeats: Arc<Heartbeats>,
     worker: usize,
     watch: Thread,
 }
 
-impl Pulse {
-    pub(crate) fn new(pulses: Arc<Pulses>, worker: usize, watch: Thread) -> Self {
-        Self { pulses, worker, watch }
+impl Heartbeat {
+    pub(crate) fn new(heartbeats: Arc<Heartbeats>, worker: usize, watch: Thread) -> Self {
+        Self { heartbeats, worker, watch }
     }
 
     /// Marks the worker as active. May miss that the watchdog has just fallen asleep; its sleep is bounded.
     pub(crate) fn wake(&self) {
         self.step(1);
-        if self.pulses.is_watch_asleep.load(Ordering::Relaxed) {
-            self.pulses.set_watch_asleep(false);
+        if self.heartbeats.is_watch_asleep.load(Ordering::Relaxed) {
+            self.heartbeats.set_watch_asleep(false);
             self.watch.unpark();
         }
     }
@@ -77,7 +77,7 @@ impl Pulse {
 
     /// Advances to the next number of this parity.
     fn step(&self, parity: u64) {
-        let turns = &self.pulses.beats[self.worker].turns;
+        let turns = &self.heartbeats.beats[self.worker].turns;
         let now = turns.load(Ordering::Relaxed);
         if now % 2 != parity {
             turns.store(now.wrapping_add(1), Ordering::Relaxed);
@@ -85,7 +85,7 @@ impl Pulse {
     }
 }
 
-impl Drop for Pulse {
+impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.sleep();
     }
@@ -93,24 +93,24 @@ impl Drop for Pulse {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pulse, Pulses};
+    use super::{Heartbeat, Heartbeats};
 
     #[test]
     fn a_worker_is_at_work_or_asleep() {
-        let pulses = Pulses::new(2);
-        let pulse = Pulse::new(pulses.clone(), 1, std::thread::current());
-        assert!(pulses.are_all_asleep());
-        pulse.sleep();
-        assert_eq!(pulses.turns(1), 0);
-        pulse.wake();
-        assert!(!pulses.are_all_asleep());
-        pulse.wake();
-        assert_eq!(pulses.turns(1), 1);
-        pulse.sleep();
-        assert!(pulses.are_all_asleep());
-        assert_eq!((pulses.turns(0), pulses.turns(1)), (0, 2));
-        pulse.wake();
-        drop(pulse);
-        assert!(pulses.are_all_asleep(), "a worker that has ended counts as asleep");
+        let heartbeats = Heartbeats::new(2);
+        let heartbeat = Heartbeat::new(heartbeats.clone(), 1, std::thread::current());
+        assert!(heartbeats.are_all_asleep());
+        heartbeat.sleep();
+        assert_eq!(heartbeats.turns(1), 0);
+        heartbeat.wake();
+        assert!(!heartbeats.are_all_asleep());
+        heartbeat.wake();
+        assert_eq!(heartbeats.turns(1), 1);
+        heartbeat.sleep();
+        assert!(heartbeats.are_all_asleep());
+        assert_eq!((heartbeats.turns(0), heartbeats.turns(1)), (0, 2));
+        heartbeat.wake();
+        drop(heartbeat);
+        assert!(heartbeats.are_all_asleep(), "a worker that has ended counts as asleep");
     }
 }
