@@ -1,10 +1,10 @@
-//! Why a request is refused: one variant per reason, with its status and the rule it breaks.
+//! Reasons to reject a request: one variant per reason, with its status and the violated rule.
 
 use std::fmt;
 
 macro_rules! rejects {
     ($($variant:ident $status:literal $rfc:literal $sentence:literal)*) => {
-        /// Why a request is refused. The connection can't be used for another request afterwards.
+        /// Reason to reject a request. The connection can't be used for another request afterwards.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Reject {
@@ -15,17 +15,17 @@ macro_rules! rejects {
             /// All reasons.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The status of the answer: 400, 414, 431, 501 or 505.
+            /// Returns the status of the response: 400, 414, 431, 501 or 505.
             pub fn status(self) -> u16 {
                 match self { $(Self::$variant => $status,)* }
             }
 
-            /// The rule that is broken, for example `RFC 9112 5.1`.
+            /// Returns the violated rule, for example `RFC 9112 5.1`.
             pub fn rfc(self) -> &'static str {
                 match self { $(Self::$variant => $rfc,)* }
             }
 
-            /// The variant's name, for logs and metrics.
+            /// Returns the variant's name, for logs and metrics.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($variant),)* }
             }
