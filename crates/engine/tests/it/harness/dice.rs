@@ -1,4 +1,4 @@
-//! The tests' own seeded choices (SplitMix64).
+//! Seeded random choices for tests (SplitMix64).
 
 /// A deterministic sequence of numbers.
 #[derive(Debug)]
@@ -17,12 +17,12 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to `end - 1`.
+    /// Returns a number from 0 to `end - 1`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    /// True once in `count` times.
+    /// Returns true once in `count` times on average.
     pub(crate) fn once_in(&mut self, count: usize) -> bool {
         self.below(count) == 0
     }

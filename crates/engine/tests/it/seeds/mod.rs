@@ -1,8 +1,8 @@
-//! Random conversations on a rough kernel, each from one seed: ten thousand whose every answer is known, and some hundreds with
-//! handlers that wait, in two ways.
+//! Random conversations on a rough kernel, each from one seed: ten thousand with fully known responses, and
+//! some hundreds with deferred handlers, of two kinds.
 //!
-//! `SHEARWATER_SEED=7 cargo test -p shearwater-engine seeds::random -- --nocapture` holds one and shows what happened;
-//! `SHEARWATER_SEEDS=200000` holds more (best with `--release`).
+//! `SHEARWATER_SEED=7 cargo test -p shearwater-engine seeds::random -- --nocapture` runs one and prints it;
+//! `SHEARWATER_SEEDS=200000` runs more (best with `--release`).
 
 mod answering;
 mod asked;
@@ -14,9 +14,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Seeds of an ordinary run of the tests.
+/// Seeds of an ordinary test run.
 const SEEDS: u64 = 10_000;
-/// Of those with handlers that wait, which take longer.
+/// Seeds of those with deferred handlers, which take longer.
 const WAITING_SEEDS: u64 = 300;
 /// Seeds that a thread takes at once.
 const SEEDS_AT_ONCE: u64 = 16;
@@ -29,13 +29,13 @@ fn random_conversations_end_well() {
     hold_all(SEEDS, |seed| drop(random::conversation(seed).run()));
 }
 
-/// Whatever clients and handlers do: nothing is left when the clients are gone.
+/// Whatever clients and handlers do, nothing is left after the clients have disconnected.
 #[test]
 fn random_clients_leave_nothing_behind() {
     hold_or_replay(leaving::hold);
 }
 
-/// Whatever it takes to answer: each request gets its own answer, in order, until one says that it is the last.
+/// Each request gets its own response, in order, until one says that it is the last.
 #[test]
 fn random_requests_are_answered_in_order() {
     hold_or_replay(answering::hold);
@@ -48,7 +48,7 @@ fn hold_or_replay(hold_one: fn(u64)) {
     }
 }
 
-/// Holds what each seed says, on all processors.
+/// Runs each seed, on all processors.
 #[track_caller]
 fn hold_all(usual: u64, hold_one: fn(u64)) {
     let seeds = number_of("SHEARWATER_SEEDS").unwrap_or(usual);
@@ -69,7 +69,7 @@ fn hold_all(usual: u64, hold_one: fn(u64)) {
     println!("seeds 0 to {} have ended well", seeds - 1);
 }
 
-/// Holds the conversations of seeds until none is left or one has failed.
+/// Runs conversations of seeds until none is left or one has failed.
 fn hold(hold_one: fn(u64), next: &AtomicU64, seeds: u64, failed: &Mutex<Option<u64>>) {
     loop {
         let first = next.fetch_add(SEEDS_AT_ONCE, Ordering::Relaxed);
@@ -87,7 +87,7 @@ fn hold(hold_one: fn(u64), next: &AtomicU64, seeds: u64, failed: &Mutex<Option<u
     }
 }
 
-/// Shows one conversation and holds it, twice.
+/// Prints one conversation and runs it twice.
 fn replay(seed: u64) {
     let conversation = random::conversation(seed);
     println!("seed {seed}: {:#?}\nrequests: {:#?}", conversation.setting, conversation.clients);

@@ -12,18 +12,18 @@ const CLIENTS_MAX: usize = 5;
 /// Requests of a client at most.
 const REQUESTS_MAX: usize = 8;
 
-/// What the seed says: always the same.
+/// Generates the conversation of a seed, deterministically.
 pub(crate) fn conversation(seed: u64) -> Conversation {
     let mut dice = Dice::new(seed);
     let setting = setting(seed, &mut dice);
     let drained_after = dice.once_in(8).then(|| dice.below(40));
-    // Who speaks after a drain has closed the connection meets a reset.
+    // A client that sends after a drain has closed the connection gets a reset.
     let has_resets = setting.sim.resets > 0.0 || drained_after.is_some();
     let trouble = if has_resets { Trouble::Resets(CLIENTS_MAX) } else { Trouble::None };
     let mut conversation = Conversation { setting: setting.clone(), trouble, ..Conversation::default() };
     let mut plans = Vec::new();
     for client in 0..=dice.below(CLIENTS_MAX) {
-        // Where little is moved at once, much of it would take minutes of simulated delays, and run into the timeouts.
+        // If little is moved at once, large transfers would take minutes of simulated delays and time out.
         let is_roomy = setting.sim.recv_buffer_bytes >= 200 && setting.sim.send_buffer_bytes > 10_000;
         let (units, plan, end) = client_of(&mut dice, client * 100, is_roomy);
         conversation.clients.push(units);
@@ -52,7 +52,7 @@ fn setting(seed: u64, dice: &mut Dice) -> Setting {
     Setting { sim, limits, ..Setting::default() }
 }
 
-/// What may be asked of whom.
+/// Permitted requests, by client.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     /// The client stops reading: it would not see the `100` that it waits for.
@@ -61,7 +61,7 @@ struct Kind {
     is_roomy: bool,
 }
 
-/// A client: what it asks, how it goes about it, and how it ends.
+/// A client: its requests, its steps, and its end.
 fn client_of(dice: &mut Dice, number: usize, is_roomy: bool) -> (Vec<Unit>, Vec<Step>, End) {
     let is_slow = dice.once_in(4);
     let kind = Kind { is_slow, is_roomy };
@@ -101,7 +101,7 @@ fn client_of(dice: &mut Dice, number: usize, is_roomy: bool) -> (Vec<Unit>, Vec<
 fn plan_unit(dice: &mut Dice, unit: &Unit, is_slow: bool, plan: &mut Vec<Step>) {
     let mut left = unit.bytes.len();
     if let Some(at) = unit.goes_on_at {
-        // Waits for the 100, behind all earlier answers.
+        // Waits for the 100, after all earlier responses.
         plan.extend([Step::Settle, Step::Send(at), Step::Settle]);
         left -= at;
     }
