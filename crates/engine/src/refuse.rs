@@ -74,7 +74,7 @@ impl Refusal {
             Self::Timeout => "The request took too long to arrive.".to_owned(),
             Self::Incomplete => "The request ended in the middle.".to_owned(),
             Self::Handler(_) => "The body was refused.".to_owned(),
-            Self::CallsFull => "Too many requests are being answered. Try again later.".to_owned(),
+            Self::CallsFull => "Too many requests are in progress. Try again later.".to_owned(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Encoded responses.
+//! Responses as they are encoded: status lines, fields, lengths and chunks.
 
 use shearwater_http1::encode::{self, BadField};
 use shearwater_http1::{Method, ResponseContent};
