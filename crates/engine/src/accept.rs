@@ -1,4 +1,4 @@
-//! Verb 1, accept: admit a connection, give it a slot and a deadline.
+//! Verb 1, accept: admits a connection and sets its deadline.
 
 use shearwater_io::{AcceptError, CloseKind, Driver, ListenerId, Token};
 
@@ -15,56 +15,56 @@ pub(crate) fn address_of(listening_at: &[String], listener: ListenerId) -> Strin
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// A connection has arrived.
+    /// Opens the slot of an accepted connection, or resets it if its address has too many.
     pub(crate) fn accepted(&mut self, token: Token) {
         self.arrived += 1;
-        let service = &mut self.service;
-        service.counters.connections_accepted.add(1);
-        service.table.open(token);
-        service.served.open(token);
+        let state = &mut self.state;
+        state.counters.connections_accepted.add(1);
+        state.table.open(token);
+        state.served.open(token);
         if !self.admit(token) {
-            self.service.counters.connections_refused.add(1);
+            self.state.counters.connections_refused.add(1);
             return self.shut(token, CloseKind::Reset);
         }
-        self.service.accepted(token, self.driver.now_ms());
-        // One connection's worth of room is no news: it holds only when no pause has come for a while.
-        if self.told_pause && self.driver.now_ms() >= self.paused_ms.saturating_add(ACCEPT_RETRY_MS) {
-            self.told_pause = false;
-            self.service.tell(Notice::AcceptResumed { worker: self.service.worker });
+        self.state.accepted(token, self.driver.now_ms());
+        // Waits until no pause has occurred for a while, so that one free slot doesn't make the reports flap.
+        if self.is_pause_reported && self.driver.now_ms() >= self.paused_ms.saturating_add(ACCEPT_RETRY_MS) {
+            self.is_pause_reported = false;
+            self.state.notify(Notice::AcceptResumed { worker: self.state.worker });
         }
     }
 
-    /// Whether the connection's address may hold one more.
+    /// Returns true if the connection's address may hold one more.
     fn admit(&mut self, token: Token) -> bool {
-        let Some(addresses) = &self.service.addresses else { return true };
-        // A peer that is gone already has no address to count.
+        let Some(addresses) = &self.state.addresses else { return true };
+        // A peer that is already disconnected has no address to count.
         let Ok(peer) = self.driver.peer(token) else { return true };
         let index = addresses.enter(peer.ip());
-        self.service.table.get(token).address = index.unwrap_or(NONE);
+        self.state.table.get(token).address = index.unwrap_or(NONE);
         index.is_some()
     }
 
-    /// Descriptors, slots or memory have run out: the driver has paused accepting.
+    /// Reports that the driver has paused accepting: descriptors, slots or memory have run out.
     pub(crate) fn accept_failed(&mut self, error: AcceptError) {
         self.paused_ms = self.driver.now_ms();
         self.accept_again_ms = Some(self.paused_ms + ACCEPT_RETRY_MS);
-        self.service.counters.hit_connections.add(1);
-        if !self.told_pause {
-            self.told_pause = true;
-            let notice = self.why_paused(error);
-            self.service.tell(notice);
+        self.state.counters.hit_connections.add(1);
+        if !self.is_pause_reported {
+            self.is_pause_reported = true;
+            let notice = self.pause_notice(error);
+            self.state.notify(notice);
         }
     }
 
-    /// Reports a listener that has failed. The others go on.
+    /// Reports a listener that has failed; the others are not affected.
     pub(crate) fn listener_failed(&self, listener: ListenerId, errno: i32) {
         let address = address_of(&self.listening_at, listener);
-        self.service.tell(Notice::ListenerFailed { worker: Some(self.service.worker), address, errno });
+        self.state.notify(Notice::ListenerFailed { worker: Some(self.state.worker), address, errno });
     }
 
-    /// A driver has no slot left for the one reason or the other: what the operator allowed, or what the system allows.
-    fn why_paused(&self, error: AcceptError) -> Notice {
-        let worker = self.service.worker;
+    /// Distinguishes the configured connection limit from the system's limits.
+    fn pause_notice(&self, error: AcceptError) -> Notice {
+        let worker = self.state.worker;
         match self.connections_asked {
             Some(connections_max)
                 if error == AcceptError::ProcessDescriptors
@@ -76,7 +76,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Accepts again once a connection has closed or the time has come: there may be room.
+    /// Resumes accepting once a connection has closed or the retry is due.
     pub(crate) fn accept_again(&mut self) {
         let has_room = std::mem::take(&mut self.has_room);
         if self.accept_again_ms.is_some_and(|at_ms| has_room || at_ms <= self.driver.now_ms()) {
@@ -85,16 +85,16 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// The driver has let go of a connection: so do we.
+    /// Frees the slot of a connection that the driver has closed.
     pub(crate) fn closed(&mut self, token: Token) {
-        let service = &mut self.service;
-        let Some(conn) = service.table.find(token) else { return };
+        let state = &mut self.state;
+        let Some(conn) = state.table.find(token) else { return };
         debug_assert_eq!(conn.phase, Phase::Closing, "clause C4: only the worker closes");
-        if let (Some(addresses), true) = (&service.addresses, conn.address != NONE) {
+        if let (Some(addresses), true) = (&state.addresses, conn.address != NONE) {
             addresses.leave(conn.address);
         }
-        service.counters.connections_closed.add(1);
-        service.table.free(token);
+        state.counters.connections_closed.add(1);
+        state.table.free(token);
         self.has_room = true;
     }
 }

@@ -14,10 +14,10 @@ use crate::limits::ACCEPT_RETRY_MS;
 use crate::panics;
 use crate::start_error::StartError;
 
-/// Starts accepting at `listeners` for the workers of `dispatcher`, which have started.
+/// Starts accepting on `listeners` for the workers of `dispatcher`, which must be running.
 ///
 /// # Errors
-/// [`StartError::System`]. The listeners are closed then, and the workers' inboxes have come to their end.
+/// [`StartError::System`]. The listeners and the workers' inboxes are closed then.
 pub(crate) fn spawn(
     listeners: Vec<Listener>,
     dispatcher: Dispatcher,
@@ -30,24 +30,25 @@ pub(crate) fn spawn(
     let thread = thread::Builder::new().name("acceptor".to_owned());
     let thread = thread.spawn(move || {
         let operator = Arc::clone(&control);
-        let accepting = Accepting { acceptor, control: operator, counters, listening_at, told_pause: false };
+        let accepting =
+            Accepting { acceptor, control: operator, counters, listening_at, is_pause_reported: false };
         let caught = panics::catch(move || accepting.run());
         let result = caught.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
-        control.tell(Notice::AcceptorEnded { error: result.as_ref().err().map(ToString::to_string) });
+        control.notify(Notice::AcceptorEnded { error: result.as_ref().err().map(ToString::to_string) });
         result
     });
     thread.map_err(StartError::System)
 }
 
-/// An acceptor and its operator.
+/// An acceptor with its counters and reports.
 struct Accepting {
     acceptor: Acceptor,
     control: Arc<Control>,
     counters: Arc<Counters>,
-    /// Addresses of the listeners, by their number.
+    /// Addresses of the listeners, indexed by `ListenerId`.
     listening_at: Arc<[String]>,
-    /// The operator knows that nobody is accepted.
-    told_pause: bool,
+    /// A pause of accepting has been reported and not yet its end.
+    is_pause_reported: bool,
 }
 
 impl Accepting {
@@ -66,27 +67,27 @@ impl Accepting {
                 Progress::Failed(error) => self.failed(error),
                 Progress::ListenerFailed { listener, errno } => {
                     let address = address_of(&self.listening_at, listener);
-                    self.tell(Notice::ListenerFailed { worker: None, address, errno });
+                    self.notify(Notice::ListenerFailed { worker: None, address, errno });
                 }
             }
         }
     }
 
     fn opened(&mut self) {
-        if std::mem::take(&mut self.told_pause) {
-            self.tell(Notice::AcceptorResumed);
+        if std::mem::take(&mut self.is_pause_reported) {
+            self.notify(Notice::AcceptorResumed);
         }
     }
 
     fn failed(&mut self, error: AcceptError) {
         self.counters.hit_connections.add(1);
-        if !std::mem::replace(&mut self.told_pause, true) {
-            self.tell(Notice::AcceptorPaused { error });
+        if !std::mem::replace(&mut self.is_pause_reported, true) {
+            self.notify(Notice::AcceptorPaused { error });
         }
     }
 
-    fn tell(&self, notice: Notice) {
-        if !self.control.tell(notice) {
+    fn notify(&self, notice: Notice) {
+        if !self.control.notify(notice) {
             self.counters.hit_notices.add(1);
         }
     }

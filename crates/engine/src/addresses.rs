@@ -1,19 +1,19 @@
-//! Connections per address, over all workers. Asked at accept and at close only, and only where there is a bound.
+//! Connections per address, over all workers. Used at accept and at close only, and only if a limit is set.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The shared table.
+/// A table shared by all workers.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     bound: u32,
-    table: Mutex<Held>,
+    table: Mutex<AddressTable>,
 }
 
-/// How many connections each address holds. Connections keep the index, which is all that fits into their slot.
+/// Connection counts by address. A connection keeps the entry's index, because its slot has no room for more.
 #[derive(Debug, Default)]
-struct Held {
+struct AddressTable {
     index_of: HashMap<IpAddr, u32>,
     entries: Vec<Entry>,
     free: Vec<u32>,
@@ -26,12 +26,12 @@ struct Entry {
 }
 
 impl Addresses {
-    /// `None` where `bound` is 0: no bound, no table.
+    /// Returns `None` if `bound` is 0, which means unlimited.
     pub(crate) fn new(bound: u32) -> Option<Self> {
         (bound > 0).then(|| Self { bound, table: Mutex::default() })
     }
 
-    /// Counts a connection of `address` and gives its index; `None` if it holds as many as it may.
+    /// Counts a connection of `address` and returns its index; `None` if the limit is reached.
     pub(crate) fn enter(&self, address: IpAddr) -> Option<u32> {
         let address = owner(address);
         let held = &mut *self.lock();
@@ -50,7 +50,7 @@ impl Addresses {
         Some(index)
     }
 
-    /// A connection that had `index` is gone.
+    /// Removes a connection from the count of `index`.
     pub(crate) fn leave(&self, index: u32) {
         let held = &mut *self.lock();
         let entry = &mut held.entries[index as usize];
@@ -61,12 +61,12 @@ impl Addresses {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, AddressTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What stands for whoever holds an address: an IPv4 address in either form, or the /64 that an IPv6 host is given.
+/// Returns the key that an address is counted by: an IPv4 address in either form, or an IPv6 /64 prefix.
 fn owner(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -1,40 +1,41 @@
-//! What a program gives to a worker: an [`App`] that answers requests.
+//! The interface of a program: an [`App`] that responds to requests.
 
 use shearwater_http1::Head;
 use std::fmt;
 
 use crate::{Request, Response};
 
-/// Answers the requests of one worker. Each worker has its own, so it needs no lock.
+/// The request handler of one worker. Each worker has its own, so it needs no lock.
 ///
-/// A panic in any of its methods costs the request (`500`, then the connection is closed) and nothing else.
+/// A panic in any of its methods fails the request (`500`, then the connection is closed) and nothing else.
 pub trait App {
-    /// What becomes of the body of a request whose head has arrived. Asked only for requests that have one.
+    /// Chooses how to receive a request's body. Called only for requests that have one.
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         let _ = head;
         BodyPolicy::Discard
     }
 
-    /// Answers a request. A response that is left alone is an empty `200`.
+    /// Responds to a request. An untouched response is an empty `200`.
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>);
 }
 
-/// What becomes of a request's body. Whatever it is, `Limits::body_bytes_max` holds.
+/// The treatment of a request's body. `Limits::body_bytes_max` applies to all of them.
 #[non_exhaustive]
 pub enum BodyPolicy {
-    /// Read and discarded as it arrives: not for a handler that asks for the body. A client that waits for `100 Continue` gets the final response
-    /// instead, and the connection is closed after it.
+    /// Reads and discards the body, for handlers that don't use it. A client that waits for `100 Continue`
+    /// gets the final response instead, and the connection is closed after it.
     Discard,
-    /// Kept, up to so many bytes; a longer one is refused with `413`.
+    /// Buffers the body up to a size; a longer one is rejected with `413`.
     Buffer {
-        /// The most bytes to keep.
+        /// The largest body to buffer, in bytes.
         bytes_max: u64,
     },
-    /// Handed on piece by piece as it arrives; nothing is kept.
+    /// Passes the body on piece by piece as it arrives, without buffering.
     Stream(Box<dyn BodySink>),
-    /// For a handler that answers [later](crate::Response::later): it is called as soon as the head is there and takes the body by
-    /// [`Call::read`](crate::Call::read), which is received no faster than that. Without `later` the body is not read, and the connection is
-    /// closed behind the answer, unless all of it is there already.
+    /// Leaves the body to a [deferred](crate::Response::later) handler, which is called with the head and
+    /// pulls the body by [`Call::read`](crate::Call::read). The body is received no faster than that. Without
+    /// `later` it is not read, and the connection is closed after the response unless the whole body has
+    /// already arrived.
     Call,
 }
 
@@ -49,14 +50,14 @@ impl fmt::Debug for BodyPolicy {
     }
 }
 
-/// Takes a body piece by piece, then answers in place of [`App::respond`].
+/// Receives a body piece by piece, then responds in place of [`App::respond`].
 pub trait BodySink {
-    /// The next piece. Never empty.
+    /// Takes the next piece, which is never empty.
     ///
     /// # Errors
-    /// A status (400 to 599) refuses the request: it is sent, and the connection closed.
+    /// A status (400 to 599) rejects the request: it is sent, and the connection closed.
     fn data(&mut self, bytes: &[u8]) -> Result<(), u16>;
 
-    /// The body is complete: answers the request.
+    /// Responds to the request once its body is complete.
     fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>);
 }

@@ -7,26 +7,26 @@ use shearwater_io::listen::{self, ListenOptions};
 use shearwater_io::{Listener, ListenerId, unix};
 
 use crate::listen_address::ListenAddress;
-use crate::listening_socket::{ListeningSocket, Place};
+use crate::listening_socket::{BoundAddress, ListeningSocket};
 use crate::options::{AcceptMode, Options, TcpOptions};
 use crate::start_error::StartError;
 
 /// The listeners of a server.
 #[derive(Debug)]
 pub(crate) struct Bound {
-    /// With the ports taken.
+    /// With the ports that were assigned.
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) unix_sockets: Vec<PathBuf>,
-    /// Addresses of all listeners, by their number, for the operator.
+    /// Addresses of all listeners, indexed by `ListenerId`, for reports.
     pub(crate) listening_at: Vec<String>,
-    /// Each worker's own.
+    /// Listeners of each worker.
     pub(crate) of_workers: Vec<Vec<Listener>>,
-    /// Those whose connections are handed out.
+    /// Listeners of the acceptor, which dispatches their connections to the workers.
     pub(crate) of_acceptor: Vec<Listener>,
 }
 
 impl Bound {
-    /// Binds what `options` say. What is bound when something fails is let go of.
+    /// Binds the addresses of `options`, or none of them.
     ///
     /// # Errors
     /// [`StartError::NoAddress`], [`StartError::TooManyAddresses`], [`StartError::Bind`], [`StartError::Socket`].
@@ -56,12 +56,13 @@ impl Bound {
         Ok(bound)
     }
 
-    /// One of the listeners.
+    /// Returns any one of the listeners.
     pub(crate) fn any_listener(&self) -> Option<&Listener> {
         self.of_workers.iter().flatten().chain(&self.of_acceptor).next()
     }
 
-    /// By `reuseport` a listener for each worker, over which the kernel spreads connections.
+    /// Binds a TCP address; with `reuseport` one listener per worker, among which the kernel distributes
+    /// connections.
     fn tcp(&mut self, wanted: SocketAddr, id: ListenerId, options: &Options) -> std::io::Result<()> {
         let only_v6 = wanted.is_ipv6()
             && wanted.ip().is_unspecified()
@@ -97,17 +98,17 @@ impl Bound {
         Ok(())
     }
 
-    /// A socket that listens already.
+    /// Takes over a socket that is already listening.
     fn adopt(&mut self, given: &ListeningSocket, id: ListenerId, options: &Options) -> std::io::Result<()> {
         let TcpOptions { nodelay, keepalive } = options.tcp;
         let how = ListenOptions { nodelay, keepalive, ..ListenOptions::default() };
         let socket = listen::adopt(given.duplicate()?, how)?;
-        match given.place()? {
-            Place::Tcp(address) => {
+        match given.bound_address()? {
+            BoundAddress::Tcp(address) => {
                 self.listening_at.push(address.to_string());
                 self.addresses.push(address);
             }
-            Place::Unix(path) => {
+            BoundAddress::Unix(path) => {
                 let name = path.as_deref().unwrap_or(Path::new("")).display();
                 self.listening_at.push(format!("unix:{name}"));
                 self.unix_sockets.extend(path);
@@ -117,8 +118,8 @@ impl Bound {
         Ok(())
     }
 
-    /// There is one socket for all workers: the kernel spreads nothing over several, and workers that wait at the same one are all woken
-    /// for each connection. So its connections are handed out whatever the mode, unless there is one worker to have them all.
+    /// Assigns a listener that can't be duplicated. Workers that wait on one socket would all wake for each
+    /// connection, so with several workers the acceptor dispatches its connections, in either mode.
     fn only_one(&mut self, listener: Listener, accept: AcceptMode) {
         match (accept, self.of_workers.as_mut_slice()) {
             (AcceptMode::Reuseport, [only]) => only.push(listener),
@@ -152,10 +153,10 @@ mod tests {
                 assert_eq!(listeners.len(), if accept == AcceptMode::Dispatch { 1 } else { 2 });
                 for listener in listeners {
                     let socket = SockRef::from(listener);
-                    assert_eq!(socket.tcp_nodelay().expect("it says"), nodelay);
-                    assert_eq!(socket.keepalive().expect("it says"), keepalive);
+                    assert_eq!(socket.tcp_nodelay().expect("TCP_NODELAY"), nodelay);
+                    assert_eq!(socket.keepalive().expect("SO_KEEPALIVE"), keepalive);
                     assert_eq!(
-                        socket.reuse_port().expect("it says"),
+                        socket.reuse_port().expect("SO_REUSEPORT"),
                         accept == AcceptMode::Reuseport,
                         "shared among workers only"
                     );
@@ -164,7 +165,7 @@ mod tests {
         }
     }
 
-    /// A port that is free for both families, as far as can be known.
+    /// Returns a port that seems to be free in both families.
     fn free_port() -> Option<u16> {
         let socket = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).ok()?;
         Some(socket.local_addr().expect("its address").port())
@@ -174,7 +175,7 @@ mod tests {
     fn all_addresses_of_ipv6_are_all_of_ipv4_too_unless_those_are_listened_at_as_well() {
         let v4 = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
         let v6 = |port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
-        // Somebody else may take the port in between.
+        // Another process may take the port in between.
         for _ in 0..20 {
             let Some(port) = free_port() else { return println!("skipped: this system has no IPv6") };
             let Ok(both) = Bound::all(&options(vec![v6(port)]), 1) else { continue };

@@ -1,4 +1,4 @@
-//! Blocks: what a connection owns beyond its slot, only while a request is unfinished.
+//! Blocks: the state of a connection beyond its slot, only while a request is unfinished.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -7,57 +7,57 @@ use shearwater_http1::{BodyDecoder, HeadParser};
 use shearwater_io::Token;
 
 use crate::app::BodySink;
+use crate::body_budget::BodyBudget;
 use crate::buffer::Buffer;
 use crate::call::Exchange;
 use crate::conn::NONE;
 use crate::holders::{Class, Holders};
 use crate::limits::{EVICTED_BYTES_MIN, Limits, SPARE_BLOCKS_MAX};
-use crate::pace::Pace;
 use crate::page_pool::PagePool;
 use crate::panics;
+use crate::pending_call::PendingCall;
 use crate::upgrade::Taker;
-use crate::waiting::Waiting;
 
-/// What becomes of the body that is arriving.
+/// The destination of a body that is being received.
 pub(crate) enum Destination {
-    /// It is thrown away.
-    Nowhere,
-    /// It is kept in the block.
+    /// Discarded.
+    Discard,
+    /// Buffered in the block.
     Buffer,
-    /// It is handed on.
+    /// Passed on to the handler's sink.
     Sink(Box<dyn BodySink>),
-    /// It is put where its handler takes it.
+    /// Queued until its handler reads it.
     Call(Rc<Exchange>),
 }
 
 /// State of an unfinished request.
 pub(crate) struct Block {
-    /// Received and not consumed: a part of a head, or pipelined requests that wait.
+    /// Received and not consumed: a partial head, or pipelined requests.
     pub(crate) input: Buffer,
-    /// Has parsed the head that is unfinished, or whose body is arriving. Has no room until then.
+    /// Parser of an unfinished head, or of the head whose body is being received; else without buffers.
     pub(crate) parser: HeadParser,
-    /// The head whose body is arriving.
+    /// Head of the request whose body is being received.
     pub(crate) head: Buffer,
-    /// The body so far, where it is kept.
+    /// Body so far, if it is buffered.
     pub(crate) body: Buffer,
     pub(crate) decoder: Option<BodyDecoder>,
-    /// The request that a handler is at work on.
-    pub(crate) call: Option<Waiting>,
-    /// The closure that takes the connection over once its `101` is sent.
+    /// Deferred request in progress.
+    pub(crate) call: Option<PendingCall>,
+    /// Closure that takes over the connection once its `101` is sent.
     pub(crate) taker: Option<Taker>,
     pub(crate) destination: Destination,
-    /// A FIN has come while receiving was paused.
+    /// The client sent a FIN while receiving was paused.
     pub(crate) fin_received: bool,
-    /// The time that the body has left.
-    pub(crate) pace: Pace,
-    /// Bytes of the body so far, and the most there may be.
+    /// Time budget of the body.
+    pub(crate) budget: BodyBudget,
+    /// Bytes of the body so far, and their limit.
     pub(crate) body_bytes: u64,
     pub(crate) body_bytes_max: u64,
-    /// The connection that owns it.
+    /// Connection that owns the block.
     owner: Token,
-    /// Bytes counted for it when it was last put into its place.
+    /// Bytes accounted for it at the last `put`.
     counted: usize,
-    /// Size class among the holders; none if it can't be evicted.
+    /// Size class for eviction; `None` if it can't be evicted.
     class: Option<Class>,
 }
 
@@ -71,9 +71,9 @@ impl Block {
             decoder: None,
             call: None,
             taker: None,
-            destination: Destination::Nowhere,
+            destination: Destination::Discard,
             fin_received: false,
-            pace: Pace::default(),
+            budget: BodyBudget::default(),
             body_bytes: 0,
             body_bytes_max: 0,
             owner: Token::new(0, 0),
@@ -82,46 +82,46 @@ impl Block {
         }
     }
 
-    /// Memory of the block and its buffers, in bytes.
+    /// Returns the memory of the block and its buffers, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         let sink = match &self.destination {
             Destination::Sink(sink) => size_of_val(&**sink),
-            Destination::Nowhere | Destination::Buffer | Destination::Call(_) => 0,
+            Destination::Discard | Destination::Buffer | Destination::Call(_) => 0,
         };
         let buffers = self.input.held_bytes() + self.head.held_bytes() + self.body.held_bytes();
         size_of::<Self>() + self.parser.held_bytes() + buffers + sink
     }
 
-    /// Memory of the exchange with its handler, in bytes.
+    /// Returns the memory of the exchange with its handler, in bytes.
     fn held_by_call(&self) -> usize {
         self.call.as_ref().map_or(0, |waiting| waiting.exchange.held_bytes())
     }
 
-    /// Returns its size class if it can be evicted: it is large enough and waits for its client. A request that has arrived as a whole
-    /// waits for its handler.
+    /// Returns its size class if it can be evicted: it is large enough and waits for its client. A complete
+    /// request waits for its handler instead.
     fn class_now(&self) -> Option<Class> {
         let held = self.counted + self.held_by_call();
         let waits_for_client = self.decoder.is_some() || (self.call.is_none() && self.taker.is_none());
         (held >= EVICTED_BYTES_MIN && waits_for_client).then(|| Class::of(held))
     }
 
-    /// Whether it holds nothing that is still needed while no body is arriving.
+    /// Returns true if the block can be released once no body is being received.
     pub(crate) fn is_spent(&self) -> bool {
         self.input.is_empty() && self.decoder.is_none() && self.call.is_none()
     }
 
-    /// Whether the handler that takes its body has enough of it for now.
+    /// Returns true if the handler's body queue is full.
     pub(crate) fn is_fed(&self) -> bool {
         matches!(&self.destination, Destination::Call(exchange) if !exchange.has_room())
     }
 
-    /// Forgets the request; keeps the input.
+    /// Drops the request; keeps the input.
     pub(crate) fn end_request(&mut self, pool: &mut PagePool) {
         self.head.clear(pool);
         self.body.clear(pool);
         self.decoder = None;
-        let destination = std::mem::replace(&mut self.destination, Destination::Nowhere);
-        // A sink that panics when it is dropped has nobody left to answer to; the hook has shown it.
+        let destination = std::mem::replace(&mut self.destination, Destination::Discard);
+        // A sink that panics when it is dropped has no response left to fail; the panic hook has reported it.
         let _ = panics::catch(|| drop(destination));
         self.parser.reset();
     }
@@ -138,15 +138,15 @@ impl Block {
 pub(crate) struct Blocks {
     used: Vec<Option<Box<Block>>>,
     free: Vec<u32>,
-    // Boxed, so that taking one out of its place and putting it back moves a pointer.
+    // Boxed, so that taking a block out and putting it back moves a pointer.
     #[expect(clippy::vec_box, reason = "a block moves between `spare` and `used` without being copied")]
     spare: Vec<Box<Block>>,
     held_bytes: usize,
     /// Blocks that can be evicted, by size.
     holders: Holders,
-    /// What requests that are answered later hold.
+    /// Memory of deferred requests, in bytes.
     held_by_calls: Rc<Cell<usize>>,
-    /// Where large buffers get their memory.
+    /// Memory for large buffers.
     pub(crate) pool: PagePool,
     limits: Limits,
 }
@@ -165,7 +165,7 @@ impl Blocks {
         }
     }
 
-    /// Takes a connection's block out of its place, to work with it: `put` it back. `NONE` gets a new place.
+    /// Takes a connection's block out of its slot to work with it; `put` returns it. `NONE` gets a new slot.
     pub(crate) fn take(&mut self, token: Token, index: &mut u32) -> Box<Block> {
         if *index != NONE {
             return self.take_out(*index);
@@ -180,17 +180,17 @@ impl Blocks {
     }
 
     fn take_out(&mut self, index: u32) -> Box<Block> {
-        let block = self.used[index as usize].take().expect("a block that has a place is in it");
+        let block = self.used[index as usize].take().expect("a block that has a slot is in it");
         self.held_bytes -= block.counted;
         block
     }
 
-    /// Returns true if a connection's block is taken out of its place.
+    /// Returns true if a connection's block is taken out of its slot.
     pub(crate) fn is_taken(&self, index: u32) -> bool {
         self.used.get(index as usize).is_some_and(Option::is_none)
     }
 
-    /// Puts a block back into its place.
+    /// Returns a block to its slot and updates its size class.
     pub(crate) fn put(&mut self, index: u32, mut block: Box<Block>) {
         block.counted = block.held_bytes();
         self.held_bytes += block.counted;
@@ -202,7 +202,7 @@ impl Blocks {
         self.used[index as usize] = Some(block);
     }
 
-    /// Memory of a connection's block and exchange, as of the last `put`.
+    /// Returns the memory of a connection's block and exchange, as of the last `put`.
     pub(crate) fn held_by(&self, index: u32) -> usize {
         let place = self.used.get(index as usize).and_then(Option::as_ref);
         place.map_or(0, |block| block.counted + block.held_by_call())
@@ -211,23 +211,23 @@ impl Blocks {
     /// Returns a connection in the largest occupied size class, and the class.
     pub(crate) fn largest(&self) -> Option<(Token, Class)> {
         let (index, class) = self.holders.largest()?;
-        // A block that was taken out of its place can't be evicted.
+        // A block that is taken out of its slot can't be evicted.
         self.used[index as usize].as_ref().map(|block| (block.owner, class))
     }
 
-    /// Releases pending pages as far as the buffers are too full; true if they have room then.
+    /// Frees pending pages while over the limit; returns true if there is room then.
     pub(crate) fn reclaim(&mut self) -> bool {
         let excess = self.counted_bytes().saturating_sub(self.limits.buffered_bytes_max);
         self.pool.release_at_least(excess);
         !self.is_full()
     }
 
-    /// The block of a connection that has one.
+    /// Returns the block of a connection that has one.
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Block> {
         self.used.get_mut(index as usize)?.as_deref_mut()
     }
 
-    /// Lets go of the block of a connection between requests, unless it holds input.
+    /// Releases the block of a connection between requests, unless it holds input.
     pub(crate) fn release_spent(&mut self, index: &mut u32) {
         let place = self.used.get(*index as usize).and_then(Option::as_ref);
         if place.is_some_and(|block| block.is_spent()) {
@@ -235,7 +235,7 @@ impl Blocks {
         }
     }
 
-    /// Lets go of a connection's block, whatever it holds.
+    /// Releases a connection's block and discards its contents.
     pub(crate) fn release(&mut self, index: &mut u32) {
         if *index != NONE {
             let mut block = self.take_out(*index);
@@ -247,10 +247,10 @@ impl Blocks {
         }
     }
 
-    /// Frees the spare ones.
-    pub(crate) fn forget_spare(&mut self) {
+    /// Frees the spare blocks.
+    pub(crate) fn free_spare(&mut self) {
         self.spare = Vec::new();
-        self.pool.forget_spare();
+        self.pool.free_spare();
         if self.used.is_empty() {
             self.used = Vec::new();
             self.free = Vec::new();
@@ -258,7 +258,7 @@ impl Blocks {
         }
     }
 
-    /// Memory held for clients, in bytes.
+    /// Returns the memory held for clients, in bytes.
     pub(crate) fn counted_bytes(&self) -> usize {
         self.held_bytes + self.held_by_calls.get() + self.pool.leaving_bytes()
     }
@@ -268,13 +268,13 @@ impl Blocks {
         self.counted_bytes() > self.limits.buffered_bytes_max
     }
 
-    /// Whether a connection has input that was not consumed.
+    /// Returns true if a connection has unconsumed input.
     pub(crate) fn has_input(&self, index: u32) -> bool {
         let place = self.used.get(index as usize);
         place.and_then(Option::as_ref).is_some_and(|block| !block.input.is_empty())
     }
 
-    /// Blocks that are in use.
+    /// Returns the number of blocks in use.
     pub(crate) fn len(&self) -> usize {
         self.used.len() - self.free.len()
     }
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(blocks.len(), indices.len());
         indices.iter_mut().for_each(|index| blocks.release(index));
         assert!(indices.iter().all(|index| *index == NONE));
-        assert!(blocks.is_full(), "memory counts until the system has it back");
+        assert!(blocks.is_full(), "memory counts until it is returned to the system");
         while blocks.pool.is_busy() {
             blocks.pool.release();
         }
@@ -346,6 +346,6 @@ mod tests {
         blocks.release_spent(&mut index);
         assert_eq!((index, blocks.len()), (NONE, 0));
         blocks.release_spent(&mut index);
-        assert_eq!(index, NONE, "nothing to let go of");
+        assert_eq!(index, NONE, "nothing to release");
     }
 }

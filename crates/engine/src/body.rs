@@ -1,36 +1,36 @@
-//! Dispatch of bodies that don't come whole with their head: thrown away, kept, or handed on as they arrive.
+//! Bodies that don't arrive together with their head: discarded, buffered, or passed on.
 
 use shearwater_http1::{BodyDecoder, BodyEvent};
 use shearwater_io::Token;
 
 use crate::app::{App, BodyPolicy};
 use crate::block::{Block, Destination};
+use crate::body_budget::BodyBudget;
 use crate::conn::Phase;
-use crate::dispatch::{Step, Then, asked};
-use crate::instead::Instead;
-use crate::later::Begun;
-use crate::pace::Pace;
+use crate::deferral::Deferral;
+use crate::deferred::CallStart;
+use crate::dispatch::{Step, StepResult, facts};
 use crate::page_pool::PagePool;
 use crate::panics::{self, Panic};
+use crate::pending_call::PendingCall;
 use crate::refuse::Refusal;
 use crate::reports::named;
 use crate::request::{Request, Turn};
 use crate::respond::Outcome;
-use crate::service::Service;
-use crate::waiting::Waiting;
+use crate::worker_state::WorkerState;
 
-/// How the decoding of a piece of body has ended.
+/// Result of decoding a piece of a body.
 pub(crate) enum Piece {
     Starved,
-    /// Who takes it has enough for now.
+    /// The handler's queue is full.
     Full,
     Complete,
     Refused(Refusal),
     Panicked(Box<Panic>),
 }
 
-impl<A: App> Service<A> {
-    /// The most bytes that a body under `policy` may have.
+impl<A: App> WorkerState<A> {
+    /// Returns the largest body allowed under `policy`, in bytes.
     pub(crate) fn body_bytes_max(&self, policy: &BodyPolicy) -> u64 {
         match policy {
             BodyPolicy::Buffer { bytes_max } => self.limits.body_bytes_max.min(*bytes_max),
@@ -38,7 +38,7 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// The head is complete (the worker's own parser holds it), its body isn't: the block keeps the head meanwhile.
+    /// Prepares to receive the body of a complete head, which moves from the worker's parser into the block.
     pub(crate) fn begin_body(
         &mut self,
         token: Token,
@@ -56,10 +56,10 @@ impl<A: App> Service<A> {
         block.decoder = Some(BodyDecoder::new(parsed.framing(), self.limits.body()));
         block.body_bytes = 0;
         block.body_bytes_max = body_bytes_max;
-        block.pace = Pace::begin(&self.pace_rule, self.now_ms);
-        let pace = block.pace;
+        block.budget = BodyBudget::begin(&self.body_rate_rule, self.now_ms);
+        let budget = block.budget;
         block.destination = match policy {
-            BodyPolicy::Discard | BodyPolicy::Call => Destination::Nowhere,
+            BodyPolicy::Discard | BodyPolicy::Call => Destination::Discard,
             BodyPolicy::Buffer { .. } => Destination::Buffer,
             BodyPolicy::Stream(sink) => Destination::Sink(sink),
         };
@@ -69,101 +69,103 @@ impl<A: App> Service<A> {
             return self.refuse_full(token);
         }
         if is_awaited {
-            self.responder.go_on();
+            self.responder.append_continue();
         }
-        self.body_awaited(token, pace);
-        Step::new(head.len(), Then::Body)
+        self.arm_body(token, budget);
+        Step::new(head.len(), StepResult::Body)
     }
 
-    /// The next piece of the body.
+    /// Decodes the next piece of the body.
     pub(crate) fn take_body(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
         let mut index = self.table.get(token).block;
         let mut block = self.blocks.take(token, &mut index);
         let bytes_before = block.body_bytes;
         let (consumed, piece) = decode(&mut block, input, &mut self.blocks.pool);
-        block.pace = block.pace.earn(&self.pace_rule, block.body_bytes - bytes_before, self.now_ms);
-        let pace = block.pace;
+        block.budget = block.budget.earn(&self.body_rate_rule, block.body_bytes - bytes_before, self.now_ms);
+        let budget = block.budget;
         let is_kept = matches!(block.destination, Destination::Buffer);
         let mut waits = None;
-        let then = match piece {
-            Piece::Starved | Piece::Full => Then::Starve,
-            Piece::Complete => self.answer_body(token, &mut block, consumed < input.len(), turn, &mut waits),
-            Piece::Refused(refusal) => self.refuse(token, refusal).then,
+        let result = match piece {
+            Piece::Starved | Piece::Full => StepResult::Starve,
+            Piece::Complete => {
+                self.respond_to_body(token, &mut block, consumed < input.len(), turn, &mut waits)
+            }
+            Piece::Refused(refusal) => self.refuse(token, refusal).result,
             Piece::Panicked(panic) => {
                 let request = named(&block.parser.head(&block.head));
-                self.fail(token, panic, Some(request)).then
+                self.fail(token, panic, Some(request)).result
             }
         };
-        if then != Then::Starve {
+        if result != StepResult::Starve {
             block.end_request(&mut self.blocks.pool);
             block.call = waits;
             block.taker = self.responder.taker.take();
         }
         self.blocks.put(index, block);
-        if then == Then::Waits {
+        if result == StepResult::Waits {
             self.handling_began(token);
         }
-        if then == Then::Starve {
-            // A body that is thrown away or handed on takes no more memory however long it gets.
+        if result == StepResult::Starve {
+            // A body that is discarded or passed on doesn't grow in memory.
             if is_kept && !self.make_room(token) {
                 return self.refuse_full(token);
             }
-            self.body_awaited(token, pace);
+            self.arm_body(token, budget);
         }
-        Step::new(consumed, then)
+        Step::new(consumed, result)
     }
 
-    /// The body is complete: answers the request from its block.
-    fn answer_body(
+    /// Calls the handler of a request whose body is complete.
+    fn respond_to_body(
         &mut self,
         token: Token,
         block: &mut Block,
         is_followed: bool,
         turn: &dyn Turn,
-        waits: &mut Option<Waiting>,
-    ) -> Then {
+        waits: &mut Option<PendingCall>,
+    ) -> StepResult {
         let head = block.parser.head(&block.head);
-        let is_lost = matches!(block.destination, Destination::Nowhere) && block.body_bytes > 0;
+        let is_lost = matches!(block.destination, Destination::Discard) && block.body_bytes > 0;
         let request = Request::new(head, (!is_lost).then_some(&block.body), turn, token);
         let is_last = self.is_last(token);
         let app = &self.app;
         let destination = &mut block.destination;
-        let asked = asked(&head, is_followed, is_last);
-        let outcome = self.responder.answer(
-            asked,
+        let facts = facts(&head, is_followed, is_last);
+        let outcome = self.responder.respond(
+            facts,
             || named(&head),
             &mut self.calls,
             |response| match destination {
                 Destination::Sink(sink) => sink.finish(&request, response),
-                Destination::Nowhere | Destination::Buffer | Destination::Call(_) => {
+                Destination::Discard | Destination::Buffer | Destination::Call(_) => {
                     app.respond(&request, response);
                 }
             },
         );
         match outcome {
-            Outcome::Answered(answered) => self.answered(token, answered),
-            Outcome::Instead(Instead::Later(later)) => {
-                match self.begin_call(token, later, asked, block.held_bytes()) {
-                    Begun::Answered => {}
-                    Begun::Waits(waiting) => {
+            Outcome::Responded(responded) => self.responded(token, responded),
+            Outcome::Deferred(Deferral::Deferred(deferred)) => {
+                match self.begin_call(token, deferred, facts, block.held_bytes()) {
+                    CallStart::Responded => {}
+                    CallStart::Waits(waiting) => {
                         *waits = Some(waiting);
-                        return Then::Waits;
+                        return StepResult::Waits;
                     }
-                    Begun::Refused => return self.refuse(token, Refusal::BuffersFull).then,
+                    CallStart::Refused => return self.refuse(token, Refusal::BuffersFull).result,
                 }
             }
-            Outcome::Instead(instead) => return self.do_instead(token, &[], asked, instead).then,
+            Outcome::Deferred(deferral) => return self.defer(token, &[], facts, deferral).result,
         }
-        Then::Answered
+        StepResult::Responded
     }
 
-    /// The worker's buffers are full.
+    /// Rejects a request because the worker's buffers are full.
     pub(crate) fn refuse_full(&mut self, token: Token) -> Step {
         self.refuse(token, Refusal::BuffersFull)
     }
 }
 
-/// Decodes as much as there is; gives the bytes consumed.
+/// Decodes the available input; returns the bytes consumed.
 pub(crate) fn decode(block: &mut Block, input: &[u8], pool: &mut PagePool) -> (usize, Piece) {
     let Some(mut decoder) = block.decoder else { return (0, Piece::Starved) };
     let mut consumed = 0;
@@ -178,7 +180,7 @@ pub(crate) fn decode(block: &mut Block, input: &[u8], pool: &mut PagePool) -> (u
                 if let Err(end) = take_data(block, bytes, pool) {
                     break end;
                 }
-                // With nothing left the decoder may still say that it was the end.
+                // Without further input the decoder may still report the end.
                 if consumed < input.len() && block.is_fed() {
                     break Piece::Full;
                 }
@@ -192,14 +194,14 @@ pub(crate) fn decode(block: &mut Block, input: &[u8], pool: &mut PagePool) -> (u
     (consumed, piece)
 }
 
-/// A piece of the body's content goes where the policy says.
+/// Passes a piece of content to the block's destination.
 fn take_data(block: &mut Block, bytes: &[u8], pool: &mut PagePool) -> Result<(), Piece> {
     block.body_bytes += bytes.len() as u64;
     if block.body_bytes > block.body_bytes_max {
         return Err(Piece::Refused(Refusal::BodyTooLarge));
     }
     match &mut block.destination {
-        Destination::Nowhere => Ok(()),
+        Destination::Discard => Ok(()),
         Destination::Buffer => {
             block.body.extend(bytes, pool);
             Ok(())

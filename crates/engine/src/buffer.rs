@@ -1,4 +1,4 @@
-//! A buffer for what a client makes a worker keep: on the heap while it is small, in pages of its own when it gets large.
+//! A buffer for client data: on the heap while it is small, in its own pages once it is large.
 
 use std::ops::Deref;
 
@@ -7,17 +7,17 @@ use shearwater_io::PageBuf;
 use crate::limits::SPARE_BUFFER_BYTES_MAX;
 use crate::page_pool::PagePool;
 
-/// Bytes received and not done with: a part of a head, pipelined requests, a body.
+/// Received bytes that are still needed: a partial head, pipelined requests, a body.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    /// All of it, or nothing.
+    /// Contents while small; else empty.
     small: Vec<u8>,
-    /// All of it, or nothing.
+    /// Contents while large; else empty.
     large: PageBuf,
 }
 
 impl Buffer {
-    /// Puts bytes behind those that are there. What gets large moves into pages of `pool`.
+    /// Appends bytes. A buffer that gets large moves into pages of `pool`.
     pub(crate) fn extend(&mut self, bytes: &[u8], pool: &mut PagePool) {
         if self.large.is_empty() {
             if self.small.len() + bytes.len() <= SPARE_BUFFER_BYTES_MAX {
@@ -26,14 +26,14 @@ impl Buffer {
             if self.large.held_bytes() == 0 {
                 self.large = pool.take();
             }
-            // Thousands of buffers at once get large: what each was in before would be as much again as a quarter of it.
+            // Frees the small part: with thousands of large buffers it would add a quarter to their memory.
             let small = std::mem::take(&mut self.small);
             self.large.extend_from_slice(&small);
         }
         self.large.extend_from_slice(bytes);
     }
 
-    /// A `Vec` that doubles could pass the bound that its bytes keep.
+    /// Grows exactly: a `Vec` that doubles could exceed the limit.
     fn extend_small(&mut self, bytes: &[u8]) {
         let len = self.small.len() + bytes.len();
         if len > self.small.capacity() {
@@ -43,7 +43,7 @@ impl Buffer {
         self.small.extend_from_slice(bytes);
     }
 
-    /// Takes bytes away from the front; the rest moves up.
+    /// Removes bytes from the front.
     pub(crate) fn consume(&mut self, count: usize) {
         if self.large.is_empty() {
             self.small.drain(..count);
@@ -52,13 +52,13 @@ impl Buffer {
         }
     }
 
-    /// Forgets the bytes. Large memory goes back to the pool, a small part stays.
+    /// Empties the buffer. Large memory returns to the pool, small memory is kept.
     pub(crate) fn clear(&mut self, pool: &mut PagePool) {
         self.small.clear();
-        pool.give(std::mem::take(&mut self.large));
+        pool.recycle(std::mem::take(&mut self.large));
     }
 
-    /// Memory that it holds, in bytes.
+    /// Returns the memory that it holds, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.small.capacity() + self.large.held_bytes()
     }

@@ -2,15 +2,15 @@
 
 use crate::timer::{Node, UNLINKED};
 
-/// "No index": an absent block, address or neighbour.
+/// "No index": an absent block, address or neighbor.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// What is being read from the client.
+/// Phases of a connection, as seen by its reading side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The slot is unused.
+    /// Unused slot.
     Free,
-    /// Accepted; no byte has come.
+    /// Accepted; nothing received yet.
     First,
     /// Between two requests.
     Idle,
@@ -18,49 +18,49 @@ pub(crate) enum Phase {
     StrayCr,
     /// Between two requests, after a stray line end.
     StrayLine,
-    /// A part of a head has come.
+    /// Part of a head has been received.
     Head,
-    /// A head has come, its body is coming.
+    /// A body is being received.
     Body,
-    /// Likewise, and a handler that is at work on it takes the body as it comes.
-    Taking,
-    /// Likewise, and the handler's answer has begun: bytes go both ways.
-    Exchanging,
-    /// A handler is at work on the request, which is there as a whole; or its `101` is on its way.
+    /// A body is being received, and a deferred handler pulls it.
+    ReadingBody,
+    /// A body is being received while its response is streamed.
+    Streaming,
+    /// The request is complete and its handler is at work, or its `101` is being sent.
     Handling,
-    /// No further request is read: the last answer is on its way.
-    Last,
-    /// The last answer is sent and our side shut; what still comes is thrown away.
+    /// The last response is being sent; no further request is read.
+    LastResponse,
+    /// The last response is sent and our side shut down; input is discarded.
     Linger,
     /// Handed over to the program. The slot is in use until the connection's guard is dropped.
     HandedOver,
-    /// Closed here; the driver's `Closed` is awaited.
+    /// Closed here; the driver's `Closed` is pending.
     Closing,
 }
 
-/// What else is true of a connection.
+/// Further state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flag {
     /// A send is in flight.
     Sending = 1,
-    /// The peer has ended its side.
+    /// The peer has sent a FIN.
     ReadClosed = 2,
-    /// After the last answer the client may still be sending: linger.
+    /// The client may still be sending after the last response: linger.
     Linger = 4,
-    /// It waits in the ready queue, with input to go on with.
+    /// In the ready queue, with input to process.
     Queued = 8,
     /// Receiving is paused.
     Paused = 16,
-    /// A part of the first head counts from accept, not from its first byte.
+    /// The head's deadline runs from accept, not from its first byte.
     FirstHead = 32,
-    /// The request at hand is a `HEAD`: whatever its answer is, it has no body.
+    /// The current request is a `HEAD`: its response has no body.
     HeadOnly = 64,
-    /// While a send is in flight: its rate has been measured from an earlier look on. While lingering: the short linger of a drain has
-    /// been extended once. `linger_began` clears it in between.
+    /// During a send: its rate has been measured since an earlier check. While lingering: the short linger of
+    /// a drain has been extended once. `linger_began` clears it in between.
     Measured = 128,
 }
 
-/// One connection: 32 bytes, together with the driver's part at most 64 (ARCHITECTURE.md, invariant 6).
+/// One connection: 32 bytes; together with the driver's part at most 64 (ARCHITECTURE.md, invariant 6).
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) generation: u32,
@@ -68,7 +68,8 @@ pub(crate) struct Conn {
     pub(crate) block: u32,
     /// Index of its address in the table of addresses, else `NONE`.
     pub(crate) address: u32,
-    /// While a send is measured: what the client had taken at the last look (`deadline::look`). While lingering: bytes thrown away.
+    /// During a measured send: progress at the last check (`deadline::look`). While lingering: bytes
+    /// discarded.
     pub(crate) progress: u32,
     pub(crate) timer: Node,
     /// The timer's bucket in the wheel.
@@ -99,7 +100,7 @@ impl Conn {
         }
     }
 
-    /// Takes the slot for a new connection.
+    /// Initializes the slot for a new connection.
     pub(crate) fn open(&mut self, generation: u32) {
         *self = Self { generation, phase: Phase::First, ..Self::free() };
         self.set(Flag::FirstHead);
@@ -117,7 +118,7 @@ impl Conn {
         self.flags &= !(flag as u8);
     }
 
-    /// Whether requests are still read from it.
+    /// Returns true if requests are still read from it.
     pub(crate) fn is_serving(&self) -> bool {
         match self.phase {
             Phase::First
@@ -126,14 +127,14 @@ impl Conn {
             | Phase::StrayLine
             | Phase::Head
             | Phase::Body
-            | Phase::Taking
-            | Phase::Exchanging
+            | Phase::ReadingBody
+            | Phase::Streaming
             | Phase::Handling => true,
-            Phase::Free | Phase::Last | Phase::Linger | Phase::HandedOver | Phase::Closing => false,
+            Phase::Free | Phase::LastResponse | Phase::Linger | Phase::HandedOver | Phase::Closing => false,
         }
     }
 
-    /// Whether new input may be looked at now; else it has to wait its turn.
+    /// Returns true if new input may be processed now; else it must be queued.
     pub(crate) fn is_live(&self) -> bool {
         match self.phase {
             Phase::First
@@ -142,64 +143,69 @@ impl Conn {
             | Phase::StrayLine
             | Phase::Head
             | Phase::Body
-            | Phase::Taking => !self.has(Flag::Sending) && !self.has(Flag::Queued),
-            Phase::Exchanging => !self.has(Flag::Queued),
+            | Phase::ReadingBody => !self.has(Flag::Sending) && !self.has(Flag::Queued),
+            Phase::Streaming => !self.has(Flag::Queued),
             Phase::Free
             | Phase::Handling
-            | Phase::Last
+            | Phase::LastResponse
             | Phase::Linger
             | Phase::HandedOver
             | Phase::Closing => false,
         }
     }
 
-    /// Whether a handler is at work on its request.
+    /// Returns true if a deferred handler is at work on its request.
     pub(crate) fn is_handled(&self) -> bool {
-        matches!(self.phase, Phase::Taking | Phase::Exchanging | Phase::Handling)
+        matches!(self.phase, Phase::ReadingBody | Phase::Streaming | Phase::Handling)
     }
 
-    /// Whether that handler takes a body that is coming.
-    pub(crate) fn is_taking(&self) -> bool {
-        matches!(self.phase, Phase::Taking | Phase::Exchanging)
+    /// Returns true if a deferred handler pulls a body that is still being received.
+    pub(crate) fn is_pulling_body(&self) -> bool {
+        matches!(self.phase, Phase::ReadingBody | Phase::Streaming)
     }
 
-    /// Returns whether nothing is sent or received before its handler goes on.
+    /// Returns true if nothing is sent or received until its handler resumes.
     pub(crate) fn waits_for_handler(&self) -> bool {
-        let is_idle = self.phase == Phase::Handling || (self.is_taking() && self.has(Flag::Paused));
+        let is_idle = self.phase == Phase::Handling || (self.is_pulling_body() && self.has(Flag::Paused));
         is_idle && !self.has(Flag::Sending)
     }
 
-    /// Whether it owns nothing and there is nothing that it waits to be told: most connections, most of the time.
+    /// Returns true if it owns no block and expects no event but input, as most connections do.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         self.block == NONE && self.flags & (Flag::Paused as u8 | Flag::ReadClosed as u8) == 0
     }
 
-    /// Whether something goes on when what it sends has left: a request that waits, a handler, its end.
+    /// Returns true if the end of the current send unblocks something: a request, a handler, the close.
     #[inline]
     pub(crate) fn waits_for_sent(&self) -> bool {
         self.phase != Phase::Idle || !self.is_settled()
     }
 
-    /// Whether a request is on its way in, waits, or is being answered. Not while it only waits for the client's end.
+    /// Returns true if a request is being received, queued or handled. False if only the client's FIN is
+    /// pending.
     pub(crate) fn is_at_work(&self) -> bool {
         match self.phase {
             Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine => {
                 self.has(Flag::Sending) || self.has(Flag::Queued)
             }
-            Phase::Head | Phase::Body | Phase::Taking | Phase::Exchanging | Phase::Handling | Phase::Last => {
-                true
-            }
+            Phase::Head
+            | Phase::Body
+            | Phase::ReadingBody
+            | Phase::Streaming
+            | Phase::Handling
+            | Phase::LastResponse => true,
             Phase::Free | Phase::Linger | Phase::HandedOver | Phase::Closing => false,
         }
     }
 
-    /// Whether it is between requests.
+    /// Returns true if it is between requests.
     pub(crate) fn is_idle(&self) -> bool {
         matches!(self.phase, Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine)
     }
 
-    /// Returns the part of a stray line end that has come, which precedes the next input. The connection is idle afterwards.
+    /// Returns the received part of a stray line end, which precedes the next input. The connection is idle
+    /// afterwards.
     pub(crate) fn take_stray(&mut self) -> &'static [u8] {
         let stray: &[u8] = match self.phase {
             Phase::StrayCr => b"\r",

@@ -1,21 +1,21 @@
-//! The line of `Content-Type`, of which an answer has one (RFC 9110 section 8.3).
+//! The `Content-Type` line, at most one per response (RFC 9110 section 8.3).
 
 use crate::response::encode_field;
 
 pub(crate) const NAME: &str = "Content-Type";
 
-/// A usual one, or one that the handler has named.
+/// A predefined line, or one built from the handler's value.
 #[derive(Default)]
 pub(crate) struct ContentType {
     usual: Option<&'static [u8]>,
-    /// The line that was put together last: most answers want the same again.
+    /// Line built last; most responses repeat it.
     built: Vec<u8>,
-    /// It is this answer's.
+    /// The current response uses `built`.
     is_built: bool,
 }
 
 impl ContentType {
-    /// The line with its end; nothing where there is none.
+    /// Returns the line including its end, or an empty slice.
     #[inline]
     pub(crate) fn line(&self) -> &[u8] {
         match self.usual {
@@ -31,16 +31,16 @@ impl ContentType {
         self.is_built = false;
     }
 
-    /// Sets it by its line, known to be one.
+    /// Sets a predefined, valid line.
     #[inline]
     pub(crate) fn set_line(&mut self, line: &'static [u8]) {
         self.usual = Some(line);
     }
 
-    /// Sets it by its value.
+    /// Sets the value.
     ///
     /// # Errors
-    /// What is wrong with the value. There is no line then.
+    /// The reason why the value is invalid. There is no line then.
     pub(crate) fn set(&mut self, value: &[u8]) -> Result<(), String> {
         self.clear();
         if self.built_value() != Some(value) {
@@ -51,13 +51,13 @@ impl ContentType {
         Ok(())
     }
 
-    /// The value of the line that was put together last.
+    /// Returns the value of the line that was built last.
     fn built_value(&self) -> Option<&[u8]> {
         const BEFORE: usize = NAME.len() + b": ".len();
         self.built.get(BEFORE..)?.strip_suffix(b"\r\n")
     }
 
-    /// Keeps little memory: a line that is longer is gone.
+    /// Frees the built line if it is larger than `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         if self.built.capacity() > bytes {
             self.clear();
@@ -66,7 +66,7 @@ impl ContentType {
     }
 }
 
-/// Whether a field's name is this one. Nearly all spell it in one of two ways.
+/// Returns true if `name` is `Content-Type`. Nearly all callers use one of two spellings.
 #[inline]
 pub(crate) fn is_name(name: &str) -> bool {
     matches!(name, "content-type" | NAME) || name.eq_ignore_ascii_case(NAME)

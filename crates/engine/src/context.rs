@@ -1,22 +1,22 @@
-//! What a router knows of a request beyond what was sent: parameters of the route, the program's state, where a mount begins.
+//! A router's knowledge of a request: route parameters, the program's state, the mount prefix.
 
 use std::any::{Any, TypeId, type_name};
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// What stands behind [`Request::param`](crate::Request::param), [`Request::state`](crate::Request::state) and their like: the router's to
-/// implement, and to lay over a request by [`Request::within`](crate::Request::within).
+/// The source of [`Request::param`](crate::Request::param), [`Request::state`](crate::Request::state) and
+/// similar methods. A router implements it and attaches it by [`Request::within`](crate::Request::within).
 pub trait Context {
-    /// The value of a parameter of the route, as it was sent.
+    /// Returns a route parameter as it was sent.
     fn param(&self, name: &str) -> Option<&str>;
 
-    /// How many bytes at the start of the target's path lead to the mount that answers; 0 where none does.
+    /// Returns the length of the mount's prefix in the target's path; 0 if the request isn't mounted.
     fn mount_len(&self) -> usize;
 
-    /// What all workers share of this type.
+    /// Returns the state of this type that all workers share.
     fn state(&self, of: TypeId) -> Option<&dyn Any>;
 
-    /// What this worker has of this type.
+    /// Returns the state of this type that belongs to this worker.
     fn local(&self, of: TypeId) -> Option<&dyn Any>;
 
     /// Returns true if any route of the program has an extension method of this name.
@@ -25,17 +25,17 @@ pub trait Context {
         false
     }
 
-    /// The same for a handler that answers [later](crate::Response::later): it has to own what this borrows. `None` where there is nothing that
-    /// a handler could ask for.
+    /// Returns an owned copy for a [deferred](crate::Response::later) handler; `None` if the context is
+    /// empty.
     fn kept(&self) -> Option<Rc<dyn Context>> {
         None
     }
 }
 
-/// The state of a type that `get` finds.
+/// Downcasts the state that was found.
 ///
 /// # Panics
-/// Where there is none.
+/// If there is none.
 #[track_caller]
 pub(crate) fn state_of<'a, T: 'static>(found: Option<&'a dyn Any>, kind: &str) -> &'a T {
     match found.and_then(|any| any.downcast_ref()) {
@@ -44,7 +44,7 @@ pub(crate) fn state_of<'a, T: 'static>(found: Option<&'a dyn Any>, kind: &str) -
     }
 }
 
-/// Decodes percent-encoding, once (RFC 3986 section 2.1); `None` where it is none, or no UTF-8 comes of it.
+/// Decodes percent-encoding once (RFC 3986 section 2.1); `None` if it is invalid or the result isn't UTF-8.
 pub(crate) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     let Some(first) = text.find('%') else { return Some(Cow::Borrowed(text)) };
     let mut bytes = Vec::with_capacity(text.len());
@@ -62,7 +62,7 @@ pub(crate) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 fn digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|value| value as u8)
 }

@@ -1,4 +1,4 @@
-//! What the operator's thread and the workers say to each other: never on the way of a request.
+//! Communication between the operator's thread and the workers, off the hot path.
 
 use std::fmt::{self, Write};
 use std::path::PathBuf;
@@ -12,124 +12,126 @@ use shearwater_io::{AcceptError, Waker};
 use crate::counters::{Counters, Totals};
 use crate::limits::NOTICES_MAX;
 
-/// A report to the operator. A state is reported when it begins and when it ends. Faults that clients can provoke are reported once a second
-/// for each kind, with the number of those left out.
+/// A report to the operator. A state is reported when it begins and when it ends. Faults that clients can
+/// provoke are reported at most once a second for each kind, with the number of suppressed ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// Accepting paused; connections wait in the kernel's queue.
+    /// Accepting has paused; connections wait in the kernel's queue.
     AcceptPaused {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
-        /// Why.
+        /// The cause.
         error: AcceptError,
     },
-    /// The same, because the worker holds as many connections as it may by [`Limits::connections_max`](crate::Limits::connections_max).
+    /// Accepting has paused because the worker holds
+    /// [`Limits::connections_max`](crate::Limits::connections_max) connections.
     Full {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
-        /// So many.
+        /// The worker's share of the limit.
         connections_max: usize,
     },
-    /// Accepting goes on.
+    /// Accepting has resumed.
     AcceptResumed {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
     },
-    /// The acceptor has paused: connections wait in the kernel's queue.
+    /// The acceptor has paused; connections wait in the kernel's queue.
     AcceptorPaused {
-        /// Why.
+        /// The cause.
         error: AcceptError,
     },
-    /// The acceptor goes on.
+    /// The acceptor has resumed.
     AcceptorResumed,
-    /// A listener accepts no more connections, because somebody has shut it down. Reported once for each; the others go on.
+    /// A listener was shut down from outside and accepts no more connections. Reported once for each; the
+    /// others are not affected.
     ListenerFailed {
-        /// The worker that has it; `None`: the acceptor.
+        /// Worker that owns it; `None` for the acceptor.
         worker: Option<usize>,
-        /// Where it listened.
+        /// Address of the listener.
         address: String,
-        /// The system's number for what accepting says.
+        /// Error number of the failed accept.
         errno: i32,
     },
-    /// A handler panicked. For each place at most once a second.
+    /// A handler panicked. Reported at most once a second per source location.
     HandlerPanicked {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
-        /// Method and path of the request; `None` where what panicked goes on behind its response.
+        /// Method and path of the request; `None` if the task panicked after its response.
         request: Option<String>,
-        /// What the panic said.
+        /// Panic message.
         message: String,
-        /// File, line and column where it was raised, as far as that is known.
+        /// File, line and column of the panic, if known.
         place: Option<String>,
-        /// Number of panics of this place that were not reported since the last report.
+        /// Suppressed panics of this location since the last report.
         left_out: u64,
     },
-    /// A handler built a response that can't be sent: a `500` went out, or the answer ended with what had been sent by then. At most once a
-    /// second.
+    /// A handler built an invalid response: the client got a `500`, or a truncated response. Reported at most
+    /// once a second.
     HandlerMisbuilt {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         message: String,
-        /// Number of those that were not reported since the last report.
+        /// Suppressed reports since the last one.
         left_out: u64,
     },
-    /// A file can't be sent. For each reason at most once a second.
+    /// A file can't be sent. Reported at most once a second per reason.
     FileFailed {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// The reason.
         error: String,
-        /// The status that the client got.
+        /// Status that the client got.
         status: u16,
-        /// Number of those that were not reported since the last report.
+        /// Suppressed reports since the last one.
         left_out: u64,
     },
-    /// A body that a handler takes as it comes was refused with `413`, because it is longer than
-    /// [`Limits::body_bytes_max`](crate::Limits::body_bytes_max). The first time in this worker.
+    /// A streamed body was rejected with `413` because it exceeds
+    /// [`Limits::body_bytes_max`](crate::Limits::body_bytes_max). Reported once per worker.
     BodyTooLarge {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
-        /// The limit.
+        /// The limit, in bytes.
         bytes_max: u64,
     },
-    /// A handler keeps a worker from its other clients: it computes, or waits for something other than by its
-    /// [`Call`](crate::Call). Told once in a while.
+    /// A handler blocks its worker: it computes, or waits outside of its [`Call`](crate::Call). Rate-limited.
     WorkerBlocked {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
-        /// For so long, at least; it may go on.
+        /// Minimum duration so far, in milliseconds.
         ms: u64,
-        /// How often since the operator was told last, this time included.
+        /// Occurrences since the last report, including this one.
         times: u64,
     },
     /// A drain has been ordered.
     Draining {
-        /// How long it may take.
+        /// Limit for the drain, in milliseconds.
         drain_ms: u64,
     },
-    /// An end at once has been ordered.
+    /// An immediate stop has been ordered.
     Stopping,
-    /// A worker that ends has closed connections during a request or response: the drain's time was over, or it has ended at once.
+    /// A worker that stops has closed connections during a request or response: the drain timed out, or the
+    /// stop was immediate.
     CutOff {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
-        /// How many.
+        /// Number of connections.
         connections: usize,
     },
-    /// The acceptor has ended, by plan or not.
+    /// The acceptor has ended.
     AcceptorEnded {
-        /// Why, if not by plan.
+        /// The error, if it has failed.
         error: Option<String>,
     },
-    /// A worker has ended, by plan or not.
+    /// A worker has ended.
     WorkerEnded {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
-        /// Why, if not by plan.
+        /// The error, if it has failed.
         error: Option<String>,
     },
 }
@@ -166,7 +168,7 @@ impl fmt::Display for Notice {
                 write!(f, "worker {worker}: {}{HANDLER_FAILED}{}", Line(message), LeftOut(*left_out))
             }
             Self::FileFailed { worker, path, error, status, left_out } => {
-                // As a string of Rust: no name of a file can end the line.
+                // Debug formatting escapes line ends in file names.
                 write!(f, "worker {worker}: can't send {path:?}: {}", Line(error))?;
                 write!(f, "; its client got a {status}{}", LeftOut(*left_out))
             }
@@ -187,10 +189,10 @@ impl fmt::Display for Notice {
                 let seconds = drain_ms.div_ceil(1000);
                 write!(
                     f,
-                    "answering what has been received, up to {seconds} s; then it ends (again: at once)"
+                    "draining: responding to received requests for up to {seconds} s (repeat to stop at once)"
                 )
             }
-            Self::Stopping => f.write_str("ending at once"),
+            Self::Stopping => f.write_str("stopping at once"),
             Self::CutOff { worker, connections } => {
                 write!(
                     f,
@@ -207,13 +209,13 @@ impl fmt::Display for Notice {
     }
 }
 
-/// Where connections are while accepting pauses.
+/// Suffix of reports about paused accepting.
 const WAIT: &str = "; new ones wait in the kernel's queue";
 
-/// The end of a report on a handler that has failed.
+/// Suffix of reports about failed handlers.
 const HANDLER_FAILED: &str = "; its client got a 500, or what had been sent by then";
 
-/// A text that may come from a client, on one line: characters that could end it or hide a part of it are escaped.
+/// Untrusted text on one line: characters that could end the line or hide part of it are escaped.
 struct Line<'a>(&'a str);
 
 impl fmt::Display for Line<'_> {
@@ -225,7 +227,7 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// The worker that a report is about, if it is one's own.
+/// Prefix that names the worker of a report, if there is one.
 struct InWorker(Option<usize>);
 
 impl fmt::Display for InWorker {
@@ -234,7 +236,7 @@ impl fmt::Display for InWorker {
     }
 }
 
-/// The request that a report is about, if it is known.
+/// Prefix that names the request of a report, if it is known.
 struct Named<'a>(&'a Option<String>);
 
 impl fmt::Display for Named<'_> {
@@ -243,7 +245,7 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// The number of faults that were not reported since the last report.
+/// Suffix with the number of suppressed reports.
 struct LeftOut(u64);
 
 impl fmt::Display for LeftOut {
@@ -255,7 +257,7 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// What has run out.
+/// Describes the resource that has run out.
 fn why(error: AcceptError) -> &'static str {
     match error {
         AcceptError::ProcessDescriptors => "its share of descriptors is used up (raise the limit: ulimit -n)",
@@ -265,10 +267,10 @@ fn why(error: AcceptError) -> &'static str {
     }
 }
 
-/// Stands for the time of a drain until one is ordered.
+/// Value of `drain_ms` until a drain is ordered.
 const NO_DRAIN: u64 = u64::MAX;
 
-/// What the workers are to do.
+/// Order in force for the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Order {
@@ -277,20 +279,20 @@ pub(crate) enum Order {
     Stop = 2,
 }
 
-/// The kinds of orders to end.
+/// The kinds of shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// After every request received is answered.
+    /// After all received requests have got their responses.
     Drain,
-    /// At once.
+    /// Immediately.
     Stop,
 }
 
-/// Called when an end is ordered.
+/// Callback for a shutdown order.
 type Observer = Box<dyn Fn(End) + Send + Sync>;
 
-/// Shared by the operator's thread and all workers.
+/// Control of a running server, shared by the operator's thread and all workers.
 pub struct Control {
     order: AtomicU8,
     drain_ms: AtomicU64,
@@ -307,7 +309,7 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
-    /// A control, and the end at which the notices arrive.
+    /// Returns a control and the receiver of its notices.
     #[must_use]
     pub fn new() -> (Self, Receiver<Notice>) {
         let (notices, inbox) = sync_channel(NOTICES_MAX);
@@ -322,29 +324,29 @@ impl Control {
         (control, inbox)
     }
 
-    /// Asks every worker to take no new connections, to answer what it has received, and to end within `drain_ms`. The time runs from the
-    /// first drain that is ordered; later ones change nothing.
+    /// Orders every worker to stop accepting, to respond to the requests received so far, and to end within
+    /// `drain_ms`. The time runs from the first drain that is ordered; later ones change nothing.
     pub fn drain(&self, drain_ms: u64) {
         let is_first = self.drain_ms.compare_exchange(NO_DRAIN, drain_ms.min(NO_DRAIN - 1), Relaxed, Relaxed);
         if is_first.is_ok() && !self.is_ending() {
-            self.tell(Notice::Draining { drain_ms });
+            self.notify(Notice::Draining { drain_ms });
             self.give(Order::Drain, End::Drain);
         }
     }
 
-    /// Asks every worker to end at once.
+    /// Orders every worker to stop immediately.
     pub fn stop(&self) {
-        self.tell(Notice::Stopping);
+        self.notify(Notice::Stopping);
         self.give(Order::Stop, End::Stop);
     }
 
-    /// Returns whether a drain or a stop has been ordered.
+    /// Returns true if a drain or a stop has been ordered.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.order() > Order::Serve
     }
 
-    /// The sum of all workers' counters now.
+    /// Returns the current sum of all workers' counters.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
@@ -353,8 +355,8 @@ impl Control {
         totals
     }
 
-    /// Calls `observer` for each order to end, on the thread that gives it: for what has to end along with the workers. Orders that
-    /// were given before it are not repeated.
+    /// Calls `observer` for each shutdown order, on the thread that orders it, for things that must end along
+    /// with the workers. Earlier orders are not repeated.
     pub fn on_end(&self, observer: impl Fn(End) + Send + Sync + 'static) {
         let mut observers = self.observers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         observers.push(Box::new(observer));
@@ -369,7 +371,7 @@ impl Control {
         observers.iter().for_each(|observer| observer(end));
     }
 
-    /// The order in force.
+    /// Returns the order in force.
     pub(crate) fn order(&self) -> Order {
         match self.order.load(Ordering::Acquire) {
             0 => Order::Serve,
@@ -382,14 +384,15 @@ impl Control {
         self.drain_ms.load(Relaxed)
     }
 
-    /// A worker has started. It looks at `order` right after, so that none given before is missed.
+    /// Registers a worker that has started. The worker checks `order` right after, so that no earlier order
+    /// is missed.
     pub(crate) fn enlist(&self, waker: Waker, counters: std::sync::Arc<Counters>) {
         self.wakers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(waker);
         self.counters.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(counters);
     }
 
-    /// Tells the operator; `false` if nobody reads.
-    pub(crate) fn tell(&self, notice: Notice) -> bool {
+    /// Queues a notice for the operator; returns `false` if the queue is full or nobody reads it.
+    pub(crate) fn notify(&self, notice: Notice) -> bool {
         match self.notices.try_send(notice) {
             Ok(()) => true,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,

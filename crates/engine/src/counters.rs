@@ -1,4 +1,5 @@
-//! Counters of a worker. Only the worker writes them, anyone may read: no locked instruction on the way of a request.
+//! A worker's counters. Only the worker writes them and any thread may read: no locked instruction on the hot
+//! path.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +8,7 @@ macro_rules! counters {
         counts { $($(#[$doc:meta])* $name:ident),* $(,)? }
         limits { $($(#[$limit_doc:meta])* $limit:ident = $limit_name:literal),* $(,)? }
     ) => {
-        /// What one worker has counted since it started.
+        /// Counters of one worker since its start.
         #[derive(Debug, Default)]
         #[repr(align(64))]
         pub(crate) struct Counters {
@@ -15,7 +16,7 @@ macro_rules! counters {
             $($(#[$limit_doc])* pub(crate) $limit: Counter,)*
         }
 
-        /// Counters read at one moment, of one worker or summed over several.
+        /// Snapshot of the counters of one worker, or summed over several.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Totals {
@@ -24,18 +25,18 @@ macro_rules! counters {
         }
 
         impl Totals {
-            /// Adds what `counters` say now.
+            /// Adds the current values of `counters`.
             pub(crate) fn add(&mut self, counters: &Counters) {
                 $(self.$name += counters.$name.get();)*
                 $(self.$limit += counters.$limit.get();)*
             }
 
-            /// Each counter's name and figure, in a fixed order.
+            /// Returns each counter's name and value, in a fixed order.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)* $((stringify!($limit), self.$limit),)*].into_iter()
             }
 
-            /// Each limit's name, as it stands in `docs/limits.md`, and how often it was reached.
+            /// Returns each limit's name as in `docs/limits.md`, and how often it was reached.
             pub fn limits(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($limit_name, self.$limit),)*].into_iter()
             }
@@ -51,56 +52,57 @@ counters! {
         connections_closed,
         /// Connections reset at once because their address holds too many (`connections_per_address_max`).
         connections_refused,
-        /// Connections reset by this server, for whatever reason.
+        /// Connections reset by this server for any reason.
         connections_reset,
         /// Connections broken by the peer or the network.
         connections_broken,
-        /// Connections upgraded to another protocol. Each is open until it has ended, or its worker has.
+        /// Connections upgraded to another protocol. Each stays open until it has ended, or its worker has.
         connections_upgraded,
         /// Connections closed during a request or response because the server ended.
         connections_cut_off,
-        /// Complete requests that were given to a handler.
+        /// Complete requests that were passed to a handler.
         requests,
-        /// Requests answered by the server itself (`4xx` or `5xx`, then a close). With `requests`: all final answers.
+        /// Requests rejected by the server itself (`4xx` or `5xx`, then a close). With `requests`: all final
+        /// responses.
         requests_refused,
-        /// Answers that send the client elsewhere or say that it has the thing already (`3xx`).
+        /// Redirections and not-modified responses (`3xx`).
         answers_3xx,
-        /// Answers that put the fault at the client (`4xx`).
+        /// Client error responses (`4xx`).
         answers_4xx,
-        /// Answers that put it at the server (`5xx`).
+        /// Server error responses (`5xx`).
         answers_5xx,
         /// Handlers that panicked.
         handler_panics,
-        /// Responses that a handler built wrongly (a bad field), sent as `500`.
+        /// Invalid responses of handlers (a bad field), sent as `500`.
         handler_errors,
-        /// Answers cut short because a file was shorter than it had been, or could not be read.
+        /// Responses truncated because a file had shrunk or could not be read.
         files_failed,
-        /// Turns in which handlers that had waited were ready to go on.
+        /// Turns in which deferred handlers were ready to run.
         task_turns,
-        /// How many were, in all those turns together.
+        /// Deferred handlers that were ready, over all turns.
         tasks_ready,
         /// Bytes received.
         bytes_received,
-        /// Bytes sent: those that the kernel has accepted, also of responses that broke off halfway or are in flight. Connections that were
-        /// handed over to another owner are not counted any more.
+        /// Bytes sent: accepted by the kernel, including those of truncated and in-flight responses.
+        /// Connections that were handed over are no longer counted.
         bytes_sent,
     }
     limits {
-        /// Heads refused as too large (`431`).
+        /// Heads rejected as too large (`431`).
         hit_head_bytes = "head_bytes_max",
-        /// Heads refused for their target (`414`).
+        /// Heads rejected for their target (`414`).
         hit_target_bytes = "target_bytes_max",
-        /// Heads refused for their number of fields (`431`).
+        /// Heads rejected for their number of fields (`431`).
         hit_fields = "fields_max",
-        /// Heads refused for their method (`501`).
+        /// Heads rejected for their method (`501`).
         hit_method_bytes = "METHOD_BYTES_MAX",
-        /// Bodies refused as too large, by the server's bound or the handler's own (`413`).
+        /// Bodies rejected as too large, by the server's limit or the handler's own (`413`).
         hit_body_bytes = "body_bytes_max",
-        /// Bodies refused for a chunk's size line (`400`).
+        /// Bodies rejected for a chunk's size line (`400`).
         hit_chunk_line_bytes = "chunk_line_bytes_max",
-        /// Bodies refused for the size of their trailers (`431`).
+        /// Bodies rejected for the size of their trailers (`431`).
         hit_trailer_bytes = "trailer_bytes_max",
-        /// Bodies refused for the number of their trailers (`431`).
+        /// Bodies rejected for the number of their trailers (`431`).
         hit_trailers = "trailers_max",
         /// Times accepting paused because descriptors, slots or memory had run out.
         hit_connections = "connections_max",
@@ -108,49 +110,49 @@ counters! {
         hit_inbox = "INBOX_MAX",
         /// Connections closed after their last request.
         hit_requests_per_connection = "requests_per_connection_max",
-        /// Requests refused because the worker's buffers were full (`503`).
+        /// Requests rejected because the worker's buffers were full (`503`).
         hit_buffered_bytes = "buffered_bytes_max",
-        /// Requests refused because as many were being answered later as may be (`503`).
+        /// Requests rejected because too many were deferred (`503`).
         hit_calls = "calls_max",
-        /// Times pipelined requests waited until the answers so far were sent.
+        /// Times pipelined requests waited until earlier responses were sent.
         hit_output_bytes = "output_bytes_max",
-        /// Times they waited because of what stands between those answers' bytes.
+        /// Times they waited because of the number of shared blocks and file ranges in those responses.
         hit_output_items = "OUTPUT_ITEMS_MAX",
-        /// Times they waited because of the different files among those.
+        /// Times they waited because of the number of different files in those responses.
         hit_output_files = "OUTPUT_FILES_MAX",
         /// Times pipelined requests waited for the next turn.
         hit_requests_per_turn = "REQUESTS_PER_TURN_MAX",
-        /// Connections reset because they sent too much after their last answer.
+        /// Connections reset because they sent too much after their last response.
         hit_linger_bytes = "linger_bytes_max",
-        /// Connections closed, or answered with `408`, because their first head was not complete in time.
+        /// Connections closed, or rejected with `408`, because their first head was not complete in time.
         hit_first_head_ms = "first_head_ms",
         /// Later heads that were not complete in time (`408`).
         hit_head_ms = "head_ms",
-        /// Bodies of which nothing came for too long (`408`).
+        /// Bodies that stalled for too long (`408`).
         hit_body_ms = "body_ms",
-        /// Bodies of which too little came (`408`).
+        /// Bodies below the minimum rate (`408`).
         hit_body_pace = "body_bytes_per_second_min",
         /// Connections closed because they were idle too long.
         hit_idle_ms = "idle_ms",
-        /// Connections reset because the client took nothing.
+        /// Connections reset because the client read nothing.
         hit_write_ms = "write_ms",
-        /// Connections reset because the client took too little.
+        /// Connections reset because the client read too slowly.
         hit_send_pace = "send_bytes_per_second_min",
-        /// Connections closed because the client did not end its side after the last answer.
+        /// Connections closed because the client sent no FIN in time after the last response.
         hit_linger_ms = "linger_ms",
-        /// Connections closed because the client had ended its side and its response took too long.
+        /// Connections closed because the client had sent a FIN and its response took too long.
         hit_half_closed_ms = "half_closed_ms",
         /// Idle connections closed while draining.
         hit_drain_idle_ms = "drain_idle_ms",
         /// Turns that left due deadlines to the next one.
         hit_expiries_per_turn = "EXPIRIES_PER_TURN",
-        /// Notices to the operator that nobody read, or of more kinds than are reported at once.
+        /// Notices to the operator that were dropped: unread, or of too many kinds at once.
         hit_notices = "NOTICES_MAX",
     }
 }
 
 impl Counters {
-    /// An answer that is no `2xx`: those are what is left of all.
+    /// Counts a response by class, unless it is a `2xx`: those are derived from the total.
     pub(crate) fn count_class(&self, status: u16) {
         let counter = match status {
             ..400 => &self.answers_3xx,
@@ -162,27 +164,27 @@ impl Counters {
 }
 
 impl Totals {
-    /// All final answers.
+    /// Returns the number of final responses.
     #[must_use]
     pub fn answers(&self) -> u64 {
         self.requests + self.requests_refused
     }
 
-    /// Answers that say that all is well (`2xx`, and `101`).
+    /// Returns the number of successful responses (`2xx`, and `101`).
     #[must_use]
     pub fn answers_2xx(&self) -> u64 {
-        // Read while it changes, a part may be ahead of the whole.
+        // A concurrent read may see a part ahead of the total.
         self.answers().saturating_sub(self.answers_3xx + self.answers_4xx + self.answers_5xx)
     }
 
-    /// Connections that are open.
+    /// Returns the number of open connections.
     #[must_use]
     pub fn connections_open(&self) -> u64 {
         self.connections_accepted.saturating_sub(self.connections_closed)
     }
 }
 
-/// One counter: a single writer, so a load and a store do.
+/// One counter with a single writer, so that a load and a store suffice.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 

@@ -1,26 +1,26 @@
-//! Deadlines: which one holds when, and what happens when it has come.
+//! Deadlines: which one applies in each phase, and the action when it expires.
 
 use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::app::App;
+use crate::body_budget::BodyBudget;
 use crate::conn::{Flag, Phase};
 use crate::counters::Counter;
 use crate::limits::{
     DRAIN_LINGER_MS, EVENTS_PER_EXPIRY, EXPIRIES_PER_ARRIVAL, EXPIRIES_PER_TURN_MAX, EXPIRIES_PER_TURN_MIN,
     WRITE_LOOK_MS,
 };
-use crate::pace::Pace;
 use crate::refuse::Refusal;
-use crate::service::Service;
 use crate::timer::Tick;
 use crate::wheel::{coarse_tick_at, tick_at};
 use crate::worker::Worker;
+use crate::worker_state::WorkerState;
 
-/// What a client has taken is kept in units of so many bytes: a `u32` of them is more than any network brings within `write_ms`.
+/// Unit in which send progress is kept: a `u32` of them exceeds any network's throughput within `write_ms`.
 const LOOK_UNIT_BYTES: i64 = 64;
 
-impl<A> Service<A> {
-    /// From accept to the first complete head.
+impl<A> WorkerState<A> {
+    /// Arms the deadline of the first head.
     pub(crate) fn accepted(&mut self, token: Token, now_ms: u64) {
         let drain_idle_ms = if self.responder.draining { self.timeouts.drain_idle_ms } else { u64::MAX };
         self.set_deadline(
@@ -29,38 +29,38 @@ impl<A> Service<A> {
         );
     }
 
-    /// A part of a head has come. The first head's time runs since accept already, unless a drain has cut it short.
+    /// Arms the deadline of a later head. The first one's runs from accept, unless a drain has shortened it.
     pub(crate) fn head_began(&mut self, token: Token) {
         if self.responder.draining || !self.table.get(token).has(Flag::FirstHead) {
             self.set_deadline(token, tick_at(self.now_ms.saturating_add(self.timeouts.head_ms)));
         }
     }
 
-    /// A head is complete, its body isn't.
-    pub(crate) fn body_awaited(&mut self, token: Token, pace: Pace) {
+    /// Arms the deadline of a body that is being received.
+    pub(crate) fn arm_body(&mut self, token: Token, budget: BodyBudget) {
         self.table.get(token).unset(Flag::FirstHead);
-        self.set_deadline(token, tick_at(pace.due_ms()));
+        self.set_deadline(token, tick_at(budget.due_ms()));
     }
 
-    /// A body is read again: it was not its client's fault that it stood still.
-    fn body_goes_on(&mut self, token: Token, now_ms: u64) -> Tick {
-        let pace = Pace::begin(&self.pace_rule, now_ms);
+    /// Restarts the body timer after backpressure from us.
+    fn restart_budget(&mut self, token: Token, now_ms: u64) -> Tick {
+        let budget = BodyBudget::begin(&self.body_rate_rule, now_ms);
         let index = self.table.get(token).block;
         if let Some(block) = self.blocks.get_mut(index) {
-            block.pace = pace;
+            block.budget = budget;
         }
-        tick_at(pace.due_ms())
+        tick_at(budget.due_ms())
     }
 
-    /// The same of a body that a handler takes.
-    pub(crate) fn body_begins_anew(&mut self, token: Token, now_ms: u64) {
-        self.body_goes_on(token, now_ms);
-        self.await_body(token);
+    /// Restarts the timer of a body that a handler pulls.
+    pub(crate) fn restart_body(&mut self, token: Token, now_ms: u64) {
+        self.restart_budget(token, now_ms);
+        self.arm_pulled_body(token);
     }
 
-    /// Sets the deadline for more of a body that a handler takes: the time that the body has left. While something is being sent the timer
-    /// is that send's. A client that waits for a `100` has none: it sends nothing before that.
-    pub(crate) fn await_body(&mut self, token: Token) {
+    /// Arms the deadline for more of a body that a handler pulls. During a send the timer belongs to the
+    /// send. A client that waits for a `100` has no deadline: it sends nothing before that.
+    pub(crate) fn arm_pulled_body(&mut self, token: Token) {
         let conn = self.table.get(token);
         conn.unset(Flag::FirstHead);
         if conn.has(Flag::Sending) {
@@ -70,17 +70,17 @@ impl<A> Service<A> {
         if self.owes_continue(token) {
             return self.wheel.clear(self.table.conns_mut(), token.slot());
         }
-        let Some(pace) = self.blocks.get_mut(index).map(|block| block.pace) else { return };
-        self.set_deadline(token, tick_at(pace.due_ms()));
+        let Some(budget) = self.blocks.get_mut(index).map(|block| block.budget) else { return };
+        self.set_deadline(token, tick_at(budget.due_ms()));
     }
 
-    /// A send is not over at once: most are before anybody looks.
+    /// Arms the first check of a send that is in flight; most complete before it.
     pub(crate) fn write_began(&mut self, token: Token, now_ms: u64) {
         let look_ms = self.timeouts.write_ms.min(WRITE_LOOK_MS);
         self.set_deadline(token, coarse_tick_at(now_ms.saturating_add(look_ms)));
     }
 
-    /// While draining a client is looked at after a short time, once.
+    /// Arms the deadline of a lingering close; while draining it is short at first.
     pub(crate) fn linger_began(&mut self, token: Token, now_ms: u64) {
         self.table.get(token).unset(Flag::Measured);
         let linger_ms = self.timeouts.linger_ms;
@@ -91,8 +91,8 @@ impl<A> Service<A> {
         self.set_deadline(token, deadline);
     }
 
-    /// Bounds how long a handler may take for a client that has ended its side: it is half-closed or gone, and nothing else would tell. What is
-    /// sent to it has a deadline of its own, and so has a body that is being received.
+    /// Bounds a handler's time for a client that has sent a FIN: it may be gone, and nothing else would
+    /// detect that. Sends, and bodies that are being received, have their own deadlines.
     pub(crate) fn bound_half_closed(&mut self, token: Token) {
         if !self.is_half_closed(token) || !self.table.get(token).waits_for_handler() {
             return;
@@ -101,10 +101,10 @@ impl<A> Service<A> {
         self.set_deadline(token, tick_at(self.now_ms.saturating_add(wait_ms)));
     }
 
-    /// An answer is sent: what is waited for next?
-    pub(crate) fn reading_goes_on(&mut self, token: Token, phase: Phase, now_ms: u64) {
+    /// Arms the deadline for the next input after a response was sent.
+    pub(crate) fn arm_reading(&mut self, token: Token, phase: Phase, now_ms: u64) {
         let deadline = match phase {
-            Phase::Body => self.body_goes_on(token, now_ms),
+            Phase::Body => self.restart_budget(token, now_ms),
             Phase::Head => tick_at(now_ms.saturating_add(self.timeouts.head_ms)),
             _ if self.responder.draining => tick_at(now_ms.saturating_add(self.timeouts.drain_idle_ms)),
             _ => coarse_tick_at(now_ms.saturating_add(self.timeouts.idle_ms)),
@@ -112,15 +112,15 @@ impl<A> Service<A> {
         self.set_deadline(token, deadline);
     }
 
-    /// The pace of the send in flight counts from now on.
-    fn look_again(&mut self, token: Token, now_ms: u64) {
+    /// Restarts the measurement of the send in flight.
+    fn arm_send_check(&mut self, token: Token, now_ms: u64) {
         self.table.get(token).set(Flag::Measured);
         self.set_deadline(token, coarse_tick_at(now_ms.saturating_add(self.timeouts.write_ms)));
     }
 
-    /// The limit that a client has reached that took so many units since the last look.
+    /// Returns the limit that a client violates by having read so many units since the last check.
     fn too_slow(&self, units: u64) -> Option<&Counter> {
-        // Both looks rounded down: it may have been almost a unit more.
+        // Both checks rounded down: it may have been almost a unit more.
         let most_bytes = (units + 1) * LOOK_UNIT_BYTES.unsigned_abs();
         if units == 0 {
             Some(&self.counters.hit_write_ms)
@@ -131,8 +131,8 @@ impl<A> Service<A> {
         }
     }
 
-    /// The time that has run out for a connection that nothing is being sent to.
-    fn passed(&mut self, token: Token) -> Option<&Counter> {
+    /// Returns the timeout that has expired on a connection without a send in flight.
+    fn expired_timeout(&mut self, token: Token) -> Option<&Counter> {
         let conn = self.table.get(token);
         let counters = &self.counters;
         Some(match conn.phase {
@@ -141,14 +141,16 @@ impl<A> Service<A> {
             Phase::Idle | Phase::StrayCr | Phase::StrayLine => &counters.hit_idle_ms,
             Phase::Head if conn.has(Flag::FirstHead) => &counters.hit_first_head_ms,
             Phase::Head => &counters.hit_head_ms,
-            Phase::Body | Phase::Taking | Phase::Exchanging
-                if self.blocks.get_mut(conn.block)?.pace.ends_silence() =>
+            Phase::Body | Phase::ReadingBody | Phase::Streaming
+                if self.blocks.get_mut(conn.block)?.budget.ends_silence() =>
             {
                 &counters.hit_body_ms
             }
-            Phase::Body | Phase::Taking | Phase::Exchanging => &counters.hit_body_pace,
+            Phase::Body | Phase::ReadingBody | Phase::Streaming => &counters.hit_body_pace,
             Phase::Linger => &counters.hit_linger_ms,
-            Phase::Handling | Phase::Last | Phase::HandedOver | Phase::Closing | Phase::Free => return None,
+            Phase::Handling | Phase::LastResponse | Phase::HandedOver | Phase::Closing | Phase::Free => {
+                return None;
+            }
         })
     }
 
@@ -158,108 +160,114 @@ impl<A> Service<A> {
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Acts on due deadlines, a bounded number of them: the rest is due in the next turn. A deadline is due once everything that had
-    /// arrived by then was fetched, so that no request that came in time is refused for waiting in the kernel.
+    /// Acts on a bounded number of due deadlines; the rest is due in the next turn. A deadline is due once
+    /// all input that arrived before it was fetched, so that no timely request is rejected because it waited
+    /// in the kernel.
     pub(crate) fn expire(&mut self, events: usize) {
         let arrived = std::mem::take(&mut self.arrived);
-        if !self.service.wheel.is_due(self.driver.now_ms()) {
+        if !self.state.wheel.is_due(self.driver.now_ms()) {
             return;
         }
         let caught_up_ms = self.driver.caught_up_ms();
         for _ in 0..expiries_max(events, arrived) {
-            let service = &mut self.service;
-            let Some(slot) = service.wheel.expire(service.table.conns_mut(), caught_up_ms) else { return };
-            let token = service.table.token(slot);
+            let state = &mut self.state;
+            let Some(slot) = state.wheel.expire(state.table.conns_mut(), caught_up_ms) else { return };
+            let token = state.table.token(slot);
             self.expired(token);
         }
-        let service = &mut self.service;
-        if service.wheel.due(service.table.conns_mut(), caught_up_ms).is_some() {
-            service.counters.hit_expiries_per_turn.add(1);
+        let state = &mut self.state;
+        if state.wheel.due(state.table.conns_mut(), caught_up_ms).is_some() {
+            state.counters.hit_expiries_per_turn.add(1);
         }
     }
 
     fn expired(&mut self, token: Token) {
-        let service = &mut self.service;
-        let conn = service.table.get(token);
+        let state = &mut self.state;
+        let conn = state.table.get(token);
         if conn.has(Flag::Sending) {
-            return self.look(token);
+            return self.check_send(token);
         }
         let phase = conn.phase;
-        if phase == Phase::Linger && self.lingers_on(token) {
+        if phase == Phase::Linger && self.extend_linger(token) {
             return;
         }
-        let service = &mut self.service;
-        let conn = service.table.get(token);
+        let state = &mut self.state;
+        let conn = state.table.get(token);
         // The client is waiting for the handler: its own deadlines don't apply.
         if conn.waits_for_handler() {
             return self.handler_expired(token);
         }
         if conn.is_serving() && self.driver.reads_later(token) {
             let soon = tick_at(self.driver.now_ms() + 1);
-            return service.set_deadline(token, soon);
+            return state.set_deadline(token, soon);
         }
-        if let Some(limit) = service.passed(token) {
+        if let Some(limit) = state.expired_timeout(token) {
             limit.add(1);
         }
         match phase {
-            Phase::Head | Phase::Body | Phase::Taking | Phase::Exchanging => {
-                service.refuse(token, Refusal::Timeout);
+            Phase::Head | Phase::Body | Phase::ReadingBody | Phase::Streaming => {
+                state.refuse(token, Refusal::Timeout);
                 self.flush(token);
             }
-            Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine | Phase::Last | Phase::Linger => {
+            Phase::First
+            | Phase::Idle
+            | Phase::StrayCr
+            | Phase::StrayLine
+            | Phase::LastResponse
+            | Phase::Linger => {
                 self.shut(token, CloseKind::Normal);
             }
             Phase::Handling | Phase::HandedOver | Phase::Closing | Phase::Free => {}
         }
     }
 
-    /// Acts on the deadline of a handler: drops it if its client has ended its side.
+    /// Drops a handler whose client has sent a FIN.
     fn handler_expired(&mut self, token: Token) {
-        if !self.service.is_half_closed(token) {
+        if !self.state.is_half_closed(token) {
             return;
         }
-        if self.service.ends_with_client(token) {
+        if self.state.ends_with_client(token) {
             return self.broken(token);
         }
-        self.service.counters.hit_half_closed_ms.add(1);
+        self.state.counters.hit_half_closed_ms.add(1);
         self.shut(token, CloseKind::Normal);
     }
 
-    /// Gives a connection the usual time to linger, where it has had the short one of a drain and to close it could destroy its response.
-    fn lingers_on(&mut self, token: Token) -> bool {
+    /// Extends the short linger of a drain to the usual one if closing could destroy the response.
+    fn extend_linger(&mut self, token: Token) -> bool {
         let has_got_it = self.driver.unacknowledged(token).is_none_or(|bytes| bytes == 0);
         let now_ms = self.driver.now_ms();
-        let Service { table, responder, timeouts, .. } = &mut self.service;
+        let WorkerState { table, responder, timeouts, .. } = &mut self.state;
         let conn = table.get(token);
         if !responder.draining || conn.has(Flag::Measured) || (has_got_it && conn.progress == 0) {
             return false;
         }
         conn.set(Flag::Measured);
         let linger_ms = timeouts.linger_ms;
-        self.service.set_deadline(token, coarse_tick_at(now_ms.saturating_add(linger_ms)));
+        self.state.set_deadline(token, coarse_tick_at(now_ms.saturating_add(linger_ms)));
         true
     }
 
-    /// Looks how much the client has taken since the last look: enough, and it is looked at again, or too little. Who waits for a disk
-    /// at that moment is not to be blamed.
-    fn look(&mut self, token: Token) {
+    /// Resets a client that has read too little since the last check. Time spent waiting for a disk doesn't
+    /// count.
+    fn check_send(&mut self, token: Token) {
         let handed = self.driver.send_progress(token);
         let owed = self.driver.unacknowledged(token).unwrap_or(0);
         let waits_for_disk = self.driver.waits_for_disk(token);
-        let service = &mut self.service;
-        let conn = service.table.get(token);
-        // What earlier sends left in the socket is owed too: the difference may be below 0, that of two looks isn't.
+        let state = &mut self.state;
+        let conn = state.table.get(token);
+        // Includes bytes of earlier sends: a value may be below 0, but not the difference of two.
         let taken = handed.wrapping_sub(owed).cast_signed().div_euclid(LOOK_UNIT_BYTES) as u32;
         let units = u64::from(taken.wrapping_sub(conn.progress));
         conn.progress = taken;
         if conn.has(Flag::Measured)
             && !waits_for_disk
-            && let Some(limit) = service.too_slow(units)
+            && let Some(limit) = state.too_slow(units)
         {
             limit.add(1);
             return self.shut(token, CloseKind::Reset);
         }
-        service.look_again(token, self.driver.now_ms());
+        state.arm_send_check(token, self.driver.now_ms());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Verb 3, dispatch: input goes through `http1`, complete requests go to the app, in order.
+//! Verb 3, dispatch: parses input by `http1` and passes complete requests to the app, in order.
 
 use shearwater_http1::{Expectation, Framing, Head, Method, Parsed, Target};
 use shearwater_io::Token;
@@ -12,91 +12,92 @@ use crate::panics::Panic;
 use crate::refuse::Refusal;
 use crate::reports::named;
 use crate::request::{Request, Turn};
-use crate::respond::{After, Answered, Asked, Fault, Outcome};
-use crate::service::Service;
+use crate::respond::{Disposition, Fault, Outcome, RequestFacts, Responded};
+use crate::worker_state::WorkerState;
 
-/// How far one step has come.
+/// Result of processing a part of the input.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
-    /// Bytes of the input that are done with.
+    /// Bytes of the input that were processed.
     pub(crate) consumed: usize,
-    pub(crate) then: Then,
+    pub(crate) result: StepResult,
 }
 
-/// What a step has led to.
+/// State of the connection after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum StepResult {
     /// More input is needed.
     Starve,
-    /// A head is done, its body is next.
+    /// A head is complete and its body follows.
     Body,
-    /// A request is answered.
-    Answered,
-    /// A request is refused; nothing more is read.
+    /// A request has been responded to.
+    Responded,
+    /// A request was rejected; nothing more is read.
     Refused,
-    /// Its handler is at work on it: what comes behind it has to wait.
+    /// A deferred handler is at work; further input must wait.
     Waits,
 }
 
 impl Step {
-    pub(crate) const fn new(consumed: usize, then: Then) -> Self {
-        Self { consumed, then }
+    pub(crate) const fn new(consumed: usize, result: StepResult) -> Self {
+        Self { consumed, result }
     }
 }
 
-/// A request that is there as a whole.
+/// A request whose head and body are complete in the input.
 #[derive(Clone, Copy)]
-struct Whole<'a> {
+struct CompleteRequest<'a> {
     head: &'a [u8],
-    /// `None` if there is a body that the handler is not to see.
+    /// Its body; `None` if the handler must not see it.
     body: Option<&'a [u8]>,
     is_followed: bool,
-    /// No `100` was sent for its body, which the client may send nevertheless.
+    /// A `100` was not sent for its body, but the client may send it nevertheless.
     leaves_body: bool,
 }
 
-impl<A: App> Service<A> {
-    /// Feeds input to a connection and answers what it completes; gives the number of bytes that are done with. The
-    /// rest belongs to an unfinished head, or has to wait because a bound of the turn is reached.
+impl<A: App> WorkerState<A> {
+    /// Processes input and responds to the requests in it; returns the bytes consumed. The rest is a partial
+    /// head, or waits because a limit of the turn is reached.
     pub(crate) fn consume(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> usize {
         let mut consumed = 0;
-        let mut answered = 0;
-        while answered < REQUESTS_PER_TURN_MAX && self.output_bound().is_none() {
+        let mut responded = 0;
+        while responded < REQUESTS_PER_TURN_MAX && self.output_bound().is_none() {
             let step = self.step(token, &input[consumed..], turn);
             consumed += step.consumed;
-            match step.then {
-                Then::Starve | Then::Waits => break,
-                Then::Body => {}
-                Then::Answered | Then::Refused => answered += 1,
+            match step.result {
+                StepResult::Starve | StepResult::Waits => break,
+                StepResult::Body => {}
+                StepResult::Responded | StepResult::Refused => responded += 1,
             }
-            if consumed == input.len() && step.then != Then::Body {
+            if consumed == input.len() && step.result != StepResult::Body {
                 break;
             }
         }
         consumed
     }
 
-    /// One step of a connection. Not inlined into the loop, which would work out beforehand, and keep in memory, where everything lies.
+    /// Processes the next head or piece of a body. Not inlined into the loop, where the compiler would
+    /// precompute field addresses and spill them.
     #[inline(never)]
     fn step(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
         match self.table.get(token).phase {
-            // Also where nothing is left: a body of no bytes is complete as soon as its head is.
+            // Also without input: an empty body is complete as soon as its head is.
             Phase::Body => self.take_body(token, input, turn),
-            Phase::Taking | Phase::Exchanging => self.feed(token, input),
+            Phase::ReadingBody | Phase::Streaming => self.feed(token, input),
             Phase::First | Phase::Idle | Phase::Head if !input.is_empty() => {
                 self.take_head(token, input, turn)
             }
-            // Behind the last request nothing is looked at.
-            Phase::Last | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
-                Step::new(input.len(), Then::Waits)
+            // Input after the last request is discarded.
+            Phase::LastResponse | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
+                Step::new(input.len(), StepResult::Waits)
             }
             // `keep_input` puts the line end before the input, and resumes.
-            Phase::StrayCr | Phase::StrayLine => Step::new(0, Then::Waits),
-            Phase::First | Phase::Idle | Phase::Head | Phase::Handling => Step::new(0, Then::Waits),
+            Phase::StrayCr | Phase::StrayLine => Step::new(0, StepResult::Waits),
+            Phase::First | Phase::Idle | Phase::Head | Phase::Handling => Step::new(0, StepResult::Waits),
         }
     }
 
-    /// The next head: `input` starts with it.
+    /// Parses the next head.
     #[inline(always)]
     fn take_head(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> Step {
         let conn = self.table.get(token);
@@ -112,7 +113,7 @@ impl<A: App> Service<A> {
             Ok(Parsed::Partial) if is_stray(input) && self.table.get(token).phase == Phase::Idle => {
                 let is_whole = input.len() == b"\r\n".len();
                 self.table.get(token).phase = if is_whole { Phase::StrayLine } else { Phase::StrayCr };
-                Step::new(input.len(), Then::Starve)
+                Step::new(input.len(), StepResult::Starve)
             }
             Ok(Parsed::Partial) => self.keep_head(token, input),
             Err(reject) => {
@@ -122,14 +123,14 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// Marks a `HEAD` whose head isn't complete, for the case that it is refused.
+    /// Marks a `HEAD` whose head isn't complete, in case it is rejected.
     fn mark_head(&mut self, token: Token, input: &[u8]) {
         if Method::is_head_begun(input) {
             self.table.get(token).set(Flag::HeadOnly);
         }
     }
 
-    /// The head isn't complete: its parser waits for the rest of it in the block.
+    /// Moves the parser of an incomplete head into the block.
     fn keep_head(&mut self, token: Token, input: &[u8]) -> Step {
         self.mark_head(token, input);
         let conn = self.table.get(token);
@@ -141,10 +142,10 @@ impl<A: App> Service<A> {
             conn.phase = Phase::Head;
             self.head_began(token);
         }
-        Step::new(0, Then::Starve)
+        Step::new(0, StepResult::Starve)
     }
 
-    /// A complete head: answers it, or turns to its body.
+    /// Responds to a request whose head is complete, or begins to receive its body.
     #[inline(always)]
     fn take_request(&mut self, token: Token, input: &[u8], head_len: usize, turn: &dyn Turn) -> Step {
         let (bytes, rest) = input.split_at(head_len);
@@ -163,8 +164,8 @@ impl<A: App> Service<A> {
         let framing = head.framing();
         if framing == Framing::None {
             let is_followed = !rest.is_empty();
-            let whole = Whole { head: bytes, body: Some(&[]), is_followed, leaves_body: false };
-            return self.answer_whole(token, whole, turn);
+            let whole = CompleteRequest { head: bytes, body: Some(&[]), is_followed, leaves_body: false };
+            return self.respond_whole(token, whole, turn);
         }
         let policy = match crate::panics::catch(|| self.app.body_policy(&head)) {
             Ok(policy) => policy,
@@ -174,13 +175,13 @@ impl<A: App> Service<A> {
             }
         };
         if matches!(policy, BodyPolicy::Call) {
-            return self.begin_taking(token, bytes, rest, turn);
+            return self.begin_pulled_body(token, bytes, rest, turn);
         }
         match (framing, &policy) {
             (Framing::Length(len), _) if len > self.body_bytes_max(&policy) => {
                 self.refuse(token, Refusal::BodyTooLarge)
             }
-            // The body is here as a whole: no need to keep anything.
+            // The whole body is in the input: nothing is buffered.
             (Framing::Length(len), BodyPolicy::Discard | BodyPolicy::Buffer { .. })
                 if len <= rest.len() as u64 =>
             {
@@ -188,20 +189,21 @@ impl<A: App> Service<A> {
                 let is_seen = body.is_empty() || !matches!(policy, BodyPolicy::Discard);
                 let seen = is_seen.then_some(body);
                 let is_followed = !behind.is_empty();
-                let whole = Whole { head: bytes, body: seen, is_followed, leaves_body: false };
-                let step = self.answer_with_body(token, whole, turn);
-                Step::new(step.consumed + body.len(), step.then)
+                let whole = CompleteRequest { head: bytes, body: seen, is_followed, leaves_body: false };
+                let step = self.respond_with_body(token, whole, turn);
+                Step::new(step.consumed + body.len(), step.result)
             }
-            // The head alone decides the response. It is the connection's last: the body may or may not come.
+            // Responds without the body, which may or may not follow: the connection closes afterwards.
             (_, BodyPolicy::Discard) if waits_for_continue(&head, rest) => {
-                let whole = Whole { head: bytes, body: None, is_followed: false, leaves_body: true };
-                self.answer_with_body(token, whole, turn)
+                let whole =
+                    CompleteRequest { head: bytes, body: None, is_followed: false, leaves_body: true };
+                self.respond_with_body(token, whole, turn)
             }
             _ => self.begin_body(token, bytes, policy, waits_for_continue(&head, rest)),
         }
     }
 
-    /// Returns the refusal of a target in a rarer form, if it is refused.
+    /// Returns the refusal of a target in a rare form, if it is rejected.
     #[cold]
     fn refused_target(&self, head: &Head<'_>) -> Option<Refusal> {
         match head.target() {
@@ -215,34 +217,34 @@ impl<A: App> Service<A> {
         }
     }
 
-    /// Answers the request whose head the worker's own parser holds.
+    /// Responds to the request in the worker's own parser.
     #[inline(always)]
-    fn answer_whole(&mut self, token: Token, whole: Whole<'_>, turn: &dyn Turn) -> Step {
+    fn respond_whole(&mut self, token: Token, whole: CompleteRequest<'_>, turn: &dyn Turn) -> Step {
         let is_last = self.is_last(token) || whole.leaves_body;
         let head = self.parser.head(whole.head);
         let request = Request::new(head, whole.body, turn, token);
         let app = &self.app;
-        let asked = asked(&head, whole.is_followed, is_last);
-        let outcome = self.responder.answer(
-            asked,
+        let facts = facts(&head, whole.is_followed, is_last);
+        let outcome = self.responder.respond(
+            facts,
             || named(&head),
             &mut self.calls,
             |response| app.respond(&request, response),
         );
         match outcome {
-            Outcome::Answered(answered) => self.answered(token, answered),
-            Outcome::Instead(instead) => return self.do_instead(token, whole.head, asked, instead),
+            Outcome::Responded(responded) => self.responded(token, responded),
+            Outcome::Deferred(deferral) => return self.defer(token, whole.head, facts, deferral),
         }
-        Step::new(whole.head.len(), Then::Answered)
+        Step::new(whole.head.len(), StepResult::Responded)
     }
 
-    /// Likewise, out of the way of those without a body.
+    /// Keeps the path of requests with a body out of line.
     #[inline(never)]
-    fn answer_with_body(&mut self, token: Token, whole: Whole<'_>, turn: &dyn Turn) -> Step {
-        self.answer_whole(token, whole, turn)
+    fn respond_with_body(&mut self, token: Token, whole: CompleteRequest<'_>, turn: &dyn Turn) -> Step {
+        self.respond_whole(token, whole, turn)
     }
 
-    /// Whether the request at hand is the last that its connection may send.
+    /// Returns true if the current request is the last that its connection may send.
     #[inline]
     pub(crate) fn is_last(&mut self, token: Token) -> bool {
         let is_last = self.served.is_last(token);
@@ -252,27 +254,27 @@ impl<A: App> Service<A> {
         is_last
     }
 
-    /// Books an answer: what it says of the connection, and of the handler.
+    /// Counts a response and applies its disposition to the connection.
     #[inline(always)]
-    pub(crate) fn answered(&mut self, token: Token, answered: Answered) {
-        let after = answered.after;
-        self.count(answered);
-        self.set_after(token, after);
+    pub(crate) fn responded(&mut self, token: Token, responded: Responded) {
+        let disposition = responded.disposition;
+        self.count(responded);
+        self.set_disposition(token, disposition);
     }
 
-    /// Counts an answer.
+    /// Counts a response and reports its fault.
     #[inline(always)]
-    pub(crate) fn count(&mut self, answered: Answered) {
+    pub(crate) fn count(&mut self, responded: Responded) {
         self.counters.requests.add(1);
-        if answered.status >= 300 {
-            self.counters.count_class(answered.status);
+        if responded.status >= 300 {
+            self.counters.count_class(responded.status);
         }
-        if let Some(fault) = answered.fault {
+        if let Some(fault) = responded.fault {
             self.faulty(*fault);
         }
     }
 
-    /// A handler did something wrong.
+    /// Counts and reports a handler's fault.
     #[cold]
     pub(crate) fn faulty(&mut self, fault: Fault) {
         match fault {
@@ -283,9 +285,9 @@ impl<A: App> Service<A> {
         self.report(fault);
     }
 
-    /// Refuses the request at hand: the last thing that this connection is told.
+    /// Rejects the current request with the connection's last response.
     pub(crate) fn refuse(&mut self, token: Token, refusal: Refusal) -> Step {
-        if self.give_up_call(token) {
+        if self.drop_call(token) {
             return self.cut_off(token, refusal);
         }
         self.counters.requests_refused.add(1);
@@ -298,35 +300,35 @@ impl<A: App> Service<A> {
             &refusal.sentence(),
             self.table.get(token).has(Flag::HeadOnly),
         );
-        self.set_after(token, After::Linger);
-        Step::new(0, Then::Refused)
+        self.set_disposition(token, Disposition::Linger);
+        Step::new(0, StepResult::Refused)
     }
 
-    /// A request can't be refused any more whose answer is on its way: it ends here, short.
+    /// Truncates a response in progress, because its request can't be rejected any more.
     fn cut_off(&mut self, token: Token, refusal: Refusal) -> Step {
         if let Some(limit) = refusal.limit(&self.counters) {
             limit.add(1);
         }
-        self.set_after(token, After::Close);
-        Step::new(0, Then::Refused)
+        self.set_disposition(token, Disposition::Close);
+        Step::new(0, StepResult::Refused)
     }
 
-    /// Refuses an unfinished head if the buffers are full and no larger connection can be evicted.
+    /// Rejects a partial head if the buffers are full and no larger connection can be evicted.
     pub(crate) fn refuse_if_full(&mut self, token: Token) {
         if self.table.get(token).phase == Phase::Head && !self.make_room(token) {
             self.refuse_full(token);
         }
     }
 
-    /// Some input waits: counts the bound that made it wait, if it was one and not a part of a head.
-    pub(crate) fn put_off(&mut self, token: Token, rest: &[u8]) {
+    /// Counts the limit that makes pipelined requests wait, if there is any.
+    pub(crate) fn count_wait(&mut self, token: Token, rest: &[u8]) {
         if self.table.get(token).phase != Phase::Idle || rest.is_empty() || is_stray(rest) {
             return;
         }
         self.output_bound().unwrap_or(&self.counters.hit_requests_per_turn).add(1);
     }
 
-    /// The bound that the turn's output has reached, if any: further requests wait until it is sent.
+    /// Returns the output limit that is reached, if any: further requests wait until the output is sent.
     #[inline]
     fn output_bound(&self) -> Option<&Counter> {
         let out = &self.responder.out;
@@ -340,46 +342,46 @@ impl<A: App> Service<A> {
         (may_be && out.files() >= OUTPUT_FILES_MAX).then_some(&self.counters.hit_output_files)
     }
 
-    /// A handler panicked before there was a request to answer.
+    /// Responds with a `500` after a panic outside of the response handler.
     pub(crate) fn fail(&mut self, token: Token, mut panic: Box<Panic>, request: Option<String>) -> Step {
         panic.request = request;
         self.faulty(Fault::Panic(panic));
         self.counters.requests_refused.add(1);
         self.counters.count_class(500);
         self.responder.refuse(500, "Internal Server Error", self.table.get(token).has(Flag::HeadOnly));
-        self.set_after(token, After::Linger);
-        Step::new(0, Then::Refused)
+        self.set_disposition(token, Disposition::Linger);
+        Step::new(0, StepResult::Refused)
     }
 
-    /// Reports the first body of this worker that a handler would take and that is longer than the limit.
+    /// Reports the worker's first rejected body that is longer than the limit.
     pub(crate) fn report_body_limit(&mut self) {
-        if !self.told_body_limit {
-            self.told_body_limit = true;
+        if !self.is_body_limit_reported {
+            self.is_body_limit_reported = true;
             let (worker, bytes_max) = (self.worker, self.limits.body_bytes_max);
-            self.tell(Notice::BodyTooLarge { worker, bytes_max });
+            self.notify(Notice::BodyTooLarge { worker, bytes_max });
         }
     }
 
-    /// Sets how the connection goes on.
+    /// Applies a disposition to the connection.
     #[inline(always)]
-    pub(crate) fn set_after(&mut self, token: Token, after: After) {
+    pub(crate) fn set_disposition(&mut self, token: Token, disposition: Disposition) {
         let conn = self.table.get(token);
         conn.unset(Flag::FirstHead);
         conn.unset(Flag::HeadOnly);
-        conn.phase = match after {
-            After::Keep => Phase::Idle,
-            After::Close | After::Linger | After::HandOver => Phase::Last,
+        conn.phase = match disposition {
+            Disposition::Keep => Phase::Idle,
+            Disposition::Close | Disposition::Linger | Disposition::HandOver => Phase::LastResponse,
         };
-        match after {
-            After::Keep | After::Close => {}
-            After::Linger => conn.set(Flag::Linger),
-            After::HandOver => self.hand_over_later(token),
+        match disposition {
+            Disposition::Keep | Disposition::Close => {}
+            Disposition::Linger => conn.set(Flag::Linger),
+            Disposition::HandOver => self.hand_over_later(token),
         }
     }
 }
 
-/// Whether it is (a part of) the line end that some old clients send behind a body, and no head yet (RFC 9112 section
-/// 2.2): the connection stays idle, and owns no buffer for it.
+/// Returns true for (a part of) the line end that some old clients send after a body (RFC 9112 section 2.2):
+/// the connection stays idle and owns no buffer for it.
 fn is_stray(input: &[u8]) -> bool {
     matches!(input, b"\r" | b"\r\n")
 }
@@ -391,10 +393,10 @@ pub(crate) fn waits_for_continue(head: &Head<'_>, rest: &[u8]) -> bool {
         && !matches!(head.framing(), Framing::None | Framing::Length(0))
 }
 
-/// What a request says of its answer.
+/// Extracts the facts of a request that decide the form of its response.
 #[inline]
-pub(crate) fn asked(head: &Head<'_>, is_followed: bool, is_last: bool) -> Asked {
-    Asked {
+pub(crate) fn facts(head: &Head<'_>, is_followed: bool, is_last: bool) -> RequestFacts {
+    RequestFacts {
         method: head.method(),
         version: head.version(),
         keep_alive: head.keep_alive(),

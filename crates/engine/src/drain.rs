@@ -1,116 +1,117 @@
-//! Draining: no new connections, but an answer to everything that was received.
+//! Draining: accepts no connections, but responds to everything that was received.
 
 use shearwater_io::{CloseKind, Driver, Token};
 
 use crate::app::App;
 use crate::conn::{Conn, Flag, Phase};
 use crate::control::{Notice, Order};
-use crate::life::{Accepting, Life};
+use crate::lifecycle::{Accepting, Lifecycle};
 use crate::wheel::tick_at;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Someone has woken the worker: looks at the order in force.
+    /// Acts on the order in force after a wake-up.
     pub(crate) fn woken(&mut self) {
-        self.take_back();
-        match self.service.control.order() {
+        self.free_returned();
+        match self.state.control.order() {
             Order::Serve => {}
             Order::Drain => self.begin_drain(),
             Order::Stop => self.end(),
         }
     }
 
-    /// The listeners are closed.
+    /// Notes that the listeners are closed.
     pub(crate) fn accept_stopped(&mut self) {
         self.accepting = Accepting::Stopped;
     }
 
     fn begin_drain(&mut self) {
-        if self.life != Life::Serving {
+        if self.lifecycle != Lifecycle::Serving {
             return;
         }
         let now_ms = self.driver.now_ms();
-        self.life = Life::Draining { until_ms: now_ms.saturating_add(self.service.control.drain_ms()) };
-        self.service.responder.draining = true;
+        self.lifecycle =
+            Lifecycle::Draining { until_ms: now_ms.saturating_add(self.state.control.drain_ms()) };
+        self.state.responder.draining = true;
         self.accepting = Accepting::Stopping;
         self.driver.accept_stop();
-        // A request may be under way on a connection that looks idle: it gets a little time to show.
-        let grace = tick_at(now_ms.saturating_add(self.service.timeouts.drain_idle_ms));
-        for token in self.service.table.tokens(|conn| conn.is_idle() && !conn.has(Flag::Sending)) {
-            self.service.set_deadline(token, grace);
+        // A request may be in flight on a connection that looks idle: waits a little for it.
+        let grace = tick_at(now_ms.saturating_add(self.state.timeouts.drain_idle_ms));
+        for token in self.state.table.tokens(|conn| conn.is_idle() && !conn.has(Flag::Sending)) {
+            self.state.set_deadline(token, grace);
         }
-        for token in self.service.table.tokens(|conn| conn.phase == Phase::Linger) {
-            self.service.linger_began(token, now_ms);
+        for token in self.state.table.tokens(|conn| conn.phase == Phase::Linger) {
+            self.state.linger_began(token, now_ms);
         }
     }
 
-    /// Closes everything that is left.
+    /// Closes all connections.
     pub(crate) fn end(&mut self) {
-        if self.life == Life::Ending {
+        if self.lifecycle == Lifecycle::Ending {
             return;
         }
-        self.life = Life::Ending;
+        self.lifecycle = Lifecycle::Ending;
         if self.accepting == Accepting::Open {
             self.accepting = Accepting::Stopping;
             self.driver.accept_stop();
         }
-        self.tell_cut_off();
-        for token in self.service.table.tokens(|conn| conn.phase != Phase::Closing) {
+        self.report_cut_off();
+        for token in self.state.table.tokens(|conn| conn.phase != Phase::Closing) {
             self.shut(token, CloseKind::Normal);
         }
     }
 
-    /// Counts those that are about to be closed in the middle of something, and says how many they are.
-    fn tell_cut_off(&mut self) {
-        let service = &mut self.service;
-        let connections = service.table.tokens(Conn::is_at_work).len();
+    /// Counts and reports the connections that are about to be closed during a request or response.
+    fn report_cut_off(&mut self) {
+        let state = &mut self.state;
+        let connections = state.table.tokens(Conn::is_at_work).len();
         if connections > 0 {
-            service.counters.connections_cut_off.add(connections as u64);
-            service.tell(Notice::CutOff { worker: service.worker, connections });
+            state.counters.connections_cut_off.add(connections as u64);
+            state.notify(Notice::CutOff { worker: state.worker, connections });
         }
     }
 
-    /// While ending, a connection that was still in the kernel's queue is closed at once.
+    /// Returns true while ending: connections still accepted from the kernel's queue are closed at once.
     pub(crate) fn is_ending(&self) -> bool {
-        self.life == Life::Ending
+        self.lifecycle == Lifecycle::Ending
     }
 
-    /// Returns true once nothing is left to do. Handed-over connections are the program's to wait for.
+    /// Returns true once all connections are closed. Handed-over connections are left to the program.
     pub(crate) fn is_over(&self) -> bool {
-        self.life != Life::Serving
+        self.lifecycle != Lifecycle::Serving
             && self.accepting == Accepting::Stopped
             && self.driver.connections() == self.handed_over.open
     }
 
-    /// Counts handed-over connections as closed when the worker ends: from here on they are the program's alone.
-    pub(crate) fn forget_handed_over(&mut self) {
-        for token in self.service.table.tokens(|conn| conn.phase == Phase::HandedOver) {
+    /// Counts handed-over connections as closed when the worker ends.
+    pub(crate) fn release_handed_over(&mut self) {
+        for token in self.state.table.tokens(|conn| conn.phase == Phase::HandedOver) {
             self.shut(token, CloseKind::Normal);
             self.closed(token);
         }
     }
 
-    /// Ends a drain whose time is up.
+    /// Ends a drain that has timed out.
     pub(crate) fn check_drain(&mut self) {
-        if let Life::Draining { until_ms } = self.life
+        if let Lifecycle::Draining { until_ms } = self.lifecycle
             && self.driver.now_ms() >= until_ms
         {
             self.end();
         }
     }
 
-    /// When the drain has to be over.
+    /// Returns the time limit of the drain.
     pub(crate) fn drain_until_ms(&self) -> Option<u64> {
-        match self.life {
-            Life::Draining { until_ms } => Some(until_ms),
-            Life::Serving | Life::Ending => None,
+        match self.lifecycle {
+            Lifecycle::Draining { until_ms } => Some(until_ms),
+            Lifecycle::Serving | Lifecycle::Ending => None,
         }
     }
 
-    /// A connection accepted while ending.
-    pub(crate) fn turn_away(&mut self, token: Token) {
-        self.service.counters.connections_accepted.add(1);
-        self.service.table.open(token);
+    /// Closes a connection that was accepted while ending.
+    pub(crate) fn close_accepted(&mut self, token: Token) {
+        self.state.counters.connections_accepted.add(1);
+        self.state.table.open(token);
         self.shut(token, CloseKind::Normal);
     }
 }

@@ -1,4 +1,4 @@
-//! Eviction: when the buffers are full, the connection that holds most makes room for one that holds less.
+//! Eviction: when the buffers are full, the largest connection makes room for a smaller one.
 
 use shearwater_io::{CloseKind, Driver, Token};
 
@@ -6,30 +6,31 @@ use crate::app::App;
 use crate::conn::{Flag, Phase};
 use crate::holders::Class;
 use crate::refuse::Refusal;
-use crate::respond::After;
-use crate::service::Service;
+use crate::respond::Disposition;
 use crate::worker::Worker;
+use crate::worker_state::WorkerState;
 
-/// The end of an evicted connection.
+/// The way in which an evicted connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Eviction {
     /// `503`, then a lingering close.
     Refused,
-    /// A close in the middle of its response, which has begun.
+    /// A close in the middle of its response.
     CutOff,
     /// A reset: an earlier response is still being sent, so none can follow.
     Reset,
 }
 
-impl<A: App> Service<A> {
-    /// Evicts the connection that holds most if the buffers are full. False if none holds more than `token`: then that one is to be
-    /// refused.
+impl<A: App> WorkerState<A> {
+    /// Evicts the largest connection if the buffers are full. Returns false if none is larger than `token`,
+    /// which must then be rejected.
     #[inline]
     pub(crate) fn make_room(&mut self, token: Token) -> bool {
         !self.blocks.is_full() || self.make_room_for(token, 0)
     }
 
-    /// Does so for a connection that holds `more` bytes beside its block. One eviction is enough: it frees at least as much.
+    /// Does the same for a connection that holds `more` bytes beside its block. One eviction frees at least
+    /// as much.
     #[cold]
     pub(crate) fn make_room_for(&mut self, token: Token, more: usize) -> bool {
         if self.blocks.reclaim() {
@@ -43,48 +44,48 @@ impl<A: App> Service<A> {
         self.blocks.reclaim()
     }
 
-    /// Frees a connection's memory at once. Its response waits for the end of the turn, because another connection's output is being
-    /// gathered.
+    /// Frees a connection's memory at once. Its response waits for the end of the turn, because the output
+    /// buffer is in use for another connection.
     fn evict(&mut self, token: Token) {
-        let has_begun = self.give_up_call(token);
+        let has_begun = self.drop_call(token);
         let conn = self.table.get(token);
         let eviction = match conn.has(Flag::Sending) {
             _ if has_begun => Eviction::CutOff,
             true => Eviction::Reset,
             false => Eviction::Refused,
         };
-        // Nothing more is read from it.
-        conn.phase = Phase::Last;
+        // Stops reading.
+        conn.phase = Phase::LastResponse;
         self.blocks.release(&mut conn.block);
         if eviction != Eviction::Refused {
             self.counters.hit_buffered_bytes.add(1);
         }
         if eviction == Eviction::CutOff {
-            self.set_after(token, After::Close);
+            self.set_disposition(token, Disposition::Close);
         }
         self.evicted.push((token, eviction));
     }
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Ends the connections that were evicted in this turn.
+    /// Closes the connections that were evicted in this turn.
     #[inline]
     pub(crate) fn end_evicted(&mut self) {
-        if !self.service.evicted.is_empty() {
-            self.end_each_evicted();
+        if !self.state.evicted.is_empty() {
+            self.close_evicted();
         }
     }
 
-    fn end_each_evicted(&mut self) {
+    fn close_evicted(&mut self) {
         // At most one for each event of the turn.
-        for (token, eviction) in std::mem::take(&mut self.service.evicted) {
-            let is_open = self.service.table.find(token).is_some_and(|conn| conn.phase == Phase::Last);
+        for (token, eviction) in std::mem::take(&mut self.state.evicted) {
+            let is_open = self.state.table.find(token).is_some_and(|conn| conn.phase == Phase::LastResponse);
             match eviction {
                 _ if !is_open => {}
                 Eviction::Reset => self.shut(token, CloseKind::Reset),
                 Eviction::CutOff => self.flush(token),
                 Eviction::Refused => {
-                    self.service.refuse(token, Refusal::BuffersFull);
+                    self.state.refuse(token, Refusal::BuffersFull);
                     self.flush(token);
                 }
             }

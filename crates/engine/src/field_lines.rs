@@ -10,7 +10,7 @@ pub struct FieldLines {
 }
 
 impl FieldLines {
-    /// No lines.
+    /// Returns an empty list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -19,13 +19,14 @@ impl FieldLines {
     /// Appends a field (RFC 9110 section 5).
     ///
     /// # Errors
-    /// What is wrong with it: see [`Response::field`](crate::Response::field). Nothing is appended then.
+    /// The reason why it is invalid: see [`Response::field`](crate::Response::field). Nothing is appended
+    /// then.
     pub fn push(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<&mut Self, String> {
         append_field(&mut self.bytes, name, value.as_ref())?;
         Ok(self)
     }
 
-    /// Whether one of them has this name.
+    /// Returns true if one of them has this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         have_name(&self.bytes, name.as_bytes())
     }

@@ -1,4 +1,4 @@
-//! Verb 5, handle: handlers that wait go on, behind the turn's events.
+//! Verb 5, handle: polls deferred handlers after the turn's events.
 
 use shearwater_io::{Driver, Token};
 use shearwater_tasks::TaskId;
@@ -10,70 +10,70 @@ use crate::respond::Fault;
 use crate::worker::Worker;
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Calls each task that is ready once. Those that get ready meanwhile are called in the next turn.
+    /// Polls each ready task once. Those that become ready meanwhile are polled in the next turn.
     #[inline]
     pub(crate) fn run_tasks(&mut self) {
-        let tasks = &self.service.calls.tasks;
-        // One that was dropped may still be called for.
-        if !tasks.is_empty() || tasks.ready() > 0 || !self.service.calls.timers.is_empty() {
+        let tasks = &self.state.calls.tasks;
+        // A dropped task may still have a wake-up pending.
+        if !tasks.is_empty() || tasks.ready() > 0 || !self.state.calls.timers.is_empty() {
             self.run_ready();
         }
     }
 
     fn run_ready(&mut self) {
-        let calls = &mut self.service.calls;
+        let calls = &mut self.state.calls;
         calls.timers.expire();
         calls.tasks.collect();
         let ready = calls.tasks.ready();
         if ready > 0 {
-            self.service.counters.task_turns.add(1);
-            self.service.counters.tasks_ready.add(ready as u64);
+            self.state.counters.task_turns.add(1);
+            self.state.counters.tasks_ready.add(ready as u64);
         }
         for _ in 0..ready {
-            let Some(task) = self.service.calls.tasks.next() else { return };
+            let Some(task) = self.state.calls.tasks.next() else { return };
             self.run_task(task);
         }
     }
 
     fn run_task(&mut self, task: TaskId) {
-        let service = &mut self.service;
-        let Some(token) = service.calls.token_of(task) else { return };
-        if service.task_of(token) != Some(task) {
-            // Its answer is complete: what it still does is its own.
-            let tasks = &mut service.calls.tasks;
+        let state = &mut self.state;
+        let Some(token) = state.calls.token_of(task) else { return };
+        if state.task_of(token) != Some(task) {
+            // Its response is complete; the task continues on its own.
+            let tasks = &mut state.calls.tasks;
             if let Err(panic) = panics::catch(|| tasks.poll(task)) {
-                service.faulty(Fault::Panic(panic));
+                state.faulty(Fault::Panic(panic));
             }
             return;
         }
-        service.run_call(token, false);
+        state.run_call(token, false);
         self.advance(token);
     }
 
-    /// A handler was called: what it has said is sent.
+    /// Sends the output of a handler that was polled.
     fn advance(&mut self, token: Token) {
-        let conn = self.service.table.get(token);
-        // An answer without a body may end without a further byte.
+        let conn = self.state.table.get(token);
+        // A response without a body may end without further output.
         let is_over = !conn.is_handled() && !conn.has(Flag::Sending);
-        match is_over && self.service.responder.out.is_empty() {
-            true => self.go_on_reading(token),
+        match is_over && self.state.responder.out.is_empty() {
+            true => self.resume_reading(token),
             false => self.flush(token),
         }
     }
 
-    /// A send has ended: the handler may say more.
-    pub(crate) fn handler_goes_on(&mut self, token: Token) {
-        self.service.go_on_call(token);
-        let conn = self.service.table.get(token);
+    /// Resumes a handler after a send.
+    pub(crate) fn resume_handler(&mut self, token: Token) {
+        self.state.resume_call(token);
+        let conn = self.state.table.get(token);
         match conn.phase {
-            // Its body waits for the handler, not for the client.
-            Phase::Taking | Phase::Exchanging if conn.has(Flag::Paused) => {
-                self.service.bound_half_closed(token);
+            // The body waits for the handler, not for the client.
+            Phase::ReadingBody | Phase::Streaming if conn.has(Flag::Paused) => {
+                self.state.bound_half_closed(token);
             }
-            // Nothing was received meanwhile.
-            Phase::Taking => self.service.body_begins_anew(token, self.driver.now_ms()),
-            Phase::Exchanging => self.service.await_body(token),
-            _ => self.service.bound_half_closed(token),
+            // No body was received during the send.
+            Phase::ReadingBody => self.state.restart_body(token, self.driver.now_ms()),
+            Phase::Streaming => self.state.arm_pulled_body(token),
+            _ => self.state.bound_half_closed(token),
         }
         self.advance(token);
     }

@@ -1,13 +1,13 @@
-//! Holders of memory in lists by size, so that the largest is found without a search.
+//! Memory holders in lists by size class, so that the largest is found without a search.
 
 use crate::conn::NONE;
 
-/// Number of size classes, four to each doubling: sizes in one class differ by a quarter at most.
+/// Number of size classes, four to each doubling: sizes in one class differ by at most a quarter.
 const CLASSES: usize = 128;
-/// Steps within a doubling, as bits.
+/// Steps within a doubling, in bits.
 const STEP_BITS: u32 = 2;
 
-/// The class of a holder that is in no list.
+/// Class of a holder that is in no list.
 const NO_CLASS: u8 = u8::MAX;
 
 /// A size class.
@@ -24,39 +24,39 @@ impl Class {
     }
 }
 
-/// A holder's place in the list of its class.
+/// A holder's links in the list of its class.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Links {
     prev: u32,
     next: u32,
     class: u8,
 }
 
-impl Place {
-    const NOWHERE: Self = Self { prev: NONE, next: NONE, class: NO_CLASS };
+impl Links {
+    const UNLINKED: Self = Self { prev: NONE, next: NONE, class: NO_CLASS };
 }
 
 /// Holders by number, one list for each class.
 #[derive(Debug)]
 pub(crate) struct Holders {
-    places: Vec<Place>,
-    /// The first of each class.
+    links: Vec<Links>,
+    /// First holder of each class.
     heads: [u32; CLASSES],
-    /// Classes whose list isn't empty, as bits.
+    /// Bit set of the classes whose list isn't empty.
     occupied: u128,
 }
 
 impl Default for Holders {
     fn default() -> Self {
-        Self { places: Vec::new(), heads: [NONE; CLASSES], occupied: 0 }
+        Self { links: Vec::new(), heads: [NONE; CLASSES], occupied: 0 }
     }
 }
 
 impl Holders {
     /// Moves a holder to the list of a class, or to none.
     pub(crate) fn set(&mut self, number: u32, class: Option<Class>) {
-        if self.places.len() <= number as usize {
-            self.places.resize(number as usize + 1, Place::NOWHERE);
+        if self.links.len() <= number as usize {
+            self.links.resize(number as usize + 1, Links::UNLINKED);
         }
         self.unlink(number);
         if let Some(Class(class)) = class {
@@ -77,24 +77,24 @@ impl Holders {
 
     fn link(&mut self, number: u32, class: u8) {
         let head = std::mem::replace(&mut self.heads[usize::from(class)], number);
-        self.places[number as usize] = Place { prev: NONE, next: head, class };
+        self.links[number as usize] = Links { prev: NONE, next: head, class };
         if head != NONE {
-            self.places[head as usize].prev = number;
+            self.links[head as usize].prev = number;
         }
         self.occupied |= 1 << class;
     }
 
     fn unlink(&mut self, number: u32) {
-        let Place { prev, next, class } =
-            std::mem::replace(&mut self.places[number as usize], Place::NOWHERE);
+        let Links { prev, next, class } =
+            std::mem::replace(&mut self.links[number as usize], Links::UNLINKED);
         if class == NO_CLASS {
             return;
         }
         if next != NONE {
-            self.places[next as usize].prev = prev;
+            self.links[next as usize].prev = prev;
         }
         if prev != NONE {
-            self.places[prev as usize].next = next;
+            self.links[prev as usize].next = next;
             return;
         }
         self.heads[usize::from(class)] = next;

@@ -1,7 +1,7 @@
 //! Thread-per-core HTTP/1.1 workers over any [`Driver`](shearwater_io::Driver).
 //!
-//! A worker owns its driver, its connections, its timers and its buffers, and shares nothing that changes with the
-//! others on the way of a request. The modules stand in the order in which a request meets them:
+//! A worker owns its driver, its connections, its timers and its buffers, and shares no mutable state with
+//! the others on the hot path. The modules in the order in which a request passes them:
 //!
 //! `worker` (the turn, and the one `match` on events) → `accept` → `read` → `dispatch` → `respond` → `write` → `close`.
 
@@ -20,6 +20,7 @@ mod app;
 mod binding;
 mod block;
 mod body;
+mod body_budget;
 mod buffer;
 mod call;
 mod close;
@@ -29,42 +30,41 @@ mod context;
 mod control;
 mod counters;
 mod deadline;
+mod deferral;
+mod deferred;
 mod descriptors;
+mod disconnects;
 mod dispatch;
 mod drain;
-mod ends;
 mod eviction;
 mod field_lines;
 mod handling;
+mod heartbeat;
 mod holders;
-mod instead;
-mod lasting;
-mod later;
-mod life;
+mod idle_trim;
+mod lifecycle;
 pub mod limits;
 mod listen_address;
 mod listening_socket;
+mod open_file_cache;
 mod options;
 mod outputs;
 mod overlay;
-mod pace;
 mod page_pool;
 mod panics;
+mod pending_call;
 mod pieces;
 mod preamble;
 mod prebuilt;
-mod pulse;
 mod read;
 mod refuse;
 mod reports;
 mod request;
 mod respond;
 mod response;
-mod rest;
 mod running;
 mod served;
 mod server;
-mod service;
 mod shortfall;
 mod start_error;
 mod start_report;
@@ -73,10 +73,10 @@ mod table;
 mod thread;
 mod timer;
 mod upgrade;
-mod waiting;
 mod watchdog;
 mod wheel;
 mod worker;
+mod worker_state;
 mod write;
 
 pub use app::{App, BodyPolicy, BodySink};

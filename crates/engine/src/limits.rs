@@ -1,140 +1,143 @@
-//! Every bound of a worker, by name, with its default. `docs/limits.md` says what happens at each.
+//! All limits of a worker with their defaults. `docs/limits.md` describes the behavior at each.
 
 use shearwater_http1::{BodyLimits, HeadLimits};
 use shearwater_io::os;
 
-/// Times one connection's pipelined requests may be answered before others get their turn.
+/// Pipelined requests of one connection per turn, before others get their turn.
 pub const REQUESTS_PER_TURN_MAX: usize = 64;
 
-/// Deadlines that a turn may act on in any case, before events get their turn again. Each may cost a last response and a close: some 25 µs.
+/// Minimum number of deadlines processed per turn. Each may cost a last response and a close: some 25 µs.
 pub const EXPIRIES_PER_TURN_MIN: usize = 2;
 
-/// Events of a turn for each deadline that it may act on: deadlines take a small part of its time.
+/// Events of a turn per deadline processed: deadlines take a small part of its time.
 pub const EVENTS_PER_EXPIRY: usize = 16;
 
-/// Deadlines that a turn may act on for its events.
+/// Maximum number of deadlines processed per turn on account of its events.
 pub const EXPIRIES_PER_TURN_MAX: usize = 64;
 
-/// Deadlines that a turn may act on besides for each connection that it accepts, so that as many end as arrive. A client that sends half a
-/// head needs two, for the `408` and the end of the linger; so does one that reads too slowly.
+/// Additional deadlines per accepted connection, so that as many connections expire as arrive. A client that
+/// sends half a head needs two, for the `408` and the end of the linger; so does one that reads too slowly.
 pub const EXPIRIES_PER_ARRIVAL: usize = 2;
 
-/// Connections whose client is gone that are let go of in one turn, before events get their turn again: likewise.
+/// Disconnected clients released per turn, before events get their turn again.
 pub const ENDS_PER_TURN_MAX: usize = 2;
 
-/// Places for such connections that are kept when none is left; those of a busier moment are freed.
+/// Capacity that an empty queue of disconnects keeps; the memory of a burst is freed.
 pub const ENDS_KEPT_MAX: usize = 64;
 
-/// Shared blocks up to this size are copied behind the head; larger ones are sent from where they are.
+/// Shared blocks up to this size are copied into the output; larger ones are sent in place.
 pub const COPIED_BYTES_MAX: usize = 16 * 1024;
 
-/// Pieces of files and shared blocks in one output: behind so many the connection's further pipelined requests wait.
+/// File ranges and shared blocks in one output. At this number further pipelined requests wait.
 pub const OUTPUT_ITEMS_MAX: usize = 16;
 
-/// Different files in one output: with so many the connection's further pipelined requests wait. Each is a descriptor that a client
-/// holds who doesn't take its answers.
+/// Different files in one output. At this number further pipelined requests wait: each is a descriptor held
+/// for a client that may not read its responses.
 pub const OUTPUT_FILES_MAX: usize = 2;
 
-/// Answers with files that stay open for a moment, for other requests.
+/// File responses that are cached open for other requests.
 pub const LASTING_ANSWERS_MAX: usize = 16;
 
-/// How long that is, from the end of the turn of the first of them on, in milliseconds. A file that was changed a moment ago stays open for its
-/// turn alone.
+/// Lifetime of those, in milliseconds from the end of the first one's turn. A recently changed file stays
+/// open for its turn only.
 pub const LASTING_MS_MAX: u64 = 50;
 
-/// Spare blocks (state of an unfinished request) that a worker keeps for the next.
+/// Spare blocks (state of an unfinished request) that a worker keeps.
 pub const SPARE_BLOCKS_MAX: usize = 64;
 
-/// Spare outputs that a worker keeps for the next answers.
+/// Spare outputs that a worker keeps.
 pub const SPARE_OUTPUTS_MAX: usize = 64;
 
-/// Memory that a spare output may keep: a turn's answers to one connection, at the default `output_bytes_max`.
+/// Memory of a spare output, in bytes: a turn's responses to one connection at the default
+/// `output_bytes_max`.
 pub const SPARE_OUTPUT_BYTES_MAX: usize = 128 * 1024;
 
-/// Memory that all spare outputs of a worker may keep.
+/// Memory of all spare outputs of a worker, in bytes.
 pub const SPARE_OUTPUTS_BYTES_MAX: usize = 1024 * 1024;
 
-/// Memory that a worker keeps for building responses; what a larger one took is freed at the end of its turn.
+/// Memory kept for building responses, in bytes; the excess of a larger one is freed at the end of its turn.
 pub const SPARE_RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Memory that a spare buffer may keep; what gets larger lies in pages of its own.
+/// Memory of a spare buffer, in bytes; larger buffers have their own pages.
 pub const SPARE_BUFFER_BYTES_MAX: usize = 16 * 1024;
 
-/// Memory in such pages that a worker keeps for the next large buffers.
+/// Memory of spare pages that a worker keeps, in bytes.
 pub const SPARE_PAGES_BYTES_MAX: usize = 1024 * 1024;
 
-/// Memory in such pages that a worker gives back to the system in one turn: the kernel takes about a microsecond for 16 KiB.
+/// Memory of such pages freed per turn, in bytes: the kernel takes about a microsecond for 16 KiB.
 pub const RELEASED_BYTES_PER_TURN_MAX: usize = 128 * 1024;
 
-/// Milliseconds without an event of its driver after which a worker gives back the memory of a busier moment: what it keeps for the next requests, its driver's
-/// and its allocator's.
+/// Idle time after which a worker, its driver and its allocator free spare memory, in milliseconds.
 pub const REST_AFTER_MS: u64 = 1000;
 
-/// Events since the last time below which it isn't worth to wake up for that.
+/// Minimum number of events before an idle trim.
 pub const REST_EVENTS_MIN: usize = 64;
 
-/// How long accepting waits after the descriptors ran out, unless a connection closes first.
+/// Delay in milliseconds before accepting is retried after descriptors ran out, unless a connection closes
+/// first.
 pub const ACCEPT_RETRY_MS: u64 = 1000;
 
-/// Connections that the acceptor has handed to a worker and that the worker has not yet taken; beyond, the next worker gets them. A
-/// dozen batches: a worker takes 16 in a turn.
+/// Connections that the acceptor has queued for a worker; beyond, the next worker gets them. A worker takes
+/// batches of 16.
 pub const INBOX_MAX: usize = 256;
 
-/// How long a send goes on before its pace is measured: so that a short one costs no look.
+/// Delay in milliseconds before a send's rate is measured, so that short sends need no check.
 pub const WRITE_LOOK_MS: u64 = 5000;
 
-/// Milliseconds for which a connection lingers while draining. If its client still sends, or hasn't acknowledged the last response,
-/// [`Timeouts::linger_ms`] follows.
+/// Milliseconds for which a connection lingers while draining. If its client still sends, or hasn't
+/// acknowledged the last response, [`Timeouts::linger_ms`] follows.
 pub const DRAIN_LINGER_MS: u64 = 500;
 
-/// Notices to the operator that may wait unread; further ones are counted and dropped.
+/// Notices to the operator that may be queued; further ones are counted and dropped.
 pub const NOTICES_MAX: usize = 64;
 
-/// Milliseconds between two reports of the same kind of fault that clients can provoke: panics of one place, files with one error,
-/// responses built wrongly.
+/// Milliseconds between two reports of the same kind of fault that clients can provoke: panics at one
+/// location, files with one error, invalid responses.
 pub const REPORT_EVERY_MS: u64 = 1000;
 
 /// Kinds of faults that a worker reports within that time; further ones are only counted.
 pub const REPORT_KINDS_MAX: usize = 32;
 
-/// Bytes of a request's name, and of a message, in a report; the rest is left out.
+/// Bytes of a request's name, and of a message, in a report; the rest is cut.
 pub const REPORT_BYTES_MAX: usize = 512;
 
-/// Bytes of a body that wait for the handler that takes it; no more are received until it has taken them. One receive may go beyond.
+/// Bytes of a body queued for its handler; no more is received until the handler has read some. One receive
+/// may exceed it.
 pub const CALL_INPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of an answer that wait to be sent while its handler makes them: then it has to wait. One piece may go beyond.
+/// Bytes of a streamed response queued to be sent; beyond, its handler waits. One piece may exceed it.
 pub const CALL_OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// Addresses of peers that a worker caches, 40 bytes each. Connections in the first so many slots never share an entry.
+/// Client addresses that a worker caches, 40 bytes each. Connections in the first so many slots never share
+/// an entry.
 pub const PEERS_KEPT_MAX: usize = 4096;
 
-/// State of requests that were answered later, kept by a worker for the next.
+/// Spare state of deferred requests that a worker keeps.
 pub const SPARE_CALLS_MAX: usize = 64;
 
-/// Memory of a connection below which it isn't evicted: a block and a few fields. Most have less.
+/// Minimum memory of a connection that can be evicted, in bytes: a block and a few fields. Most have less.
 pub const EVICTED_BYTES_MIN: usize = 4096;
 
-/// The divisor of the memory there is: one part in so many is for unfinished requests by default, all workers together.
+/// Divisor of the system's memory for the default budget of unfinished requests, over all workers.
 pub const BUFFERED_MEMORY_PART: u64 = 4;
 
-/// Address space that is left for the rest of the program, and as much again for each worker, where it is limited: stacks, and what allocators
-/// reserve for a thread.
+/// Address space reserved for the program, and again for each worker, if it is limited: stacks and allocator
+/// arenas.
 pub const RESERVED_ADDRESSES_BYTES: u64 = 128 * 1024 * 1024;
 
-/// The most that is for each worker by default, in bytes, however much memory there is.
+/// Largest default budget per worker, in bytes.
 pub const BUFFERED_BYTES_DEFAULT_MAX: usize = 256 * 1024 * 1024;
 
-/// The least that is for each worker by default, in bytes: 16 of the largest heads.
+/// Smallest default budget per worker, in bytes: 16 of the largest heads.
 pub const BUFFERED_BYTES_DEFAULT_MIN: usize = 1024 * 1024;
 
-/// How long the watchdog sleeps at most while all workers sleep.
+/// Longest sleep of the watchdog while all workers sleep, in milliseconds.
 pub const WATCHDOG_SLEEP_MS: u64 = 5000;
 
-/// How often the operator is told at most that a worker was kept by a handler.
+/// Minimum interval between reports of a blocked worker, in milliseconds.
 pub const BLOCKED_TOLD_EVERY_MS: u64 = 60_000;
 
-/// What a worker holds back from its clients. Sizes in bytes.
+/// Limits of a worker. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Size of a request's head; `431` beyond. Default 64 KiB.
@@ -143,35 +146,37 @@ pub struct Limits {
     pub target_bytes_max: usize,
     /// Number of fields in a head; `431` beyond. Default 100.
     pub fields_max: usize,
-    /// Size of a body, whatever becomes of it; `413` beyond. Default 10 MiB.
+    /// Size of a body, however it is received; `413` beyond. Default 10 MiB.
     pub body_bytes_max: u64,
-    /// Memory that a worker holds for unfinished and deferred requests, in bytes; beyond it the connection that holds most is refused with
-    /// `503`. Default: a quarter of the memory there is, divided among the workers, at most 256 MiB
-    /// ([`Limits::buffered_bytes`]). `usize::MAX` stands for that.
+    /// Memory that a worker holds for unfinished and deferred requests; beyond it the largest connection is
+    /// rejected with `503`. The default, `usize::MAX`, is a quarter of the system's memory divided among the
+    /// workers, at most 256 MiB ([`Limits::buffered_bytes`]).
     pub buffered_bytes_max: usize,
-    /// Requests of a worker that are being answered later ([`Response::later`](crate::Response::later)) at once, and what goes on behind
-    /// answers; `503` beyond. Default 65,536.
+    /// Deferred requests of a worker ([`Response::later`](crate::Response::later)), including tasks that
+    /// outlive their response; `503` beyond. Default 65,536.
     pub calls_max: usize,
-    /// Connections that a worker holds; beyond, new ones wait in the kernel's queue. Default: as many as descriptors.
+    /// Connections of a worker; beyond, new ones wait in the kernel's queue. Default: bounded by descriptors
+    /// only.
     pub connections_max: usize,
-    /// Connections that one address may hold, all workers together; beyond, a new one is reset. Default 0: no bound,
-    /// because many people share an address behind a proxy or a NAT.
+    /// Connections per client address, over all workers; beyond, a new one is reset. Default 0: unlimited,
+    /// because many clients share an address behind a proxy or a NAT.
     pub connections_per_address_max: u32,
-    /// Requests answered on one connection; the last answer says `Connection: close`. Default 0: no bound, because nothing that a
-    /// connection owns here grows with its requests.
+    /// Requests per connection; the last response says `Connection: close`. Default 0: unlimited, because no
+    /// state of a connection grows with its requests.
     pub requests_per_connection_max: u32,
-    /// Pace at which a body has to arrive, in bytes of its content per second: each adds to the time that it has, which begins with
-    /// [`Timeouts::body_grace_ms`] and is never more than [`Timeouts::body_ms`]. Default 240; 0: no bound. `408` beyond.
+    /// Minimum rate of a body in bytes of content per second. Received bytes extend its time, which begins
+    /// with [`Timeouts::body_grace_ms`] and never exceeds [`Timeouts::body_ms`]. Default 240; 0: unlimited.
+    /// `408` below.
     pub body_bytes_per_second_min: u32,
-    /// Pace at which a client has to take what it is sent, in bytes per second, on an average of [`Timeouts::write_ms`]. What its
-    /// system has acknowledged counts, where this one tells (Linux), else what this one has taken for it. Default 240; 0: some progress
-    /// is enough. Reset beyond.
+    /// Minimum rate at which a client must read, in bytes per second, averaged over [`Timeouts::write_ms`].
+    /// Counts bytes that the client's system has acknowledged if this system reports them (Linux), else bytes
+    /// accepted by this system. Default 240; 0: any progress suffices. Reset below.
     pub send_bytes_per_second_min: u32,
-    /// Bytes of answers gathered for one connection before they are sent. Default 64 KiB.
+    /// Bytes of responses gathered for one connection before they are sent. Default 64 KiB.
     pub output_bytes_max: u64,
-    /// Bytes asked of the kernel by one receive. Default 64 KiB.
+    /// Bytes requested from the kernel per receive. Default 64 KiB.
     pub receive_bytes: usize,
-    /// Bytes read and thrown away after a last answer, so that it arrives; then the connection is reset. Default 64 MiB.
+    /// Bytes discarded after a last response before the connection is reset. Default 64 MiB.
     pub linger_bytes_max: u32,
 }
 
@@ -197,7 +202,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// These limits, with what would stop all service moved to the least that doesn't.
+    /// Returns these limits with unusable values replaced by the nearest usable ones.
     pub(crate) fn usable(self) -> Self {
         Self {
             output_bytes_max: self.output_bytes_max.max(1),
@@ -209,8 +214,9 @@ impl Limits {
         }
     }
 
-    /// Returns the effective [`Limits::buffered_bytes_max`] for each of so many workers on this system; 0: one for each core. Memory is what the
-    /// machine has, or less where control groups, `RLIMIT_AS` or `RLIMIT_DATA` allow less. Where the system tells nothing of that, it is 256 MiB.
+    /// Returns the effective [`Limits::buffered_bytes_max`] for each of so many workers on this system; 0:
+    /// one for each core. Memory is the machine's, or less if control groups, `RLIMIT_AS` or `RLIMIT_DATA`
+    /// allow less. The result is 256 MiB if the system reports none of them.
     #[must_use]
     pub fn buffered_bytes(&self, workers: usize) -> usize {
         let workers = if workers == 0 { os::cores().len() } else { workers };
@@ -232,36 +238,38 @@ impl Limits {
         BodyLimits::default()
     }
 
-    /// Bytes that a client has to take within `write_ms`.
+    /// Returns the bytes that a client must read within `write_ms`.
     pub(crate) fn send_bytes_min(&self, write_ms: u64) -> u64 {
         u64::from(self.send_bytes_per_second_min).saturating_mul(write_ms) / 1000
     }
 }
 
-/// How long a worker waits, in milliseconds. Timers fire up to 256 ms late, those of idle, writing
-/// and lingering connections up to 1.3 s; more where a turn takes longer than that.
+/// Timeouts of a worker, in milliseconds. Timers fire up to 256 ms late, those of idle, writing and lingering
+/// connections up to 1.3 s; more if a turn takes longer than that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From accept to the end of the first head. Nothing received: closed in silence; a part of a head: `408`. Default 10 s.
+    /// From accept to the end of the first head. Nothing received: a silent close; a partial head: `408`.
+    /// Default 10 s.
     pub first_head_ms: u64,
     /// From the first byte of a later head to its end; `408`. Default 10 s.
     pub head_ms: u64,
     /// Between two pieces of a body; `408`. Default 30 s.
     pub body_ms: u64,
-    /// What a body has from the end of its head on before its pace counts ([`Limits::body_bytes_per_second_min`]); `408`. Default
-    /// 10 s.
+    /// From the end of a head until its body's rate counts ([`Limits::body_bytes_per_second_min`]); `408`.
+    /// Default 10 s.
     pub body_grace_ms: u64,
-    /// Between two requests of a connection; closed in silence. Default 60 s.
+    /// Between two requests of a connection; a silent close. Default 60 s.
     pub idle_ms: u64,
-    /// In which a client that is being sent to has to take so much ([`Limits::send_bytes_per_second_min`]), measured from
-    /// [`WRITE_LOOK_MS`] on and then each time anew; reset. Default 60 s: a client with a large receive buffer tells of what it has read seldom.
+    /// Interval over which the rate of a reading client is measured ([`Limits::send_bytes_per_second_min`]),
+    /// first after [`WRITE_LOOK_MS`]; reset. Default 60 s: a client with a large receive buffer acknowledges
+    /// rarely.
     pub write_ms: u64,
-    /// For the client to end its side after a last answer. Default 10 s.
+    /// From the last response to the client's FIN. Default 10 s.
     pub linger_ms: u64,
-    /// From a client's FIN while a handler is at work on its request, and anew from each send, until the handler is dropped and the
-    /// connection closed: the client may be half-closed and wait, or be gone. Default 30 s.
+    /// From a client's FIN during a request, and again after each send, until the handler is dropped and the
+    /// connection closed: the client may be half-closed and waiting, or gone. Default 30 s.
     pub half_closed_ms: u64,
-    /// While draining: for a connection that is between requests to send one more. Default 500 ms.
+    /// While draining: for an idle connection to send one more request. Default 500 ms.
     pub drain_idle_ms: u64,
 }
 
@@ -281,7 +289,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Returns a worker's part of the memory that unfinished requests may take by default.
+/// Returns the default budget of one worker for unfinished requests, in bytes.
 fn default_buffered_bytes(memory: Option<u64>, mappable: Option<u64>, workers: usize) -> usize {
     let workers = workers as u64;
     let reserved = RESERVED_ADDRESSES_BYTES.saturating_mul(workers + 1);

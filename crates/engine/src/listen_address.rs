@@ -1,36 +1,36 @@
-//! Where a server listens.
+//! Addresses to listen on.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Who may connect to a Unix-domain socket unless it is said otherwise: its owner and its group.
+/// Default mode of a Unix-domain socket: its owner and its group may connect.
 pub const UNIX_MODE: u32 = 0o660;
 
-/// Where a server listens: an address of TCP, or the name of a Unix-domain socket.
+/// A TCP address or the path of a Unix-domain socket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ListenAddress {
-    /// Port 0 takes a free one. `[::]` takes IPv4 too (`IPV6_V6ONLY` off, whatever the system's default is), unless the same
-    /// server listens on the same port of IPv4 by itself.
+    /// A TCP address; port 0 takes a free one. `[::]` includes IPv4 (`IPV6_V6ONLY` off, whatever the system's
+    /// default), unless the same server listens on the same IPv4 port separately.
     Tcp(SocketAddr),
-    /// A socket in the file system. What a server has left there that is no more is replaced; the file goes when the server
-    /// stops accepting.
+    /// A socket in the file system. A stale socket of a dead server is replaced; the file is removed when the
+    /// server stops accepting.
     Unix {
-        /// The file. About 100 bytes at most.
+        /// Path of the socket, about 100 bytes at most.
         path: PathBuf,
-        /// The bits of `chmod`: who has the right to write may connect.
+        /// Mode bits: users with write permission may connect.
         mode: u32,
     },
 }
 
 impl ListenAddress {
-    /// A Unix-domain socket with [`UNIX_MODE`].
+    /// Returns a Unix-domain socket with [`UNIX_MODE`].
     pub fn unix(path: impl Into<PathBuf>) -> Self {
         Self::Unix { path: path.into(), mode: UNIX_MODE }
     }
 
-    /// Whether it is an IPv4 address with this port, which is a certain one.
+    /// Returns true if it is an IPv4 address with this port, which must not be 0.
     pub(crate) fn is_v4_port(&self, port: u16) -> bool {
         matches!(self, Self::Tcp(SocketAddr::V4(address)) if address.port() == port && port != 0)
     }

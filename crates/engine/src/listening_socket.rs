@@ -1,4 +1,4 @@
-//! A socket that listens before the server is set up: bound by the program, or handed over by who started it.
+//! Listening sockets that the program or its supervisor has bound.
 
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
@@ -7,10 +7,10 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A socket that listens already, of TCP or Unix's own. Its address, its queue and its file stay as they are; the options of
-/// [`TcpOptions`](crate::TcpOptions) are set on it, and it is made non-blocking.
+/// A TCP or Unix-domain socket that is already listening. Its address, its queue and its file remain
+/// unchanged; [`TcpOptions`](crate::TcpOptions) are set on it, and it becomes non-blocking.
 ///
-/// It is one socket: with one worker that worker accepts by itself, with more one thread accepts for all of them, as by
+/// With one worker, that worker accepts from it. With several, one thread accepts for all of them, as with
 /// [`AcceptMode::Dispatch`](crate::AcceptMode::Dispatch).
 #[derive(Clone)]
 pub struct ListeningSocket {
@@ -18,41 +18,41 @@ pub struct ListeningSocket {
 }
 
 impl ListeningSocket {
-    /// One for the server itself. The file of a Unix-domain socket is not the server's, and stays.
+    /// Duplicates the descriptor for the server. The file of a Unix-domain socket is not removed.
     pub(crate) fn duplicate(&self) -> std::io::Result<OwnedFd> {
         self.socket.as_fd().try_clone_to_owned()
     }
 
-    /// The address that it is bound to.
+    /// Returns the TCP address that it is bound to.
     ///
     /// # Errors
-    /// The socket isn't one of TCP, or the system refuses.
+    /// The socket isn't a TCP socket, or the system call fails.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
-        match self.place()? {
-            Place::Tcp(address) => Ok(address),
-            Place::Unix(_) => Err(std::io::Error::new(
+        match self.bound_address()? {
+            BoundAddress::Tcp(address) => Ok(address),
+            BoundAddress::Unix(_) => Err(std::io::Error::new(
                 std::io::ErrorKind::Unsupported,
-                "a Unix-domain socket has no address of TCP",
+                "a Unix-domain socket has no TCP address",
             )),
         }
     }
 
-    /// Where it listens.
-    pub(crate) fn place(&self) -> std::io::Result<Place> {
-        // Neither asks what family the socket is of before it is asked for its address.
+    /// Returns the address that it is bound to.
+    pub(crate) fn bound_address(&self) -> std::io::Result<BoundAddress> {
+        // Both types accept a socket of any family; only `local_addr` fails.
         let unix = UnixListener::from(self.duplicate()?);
         match unix.local_addr() {
-            Ok(address) => Ok(Place::Unix(address.as_pathname().map(PathBuf::from))),
-            Err(_) => TcpListener::from(self.duplicate()?).local_addr().map(Place::Tcp),
+            Ok(address) => Ok(BoundAddress::Unix(address.as_pathname().map(PathBuf::from))),
+            Err(_) => TcpListener::from(self.duplicate()?).local_addr().map(BoundAddress::Tcp),
         }
     }
 }
 
-/// Where a socket listens.
+/// Address of a listening socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BoundAddress {
     Tcp(SocketAddr),
-    /// Without a path: a name that is in no file system.
+    /// Without a path: an abstract or unnamed socket.
     Unix(Option<PathBuf>),
 }
 
@@ -76,8 +76,8 @@ impl From<UnixListener> for ListeningSocket {
 
 impl fmt::Debug for ListeningSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.place() {
-            Ok(place) => write!(f, "ListeningSocket({place:?})"),
+        match self.bound_address() {
+            Ok(bound_address) => write!(f, "ListeningSocket({bound_address:?})"),
             Err(error) => write!(f, "ListeningSocket({error})"),
         }
     }

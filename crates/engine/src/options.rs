@@ -1,4 +1,4 @@
-//! How a server is set up.
+//! Configuration of a server.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,40 +9,41 @@ use crate::limits::{Limits, Timeouts};
 use crate::listen_address::ListenAddress;
 use crate::listening_socket::ListeningSocket;
 
-/// How a server is set up.
+/// Configuration of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where to listen.
+    /// Addresses to listen on.
     pub listen: Vec<ListenAddress>,
-    /// Sockets that listen already.
+    /// Sockets that are already listening.
     pub sockets: Vec<ListeningSocket>,
-    /// How connections get to the workers.
+    /// Distribution of connections to the workers.
     pub accept: AcceptMode,
-    /// Threads that serve; 0: one per core that the process may use.
+    /// Number of workers; 0: one per core that the process may use.
     pub workers: usize,
-    /// Which driver.
+    /// Driver to use.
     pub driver: DriverChoice,
-    /// Whether each worker keeps to one core.
+    /// Pins each worker to a core.
     pub pin: bool,
-    /// Connections that may wait to be accepted, per listener; the kernel has its own bound.
+    /// Connections that may wait to be accepted, per listener; the kernel has its own limit.
     pub backlog: u32,
-    /// How connections of TCP behave.
+    /// Options of TCP connections.
     pub tcp: TcpOptions,
-    /// What a worker holds back.
+    /// Limits of each worker.
     pub limits: Limits,
-    /// How long a worker waits.
+    /// Timeouts of each worker.
     pub timeouts: Timeouts,
     /// Serves `https://` targets: every connection comes from a trusted gateway that terminates TLS. Without it they get a `421` (RFC 9110
     /// section 7.4). Schemes other than `http` and `https` always do.
     pub trusted_gateway: bool,
-    /// In which order what is ready goes on.
+    /// Scheduling order of ready connections and tasks.
     pub order: Order,
-    /// How often it is looked whether a handler keeps a worker, in milliseconds; 0: never.
+    /// Interval at which the watchdog checks for blocked workers, in milliseconds; 0: never.
     pub watchdog_ms: u64,
-    /// Called on a worker's own thread when no connection has said anything for [`REST_AFTER_MS`](crate::limits::REST_AFTER_MS) and the worker has
-    /// given back its own memory of a busier moment ([`REST_EVENTS_MIN`](crate::limits::REST_EVENTS_MIN) events since it last did): the place
-    /// for a word to an allocator that keeps what was freed. Tasks that only sleep and calculate meanwhile don't keep it from that.
-    /// It should take milliseconds at most; a panic is printed and otherwise ignored.
+    /// Called on a worker's own thread after an idle trim: when no event has occurred for
+    /// [`REST_AFTER_MS`](crate::limits::REST_AFTER_MS) and the worker has freed its spare memory, after at
+    /// least [`REST_EVENTS_MIN`](crate::limits::REST_EVENTS_MIN) events. Can be used to trim an allocator.
+    /// Tasks that only sleep and compute don't prevent it. It should return within milliseconds; a panic is
+    /// printed and otherwise ignored.
     pub at_rest: Option<fn()>,
 }
 
@@ -67,14 +68,15 @@ impl Default for Options {
     }
 }
 
-/// How connections of TCP behave. Set on the listeners, from which they inherit it.
+/// Options of TCP connections, set on the listeners and inherited from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// `TCP_NODELAY`: a small answer leaves at once. Without it the kernel may hold the last piece of an answer back until the one before
-    /// is acknowledged, 40 ms and more. Default: on.
+    /// `TCP_NODELAY`: sends small responses at once. Without it the kernel may delay the last segment of a
+    /// response until the one before is acknowledged, for 40 ms and more. Default: on.
     pub nodelay: bool,
-    /// `SO_KEEPALIVE`: a client that is silent is asked whether it is still there: after [`KEEPALIVE_IDLE_S`] for the first
-    /// time, then every [`KEEPALIVE_INTERVAL_S`], [`KEEPALIVE_PROBES`] times in vain. Default: off, since a server's own times are shorter.
+    /// `SO_KEEPALIVE`: probes silent clients first after [`KEEPALIVE_IDLE_S`], then every
+    /// [`KEEPALIVE_INTERVAL_S`], up to [`KEEPALIVE_PROBES`] times. Default: off, since a server's own
+    /// timeouts are shorter.
     ///
     /// [`KEEPALIVE_IDLE_S`]: shearwater_io::limits::KEEPALIVE_IDLE_S
     /// [`KEEPALIVE_INTERVAL_S`]: shearwater_io::limits::KEEPALIVE_INTERVAL_S
@@ -88,16 +90,17 @@ impl Default for TcpOptions {
     }
 }
 
-/// How connections get to the workers.
+/// Distribution of connections to the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub enum AcceptMode {
-    /// Each worker listens by itself, and the kernel spreads connections over them by their addresses and ports
-    /// (`SO_REUSEPORT`). Accepting costs no hand-over, and worker and connection stay on one core.
+    /// Each worker has its own listener, and the kernel distributes connections by a hash of addresses and
+    /// ports (`SO_REUSEPORT`). There is no hand-over between threads, and worker and connection stay on one
+    /// core.
     #[default]
     Reuseport,
-    /// One thread accepts and hands connections to the workers in turn, in batches: each gets as many as the others, whatever their
-    /// addresses are, and who is busy is passed over.
+    /// One thread accepts and hands connections to the workers in turn, in batches. All workers get equally
+    /// many, whatever the addresses; busy workers are skipped.
     Dispatch,
 }
 
@@ -110,11 +113,11 @@ impl fmt::Display for AcceptMode {
     }
 }
 
-/// Which driver to use.
+/// Driver to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub enum DriverChoice {
-    /// The best that works here; it is reported which.
+    /// The best available driver; the choice is reported.
     #[default]
     Auto,
     /// `epoll`, on Linux.

@@ -1,32 +1,32 @@
-//! Spare outputs: what was sent comes back and is used for the next answer.
+//! Spare outputs: buffers of finished sends, reused for the next responses.
 
 use shearwater_io::Output;
 
 use crate::limits::{SPARE_OUTPUT_BYTES_MAX, SPARE_OUTPUTS_BYTES_MAX, SPARE_OUTPUTS_MAX};
 
-/// The outputs that a worker keeps, at most `SPARE_OUTPUTS_MAX` of at most `SPARE_OUTPUTS_BYTES_MAX` together.
+/// Spare outputs of a worker, at most `SPARE_OUTPUTS_MAX` of at most `SPARE_OUTPUTS_BYTES_MAX` together.
 #[derive(Default)]
 pub(crate) struct Outputs {
     spare: Vec<Output>,
-    /// The memory that they hold.
+    /// Memory of all of them, in bytes.
     bytes: usize,
 }
 
 impl Outputs {
-    /// An empty output.
+    /// Returns an empty output.
     pub(crate) fn take(&mut self) -> Output {
         let Some(output) = self.spare.pop() else { return Output::default() };
         self.bytes -= output.capacity();
         output
     }
 
-    /// Frees what is kept.
-    pub(crate) fn forget(&mut self) {
+    /// Frees the spare outputs.
+    pub(crate) fn free_spare(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes back an output that was sent.
-    pub(crate) fn give(&mut self, mut output: Output) {
+    /// Recycles an output that was sent.
+    pub(crate) fn recycle(&mut self, mut output: Output) {
         if self.spare.len() == SPARE_OUTPUTS_MAX {
             return;
         }
@@ -55,7 +55,7 @@ mod tests {
     fn keep(len: usize) -> Outputs {
         let mut outputs = Outputs::default();
         for _ in 0..3 * SPARE_OUTPUTS_MAX {
-            outputs.give(output(len));
+            outputs.recycle(output(len));
         }
         outputs
     }
@@ -78,14 +78,14 @@ mod tests {
         while outputs.bytes > 0 {
             assert!(outputs.take().capacity() > 0);
         }
-        outputs.give(output(SPARE_OUTPUT_BYTES_MAX));
+        outputs.recycle(output(SPARE_OUTPUT_BYTES_MAX));
         assert_eq!(outputs.spare.len(), 1, "there is room again");
     }
 
     #[test]
     fn keeps_nothing_that_it_is_to_forget() {
         let mut outputs = keep(SPARE_OUTPUT_BYTES_MAX);
-        outputs.forget();
+        outputs.free_spare();
         assert_eq!((outputs.spare.len(), outputs.bytes), (0, 0));
         assert_eq!(outputs.take().capacity(), 0);
     }

@@ -1,32 +1,33 @@
-//! Fields that are laid over an answer, whoever gives it: set, replaced or left out as it is encoded.
+//! Header changes that are applied to any response as it is encoded: set, replaced or removed.
 
 use crate::content_type;
 use crate::response::{append_field, encode_field};
 
 const SERVER: &str = "Server";
 
-/// Which answers a field is laid over.
+/// Responses that a header change applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum On {
-    /// Every one.
+    /// All responses.
     Every,
-    /// Those that are no error: with a status below 400 (RFC 9110 section 15).
+    /// Responses with a status below 400 (RFC 9110 section 15).
     NoError,
-    /// Those that speak of content that was asked for: `2xx` and `304`.
+    /// Successful and `304` responses.
     Content,
 }
 
-/// What is changed of the fields of answers, encoded once, for [`Response::overlay`](crate::Response::overlay). Each worker has its own.
+/// Header changes, encoded once, for [`Response::overlay`](crate::Response::overlay). Each worker has its
+/// own.
 #[derive(Debug, Clone, Default)]
 pub struct Overlay {
-    /// What stands in the place of the server's own line; nothing: that.
+    /// Replacement of the `Server` line; `None` keeps it.
     server: Option<Vec<u8>>,
     content: Layer,
     redirect: Layer,
     error: Layer,
 }
 
-/// The change of answers of one kind.
+/// Changes for one class of responses.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layer {
     lines: Vec<u8>,
@@ -42,17 +43,17 @@ struct Unless {
 }
 
 impl Overlay {
-    /// One that changes nothing.
+    /// Returns an overlay without changes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets a field, `Server` among them: it takes the place of all that the answer has of this name.
+    /// Sets a field, possibly `Server`, and replaces all fields of this name.
     ///
     /// # Errors
-    /// What is wrong, where it can't be sent or is the answer's own: `Connection`, `Content-Length`, `Content-Type`, `Date` and
-    /// `Transfer-Encoding`. Nothing is changed then.
+    /// The reason why the field is invalid, or reserved: `Connection`, `Content-Length`, `Content-Type`,
+    /// `Date` and `Transfer-Encoding`. Nothing is changed then.
     pub fn set(&mut self, name: &str, value: &str, on: On) -> Result<&mut Self, String> {
         if name.eq_ignore_ascii_case(SERVER) {
             let mut line = Vec::new();
@@ -65,7 +66,7 @@ impl Overlay {
         Ok(self)
     }
 
-    /// Adds a field beside what the answer has of this name.
+    /// Adds a field and keeps existing ones of this name.
     ///
     /// # Errors
     /// As [`set`](Self::set), and `Server`.
@@ -90,7 +91,7 @@ impl Overlay {
         Ok(self)
     }
 
-    /// Leaves a field out of every answer, `Server` among them.
+    /// Removes a field, possibly `Server`, from every response.
     ///
     /// # Errors
     /// As [`set`](Self::set).
@@ -111,13 +112,13 @@ impl Overlay {
         std::iter::once(&mut self.content).chain(redirect).chain(error)
     }
 
-    /// The line in the place of the server's own, which may be none.
+    /// Returns the replacement of the `Server` line, which may be empty.
     #[inline]
     pub(crate) fn server(&self) -> Option<&[u8]> {
         self.server.as_deref()
     }
 
-    /// The change of an answer with this status.
+    /// Returns the changes for a response with this status.
     #[inline]
     pub(crate) fn layer(&self, status: u16) -> &Layer {
         match status {
@@ -140,14 +141,14 @@ impl Layer {
         }
     }
 
-    /// What is left out.
+    /// Returns the removed names.
     #[inline]
     pub(crate) fn without(&self) -> &Names {
         &self.without
     }
 }
 
-/// It goes with the content, and not by way of a field.
+/// Rejects `Content-Type`, which belongs to the content.
 fn check_name(name: &str) -> Result<(), String> {
     match content_type::is_name(name) {
         true => Err(format!("{} belongs to the content", content_type::NAME)),
@@ -155,7 +156,7 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Names of fields.
+/// A set of field names.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     mask: u64,
@@ -163,7 +164,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// No names.
+    /// The empty set.
     pub(crate) const NONE: &'static Self = &Self { mask: 0, names: Vec::new() };
 
     fn push(&mut self, name: &str) {
@@ -175,13 +176,13 @@ impl Names {
         self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// Whether fields whose [`mask_of_lines`] is this may have one of the names.
+    /// Returns true if fields with this [`mask_of_lines`] may have one of the names.
     #[inline]
     pub(crate) const fn may_meet(&self, mask: u64) -> bool {
         self.mask & mask != 0
     }
 
-    /// Appends encoded field lines, but those with one of the names.
+    /// Appends encoded field lines except those with one of the names.
     #[inline]
     pub(crate) fn append_others(&self, out: &mut Vec<u8>, lines: &[u8]) {
         if self.mask == 0 {
@@ -195,34 +196,34 @@ impl Names {
     }
 }
 
-/// Returns whether an encoded field line has this name.
+/// Returns true if one of the encoded field lines has this name.
 pub(crate) fn have_name(lines: &[u8], name: &[u8]) -> bool {
     each_line(lines).any(|line| name_of(line).eq_ignore_ascii_case(name))
 }
 
-/// What tells quickly that encoded field lines have none of some names.
+/// Returns a mask by which most names can be ruled out quickly.
 pub(crate) fn mask_of_lines(lines: &[u8]) -> u64 {
     each_line(lines).fold(0, |mask, line| mask | mask_of(name_of(line)))
 }
 
-/// One bit of 64, by length, first and last letter, whatever their case.
+/// Returns one of 64 bits, by length, first and last letter, case-insensitively.
 pub(crate) fn mask_of(name: &[u8]) -> u64 {
     let letter = |byte: Option<&u8>| byte.map_or(0, |byte| usize::from(byte | 0x20));
     let mixed = name.len() * 5 + letter(name.first()) * 3 + letter(name.last()) * 7;
     1 << (mixed % 64)
 }
 
-/// Encoded field lines, one by one, each with its end.
+/// Iterates over encoded field lines, each with its end.
 fn each_line(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.split_inclusive(|&byte| byte == b'\n')
 }
 
-/// The first of encoded field lines, with its end.
+/// Returns the first encoded field line, with its end.
 pub(crate) fn first_line(lines: &[u8]) -> &[u8] {
     each_line(lines).next().unwrap_or_default()
 }
 
-/// The name in an encoded field line.
+/// Returns the name in an encoded field line.
 pub(crate) fn name_of(line: &[u8]) -> &[u8] {
     let end = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
     &line[..end]
@@ -237,12 +238,12 @@ mod tests {
     use shearwater_io::{Item, Output, Shared};
 
     use super::{On, Overlay, mask_of};
-    use crate::respond::{Asked, Responder};
+    use crate::respond::{RequestFacts, Responder};
     use crate::{FieldLines, Prebuilt, Response};
 
-    /// What is sent, without status line and `Date`.
+    /// Returns the encoded response without status line and `Date`.
     fn sent(handler: impl FnOnce(&mut Response<'_>)) -> String {
-        let asked = Asked {
+        let facts = RequestFacts {
             method: Method::Get,
             version: Version::Http11,
             keep_alive: true,
@@ -251,7 +252,7 @@ mod tests {
         };
         let mut responder = Responder::new(0);
         responder.out = Output::new();
-        responder.answer(asked, String::new, &mut Calls::for_tests(), handler);
+        responder.respond(facts, String::new, &mut Calls::for_tests(), handler);
         let text = String::from_utf8_lossy(responder.out.bytes()).into_owned();
         let kept = text.split_inclusive("\r\n").filter(|line| !line.starts_with("Date: ")).skip(1);
         kept.collect()

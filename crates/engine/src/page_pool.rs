@@ -1,30 +1,30 @@
-//! Pages that large buffers have been in: a few are kept for the next, the others go back to the system, a bounded part in each turn.
+//! Pages of former large buffers: a few are kept, the others are freed, a bounded part in each turn.
 
 use shearwater_io::PageBuf;
 
 use crate::limits::{RELEASED_BYTES_PER_TURN_MAX, SPARE_PAGES_BYTES_MAX};
 
-/// The memory of large buffers that are over.
+/// Memory of former large buffers.
 #[derive(Debug, Default)]
 pub(crate) struct PagePool {
-    /// For the next buffers, at most `SPARE_PAGES_BYTES_MAX` together.
+    /// Pages for the next buffers, at most `SPARE_PAGES_BYTES_MAX` together.
     spare: Vec<PageBuf>,
     spare_bytes: usize,
-    /// On their way back to the system.
+    /// Pages to be freed.
     leaving: Vec<PageBuf>,
     leaving_bytes: usize,
 }
 
 impl PagePool {
-    /// An empty buffer, with memory if there is some.
+    /// Returns an empty buffer, with memory if a spare one exists.
     pub(crate) fn take(&mut self) -> PageBuf {
         let Some(buffer) = self.spare.pop() else { return PageBuf::default() };
         self.spare_bytes -= buffer.held_bytes();
         buffer
     }
 
-    /// Takes the memory of a buffer that is over.
-    pub(crate) fn give(&mut self, mut buffer: PageBuf) {
+    /// Takes the memory of a buffer that is no longer used.
+    pub(crate) fn recycle(&mut self, mut buffer: PageBuf) {
         buffer.clear();
         let bytes = buffer.held_bytes();
         let (list, total) = if self.spare_bytes + bytes <= SPARE_PAGES_BYTES_MAX {
@@ -38,22 +38,22 @@ impl PagePool {
         }
     }
 
-    /// Keeps nothing for the next buffers: gives what is spare back at once, which is little.
-    pub(crate) fn forget_spare(&mut self) {
+    /// Frees the spare pages at once.
+    pub(crate) fn free_spare(&mut self) {
         (self.spare, self.spare_bytes) = (Vec::new(), 0);
     }
 
-    /// Memory on its way back to the system, in bytes.
+    /// Returns the memory that is to be freed, in bytes.
     pub(crate) fn leaving_bytes(&self) -> usize {
         self.leaving_bytes
     }
 
-    /// Whether memory is on its way back to the system.
+    /// Returns true if memory is to be freed.
     pub(crate) fn is_busy(&self) -> bool {
         !self.leaving.is_empty()
     }
 
-    /// Gives back a turn's share. Pages that have been written to cost the kernel time, in proportion.
+    /// Frees a turn's share. Freeing touched pages costs the kernel time in proportion.
     #[inline]
     pub(crate) fn release(&mut self) {
         if self.is_busy() {
@@ -61,7 +61,7 @@ impl PagePool {
         }
     }
 
-    /// Releases at least so many bytes of the pending pages, or all of them.
+    /// Frees at least so many bytes of the pending pages, or all of them.
     pub(crate) fn release_at_least(&mut self, mut share: usize) {
         while share > 0 {
             let Some(buffer) = self.leaving.last_mut() else { return };
@@ -94,7 +94,7 @@ mod tests {
     fn keeps_little_for_the_next() {
         let mut pool = PagePool::default();
         let each = SPARE_PAGES_BYTES_MAX / 4;
-        (0..10).for_each(|_| pool.give(used(each)));
+        (0..10).for_each(|_| pool.recycle(used(each)));
         assert_eq!((pool.spare.len(), pool.leaving.len()), (4, 6));
         assert!(pool.spare_bytes <= SPARE_PAGES_BYTES_MAX);
         while pool.is_busy() {
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn gives_back_so_much_in_a_turn() {
         let mut pool = PagePool::default();
-        pool.give(used(SPARE_PAGES_BYTES_MAX));
-        (0..5).for_each(|_| pool.give(used(3 * RELEASED_BYTES_PER_TURN_MAX / 2)));
+        pool.recycle(used(SPARE_PAGES_BYTES_MAX));
+        (0..5).for_each(|_| pool.recycle(used(3 * RELEASED_BYTES_PER_TURN_MAX / 2)));
         let mut turns = 0;
         let mut leaving = pool.leaving_bytes();
         while pool.is_busy() {
@@ -123,14 +123,14 @@ mod tests {
         }
         assert_eq!((turns, leaving), (8, 0));
         pool.release();
-        assert_eq!(pool.spare_bytes, SPARE_PAGES_BYTES_MAX, "what is kept stays");
+        assert_eq!(pool.spare_bytes, SPARE_PAGES_BYTES_MAX, "spare pages are kept");
     }
 
     #[test]
     fn keeps_nothing_that_it_is_to_forget() {
         let mut pool = PagePool::default();
-        pool.give(used(SPARE_PAGES_BYTES_MAX / 2));
-        pool.forget_spare();
+        pool.recycle(used(SPARE_PAGES_BYTES_MAX / 2));
+        pool.free_spare();
         assert_eq!((pool.spare.len(), pool.spare_bytes, pool.leaving_bytes()), (0, 0, 0));
         assert_eq!(pool.take().held_bytes(), 0);
     }

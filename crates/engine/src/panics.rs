@@ -1,4 +1,4 @@
-//! Panicking handlers: caught, with the place where each was raised, and kept from flooding standard error.
+//! Panics of handlers: caught, located, and kept from flooding standard error.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -8,11 +8,11 @@ use std::sync::Once;
 
 use crate::limits::{REPORT_EVERY_MS, REPORT_KINDS_MAX};
 
-/// A panic that was caught.
+/// A caught panic.
 #[derive(Debug)]
 pub(crate) struct Panic {
     pub(crate) message: String,
-    /// File, line and column; `None` where no hook was called (`resume_unwind`).
+    /// File, line and column; `None` if no hook was called (`resume_unwind`).
     pub(crate) place: Option<String>,
     /// Method and path of the request that was being handled.
     pub(crate) request: Option<String>,
@@ -25,28 +25,29 @@ impl fmt::Display for Panic {
 }
 
 thread_local! {
-    /// The place of this thread's last panic.
+    /// Location of this thread's last panic.
     static LAST: Cell<Option<String>> = const { Cell::new(None) };
-    /// The time of the worker that runs on this thread.
+    /// Clock of the worker that runs on this thread.
     static NOW_MS: Cell<u64> = const { Cell::new(0) };
-    /// Places whose panics this thread has printed, each with the time until which it prints no more of them; `None` on threads that aren't
-    /// workers.
+    /// Locations whose panics this thread has printed, each with the time until which it is suppressed;
+    /// `None` on threads that aren't workers.
     static PRINTED: RefCell<Option<Vec<(String, u64)>>> = const { RefCell::new(None) };
 }
 
-/// Puts a hook before the process's own, once: it notes where a panic was raised, and on workers it keeps the standard library from
-/// printing each place more than once a second. A hook that the program has installed before is called for every panic.
+/// Installs a panic hook once, before the process's own. It records locations; on workers it limits the
+/// standard library's output to once a second per location. A hook that the program has installed before is
+/// called for every panic.
 pub(crate) fn install_hook() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         let previous = panic::take_hook();
-        // There is none now, so this is the standard library's.
+        // No hook is set now, so this is the standard library's.
         let of_std = panic::take_hook();
         let prints = is_same(&*previous, &*of_std);
         panic::set_hook(Box::new(move |info| {
             let place = info.location().map(ToString::to_string);
             let is_quiet = prints && is_quiet(place.as_deref().unwrap_or_default());
-            // A thread that is about to end may have none of these any more.
+            // The variables of an exiting thread may already be destroyed.
             let _ = LAST.try_with(|last| last.set(place));
             if !is_quiet {
                 previous(info);
@@ -57,7 +58,8 @@ pub(crate) fn install_hook() {
 
 type Hook<'a> = dyn Fn(&PanicHookInfo<'_>) + Send + Sync + 'a;
 
-/// Returns whether two hooks are the same function. Hooks without state lie at the same address: their tables tell them apart.
+/// Returns true if two hooks are the same function. Hooks without state have the same address: their vtables
+/// differ.
 fn is_same(one: &Hook<'_>, other: &Hook<'_>) -> bool {
     std::ptr::eq(one, other)
 }
@@ -68,13 +70,14 @@ pub(crate) fn enter_worker() {
     PRINTED.set(Some(Vec::new()));
 }
 
-/// Sets the worker's time, once a turn.
+/// Updates the worker's clock, once a turn.
 #[inline]
 pub(crate) fn set_now_ms(now_ms: u64) {
     NOW_MS.set(now_ms);
 }
 
-/// Returns whether this thread has printed a panic of this place within the last second, or too many others. Notes the place otherwise.
+/// Returns true if this thread has printed a panic of this location within the last second, or too many
+/// others. Records the location otherwise.
 fn is_quiet(place: &str) -> bool {
     let look = |printed: &RefCell<Option<Vec<(String, u64)>>>| {
         let mut printed = printed.borrow_mut();
@@ -93,7 +96,7 @@ fn is_quiet(place: &str) -> bool {
 
 /// Calls a handler and catches its panic.
 ///
-/// The handler can leave its own state half-done, and the response, which is thrown away.
+/// A panic may leave the handler's own state inconsistent, and the response, which is discarded.
 pub(crate) fn catch<T>(handler: impl FnOnce() -> T) -> Result<T, Box<Panic>> {
     panic::catch_unwind(AssertUnwindSafe(handler)).map_err(caught)
 }
@@ -101,12 +104,12 @@ pub(crate) fn catch<T>(handler: impl FnOnce() -> T) -> Result<T, Box<Panic>> {
 #[cold]
 fn caught(payload: Box<dyn Any + Send>) -> Box<Panic> {
     let panic = Panic { message: message(payload.as_ref()), place: LAST.take(), request: None };
-    // What was thrown may throw again when it is dropped.
+    // The payload may panic again when it is dropped.
     let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
     Box::new(panic)
 }
 
-/// The message of a panic.
+/// Returns the message of a panic.
 pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));

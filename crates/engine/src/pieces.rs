@@ -1,4 +1,4 @@
-//! A body that is put together from several pieces: bytes, with stretches of blocks and files between them.
+//! Bodies assembled from bytes and from ranges of blocks and files.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -7,18 +7,18 @@ use shearwater_io::{FileSlice, Item, Output, Shared};
 
 use crate::prebuilt::Prebuilt;
 
-/// A body in pieces, for [`Response::body_pieces`](crate::Response::body_pieces). It is sent at once, and nothing of a file is copied
-/// where the system can do without.
+/// A body of several pieces, for [`Response::body_pieces`](crate::Response::body_pieces). It is sent at once,
+/// and files are sent without a copy if the system supports it.
 #[derive(Debug, Default)]
 pub struct Pieces {
     bytes: Vec<u8>,
-    /// (how many of `bytes` go before the stretch, the stretch), in order.
+    /// Pairs of an offset in `bytes` and the range inserted there, in order.
     stretches: Vec<(usize, Stretch)>,
     stretches_len: u64,
     whole: Option<Rc<Prebuilt>>,
 }
 
-/// A part of an item.
+/// A range of an item.
 #[derive(Debug)]
 enum Stretch {
     Block(Shared, Range<usize>),
@@ -38,13 +38,13 @@ impl Pieces {
         self
     }
 
-    /// Appends `len` bytes of `item`, from `offset` on. What stands in memory is copied once, when the answer is encoded.
+    /// Appends `len` bytes of `item` from `offset` on. Memory is copied once, when the response is encoded.
     ///
     /// # Panics
-    /// If the item ends before that.
+    /// If the range exceeds the item.
     pub fn stretch(&mut self, item: &Item, offset: u64, len: u64) -> &mut Self {
         let end = offset.checked_add(len).filter(|&end| end <= item.len());
-        let end = end.expect("a stretch lies within its item");
+        let end = end.expect("a stretch within its item");
         let stretch = match item {
             Item::Shared(block) => Stretch::Block(block.clone(), offset as usize..end as usize),
             Item::File(slice) => {
@@ -56,26 +56,26 @@ impl Pieces {
         self
     }
 
-    /// Says which answer it has its stretches of. A file is then found open by other requests for a moment, as if that answer had been
-    /// sent.
+    /// Names the response that its ranges belong to. Other requests then find its file open for a moment, as
+    /// if that response had been sent.
     pub fn of(&mut self, whole: &Rc<Prebuilt>) -> &mut Self {
         self.whole = Some(Rc::clone(whole));
         self
     }
 
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.bytes.len() as u64 + self.stretches_len
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Appends all of it to an output; gives the answer that it is of.
+    /// Appends all pieces to an output; returns the response that they belong to.
     pub(crate) fn append_to(self, out: &mut Output) -> Option<Rc<Prebuilt>> {
         let mut passed = 0;
         for (until, stretch) in self.stretches {
@@ -103,19 +103,24 @@ mod tests {
 
     use super::Pieces;
     use crate::limits::LASTING_MS_MAX;
-    use crate::respond::{Asked, Responder};
+    use crate::respond::{RequestFacts, Responder};
     use crate::{FieldLines, Prebuilt, Response};
 
-    /// What is sent for a request with this method, without the head.
+    /// Returns the body of the response to a request with this method.
     fn body_of(
         responder: &mut Responder,
         method: Method,
         handler: impl FnOnce(&mut Response<'_>),
     ) -> Vec<u8> {
-        let asked =
-            Asked { method, version: Version::Http11, keep_alive: true, is_followed: false, is_last: false };
+        let facts = RequestFacts {
+            method,
+            version: Version::Http11,
+            keep_alive: true,
+            is_followed: false,
+            is_last: false,
+        };
         responder.out = Output::new();
-        responder.answer(asked, String::new, &mut Calls::for_tests(), handler);
+        responder.respond(facts, String::new, &mut Calls::for_tests(), handler);
         let bytes = responder.out.bytes();
         let text = String::from_utf8_lossy(bytes);
         assert!(text.contains("\r\nContent-Length: 3\r\n"), "{text}");
@@ -176,9 +181,9 @@ mod tests {
             response.body_pieces(pieces);
         });
         assert!(weak.upgrade().is_some());
-        responder.lasting.end_turn(0);
+        responder.open_files.end_turn(0);
         assert!(weak.upgrade().is_some());
-        responder.lasting.end_turn(LASTING_MS_MAX);
+        responder.open_files.end_turn(LASTING_MS_MAX);
         assert!(weak.upgrade().is_none());
     }
 

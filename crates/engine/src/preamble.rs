@@ -1,4 +1,5 @@
-//! What every answer begins with: status line, `Server` and `Date` (RFC 9110 section 6.6.1), formatted once a second.
+//! The start of every response: status line, `Server` and `Date` (RFC 9110 section 6.6.1), formatted once a
+//! second.
 
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};
@@ -6,22 +7,22 @@ use std::time::{Duration, UNIX_EPOCH};
 use httpdate::HttpDate;
 use shearwater_http1::encode;
 
-/// The status that most answers have: its preamble is copied whole.
+/// Most common status: its preamble is copied whole.
 const USUAL_STATUS: u16 = 200;
 
 const SERVER_LINE: &[u8] = b"Server: shearwater\r\n";
 
 const USUAL_STATUS_LINE: &[u8] = b"HTTP/1.1 200 OK\r\n";
 
-/// Any `Date` is as long as this one.
+/// All `Date` lines have the length of this one.
 const DATE_LINE: &[u8] = b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 
 const USUAL_BYTES: usize = USUAL_STATUS_LINE.len() + SERVER_LINE.len() + DATE_LINE.len();
 
-/// The preamble of the present second.
+/// Preamble of the current second.
 pub(crate) struct Preamble {
     unix_seconds: u64,
-    /// That of a [`USUAL_STATUS`].
+    /// Preamble of a response with [`USUAL_STATUS`].
     usual: [u8; USUAL_BYTES],
 }
 
@@ -32,7 +33,7 @@ impl Preamble {
         preamble
     }
 
-    /// Brings it up to date: once a turn.
+    /// Updates it, once a turn.
     pub(crate) fn refresh(&mut self, unix_seconds: u64) {
         if unix_seconds != self.unix_seconds {
             self.unix_seconds = unix_seconds;
@@ -40,7 +41,7 @@ impl Preamble {
         }
     }
 
-    /// Appends the preamble of an answer with this status, and with another line in the place of `Server` if one is given.
+    /// Appends the preamble for a status, optionally with another line in place of `Server`.
     #[inline]
     pub(crate) fn append(&self, out: &mut Vec<u8>, status: u16, server_line: Option<&[u8]>) {
         if status == USUAL_STATUS && server_line.is_none() {
@@ -57,7 +58,7 @@ impl Preamble {
         let (server_line, mut date_line) = fields.split_at_mut(SERVER_LINE.len());
         status_line.copy_from_slice(USUAL_STATUS_LINE);
         server_line.copy_from_slice(SERVER_LINE);
-        write!(date_line, "Date: {date}\r\n").expect("a date is as long as any other");
+        write!(date_line, "Date: {date}\r\n").expect("all dates have the same length");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Answers that are encoded once and sent many times.
+//! Responses that are encoded once and sent many times.
 
 use shearwater_http1::{ResponseContent, encode};
 use shearwater_io::Item;
@@ -9,31 +9,32 @@ use crate::overlay::{Names, have_name, mask_of, mask_of_lines};
 use crate::respond::append_end_of_head;
 use crate::response::append_field;
 
-/// A body with all its fields encoded, for [`Response::prebuilt`](crate::Response::prebuilt). Each worker has its own.
+/// A body with all its fields encoded, for [`Response::prebuilt`](crate::Response::prebuilt). Each worker has
+/// its own.
 #[derive(Debug)]
 pub struct Prebuilt {
-    /// The fields of the content, `Content-Length` and the empty line.
+    /// Fields of the content, `Content-Length` and the empty line.
     fields: Box<[u8]>,
-    /// How much of `fields` is `Content-Type`.
+    /// Length of `Content-Type` in `fields`.
     type_len: usize,
-    /// How much of `fields` stands before `Content-Length`.
+    /// Offset of `Content-Length` in `fields`.
     length_at: usize,
-    /// Tells which names the further fields may have.
+    /// Mask of the names of the further fields.
     names: u64,
     body: Item,
 }
 
 impl Prebuilt {
-    /// Encodes an answer: its `Content-Type`, further fields, and its body.
+    /// Encodes a response from its media type, further fields and body.
     ///
     /// # Errors
-    /// Where the media type can't be sent as a field, or the further fields have one of their own: what is wrong.
+    /// The reason: the media type is invalid, or the further fields include a `Content-Type`.
     pub fn new(media_type: &str, lines: &FieldLines, body: Item) -> Result<Self, String> {
         let mut fields = Vec::new();
         append_field(&mut fields, content_type::NAME, media_type.as_bytes())?;
         let type_len = fields.len();
         if lines.has(content_type::NAME) {
-            return Err(format!("the fields of an answer of type {media_type} have another type"));
+            return Err(format!("the fields of a response of type {media_type} have another Content-Type"));
         }
         fields.extend_from_slice(lines.as_bytes());
         let names = mask_of_lines(lines.as_bytes());
@@ -43,20 +44,20 @@ impl Prebuilt {
         Ok(Self { fields: fields.into_boxed_slice(), type_len, length_at, names, body })
     }
 
-    /// The body.
+    /// Returns the body.
     #[must_use]
     pub fn body(&self) -> &Item {
         &self.body
     }
 
-    /// Returns whether it has a field of this name besides `Content-Type` and `Content-Length`.
+    /// Returns true if it has a field of this name besides `Content-Type` and `Content-Length`.
     #[inline]
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         self.names & mask_of(name) != 0 && have_name(&self.fields[self.type_len..self.length_at], name)
     }
 
-    /// Appends what stands behind the server's own fields, the empty line included: with another `Content-Type` than its own and
-    /// further fields, if there are any, and without some.
+    /// Appends the fields after the server's own, and the empty line: with the handler's `Content-Type` and
+    /// fields, and without removed ones.
     #[inline]
     pub(crate) fn append_fields(&self, out: &mut Vec<u8>, others: Others<'_>, content: ResponseContent) {
         let has_length = matches!(content, ResponseContent::Whole | ResponseContent::LengthOnly);
@@ -75,13 +76,13 @@ impl Prebuilt {
     }
 }
 
-/// What a handler has set beside an answer that was encoded before.
+/// Fields that a handler has set beside a prebuilt response.
 #[derive(Clone, Copy)]
 pub(crate) struct Others<'a> {
-    /// The line of a `Content-Type`, or nothing.
+    /// `Content-Type` line, or empty.
     pub(crate) content_type: &'a [u8],
     pub(crate) fields: &'a [u8],
-    /// Fields that are left out.
+    /// Fields to remove.
     pub(crate) without: &'a Names,
 }
 

@@ -1,13 +1,13 @@
-//! Refusals by the server itself: their statuses, limits and texts.
+//! Requests rejected by the server itself: statuses, limits and texts.
 
 use shearwater_http1::Reject;
 
 use crate::counters::{Counter, Counters};
 
-/// Why a request is refused before or instead of a handler's answer.
+/// The reason why a request is rejected without a handler's response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Refusal {
-    /// It is no valid request.
+    /// Malformed request.
     Rejected(Reject),
     /// `CONNECT`: this is an origin server (RFC 9110 section 9.3.6).
     Connect,
@@ -19,18 +19,18 @@ pub(crate) enum Refusal {
     BodyTooLarge,
     /// The worker's buffers are full.
     BuffersFull,
-    /// It took too long (RFC 9110 section 15.5.9).
+    /// The request took too long (RFC 9110 section 15.5.9).
     Timeout,
-    /// The client ended its side in the middle of it (RFC 9112 section 8).
+    /// The client sent a FIN in the middle of it (RFC 9112 section 8).
     Incomplete,
-    /// The handler that took the body refused it.
+    /// Rejected by the handler that received the body.
     Handler(u16),
-    /// As many requests are being answered later as may be.
+    /// Too many requests are deferred.
     CallsFull,
 }
 
 impl Refusal {
-    /// The status that says so.
+    /// Returns the status of the response.
     pub(crate) fn status(self) -> u16 {
         match self {
             Self::Rejected(reject) => reject.status(),
@@ -45,7 +45,7 @@ impl Refusal {
         }
     }
 
-    /// The limit that stands behind it, as it is counted. Which time has run out its deadline knows.
+    /// Returns the counter of the limit that caused it. Timeouts are counted where they expire.
     pub(crate) fn limit(self, counters: &Counters) -> Option<&Counter> {
         Some(match self {
             Self::Rejected(Reject::HeadTooLarge) => &counters.hit_head_bytes,
@@ -62,7 +62,7 @@ impl Refusal {
         })
     }
 
-    /// One sentence for the client.
+    /// Returns a sentence for the client.
     pub(crate) fn sentence(self) -> String {
         match self {
             Self::Rejected(reject) => reject.to_string(),
@@ -74,7 +74,7 @@ impl Refusal {
             Self::Timeout => "The request took too long to arrive.".to_owned(),
             Self::Incomplete => "The request ended in the middle.".to_owned(),
             Self::Handler(_) => "The body was refused.".to_owned(),
-            Self::CallsFull => "Too many requests are being answered. Try again later.".to_owned(),
+            Self::CallsFull => "Too many requests are in progress. Try again later.".to_owned(),
         }
     }
 }

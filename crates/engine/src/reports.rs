@@ -1,4 +1,5 @@
-//! Reports to the operator that clients can provoke: each kind at most once a second, with the number of those left out.
+//! Reports to the operator that clients can provoke: each kind at most once a second, with the number of
+//! suppressed ones.
 
 use std::mem::{Discriminant, discriminant};
 
@@ -7,9 +8,9 @@ use shearwater_http1::Head;
 use crate::control::Notice;
 use crate::limits::{REPORT_BYTES_MAX, REPORT_EVERY_MS, REPORT_KINDS_MAX};
 use crate::respond::Fault;
-use crate::service::Service;
+use crate::worker_state::WorkerState;
 
-/// The kinds of faults that a worker has reported within the last second.
+/// Kinds of faults that a worker has reported within the last second.
 #[derive(Debug)]
 pub(crate) struct Reports {
     open: Vec<Open>,
@@ -22,9 +23,9 @@ pub(crate) struct Reports {
 struct Open {
     kind: (Discriminant<Fault>, String),
     until_ms: u64,
-    /// The first fault since the last report.
+    /// First fault since the last report.
     waiting: Option<Fault>,
-    /// Number of faults behind that one.
+    /// Number of faults after that one.
     left_out: u64,
 }
 
@@ -46,7 +47,7 @@ impl Default for Reports {
 }
 
 impl Reports {
-    /// Returns the time at which [`close`](Self::close) has something to do.
+    /// Returns the time at which [`close`](Self::close) must be called.
     #[inline]
     pub(crate) fn due_ms(&self) -> u64 {
         self.due_ms
@@ -70,7 +71,8 @@ impl Reports {
         Admitted::Now(fault)
     }
 
-    /// Closes the kinds whose second is over. Reports the fault that waits in a kind, which then stays open for another second.
+    /// Closes the kinds whose second is over. Reports a kind's waiting fault and keeps it open for another
+    /// second.
     fn close(&mut self, now_ms: u64, mut report: impl FnMut(Fault, u64)) {
         self.open.retain_mut(|open| {
             if open.until_ms > now_ms {
@@ -86,7 +88,7 @@ impl Reports {
 }
 
 impl Fault {
-    /// Returns the text by which faults of the same variant are one kind.
+    /// Returns the text that distinguishes kinds within a variant.
     fn kind(&self) -> &str {
         match self {
             Self::Panic(panic) => panic.place.as_deref().unwrap_or_default(),
@@ -110,32 +112,32 @@ impl Fault {
     }
 }
 
-impl<A> Service<A> {
+impl<A> WorkerState<A> {
     /// Reports a fault to the operator, unless another of its kind was reported within the last second.
     pub(crate) fn report(&mut self, fault: Fault) {
         match self.reports.admit(fault, self.now_ms) {
-            Admitted::Now(fault) => self.tell(fault.into_notice(self.worker, 0)),
+            Admitted::Now(fault) => self.notify(fault.into_notice(self.worker, 0)),
             Admitted::Later => {}
             Admitted::Never => self.counters.hit_notices.add(1),
         }
     }
 
-    /// Reports the faults whose second is over; all of them at `u64::MAX`.
+    /// Reports the waiting faults whose second is over; all of them at `u64::MAX`.
     #[cold]
-    pub(crate) fn report_left_out(&mut self, now_ms: u64) {
+    pub(crate) fn report_waiting(&mut self, now_ms: u64) {
         let mut notices = Vec::new();
         let worker = self.worker;
         self.reports.close(now_ms, |fault, left_out| notices.push(fault.into_notice(worker, left_out)));
-        notices.into_iter().for_each(|notice| self.tell(notice));
+        notices.into_iter().for_each(|notice| self.notify(notice));
     }
 }
 
-/// Names a request for reports.
+/// Returns a request's name for reports.
 pub(crate) fn named(head: &Head<'_>) -> String {
     format!("{} {}", head.method_name(), head.path())
 }
 
-/// Cuts a text that a client may have made long.
+/// Truncates a text that a client may have made long.
 fn cut(mut text: String) -> String {
     if text.len() > REPORT_BYTES_MAX {
         let end = (0..=REPORT_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);

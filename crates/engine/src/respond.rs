@@ -1,71 +1,72 @@
-//! Verb 4, respond: a handler's answer, or a refusal, becomes bytes of the turn's output.
+//! Verb 4, respond: encodes a handler's response, or a refusal, into the turn's output.
 
 use std::path::PathBuf;
 
 use shearwater_http1::{Method, ResponseContent, StreamFraming, Version, encode};
 use shearwater_io::{Item, Output};
 
-use crate::call::{Around, Calls, Later};
-use crate::instead::Instead;
-use crate::lasting::Lasting;
+use crate::call::{Calls, Deferred, Inherited};
+use crate::deferral::Deferral;
 use crate::limits::{COPIED_BYTES_MAX, SPARE_RESPONSE_BYTES_MAX};
+use crate::open_file_cache::OpenFileCache;
 use crate::overlay::{Layer, Names, Overlay, have_name};
 use crate::panics::{self, Panic};
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
-use crate::response::{Body, Parts, Response};
+use crate::response::{Body, Response, ResponseDraft};
 use crate::upgrade::Taker;
 
 const SWITCHING_PROTOCOLS: u16 = 101;
 
-/// How the connection goes on after an answer.
+/// The fate of a connection after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum After {
+pub(crate) enum Disposition {
     /// It stays open.
     Keep,
-    /// It is closed at once: the response was cut off.
+    /// It is closed at once: the response was truncated.
     Close,
-    /// It is closed in stages: the client may be sending, even if it has asked for the end (RFC 9112 section 9.6).
+    /// It is closed in stages: the client may be sending, even if it has requested the close (RFC 9112
+    /// section 9.6).
     Linger,
     /// It is handed over to the program.
     HandOver,
 }
 
-/// What the request says of its answer.
+/// Facts of a request that decide the form of its response.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct RequestFacts {
     pub(crate) method: Method,
     pub(crate) version: Version,
     pub(crate) keep_alive: bool,
-    /// More input has come behind it: while draining that is answered too.
+    /// More input has arrived after it, which is processed even while draining.
     pub(crate) is_followed: bool,
-    /// The connection has sent as many as it may.
+    /// The connection has reached its number of requests.
     pub(crate) is_last: bool,
 }
 
-/// What came of a handler's call.
-pub(crate) struct Answered {
-    pub(crate) after: After,
+/// Result of a response that was encoded.
+pub(crate) struct Responded {
+    pub(crate) disposition: Disposition,
     pub(crate) status: u16,
-    /// What the handler did wrong; the client got a `500` then. In a box, so that all of this fits registers.
+    /// Fault of the handler; the client got a `500`. Boxed, so that the struct fits registers.
     pub(crate) fault: Option<Box<Fault>>,
 }
 
-/// What a handler's call has led to.
+/// Result of calling a handler.
 pub(crate) enum Outcome {
-    /// An answer, appended.
-    Answered(Answered),
-    /// Something else, and nothing is appended.
-    Instead(Instead),
+    /// A response was encoded.
+    Responded(Responded),
+    /// The response is deferred; nothing was encoded.
+    Deferred(Deferral),
 }
 
-/// A handler's fault, with what the operator is told of it.
+/// A handler's fault, with the details of its report.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Panic(Box<Panic>),
-    /// A field, or the length of a stream.
+    /// An invalid field, or a wrong length of a stream.
     Built(String),
-    /// A file that can't be sent. The response says so already: it goes out as it is.
+    /// A file that can't be sent. The response already reflects that and is sent as it is.
     File {
         path: PathBuf,
         error: String,
@@ -79,7 +80,7 @@ impl Fault {
         !matches!(self, Self::File { .. })
     }
 
-    /// The graver of two, the first where they are alike.
+    /// Returns the more severe of two faults, or the first one.
     pub(crate) fn graver(first: Option<Box<Self>>, second: Option<Box<Self>>) -> Option<Box<Self>> {
         match (&first, &second) {
             (Some(one), Some(other)) if other.fails() && !one.fails() => second,
@@ -88,13 +89,13 @@ impl Fault {
     }
 }
 
-/// Turns answers into bytes. Holds the output of the connection whose turn it is.
+/// Encodes responses into the output of the current connection.
 pub(crate) struct Responder {
     pub(crate) out: Output,
     pub(crate) preamble: Preamble,
-    pub(crate) lasting: Lasting,
-    parts: Parts,
-    /// The closure of the `101` that was appended last.
+    pub(crate) open_files: OpenFileCache,
+    draft: ResponseDraft,
+    /// Closure of the `101` that was encoded last.
     pub(crate) taker: Option<Taker>,
     pub(crate) draining: bool,
 }
@@ -104,18 +105,18 @@ impl Responder {
         Self {
             out: Output::new(),
             preamble: Preamble::new(unix_seconds),
-            lasting: Lasting::default(),
-            parts: Parts::default(),
+            open_files: OpenFileCache::default(),
+            draft: ResponseDraft::default(),
             taker: None,
             draining: false,
         }
     }
 
-    /// Ends a turn: closes files in time, and frees the memory of a large response.
+    /// Ends a turn: drops cached files in time, and frees the memory of a large response.
     #[inline]
     pub(crate) fn end_turn(&mut self, now_ms: u64) {
-        self.lasting.end_turn(now_ms);
-        if self.parts.capacity() > SPARE_RESPONSE_BYTES_MAX {
+        self.open_files.end_turn(now_ms);
+        if self.draft.capacity() > SPARE_RESPONSE_BYTES_MAX {
             self.trim(SPARE_RESPONSE_BYTES_MAX);
         }
     }
@@ -123,110 +124,111 @@ impl Responder {
     /// Frees the memory for building responses beyond so many bytes.
     #[cold]
     pub(crate) fn trim(&mut self, bytes: usize) {
-        self.parts.clear();
-        self.parts.shrink_to(bytes);
+        self.draft.clear();
+        self.draft.shrink_to(bytes);
     }
 
-    /// Calls a handler and appends its response. `name` returns the request's name for reports.
+    /// Calls a handler and encodes its response. `name` returns the request's name for reports.
     ///
-    /// Always inlined, as is each function that a usual response passes: otherwise arguments and results would go through memory.
+    /// Always inlined, as is each function on the common path: otherwise arguments and results would go
+    /// through memory.
     #[inline(always)]
-    pub(crate) fn answer(
+    pub(crate) fn respond(
         &mut self,
-        asked: Asked,
+        facts: RequestFacts,
         name: impl FnOnce() -> String,
         calls: &mut Calls,
         handler: impl FnOnce(&mut Response<'_>),
     ) -> Outcome {
-        let parts = &mut self.parts;
-        let caught = panics::catch(|| handler(&mut Response::or_later(parts, &mut *calls)));
+        let draft = &mut self.draft;
+        let caught = panics::catch(|| handler(&mut Response::or_later(draft, &mut *calls)));
         let fault = match caught {
             Err(panic) => Some(self.panicked(panic, name(), calls)),
-            Ok(()) if self.parts.is_other() => return self.instead(asked, calls),
-            Ok(()) => self.parts.fault.take(),
+            Ok(()) if self.draft.is_deferred() => return self.handle_deferral(facts, calls),
+            Ok(()) => self.draft.fault.take(),
         };
-        Outcome::Answered(self.finish(asked, fault))
+        Outcome::Responded(self.finish(facts, fault))
     }
 
-    /// The handler has done something else. What it has set itself lies around that.
+    /// Handles a call without an immediate response; fields that were set are inherited.
     #[cold]
-    fn instead(&mut self, asked: Asked, calls: &mut Calls) -> Outcome {
-        let (instead, told) = (self.parts.instead.take(), self.parts.told.take());
-        let mut around = Around {
+    fn handle_deferral(&mut self, facts: RequestFacts, calls: &mut Calls) -> Outcome {
+        let (deferral, immediate) = (self.draft.deferral.take(), self.draft.immediate.take());
+        let mut inherited = Inherited {
             fields: Vec::new(),
-            overlay: self.parts.overlay.take(),
-            fault: self.parts.fault.take(),
-            close: self.parts.close,
+            overlay: self.draft.overlay.take(),
+            fault: self.draft.fault.take(),
+            close: self.draft.close,
         };
-        around.fields.extend_from_slice(&self.parts.fields);
-        match (told, instead) {
-            (Some(mut told), _) => {
-                let answered = self.answer_with(&mut told, around, asked, None);
-                calls.recycle_parts(told);
-                Outcome::Answered(answered)
+        inherited.fields.extend_from_slice(&self.draft.fields);
+        match (immediate, deferral) {
+            (Some(mut immediate), _) => {
+                let responded = self.respond_with(&mut immediate, inherited, facts, None);
+                calls.recycle_draft(immediate);
+                Outcome::Responded(responded)
             }
-            (None, Some(Instead::Upgrade(taker))) => {
-                let mut own = std::mem::take(&mut self.parts);
-                own.instead = Some(Instead::Upgrade(taker));
-                // Its fields are still there.
-                around.fields.clear();
-                Outcome::Answered(self.answer_with(&mut own, around, asked, None))
+            (None, Some(Deferral::Upgrade(taker))) => {
+                let mut own = std::mem::take(&mut self.draft);
+                own.deferral = Some(Deferral::Upgrade(taker));
+                // Its fields are still in the draft.
+                inherited.fields.clear();
+                Outcome::Responded(self.respond_with(&mut own, inherited, facts, None))
             }
-            (None, Some(Instead::Later(later))) => {
-                Outcome::Instead(Instead::Later(Later { around, ..later }))
+            (None, Some(Deferral::Deferred(deferred))) => {
+                Outcome::Deferred(Deferral::Deferred(Deferred { inherited, ..deferred }))
             }
-            (None, instead) => Outcome::Instead(instead.unwrap_or(Instead::Full)),
+            (None, deferral) => Outcome::Deferred(deferral.unwrap_or(Deferral::Full)),
         }
     }
 
     #[cold]
     fn panicked(&mut self, mut panic: Box<Panic>, request: String, calls: &mut Calls) -> Box<Fault> {
-        self.forget_later(calls);
+        self.drop_deferral(calls);
         panic.request = Some(request);
         Box::new(Fault::Panic(panic))
     }
 
-    /// A handler that was to answer later won't.
-    fn forget_later(&mut self, calls: &mut Calls) {
-        self.parts.told = None;
-        if let Some(Instead::Later(later)) = self.parts.instead.take() {
-            calls.abandon(later.exchange, later.task);
+    /// Drops a deferred handler that is no longer needed.
+    fn drop_deferral(&mut self, calls: &mut Calls) {
+        self.draft.immediate = None;
+        if let Some(Deferral::Deferred(deferred)) = self.draft.deferral.take() {
+            calls.abandon(deferred.exchange, deferred.task);
         }
     }
 
-    /// Appends an answer that was built elsewhere, or its head if its body follows. What comes back in `parts` are those of an earlier answer, to be
-    /// used again: to move them costs more than all else here.
-    pub(crate) fn answer_with(
+    /// Encodes a response that was built elsewhere, or its head if its body follows. Swaps drafts, so that
+    /// `draft` holds a used one for recycling: moving them would be the largest cost here.
+    pub(crate) fn respond_with(
         &mut self,
-        parts: &mut Parts,
-        around: Around,
-        asked: Asked,
+        draft: &mut ResponseDraft,
+        inherited: Inherited,
+        facts: RequestFacts,
         fault: Option<Box<Fault>>,
-    ) -> Answered {
-        std::mem::swap(&mut self.parts, parts);
-        self.parts.fields.extend_from_slice(&around.fields);
-        self.parts.overlay = around.overlay.or(self.parts.overlay.take());
-        self.parts.close |= around.close;
-        let own = Fault::graver(around.fault, self.parts.fault.take());
+    ) -> Responded {
+        std::mem::swap(&mut self.draft, draft);
+        self.draft.fields.extend_from_slice(&inherited.fields);
+        self.draft.overlay = inherited.overlay.or(self.draft.overlay.take());
+        self.draft.close |= inherited.close;
+        let own = Fault::graver(inherited.fault, self.draft.fault.take());
         let fault = Fault::graver(fault, own);
-        let fault = if self.parts.instead.is_some() { self.upgrade(fault) } else { fault };
-        self.finish(asked, fault)
+        let fault = if self.draft.deferral.is_some() { self.upgrade(fault) } else { fault };
+        self.finish(facts, fault)
     }
 
-    /// Makes a `101` of the response, if nothing is wrong with it. The connection is handed over once that is sent.
+    /// Turns the response into a `101` unless it has failed. The connection is handed over once that is sent.
     #[cold]
     fn upgrade(&mut self, mut fault: Option<Box<Fault>>) -> Option<Box<Fault>> {
-        // Nothing else takes the place of a response that is built elsewhere.
-        let Some(Instead::Upgrade(taker)) = self.parts.instead.take() else { return fault };
-        if self.parts.framing().is_some() {
+        // A response that is built elsewhere can't be deferred.
+        let Some(Deferral::Upgrade(taker)) = self.draft.deferral.take() else { return fault };
+        if self.draft.framing().is_some() {
             let why = "a handler upgraded with a response that it streams".to_owned();
             fault = Fault::graver(fault, Some(Box::new(Fault::Built(why))));
         }
         if !fault.as_ref().is_some_and(|fault| fault.fails()) {
-            self.parts.forget_content();
-            (self.parts.status, self.parts.close) = (SWITCHING_PROTOCOLS, true);
+            self.draft.clear_content();
+            (self.draft.status, self.draft.close) = (SWITCHING_PROTOCOLS, true);
             if taker.expects_continue {
-                self.go_on();
+                self.append_continue();
             }
             self.taker = Some(taker);
         }
@@ -234,116 +236,127 @@ impl Responder {
     }
 
     #[inline(always)]
-    fn finish(&mut self, asked: Asked, fault: Option<Box<Fault>>) -> Answered {
+    fn finish(&mut self, facts: RequestFacts, fault: Option<Box<Fault>>) -> Responded {
         if fault.as_ref().is_some_and(|fault| fault.fails()) {
             self.fail();
         }
-        let status = self.parts.status;
-        let content = ResponseContent::of(asked.method, status);
-        let after = self.after(asked, content);
-        self.append(asked, content, after);
-        Answered { after, status, fault }
+        let status = self.draft.status;
+        let content = ResponseContent::of(facts.method, status);
+        let disposition = self.disposition(facts, content);
+        self.append(facts, content, disposition);
+        Responded { disposition, status, fault }
     }
 
-    /// Appends a refusal: a few words of plain text (not behind a `HEAD`, RFC 9110 section 9.3.2); the connection is
-    /// closed behind it.
+    /// Encodes a refusal with a sentence of plain text (without a body for `HEAD`, RFC 9110 section 9.3.2);
+    /// the connection is closed afterwards.
     pub(crate) fn refuse(&mut self, status: u16, why: &str, is_head: bool) {
-        let mut response = Response::new(&mut self.parts);
+        let mut response = Response::new(&mut self.draft);
         response.status(status).text(why);
-        self.parts.bytes.push(b'\n');
+        self.draft.bytes.push(b'\n');
         let method = if is_head { Method::Head } else { Method::Get };
-        let asked =
-            Asked { method, version: Version::Http11, keep_alive: false, is_followed: false, is_last: true };
-        self.append(asked, ResponseContent::of(method, status), After::Linger);
+        let facts = RequestFacts {
+            method,
+            version: Version::Http11,
+            keep_alive: false,
+            is_followed: false,
+            is_last: true,
+        };
+        self.append(facts, ResponseContent::of(method, status), Disposition::Linger);
     }
 
     /// Appends `100 Continue` (RFC 9110 section 10.1.1).
-    pub(crate) fn go_on(&mut self) {
+    pub(crate) fn append_continue(&mut self) {
         encode::continue_100(self.out.bytes_mut());
     }
 
-    /// The handler's answer can't be sent: a plain `500` takes its place.
+    /// Replaces a failed response by a plain `500`.
     fn fail(&mut self) {
-        Response::new(&mut self.parts).status(500).text("Internal Server Error\n").close();
+        Response::new(&mut self.draft).status(500).text("Internal Server Error\n").close();
     }
 
     #[inline(always)]
-    fn after(&self, asked: Asked, content: ResponseContent) -> After {
-        if !asked.keep_alive
-            || asked.is_last
-            || self.parts.close
-            || self.parts.framing() == Some(StreamFraming::Close) && content.is_whole()
-            || self.draining && !asked.is_followed
+    fn disposition(&self, facts: RequestFacts, content: ResponseContent) -> Disposition {
+        if !facts.keep_alive
+            || facts.is_last
+            || self.draft.close
+            || self.draft.framing() == Some(StreamFraming::Close) && content.is_whole()
+            || self.draining && !facts.is_followed
         {
-            if self.parts.status == SWITCHING_PROTOCOLS { After::HandOver } else { After::Linger }
+            if self.draft.status == SWITCHING_PROTOCOLS { Disposition::HandOver } else { Disposition::Linger }
         } else {
-            After::Keep
+            Disposition::Keep
         }
     }
 
-    /// Appends the answer. Most have nothing laid over them, so the form is compiled for that once more.
+    /// Encodes the response; the common case without an overlay is compiled separately.
     #[inline(always)]
-    fn append(&mut self, asked: Asked, content: ResponseContent, after: After) {
-        match self.parts.overlay.take() {
-            None => self.append_under(None, asked, content, after),
-            Some(overlay) => self.append_overlaid(&overlay, asked, content, after),
+    fn append(&mut self, facts: RequestFacts, content: ResponseContent, disposition: Disposition) {
+        match self.draft.overlay.take() {
+            None => self.append_under(None, facts, content, disposition),
+            Some(overlay) => self.append_overlaid(&overlay, facts, content, disposition),
         }
     }
 
     #[inline(never)]
-    fn append_overlaid(&mut self, overlay: &Overlay, asked: Asked, content: ResponseContent, after: After) {
-        self.append_under(Some(overlay), asked, content, after);
+    fn append_overlaid(
+        &mut self,
+        overlay: &Overlay,
+        facts: RequestFacts,
+        content: ResponseContent,
+        disposition: Disposition,
+    ) {
+        self.append_under(Some(overlay), facts, content, disposition);
     }
 
-    /// Head, then body, in the one form that every answer has.
+    /// Encodes head and body in the form that all responses share.
     #[inline(always)]
     fn append_under(
         &mut self,
         overlay: Option<&Overlay>,
-        asked: Asked,
+        facts: RequestFacts,
         content: ResponseContent,
-        after: After,
+        disposition: Disposition,
     ) {
-        let Self { out, preamble, parts, .. } = self;
-        let status = parts.status;
+        let Self { out, preamble, draft, .. } = self;
+        let status = draft.status;
         let bytes = out.bytes_mut();
         preamble.append(bytes, status, overlay.and_then(Overlay::server));
-        match (after, asked.version) {
-            (After::Keep, Version::Http11) => {}
-            (After::Keep, Version::Http10) => encode::connection_keep_alive(bytes),
-            (After::Close | After::Linger, _) => encode::connection_close(bytes),
-            (After::HandOver, _) => encode::connection_upgrade(bytes),
+        match (disposition, facts.version) {
+            (Disposition::Keep, Version::Http11) => {}
+            (Disposition::Keep, Version::Http10) => encode::connection_keep_alive(bytes),
+            (Disposition::Close | Disposition::Linger, _) => encode::connection_close(bytes),
+            (Disposition::HandOver, _) => encode::connection_upgrade(bytes),
         }
         let layer = overlay.map(|overlay| overlay.layer(status));
         let without = layer.map_or(Names::NONE, Layer::without);
         if let Some(layer) = layer {
-            let prebuilt = parts.prebuilt.as_deref();
+            let prebuilt = draft.prebuilt.as_deref();
             layer.append(bytes, |name| {
-                have_name(&parts.fields, name) || prebuilt.is_some_and(|prebuilt| prebuilt.has(name))
+                have_name(&draft.fields, name) || prebuilt.is_some_and(|prebuilt| prebuilt.has(name))
             });
         }
-        if let Some(prebuilt) = parts.prebuilt.take() {
-            let others = Others { content_type: parts.content_type.line(), fields: &parts.fields, without };
+        if let Some(prebuilt) = draft.prebuilt.take() {
+            let others = Others { content_type: draft.content_type.line(), fields: &draft.fields, without };
             prebuilt.append_fields(bytes, others, content);
             if content.is_whole() {
                 push(out, prebuilt.body());
             }
-            return self.lasting.keep(prebuilt);
+            return self.open_files.keep(prebuilt);
         }
-        bytes.extend_from_slice(parts.content_type.line());
-        if !parts.fields.is_empty() {
-            without.append_others(bytes, &parts.fields);
+        bytes.extend_from_slice(draft.content_type.line());
+        if !draft.fields.is_empty() {
+            without.append_others(bytes, &draft.fields);
         }
-        if let Some(body) = parts.body.take() {
+        if let Some(body) = draft.body.take() {
             return self.append_body(body, content);
         }
-        append_end_of_head(bytes, content.declared_length(Some(parts.bytes.len() as u64)));
+        append_end_of_head(bytes, content.declared_length(Some(draft.bytes.len() as u64)));
         if content.is_whole() {
-            bytes.extend_from_slice(&parts.bytes);
+            bytes.extend_from_slice(&draft.bytes);
         }
     }
 
-    /// Appends the end of the head before a body that is more than bytes, and the body where it belongs there.
+    /// Encodes the end of the head and a body other than bytes, unless that is streamed.
     #[inline(never)]
     fn append_body(&mut self, body: Body, content: ResponseContent) {
         let bytes = self.out.bytes_mut();
@@ -356,7 +369,7 @@ impl Responder {
             Body::Item(item) if content.is_whole() => push(&mut self.out, &item),
             Body::Pieces(pieces) if content.is_whole() => {
                 if let Some(whole) = pieces.append_to(&mut self.out) {
-                    self.lasting.keep(whole);
+                    self.open_files.keep(whole);
                 }
             }
             Body::Item(_) | Body::Pieces(_) | Body::Stream(_) => {}
@@ -364,7 +377,7 @@ impl Responder {
     }
 }
 
-/// Appends `Content-Length`, if there is one, and the end of the head.
+/// Appends `Content-Length`, if known, and the end of the head.
 #[inline(always)]
 pub(crate) fn append_end_of_head(out: &mut Vec<u8>, length: Option<u64>) {
     match length {
@@ -373,7 +386,7 @@ pub(crate) fn append_end_of_head(out: &mut Vec<u8>, length: Option<u64>) {
     }
 }
 
-/// Appends a body. To copy a little costs less than another piece for the kernel to gather.
+/// Appends a body. Copying a small one costs less than another vector for the kernel to gather.
 fn push(out: &mut Output, body: &Item) {
     match body {
         Item::Shared(block) if block.len() <= COPIED_BYTES_MAX => out.bytes_mut().extend_from_slice(block),

@@ -9,39 +9,39 @@ use shearwater_io::{FileSlice, Item, Shared};
 
 use crate::call::Calls;
 use crate::content_type::{self, ContentType};
+use crate::deferral::Deferral;
 use crate::field_lines::FieldLines;
-use crate::instead::Instead;
 use crate::overlay::{Overlay, first_line, have_name, name_of};
 use crate::pieces::Pieces;
 use crate::prebuilt::Prebuilt;
 use crate::request::Request;
 use crate::respond::Fault;
 
-/// Where a response's parts are gathered: kept by the worker and used again.
-pub(crate) struct Parts {
+/// A response under construction; the worker reuses it.
+pub(crate) struct ResponseDraft {
     /// Encoded field lines.
     pub(crate) fields: Vec<u8>,
-    /// The line of `Content-Type`, of which there is one.
+    /// `Content-Type` line, at most one.
     pub(crate) content_type: ContentType,
-    /// The body, where it is built from bytes.
+    /// Body, if it is built from bytes.
     pub(crate) bytes: Vec<u8>,
-    /// The body, where it is built from something else.
+    /// Body, if it is built from anything else.
     pub(crate) body: Option<Body>,
-    /// The body and its fields, where they were encoded before.
+    /// Body and fields of a prebuilt response.
     pub(crate) prebuilt: Option<Rc<Prebuilt>>,
-    /// What is laid over the fields, whoever gives them.
+    /// Header changes applied at encoding.
     pub(crate) overlay: Option<Rc<Overlay>>,
-    /// What takes the place of an answer.
-    pub(crate) instead: Option<Instead>,
-    /// The answer that a call would give, all of it there.
-    pub(crate) told: Option<Box<Parts>>,
+    /// Action in place of an immediate response.
+    pub(crate) deferral: Option<Deferral>,
+    /// Response of a call that was ready at once.
+    pub(crate) immediate: Option<Box<ResponseDraft>>,
     pub(crate) status: u16,
     pub(crate) close: bool,
-    /// What is wrong with a field that the handler gave, if anything.
+    /// Fault of the handler, if any.
     pub(crate) fault: Option<Box<Fault>>,
 }
 
-impl Default for Parts {
+impl Default for ResponseDraft {
     fn default() -> Self {
         Self {
             fields: Vec::new(),
@@ -50,8 +50,8 @@ impl Default for Parts {
             body: None,
             prebuilt: None,
             overlay: None,
-            instead: None,
-            told: None,
+            deferral: None,
+            immediate: None,
             status: 200,
             close: false,
             fault: None,
@@ -59,16 +59,16 @@ impl Default for Parts {
     }
 }
 
-/// A body that is more than bytes.
+/// A body other than bytes.
 pub(crate) enum Body {
     Item(Item),
     Pieces(Box<Pieces>),
-    /// It follows, as its handler makes it.
+    /// Sent by its handler piece by piece.
     Stream(StreamFraming),
 }
 
 impl Body {
-    /// Length in bytes, if known.
+    /// Returns the length in bytes, if known.
     pub(crate) fn len(&self) -> Option<u64> {
         match self {
             Self::Item(item) => Some(item.len()),
@@ -79,7 +79,7 @@ impl Body {
     }
 }
 
-impl Parts {
+impl ResponseDraft {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.fields.clear();
@@ -88,70 +88,70 @@ impl Parts {
         self.status = 200;
         self.close = false;
         if self.has_more() {
-            self.forget_more();
+            self.drop_contents();
         }
     }
 
-    /// Whether there is something to let go of. An answer that was appended has left nothing.
+    /// Returns true if there is something to drop. Encoding a response leaves nothing.
     #[inline]
     fn has_more(&self) -> bool {
         self.body.is_some()
             || self.prebuilt.is_some()
             || self.overlay.is_some()
-            || self.is_other()
+            || self.is_deferred()
             || self.fault.is_some()
     }
 
     #[cold]
-    fn forget_more(&mut self) {
+    fn drop_contents(&mut self) {
         self.body = None;
         self.prebuilt = None;
         self.overlay = None;
-        self.instead = None;
-        self.told = None;
+        self.deferral = None;
+        self.immediate = None;
         self.fault = None;
     }
 
-    /// Capacity of its buffers, in bytes.
+    /// Returns the capacity of its buffers, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity() + self.fields.capacity()
     }
 
-    /// Keeps little memory.
+    /// Frees memory beyond so many bytes in each buffer.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         self.fields.shrink_to(bytes);
         self.bytes.shrink_to(bytes);
         self.content_type.shrink_to(bytes);
     }
 
-    /// Whether something takes the place of what is said here.
+    /// Returns true if the draft isn't an immediate response.
     #[inline]
-    pub(crate) fn is_other(&self) -> bool {
-        self.instead.is_some() || self.told.is_some()
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.deferral.is_some() || self.immediate.is_some()
     }
 
     /// Clears the body and its type.
-    pub(crate) fn forget_content(&mut self) {
-        self.forget_body();
+    pub(crate) fn clear_content(&mut self) {
+        self.drop_body();
         self.bytes.clear();
         self.content_type.clear();
     }
 
-    /// Forgets a body that is more than bytes. Most answers have none: to let go of one is no part of their way.
+    /// Drops a body other than bytes; most responses have none.
     #[inline]
-    fn forget_body(&mut self) {
+    fn drop_body(&mut self) {
         if self.body.is_some() || self.prebuilt.is_some() {
-            self.forget_a_body();
+            self.drop_body_cold();
         }
     }
 
     #[cold]
-    fn forget_a_body(&mut self) {
+    fn drop_body_cold(&mut self) {
         self.body = None;
         self.prebuilt = None;
     }
 
-    /// How the body is told to end, where it follows.
+    /// Returns the framing of a streamed body.
     #[inline]
     pub(crate) fn framing(&self) -> Option<StreamFraming> {
         match self.body {
@@ -160,45 +160,45 @@ impl Parts {
         }
     }
 
-    /// Length in bytes; 0 if unknown.
+    /// Returns the length in bytes; 0 if unknown.
     fn body_len(&self) -> u64 {
         self.body.as_ref().map_or(self.bytes.len() as u64, |body| body.len().unwrap_or(0))
     }
 }
 
-/// The answer to one request. Begins as an empty `200`.
+/// The response to one request. It begins as an empty `200`.
 ///
-/// The server adds `Server`, `Date`, `Content-Length` and `Connection` itself, and leaves the body out where HTTP has
-/// none (`HEAD`, `204`, `205`, `304`): a handler for `GET` is one for `HEAD` too.
+/// The server adds `Server`, `Date`, `Content-Length` and `Connection` itself, and omits the body where HTTP
+/// has none (`HEAD`, `204`, `205`, `304`): a handler for `GET` also serves `HEAD`.
 pub struct Response<'a> {
-    pub(crate) parts: &'a mut Parts,
-    /// For an answer that is to come later; `None` where it does already.
+    pub(crate) draft: &'a mut ResponseDraft,
+    /// Means to defer the response; `None` if it is deferred already.
     pub(crate) calls: Option<&'a mut Calls>,
 }
 
 impl fmt::Debug for Response<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Response")
-            .field("status", &self.parts.status)
-            .field("body_len", &self.parts.body_len())
+            .field("status", &self.draft.status)
+            .field("body_len", &self.draft.body_len())
             .finish_non_exhaustive()
     }
 }
 
 impl<'a> Response<'a> {
-    pub(crate) fn new(parts: &'a mut Parts) -> Self {
-        parts.clear();
-        Self { parts, calls: None }
+    pub(crate) fn new(draft: &'a mut ResponseDraft) -> Self {
+        draft.clear();
+        Self { draft, calls: None }
     }
 
-    /// One that may say that it comes later.
-    pub(crate) fn or_later(parts: &'a mut Parts, calls: &'a mut Calls) -> Self {
-        Self { calls: Some(calls), ..Self::new(parts) }
+    /// Returns a response that can be deferred.
+    pub(crate) fn or_later(draft: &'a mut ResponseDraft, calls: &'a mut Calls) -> Self {
+        Self { calls: Some(calls), ..Self::new(draft) }
     }
 
-    /// Goes on with what was set before.
-    pub(crate) fn go_on(parts: &'a mut Parts) -> Self {
-        Self { parts, calls: None }
+    /// Continues a response that is under construction.
+    pub(crate) fn resume(draft: &'a mut ResponseDraft) -> Self {
+        Self { draft, calls: None }
     }
 
     /// Sets the status (RFC 9110 section 15).
@@ -207,65 +207,66 @@ impl<'a> Response<'a> {
     /// If it isn't a final status, 200 to 599.
     pub fn status(&mut self, status: u16) -> &mut Self {
         assert!((200..=599).contains(&status), "{status} is no final HTTP status");
-        self.parts.status = status;
+        self.draft.status = status;
         self
     }
 
-    /// The status as it is set now.
+    /// Returns the current status.
     #[must_use]
     pub fn status_code(&self) -> u16 {
-        self.parts.status
+        self.draft.status
     }
 
     /// Appends a field (RFC 9110 section 5).
     ///
-    /// A name that isn't a token, a value with a control character, or a field that is the server's own
-    /// (`Connection`, `Content-Length`, `Date`, `Server`, `Transfer-Encoding`) makes the answer a `500`: what it would have
-    /// changed is where the message ends. `Upgrade` adds the line `Connection: upgrade` (RFC 9110 section 7.8).
+    /// The response becomes a `500` if the name isn't a token, the value has a control character, or the
+    /// field is the server's own (`Connection`, `Content-Length`, `Date`, `Server`, `Transfer-Encoding`),
+    /// because these decide where the message ends. `Upgrade` adds the line `Connection: upgrade` (RFC 9110
+    /// section 7.8).
     pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let appended = match content_type::is_name(name) {
-            true => self.parts.content_type.set(value.as_ref()),
-            false => append_field(&mut self.parts.fields, name, value.as_ref()),
+            true => self.draft.content_type.set(value.as_ref()),
+            false => append_field(&mut self.draft.fields, name, value.as_ref()),
         };
         if let Err(why) = appended {
             let built = Some(Box::new(Fault::Built(why)));
-            self.parts.fault = Fault::graver(self.parts.fault.take(), built);
+            self.draft.fault = Fault::graver(self.draft.fault.take(), built);
         }
         self
     }
 
-    /// Reports to the operator that a file can't be sent, and why: each reason at most once a second, with the number of files that were left
-    /// out. The response goes out as it is set; the report names the status that it has now.
+    /// Reports to the operator that a file can't be sent: each reason at most once a second, with the number
+    /// of suppressed reports. The response is sent as it is set; the report names its current status.
     pub fn report_file(&mut self, path: impl Into<PathBuf>, error: impl fmt::Display) -> &mut Self {
-        let status = self.parts.status;
+        let status = self.draft.status;
         let file = Fault::File { path: path.into(), error: error.to_string(), status };
-        self.parts.fault = Fault::graver(self.parts.fault.take(), Some(Box::new(file)));
+        self.draft.fault = Fault::graver(self.draft.fault.take(), Some(Box::new(file)));
         self
     }
 
-    /// Appends a field unless this very line was appended before.
+    /// Appends a field unless an identical line exists.
     pub fn field_once(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
-        let before = self.parts.fields.len();
+        let before = self.draft.fields.len();
         self.field(name, value);
-        let (known, new) = self.parts.fields.split_at(before.min(self.parts.fields.len()));
+        let (known, new) = self.draft.fields.split_at(before.min(self.draft.fields.len()));
         let is_known = known.split_inclusive(|&byte| byte == b'\n').any(|line| line == new);
         if is_known {
-            self.parts.fields.truncate(before);
+            self.draft.fields.truncate(before);
         }
         self
     }
 
-    /// Appends fields that were encoded before. They stand beside what [`field`](Self::field) and
-    /// [`content_type`](Self::content_type) say, and replace nothing.
+    /// Appends pre-encoded fields. They are added to those of [`field`](Self::field) and
+    /// [`content_type`](Self::content_type) and replace nothing.
     pub fn lines(&mut self, lines: &FieldLines) -> &mut Self {
-        self.parts.fields.extend_from_slice(lines.as_bytes());
+        self.draft.fields.extend_from_slice(lines.as_bytes());
         self
     }
 
-    /// Forgets the fields that were appended, but those with these names. For who puts one answer in the place of another.
+    /// Removes all appended fields except those with these names, for a response that replaces another.
     pub fn keep_fields(&mut self, names: &[&str]) -> &mut Self {
         let is_named = |name: &[u8]| names.iter().any(|kept| kept.as_bytes().eq_ignore_ascii_case(name));
-        let fields = &mut self.parts.fields;
+        let fields = &mut self.draft.fields;
         let (mut at, mut kept) = (0, 0);
         while at < fields.len() {
             let line = first_line(&fields[at..]);
@@ -280,87 +281,87 @@ impl<'a> Response<'a> {
         self
     }
 
-    /// Lays field changes over this answer, whatever else is set before or afterwards. The last overlay holds.
+    /// Applies header changes to this response, also to fields set later. The last overlay wins.
     pub fn overlay(&mut self, overlay: &Rc<Overlay>) -> &mut Self {
-        self.parts.overlay = Some(Rc::clone(overlay));
+        self.draft.overlay = Some(Rc::clone(overlay));
         self
     }
 
-    /// Sets `Content-Type` (RFC 9110 section 8.3): the last one holds.
+    /// Sets `Content-Type` (RFC 9110 section 8.3); the last one wins.
     pub fn content_type(&mut self, media_type: &str) -> &mut Self {
         self.field(content_type::NAME, media_type)
     }
 
-    /// Sets `Content-Type` by its line, known to be one.
+    /// Sets a predefined `Content-Type` line.
     fn content_type_line(&mut self, line: &'static [u8]) -> &mut Self {
-        self.parts.content_type.set_line(line);
+        self.draft.content_type.set_line(line);
         self
     }
 
-    /// Sets a body of plain text in UTF-8, with its `Content-Type`.
+    /// Sets a plain text body in UTF-8, with its `Content-Type`.
     pub fn text(&mut self, text: &str) -> &mut Self {
         self.content_type_line(b"Content-Type: text/plain; charset=utf-8\r\n").body(text)
     }
 
-    /// Sets a body of HTML in UTF-8, with its `Content-Type`.
+    /// Sets an HTML body in UTF-8, with its `Content-Type`.
     pub fn html(&mut self, html: &str) -> &mut Self {
         self.content_type_line(b"Content-Type: text/html; charset=utf-8\r\n").body(html)
     }
 
     /// Sets the body to a copy of `bytes`.
     pub fn body(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
-        self.parts.forget_body();
-        self.parts.bytes.clear();
-        self.parts.bytes.extend_from_slice(bytes.as_ref());
+        self.draft.drop_body();
+        self.draft.bytes.clear();
+        self.draft.bytes.extend_from_slice(bytes.as_ref());
         self
     }
 
-    /// Sets the body to what `write` appends to a buffer that the worker keeps: nothing is allocated for a body of a usual size.
+    /// Sets the body to the bytes that `write` appends to a reused buffer: typical sizes need no allocation.
     pub fn body_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
         self.body(b"");
-        write(&mut self.parts.bytes);
+        write(&mut self.draft.bytes);
         self
     }
 
-    /// Sets the body to bytes of the program, sent without a copy.
+    /// Sets the body to static bytes, sent without a copy.
     pub fn body_static(&mut self, bytes: &'static [u8]) -> &mut Self {
         self.set_body(Body::Item(Item::Shared(Shared::Static(bytes))))
     }
 
-    /// Sets the body to a block that a worker holds. A small one is copied behind the head, a larger one sent as it is.
+    /// Sets the body to a shared block. A small one is copied, a larger one sent in place.
     pub fn body_shared(&mut self, block: Shared) -> &mut Self {
         self.set_body(Body::Item(Item::Shared(block)))
     }
 
-    /// Sets the body to a piece of a file, sent without a copy where the system can.
+    /// Sets the body to a range of a file, sent without a copy if the system supports it.
     pub fn body_file(&mut self, slice: FileSlice) -> &mut Self {
         self.set_body(Body::Item(Item::File(slice)))
     }
 
-    /// Sets the body to several pieces, one behind the other.
+    /// Sets the body to several pieces in sequence.
     pub fn body_pieces(&mut self, pieces: Pieces) -> &mut Self {
         self.set_body(Body::Pieces(Box::new(pieces)))
     }
 
-    /// Sets body, `Content-Type` and further fields to those of an answer that was encoded before. A `Content-Type` that is set
-    /// later takes the place of its own; a body that is set later takes the place of all of it.
-    pub fn prebuilt(&mut self, answer: &Rc<Prebuilt>) -> &mut Self {
-        self.parts.forget_body();
-        self.parts.content_type.clear();
-        self.parts.prebuilt = Some(Rc::clone(answer));
+    /// Sets body, `Content-Type` and further fields to those of a prebuilt response. A `Content-Type` set
+    /// later replaces its own; a body set later replaces all of them.
+    pub fn prebuilt(&mut self, prebuilt: &Rc<Prebuilt>) -> &mut Self {
+        self.draft.drop_body();
+        self.draft.content_type.clear();
+        self.draft.prebuilt = Some(Rc::clone(prebuilt));
         self
     }
 
-    /// The last body that is set holds.
+    /// Sets the body; the last one wins.
     pub(crate) fn set_body(&mut self, body: Body) -> &mut Self {
-        self.parts.prebuilt = None;
-        self.parts.body = Some(body);
+        self.draft.prebuilt = None;
+        self.draft.body = Some(body);
         self
     }
 
-    /// Responds to a method for which the resource has no handler; `allow` lists those that it has. `OPTIONS` gets `204` and any other known
-    /// method `405`, both with `Allow` (RFC 9110 sections 9.3.7 and 15.5.6). A method that [isn't known](Request::is_method_known) gets `501`
-    /// (RFC 9110 section 9.1).
+    /// Responds to a method for which the resource has no handler; `allow` lists its methods. `OPTIONS` gets
+    /// `204` and any other known method `405`, both with `Allow` (RFC 9110 sections 9.3.7 and 15.5.6). A
+    /// method that [isn't known](Request::is_method_known) gets `501` (RFC 9110 section 9.1).
     pub fn unhandled_method(&mut self, request: &Request<'_>, allow: &str) -> &mut Self {
         match request.method() {
             _ if !request.is_method_known() => self.status(501).text("Not Implemented\n"),
@@ -380,14 +381,14 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Closes the connection after this answer.
+    /// Closes the connection after this response.
     pub fn close(&mut self) -> &mut Self {
-        self.parts.close = true;
+        self.draft.close = true;
         self
     }
 }
 
-/// Fields that decide where a message ends, or that the server alone knows.
+/// Fields that decide where a message ends, or that only the server knows.
 const OWNED: [&str; 5] = ["Connection", "Content-Length", "Date", "Server", "Transfer-Encoding"];
 
 pub(crate) fn append_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), String> {
@@ -395,14 +396,14 @@ pub(crate) fn append_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Resul
         return Err(format!("a handler set {name}, which is the server's own"));
     }
     encode_field(out, name, value)?;
-    // A sender of `Upgrade` has to send the option too (RFC 9110 section 7.8).
+    // A sender of `Upgrade` must send the connection option too (RFC 9110 section 7.8).
     if name.eq_ignore_ascii_case("Upgrade") && !have_name(out, b"Connection") {
         encode::connection_upgrade(out);
     }
     Ok(())
 }
 
-/// Any field, the server's own among them.
+/// Encodes any field, including the server's own.
 pub(crate) fn encode_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), String> {
     encode::field(out, name, value).map_err(|bad| format!("a handler set the field {name:?}: {bad}"))
 }

@@ -1,4 +1,4 @@
-//! A server that serves: its threads, what they report, and their end.
+//! A running server: its threads, their reports, and their end.
 
 use std::fmt;
 use std::io;
@@ -13,12 +13,12 @@ use crate::panics;
 use crate::start_report::StartReport;
 use crate::watchdog::Watchdog;
 
-/// A server that serves. Dropping it lets the workers go on: end them with [`Control::drain`] or [`Control::stop`].
+/// A running server. Dropping it doesn't stop the workers: use [`Control::drain`] or [`Control::stop`].
 pub struct Running {
     pub(crate) control: Arc<Control>,
     pub(crate) notices: Receiver<Notice>,
     pub(crate) threads: Vec<JoinHandle<io::Result<()>>>,
-    /// Accepts for all workers, where one does.
+    /// Thread that accepts for all workers, if any.
     pub(crate) acceptor: Option<JoinHandle<io::Result<()>>>,
     pub(crate) watchdog: Option<Watchdog>,
     pub(crate) start_report: StartReport,
@@ -31,31 +31,31 @@ impl fmt::Debug for Running {
 }
 
 impl Running {
-    /// The handle to drain, stop and count with, from any thread.
+    /// Returns the handle to drain, stop and count, for any thread.
     #[must_use]
     pub fn control(&self) -> Arc<Control> {
         Arc::clone(&self.control)
     }
 
-    /// What was found and settled at the start.
+    /// Returns the report of the start.
     #[must_use]
     pub fn start_report(&self) -> &StartReport {
         &self.start_report
     }
 
-    /// The next thing that a worker has to say, within `patience`.
+    /// Returns the next notice of a worker, within `patience`.
     #[must_use]
     pub fn notice(&self, patience: Duration) -> Option<Notice> {
         self.notices.recv_timeout(patience).ok()
     }
 
-    /// The first worker that has not ended.
+    /// Returns the first worker that has not ended.
     #[must_use]
     pub fn unended(&self) -> Option<usize> {
         self.threads.iter().position(|thread| !thread.is_finished())
     }
 
-    /// Whether every worker has ended, and the acceptor.
+    /// Returns true if every worker has ended, and the acceptor.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.threads.iter().chain(&self.acceptor).all(JoinHandle::is_finished)
@@ -64,7 +64,7 @@ impl Running {
     /// Waits until every worker has ended, and the acceptor.
     ///
     /// # Errors
-    /// The first of them that ended other than by plan.
+    /// The first of them that failed.
     pub fn wait(mut self) -> Result<Summary, Failure> {
         let mut failure = None;
         let acceptor = self.acceptor.take().into_iter().map(|thread| (None, thread));
@@ -88,20 +88,20 @@ impl Running {
     }
 }
 
-/// What a server has done, told at its end.
+/// Summary of a server's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// All workers' counters.
+    /// Sum of all workers' counters.
     pub totals: Totals,
 }
 
-/// A worker or the acceptor has ended other than by plan: a fault of this program or of the system.
+/// Failure of a worker or the acceptor: a fault of this program or of the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Which worker; `None`: the acceptor.
+    /// Number of the worker; `None` for the acceptor.
     pub worker: Option<usize>,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 

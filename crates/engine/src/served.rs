@@ -1,11 +1,11 @@
-//! How many requests each connection has sent, where there is a bound for that; else nothing is kept and nothing counted.
+//! Requests per connection, counted only if there is a limit.
 
 use shearwater_io::{SlotArray, Token};
 
-/// The counts by slot.
+/// Request counts by slot.
 pub(crate) struct Served {
     counts: SlotArray<u32>,
-    /// 0: no bound.
+    /// Limit; 0: unlimited.
     requests_max: u32,
 }
 
@@ -14,7 +14,7 @@ impl Served {
         Self { counts: SlotArray::new(), requests_max }
     }
 
-    /// A connection has taken a slot.
+    /// Resets the count of a slot for a new connection.
     pub(crate) fn open(&mut self, token: Token) {
         if self.requests_max > 0 {
             self.counts.grow_to(token.slot());
@@ -22,7 +22,7 @@ impl Served {
         }
     }
 
-    /// Counts a request; whether it is the last that its connection may send.
+    /// Counts a request; returns true if it is the last that its connection may send.
     #[inline]
     pub(crate) fn is_last(&mut self, token: Token) -> bool {
         self.requests_max > 0 && self.count(token)

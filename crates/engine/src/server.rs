@@ -1,4 +1,4 @@
-//! The control plane: choose a driver, bind, start a thread per core.
+//! The control plane: chooses a driver, binds, starts a thread per core.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::app::App;
 use crate::binding::Bound;
 use crate::control::Control;
 use crate::descriptors::raise_descriptor_limit;
+use crate::heartbeat::Heartbeat;
 use crate::limits::{INBOX_MAX, Limits};
 use crate::options::{DriverChoice, Options};
-use crate::pulse::Pulse;
 use crate::running::Running;
 use crate::shortfall::Found;
 use crate::start_error::StartError;
@@ -23,22 +23,22 @@ use crate::thread::spawn;
 use crate::watchdog::Watchdog;
 use crate::worker::Setup;
 
-/// Descriptors kept back from connections, for listeners, drivers and the files being served: an eighth, and at least
-/// this many.
+/// Minimum number of descriptors reserved for listeners, drivers and files; an eighth of the limit if that is
+/// more.
 const DESCRIPTORS_RESERVED_MIN: u64 = 256;
 
-/// Descriptors that the process's table has room for from the start.
+/// Initial size of the process's descriptor table.
 const DESCRIPTOR_TABLE_ENTRIES: u64 = 65_536;
 
-/// A server whose addresses are bound: connections already queue up, nobody serves them yet.
+/// A server whose addresses are bound: connections queue up, but aren't served yet.
 pub struct Server {
     options: Options,
     /// One set of listeners per worker.
     of_workers: Vec<Vec<Listener>>,
-    /// Those whose connections are handed to the workers.
+    /// Listeners whose connections are handed to the workers.
     of_acceptor: Vec<Listener>,
     share: Share,
-    /// Addresses of the listeners, by their number.
+    /// Addresses of the listeners, indexed by `ListenerId`.
     listening_at: Arc<[String]>,
     start_report: StartReport,
 }
@@ -49,20 +49,20 @@ impl fmt::Debug for Server {
     }
 }
 
-/// What a worker may have of the process's descriptors.
+/// A worker's share of the process's descriptors.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     /// Connections that it may hold.
     connections_max: usize,
-    /// Connections that may wait in its inbox.
+    /// Connections that may be queued in its inbox.
     inbox: usize,
 }
 
 impl Server {
-    /// Binds the addresses, raises the limit of descriptors and settles the driver.
+    /// Binds the addresses, raises the descriptor limit and chooses the driver.
     ///
     /// # Errors
-    /// See [`StartError`]. Nothing is left bound then.
+    /// See [`StartError`]. All sockets are closed then.
     pub fn bind(options: Options) -> Result<Self, StartError> {
         let (driver, driver_reason) = choose_driver(options.driver)?;
         let workers = if options.workers == 0 { os::cores().len() } else { options.workers };
@@ -73,7 +73,7 @@ impl Server {
         let connections_max = share.connections_max.saturating_mul(workers);
         let found = Found::here(descriptors, connections_max);
         if let Some(any) = bound.any_listener() {
-            // Without it the first thousands of connections are accepted with pauses.
+            // Growing the table later would stall the first thousands of accepts.
             drop(os::widen_descriptor_table(any, descriptors.soft_now.min(DESCRIPTOR_TABLE_ENTRIES)));
         }
         let start_report = StartReport {
@@ -94,7 +94,7 @@ impl Server {
         Ok(Self { options, of_workers, of_acceptor, share, listening_at: listening_at.into(), start_report })
     }
 
-    /// What was found and settled.
+    /// Returns the report of the start.
     #[must_use]
     pub fn start_report(&self) -> &StartReport {
         &self.start_report
@@ -141,16 +141,16 @@ impl Server {
         let handed = !self.of_acceptor.is_empty();
         let mut senders = Vec::new();
         for (worker, listeners) in self.of_workers.into_iter().enumerate() {
-            let pulse = running.watchdog.as_ref().and_then(|watchdog| {
-                Some(Arc::new(Pulse::new(Arc::clone(&watchdog.pulses), worker, watchdog.thread()?)))
+            let heartbeat = running.watchdog.as_ref().and_then(|watchdog| {
+                Some(Arc::new(Heartbeat::new(Arc::clone(&watchdog.heartbeats), worker, watchdog.thread()?)))
             });
-            let setup = Setup { worker, pulse, ..first.clone() };
+            let setup = Setup { worker, heartbeat, ..first.clone() };
             let core = self.options.pin.then(|| cores[worker % cores.len()]);
             let inbox = if handed { add_inbox(self.share.inbox, &mut senders) } else { Inbox::default() };
             let entrances = Entrances { listeners, inbox };
             match spawn(setup, driver, entrances, core, Arc::clone(&make_app)) {
                 Ok(thread) => running.threads.push(thread),
-                Err(error) => return Err(give_up(running, senders, error)),
+                Err(error) => return Err(abort_start(running, senders, error)),
             }
         }
         if handed {
@@ -158,7 +158,7 @@ impl Server {
             let control = Arc::clone(&running.control);
             match acceptor::spawn(self.of_acceptor, dispatcher, control, self.listening_at) {
                 Ok(thread) => running.acceptor = Some(thread),
-                Err(error) => return Err(give_up(running, Vec::new(), error)),
+                Err(error) => return Err(abort_start(running, Vec::new(), error)),
             }
         }
         Ok(running)
@@ -173,23 +173,23 @@ impl Server {
     }
 }
 
-/// A worker's inbox; its sender goes to the others.
+/// Creates a worker's inbox and stores its sender.
 fn add_inbox(capacity: usize, senders: &mut Vec<InboxSender>) -> Inbox {
     let (sender, inbox) = inbox(capacity);
     senders.push(sender);
     inbox
 }
 
-/// Ends what has started. The error that stopped the start is the one to tell.
-fn give_up(running: Running, senders: Vec<InboxSender>, error: StartError) -> StartError {
+/// Stops everything that has started and returns the error.
+fn abort_start(running: Running, senders: Vec<InboxSender>, error: StartError) -> StartError {
     running.control.stop();
-    // A worker doesn't end before those who could still hand connections over.
+    // A worker ends only after all senders to its inbox are dropped.
     drop(senders);
     drop(running.wait());
     error
 }
 
-/// The driver for a choice, and why.
+/// Returns the driver for a choice, and the reason.
 fn choose_driver(choice: DriverChoice) -> Result<(&'static str, String), StartError> {
     let here = shearwater_io::poll::NAME;
     let missing = |wanted: &str, why: &str| {
@@ -201,8 +201,8 @@ fn choose_driver(choice: DriverChoice) -> Result<(&'static str, String), StartEr
         DriverChoice::Auto => Ok((here, readiness_reason())),
         DriverChoice::Epoll if here == "epoll" => Ok((here, "as asked".to_owned())),
         DriverChoice::Kqueue if here == "kqueue" => Ok((here, "as asked".to_owned())),
-        DriverChoice::Epoll => missing("epoll", "it is Linux's"),
-        DriverChoice::Kqueue => missing("kqueue", "it is macOS's and the BSDs'"),
+        DriverChoice::Epoll => missing("epoll", "it needs Linux"),
+        DriverChoice::Kqueue => missing("kqueue", "it needs macOS or a BSD"),
         DriverChoice::Uring => match uring::probe() {
             Ok(_) => Ok((uring::NAME, "as asked".to_owned())),
             Err(why) => missing(uring::NAME, &why.to_string()),
@@ -210,8 +210,8 @@ fn choose_driver(choice: DriverChoice) -> Result<(&'static str, String), StartEr
     }
 }
 
-/// Why the readiness driver was taken by itself: it works everywhere, and measures have not shown io_uring to be the
-/// better one for all loads.
+/// Explains the default: the readiness driver works everywhere, and io_uring has not proved faster for all
+/// loads.
 fn readiness_reason() -> String {
     let reason = "the readiness driver of this system";
     match uring::probe() {
@@ -220,7 +220,8 @@ fn readiness_reason() -> String {
     }
 }
 
-/// What one worker may have of `limit` descriptors, of which so many are open already, those of folders among them. What waits in its inbox has one too.
+/// Returns one worker's share of `limit` descriptors, of which `open` are in use, including those of folders.
+/// A queued connection in the inbox needs one too.
 fn share(limits: &Limits, limit: u64, open: u64, workers: usize, handed: bool) -> Share {
     let least = DESCRIPTORS_RESERVED_MIN.min(limit / 2);
     let reserved = (limit / 8).max(least.saturating_add(open));

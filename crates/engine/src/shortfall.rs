@@ -1,4 +1,5 @@
-//! What the kernel gives less of than was asked for: the server starts all the same, and the operator is told once.
+//! Resources of which the kernel provides less than configured: the server starts anyway and reports them
+//! once.
 
 use std::fmt;
 
@@ -6,10 +7,10 @@ use shearwater_io::os::{self, DescriptorLimit};
 
 use crate::options::Options;
 
-/// Descriptors that a server should be able to have where nothing was said about connections.
+/// Descriptors that a server should have if no number of connections is configured.
 const DESCRIPTORS_WANTED: u64 = 65_536;
 
-/// What was asked for.
+/// A limited resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wanted {
@@ -17,26 +18,26 @@ pub enum Wanted {
     Backlog,
     /// Connections that all workers together hold ([`Limits::connections_max`](crate::Limits::connections_max)).
     Connections,
-    /// Descriptors of this process, of which each connection takes one: where no number of connections was asked for.
+    /// Descriptors of this process, one per connection, if no number of connections is configured.
     Descriptors,
     /// Files of the whole system, as many as this process may have descriptors.
     SystemFiles,
 }
 
-/// Something of which there is less than was asked for. Displays as one sentence that says what to do.
+/// A resource of which there is less than configured. Displays as one sentence with a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shortfall {
-    /// What.
+    /// The resource.
     pub wanted: Wanted,
-    /// How much was asked for.
+    /// Configured amount.
     pub asked: u64,
-    /// How much there is.
+    /// Available amount.
     pub effective: u64,
 }
 
 impl Shortfall {
-    /// `None` where there is enough.
+    /// Returns `None` if there is enough.
     fn of(wanted: Wanted, asked: u64, effective: u64) -> Option<Self> {
         (effective < asked).then_some(Self { wanted, asked, effective })
     }
@@ -69,20 +70,20 @@ impl fmt::Display for Shortfall {
     }
 }
 
-/// What the kernel says of what is wanted of it.
+/// The kernel's limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     pub(crate) descriptors: DescriptorLimit,
     /// Connections that all workers together will hold.
     pub(crate) connections: u64,
-    /// The longest accept queue, where the system tells.
+    /// Longest accept queue, if the system reports it.
     pub(crate) backlog_max: Option<u32>,
-    /// The files of the whole system, where it tells.
+    /// Files of the whole system, if it reports them.
     pub(crate) system_files_max: Option<u64>,
 }
 
 impl Found {
-    /// What this system says.
+    /// Reads the limits of this system.
     pub(crate) fn here(descriptors: DescriptorLimit, connections: usize) -> Self {
         Self {
             descriptors,
@@ -92,12 +93,12 @@ impl Found {
         }
     }
 
-    /// The accept queue that there is for what is asked.
+    /// Returns the effective length of the accept queue.
     pub(crate) fn backlog(&self, asked: u32) -> u32 {
         self.backlog_max.map_or(asked, |max| asked.min(max))
     }
 
-    /// Where it is less than `options` ask of `workers`.
+    /// Compares the limits with `options` for so many workers.
     pub(crate) fn shortfalls(&self, options: &Options, workers: usize) -> Vec<Shortfall> {
         let soft = self.descriptors.soft_now;
         let asked = options.limits.connections_max;

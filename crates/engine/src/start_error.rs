@@ -1,4 +1,4 @@
-//! Why a server could not start.
+//! Errors of starting a server.
 
 use std::fmt;
 use std::io;
@@ -6,22 +6,22 @@ use std::path::Path;
 
 use crate::listen_address::ListenAddress;
 
-/// Why a server could not start. Displays as one sentence.
+/// Error of starting a server. Displays as one sentence.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
     /// An address can't be bound.
     Bind {
-        /// Which.
+        /// The address.
         address: ListenAddress,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
-    /// A socket that was to be listening already can't be used.
+    /// A socket that was passed as listening can't be used.
     Socket(io::Error),
-    /// The driver that was asked for isn't there.
+    /// The configured driver isn't available.
     Driver {
-        /// What is missing, and what to do.
+        /// The missing requirement and a remedy.
         why: String,
     },
     /// A worker can't be pinned to a core.
@@ -30,7 +30,7 @@ pub enum StartError {
     NoAddress,
     /// More addresses were given than can be numbered.
     TooManyAddresses,
-    /// The system refused a driver or a thread.
+    /// The system failed to create a driver or a thread.
     System(io::Error),
 }
 
@@ -42,22 +42,22 @@ impl fmt::Display for StartError {
                 write!(f, "{address} is taken by another program: choose another port, or end that program")
             }
             Self::Bind { address, error } if error.kind() == io::ErrorKind::PermissionDenied => {
-                write!(f, "{address}: this user may not listen there (ports below 1024 need a privilege)")
+                write!(f, "{address}: permission denied (ports below 1024 need a privilege)")
             }
             Self::Bind { address, error } => write!(f, "can't listen on {address}: {error}"),
-            Self::Socket(error) => write!(f, "can't use the socket that was given to listen on: {error}"),
+            Self::Socket(error) => write!(f, "can't use the inherited listening socket: {error}"),
             Self::Driver { why } => f.write_str(why),
             Self::Pin(error) => write!(f, "can't pin a worker to its core: {error}"),
             Self::NoAddress => f.write_str("no address to listen on"),
             Self::TooManyAddresses => {
                 f.write_str("more addresses to listen on than can be numbered (65,536)")
             }
-            Self::System(error) => write!(f, "the system refused to start a worker: {error}"),
+            Self::System(error) => write!(f, "the system failed to start a worker: {error}"),
         }
     }
 }
 
-/// Why a Unix-domain socket can't be made.
+/// Describes why a Unix-domain socket can't be created.
 fn unix(f: &mut fmt::Formatter<'_>, path: &Path, error: &io::Error) -> fmt::Result {
     let path = path.display();
     match error.kind() {
@@ -68,7 +68,7 @@ fn unix(f: &mut fmt::Formatter<'_>, path: &Path, error: &io::Error) -> fmt::Resu
             write!(f, "unix:{path}: {error}, and it is not replaced: choose another name, or remove it")
         }
         io::ErrorKind::PermissionDenied => {
-            write!(f, "unix:{path}: this user may not make a socket there")
+            write!(f, "unix:{path}: permission denied")
         }
         io::ErrorKind::NotFound => write!(f, "unix:{path}: there is no such folder: make it first"),
         io::ErrorKind::InvalidInput => {

@@ -1,4 +1,4 @@
-//! What a server says of its start.
+//! Report of a server's start.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,32 +9,32 @@ use shearwater_tasks::Order;
 use crate::options::AcceptMode;
 use crate::shortfall::Shortfall;
 
-/// What a server has found and settled at its start, for the operator.
+/// Effective settings of a server at its start, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StartReport {
-    /// Addresses bound, with the ports taken.
+    /// TCP addresses bound, with the assigned ports.
     pub addresses: Vec<SocketAddr>,
     /// Unix-domain sockets bound.
     pub unix_sockets: Vec<PathBuf>,
-    /// How connections get to the workers.
+    /// Distribution of connections to the workers.
     pub accept: AcceptMode,
-    /// In which order what is ready on a worker goes on.
+    /// Scheduling order of ready connections and tasks.
     pub order: Order,
     /// The driver in use.
     pub driver: &'static str,
-    /// Why that one.
+    /// Reason for that driver.
     pub driver_reason: String,
-    /// Threads that serve.
+    /// Number of workers.
     pub workers: usize,
-    /// The limit of descriptors, as found and as raised.
+    /// Descriptor limit, as found and as raised.
     pub descriptors: DescriptorLimit,
     /// Connections that all workers together hold.
     pub connections_max: usize,
-    /// Memory that each worker holds at most for unfinished requests, in bytes.
+    /// Memory budget of each worker for unfinished requests, in bytes.
     pub buffered_bytes_max: usize,
-    /// Connections that may wait to be accepted, per listener: what was asked for, or the kernel's bound.
+    /// Length of the accept queue per listener: the configured one, or the kernel's limit.
     pub backlog: u32,
-    /// What the kernel gives less of than was asked for. Each once.
+    /// Resources of which there is less than configured, each once.
     pub shortfalls: Vec<Shortfall>,
 }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::counters::Totals;
 
-/// One line: requests by the class of their answers, connections, bytes, then the limits that were reached and the faults that
-/// happened, by name; those that stand at 0 are left out.
+/// Formats one line: requests by status class, connections, bytes, then reached limits and faults by name;
+/// zeros are omitted.
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -40,7 +40,7 @@ impl fmt::Display for Totals {
     }
 }
 
-/// What is not 0, if anything is.
+/// Lists the counts that aren't 0.
 fn list(
     f: &mut fmt::Formatter<'_>,
     title: &str,

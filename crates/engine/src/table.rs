@@ -1,4 +1,4 @@
-//! The table of connections: the driver's dense slots are its indices.
+//! The connection table, indexed by the driver's dense slots.
 
 use shearwater_io::{SlotArray, Token};
 
@@ -12,30 +12,30 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Takes the slot of a connection that was accepted.
+    /// Initializes the slot of an accepted connection.
     pub(crate) fn open(&mut self, token: Token) -> &mut Conn {
         let slot = token.slot();
         self.conns.grow_to(slot);
         let conn = &mut self.conns[slot];
-        debug_assert_eq!(conn.phase, Phase::Free, "clause K1: the slot is used again before Closed");
+        debug_assert_eq!(conn.phase, Phase::Free, "clause K1: slot reused before Closed");
         conn.open(token.generation());
         self.open += 1;
         conn
     }
 
-    /// Gives the slot back.
+    /// Frees the slot.
     pub(crate) fn free(&mut self, token: Token) {
         self.conns[token.slot()] = Conn::free();
         self.open -= 1;
     }
 
-    /// The connection of a token, if it is (still) that one.
+    /// Returns the connection of a token, unless it has been closed.
     pub(crate) fn find(&mut self, token: Token) -> Option<&mut Conn> {
         let conn = self.conns.get_mut(token.slot())?;
         (conn.generation == token.generation() && conn.phase != Phase::Free).then_some(conn)
     }
 
-    /// The connection of a token that is known to be open.
+    /// Returns the connection of a token that is known to be open.
     ///
     /// # Panics
     /// If its slot was never used.
@@ -43,24 +43,24 @@ impl Table {
         &mut self.conns[token.slot()]
     }
 
-    /// The connections by slot, for the wheel, whose nodes lie in them.
+    /// Returns the connections by slot, for the wheel, whose nodes they contain.
     pub(crate) fn conns_mut(&mut self) -> &mut SlotArray<Conn> {
         &mut self.conns
     }
 
-    /// The token of a slot that is in use.
+    /// Returns the token of a slot that is in use.
     pub(crate) fn token(&self, slot: usize) -> Token {
         Token::new(slot as u32, self.conns[slot].generation)
     }
 
-    /// Tokens of all connections that `wanted` says yes to.
+    /// Returns the tokens of all connections that match `wanted`.
     pub(crate) fn tokens(&self, wanted: impl Fn(&Conn) -> bool) -> Vec<Token> {
         let used =
             self.conns.iter().enumerate().filter(|(_, conn)| conn.phase != Phase::Free && wanted(conn));
         used.map(|(slot, conn)| Token::new(slot as u32, conn.generation)).collect()
     }
 
-    /// Connections that are open.
+    /// Returns the number of open connections.
     pub(crate) fn len(&self) -> usize {
         self.open
     }

@@ -1,4 +1,4 @@
-//! A worker's thread: driver, app and worker are made on it, and end with it.
+//! A worker's thread: creates and owns driver, app and worker.
 
 use std::io;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::panics;
 use crate::start_error::StartError;
 use crate::worker::{Setup, Worker};
 
-/// Says whether a worker can serve.
+/// Reports the start of a worker.
 type Started = SyncSender<Result<(), StartError>>;
 
-/// Starts a worker with the driver of this name, and waits until it can serve or has failed to.
+/// Starts a worker with the driver of this name and waits until it serves or has failed.
 pub(crate) fn spawn<A: App + 'static>(
     setup: Setup,
     driver: &'static str,
@@ -46,7 +46,7 @@ pub(crate) fn spawn<A: App + 'static>(
     }
 }
 
-/// Prepares, says how that went, and serves.
+/// Prepares the thread, reports the result, and serves.
 fn begin<D: Driver, A: App>(
     core: Option<usize>,
     make_driver: impl FnOnce() -> io::Result<D>,
@@ -55,7 +55,7 @@ fn begin<D: Driver, A: App>(
     started: &Started,
 ) -> io::Result<()> {
     let prepared = prepare(core).and_then(|()| make_driver().map_err(StartError::System));
-    // Nobody waits for the word only if the starting thread is gone.
+    // The receiver is gone only if the starting thread is.
     match prepared {
         Ok(driver) => {
             drop(started.send(Ok(())));
@@ -68,7 +68,7 @@ fn begin<D: Driver, A: App>(
     }
 }
 
-/// What a worker's thread needs before its driver is made.
+/// Prepares a worker's thread before its driver is created.
 fn prepare(core: Option<usize>) -> Result<(), StartError> {
     if let Some(core) = core {
         os::pin_to_core(core).map_err(StartError::Pin)?;
@@ -77,13 +77,13 @@ fn prepare(core: Option<usize>) -> Result<(), StartError> {
     Ok(())
 }
 
-/// A worker's life. However it ends, the operator is told.
+/// Runs a worker and reports its end.
 fn serve<D: Driver, A: App>(driver: D, make_app: &impl Fn(usize) -> A, setup: Setup) -> io::Result<()> {
     let (number, control) = (setup.worker, Arc::clone(&setup.control));
     let caught = panics::catch(|| Worker::new(driver, make_app(number), setup).run());
     let result = caught.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
     let error = result.as_ref().err().map(ToString::to_string);
-    // Nobody reads only if the operator's side is gone: then there is nobody to tell.
-    control.tell(Notice::WorkerEnded { worker: number, error });
+    // The channel is closed only if the operator's side is gone.
+    control.notify(Notice::WorkerEnded { worker: number, error });
     result
 }

@@ -1,15 +1,15 @@
-//! A connection's timer: its deadline, and its place among those of the same tick (see `wheel`).
+//! A connection's timer: its deadline, and its links in the list of its tick (see `wheel`).
 
-/// A deadline, in ticks since the worker's clock began.
+/// A deadline in ticks since the worker's clock began.
 pub(crate) type Tick = u32;
 
-/// The bucket of a connection that has no timer.
+/// Bucket of a connection without a timer.
 pub(crate) const UNLINKED: u16 = u16::MAX;
 
-/// No neighbour.
+/// No neighbor.
 const NONE: u32 = u32::MAX;
 
-/// A connection's place in the wheel.
+/// A connection's node in the wheel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node {
     pub(crate) deadline: Tick,

@@ -10,29 +10,30 @@ use shearwater_io::{CloseKind, Driver, Token, Waker};
 use crate::app::App;
 use crate::call::Call;
 use crate::conn::{Flag, Phase};
-use crate::instead::Instead;
+use crate::deferral::Deferral;
 use crate::panics;
 use crate::request::Request;
 use crate::respond::Fault;
 use crate::response::{Response, encode_field};
-use crate::service::Service;
 use crate::worker::Worker;
+use crate::worker_state::WorkerState;
 
-/// A connection that was handed over, behind its `101`.
+/// A connection that was handed over after its `101`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct HandedOver {
-    /// The connection, in non-blocking mode.
+    /// Descriptor of the connection, in non-blocking mode.
     pub descriptor: OwnedFd,
-    /// Bytes of the new protocol that were received with the request. They come before those that the descriptor still gives.
+    /// Bytes of the new protocol that were received with the request, before those still in the descriptor.
     pub unread: Vec<u8>,
-    /// Keep it for as long as the descriptor is open.
+    /// Guard to be kept as long as the descriptor is open.
     pub guard: ConnectionGuard,
 }
 
-/// Counts a connection that was handed over as one of its worker's until it is dropped, for
-/// [`Limits::connections_max`](crate::Limits::connections_max), for
-/// [`Limits::connections_per_address_max`](crate::Limits::connections_per_address_max) and in [`Totals`](crate::Totals).
+/// Keeps a handed-over connection counted until it is dropped: for
+/// [`Limits::connections_max`](crate::Limits::connections_max),
+/// [`Limits::connections_per_address_max`](crate::Limits::connections_per_address_max) and
+/// [`Totals`](crate::Totals).
 #[must_use = "without it the connection is no longer counted"]
 pub struct ConnectionGuard {
     token: Token,
@@ -52,7 +53,7 @@ impl Drop for ConnectionGuard {
     }
 }
 
-/// Connections whose guards were dropped and whose slots are still to be freed, at most one entry each.
+/// Connections whose guards were dropped and whose slots are to be freed, at most one entry each.
 struct Returned {
     tokens: Mutex<Vec<Token>>,
     waker: Waker,
@@ -60,15 +61,15 @@ struct Returned {
 
 impl Returned {
     fn tokens(&self) -> MutexGuard<'_, Vec<Token>> {
-        // Nothing panics while it is held.
+        // No panic is possible while it is locked.
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The handed-over connections of a worker.
+/// Handed-over connections of a worker.
 pub(crate) struct HandedOvers {
     returned: Arc<Returned>,
-    /// Number of those whose slots are in use.
+    /// Number of slots in use.
     pub(crate) open: usize,
 }
 
@@ -79,7 +80,7 @@ impl HandedOvers {
     }
 }
 
-/// The closure that takes a connection over. Its drop never panics, though what it holds may.
+/// Closure that takes over a connection. Dropping it never panics, even if its captures do.
 pub(crate) struct Taker {
     take: Option<Box<dyn FnOnce(HandedOver)>>,
     /// The client expects a `100` before the `101` (RFC 9110 section 7.8).
@@ -106,14 +107,15 @@ impl Drop for Taker {
 }
 
 impl Response<'_> {
-    /// Upgrades the connection (RFC 9110 section 7.8). Sends a `101` with `Upgrade: protocol` and the fields set here, then calls `take` on
-    /// this worker's thread with the connection.
+    /// Upgrades the connection (RFC 9110 section 7.8). Sends a `101` with `Upgrade: protocol` and the fields
+    /// set here, then calls `take` with the connection on this worker's thread.
     ///
-    /// Until then the server's timeouts and minimum rates hold. The connection counts for the limits on connections until its
-    /// [guard](HandedOver::guard) is dropped. If it ends before the `101` is sent, `take` is dropped.
+    /// Until then the server's timeouts and minimum rates apply. The connection counts for the connection
+    /// limits until its [guard](HandedOver::guard) is dropped. If the connection ends before the `101` is
+    /// sent, `take` is dropped.
     ///
-    /// The response becomes a `500` if the request doesn't [offer](Head::upgrades) the protocol, or has a body. `protocol` may have a version
-    /// (`name/1.0`); names are compared in any case.
+    /// The response becomes a `500` if the request doesn't [offer](Head::upgrades) the protocol, or has a
+    /// body. `protocol` may have a version (`name/1.0`); names are compared case-insensitively.
     pub fn upgrade(
         &mut self,
         request: &Request<'_>,
@@ -125,24 +127,25 @@ impl Response<'_> {
     }
 
     fn upgrade_of(&mut self, head: &Head<'_>, protocol: &str, taker: Taker) -> &mut Self {
-        self.forget_later();
+        self.drop_deferral();
         let has_content = !matches!(head.framing(), Framing::None | Framing::Length(0));
         let is_offered = head.upgrades().any(|offered| is_same_protocol(protocol.as_bytes(), offered));
         let encoded = match is_offered {
             true if has_content => Err("a handler upgraded with a request that has a body".to_owned()),
-            true => encode_field(&mut self.parts.fields, "Upgrade", protocol.as_bytes()),
+            true => encode_field(&mut self.draft.fields, "Upgrade", protocol.as_bytes()),
             false => Err(format!("a handler upgraded to {protocol:?}, which its request doesn't offer")),
         };
         if let Err(why) = encoded {
-            self.parts.fault.get_or_insert_with(|| Box::new(Fault::Built(why)));
+            self.draft.fault.get_or_insert_with(|| Box::new(Fault::Built(why)));
         }
-        self.parts.instead = Some(Instead::Upgrade(taker));
+        self.draft.deferral = Some(Deferral::Upgrade(taker));
         self
     }
 }
 
 impl Call {
-    /// Upgrades the connection when the `Call` is dropped: see [`Response::upgrade`]. It has no effect after [`begin`](Self::begin).
+    /// Upgrades the connection when the `Call` is dropped: see [`Response::upgrade`]. It has no effect after
+    /// [`begin`](Self::begin).
     pub fn upgrade(&mut self, protocol: &str, take: impl FnOnce(HandedOver) + 'static) {
         let (exchange, mut response) = self.exchange_and_response();
         let head = exchange.head();
@@ -150,13 +153,13 @@ impl Call {
     }
 }
 
-impl<A> Service<A> {
-    /// Keeps the closure of a `101` that was appended until it is sent.
+impl<A> WorkerState<A> {
+    /// Stores the closure of an encoded `101` until it is sent.
     #[cold]
     pub(crate) fn hand_over_later(&mut self, token: Token) {
         let conn = self.table.get(token);
         conn.phase = Phase::Handling;
-        // `take_body` stores the closure itself: it has taken the block out of its place.
+        // `take_body` stores the closure itself, because it has taken the block out of its slot.
         if !self.blocks.is_taken(conn.block) {
             let mut block = self.blocks.take(token, &mut conn.block);
             block.taker = self.responder.taker.take();
@@ -168,36 +171,36 @@ impl<A> Service<A> {
 impl<D: Driver, A: App> Worker<D, A> {
     /// Hands a connection over if its `101` was sent.
     pub(crate) fn hand_over(&mut self, token: Token) {
-        let service = &mut self.service;
-        let conn = service.table.get(token);
+        let state = &mut self.state;
+        let conn = state.table.get(token);
         if conn.has(Flag::Sending) {
             return;
         }
-        let Some(block) = service.blocks.get_mut(conn.block) else { return };
+        let Some(block) = state.blocks.get_mut(conn.block) else { return };
         let Some(taker) = block.taker.take() else { return };
         let mut unread = block.input.to_vec();
         let Ok(detached) = self.driver.detach(token) else { return self.shut(token, CloseKind::Reset) };
         unread.extend_from_slice(&detached.unread);
-        self.service.table.get(token).phase = Phase::HandedOver;
+        self.state.table.get(token).phase = Phase::HandedOver;
         self.leave(token);
         self.handed_over.open += 1;
-        self.service.counters.connections_upgraded.add(1);
+        self.state.counters.connections_upgraded.add(1);
         let guard = ConnectionGuard { token, returned: Arc::clone(&self.handed_over.returned) };
         let handed = HandedOver { descriptor: detached.descriptor, unread, guard };
         if let Err(panic) = panics::catch(|| taker.take(handed)) {
-            self.service.faulty(Fault::Panic(panic));
+            self.state.faulty(Fault::Panic(panic));
         }
     }
 
     /// Frees the slots of handed-over connections that have ended since.
-    pub(crate) fn take_back(&mut self) {
+    pub(crate) fn free_returned(&mut self) {
         if self.handed_over.open == 0 {
             return;
         }
         let returned = std::mem::take(&mut *self.handed_over.returned.tokens());
         for token in returned {
-            let conn = self.service.table.find(token);
-            // The end of the worker may have closed it.
+            let conn = self.state.table.find(token);
+            // The worker may have closed it while ending.
             if conn.is_some_and(|conn| conn.phase == Phase::HandedOver) {
                 self.shut(token, CloseKind::Normal);
             }

@@ -1,4 +1,4 @@
-//! The watchdog: tells the operator of a worker that a handler keeps from its other clients. It sleeps while all workers sleep.
+//! The watchdog: reports workers that are blocked by a handler. It sleeps while all workers sleep.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,38 +7,38 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use crate::control::{Control, Notice};
+use crate::heartbeat::{Heartbeats, is_at_work};
 use crate::limits::{BLOCKED_TOLD_EVERY_MS, WATCHDOG_SLEEP_MS};
-use crate::pulse::{Pulses, is_at_work};
 
-/// A running watchdog. It ends when this is dropped.
+/// A running watchdog. Dropping it ends the thread.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
-    pub(crate) pulses: Arc<Pulses>,
+    pub(crate) heartbeats: Arc<Heartbeats>,
     thread: Option<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
 }
 
 impl Watchdog {
-    /// Starts one that looks at `workers` every `every_ms`.
+    /// Starts a watchdog that checks `workers` every `every_ms` milliseconds.
     ///
     /// # Errors
-    /// Where the system gives no thread.
+    /// If the system can't create a thread.
     pub(crate) fn start(workers: usize, every_ms: u64, control: &Arc<Control>) -> io::Result<Self> {
-        let pulses = Pulses::new(workers);
+        let heartbeats = Heartbeats::new(workers);
         let is_over = Arc::new(AtomicBool::new(false));
         let watch = Watch {
-            seen: (0..workers).map(|_| Seen::default()).collect(),
-            pulses: Arc::clone(&pulses),
-            // The operator's channel closes with its last holder: this is none.
+            observed: (0..workers).map(|_| Observed::default()).collect(),
+            heartbeats: Arc::clone(&heartbeats),
+            // Weak, so that it doesn't keep the operator's channel open.
             control: Arc::downgrade(control),
             every_ms: every_ms.max(1),
             is_over: Arc::clone(&is_over),
         };
         let thread = thread::Builder::new().name("watchdog".to_owned()).spawn(move || watch.run())?;
-        Ok(Self { pulses, thread: Some(thread), is_over })
+        Ok(Self { heartbeats, thread: Some(thread), is_over })
     }
 
-    /// Whom a worker wakes.
+    /// Returns the thread that a worker wakes.
     pub(crate) fn thread(&self) -> Option<Thread> {
         self.thread.as_ref().map(|thread| thread.thread().clone())
     }
@@ -49,61 +49,61 @@ impl Drop for Watchdog {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It has nothing to say, and does nothing that could panic.
+            // The thread returns nothing and can't panic.
             drop(thread.join());
         }
     }
 }
 
 struct Watch {
-    pulses: Arc<Pulses>,
+    heartbeats: Arc<Heartbeats>,
     control: Weak<Control>,
     every_ms: u64,
-    seen: Vec<Seen>,
+    observed: Vec<Observed>,
     is_over: Arc<AtomicBool>,
 }
 
-/// What was seen of a worker.
+/// Observed state of a worker.
 #[derive(Debug, Default, Clone, Copy)]
-struct Seen {
+struct Observed {
     turns: u64,
-    /// For how long it has been in that turn, at least.
+    /// Minimum time that it has been in that turn, in milliseconds.
     ms: u64,
-    /// Until the operator is told again.
+    /// Time until it may be reported again, in milliseconds.
     quiet_ms: u64,
-    /// Times it was blocked since the operator was told.
+    /// Times it was blocked since the last report.
     times: u64,
 }
 
 impl Watch {
     fn run(mut self) {
         while !self.is_over.load(Ordering::Relaxed) {
-            self.rest();
-            for worker in 0..self.seen.len() {
-                let turns = self.pulses.turns(worker);
-                if let Some(notice) = self.seen[worker].look(worker, turns, self.every_ms) {
-                    self.control.upgrade().map(|control| control.tell(notice));
+            self.sleep();
+            for worker in 0..self.observed.len() {
+                let turns = self.heartbeats.turns(worker);
+                if let Some(notice) = self.observed[worker].check(worker, turns, self.every_ms) {
+                    self.control.upgrade().map(|control| control.notify(notice));
                 }
             }
         }
     }
 
-    /// Until the next look. While all workers sleep there is nothing to look at.
-    fn rest(&self) {
-        if !self.pulses.are_all_asleep() {
+    /// Sleeps until the next check; longer while all workers sleep.
+    fn sleep(&self) {
+        if !self.heartbeats.are_all_asleep() {
             return thread::park_timeout(Duration::from_millis(self.every_ms));
         }
-        self.pulses.set_watch_asleep(true);
-        if self.pulses.are_all_asleep() && !self.is_over.load(Ordering::Relaxed) {
+        self.heartbeats.set_watch_asleep(true);
+        if self.heartbeats.are_all_asleep() && !self.is_over.load(Ordering::Relaxed) {
             thread::park_timeout(Duration::from_millis(WATCHDOG_SLEEP_MS));
         }
-        self.pulses.set_watch_asleep(false);
+        self.heartbeats.set_watch_asleep(false);
     }
 }
 
-impl Seen {
-    /// Looks at a worker, so long after the last look; what the operator has to know.
-    fn look(&mut self, worker: usize, turns: u64, ms: u64) -> Option<Notice> {
+impl Observed {
+    /// Checks a worker `ms` after the last check; returns the notice to send, if any.
+    fn check(&mut self, worker: usize, turns: u64, ms: u64) -> Option<Notice> {
         self.quiet_ms = self.quiet_ms.saturating_sub(ms);
         let is_stuck = is_at_work(turns) && turns == self.turns;
         self.turns = turns;
@@ -124,24 +124,24 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::Seen;
+    use super::Observed;
     use crate::control::Notice;
     use crate::limits::BLOCKED_TOLD_EVERY_MS;
 
     #[test]
     fn a_turn_that_lasts_is_told_once_and_then_from_time_to_time() {
-        let mut seen = Seen::default();
+        let mut observed = Observed::default();
         let blocked = |ms, times| Some(Notice::WorkerBlocked { worker: 3, ms, times });
         for turns in [0, 0, 1, 2, 2, 3, 5, 6] {
-            assert_eq!(seen.look(3, turns, 100), None, "asleep, or another turn");
+            assert_eq!(observed.check(3, turns, 100), None, "asleep, or another turn");
         }
-        assert_eq!(seen.look(3, 7, 100), None, "it may have begun just now");
-        assert_eq!(seen.look(3, 7, 100), blocked(100, 1));
-        assert_eq!(seen.look(3, 7, 100), None, "told");
+        assert_eq!(observed.check(3, 7, 100), None, "it may have begun just now");
+        assert_eq!(observed.check(3, 7, 100), blocked(100, 1));
+        assert_eq!(observed.check(3, 7, 100), None, "reported");
         for turns in [9, 9, 11, 11, 11, 12] {
-            assert_eq!(seen.look(3, turns, 100), None, "not so soon again");
+            assert_eq!(observed.check(3, turns, 100), None, "not so soon again");
         }
-        assert_eq!(seen.look(3, 13, BLOCKED_TOLD_EVERY_MS), None);
-        assert_eq!(seen.look(3, 13, 100), blocked(100, 3));
+        assert_eq!(observed.check(3, 13, BLOCKED_TOLD_EVERY_MS), None);
+        assert_eq!(observed.check(3, 13, 100), blocked(100, 3));
     }
 }

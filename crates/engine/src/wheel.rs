@@ -1,25 +1,25 @@
 //! The timer wheel: deadlines of connections, in buckets of one tick each.
 //!
-//! A connection's node lies in its [`Conn`](crate::conn::Conn), so a timer costs nothing but the bucket's head. It is lazy: moving a
-//! deadline later only writes it down; when the old bucket comes due the node moves on. So a busy connection costs
-//! one store per request and no list work.
+//! A connection's node is part of its [`Conn`](crate::conn::Conn). Moving a deadline to a later time only
+//! stores it; when the old bucket comes due the node is moved on. So a busy connection costs one store per
+//! request and no list operations.
 
 use shearwater_io::SlotArray;
 
 use crate::conn::{Conn, NONE};
 use crate::timer::{Node, Tick, UNLINKED};
 
-/// Length of a tick.
+/// Length of a tick, in milliseconds.
 pub(crate) const TICK_MS: u64 = 256;
 const BUCKETS: usize = 256;
-/// Words of the set of occupied buckets.
+/// Words in the bit set of occupied buckets.
 const WORDS: usize = BUCKETS / 64;
 
-/// The wheel itself: the first connection of each bucket.
+/// The buckets, each a list of connections.
 pub(crate) struct Wheel {
     heads: [u32; BUCKETS],
     occupied: [u64; WORDS],
-    /// All ticks up to this one have been looked at.
+    /// Last tick that has been processed.
     turned_to: Tick,
     linked: usize,
 }
@@ -29,12 +29,12 @@ impl Wheel {
         Self { heads: [NONE; BUCKETS], occupied: [0; WORDS], turned_to: tick_before(now_ms), linked: 0 }
     }
 
-    /// Connections that have a timer.
+    /// Returns the number of connections that have a timer.
     pub(crate) fn len(&self) -> usize {
         self.linked
     }
 
-    /// Sets `slot`'s deadline. Fires at the first tick that is not before it.
+    /// Sets `slot`'s deadline. It fires at the first tick that is not before it.
     pub(crate) fn set(&mut self, conns: &mut SlotArray<Conn>, slot: usize, deadline: Tick) {
         let conn = &mut conns[slot];
         let is_linked = conn.bucket != UNLINKED;
@@ -51,14 +51,14 @@ impl Wheel {
         }
     }
 
-    /// Forgets `slot`'s deadline.
+    /// Removes `slot`'s deadline.
     pub(crate) fn clear(&mut self, conns: &mut SlotArray<Conn>, slot: usize) {
         if conns[slot].bucket != UNLINKED {
             self.unlink(conns, slot);
         }
     }
 
-    /// Returns true if a tick is over at `now_ms` that wasn't processed.
+    /// Returns true if an unprocessed tick is over at `now_ms`.
     #[inline]
     pub(crate) fn is_due(&self, now_ms: u64) -> bool {
         self.turned_to < tick_before(now_ms)
@@ -71,7 +71,7 @@ impl Wheel {
         Some(slot)
     }
 
-    /// Moves on to the next due connection and returns it, or to `now_ms`.
+    /// Advances to the next due connection and returns it, or to `now_ms`.
     pub(crate) fn due(&mut self, conns: &mut SlotArray<Conn>, now_ms: u64) -> Option<usize> {
         let now = tick_before(now_ms);
         while self.turned_to < now {
@@ -91,19 +91,19 @@ impl Wheel {
         None
     }
 
-    /// Milliseconds from `now_ms` until something may be due; `None` if there is no timer.
+    /// Returns the milliseconds from `now_ms` until something may be due; `None` without timers.
     pub(crate) fn next_due_ms(&self, now_ms: u64) -> Option<u64> {
         let ticks = self.next_occupied()?;
         let due_ms = (u64::from(self.turned_to) + ticks as u64) * TICK_MS;
         Some(due_ms.saturating_sub(now_ms))
     }
 
-    /// Ticks from `turned_to` to the next occupied bucket: 1 to `BUCKETS`.
+    /// Returns the ticks from `turned_to` to the next occupied bucket: 1 to `BUCKETS`.
     fn next_occupied(&self) -> Option<usize> {
         if self.linked == 0 {
             return None;
         }
-        // Every turn asks: word by word, and at last the bits of the first word that lie before the start.
+        // Called every turn: scans word by word, and at last the bits of the first word before the start.
         let start = (self.turned_to as usize + 1) % BUCKETS;
         let before_start = (1 << (start % 64)) - 1;
         (0..=WORDS).find_map(|nth| {
@@ -118,13 +118,13 @@ impl Wheel {
         })
     }
 
-    /// The next bucket is empty: goes to just before the next occupied one, at most to `now`.
+    /// Skips empty buckets up to the next occupied one, at most to `now`.
     fn skip_empty(&mut self, now: Tick) {
         let ahead = self.next_occupied().map_or(u32::MAX, |ahead| ahead as u32 - 1);
         self.turned_to = self.turned_to.saturating_add(ahead.max(1)).min(now);
     }
 
-    /// How many ticks ahead a bucket comes due: 1 to `BUCKETS`.
+    /// Returns the ticks until a bucket comes due: 1 to `BUCKETS`.
     fn distance(&self, bucket: u16) -> u32 {
         let ahead = (BUCKETS + bucket as usize - (self.turned_to as usize + 1) % BUCKETS) % BUCKETS;
         ahead as u32 + 1
@@ -134,7 +134,7 @@ impl Wheel {
         self.link_after(conns, slot, self.turned_to);
     }
 
-    /// Links into the deadline's bucket; one that is further ahead than the wheel is long goes into the last.
+    /// Links into the deadline's bucket, or into the last one if it is beyond the wheel.
     fn link_after(&mut self, conns: &mut SlotArray<Conn>, slot: usize, after: Tick) {
         let furthest = after + BUCKETS as u32 - 1;
         let tick = conns[slot].timer.deadline.clamp(after + 1, furthest);
@@ -169,21 +169,21 @@ impl Wheel {
     }
 }
 
-/// The last tick that is over at `ms`.
+/// Returns the last tick that is over at `ms`.
 fn tick_before(ms: u64) -> Tick {
     (ms / TICK_MS) as Tick
 }
 
-/// The latest deadline: centuries ahead, and rounding it up can't pass the end of the numbers.
+/// Latest deadline: centuries ahead, with room for rounding up.
 const TICK_MAX: Tick = Tick::MAX - 1024;
 
-/// The first tick that is not before `ms`.
+/// Returns the first tick that is not before `ms`.
 pub(crate) fn tick_at(ms: u64) -> Tick {
     ms.div_ceil(TICK_MS).min(u64::from(TICK_MAX)) as Tick
 }
 
-/// The first tick of a whole group of four (about a second) that is not before `ms`: for deadlines that may be late,
-/// so that many idle connections wake the worker at most once a second.
+/// Returns the first tick of a group of four (about a second) that is not before `ms`: for deadlines that may
+/// be late, so that many idle connections wake the worker at most once a second.
 pub(crate) fn coarse_tick_at(ms: u64) -> Tick {
     tick_at(ms).next_multiple_of(4)
 }
@@ -192,10 +192,10 @@ pub(crate) fn coarse_tick_at(ms: u64) -> Tick {
 mod tests {
     use super::{Conn, SlotArray, TICK_MS, Wheel, coarse_tick_at, tick_at};
 
-    /// Timers in the test's hand.
+    /// Number of timers under test.
     const CONNS: usize = 40;
 
-    /// A wheel, and beside it the plain list of all deadlines.
+    /// A wheel with a plain list of all deadlines as its model.
     struct Model {
         wheel: Wheel,
         conns: SlotArray<Conn>,
@@ -220,7 +220,7 @@ mod tests {
             self.deadlines[slot] = None;
         }
 
-        /// Lets all that is due expire; what expires is set again by `again`, as a connection might.
+        /// Expires all due timers; `again` may set a new deadline for each.
         fn expire(&mut self, again: impl Fn(usize) -> Option<u32>) {
             for _ in 0..10 * CONNS {
                 let Some(slot) = self.wheel.expire(&mut self.conns, self.now_ms) else { break };
@@ -233,7 +233,7 @@ mod tests {
             self.check();
         }
 
-        /// Nothing that is due was left, and a worker that sleeps wakes in time.
+        /// Checks that nothing due is left and that a sleeping worker wakes in time.
         fn check(&self) {
             let set = self.deadlines.iter().flatten();
             assert_eq!(self.wheel.len(), set.clone().count());
@@ -271,7 +271,7 @@ mod tests {
                     2 | 3 => model.set(slot, coarse_tick_at(at_ms + 1)),
                     4 => model.clear(slot),
                     5 => model.now_ms = at_ms,
-                    // As the worker does: sleeps as long as it may.
+                    // Sleeps as long as a worker would.
                     _ => model.now_ms += model.wheel.next_due_ms(model.now_ms).unwrap_or(0),
                 }
                 let again = slot.is_multiple_of(3).then(|| tick_at(model.now_ms + 1 + far_ms));

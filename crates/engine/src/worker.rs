@@ -1,4 +1,5 @@
-//! A worker's turn: wait, take the events, go on with what waits, look at the clock. The one `match` on events is here.
+//! A worker's turn: waits, handles events, resumes pending work, checks the clock. Contains the one `match`
+//! on events.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,55 +14,55 @@ use shearwater_tasks::{Options as TaskOptions, Order};
 use crate::addresses::Addresses;
 use crate::app::App;
 use crate::block::Blocks;
+use crate::body_budget::BodyRateRule;
 use crate::call::Calls;
 use crate::conn::Flag;
 use crate::control::Control;
 use crate::counters::Counters;
-use crate::ends::Ends;
-use crate::life::{Accepting, Life};
+use crate::disconnects::Disconnects;
+use crate::heartbeat::Heartbeat;
+use crate::idle_trim::IdleTrim;
+use crate::lifecycle::{Accepting, Lifecycle};
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
-use crate::pace::PaceRule;
 use crate::panics;
-use crate::pulse::Pulse;
 use crate::reports::Reports;
 use crate::respond::Responder;
-use crate::rest::Rest;
 use crate::served::Served;
-use crate::service::Service;
 use crate::table::Table;
 use crate::upgrade::HandedOvers;
 use crate::wheel::Wheel;
+use crate::worker_state::WorkerState;
 
-/// What a worker is started with.
+/// Configuration of a worker.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Its number, for the operator.
+    /// Number of the worker, for reports.
     pub worker: usize,
-    /// What it holds back.
+    /// Limits.
     pub limits: Limits,
-    /// How long it waits.
+    /// Timeouts.
     pub timeouts: Timeouts,
     /// See [`Options::trusted_gateway`](crate::Options::trusted_gateway).
     pub trusted_gateway: bool,
-    /// Where it takes orders and tells what happens.
+    /// Source of orders and sink of notices.
     pub control: Arc<Control>,
-    /// In which order tasks that are ready go on.
+    /// Scheduling order of ready tasks.
     pub order: Order,
-    /// Called on the worker's thread when it rests: see [`Options::at_rest`](crate::Options::at_rest).
+    /// Callback after an idle trim: see [`Options::at_rest`](crate::Options::at_rest).
     pub at_rest: Option<fn()>,
-    /// Where it gives signs of life.
-    pub(crate) pulse: Option<Arc<Pulse>>,
+    /// Heartbeat for the watchdog.
+    pub(crate) heartbeat: Option<Arc<Heartbeat>>,
     pub(crate) addresses: Option<Arc<Addresses>>,
-    /// How many connections it may hold by what was asked for, unless the descriptors allow fewer.
+    /// Configured connection limit, unless descriptors allow fewer.
     pub(crate) connections_asked: Option<usize>,
-    /// Addresses of the listeners, by their number.
+    /// Addresses of the listeners, indexed by `ListenerId`.
     pub(crate) listening_at: Arc<[String]>,
 }
 
 impl Setup {
-    /// A setup for a worker by itself. Connections per address are counted among workers that share a `Setup` by
-    /// cloning it.
+    /// Returns a setup for a single worker. Workers that share a `Setup` by cloning it count connections per
+    /// address together.
     #[must_use]
     pub fn new(worker: usize, limits: Limits, timeouts: Timeouts, control: Arc<Control>) -> Self {
         let addresses = Addresses::new(limits.connections_per_address_max).map(Arc::new);
@@ -74,7 +75,7 @@ impl Setup {
             control,
             order: Order::Fifo,
             at_rest: None,
-            pulse: None,
+            heartbeat: None,
             addresses,
             connections_asked,
             listening_at: Arc::new([]),
@@ -86,44 +87,44 @@ impl Setup {
     }
 }
 
-/// A thread's share of the server: a driver, and everything that it drives.
+/// A thread's share of the server: a driver and all state that it drives.
 pub struct Worker<D, A> {
     pub(crate) driver: D,
-    pub(crate) service: Service<A>,
+    pub(crate) state: WorkerState<A>,
     pub(crate) accepting: Accepting,
-    pub(crate) life: Life,
-    /// Accepting is paused, until a connection closes or this time has come.
+    pub(crate) lifecycle: Lifecycle,
+    /// Time at which paused accepting is retried, unless a connection closes first.
     pub(crate) accept_again_ms: Option<u64>,
-    /// When it was paused last.
+    /// Time of the last pause.
     pub(crate) paused_ms: u64,
     /// See [`Setup`].
     pub(crate) connections_asked: Option<usize>,
     /// See [`Setup`].
     pub(crate) listening_at: Arc<[String]>,
-    /// The operator knows that accepting is paused.
-    pub(crate) told_pause: bool,
+    /// The pause of accepting has been reported.
+    pub(crate) is_pause_reported: bool,
     /// A connection has closed in this turn.
     pub(crate) has_room: bool,
-    /// Accepted in this turn.
+    /// Connections accepted in this turn.
     pub(crate) arrived: usize,
-    /// Connections whose client is gone.
-    pub(crate) ends: Ends,
+    /// Pending disconnects.
+    pub(crate) disconnects: Disconnects,
     pub(crate) handed_over: HandedOvers,
-    /// In which order connections that wait with input go on.
+    /// Scheduling order of connections with pending input.
     order: Order,
-    /// When it gives memory back.
-    pub(crate) rest: Rest,
-    pulse: Option<Arc<Pulse>>,
+    /// Frees memory after idle time.
+    pub(crate) idle_trim: IdleTrim,
+    heartbeat: Option<Arc<Heartbeat>>,
 }
 
 impl<D, A> fmt::Debug for Worker<D, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker").field("worker", &self.service.worker).finish_non_exhaustive()
+        f.debug_struct("Worker").field("worker", &self.state.worker).finish_non_exhaustive()
     }
 }
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// A worker over `driver`, enlisted with its control.
+    /// Creates a worker over `driver` and registers it with its control.
     pub fn new(driver: D, app: A, setup: Setup) -> Self {
         panics::install_hook();
         let counters = Arc::new(Counters::default());
@@ -132,13 +133,13 @@ impl<D: Driver, A: App> Worker<D, A> {
         let now_ms = driver.now_ms();
         let handed_over = HandedOvers::new(driver.waker());
         let calls = Calls::new(setup.tasks(), setup.limits.head(), driver.waker());
-        let service = Service {
+        let state = WorkerState {
             app,
             worker: setup.worker,
             limits: setup.limits,
             timeouts: setup.timeouts,
             trusted_gateway: setup.trusted_gateway,
-            pace_rule: PaceRule::new(&setup.limits, &setup.timeouts),
+            body_rate_rule: BodyRateRule::new(&setup.limits, &setup.timeouts),
             table: Table::default(),
             served: Served::new(setup.limits.requests_per_connection_max),
             blocks: Blocks::new(setup.limits, calls.held_bytes()),
@@ -153,85 +154,85 @@ impl<D: Driver, A: App> Worker<D, A> {
             control: setup.control,
             evicted: Vec::new(),
             reports: Reports::default(),
-            told_body_limit: false,
+            is_body_limit_reported: false,
             now_ms,
         };
         Self {
             driver,
-            service,
+            state,
             accepting: Accepting::Open,
-            life: Life::Serving,
+            lifecycle: Lifecycle::Serving,
             accept_again_ms: None,
             paused_ms: 0,
             connections_asked: setup.connections_asked,
             listening_at: setup.listening_at,
-            told_pause: false,
+            is_pause_reported: false,
             has_room: false,
             arrived: 0,
-            ends: Ends::default(),
+            disconnects: Disconnects::default(),
             handed_over,
             order: setup.order,
-            rest: Rest::new(setup.at_rest),
-            pulse: setup.pulse,
+            idle_trim: IdleTrim::new(setup.at_rest),
+            heartbeat: setup.heartbeat,
         }
     }
 
-    /// Serves until it is told to drain or to stop, and has.
+    /// Serves until a drain or stop is complete.
     ///
     /// # Errors
-    /// Where the driver is broken.
+    /// If the driver fails.
     pub fn run(&mut self) -> io::Result<()> {
         self.woken(); // an order may have been given before this worker was enlisted
         while !self.is_over() {
             self.turn()?;
         }
-        self.forget_handed_over();
-        self.service.report_left_out(u64::MAX);
+        self.release_handed_over();
+        self.state.report_waiting(u64::MAX);
         Ok(())
     }
 
-    /// One turn.
+    /// Runs one turn.
     ///
     /// # Errors
-    /// Where the driver is broken.
+    /// If the driver fails.
     pub fn turn(&mut self) -> io::Result<()> {
         let patience = self.patience();
-        self.pulse.iter().for_each(|pulse| pulse.sleep());
+        self.heartbeat.iter().for_each(|heartbeat| heartbeat.sleep());
         self.driver.wait(patience)?;
-        self.pulse.iter().for_each(|pulse| pulse.wake());
+        self.heartbeat.iter().for_each(|heartbeat| heartbeat.wake());
         let now_ms = self.driver.now_ms();
-        self.service.now_ms = now_ms;
+        self.state.now_ms = now_ms;
         panics::set_now_ms(now_ms);
-        if self.service.reports.due_ms() <= now_ms {
-            self.service.report_left_out(now_ms);
+        if self.state.reports.due_ms() <= now_ms {
+            self.state.report_waiting(now_ms);
         }
-        self.service.calls.timers.set_now_ms(self.service.now_ms);
-        self.service.responder.preamble.refresh(self.driver.unix_seconds());
+        self.state.calls.timers.set_now_ms(self.state.now_ms);
+        self.state.responder.preamble.refresh(self.driver.unix_seconds());
         let mut events = 0;
         while let Some(event) = self.driver.next() {
             self.handle(event);
             events += 1;
         }
-        self.rest.hear(events, self.service.now_ms);
-        self.go_on();
+        self.idle_trim.count(events, self.state.now_ms);
+        self.resume_ready();
         self.run_tasks();
-        self.end_some();
+        self.handle_disconnects();
         self.end_evicted();
-        self.service.blocks.pool.release();
+        self.state.blocks.pool.release();
         self.expire(events);
         self.accept_again();
         self.check_drain();
-        self.service.responder.end_turn(self.service.now_ms);
-        // Wakes of this turn, whoever they came from: after this the worker may sleep.
-        self.service.calls.tasks.collect();
-        self.service.counters.bytes_sent.set(self.driver.bytes_taken());
-        self.rest();
+        self.state.responder.end_turn(self.state.now_ms);
+        // Wake-ups of this turn from any source: after this the worker may sleep.
+        self.state.calls.tasks.collect();
+        self.state.counters.bytes_sent.set(self.driver.bytes_taken());
+        self.trim_if_idle();
         Ok(())
     }
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Accepted { token, .. } if self.is_ending() => self.turn_away(token),
+            Event::Accepted { token, .. } if self.is_ending() => self.close_accepted(token),
             Event::Accepted { token, .. } => self.accepted(token),
             Event::AcceptFailed { error } => self.accept_failed(error),
             Event::ListenerFailed { listener, errno } => self.listener_failed(listener, errno),
@@ -245,14 +246,14 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// Each connection that waits with input goes on, once a turn: the order decides who is first, and nobody is left out.
-    fn go_on(&mut self) {
+    /// Resumes each connection with pending input once; `order` decides which comes first.
+    fn resume_ready(&mut self) {
         if self.order == Order::Lifo {
-            self.service.ready.make_contiguous().reverse();
+            self.state.ready.make_contiguous().reverse();
         }
-        for _ in 0..self.service.ready.len() {
-            let Some(token) = self.service.ready.pop_front() else { break };
-            let Some(conn) = self.service.table.find(token) else { continue };
+        for _ in 0..self.state.ready.len() {
+            let Some(token) = self.state.ready.pop_front() else { break };
+            let Some(conn) = self.state.table.find(token) else { continue };
             conn.unset(Flag::Queued);
             if conn.is_live() {
                 self.resume(token);
@@ -260,58 +261,59 @@ impl<D: Driver, A: App> Worker<D, A> {
         }
     }
 
-    /// How long the driver may wait.
+    /// Returns how long the driver may wait.
     fn patience(&self) -> Option<Duration> {
         if self.is_busy() {
             return Some(Duration::ZERO);
         }
         let now_ms = self.driver.now_ms();
-        let timer_ms = self.service.calls.timers.next_due_ms();
-        let files_ms = self.service.responder.lasting.due_ms();
-        let wheel_ms = self.service.wheel.next_due_ms(now_ms).map(|due_ms| now_ms.saturating_add(due_ms));
-        // Every turn asks: numbers are compared, not what may hold one.
+        let timer_ms = self.state.calls.timers.next_due_ms();
+        let files_ms = self.state.responder.open_files.due_ms();
+        let wheel_ms = self.state.wheel.next_due_ms(now_ms).map(|due_ms| now_ms.saturating_add(due_ms));
+        // On every turn's path: compares plain numbers instead of options.
         let never = u64::MAX;
         let first_ms = (self.accept_again_ms.unwrap_or(never))
             .min(self.drain_until_ms().unwrap_or(never))
             .min(timer_ms.unwrap_or(never))
-            .min(self.rest.due_ms().unwrap_or(never))
+            .min(self.idle_trim.due_ms().unwrap_or(never))
             .min(files_ms.unwrap_or(never))
-            .min(self.service.reports.due_ms())
+            .min(self.state.reports.due_ms())
             .min(wheel_ms.unwrap_or(never));
         (first_ms < never).then(|| Duration::from_millis(first_ms.saturating_sub(now_ms)))
     }
 
-    /// Connections, blocks and timers in use: all 0 when nobody is connected.
+    /// Returns the connections, blocks and timers in use: all 0 without clients.
     #[must_use]
     pub fn in_use(&self) -> (usize, usize, usize) {
-        (self.service.table.len(), self.service.blocks.len(), self.service.wheel.len())
+        (self.state.table.len(), self.state.blocks.len(), self.state.wheel.len())
     }
 
-    /// Tasks that are at work, bytes that they hold for their clients, and sleeps: all 0 when nobody is connected and no handler goes on by itself.
+    /// Returns the running tasks, the bytes that they hold for clients, and the sleeps: all 0 without clients
+    /// and detached tasks.
     #[must_use]
     pub fn waiting_in_use(&self) -> (usize, usize, usize) {
-        let calls = &self.service.calls;
+        let calls = &self.state.calls;
         (calls.tasks.len(), calls.held_bytes().get(), calls.timers.len())
     }
 
-    /// Memory held for clients that counts for [`Limits::buffered_bytes_max`], in bytes: 0 when nobody is connected.
+    /// Returns the memory that counts for [`Limits::buffered_bytes_max`], in bytes: 0 without clients.
     #[must_use]
     pub fn buffered_bytes(&self) -> usize {
-        self.service.blocks.counted_bytes()
+        self.state.blocks.counted_bytes()
     }
 
-    /// Whether the next turn has something to do without an event: input that waits for its turn, connections whose client is
-    /// gone, tasks that are ready, or memory on its way back to the system.
+    /// Returns true if the next turn has work without an event: pending input, disconnected clients, ready
+    /// tasks, or memory to be freed.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        let service = &self.service;
-        !service.ready.is_empty()
-            || !self.ends.is_empty()
-            || service.calls.tasks.ready() > 0
-            || service.blocks.pool.is_busy()
+        let state = &self.state;
+        !state.ready.is_empty()
+            || !self.disconnects.is_empty()
+            || state.calls.tasks.ready() > 0
+            || state.blocks.pool.is_busy()
     }
 
-    /// The worker's driver.
+    /// Returns the worker's driver.
     pub fn driver_mut(&mut self) -> &mut D {
         &mut self.driver
     }

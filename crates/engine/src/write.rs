@@ -1,106 +1,107 @@
-//! Verb 5, write: what a connection's turn has gathered leaves in one send.
+//! Verb 5, write: sends the output of a connection's turn in one send.
 
 use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
 
 use crate::app::App;
 use crate::conn::{Flag, Phase};
 use crate::limits::SPARE_OUTPUT_BYTES_MAX;
-use crate::service::Service;
 use crate::worker::Worker;
+use crate::worker_state::WorkerState;
 
 impl<D: Driver, A: App> Worker<D, A> {
-    /// Ends a connection's part of the turn: sends what was gathered, lets go of what is no longer needed.
+    /// Ends a connection's part of the turn: sends its output and releases what is no longer needed.
     pub(crate) fn flush(&mut self, token: Token) {
-        let service = &mut self.service;
-        if service.responder.out.is_empty() {
+        let state = &mut self.state;
+        if state.responder.out.is_empty() {
             return self.flush_nothing(token);
         }
-        let Service { table, responder, .. } = service;
+        let WorkerState { table, responder, .. } = state;
         let is_awaited = || table.get(token).waits_for_sent();
         if self.driver.send_at_once(token, &mut responder.out, is_awaited) {
             return self.sent_at_once(token);
         }
-        service.responder.out = service.outputs.take();
-        let conn = service.table.get(token);
+        state.responder.out = state.outputs.take();
+        let conn = state.table.get(token);
         conn.set(Flag::Sending);
         conn.unset(Flag::Measured);
-        service.write_began(token, self.driver.now_ms());
+        state.write_began(token, self.driver.now_ms());
         self.settle(token);
     }
 
-    /// Nothing was gathered. Where nothing more is to come, an answer has been cut off: the connection ends.
+    /// Ends a turn without output. In the last phase the response was truncated: the connection closes.
     fn flush_nothing(&mut self, token: Token) {
-        let conn = self.service.table.get(token);
-        if conn.phase == Phase::Last && !conn.has(Flag::Sending) {
+        let conn = self.state.table.get(token);
+        if conn.phase == Phase::LastResponse && !conn.has(Flag::Sending) {
             return self.finish(token);
         }
         self.settle(token);
     }
 
-    /// The kernel has taken everything; the output stayed here.
+    /// Reuses the output after the kernel has taken all of it at once.
     fn sent_at_once(&mut self, token: Token) {
-        self.service.responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
-        self.go_on_reading(token);
+        self.state.responder.out.clear(SPARE_OUTPUT_BYTES_MAX);
+        self.resume_reading(token);
     }
 
-    /// A send has ended: the output comes back, and the connection goes on.
+    /// Handles the end of a send: recycles the output and resumes the connection.
     pub(crate) fn sent(&mut self, token: Token, output: Output, result: &Result<(), SendError>) {
-        self.service.outputs.give(output);
-        let Some(conn) = self.service.table.find(token) else { return };
+        self.state.outputs.recycle(output);
+        let Some(conn) = self.state.table.find(token) else { return };
         conn.unset(Flag::Sending);
         if conn.phase == Phase::Closing {
             return;
         }
         match result {
-            Ok(()) => self.go_on_reading(token),
+            Ok(()) => self.resume_reading(token),
             Err(SendError::Broken(_) | SendError::Cancelled) => self.broken(token),
-            // A file that fell short of its Content-Length, or became another: only a close tells the client.
+            // The file became shorter than its Content-Length, or changed: only a close signals that to the
+            // client.
             Err(SendError::FileShort | SendError::FileChanged | SendError::FileUnreadable(_)) => {
-                self.service.counters.files_failed.add(1);
+                self.state.counters.files_failed.add(1);
                 self.shut(token, CloseKind::Normal);
             }
         }
     }
 
-    /// What was gathered is sent: the connection ends, or its next request is awaited.
-    pub(crate) fn go_on_reading(&mut self, token: Token) {
-        let conn = self.service.table.get(token);
-        if conn.phase == Phase::Last {
+    /// Closes the connection after its last response, or waits for its next request.
+    pub(crate) fn resume_reading(&mut self, token: Token) {
+        let conn = self.state.table.get(token);
+        if conn.phase == Phase::LastResponse {
             return self.finish(token);
         }
         if conn.is_handled() {
-            return self.handler_goes_on(token);
+            return self.resume_handler(token);
         }
         let (phase, is_settled) = (conn.phase, conn.is_settled());
-        if !is_settled && conn.is_serving() && self.service.blocks.has_input(conn.block) {
-            self.service.queue(token);
+        if !is_settled && conn.is_serving() && self.state.blocks.has_input(conn.block) {
+            self.state.queue(token);
         }
-        self.service.reading_goes_on(token, phase, self.driver.now_ms());
+        self.state.arm_reading(token, phase, self.driver.now_ms());
         if !is_settled {
             self.settle(token);
         }
     }
 
-    /// What holds between two turns of a connection: no block unless needed, an end that was seen is acted on.
+    /// Reconciles a connection between two turns: releases an unneeded block and handles a pending FIN.
     pub(crate) fn settle(&mut self, token: Token) {
-        let conn = self.service.table.get(token);
+        let conn = self.state.table.get(token);
         if conn.is_settled() {
             return;
         }
         match conn.phase {
             Phase::Head | Phase::Body => {}
-            Phase::Taking | Phase::Exchanging => self.hold_back(token),
+            Phase::ReadingBody | Phase::Streaming => self.hold_back(token),
             Phase::Handling => return self.hand_over(token),
             Phase::First | Phase::Idle | Phase::StrayCr | Phase::StrayLine => {
-                self.service.blocks.release_spent(&mut conn.block);
+                self.state.blocks.release_spent(&mut conn.block);
             }
-            // Nothing is read any more: what was kept of the last request need not wait for its answer to be taken.
-            Phase::Last | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
-                self.service.blocks.release(&mut conn.block);
+            // Nothing more is read: the last request's memory need not wait for the response to be sent.
+            Phase::LastResponse | Phase::Linger | Phase::HandedOver | Phase::Closing | Phase::Free => {
+                self.state.blocks.release(&mut conn.block);
             }
         }
         self.unpause(token);
-        if self.service.table.get(token).has(Flag::ReadClosed) && self.service.is_heard(token) {
+        if self.state.table.get(token).has(Flag::ReadClosed) && self.state.is_input_processed(token) {
             self.ended(token);
         }
     }

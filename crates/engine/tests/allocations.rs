@@ -1,5 +1,5 @@
-//! Heap memory: all that unfinished requests hold is counted, and large responses leave little. A binary of its own, because the counter replaces
-//! the process's allocator.
+//! Heap memory: everything that unfinished requests hold is accounted for, and large responses leave little.
+//! A separate binary, because the counter replaces the process's allocator.
 #![expect(
     unsafe_code,
     reason = "the only way to count what is allocated is to be the allocator, which is an unsafe trait"
@@ -37,11 +37,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// One test at a time: what is allocated is counted for the process as a whole.
+/// Serializes the tests: allocations are counted for the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const CLIENTS: usize = 300;
-/// Length of a request: too short for pages of its own, which no allocator sees.
+/// Length of a request: too short for mapped pages, which the allocator doesn't see.
 const LEN: usize = 3000;
 /// Lists of the worker and of the simulated kernel that grow with each client, in bytes.
 const ELSEWHERE_BYTES: usize = 320;
@@ -112,7 +112,7 @@ impl World {
 fn held_by_each(bytes: &[u8]) -> (usize, usize) {
     let mut world = World::new();
     let peers = world.net.connect_many(CLIENTS);
-    // What the simulated network needs for so many bytes it has from here on.
+    // The simulated network has allocated its own buffers by now.
     let whole = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(2 * LEN));
     for _ in 0..5 {
         world.send(&peers, whole.as_bytes());
@@ -162,7 +162,7 @@ fn a_large_response_leaves_little_memory() {
         let before = LIVE.load(Ordering::Relaxed);
         assert!(ask(&mut world, target) > LARGE_BYTES);
         let left = LIVE.load(Ordering::Relaxed).saturating_sub(before);
-        // What the simulated network keeps, and a spare output.
+        // Memory of the simulated network, and a spare output.
         let elsewhere = 1 << 20;
         assert!(left <= SPARE_RESPONSE_BYTES_MAX + elsewhere, "{target}: {left} bytes left");
     }

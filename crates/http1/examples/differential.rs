@@ -1,6 +1,6 @@
 //! Compares the head parser with httparse on many generated inputs:
 //! `cargo run --release -p shearwater-http1 --example differential -- --inputs 10000000 --seed 1`.
-//! Ends with status 1 and the input at the first disagreement that is of no listed kind.
+//! Exits with status 1 and the input at the first disagreement of an unlisted kind.
 
 #[path = "../tests/it/differential/mod.rs"]
 mod differential;
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 const INPUTS_DEFAULT: u64 = 1_000_000;
 const SEED_DEFAULT: u64 = 1;
-/// A line of progress is written after each so many inputs.
+/// Inputs between two lines of progress.
 const PROGRESS_INPUTS: u64 = 1_000_000;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Parses one head over and over, so that its cost can be counted:
+//! Parses one head repeatedly, so that its cost can be counted:
 //! `cargo run --release -p shearwater-http1 --example parse_cost -- ours short 1000000`.
 //!
 //! It prints the time per head. Instructions per head are the difference of two runs under
@@ -10,24 +10,24 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// What a load generator sends.
+/// Request of a load generator.
 const SHORT: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
 
-/// What a program sends to an interface, with names in lower case and one that has no number.
+/// Request of an API client, with lower-case names and one unknown name.
 const CALL: &[u8] =
     b"POST /api/v1/orders?dry=1 HTTP/1.1\r\nhost: api.example.org\r\nuser-agent: client/2.1\r\n\
     content-type: application/json\r\ncontent-length: 0\r\nx-trace: 5f2c\r\nconnection: keep-alive\r\n\r\n";
 
-/// What a browser sends with a navigation.
+/// Navigation request of a browser.
 const BROWSER: &[u8] = b"GET /guide/start.html?from=home HTTP/1.1\r\nHost: www.example.org\r\n\
     User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\n\
     Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\nAccept-Language: en-GB,en;q=0.5\r\n\
     Accept-Encoding: gzip, deflate, br, zstd\r\nConnection: keep-alive\r\nUpgrade-Insecure-Requests: 1\r\n\
     Sec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Site: none\r\nPriority: u=0, i\r\n\r\n";
 
-/// How many heads stand one behind another in the input called `pipelined`.
+/// Number of heads in the input called `pipelined`.
 const DEPTH: usize = 16;
-/// The most fields of a head here.
+/// Maximum number of fields of a head.
 const FIELDS_MAX: usize = 64;
 
 fn main() -> ExitCode {
@@ -59,7 +59,7 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Parses as a server does: the head, and what every request is asked.
+/// Parses as a server does: the head, and the properties that every request needs.
 fn ours(input: &[u8], rounds: usize) -> usize {
     let mut parser = HeadParser::new(HeadLimits::default());
     let mut seen = 0;
@@ -93,7 +93,7 @@ fn others(input: &[u8], rounds: usize) -> usize {
     seen
 }
 
-/// Writes the head of an answer, for each head of the input.
+/// Writes the head of a response for each head of the input.
 fn answer(input: &[u8], rounds: usize) -> usize {
     let mut out = Vec::with_capacity(1024);
     let mut seen = 0;

@@ -4,23 +4,24 @@ use crate::span::Span;
 use crate::{class, scan};
 use std::net::Ipv6Addr;
 
-/// Digits of the largest port. Fewer are never too large, nor are as many that begin with less than its first digit.
+/// Digits of the largest port. Shorter numbers are never too large, nor are numbers of this length with a
+/// smaller first digit.
 const PORT_DIGITS_MAX: u32 = 5;
 const PORT_FIRST_DIGIT_MAX: u8 = b'6';
 
-/// A non-empty host with an optional port at `place` of `bytes`. What most hosts are made of is recognised many bytes at a time.
+/// Returns true for a non-empty host with an optional port. Typical hosts are checked many bytes at a time.
 pub(crate) fn is_host_field(bytes: &[u8], place: Span) -> bool {
-    is_usual(bytes, place) || is_host_and_optional_port(place.bytes(bytes))
+    is_plain_host(bytes, place) || is_host_and_optional_port(place.bytes(bytes))
 }
 
-/// Letters, digits, `-` and `.`, and a port below 60,000 behind one colon; as many bytes as are looked at together.
+/// Returns true for letters, digits, `-` and `.` with at most one port below 60,000, within one lane.
 #[inline(always)]
-fn is_usual(bytes: &[u8], place: Span) -> bool {
+fn is_plain_host(bytes: &[u8], place: Span) -> bool {
     let (start, end) = (place.start(), place.end());
     let (Some(found), Some(all)) = (scan::name(bytes, start, end), scan::all(end - start)) else {
         return false;
     };
-    // Another colon than the first is a fault: it is not plain.
+    // A second colon is invalid; it isn't in `plain`.
     let colon = found.colons & found.colons.wrapping_neg();
     if found.plain != all ^ colon || colon == 1 {
         return false;
@@ -33,7 +34,8 @@ fn is_usual(bytes: &[u8], place: Span) -> bool {
                     && bytes[start + colon.trailing_zeros() as usize + 1] < PORT_FIRST_DIGIT_MAX)))
 }
 
-/// A non-empty host with an optional port. User information is no part of it: a `@` is refused (RFC 9110 4.2.4).
+/// Returns true for a non-empty host with an optional port, without user information: `@` is invalid (RFC
+/// 9110 4.2.4).
 pub(crate) fn is_host_and_optional_port(authority: &[u8]) -> bool {
     match split(authority) {
         Some((host, None)) => is_host(host),
@@ -42,7 +44,7 @@ pub(crate) fn is_host_and_optional_port(authority: &[u8]) -> bool {
     }
 }
 
-/// A host and a port other than 0: what CONNECT asks for (RFC 9110 9.3.6).
+/// Returns true for a host and a port other than 0, as in a CONNECT target (RFC 9110 9.3.6).
 pub(crate) fn is_host_and_port(authority: &[u8]) -> bool {
     match split(authority) {
         Some((host, Some(port))) => is_host(host) && port_number(port).is_some_and(|number| number != 0),
@@ -50,7 +52,8 @@ pub(crate) fn is_host_and_port(authority: &[u8]) -> bool {
     }
 }
 
-/// The host and, if there is a colon after it, the port. `None` if an IP literal is not closed or followed by something else.
+/// Splits a host from the port after its colon, if any. `None` if an IP literal is not closed or is followed
+/// by anything else.
 pub(crate) fn split(authority: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let host_len = match authority.first() {
         Some(b'[') => authority.iter().position(|&byte| byte == b']')? + 1,
@@ -70,7 +73,7 @@ fn is_host(host: &[u8]) -> bool {
     }
 }
 
-/// `IPv6address` or `IPvFuture`.
+/// Returns true for `IPv6address` or `IPvFuture`.
 fn is_ip_literal(literal: &[u8]) -> bool {
     match literal {
         [b'v' | b'V', future @ ..] => is_ip_future(future),
@@ -78,7 +81,7 @@ fn is_ip_literal(literal: &[u8]) -> bool {
     }
 }
 
-/// `IPvFuture` after its `v`: 1*HEXDIG "." 1*( unreserved / sub-delims / ":" ).
+/// Returns true for `IPvFuture` after its `v`: 1*HEXDIG "." 1*( unreserved / sub-delims / ":" ).
 fn is_ip_future(future: &[u8]) -> bool {
     let digits = future.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     match &future[digits..] {
@@ -91,7 +94,7 @@ fn is_ip_future(future: &[u8]) -> bool {
     }
 }
 
-/// `reg-name`, which an IPv4 address is too.
+/// Returns true for a `reg-name`, which includes IPv4 addresses.
 fn is_reg_name(mut name: &[u8]) -> bool {
     loop {
         match name {
@@ -105,7 +108,7 @@ fn is_reg_name(mut name: &[u8]) -> bool {
     }
 }
 
-/// The number of a port: decimal digits, at most 65,535.
+/// Parses a port: decimal digits, at most 65,535.
 fn port_number(port: &[u8]) -> Option<u16> {
     if port.is_empty() {
         return None;
@@ -139,7 +142,7 @@ mod tests {
                             is_host_and_optional_port(host),
                             "{text:?}"
                         );
-                        usual += usize::from(is_usual(text.as_bytes(), place));
+                        usual += usize::from(is_plain_host(text.as_bytes(), place));
                     }
                 }
             }

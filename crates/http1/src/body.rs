@@ -1,14 +1,14 @@
-//! The body decoder: walks over the bytes behind a head and says what they are.
+//! The body decoder: finds content, chunks and trailers in the bytes after a head.
 //!
-//! Each byte is looked at once and consumed as it comes; the decoder never asks to see a byte again. Its refusals depend on the
+//! Each byte is read once and consumed at once; the decoder never needs a byte again. Errors depend on the
 //! bytes alone, never on how they were split.
 
 use crate::{BodyLimits, Framing, Reject, class};
 
-/// The state of one body. Small enough to be kept per connection; copying it forks the walk.
+/// The state of one body, small enough to be kept per connection.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyDecoder {
-    /// Bytes left of the content or of the current chunk; while a size is being read, the size so far.
+    /// Bytes left of the content or of the current chunk; the size so far while a chunk size is read.
     remaining: u64,
     trailer_bytes: u32,
     trailer_bytes_max: u32,
@@ -28,25 +28,25 @@ enum State {
     SizeStart,
     /// Within a chunk size.
     Size,
-    /// Whitespace behind a chunk size or an extension: another extension must follow.
+    /// Whitespace after a chunk size or an extension: another extension must follow.
     BeforeExtension,
-    /// Behind a semicolon: the extension's name must follow.
+    /// After a semicolon: the extension's name must follow.
     ExtensionStart,
     ExtensionName,
-    /// Whitespace behind an extension's name: a value or another extension must follow.
+    /// Whitespace after an extension's name: a value or another extension must follow.
     AfterName,
-    /// Behind an equals sign: the extension's value must follow.
+    /// After an equals sign: the extension's value must follow.
     ValueStart,
     Value,
     Quoted,
-    /// Behind a backslash in a quoted string.
+    /// After a backslash in a quoted string.
     QuotedPair,
-    /// Behind the closing quote.
+    /// After the closing quote.
     AfterQuoted,
-    /// The LF of a size line is due.
+    /// Before the LF of a size line.
     SizeLf,
     ChunkData,
-    /// The CR behind a chunk's data is due, then its LF.
+    /// Before the CR after a chunk's data, then its LF.
     ChunkCr,
     ChunkLf,
     /// Before a trailer line's first byte, or the CR of the empty line.
@@ -54,37 +54,37 @@ enum State {
     TrailerName,
     TrailerValue,
     TrailerLf,
-    /// The LF of the empty line is due.
+    /// Before the LF of the empty line.
     EndLf,
     Done,
 }
 
-/// One step of the walk.
+/// Result of one decoding step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyStep<'a> {
-    /// How many bytes of the input are dealt with. Content and trailers in the event are among them.
+    /// Bytes of the input that were consumed, including those in the event.
     pub consumed: usize,
-    /// What was found.
+    /// The part of the body that was found.
     pub event: BodyEvent<'a>,
 }
 
-/// What was found in a body.
+/// A part of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyEvent<'a> {
-    /// Content, never empty. How content is cut into events has no meaning.
+    /// Content, never empty. The division of content into events has no meaning.
     Data(&'a [u8]),
-    /// Bytes of the trailer section in order, never empty: field lines with their CRLFs, without the empty line at the end. An event
-    /// may end anywhere in a line; the section is whole when [`BodyEvent::Done`] comes. Trailers are not merged into the head's
-    /// fields, and may be dropped (RFC 9110 6.5.1).
+    /// Bytes of the trailer section in order, never empty: field lines with their CRLFs, without the final
+    /// empty line. An event may end anywhere in a line; the section is complete at [`BodyEvent::Done`].
+    /// Trailers are not merged into the head's fields, and may be dropped (RFC 9110 6.5.1).
     Trailer(&'a [u8]),
-    /// All input is consumed, and the body goes on.
+    /// All input is consumed, and the body is incomplete.
     More,
-    /// The body has ended. What is not consumed belongs to the next request.
+    /// The body has ended. Unconsumed input belongs to the next request.
     Done,
 }
 
 impl BodyDecoder {
-    /// A decoder for one body.
+    /// Creates a decoder for one body.
     #[must_use]
     pub fn new(framing: Framing, limits: BodyLimits) -> Self {
         let (state, remaining) = match framing {
@@ -104,16 +104,17 @@ impl BodyDecoder {
         }
     }
 
-    /// Whether the body has ended.
+    /// Returns true if the body has ended.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == State::Done
     }
 
-    /// Takes the next step. Call again with what is not consumed until the event is [`BodyEvent::More`] or [`BodyEvent::Done`].
+    /// Decodes the next part. Call again with the unconsumed input until the event is [`BodyEvent::More`] or
+    /// [`BodyEvent::Done`].
     ///
     /// # Errors
-    /// The reason why this is no acceptable body. Everything before the faulty byte has been reported by then.
+    /// The reason why the body is invalid. Everything before the invalid byte has been returned by then.
     pub fn decode<'a>(&mut self, input: &'a [u8]) -> Result<BodyStep<'a>, Reject> {
         let mut consumed = 0;
         while let Some(&byte) = input.get(consumed) {
@@ -132,7 +133,7 @@ impl BodyDecoder {
         Ok(BodyStep { consumed, event })
     }
 
-    /// As much content as there is at `start`.
+    /// Takes the available content from `start` on.
     fn take_data<'a>(&mut self, input: &'a [u8], start: usize) -> BodyStep<'a> {
         let available = &input[start..];
         let length =
@@ -144,7 +145,7 @@ impl BodyDecoder {
         BodyStep { consumed: start + length, event: BodyEvent::Data(&available[..length]) }
     }
 
-    /// The state after a byte that belongs to the chunks' framing (RFC 9112 7.1).
+    /// Returns the state after a byte of the chunked framing (RFC 9112 7.1).
     fn after_framing_byte(&mut self, byte: u8) -> Result<State, Reject> {
         match (self.state, byte) {
             (State::SizeStart | State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -167,7 +168,7 @@ impl BodyDecoder {
         }
     }
 
-    /// The state after a byte behind a chunk's size, which may be followed by extensions (RFC 9112 7.1.1):
+    /// Returns the state after a byte that follows a chunk's size, possibly in extensions (RFC 9112 7.1.1):
     /// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )`.
     fn after_extension_byte(&mut self, byte: u8) -> Result<State, Reject> {
         let next = match (self.state, byte) {
@@ -220,7 +221,7 @@ impl BodyDecoder {
         if self.remaining == 0 { State::TrailerStart } else { State::ChunkData }
     }
 
-    /// As much of the trailer lines as there is at `start`. A faulty byte is reported once everything before it was.
+    /// Takes the available trailer bytes from `start` on. Bytes before an invalid one are returned first.
     fn take_trailers<'a>(&mut self, input: &'a [u8], start: usize) -> Result<BodyStep<'a>, Reject> {
         let mut end = start;
         while let Some(&byte) = input.get(end) {
@@ -238,8 +239,8 @@ impl BodyDecoder {
         Ok(BodyStep { consumed: end, event: BodyEvent::Trailer(&input[start..end]) })
     }
 
-    /// The state after a byte of a trailer line (RFC 9112 7.1.2). Nothing but the count of lines changes here, and only when the
-    /// byte is accepted.
+    /// Returns the state after a byte of a trailer line (RFC 9112 7.1.2). Only the line count changes, and
+    /// only if the byte is valid.
     fn after_trailer_byte(&mut self, byte: u8) -> Result<State, Reject> {
         if self.trailer_bytes >= self.trailer_bytes_max {
             return Err(Reject::TrailersTooLarge);
@@ -264,7 +265,7 @@ impl BodyDecoder {
     }
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 fn hex_value(digit: u8) -> u8 {
     match digit {
         b'0'..=b'9' => digit - b'0',

@@ -1,4 +1,4 @@
-//! Which bytes may stand where: the character classes of RFC 9110 and RFC 3986 as one table.
+//! Character classes of RFC 9110 and RFC 3986 as one table.
 
 use crate::scan;
 
@@ -44,45 +44,45 @@ const fn is_one_of(byte: u8, set: &[u8]) -> bool {
     false
 }
 
-/// `tchar` (RFC 9110 5.6.2).
+/// Returns true for a `tchar` (RFC 9110 5.6.2).
 #[inline]
 pub(crate) fn is_token_byte(byte: u8) -> bool {
     CLASSES[byte as usize] & TOKEN != 0
 }
 
-/// `token` = 1*tchar (RFC 9110 5.6.2).
+/// Returns true for a `token`, 1*tchar (RFC 9110 5.6.2).
 #[inline(never)]
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
-    // Most names have letters, digits and hyphens only.
+    // Most names consist of letters, digits and hyphens.
     scan::is_plain_name(bytes) || (!bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte)))
 }
 
-/// Visible ASCII characters other than `#`: a fragment never belongs in a request target (RFC 9112 3.2). Looks at every byte, so
-/// that the compiler may take many at once.
+/// Returns true for visible ASCII other than `#`: a fragment is never part of a request target (RFC 9112
+/// 3.2). Reads every byte, so that the compiler can vectorize it.
 #[inline]
 pub(crate) fn is_target(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |all, &byte| all & (byte > b' ') & (byte < 0x7F) & (byte != b'#'))
 }
 
-/// VCHAR, SP, HTAB or obs-text (RFC 9110 5.5).
+/// Returns true for VCHAR, SP, HTAB or obs-text (RFC 9110 5.5).
 #[inline]
 pub(crate) fn is_field_value_byte(byte: u8) -> bool {
     CLASSES[byte as usize] & FIELD_VALUE != 0
 }
 
-/// `unreserved` or `sub-delims`: `reg-name` (RFC 3986 3.2.2) without its percent-encoded octets.
+/// Returns true for `unreserved` or `sub-delims`: `reg-name` (RFC 3986 3.2.2) except percent-encoded octets.
 #[inline]
 pub(crate) fn is_reg_name_byte(byte: u8) -> bool {
     CLASSES[byte as usize] & REG_NAME != 0
 }
 
-/// SP or HTAB, the bytes of OWS and BWS (RFC 9110 5.6.3).
+/// Returns true for SP or HTAB, the bytes of OWS and BWS (RFC 9110 5.6.3).
 #[inline]
 pub(crate) fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// `bytes` without the OWS around it.
+/// Returns `bytes` without the surrounding OWS.
 #[inline]
 pub(crate) fn trim_blanks(mut bytes: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = bytes
@@ -102,7 +102,7 @@ pub(crate) fn trim_blanks(mut bytes: &[u8]) -> &[u8] {
 mod tests {
     use super::{CLASSES, FIELD_VALUE, REG_NAME, TOKEN, classes};
 
-    /// The table against the grammars as they stand in the RFCs, letter by letter.
+    /// Compares the table with the grammars of the RFCs.
     #[test]
     fn the_table_is_the_grammar() {
         let alphanumeric = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

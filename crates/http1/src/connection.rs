@@ -4,18 +4,18 @@
 use crate::fields::FieldTable;
 use crate::{Known, Version, class};
 
-/// What the client expects before it sends the body.
+/// An expectation of the client before it sends the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// Nothing.
     None,
-    /// A `100 Continue`, or a final answer.
+    /// A `100 Continue`, or a final response.
     Continue,
-    /// Something that is not known; the answer may be 417.
+    /// An unknown expectation; the response may be a 417.
     Unknown,
 }
 
-/// Whether the connection may carry another request. `close` wins over `keep-alive`.
+/// Returns true if the connection may carry another request. `close` overrides `keep-alive`.
 #[inline]
 pub(crate) fn keep_alive(bytes: &[u8], fields: &FieldTable, version: Version) -> bool {
     let Some(field) = fields.first(Known::Connection) else { return version == Version::Http11 };
@@ -38,7 +38,7 @@ fn options_keep_alive(bytes: &[u8], fields: &FieldTable, version: Version) -> bo
     keep_alive
 }
 
-/// The expectation. HTTP/1.0 has none: its `Expect` is ignored.
+/// Returns the expectation. `Expect` is ignored in HTTP/1.0.
 #[inline]
 pub(crate) fn expectation(bytes: &[u8], fields: &FieldTable, version: Version) -> Expectation {
     match fields.first(Known::Expect) {
@@ -58,8 +58,8 @@ fn listed_expectation(bytes: &[u8], fields: &FieldTable) -> Expectation {
     expectation
 }
 
-/// The names of the protocols that the client offers to upgrade to, without their versions. The `Upgrade` field is ignored in HTTP/1.0
-/// and without the connection option `upgrade`.
+/// Returns the names of the protocols that the client offers to upgrade to, without their versions. The
+/// `Upgrade` field is ignored in HTTP/1.0 and without the connection option `upgrade`.
 pub(crate) fn upgrades<'a>(
     bytes: &'a [u8],
     fields: &'a FieldTable,
@@ -80,7 +80,7 @@ pub fn is_protocol(text: &[u8]) -> bool {
     class::is_token(name) && (version.is_empty() || class::is_token(&version[1..]))
 }
 
-/// Compares the names of two protocols, in any case and without versions (RFC 9110 7.8).
+/// Compares the names of two protocols, case-insensitively and without versions (RFC 9110 7.8).
 #[must_use]
 pub fn is_same_protocol(one: &[u8], other: &[u8]) -> bool {
     protocol_name(one).eq_ignore_ascii_case(protocol_name(other))
@@ -91,7 +91,7 @@ fn protocol_name(protocol: &[u8]) -> &[u8] {
     protocol.split(|&byte| byte == b'/').next().unwrap_or(protocol)
 }
 
-/// The elements of a list field over all its lines; empty elements are skipped (RFC 9110 5.6.1).
+/// Iterates over the elements of a list field in all its lines, without empty elements (RFC 9110 5.6.1).
 fn elements<'a>(bytes: &'a [u8], fields: &'a FieldTable, known: Known) -> impl Iterator<Item = &'a [u8]> {
     fields
         .all(known)

@@ -1,23 +1,23 @@
-//! The fields of a head: one field line parsed, and the table that holds them all.
+//! Fields of a head: parsing one field line, and the table of all lines.
 
 use crate::span::Span;
 use crate::{Known, Reject, class, name_hash};
 
-/// The lines before the first field.
+/// Number of lines before the first field.
 const REQUEST_LINES: usize = 1;
 
 /// One field of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// The name, in the sender's spelling.
+    /// Name in the sender's spelling.
     pub name: &'a str,
-    /// The value, without the whitespace around it. Bytes above 0x7F may occur (obs-text).
+    /// Value without surrounding whitespace. May contain bytes above 0x7F (obs-text).
     pub value: &'a [u8],
-    /// The name's number, if it has one.
+    /// The known name, if it is one.
     pub known: Option<Known>,
 }
 
-/// Where a field's parts are.
+/// Spans of a field's parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldSpans {
     pub(crate) name: Span,
@@ -28,39 +28,41 @@ pub(crate) struct FieldSpans {
 impl FieldSpans {
     pub(crate) const NONE: Self = Self { name: Span::EMPTY, value: Span::EMPTY, known: None };
 
-    /// Makes it the line `start..end` that nobody has looked at. `colon` is the place of its first colon, or the line's end.
+    /// Stores the unparsed line `start..end`. `colon` is the offset of its first colon, or the line's end.
     #[inline(always)]
     pub(crate) fn cut(&mut self, start: usize, colon: usize, end: usize) {
         self.name = Span::new(start, colon);
         self.value.set_end(end);
     }
 
-    /// What [`FieldSpans::cut`] was given.
+    /// Returns the arguments of [`FieldSpans::cut`].
     #[cfg(test)]
     pub(crate) fn as_cut(&self) -> (usize, usize, usize) {
         (self.name.start(), self.name.end(), self.value.end())
     }
 
-    /// The line as a whole, as long as nobody has looked at it.
+    /// Returns the whole line, as long as it is unparsed.
     fn line(&self) -> Span {
         Span::new(self.name.start(), self.value.end())
     }
 
-    /// Looks at a line that is not empty and has no control bytes other than HTAB (RFC 9112 5). Its CRLF stands behind it.
+    /// Parses a line that is not empty, has no control bytes other than HTAB, and is followed by CRLF (RFC
+    /// 9112 5).
     #[inline(always)]
-    fn judge(&mut self, bytes: &[u8]) -> Result<(), Reject> {
+    fn parse(&mut self, bytes: &[u8]) -> Result<(), Reject> {
         let (start, colon, end) = (self.name.start(), self.name.end(), self.value.end());
         let known = name_hash::find_at(bytes, start, colon);
         self.known = known;
         if known.is_none() && !class::is_token(&bytes[start..colon]) {
             return Err(refuse_line(&bytes[start..end], &bytes[start..colon]));
         }
-        // Nearly everyone sends one space before the value, and none behind. In an empty one the CR would stand there.
+        // Nearly all clients send one space before the value and none after it. An empty value would have its
+        // CR here.
         let is_visible = |byte: Option<&u8>| byte.is_some_and(|byte| *byte > b' ');
-        let is_usual = is_visible(bytes.get(colon + 2))
+        let is_common = is_visible(bytes.get(colon + 2))
             && bytes.get(colon..colon + 2) == Some(b": ")
             && is_visible(bytes.get(end - 1));
-        self.value = if is_usual { Span::new(colon + 2, end) } else { trim(bytes, colon, end)? };
+        self.value = if is_common { Span::new(colon + 2, end) } else { trim(bytes, colon, end)? };
         Ok(())
     }
 
@@ -69,7 +71,7 @@ impl FieldSpans {
     }
 }
 
-/// Why a line is refused whose name is not a token, or that has no colon behind it.
+/// Returns the reason to reject a line whose name is not a token, or has no colon after it.
 #[cold]
 fn refuse_line(line: &[u8], name: &[u8]) -> Reject {
     let is_blank = |byte: Option<&u8>| byte.copied().is_some_and(class::is_blank);
@@ -84,7 +86,7 @@ fn refuse_line(line: &[u8], name: &[u8]) -> Reject {
     }
 }
 
-/// What stands between the colon and the end of a line, without the OWS around it.
+/// Returns the span between the colon and the end of a line, without surrounding OWS.
 #[cold]
 fn trim(bytes: &[u8], colon: usize, mut end: usize) -> Result<Span, Reject> {
     let [b':', rest @ ..] = &bytes[colon..end] else { return Err(Reject::MissingColon) };
@@ -103,12 +105,13 @@ fn trim(bytes: &[u8], colon: usize, mut end: usize) -> Result<Span, Reject> {
     Ok(Span::new(end - value.len(), end))
 }
 
-/// The lines of one head, in order: the request line, then the fields. Allocated once, unless it is made [empty](FieldTable::empty).
+/// Lines of one head, in order: the request line, then the fields. Allocated once, unless created
+/// [empty](FieldTable::empty).
 #[derive(Debug)]
 pub(crate) struct FieldTable {
-    /// The first one is the request line's.
+    /// The first entry is the request line.
     lines: Box<[FieldSpans]>,
-    /// How many lines have been judged.
+    /// Number of parsed lines.
     judged: usize,
     /// Bit `known`: the name occurs.
     present: u64,
@@ -127,12 +130,12 @@ impl FieldTable {
         Self { lines: room_for(REQUEST_LINES + fields_max), ..Self::empty() }
     }
 
-    /// One without room: it can be given what another one says.
+    /// Creates a table without memory, for [`FieldTable::copy_from`].
     pub(crate) fn empty() -> Self {
         Self { lines: Box::default(), judged: 0, present: 0, repeated: 0, first: [0; Known::COUNT] }
     }
 
-    /// Gives it the room that one has which was made for so many fields; what it says is forgotten where it had less.
+    /// Allocates memory for so many fields; a smaller table loses its contents.
     #[inline]
     pub(crate) fn make_room(&mut self, fields_max: usize) {
         if self.lines.len() < REQUEST_LINES + fields_max {
@@ -140,7 +143,7 @@ impl FieldTable {
         }
     }
 
-    /// Memory that it holds beside itself, in bytes.
+    /// Returns its allocated memory, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         size_of_val(&*self.lines)
     }
@@ -152,7 +155,7 @@ impl FieldTable {
         self.repeated = 0;
     }
 
-    /// Makes it say what `other` says; makes as much room as that needs.
+    /// Copies the contents of `other`, and allocates memory for them if necessary.
     pub(crate) fn copy_from(&mut self, other: &Self) {
         if self.lines.len() < other.judged {
             self.lines = room_for(other.judged);
@@ -162,25 +165,26 @@ impl FieldTable {
             (other.judged, other.present, other.repeated, other.first);
     }
 
-    /// Room for the lines that are cut.
+    /// Returns the entries for lines that are being split.
     #[inline]
     pub(crate) fn lines_mut(&mut self) -> &mut [FieldSpans] {
         &mut self.lines
     }
 
-    /// The request line, if it has been cut.
+    /// Returns the span of the request line, if it has been found.
     #[inline]
     pub(crate) fn request_line(&self) -> Span {
         self.lines[0].line()
     }
 
-    /// Judges the fields among the first `count` lines that have not been judged. A field that is refused will be refused again.
+    /// Parses the unparsed fields among the first `count` lines. A rejected field is rejected again by the
+    /// next call.
     #[inline(always)]
-    pub(crate) fn judge(&mut self, bytes: &[u8], count: usize) -> Result<(), Reject> {
+    pub(crate) fn parse(&mut self, bytes: &[u8], count: usize) -> Result<(), Reject> {
         let first = self.judged.max(REQUEST_LINES);
         let Some(lines) = self.lines.get_mut(first..count) else { return Ok(()) };
         for line in lines.iter_mut() {
-            line.judge(bytes)?;
+            line.parse(bytes)?;
         }
         // `HeadLimits::usable` keeps the number within 16 bits.
         let mut number = first as u16;
@@ -228,7 +232,7 @@ impl FieldTable {
         self.repeated & bit(known) != 0
     }
 
-    /// All fields with this name, in order. Looks at one field only, unless the name is repeated.
+    /// Iterates over all fields with this name, in order. Reads only one field, unless the name is repeated.
     pub(crate) fn all(&self, known: Known) -> impl Iterator<Item = &FieldSpans> {
         let first = usize::from(self.first[known as usize]);
         let candidates = match self.present & bit(known) {

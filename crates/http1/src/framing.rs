@@ -1,12 +1,12 @@
-//! Where a message ends (RFC 9112 6). This file alone decides it, for requests and for responses.
+//! Message framing (RFC 9112 6). Only this file decides where requests and responses end.
 
 use crate::fields::FieldTable;
 use crate::{Known, Method, Reject, Version, class};
 
-/// How a request's body is delimited.
+/// Framing of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is no body.
+    /// No body.
     None,
     /// This many bytes follow (`Content-Length`); may be 0.
     Length(u64),
@@ -15,7 +15,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// The framing of the request with these fields. Anything that two readers could understand differently is refused.
+    /// Returns the framing of the request with these fields. Anything ambiguous is rejected.
     #[inline]
     pub(crate) fn of_request(bytes: &[u8], fields: &FieldTable, version: Version) -> Result<Self, Reject> {
         let length = fields.first(Known::ContentLength);
@@ -28,7 +28,7 @@ impl Framing {
         }
         match length {
             None => Ok(Self::None),
-            // RFC 9112 6.3 would let equal lengths pass; whoever sends two has already confused somebody.
+            // RFC 9112 6.3 allows equal lengths; a client or proxy that sends two is already confused.
             Some(_) if fields.is_repeated(Known::ContentLength) => Err(Reject::DuplicateContentLength),
             Some(field) => {
                 decimal(field.value.bytes(bytes)).map(Self::Length).ok_or(Reject::InvalidContentLength)
@@ -36,7 +36,7 @@ impl Framing {
         }
     }
 
-    /// `chunked` and nothing else, over all `Transfer-Encoding` lines together.
+    /// Accepts `chunked` and nothing else, over all `Transfer-Encoding` lines together.
     fn of_transfer_encoding(bytes: &[u8], fields: &FieldTable, version: Version) -> Result<Self, Reject> {
         if version == Version::Http10 {
             return Err(Reject::TransferEncodingInHttp10);
@@ -57,7 +57,8 @@ impl Framing {
                 other |= !is_chunked;
             }
         }
-        // Without chunked at the end nobody can tell where the body ends: that outweighs an unknown coding (RFC 9112 6.3).
+        // Without a final chunked the end of the body is unknown, which outweighs an unknown coding (RFC 9112
+        // 6.3).
         match (chunked, other) {
             (false, _) => Err(Reject::ChunkedNotLast),
             (true, true) => Err(Reject::UnknownTransferCoding),
@@ -66,7 +67,7 @@ impl Framing {
     }
 }
 
-/// The name of a transfer coding, and whether parameters follow it.
+/// Returns the name of a transfer coding, and whether parameters follow it.
 fn coding(element: &[u8]) -> Result<(&[u8], bool), Reject> {
     let semicolon = element.iter().position(|&byte| byte == b';');
     let name = class::trim_blanks(&element[..semicolon.unwrap_or(element.len())]);
@@ -76,7 +77,7 @@ fn coding(element: &[u8]) -> Result<(&[u8], bool), Reject> {
     }
 }
 
-/// 1*DIGIT below 2^64: no sign, no space, no list (RFC 9110 8.6).
+/// Parses 1*DIGIT below 2^64: no sign, no space, no list (RFC 9110 8.6).
 fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -87,7 +88,7 @@ fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// The part of its content that a response carries: a matter of method and status alone.
+/// The part of its content that a response carries, by method and status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResponseContent {
     /// All of it.
@@ -96,8 +97,8 @@ pub enum ResponseContent {
     LengthOnly,
     /// Nothing, with a length of 0: 205 (RFC 9110 15.3.6).
     Empty,
-    /// Nothing, and no field about it: 1xx, 204 and 304, and a 2xx to CONNECT (RFC 9110 8.6, RFC 9112 6.1). A 304 may have the length of
-    /// the 200; it is left out.
+    /// Nothing, and no length: 1xx, 204 and 304, and a 2xx to CONNECT (RFC 9110 8.6, RFC 9112 6.1). A 304 may
+    /// repeat the 200's length; it is omitted.
     None,
 }
 
@@ -107,7 +108,7 @@ impl ResponseContent {
     #[must_use]
     pub fn of(method: Method, status: u16) -> Self {
         let content = match status {
-            // Most responses.
+            // The most common statuses.
             200 => Self::Whole,
             _ => Self::of_status(status),
         };
@@ -133,7 +134,8 @@ impl ResponseContent {
         self == Self::Whole
     }
 
-    /// Returns the `Content-Length` of a response whose content has this length, or an unknown one. `None`: no such field.
+    /// Returns the `Content-Length` of a response whose content has this length, or an unknown one. `None`
+    /// for no such field.
     #[inline(always)]
     #[must_use]
     pub fn declared_length(self, length: Option<u64>) -> Option<u64> {
@@ -145,7 +147,7 @@ impl ResponseContent {
     }
 }
 
-/// The framing of a response that is sent while it is made.
+/// Framing of a streamed response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StreamFraming {
     /// By its length in bytes.
@@ -157,7 +159,8 @@ pub enum StreamFraming {
 }
 
 impl StreamFraming {
-    /// Decides by the length, if known, and the version of the request: HTTP/1.0 has no chunks (RFC 9112 6.1).
+    /// Decides by the length, if known, and the version of the request: HTTP/1.0 has no chunks (RFC 9112
+    /// 6.1).
     #[must_use]
     pub fn of(length: Option<u64>, version: Version) -> Self {
         match (length, version) {

@@ -1,4 +1,4 @@
-//! A parsed request head, as a view of the bytes it was parsed from.
+//! A parsed request head, as a view of its bytes.
 
 use crate::fields::FieldSpans;
 use crate::target::Form;
@@ -20,39 +20,40 @@ impl<'a> Head<'a> {
         self.parser
     }
 
-    /// The method.
+    /// Returns the method.
     #[must_use]
     pub fn method(&self) -> Method {
         self.parser.request.method
     }
 
-    /// The method as sent; this is how to tell the ones that are [`Method::Other`] apart.
+    /// Returns the method as sent, which distinguishes methods that are [`Method::Other`].
     #[must_use]
     pub fn method_name(&self) -> &'a str {
         self.parser.request.method_name().text(self.bytes)
     }
 
-    /// The request target, taken apart.
+    /// Returns the request target, parsed.
     #[must_use]
     pub fn target(&self) -> Target<'a> {
         self.parser.request.target.view(self.bytes)
     }
 
-    /// Returns true for a target in its usual form: a path, perhaps with a query (RFC 9112 3.2.1).
+    /// Returns true for a target in origin form: a path, possibly with a query (RFC 9112 3.2.1).
     #[inline]
     #[must_use]
     pub fn is_origin_form(&self) -> bool {
         self.parser.request.target.form == Form::Origin
     }
 
-    /// The request target as sent.
+    /// Returns the request target as sent.
     #[must_use]
     pub fn target_str(&self) -> &'a str {
         self.parser.request.target.whole.text(self.bytes)
     }
 
-    /// The target's path, still percent-encoded: begins with `/`, or is `*` for a request about the server as a whole (OPTIONS with
-    /// `*`, or with an absolute target without path and query, RFC 9112 3.2.4), or is empty for CONNECT.
+    /// Returns the target's path, still percent-encoded. It begins with `/`, is `*` for the server as a whole
+    /// (OPTIONS with `*`, or with an absolute target without path and query, RFC 9112 3.2.4), and is empty
+    /// for CONNECT.
     #[must_use]
     pub fn path(&self) -> &'a str {
         let target = &self.parser.request.target;
@@ -68,7 +69,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// The [`path`](Self::path) as bytes: for who looks it up and doesn't show it.
+    /// Returns the [`path`](Self::path) as bytes, for lookups.
     #[inline]
     #[must_use]
     pub fn path_bytes(&self) -> &'a [u8] {
@@ -79,53 +80,55 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// What follows the target's first `?`, still percent-encoded, possibly empty. `None` without a `?`.
+    /// Returns the text after the target's first `?`, still percent-encoded, possibly empty. `None` without a
+    /// `?`.
     #[must_use]
     pub fn query(&self) -> Option<&'a str> {
         self.parser.request.target.query().map(|query| query.text(self.bytes))
     }
 
-    /// The version to read the request as.
+    /// Returns the version to interpret the request by.
     #[must_use]
     pub fn version(&self) -> Version {
         self.parser.request.version
     }
 
-    /// The host that is asked for, with its port if one was sent: the target's authority if it has one, else the Host field. Empty
-    /// if the client sent none.
+    /// Returns the requested host, with its port if one was sent: the target's authority if it has one, else
+    /// the Host field. Empty if the client sent none.
     #[must_use]
     pub fn host(&self) -> &'a str {
         self.parser.summary.host.text(self.bytes)
     }
 
-    /// The [`host`](Self::host) as bytes: for who looks it up and doesn't show it.
+    /// Returns the [`host`](Self::host) as bytes, for lookups.
     #[inline]
     #[must_use]
     pub fn host_bytes(&self) -> &'a [u8] {
         self.parser.summary.host.bytes(self.bytes)
     }
 
-    /// All fields, in order. `Host` has the [`host`](Self::host) that is asked for: an absolute target replaces what was sent
-    /// (RFC 9112 3.2.2).
+    /// Iterates over all fields, in order. `Host` has the requested [`host`](Self::host): an absolute target
+    /// replaces the sent one (RFC 9112 3.2.2).
     pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         let bytes = self.bytes;
         self.parser.fields.fields().iter().map(move |field| field.view(bytes))
     }
 
-    /// The value of the first field with this name, in constant time.
+    /// Returns the value of the first field with this name, in constant time.
     #[must_use]
     pub fn field(&self, known: Known) -> Option<&'a [u8]> {
         self.parser.fields.first(known).map(|field| field.value.bytes(self.bytes))
     }
 
-    /// Whether there is a field with one of these names; for a constant list, one look for all of them.
+    /// Returns true if there is a field with one of these names; a constant list costs a single test.
     #[inline]
     #[must_use]
     pub fn has_any(&self, known: &[Known]) -> bool {
         self.parser.fields.has_any(known)
     }
 
-    /// The value of the first field with this name, in any case. In constant time for known names, else by search.
+    /// Returns the value of the first field with this name, case-insensitively. In constant time for known
+    /// names, else by search.
     #[must_use]
     pub fn field_named(&self, name: &str) -> Option<&'a [u8]> {
         if let Some(known) = Known::from_name(name.as_bytes()) {
@@ -136,44 +139,45 @@ impl<'a> Head<'a> {
         self.parser.fields.fields().iter().find(has_name).map(|field| field.value.bytes(self.bytes))
     }
 
-    /// The values of all fields with this name, in order.
+    /// Iterates over the values of all fields with this name, in order.
     pub fn all(&self, known: Known) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;
         self.parser.fields.all(known).map(move |field| field.value.bytes(bytes))
     }
 
-    /// How the body is delimited.
+    /// Returns the framing of the body.
     #[must_use]
     pub fn framing(&self) -> Framing {
         self.parser.summary.framing
     }
 
-    /// Whether the client lets the connection carry another request (RFC 9112 9.3).
+    /// Returns true if the client lets the connection carry another request (RFC 9112 9.3).
     #[must_use]
     pub fn keep_alive(&self) -> bool {
         self.parser.summary.keep_alive
     }
 
-    /// What the client expects before it sends the body (RFC 9110 10.1.1).
+    /// Returns the client's expectation before it sends the body (RFC 9110 10.1.1).
     #[must_use]
     pub fn expectation(&self) -> Expectation {
         self.parser.summary.expectation
     }
 
-    /// The names of the protocols that the client offers to upgrade to, without their versions (RFC 9110 7.8). They are compared in
-    /// any case. Empty unless the version is HTTP/1.1 and `Connection` has the option `upgrade`.
+    /// Iterates over the names of the protocols that the client offers to upgrade to, without their versions
+    /// (RFC 9110 7.8). Compare them case-insensitively. Empty unless the version is HTTP/1.1 and `Connection`
+    /// has the option `upgrade`.
     pub fn upgrades(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         connection::upgrades(self.bytes, &self.parser.fields, self.parser.request.version)
     }
 
-    /// The head's length in bytes, its empty line included.
+    /// Returns the head's length in bytes, including its empty line.
     #[expect(clippy::len_without_is_empty, reason = "a head is never empty")]
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The head as received.
+    /// Returns the head as received.
     #[must_use]
     pub fn raw(&self) -> &'a [u8] {
         self.bytes

@@ -1,10 +1,10 @@
-//! Field names that have a number: known while parsing, found again in constant time.
+//! Known field names: recognized while parsing, found in constant time.
 
 use crate::name_hash;
 
 macro_rules! known {
     ($($variant:ident $name:literal)*) => {
-        /// A request field name with a number of its own.
+        /// A known request field name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         #[non_exhaustive]
@@ -77,22 +77,22 @@ known! {
 }
 
 impl Known {
-    /// How many names are known. At most 64: a head keeps a set of them in one word.
+    /// Number of known names. At most 64: a head keeps a set of them in one word.
     pub const COUNT: usize = ALL.len();
 
-    /// All known names, in the order of their numbers.
+    /// Returns all known names, in the order of their numbers.
     #[must_use]
     pub const fn all() -> &'static [Self] {
         ALL
     }
 
-    /// The usual spelling.
+    /// Returns the usual spelling.
     #[must_use]
     pub const fn name(self) -> &'static str {
         NAMES[self as usize]
     }
 
-    /// The known name that `name` spells, in any case.
+    /// Returns the known name that `name` spells, case-insensitively.
     #[inline]
     #[must_use]
     pub fn from_name(name: &[u8]) -> Option<Self> {

@@ -1,11 +1,12 @@
 //! Sans-IO HTTP/1.1, the server's side: bytes in, events out.
 //!
-//! [`HeadParser`] reads a request head, resuming where it stopped; [`BodyDecoder`] walks over the body that follows; [`encode`]
-//! writes responses. Nothing here owns a socket, a clock or a thread, and nothing allocates after [`HeadParser::new`].
+//! [`HeadParser`] parses a request head and resumes where it stopped; [`BodyDecoder`] decodes the body that
+//! follows; [`encode`] writes responses. Nothing here owns a socket, a clock or a thread, and nothing
+//! allocates after [`HeadParser::new`].
 //!
-//! The same bytes give the same result however they are split: every refusal is tied to the byte that causes it (a forbidden control
-//! byte, the end of a faulty line, the first byte beyond a bound), so the first answer other than "more" never depends on how the
-//! network cut the stream.
+//! The same bytes give the same result however they are split. Each error is tied to the byte that causes it
+//! (a forbidden control byte, the end of an invalid line, the first byte beyond a limit), so the first result
+//! other than "more" never depends on how the network split the stream.
 //!
 //! ```
 //! use shearwater_http1::{HeadLimits, HeadParser, Known, Parsed};

@@ -26,12 +26,12 @@ pub enum Method {
     Trace,
     /// `PATCH`
     Patch,
-    /// Any other token; its name is `Head::method_name`.
+    /// Any other token; see `Head::method_name`.
     Other,
 }
 
 impl Method {
-    /// The method with this exact name; [`Method::Other`] for any other name.
+    /// Returns the method with this exact name; [`Method::Other`] for any other name.
     #[must_use]
     pub fn from_name(name: &[u8]) -> Self {
         match name {
@@ -54,7 +54,8 @@ impl Method {
         name.len() <= METHOD_BYTES_MAX && class::is_token(name)
     }
 
-    /// The method whose name and one space `line` begins with, and how long both are. `None` for rarer methods.
+    /// Returns the method with which `line` begins, followed by a space, and the length of both. `None` for
+    /// rarer methods.
     #[inline(always)]
     pub(crate) fn leading(line: &[u8; 8]) -> Option<(Self, usize)> {
         Some(match line {
@@ -69,14 +70,15 @@ impl Method {
         })
     }
 
-    /// Returns true if these bytes begin a request that is known to be a `HEAD`: its line, perhaps after an empty one, begins with the
-    /// method and a space. A refusal of such a request has no content either (RFC 9110 9.3.2).
+    /// Returns true if these bytes begin a `HEAD` request: the request line, possibly after an empty line,
+    /// begins with the method and a space. The rejection of such a request has no content either (RFC 9110
+    /// 9.3.2).
     #[must_use]
     pub fn is_head_begun(bytes: &[u8]) -> bool {
         bytes.strip_prefix(b"\r\n").unwrap_or(bytes).starts_with(b"HEAD ")
     }
 
-    /// The method's name; `None` for [`Method::Other`], whose name stands in the request only.
+    /// Returns the method's name; `None` for [`Method::Other`].
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         match self {

@@ -1,15 +1,15 @@
-//! From a field name to its number: a perfect hash over a name's words, to which case makes no difference.
+//! A perfect, case-insensitive hash from field names to their numbers.
 
 use crate::Known;
 
 const WORD_BYTES: usize = size_of::<u64>();
-/// The longest name that is looked for, in bytes: four words cover it.
+/// Longest name in the table, in bytes: it fits four words.
 const NAME_BYTES_MAX: usize = 4 * WORD_BYTES;
-/// The longest name that the outer words cover.
+/// Longest name that fits the outer words, in bytes.
 const OUTER_BYTES: usize = 2 * WORD_BYTES;
 
 const SLOT_COUNT: usize = 256;
-/// Found by trial; the assertion says whether it still fits when a name is added.
+/// Found by trial; the assertion fails if it no longer fits after a name is added.
 const MULTIPLIER: u64 = 0x550D_40DD_C255_7035;
 static TABLE: Table = {
     assert!(is_perfect(), "two known names share a slot: try other odd multipliers");
@@ -18,48 +18,48 @@ static TABLE: Table = {
 
 struct Table {
     slots: [Slot; SLOT_COUNT],
-    /// What stands between the outer words of names of more than 16 bytes.
+    /// Words between the outer words of names of more than 16 bytes.
     inner: [Words; Known::COUNT],
 }
 
-/// The first and the last eight bytes of a name. Of a shorter name both words have all: `first` at its low end, `last` at its high
-/// end, with zeros beside it.
+/// The first and the last eight bytes of a name. A shorter name is in both words: at the low end of `first`
+/// and the high end of `last`, padded with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Words {
     first: u64,
     last: u64,
 }
 
-/// A known name as usually spelt, or none, made ready for comparison. In one line of the processor's cache, for between two requests the
-/// kernel has used most of them.
+/// A known name in its usual spelling, or none, prepared for comparison. Aligned to one cache line, because
+/// the kernel evicts most lines between two requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 struct Slot {
     outer: Words,
-    /// The bits that all spellings share.
+    /// Bits that all spellings share.
     mask: Words,
-    /// `NO_NAME` where there is none.
+    /// `NO_NAME` if the slot is empty.
     len: u32,
     known: Known,
 }
 
-/// As long as no name is.
+/// Longer than any name.
 const NO_NAME: u32 = u32::MAX;
 
-/// The known name that `name` spells, in any case.
+/// Returns the known name that `name` spells, case-insensitively.
 pub(crate) fn find(name: &[u8]) -> Option<Known> {
     find_by(words(name), name.len(), |number| is_like_within(name, number))
 }
 
-/// The known name that stands at `start..end` of `bytes`. Quicker than [`find`] where there are eight bytes behind `start` and
-/// before `end`, whatever they are.
+/// Returns the known name at `start..end` of `bytes`. Faster than [`find`] if there are eight bytes after
+/// `start` and before `end`, whatever their values.
 #[inline(always)]
 pub(crate) fn find_at(bytes: &[u8], start: usize, end: usize) -> Option<Known> {
     let first = bytes.get(start..start + WORD_BYTES).and_then(<[u8]>::first_chunk);
     let last = bytes.get(end.wrapping_sub(WORD_BYTES)..end).and_then(<[u8]>::first_chunk);
     let (Some(first), Some(last)) = (first, last) else { return find(&bytes[start..end]) };
     let len = end - start;
-    // An empty name leaves its words as they are: they begin with the colon behind it, as no name does.
+    // The words of an empty name begin with the colon after it, unlike any name.
     let beside = WORD_BYTES.saturating_sub(len) as u32 * u8::BITS;
     let first = u64::from_le_bytes(*first).wrapping_shl(beside).wrapping_shr(beside);
     let last = u64::from_le_bytes(*last).wrapping_shr(beside).wrapping_shl(beside);
@@ -75,7 +75,7 @@ fn find_by(outer: Words, len: usize, is_like_within: impl Fn(Known) -> bool) -> 
     is_same.then_some(slot.known)
 }
 
-/// Whether a name of more than 16 bytes spells `known` between its outer words too.
+/// Returns true if a name of more than 16 bytes also equals `known` between its outer words.
 #[inline(never)]
 fn is_like_within(name: &[u8], known: Known) -> bool {
     let usual = TABLE.inner[known as usize];
@@ -87,7 +87,7 @@ fn is_like(words: Words, usual: Words, mask: Words) -> bool {
     ((words.first ^ usual.first) & mask.first) | ((words.last ^ usual.last) & mask.last) == 0
 }
 
-/// The outer words.
+/// Returns the outer words.
 const fn words(name: &[u8]) -> Words {
     match (name.first_chunk(), name.last_chunk()) {
         (Some(first), Some(last)) => {
@@ -108,7 +108,7 @@ const fn words_of_short(name: &[u8]) -> Words {
     Words { first, last }
 }
 
-/// The words of what stands between the outer words of a name of more than 16 bytes.
+/// Returns the words between the outer words of a name of more than 16 bytes.
 const fn inner(name: &[u8]) -> Words {
     if name.len() <= OUTER_BYTES {
         return Words { first: 0, last: 0 };
@@ -122,7 +122,7 @@ const fn splat(byte: u8) -> u64 {
     u64::from_le_bytes([byte; WORD_BYTES])
 }
 
-/// Bit 5 tells capitals from small letters: neither word's counts.
+/// Returns the slot; ignores bit 5, which distinguishes upper from lower case.
 #[inline(always)]
 const fn place(words: Words) -> usize {
     let mixed = (words.first ^ (words.last >> 1)) & splat(!0x30);
@@ -172,7 +172,7 @@ const fn mask(words: Words) -> Words {
     Words { first: !case_bits(words.first), last: !case_bits(words.last) }
 }
 
-/// Bit 5 of the letters: known names have letters and hyphens only, and bit 6 tells them apart.
+/// Returns bit 5 of each letter: known names consist of letters and hyphens, which bit 6 distinguishes.
 const fn case_bits(word: u64) -> u64 {
     (word & splat(0x40)) >> 1
 }
@@ -196,7 +196,8 @@ mod tests {
         }
     }
 
-    /// Each known name and each with one byte another, in both cases, at the start and at the end of a head and within.
+    /// Tests each known name, and each with one byte changed, in both cases, at the start, at the end and
+    /// within a head.
     #[test]
     fn a_name_is_the_same_wherever_it_stands() {
         for known in Known::all() {

@@ -1,10 +1,10 @@
-//! The head parser: lines in, a table of offsets out, resumed where it stopped.
+//! The head parser: splits lines into a table of offsets, and resumes where it stopped.
 //!
 //! A result is tied to the byte that causes it, never to how much was received with it:
-//! - a control byte other than HTAB and CRLF is refused where it stands, a CR with the byte that follows it;
-//! - a byte that can't begin a method is refused where it stands;
-//! - a line is judged when its LF is there, the whole head when the LF of its empty line is there;
-//! - a bound is passed with the first byte beyond it.
+//! - a control byte other than HTAB and CRLF is rejected at its position, a CR with the byte that follows it;
+//! - a byte that can't begin a method is rejected at its position;
+//! - a line is parsed once its LF is received, the whole head once the LF of its empty line is;
+//! - a limit is exceeded with the first byte beyond it.
 //!
 //! So the first result other than `Partial` is the same for every way of splitting the same bytes.
 
@@ -16,22 +16,22 @@ use crate::span::Span;
 use crate::target::Form;
 use crate::{Framing, Head, HeadLimits, Known, Reject, Version, authority, class};
 
-/// How far a head has come.
+/// Progress of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// More bytes are needed.
     Partial,
-    /// The head is there.
+    /// The head is complete.
     Complete {
-        /// Its bytes, the empty line included (and the one skipped before it): the body begins here.
+        /// Length of the head, including the empty line (and one skipped before it): the body begins here.
         head_len: usize,
     },
 }
 
-/// Reads one request head at a time; use [`HeadParser::reset`] before the next one.
+/// Parses one request head at a time; use [`HeadParser::reset`] before the next one.
 ///
-/// The field table is allocated by [`HeadParser::new`] and used again for each head. The parser holds offsets only, so it may be
-/// moved or swapped, and the bytes may be copied elsewhere before [`HeadParser::head`].
+/// The field table is allocated by [`HeadParser::new`] and reused for each head. The parser holds offsets
+/// only, so it may be moved or swapped, and the bytes may be copied elsewhere before [`HeadParser::head`].
 #[derive(Debug)]
 pub struct HeadParser {
     limits: HeadLimits,
@@ -51,7 +51,7 @@ enum Stage {
     Complete,
 }
 
-/// What is decided once all fields are known.
+/// Results that need all fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Summary {
     pub(crate) host: Span,
@@ -66,7 +66,8 @@ impl Summary {
 }
 
 impl HeadParser {
-    /// A parser for heads within `limits` (moved into their usable ranges, see [`HeadLimits`]). Allocates 20 bytes per line.
+    /// Creates a parser for heads within `limits`, clamped to their usable ranges (see [`HeadLimits`]).
+    /// Allocates 20 bytes per line.
     #[must_use]
     pub fn new(limits: HeadLimits) -> Self {
         let mut parser = Self::without_room(limits);
@@ -74,8 +75,8 @@ impl HeadParser {
         parser
     }
 
-    /// A parser that can [adopt](HeadParser::adopt) heads, and has to be given [room](HeadParser::make_room) before it parses one: for who keeps
-    /// many of them. Allocates nothing.
+    /// Creates a parser without buffers, which can only [adopt](HeadParser::adopt) heads until it gets
+    /// [room](HeadParser::make_room): for keeping many of them. Allocates nothing.
     #[must_use]
     pub fn without_room(limits: HeadLimits) -> Self {
         Self {
@@ -89,33 +90,34 @@ impl HeadParser {
         }
     }
 
-    /// Allocates what it takes to parse, where that isn't there; the head that it holds is forgotten then.
+    /// Allocates the buffers if they are missing; a head in the parser is lost then.
     #[inline]
     pub fn make_room(&mut self) {
         self.fields.make_room(self.limits.fields_max);
     }
 
-    /// Memory that it holds beside itself, in bytes: its room, however little of that is used.
+    /// Returns its allocated memory in bytes, used or not.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.fields.held_bytes()
     }
 
-    /// Makes the parser ready for another head.
+    /// Prepares the parser for another head.
     pub fn reset(&mut self) {
         self.stage = Stage::Start;
         self.progress = Progress::START;
         self.fields.clear();
     }
 
-    /// Reads on. `bytes` is everything received since the head's first byte: the same bytes as in the last call, and more.
-    /// Bytes behind the head make no difference.
+    /// Continues parsing. `bytes` is everything received since the head's first byte: the same bytes as in
+    /// the last call, and more. Bytes after the head are ignored.
     ///
     /// # Errors
-    /// The reason why this is no acceptable head. Asking again without [`HeadParser::reset`] gives the same reason.
+    /// The reason why the head is invalid. Without [`HeadParser::reset`] the next call returns the same
+    /// reason.
     #[inline(always)]
     pub fn parse(&mut self, bytes: &[u8]) -> Result<Parsed, Reject> {
-        // What stands beyond the bound is never looked at: that it is there is enough.
+        // Bytes beyond the limit are never read: their presence is enough.
         let seen = &bytes[..bytes.len().min(self.limits.head_bytes_max)];
         if self.stage == Stage::Start && !self.find_start(seen)? {
             return Ok(Parsed::Partial);
@@ -124,17 +126,17 @@ impl HeadParser {
             return Ok(Parsed::Complete { head_len: self.progress.line_start });
         }
         let stop = self.cutter.lines(seen, &mut self.progress, self.fields.lines_mut());
-        // What stands before the place where cutting stopped comes first.
-        self.judge_lines(seen)?;
+        // Lines already split come first.
+        self.parse_lines(seen)?;
         match stop {
             Stop::EmptyLine => self.complete(seen),
-            Stop::Starved => self.starve(bytes),
-            Stop::Control(at) => self.judge_control(bytes, at),
+            Stop::Starved => self.check_incomplete(bytes),
+            Stop::Control(at) => self.check_control(bytes, at),
             Stop::Full => Err(Reject::TooManyFields),
         }
     }
 
-    /// The head that was parsed last. `bytes` is what [`HeadParser::parse`] was given, or a copy of it.
+    /// Returns the head that was parsed last. `bytes` is the input of [`HeadParser::parse`], or a copy of it.
     ///
     /// # Panics
     /// If the last result of [`HeadParser::parse`] was not [`Parsed::Complete`], or `bytes` is shorter than the head. Accessors of
@@ -146,10 +148,10 @@ impl HeadParser {
         Head::new(self, &bytes[..self.progress.line_start])
     }
 
-    /// Makes this parser hold what `head` says, as if it had parsed it: for who keeps a copy of the head's bytes
-    /// ([`Head::raw`]) and gives that to [`HeadParser::head`] later.
+    /// Copies the parsed state of `head`, for keeping a copy of the head's bytes ([`Head::raw`]) and passing
+    /// that to [`HeadParser::head`] later.
     ///
-    /// Allocates 20 bytes for each line of a head that has more of them than there was room for before.
+    /// Allocates 20 bytes for each line that exceeds the present buffers.
     pub fn adopt(&mut self, head: &Head<'_>) {
         let other = head.parser();
         self.stage = other.stage;
@@ -173,9 +175,9 @@ impl HeadParser {
         Ok(true)
     }
 
-    /// All bytes have been looked at, and the line has no end yet.
+    /// Checks an incomplete line after all input has been scanned.
     #[cold]
-    fn starve(&mut self, bytes: &[u8]) -> Result<Parsed, Reject> {
+    fn check_incomplete(&mut self, bytes: &[u8]) -> Result<Parsed, Reject> {
         let head_end_max = self.limits.head_bytes_max;
         self.progress.scanned = self.progress.scanned.max(bytes.len().min(head_end_max));
         if self.progress.scanned > self.line_end_max() {
@@ -187,9 +189,9 @@ impl HeadParser {
         }
     }
 
-    /// What is to be made of the control byte at `at`, which is not the CR of a CRLF, or not as far as can be seen.
+    /// Handles the control byte at `at`, which is not known to be the CR of a CRLF.
     #[cold]
-    fn judge_control(&mut self, bytes: &[u8], at: usize) -> Result<Parsed, Reject> {
+    fn check_control(&mut self, bytes: &[u8], at: usize) -> Result<Parsed, Reject> {
         if at > self.line_end_max() {
             return Err(self.refuse_long_line(bytes, self.progress.line_start));
         }
@@ -207,7 +209,7 @@ impl HeadParser {
         }
     }
 
-    /// Where the unfinished line has to end.
+    /// Returns the offset by which the incomplete line must end.
     fn line_end_max(&self) -> usize {
         match self.stage {
             Stage::RequestLine => self.progress.line_start + self.limits.request_line_bytes_max(),
@@ -220,9 +222,9 @@ impl HeadParser {
         request_line::refuse_long_line(&bytes[start..=start + self.limits.request_line_bytes_max()])
     }
 
-    /// Judges the lines that have been cut since the last time.
+    /// Parses the lines that have been split since the last time.
     #[inline(always)]
-    fn judge_lines(&mut self, bytes: &[u8]) -> Result<(), Reject> {
+    fn parse_lines(&mut self, bytes: &[u8]) -> Result<(), Reject> {
         if self.stage == Stage::RequestLine && self.progress.lines > 0 {
             let line = self.fields.request_line();
             if line.end() - line.start() > self.limits.request_line_bytes_max() {
@@ -231,10 +233,10 @@ impl HeadParser {
             self.request.read(bytes, line, &self.limits)?;
             self.stage = Stage::Fields;
         }
-        self.fields.judge(bytes, self.progress.lines)
+        self.fields.parse(bytes, self.progress.lines)
     }
 
-    /// The empty line is there: judges the head as a whole.
+    /// Checks the head as a whole after its empty line.
     #[inline]
     fn complete(&mut self, bytes: &[u8]) -> Result<Parsed, Reject> {
         let version = self.request.version;
@@ -247,8 +249,8 @@ impl HeadParser {
         Ok(Parsed::Complete { head_len: self.progress.line_start })
     }
 
-    /// The host that is asked for: the target's, if it names one, else the Host field's. An absolute target replaces that field's value
-    /// (RFC 9112 3.2.2), which is checked in any case (RFC 9112 3.2).
+    /// Returns the requested host: the target's, if it has one, else the Host field's. An absolute target
+    /// replaces that field's value (RFC 9112 3.2.2), which is checked in any case (RFC 9112 3.2).
     fn find_host(&mut self, bytes: &[u8]) -> Result<Span, Reject> {
         let field = match self.fields.first(Known::Host) {
             None if self.request.version == Version::Http11 => return Err(Reject::MissingHost),
@@ -271,7 +273,8 @@ impl HeadParser {
     }
 }
 
-/// Whether `bytes` are one empty line, which is skipped (RFC 9112 2.2), and the beginning of a request line.
+/// Returns true if `bytes` are one empty line, which is skipped (RFC 9112 2.2), and the beginning of a
+/// request line.
 #[cold]
 fn is_empty_line_skipped(bytes: &[u8]) -> Result<bool, Reject> {
     let first = match bytes {

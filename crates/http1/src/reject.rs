@@ -1,10 +1,10 @@
-//! Why a request is refused: one variant per reason, with its status and the rule it breaks.
+//! Reasons to reject a request: one variant per reason, with its status and the violated rule.
 
 use std::fmt;
 
 macro_rules! rejects {
     ($($variant:ident $status:literal $rfc:literal $sentence:literal)*) => {
-        /// Why a request is refused. The connection can't be used for another request afterwards.
+        /// Reason to reject a request. The connection can't be used for another request afterwards.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Reject {
@@ -15,17 +15,17 @@ macro_rules! rejects {
             /// All reasons.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The status of the answer: 400, 414, 431, 501 or 505.
+            /// Returns the status of the response: 400, 414, 431, 501 or 505.
             pub fn status(self) -> u16 {
                 match self { $(Self::$variant => $status,)* }
             }
 
-            /// The rule that is broken, for example `RFC 9112 5.1`.
+            /// Returns the violated rule, for example `RFC 9112 5.1`.
             pub fn rfc(self) -> &'static str {
                 match self { $(Self::$variant => $rfc,)* }
             }
 
-            /// The variant's name, for logs and metrics.
+            /// Returns the variant's name, for logs and metrics.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($variant),)* }
             }
@@ -42,7 +42,7 @@ macro_rules! rejects {
 rejects! {
     BareLf 400 "RFC 9112 2.2" "A line ends with LF alone instead of CRLF."
     BareCr 400 "RFC 9112 2.2" "A CR is not followed by LF."
-    ExtraEmptyLine 400 "RFC 9112 2.2" "More than one empty line stands before the request line."
+    ExtraEmptyLine 400 "RFC 9112 2.2" "More than one empty line precedes the request line."
     NotAMethod 400 "RFC 9110 9.1" "The request line does not begin with a method."
     MalformedRequestLine 400 "RFC 9112 3" "The request line is not a method, a target and a version with one space between them."
     ControlInRequestLine 400 "RFC 9112 3" "The request line contains a control character."
@@ -59,7 +59,7 @@ rejects! {
     TooManyFields 431 "RFC 6585 5" "The request has more fields than the limit."
     ObsFold 400 "RFC 9112 5.2" "A field line begins with whitespace."
     MissingColon 400 "RFC 9112 5" "A field line has no colon."
-    SpaceBeforeColon 400 "RFC 9112 5.1" "Whitespace stands between a field name and its colon."
+    SpaceBeforeColon 400 "RFC 9112 5.1" "A field name and its colon are separated by whitespace."
     InvalidFieldName 400 "RFC 9110 5.1" "A field name is not a token."
     ControlInField 400 "RFC 9110 5.5" "A field line contains a control character."
     MissingHost 400 "RFC 9112 3.2" "An HTTP/1.1 request has no Host."

@@ -5,7 +5,7 @@ use crate::span::Span;
 use crate::target::{Form, TargetSpans};
 use crate::{Method, Reject, class, scan};
 
-/// The version that a request is to be read as.
+/// HTTP version by which a request is interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// HTTP/1.0
@@ -24,26 +24,27 @@ pub(crate) struct RequestLine {
 }
 
 impl RequestLine {
-    /// What stands in a parser that has not seen a request line yet.
+    /// Value before a request line has been parsed.
     pub(crate) const NONE: Self =
         Self { method: Method::Other, start: 0, target: TargetSpans::NONE, version: Version::Http10 };
 
-    /// Reads the line at `line`, which has no control bytes other than HTAB and not its CRLF. Changes nothing if it is refused.
+    /// Parses the request line at `line`, without its CRLF and without control bytes other than HTAB. Changes
+    /// nothing if it is rejected.
     #[inline]
     pub(crate) fn read(&mut self, bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<(), Reject> {
-        if self.read_usual(bytes, line, limits).is_none() {
-            *self = Self::judge(bytes, line, limits)?;
+        if self.parse_common(bytes, line, limits).is_none() {
+            *self = Self::parse(bytes, line, limits)?;
         }
         Ok(())
     }
 
-    /// Reads a line of a usual method, a path that may have a query, and a usual version. `None` for any other line: that may be
-    /// good as well.
+    /// Parses a line of a common method, a path with an optional query, and a common version. `None` for any
+    /// other line, which may be valid as well.
     #[inline(always)]
-    fn read_usual(&mut self, bytes: &[u8], line: Span, limits: &HeadLimits) -> Option<()> {
+    fn parse_common(&mut self, bytes: &[u8], line: Span, limits: &HeadLimits) -> Option<()> {
         let text = line.bytes(bytes);
         let (method, method_len) = Method::leading(text.first_chunk()?)?;
-        let version = usual_version(text.last_chunk()?)?;
+        let version = common_version(text.last_chunk()?)?;
         let start = line.start() + method_len;
         let end = line.end() - b" HTTP/1.1".len();
         if start >= end || end - start > limits.target_bytes_max || bytes[start] != b'/' {
@@ -58,14 +59,14 @@ impl RequestLine {
         Some(())
     }
 
-    /// The method as sent.
+    /// Returns the span of the method.
     pub(crate) fn method_name(&self) -> Span {
         Span::new(self.start as usize, self.target.whole.start() - 1)
     }
 
     /// Parses any line.
     #[cold]
-    fn judge(bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<Self, Reject> {
+    fn parse(bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<Self, Reject> {
         let text = line.bytes(bytes);
         let method_len = scan::space(text).ok_or(Reject::MalformedRequestLine)?;
         let method_name = Span::new(line.start(), line.start() + method_len);
@@ -81,9 +82,9 @@ impl RequestLine {
     }
 }
 
-/// The version behind the last space of a line, if it is one of those that are in use.
+/// Returns the version after the last space of a line, if it is HTTP/1.0 or HTTP/1.1.
 #[inline(always)]
-fn usual_version(end: &[u8; 9]) -> Option<Version> {
+fn common_version(end: &[u8; 9]) -> Option<Version> {
     if end == b" HTTP/1.1" {
         Some(Version::Http11)
     } else if end == b" HTTP/1.0" {
@@ -93,7 +94,8 @@ fn usual_version(end: &[u8; 9]) -> Option<Version> {
     }
 }
 
-/// Why a request line of more than `request_line_bytes_max` bytes is refused: whichever part can't be within its own bound.
+/// Returns the reason to reject a request line of more than `request_line_bytes_max` bytes: one of its parts
+/// exceeds its own limit.
 pub(crate) fn refuse_long_line(line: &[u8]) -> Reject {
     let method = &line[..line.len().min(METHOD_BYTES_MAX + 1)];
     match scan::space(method) {
@@ -123,7 +125,7 @@ fn check_target_bytes(target: &[u8], limits: &HeadLimits) -> Result<(), Reject> 
     }
 }
 
-/// `HTTP-version` is case-sensitive and has one digit on each side of the dot (RFC 9112 2.3).
+/// Parses `HTTP-version`, which is case-sensitive and has one digit on each side of the dot (RFC 9112 2.3).
 fn parse_version(version: &[u8]) -> Result<Version, Reject> {
     match version {
         b"HTTP/1.1" => Ok(Version::Http11),
@@ -138,7 +140,7 @@ fn parse_version(version: &[u8]) -> Result<Version, Reject> {
 mod tests {
     use super::*;
 
-    /// What a line of pieces may be made of.
+    /// Pieces of generated lines.
     const METHODS: &[&str] =
         &["GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE", "X", "get"];
     const TARGETS: &[&str] = &[
@@ -177,10 +179,10 @@ mod tests {
                         let text = format!("..{method} {target}{space}{version}\r\nHost: somewhere\r\n\r\n");
                         let line = Span::new(2, text.find('\r').expect("a line end"));
                         let mut read = RequestLine::NONE;
-                        match read.read_usual(text.as_bytes(), line, &limits) {
+                        match read.parse_common(text.as_bytes(), line, &limits) {
                             None => others += 1,
                             Some(()) => {
-                                let judged = RequestLine::judge(text.as_bytes(), line, &limits);
+                                let judged = RequestLine::parse(text.as_bytes(), line, &limits);
                                 assert_eq!(
                                     format!("{:?}", Ok::<_, Reject>(read)),
                                     format!("{judged:?}"),

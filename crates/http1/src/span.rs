@@ -1,4 +1,4 @@
-//! A stretch of a head, as offsets: it stays true when the bytes move to another buffer.
+//! A range of a head, as offsets that remain valid when the bytes move to another buffer.
 
 use crate::scan;
 
@@ -12,7 +12,8 @@ pub(crate) struct Span {
 impl Span {
     pub(crate) const EMPTY: Self = Self { start: 0, end: 0 };
 
-    /// The range `start..end`. Heads are shorter than 2^30 bytes (`HeadLimits::usable`), so nothing is cut off.
+    /// Returns the range `start..end`. Heads are shorter than 2^30 bytes (`HeadLimits::usable`), so nothing
+    /// is truncated.
     #[inline]
     pub(crate) fn new(start: usize, end: usize) -> Self {
         debug_assert!(start <= end && u32::try_from(end).is_ok());
@@ -34,15 +35,16 @@ impl Span {
         self.end = end as u32;
     }
 
-    /// The bytes of the span. Panics if `bytes` is shorter than the head that was parsed.
+    /// Returns the bytes of the span. Panics if `bytes` is shorter than the head that was parsed.
     #[inline]
     pub(crate) fn bytes(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.start()..self.end()]
     }
 
-    /// The text of a span that the parser found to be ASCII. Panics if `bytes` is not the head that was parsed.
+    /// Returns the text of a span that the parser found to be ASCII. Panics if `bytes` is not the head that
+    /// was parsed.
     #[inline]
     pub(crate) fn text(self, bytes: &[u8]) -> &str {
-        scan::ascii(self.bytes(bytes)).expect("the parser let only ASCII into this span")
+        scan::ascii(self.bytes(bytes)).expect("spans of text are ASCII")
     }
 }

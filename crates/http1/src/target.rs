@@ -3,17 +3,18 @@
 use crate::span::Span;
 use crate::{Method, Reject, authority, scan};
 
-/// What a request asks for. All text is ASCII and still percent-encoded.
+/// A parsed request target. All text is ASCII and still percent-encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target<'a> {
-    /// `/path?query`: the usual form.
+    /// `/path?query`: the origin form.
     Origin {
         /// Begins with `/`.
         path: &'a str,
-        /// What follows the first `?`, possibly empty.
+        /// Text after the first `?`, possibly empty.
         query: Option<&'a str>,
     },
-    /// `scheme://authority/path?query`: what a proxy is sent, and every server must accept.
+    /// `scheme://authority/path?query`: the absolute form, which is sent to proxies and must be accepted by
+    /// every server.
     Absolute {
         /// Any valid scheme, in the sender's case.
         scheme: &'a str,
@@ -21,7 +22,7 @@ pub enum Target<'a> {
         authority: &'a str,
         /// Begins with `/`, or is empty.
         path: &'a str,
-        /// What follows the first `?`, possibly empty.
+        /// Text after the first `?`, possibly empty.
         query: Option<&'a str>,
     },
     /// `host:port`: with CONNECT only.
@@ -35,14 +36,14 @@ pub enum Target<'a> {
     Asterisk,
 }
 
-/// A target's form and where its parts are.
+/// A target's form and the spans of its parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TargetSpans {
     pub(crate) form: Form,
     pub(crate) whole: Span,
     /// Empty if the form has none.
     pub(crate) authority: Span,
-    /// Ends with the target, or where its first `?` stands.
+    /// Ends with the target, or before its first `?`.
     pub(crate) path: Span,
 }
 
@@ -58,7 +59,7 @@ impl TargetSpans {
     pub(crate) const NONE: Self =
         Self { form: Form::Asterisk, whole: Span::EMPTY, authority: Span::EMPTY, path: Span::EMPTY };
 
-    /// Finds form and parts of a target whose bytes have been checked.
+    /// Parses a target whose bytes have been checked.
     pub(crate) fn parse(bytes: &[u8], whole: Span, method: Method) -> Result<Self, Reject> {
         let target = whole.bytes(bytes);
         if method == Method::Connect {
@@ -100,13 +101,13 @@ impl TargetSpans {
         Ok(Self { form: Form::Absolute, whole, authority, path })
     }
 
-    /// What follows the path and its `?`.
+    /// Returns the span after the path and its `?`.
     pub(crate) fn query(&self) -> Option<Span> {
         let (mark, end) = (self.path.end(), self.whole.end());
         (mark < end).then(|| Span::new(mark + 1, end))
     }
 
-    /// The public view.
+    /// Returns the public view.
     pub(crate) fn view<'a>(&self, bytes: &'a [u8]) -> Target<'a> {
         let path = self.path.text(bytes);
         let query = self.query().map(|query| query.text(bytes));
@@ -127,13 +128,13 @@ impl TargetSpans {
     }
 }
 
-/// What begins at `start`, up to its first `?` or the target's end.
+/// Returns the span from `start` to the first `?` or the target's end.
 fn path(bytes: &[u8], start: usize, end: usize) -> Span {
     let mark = scan::question_mark(&bytes[start..end]).map(|offset| start + offset);
     Span::new(start, mark.unwrap_or(end))
 }
 
-/// `scheme` (RFC 3986 3.1).
+/// Returns true for a `scheme` (RFC 3986 3.1).
 fn is_scheme(scheme: &[u8]) -> bool {
     let is_later = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     scheme.first().is_some_and(u8::is_ascii_alphabetic) && scheme.iter().all(is_later)

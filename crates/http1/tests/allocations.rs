@@ -1,4 +1,5 @@
-//! Nothing allocates once a parser is made. A binary of its own: the counter replaces the whole process's allocator.
+//! Parsing doesn't allocate once a parser exists. A separate binary, because the counter replaces the
+//! process's allocator.
 #![expect(
     unsafe_code,
     reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
@@ -38,7 +39,7 @@ const REQUEST: &[u8] =
     b"POST /upload?x=1 HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test\r\nAccept: */*\r\nX-Own: y\r\n\
     Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n5;x\r\nhello\r\n0\r\nT: u\r\n\r\n";
 
-/// Reads one request in two pieces, uses what was read, writes a response. Gives the number of content bytes.
+/// Parses one request in two pieces, uses it, writes a response. Returns the number of content bytes.
 fn round(parser: &mut HeadParser, out: &mut Vec<u8>) -> usize {
     parser.reset();
     out.clear();

@@ -67,7 +67,7 @@ fn a_signal_drains_and_prints_a_summary() {
         assert_eq!(farewell, "Stopped: 6 requests handled, 1 refused, 4 connections.\n");
         let in_all =
             "in all 7 requests (2xx 3, 3xx 0, 4xx 4, 5xx 0), 4 connections (0 open, 0 refused, 0 reset, ";
-        said(&stderr, &["answering what has been received, up to 30 s", in_all]);
+        said(&stderr, &["draining: responding to received requests for up to 30 s", in_all]);
     }
 }
 
@@ -97,7 +97,7 @@ fn sigusr1_prints_counters() {
     let (code, _, stderr) = serving.end();
     assert_eq!(code, Some(0));
     let in_all = "in all 3 requests (2xx 2, 3xx 0, 4xx 1, 5xx 0), 2 connections (0 open, ";
-    said(&stderr, &["answering what has been received, up to 30 s", in_all]);
+    said(&stderr, &["draining: responding to received requests for up to 30 s", in_all]);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn sigusr1_while_draining_changes_nothing() {
     let (_folder, mut serving, mut client) = downloading(&["--drain", "1000000"]);
     serving.signal(Signal::TERM);
     until_refused(serving.address());
-    assert!(serving.hear().starts_with("shearwater: answering what has been received"));
+    assert!(serving.hear().starts_with("shearwater: draining: responding to received requests"));
     serving.signal(Signal::USR1);
     assert!(serving.hear().starts_with("shearwater: so far 1 requests (2xx 1, "));
     assert_eq!(client.rest().len(), LARGE_BYTES);
@@ -179,7 +179,7 @@ fn a_second_signal_stops_at_once() {
         assert_eq!(code, Some(0));
         // That it ends at once may come too late to be said.
         let first = stderr.split_inclusive('\n').next().unwrap_or("");
-        said(first, &["answering what has been received, up to 1000000 s"]);
+        said(first, &["draining: responding to received requests for up to 1000000 s"]);
         assert_eq!(farewell.lines().count(), 1, "{farewell}");
         assert!(client.rest().len() < LARGE_BYTES);
     }
@@ -192,7 +192,7 @@ fn limits_the_duration_of_a_drain() {
     serving.signal(Signal::TERM);
     let (code, _, stderr) = serving.end();
     assert_eq!(code, Some(0));
-    said(&stderr, &["answering what has been received, up to 1 s", "worker ", "in all 1 requests (2xx 1, "]);
+    said(&stderr, &["draining: responding to received requests for up to 1 s", "worker ", "in all 1 requests (2xx 1, "]);
     assert!(stderr.contains(" has cut off 1 connections during a request or response\n"), "{stderr}");
     // Its clock counts whole milliseconds.
     assert!(begun.elapsed() >= Duration::from_millis(999), "it was cut off too early: {:?}", begun.elapsed());

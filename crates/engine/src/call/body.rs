@@ -1,13 +1,13 @@
-//! Reading a body as its handler wants it.
+//! Reading a body on demand.
 
 use std::task::{Context, Poll};
 
 use crate::call::Call;
 
 impl Call {
-    /// The next piece of the body, never empty; `None` at its end. Only where the policy is [`BodyPolicy::Call`](crate::BodyPolicy::Call):
-    /// any other body has been kept or thrown away. No more of it is received than the handler has taken, and
-    /// [`CALL_INPUT_BYTES_MAX`](crate::limits::CALL_INPUT_BYTES_MAX).
+    /// Returns the next piece of the body, never empty; `None` at its end. Requires
+    /// [`BodyPolicy::Call`](crate::BodyPolicy::Call): any other body is buffered or discarded. At most
+    /// [`CALL_INPUT_BYTES_MAX`](crate::limits::CALL_INPUT_BYTES_MAX) are received ahead of the handler.
     ///
     /// # Panics
     /// If there was a body and the policy is another: the client gets a `500`.
@@ -21,15 +21,15 @@ impl Call {
         self.poll_piece(cx).map(|is_some| is_some.then_some(&*self.piece))
     }
 
-    /// As [`read`](Self::read), the piece given away.
+    /// As [`read`](Self::read), but returns the piece by value.
     pub fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         self.poll_piece(cx).map(|is_some| is_some.then(|| std::mem::take(&mut self.piece)))
     }
 
-    /// The whole body, if it has at most `bytes_max` bytes.
+    /// Returns the whole body, if it has at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// What was read where it has more: the rest is for who goes on reading.
+    /// The part that was read if it is longer; reading may continue.
     pub async fn read_to_end(&mut self, bytes_max: usize) -> Result<Vec<u8>, Vec<u8>> {
         let mut whole = Vec::new();
         while let Some(piece) = self.read().await {
@@ -46,7 +46,7 @@ impl Call {
             Some(true) => Poll::Ready(true),
             Some(false) => {
                 if let Some(help) = self.exchange.why_unread() {
-                    panic!("the body of this request does not come while its handler runs; help: {help}");
+                    panic!("the body of this request can't be read by its handler; help: {help}");
                 }
                 Poll::Ready(false)
             }

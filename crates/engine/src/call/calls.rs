@@ -1,4 +1,4 @@
-//! What a worker keeps for the requests that are answered later.
+//! A worker's state for deferred requests.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -16,21 +16,21 @@ use crate::overlay::Overlay;
 use crate::panics;
 use crate::request::Request;
 use crate::respond::Fault;
-use crate::response::Parts;
+use crate::response::ResponseDraft;
 
-/// A request that its handler answers later.
-pub(crate) struct Later {
+/// A request that was deferred.
+pub(crate) struct Deferred {
     pub(crate) exchange: Rc<Exchange>,
     pub(crate) task: TaskId,
-    /// The future was polled already, with the waker of this task.
+    /// The future was already polled with the waker of this task.
     pub(crate) is_polled: bool,
     /// Fields and an overlay that middleware set for the response.
-    pub(crate) around: Around,
+    pub(crate) inherited: Inherited,
 }
 
-/// Fields and an overlay that are set around a handler that answers later: they belong to its answer, whatever that is.
+/// Fields and settings of the deferring response, which apply to the deferred one.
 #[derive(Default)]
-pub(crate) struct Around {
+pub(crate) struct Inherited {
     pub(crate) fields: Vec<u8>,
     pub(crate) overlay: Option<Rc<Overlay>>,
     pub(crate) fault: Option<Box<Fault>>,
@@ -44,10 +44,10 @@ pub(crate) struct Calls {
     limits: HeadLimits,
     peers: Peers,
     spare: Vec<Rc<Exchange>>,
-    // Boxed as the calls hold them.
+    // Boxed as in the calls.
     #[expect(clippy::vec_box, reason = "parts move between here and a call without being copied")]
-    spare_parts: Vec<Box<Parts>>,
-    /// Bytes that all exchanges hold.
+    spare_drafts: Vec<Box<ResponseDraft>>,
+    /// Memory of all exchanges, in bytes.
     held: Rc<Cell<usize>>,
 }
 
@@ -59,27 +59,28 @@ impl Calls {
             limits,
             peers: Peers::default(),
             spare: Vec::new(),
-            spare_parts: Vec::new(),
+            spare_drafts: Vec::new(),
             held: Rc::default(),
         }
     }
 
-    /// Makes a call of a request, and a task of the future that is to answer it. `None` where there are as many as there may be.
+    /// Creates a call of a request and spawns the future that responds to it. `None` if too many are
+    /// deferred.
     pub(crate) fn begin<F: Future<Output = ()> + 'static>(
         &mut self,
         request: &Request<'_>,
         make: impl FnOnce(Call) -> F,
-    ) -> Option<Later> {
+    ) -> Option<Deferred> {
         let token = request.token();
         let peer = self.peer_of(request);
         let mut exchange =
             self.spare.pop().unwrap_or_else(|| Rc::new(Exchange::new(self.limits, Rc::clone(&self.held))));
-        let spare = Rc::get_mut(&mut exchange).expect("a spare one is held by nobody else");
+        let spare = Rc::get_mut(&mut exchange).expect("a spare exchange has one owner");
         spare.open(request, token, peer, size_of::<F>());
-        let parts = self.spare_parts();
-        let call = Call::new(Rc::clone(&exchange), parts, Rc::clone(&self.timers));
+        let draft = self.spare_draft();
+        let call = Call::new(Rc::clone(&exchange), draft, Rc::clone(&self.timers));
         match self.tasks.spawn(tag_of(token), make(call)) {
-            Ok(task) => Some(Later { exchange, task, is_polled: false, around: Around::default() }),
+            Ok(task) => Some(Deferred { exchange, task, is_polled: false, inherited: Inherited::default() }),
             Err(future) => {
                 drop(future);
                 self.recycle(exchange);
@@ -88,35 +89,36 @@ impl Calls {
         }
     }
 
-    /// The address that a request came from.
+    /// Returns the client's address of a request.
     pub(crate) fn peer_of(&mut self, request: &Request<'_>) -> Option<SocketAddr> {
         self.peers.of(request.token(), request.turn())
     }
 
-    /// Parts for an answer; they come back by [`recycle_parts`](Self::recycle_parts).
-    pub(crate) fn spare_parts(&mut self) -> Box<Parts> {
-        self.spare_parts.pop().unwrap_or_default()
+    /// Returns a draft for a response; [`recycle_draft`](Self::recycle_draft) takes it back.
+    pub(crate) fn spare_draft(&mut self) -> Box<ResponseDraft> {
+        self.spare_drafts.pop().unwrap_or_default()
     }
 
-    /// The connection of a task.
+    /// Returns the connection of a task.
     pub(crate) fn token_of(&self, task: TaskId) -> Option<Token> {
         self.tasks.tag(task).map(token_of)
     }
 
-    /// A call that is not to be answered: its future is dropped, unless it has let go of the call and does something else.
+    /// Ends a call without a response: drops its future, unless that has already dropped its call.
     pub(crate) fn abandon(&mut self, exchange: Rc<Exchange>, task: TaskId) {
         if !exchange.is_over() {
             let tasks = &mut self.tasks;
-            // A future that panics when it is dropped has nobody left to answer to; the hook has shown it.
+            // A future that panics when it is dropped has no response left to fail; the panic hook has
+            // reported it.
             let _ = panics::catch(|| tasks.cancel(task));
         }
         self.recycle(exchange);
     }
 
-    /// Takes back what a call was made of. One that somebody still holds is left to them.
+    /// Recycles the memory of a call, unless the program still holds it.
     pub(crate) fn recycle(&mut self, mut exchange: Rc<Exchange>) {
-        if let Some(parts) = exchange.take_parts() {
-            self.recycle_parts(parts);
+        if let Some(draft) = exchange.take_draft() {
+            self.recycle_draft(draft);
         }
         if let Some(only) = Rc::get_mut(&mut exchange) {
             only.close();
@@ -128,19 +130,19 @@ impl Calls {
         }
     }
 
-    /// Frees what is kept for the next calls.
-    pub(crate) fn forget_spare(&mut self) {
+    /// Frees the spare memory.
+    pub(crate) fn free_spare(&mut self) {
         self.spare = Vec::new();
-        self.spare_parts = Vec::new();
-        self.peers.forget();
+        self.spare_drafts = Vec::new();
+        self.peers.clear();
         self.tasks.forget_spare();
     }
 
-    pub(crate) fn recycle_parts(&mut self, mut parts: Box<Parts>) {
-        if self.spare_parts.len() < SPARE_CALLS_MAX {
-            parts.clear();
-            parts.shrink_to(SPARE_BUFFER_BYTES_MAX);
-            self.spare_parts.push(parts);
+    pub(crate) fn recycle_draft(&mut self, mut draft: Box<ResponseDraft>) {
+        if self.spare_drafts.len() < SPARE_CALLS_MAX {
+            draft.clear();
+            draft.shrink_to(SPARE_BUFFER_BYTES_MAX);
+            self.spare_drafts.push(draft);
         }
     }
 
@@ -149,7 +151,7 @@ impl Calls {
         Self::new(Options::default(), HeadLimits::default(), Waker::new(|| ()))
     }
 
-    /// Bytes that calls hold for their clients.
+    /// Returns the counter of the bytes that calls hold for clients.
     pub(crate) fn held_bytes(&self) -> Rc<Cell<usize>> {
         Rc::clone(&self.held)
     }
@@ -177,12 +179,12 @@ mod tests {
         for _ in 0..3 * SPARE_CALLS_MAX {
             let held = calls.held_bytes();
             calls.recycle(Rc::new(Exchange::new(HeadLimits::default(), held)));
-            calls.recycle_parts(Box::default());
+            calls.recycle_draft(Box::default());
         }
-        assert_eq!((calls.spare.len(), calls.spare_parts.len()), (SPARE_CALLS_MAX, SPARE_CALLS_MAX));
+        assert_eq!((calls.spare.len(), calls.spare_drafts.len()), (SPARE_CALLS_MAX, SPARE_CALLS_MAX));
         let one = Rc::new(Exchange::new(HeadLimits::default(), calls.held_bytes()));
         calls.spare.clear();
         calls.recycle(Rc::clone(&one));
-        assert!(calls.spare.is_empty(), "somebody still holds it");
+        assert!(calls.spare.is_empty(), "still in use");
     }
 }

@@ -1,4 +1,4 @@
-//! What a handler that may wait shares with its worker. One thread: cells, no locks.
+//! State shared by a deferred handler and its worker. One thread: cells, no locks.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -12,51 +12,51 @@ use crate::call::stream::Stream;
 use crate::context::Context;
 use crate::limits::{CALL_INPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::request::{ConnectionId, Request};
-use crate::response::Parts;
+use crate::response::ResponseDraft;
 
-/// One request that is answered later. Used again for another when both sides have let go of it.
+/// A deferred request. Recycled when both sides have dropped it.
 pub(crate) struct Exchange {
     parser: HeadParser,
     head: Vec<u8>,
     body: Vec<u8>,
-    /// There was a body that isn't in `body`.
+    /// The body was not stored in `body`.
     is_unkept: bool,
     token: Token,
     peer: Option<SocketAddr>,
-    /// A client that has ended its side is gone.
+    /// A client that has sent a FIN counts as disconnected.
     ends_with_client: Cell<bool>,
     context: Option<Rc<dyn Context>>,
-    /// Bytes that exchanges of this worker hold for their clients, and which of them this one does.
+    /// Bytes that all exchanges of this worker hold for clients, and this one's part.
     held: Rc<Cell<usize>>,
     own: Cell<usize>,
-    /// The connection is: whoever still has the call is told.
+    /// The connection is closed; the call remains with the program.
     is_gone: Cell<bool>,
     input: RefCell<Input>,
     output: RefCell<Output>,
 }
 
-/// The body on its way to the handler.
+/// Body queued for the handler.
 #[derive(Default)]
 struct Input {
     bytes: Vec<u8>,
     is_over: bool,
-    /// The body is handed to the handler as it arrives.
+    /// The body is passed to the handler as it arrives.
     comes: bool,
-    /// The handler has looked for more than there was.
+    /// The handler waits for more.
     is_wanted: bool,
-    /// Capacity of the piece that the handler has taken, in bytes.
+    /// Capacity of the piece that the handler holds, in bytes.
     taken_bytes: usize,
     reader: Option<Waker>,
 }
 
-/// The answer on its way to the worker.
+/// Response queued for the worker.
 #[derive(Default)]
 struct Output {
-    /// The head of a stream, or an answer as a whole.
-    parts: Option<Box<Parts>>,
+    /// Head of a stream, or a whole response.
+    draft: Option<Box<ResponseDraft>>,
     stream: Stream,
     is_over: bool,
-    /// Why the handler has given up: what it has begun can't be ended well.
+    /// Reason why the handler has aborted the response.
     cut: Option<String>,
     writer: Option<Waker>,
 }
@@ -64,7 +64,7 @@ struct Output {
 impl Output {
     fn clear(&mut self) {
         self.stream.reset();
-        (self.parts, self.is_over, self.cut, self.writer) = (None, false, None, None);
+        (self.draft, self.is_over, self.cut, self.writer) = (None, false, None, None);
     }
 }
 
@@ -74,20 +74,20 @@ impl Drop for Exchange {
     }
 }
 
-/// How far an answer has come.
+/// Progress of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// The handler is at work and has said nothing yet.
+    /// Nothing yet.
     Nothing,
-    /// It has begun a stream, the head of which waits to be sent.
+    /// The head of a stream is to be sent.
     Begun,
-    /// The head is sent, the stream goes on.
+    /// The head is sent, the stream continues.
     Streams,
-    /// The answer is there as a whole, and nothing of it is sent.
+    /// The whole response is ready.
     Whole,
-    /// The stream has ended; its rest waits to be sent.
+    /// The stream has ended; its rest is to be sent.
     Ended,
-    /// The stream can't be ended as its head has promised.
+    /// The stream can't be completed as its head has announced.
     Cut,
 }
 
@@ -110,7 +110,7 @@ impl Exchange {
         }
     }
 
-    /// Takes over a request: copies what the worker only lends. `future_bytes` is the size of its handler's future.
+    /// Copies the request, which the worker only lends. `future_bytes` is the size of its handler's future.
     pub(crate) fn open(
         &mut self,
         request: &Request<'_>,
@@ -127,11 +127,11 @@ impl Exchange {
         self.context = request.context().and_then(Context::kept);
         self.input.get_mut().is_over = true;
         let buffers = self.head.capacity() + self.body.capacity() + self.input.get_mut().bytes.capacity();
-        let answer = size_of::<Parts>() + self.output.get_mut().stream.capacity();
-        self.changed(0, size_of::<Self>() + self.parser.held_bytes() + buffers + answer + future_bytes);
+        let response = size_of::<ResponseDraft>() + self.output.get_mut().stream.capacity();
+        self.changed(0, size_of::<Self>() + self.parser.held_bytes() + buffers + response + future_bytes);
     }
 
-    /// Forgets the request; keeps a little memory.
+    /// Drops the request; keeps a little memory.
     pub(crate) fn close(&mut self) {
         self.changed(self.own.get(), 0);
         self.is_gone.set(false);
@@ -149,12 +149,12 @@ impl Exchange {
         self.output.get_mut().clear();
     }
 
-    /// Memory held for its client, in bytes, including itself.
+    /// Returns the memory held for its client, in bytes, including itself.
     pub(crate) fn held_bytes(&self) -> usize {
         self.own.get()
     }
 
-    /// The connection is done with it, and somebody still has the call: nothing more comes, and nothing more is taken.
+    /// Detaches it from its closed connection while the program still holds the call.
     pub(crate) fn leave(&self) {
         self.is_gone.set(true);
         let mut input = self.input.borrow_mut();
@@ -167,7 +167,7 @@ impl Exchange {
         self.wake_writer();
     }
 
-    /// Counts a part that grew or shrank from `before` to `after` bytes.
+    /// Accounts for a part that grew or shrank from `before` to `after` bytes.
     fn changed(&self, before: usize, after: usize) {
         self.held.set(self.held.get() + after - before);
         self.own.set(self.own.get() + after - before);
@@ -187,7 +187,7 @@ impl Exchange {
         (!self.is_unkept).then_some(&*self.body)
     }
 
-    /// Returns the help for a handler that has read to the end and missed the body; `None` if it missed nothing.
+    /// Returns the help for a handler that reads to the end but misses the body; `None` if it misses nothing.
     pub(crate) fn why_unread(&self) -> Option<&'static str> {
         match self.input.borrow().comes {
             true => None,
@@ -209,26 +209,26 @@ impl Exchange {
         ConnectionId::of(self.token)
     }
 
-    /// Handler: what is said of it at [`Call::end_with_client`](crate::Call::end_with_client).
+    /// Handler: see [`Call::end_with_client`](crate::Call::end_with_client).
     pub(crate) fn end_with_client(&self) {
         self.ends_with_client.set(true);
     }
 
-    /// Worker: whether that was said.
+    /// Worker: returns true if the handler ends with its client.
     pub(crate) fn ends_with_client(&self) -> bool {
         self.ends_with_client.get()
     }
 }
 
-/// The body.
+/// Request body.
 impl Exchange {
-    /// The body of the request is still to come.
+    /// Marks the body as still to be received.
     pub(crate) fn expect_body(&self) {
         let mut input = self.input.borrow_mut();
         (input.is_over, input.comes) = (false, true);
     }
 
-    /// Worker: the next piece of the body.
+    /// Worker: queues the next piece of the body.
     pub(crate) fn put(&self, bytes: &[u8]) {
         let mut input = self.input.borrow_mut();
         let before = input.bytes.capacity();
@@ -238,30 +238,30 @@ impl Exchange {
         self.wake_reader();
     }
 
-    /// Worker: the body is complete.
+    /// Worker: marks the body as complete.
     pub(crate) fn end_body(&self) {
         self.input.borrow_mut().is_over = true;
         self.wake_reader();
     }
 
     fn wake_reader(&self) {
-        // Outside of the borrow: whoever is woken may look at once.
+        // Not within the borrow: a waker may poll at once.
         let reader = self.input.borrow_mut().reader.take();
         reader.into_iter().for_each(Waker::wake);
     }
 
-    /// Worker: whether more of the body may be put in.
+    /// Worker: returns true if more of the body may be queued.
     pub(crate) fn has_room(&self) -> bool {
         self.input.borrow().bytes.len() < CALL_INPUT_BYTES_MAX
     }
 
-    /// Worker: whether the handler waits for a body of which nothing is there.
+    /// Worker: returns true if the handler waits for the body and none is queued.
     pub(crate) fn is_wanted(&self) -> bool {
         self.input.borrow().is_wanted
     }
 
-    /// Handler: changes `piece` for what has arrived. It counts until the next one is taken. `None`: nothing, and `waker` is woken when that
-    /// changes. False at the body's end.
+    /// Handler: swaps `piece` for the queued body, which stays accounted until the next call. Returns false
+    /// at the body's end; `None` if nothing is queued, and wakes `waker` later.
     pub(crate) fn take(&self, piece: &mut Vec<u8>, waker: &Waker) -> Option<bool> {
         piece.clear();
         let mut input = self.input.borrow_mut();
@@ -278,20 +278,20 @@ impl Exchange {
     }
 }
 
-/// The answer.
+/// Response.
 impl Exchange {
-    /// Handler: the head of a stream.
-    pub(crate) fn begin(&self, parts: Box<Parts>, framing: StreamFraming) {
+    /// Handler: starts a stream with its head.
+    pub(crate) fn begin(&self, draft: Box<ResponseDraft>, framing: StreamFraming) {
         let mut output = self.output.borrow_mut();
-        if output.parts.is_none() && !output.stream.is_begun() {
+        if output.draft.is_none() && !output.stream.is_begun() {
             let head = self.head();
-            let is_sent = ResponseContent::of(head.method(), parts.status).is_whole();
+            let is_sent = ResponseContent::of(head.method(), draft.status).is_whole();
             output.stream.begin(framing, is_sent);
-            output.parts = Some(parts);
+            output.draft = Some(draft);
         }
     }
 
-    /// Handler: the next bytes of the stream.
+    /// Handler: queues the next bytes of the stream.
     pub(crate) fn push(&self, bytes: &[u8]) {
         if self.is_gone.get() {
             return;
@@ -302,12 +302,12 @@ impl Exchange {
         self.changed(before, stream.capacity());
     }
 
-    /// Handler: whether nobody takes anything any more.
+    /// Handler: returns true if the connection is closed.
     pub(crate) fn is_gone(&self) -> bool {
         self.is_gone.get()
     }
 
-    /// Handler: whether there is room for more; if not, `waker` is woken when there is.
+    /// Handler: returns true if there is room for more; if not, `waker` is woken when there is.
     pub(crate) fn has_output_room(&self, waker: &Waker) -> bool {
         let mut output = self.output.borrow_mut();
         let has_room = output.stream.has_room();
@@ -317,33 +317,33 @@ impl Exchange {
         has_room
     }
 
-    /// Handler: the answer is complete, and the last piece of the body is freed.
-    pub(crate) fn end(&self, parts: Option<Box<Parts>>) {
+    /// Handler: completes the response and frees the last piece of the body.
+    pub(crate) fn end(&self, draft: Option<Box<ResponseDraft>>) {
         self.changed(std::mem::take(&mut self.input.borrow_mut().taken_bytes), 0);
         let mut output = self.output.borrow_mut();
         if !output.stream.is_begun() {
-            output.parts = parts;
+            output.draft = draft;
         }
         output.is_over = true;
     }
 
-    /// Handler: the answer can't be completed.
+    /// Handler: aborts the response.
     pub(crate) fn cut(&self, why: String) {
         self.output.borrow_mut().cut = Some(why);
     }
 
-    /// Worker: why it can't.
+    /// Worker: returns the reason for an aborted response.
     pub(crate) fn why_cut(&self) -> String {
         let why = self.output.borrow_mut().cut.take();
         why.unwrap_or_else(|| "a handler has sent less than it had announced".to_owned())
     }
 
-    /// Worker: whether the handler has said all that it will.
+    /// Worker: returns true if the handler has dropped its call.
     pub(crate) fn is_over(&self) -> bool {
         self.output.borrow().is_over
     }
 
-    /// Worker: how far the answer is.
+    /// Worker: returns the progress of the response.
     pub(crate) fn progress(&self) -> Progress {
         let output = self.output.borrow();
         match (output.stream.is_begun(), output.is_over) {
@@ -352,18 +352,18 @@ impl Exchange {
             (false, true) => Progress::Whole,
             (true, _) if output.cut.is_some() || output.stream.falls_short(output.is_over) => Progress::Cut,
             (true, true) => Progress::Ended,
-            (true, false) if output.parts.is_some() => Progress::Begun,
+            (true, false) if output.draft.is_some() => Progress::Begun,
             (true, false) => Progress::Streams,
         }
     }
 
-    /// Worker: the head that is to be sent.
-    pub(crate) fn take_parts(&self) -> Option<Box<Parts>> {
-        self.output.borrow_mut().parts.take()
+    /// Worker: takes the head that is to be sent.
+    pub(crate) fn take_draft(&self) -> Option<Box<ResponseDraft>> {
+        self.output.borrow_mut().draft.take()
     }
 
-    /// Worker: moves what is to be sent behind `out`, and the stream's end if that is reached. Without a body (`HEAD`, `204`) it is thrown
-    /// away.
+    /// Worker: moves the queued bytes to `out`, and the stream's end if it is reached. Without a body on the
+    /// wire (`HEAD`, `204`) they are discarded.
     pub(crate) fn take_stream(&self, out: &mut Vec<u8>, has_body: bool, is_end: bool) {
         let mut output = self.output.borrow_mut();
         if has_body {
@@ -375,13 +375,13 @@ impl Exchange {
         self.clear_stream(&mut output);
     }
 
-    /// Worker: what was to be sent has gone.
+    /// Worker: wakes the handler after its bytes were sent.
     pub(crate) fn wake_writer(&self) {
         let writer = self.output.borrow_mut().writer.take();
         writer.into_iter().for_each(Waker::wake);
     }
 
-    /// Worker: whether the handler has pushed more than it had announced.
+    /// Worker: returns true if the handler has pushed more than it had announced.
     pub(crate) fn has_surplus(&self) -> bool {
         self.output.borrow().stream.has_surplus()
     }

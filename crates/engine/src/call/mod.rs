@@ -1,6 +1,7 @@
-//! A request whose handler may wait: what the handler holds of it.
+//! Deferred requests: the handler's side and its shared state.
 //!
-//! [`Call`] is the handler's side, [`Exchange`] what it shares with its worker, [`Calls`] what a worker keeps for all of them.
+//! [`Call`] is the handler's side, [`Exchange`] is shared with its worker, [`Calls`] is the worker's state
+//! for all of them.
 
 mod body;
 mod calls;
@@ -20,28 +21,31 @@ use shearwater_tasks::{Sleep, Timers};
 
 use crate::context::{decoded, state_of};
 use crate::request::{ConnectionId, KEEP_IT, THROWN_AWAY};
-use crate::response::{Parts, Response};
+use crate::response::{Response, ResponseDraft};
 
-pub(crate) use calls::{Around, Calls, Later};
+pub(crate) use calls::{Calls, Deferred, Inherited};
 pub(crate) use exchange::{Exchange, Progress};
 pub use stream::Gone;
 
-/// A request and its answer, in the hands of a handler that may wait: an async one or a coroutine.
+/// A request and its response for an async handler or a coroutine.
 ///
-/// It owns a copy of the head, so it may be kept across every wait. The answer is what [`response`](Self::response) holds when the
-/// `Call` is dropped, or what [`begin`](Self::begin) and [`send`](Self::send) have sent by then. It stays on its worker's thread.
+/// It owns a copy of the head, so it may be kept across awaits. Dropping it sends the response as set by
+/// [`response`](Self::response), or ends the stream of [`begin`](Self::begin) and [`send`](Self::send). It
+/// stays on its worker's thread.
 ///
-/// It belongs to the future (or the coroutine) that it was given to: what others do with it is seen when that is polled next.
+/// It belongs to the future or coroutine that received it: changes from elsewhere take effect when that is
+/// polled next.
 ///
-/// That future is dropped when the connection is broken, or when its body turns out to be malformed, too large or too slow before
-/// the answer was begun (the client is told `400`, `413` or `408` then). A client that has only ended its side may be waiting for the answer, and
-/// nothing tells it from one that is gone until something is sent: the future is dropped when nothing was for
-/// [`Timeouts::half_closed_ms`](crate::Timeouts::half_closed_ms), or at once: see [`end_with_client`](Self::end_with_client).
+/// The future is dropped when the connection breaks, or when the body is malformed, too large or too slow
+/// before the response has begun (the client gets a `400`, `413` or `408`). A client that has sent a FIN may
+/// still wait for the response or be gone: the future is dropped after
+/// [`Timeouts::half_closed_ms`](crate::Timeouts::half_closed_ms) without a send, or at once with
+/// [`end_with_client`](Self::end_with_client).
 pub struct Call {
     exchange: Rc<Exchange>,
-    /// The answer that is being built. Taken away when it is complete.
-    parts: Option<Box<Parts>>,
-    /// The piece of the body that was read last.
+    /// Response under construction; `None` once it is complete.
+    draft: Option<Box<ResponseDraft>>,
+    /// Piece of the body that was read last.
     piece: Vec<u8>,
     timers: Rc<Timers>,
 }
@@ -53,138 +57,141 @@ impl fmt::Debug for Call {
 }
 
 impl Call {
-    pub(crate) fn new(exchange: Rc<Exchange>, parts: Box<Parts>, timers: Rc<Timers>) -> Self {
-        Self { exchange, parts: Some(parts), piece: Vec::new(), timers }
+    pub(crate) fn new(exchange: Rc<Exchange>, draft: Box<ResponseDraft>, timers: Rc<Timers>) -> Self {
+        Self { exchange, draft: Some(draft), piece: Vec::new(), timers }
     }
 
-    /// The head: method, target, version and fields.
+    /// Returns the head: method, target, version and fields.
     #[must_use]
     pub fn head(&self) -> Head<'_> {
         self.exchange.head()
     }
 
-    /// The method (RFC 9110 section 9).
+    /// Returns the method (RFC 9110 section 9).
     #[must_use]
     pub fn method(&self) -> Method {
         self.head().method()
     }
 
-    /// The target's path as it was sent, percent-encoding untouched: beneath a mount what follows its prefix, as
-    /// [`Request::path`](crate::Request::path).
+    /// Returns the target's path as it was sent, without decoding; below a mount the part after its prefix,
+    /// as [`Request::path`](crate::Request::path).
     #[must_use]
     pub fn path(&self) -> &str {
         let path = self.head().path();
         self.exchange.context().map_or(path, |context| path.get(context.mount_len()..).unwrap_or(""))
     }
 
-    /// The value of a parameter of the route, as it was sent, percent-encoding untouched. `None` where the route has none of this name.
+    /// Returns a route parameter as it was sent, without decoding. `None` if the route has none of this name.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         self.exchange.context()?.param(name)
     }
 
-    /// The same with its percent-encoding decoded, once: see [`Request::param_decoded`](crate::Request::param_decoded).
+    /// Returns a route parameter decoded once: see [`Request::param_decoded`](crate::Request::param_decoded).
     #[must_use]
     pub fn param_decoded(&self, name: &str) -> Option<Cow<'_, str>> {
         decoded(self.param(name)?)
     }
 
-    /// What the program has given to all workers of this type.
+    /// Returns the program's state of this type that all workers share.
     ///
     /// # Panics
-    /// Where it has given none: the client gets a `500`.
+    /// If there is none: the client gets a `500`.
     #[must_use]
     #[track_caller]
     pub fn state<T: 'static>(&self) -> &T {
         state_of(self.exchange.context().and_then(|context| context.state(TypeId::of::<T>())), "state")
     }
 
-    /// What this worker has of this type, made on its own thread.
+    /// Returns this worker's own state of this type, created on its thread.
     ///
     /// # Panics
-    /// Where the program makes none: the client gets a `500`.
+    /// If there is none: the client gets a `500`.
     #[must_use]
     #[track_caller]
     pub fn local<T: 'static>(&self) -> &T {
         state_of(self.exchange.context().and_then(|context| context.local(TypeId::of::<T>())), "local state")
     }
 
-    /// The target's query, without the question mark.
+    /// Returns the target's query, without the question mark.
     #[must_use]
     pub fn query(&self) -> Option<&str> {
         self.head().query()
     }
 
-    /// The body, which the [`BodyPolicy`](crate::BodyPolicy) `Buffer` keeps.
+    /// Returns the body, as buffered under [`BodyPolicy::Buffer`](crate::BodyPolicy::Buffer).
     ///
     /// # Panics
-    /// If there was a body that was thrown away, or [comes while the handler runs](Self::read): the client gets a `500`.
+    /// If the body was discarded or [is received while the handler runs](Self::read): the client gets a
+    /// `500`.
     #[must_use]
     #[track_caller]
     pub fn body(&self) -> &[u8] {
         match self.kept_body() {
             Some(body) => body,
-            None => panic!("{THROWN_AWAY}; help: {KEEP_IT}, or take it by `read` while it comes"),
+            None => panic!("{THROWN_AWAY}; help: {KEEP_IT}, or read it by `read` as it arrives"),
         }
     }
 
-    /// The body; `None` if there was one that was thrown away, or comes while the handler runs.
+    /// Returns the body; `None` if it was discarded or is received while the handler runs.
     #[must_use]
     pub fn kept_body(&self) -> Option<&[u8]> {
         self.exchange.kept_body()
     }
 
-    /// The peer's address; `None` where it was already gone, or the connection is none of TCP's.
+    /// Returns the client's address; `None` if it was already disconnected, or on a Unix-domain socket.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
         self.exchange.peer()
     }
 
-    /// The connection that it came by.
+    /// Returns the connection of the request.
     #[must_use]
     pub fn connection(&self) -> ConnectionId {
         self.exchange.connection()
     }
 
-    /// Milliseconds of the worker's own clock, as of this turn. It never goes back, and its zero means nothing.
+    /// Returns the milliseconds of the worker's monotonic clock as of this turn. Its zero is arbitrary.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         self.timers.now_ms()
     }
 
-    /// The worker's timers, for waiting that isn't this call's alone.
+    /// Returns the worker's timers, for waiting beyond this call.
     #[must_use]
     pub fn timers(&self) -> &Rc<Timers> {
         &self.timers
     }
 
-    /// Waits. Timers are looked at once a turn, so it may be late by what a turn takes.
+    /// Sleeps. Timers are checked once a turn, so it may be late by a turn's duration.
     #[must_use = "it waits when it is awaited"]
     pub fn sleep(&self, duration: Duration) -> Sleep {
         self.timers.sleep(duration)
     }
 
-    /// From now on a client that has ended its side counts as gone while its answer isn't complete: the future that holds this is dropped then,
-    /// and the connection closed. Without it such a client still gets its answer, as HTTP allows, if that comes within
-    /// [`Timeouts::half_closed_ms`](crate::Timeouts::half_closed_ms); a client that has closed its socket can't be told apart from it.
+    /// Drops the future and closes the connection as soon as the client sends a FIN before its response is
+    /// complete. Otherwise such a client still gets its response, as HTTP allows, if that takes no longer
+    /// than [`Timeouts::half_closed_ms`](crate::Timeouts::half_closed_ms); a closed socket can't be
+    /// distinguished from it.
     pub fn end_with_client(&mut self) {
         self.exchange.end_with_client();
     }
 
-    /// The part shared with the worker, and the response as it is built.
+    /// Returns the shared state, and the response under construction.
     pub(crate) fn exchange_and_response(&mut self) -> (&Exchange, Response<'_>) {
-        (&self.exchange, Response::go_on(self.parts.get_or_insert_default()))
+        (&self.exchange, Response::resume(self.draft.get_or_insert_default()))
     }
 
-    /// The answer as it is built: status, fields, body. After [`begin`](Self::begin) nothing that is set here is seen any more.
+    /// Returns the response under construction: status, fields, body. Changes after [`begin`](Self::begin)
+    /// have no effect.
     pub fn response(&mut self) -> Response<'_> {
-        Response::go_on(self.parts.get_or_insert_default())
+        Response::resume(self.draft.get_or_insert_default())
     }
 }
 
 impl Drop for Call {
-    /// The answer is complete.
+    /// Completes the response.
     fn drop(&mut self) {
-        self.exchange.end(self.parts.take());
+        self.exchange.end(self.draft.take());
     }
 }

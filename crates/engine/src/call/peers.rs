@@ -1,4 +1,4 @@
-//! The addresses of connections whose handlers may wait: asked of the system once a connection.
+//! Cache of client addresses for deferred handlers, queried once per connection.
 
 use std::net::SocketAddr;
 
@@ -7,14 +7,14 @@ use shearwater_io::Token;
 use crate::limits::PEERS_KEPT_MAX;
 use crate::request::Turn;
 
-/// Addresses by slot: connections whose slots are `PEERS_KEPT_MAX` apart share a place.
+/// Addresses by slot; slots that are `PEERS_KEPT_MAX` apart share an entry.
 #[derive(Default)]
 pub(crate) struct Peers {
     known: Vec<Option<(Token, Option<SocketAddr>)>>,
 }
 
 impl Peers {
-    /// The address of a connection's peer.
+    /// Returns the client's address of a connection.
     pub(crate) fn of(&mut self, token: Token, turn: &dyn Turn) -> Option<SocketAddr> {
         let place = token.slot() % PEERS_KEPT_MAX;
         if place >= self.known.len() {
@@ -30,8 +30,8 @@ impl Peers {
         }
     }
 
-    /// Forgets all of them, and frees the memory.
-    pub(crate) fn forget(&mut self) {
+    /// Frees the cache.
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 }
@@ -43,7 +43,7 @@ mod tests {
 
     use super::{PEERS_KEPT_MAX, Peers, Token, Turn};
 
-    /// A system that counts how often it is asked.
+    /// A driver that counts queries.
     #[derive(Default)]
     struct System {
         asked: Cell<usize>,
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(system.asked.get(), PEERS_KEPT_MAX);
         peers.of(Token::new(0, 1), &system);
         assert_eq!(system.asked.get(), PEERS_KEPT_MAX + 1, "another connection in the slot");
-        peers.forget();
+        peers.clear();
         assert_eq!(peers.known.capacity(), 0);
     }
 }

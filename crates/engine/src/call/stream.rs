@@ -1,4 +1,4 @@
-//! A body that is sent as its handler makes it: encoded as its head has announced, within a bound.
+//! A streamed body: encoded as its head has announced, and bounded.
 
 use std::fmt;
 use std::task::{Context, Poll};
@@ -9,36 +9,39 @@ use crate::call::Call;
 use crate::limits::{CALL_OUTPUT_BYTES_MAX, SPARE_BUFFER_BYTES_MAX};
 use crate::response::{Body, Response};
 
-/// The client takes nothing more.
+/// Error of sending to a disconnected client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gone;
 
 impl fmt::Display for Gone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the client is gone")
+        f.write_str("the client is disconnected")
     }
 }
 
 impl std::error::Error for Gone {}
 
 impl Call {
-    /// Sends the head now; the body follows by [`send`](Self::send), of exactly `length` bytes or, with `None`, of as many as it becomes
-    /// (chunked, RFC 9112 section 7.1; to an HTTP/1.0 client until the connection closes).
+    /// Sends the head now. The body follows by [`send`](Self::send), with exactly `length` bytes or, with
+    /// `None`, of unknown length (chunked, RFC 9112 section 7.1; for an HTTP/1.0 client until the connection
+    /// closes).
     ///
-    /// A body set before by [`response`](Self::response) is left out. A stream that ends short of its length is cut off: its connection is
-    /// closed. What goes beyond it is thrown away. Either is told to the operator.
+    /// A body set before by [`response`](Self::response) is discarded. A stream that ends before its length
+    /// is truncated, and its connection closed; bytes beyond it are discarded. Both are reported to the
+    /// operator.
     ///
-    /// Behind a head that no body follows (of an answer to `HEAD`, or with `204`, `205` or `304`) the handler's future is dropped where it waits next.
+    /// After a head without a body (for `HEAD`, or with `204`, `205` or `304`) the handler's future is
+    /// dropped at its next await.
     pub fn begin(&mut self, length: Option<u64>) {
-        if let Some(mut parts) = self.parts.take() {
+        if let Some(mut draft) = self.draft.take() {
             let framing = StreamFraming::of(length, self.head().version());
-            Response::go_on(&mut parts).set_body(Body::Stream(framing));
-            self.exchange.begin(parts, framing);
+            Response::resume(&mut draft).set_body(Body::Stream(framing));
+            self.exchange.begin(draft, framing);
         }
     }
 
-    /// Whether bytes may be [pushed](Self::push): less than [`CALL_OUTPUT_BYTES_MAX`](crate::limits::CALL_OUTPUT_BYTES_MAX) of them wait for
-    /// the client.
+    /// Waits until bytes may be [pushed](Self::push): until less than
+    /// [`CALL_OUTPUT_BYTES_MAX`](crate::limits::CALL_OUTPUT_BYTES_MAX) are queued.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
         match self.exchange.has_output_room(cx.waker()) {
             _ if self.exchange.is_gone() => Poll::Ready(Err(Gone)),
@@ -47,45 +50,46 @@ impl Call {
         }
     }
 
-    /// Puts bytes behind those that wait to be sent, whatever there is room for. Begins a stream of unknown length if none was begun.
+    /// Queues bytes, whether or not there is room. Begins a stream of unknown length if none was begun.
     pub fn push(&mut self, bytes: &[u8]) {
         self.begin(None);
         self.exchange.push(bytes);
     }
 
-    /// Sends a piece of the body: waits until there is room for it.
+    /// Sends a piece of the body; waits until there is room for it.
     ///
     /// # Errors
-    /// [`Gone`], where the client takes nothing more. A worker that knows drops the handler's future instead.
+    /// [`Gone`], if the client is disconnected. Usually the worker drops the handler's future instead.
     pub async fn send(&mut self, bytes: &[u8]) -> Result<(), Gone> {
         std::future::poll_fn(|cx| self.poll_room(cx)).await?;
         self.push(bytes);
         Ok(())
     }
 
-    /// Gives up an answer that can't be completed: one that was begun is cut off (the connection is closed, so that the client knows), any
-    /// other becomes a `500`.
+    /// Aborts the response: a stream is truncated and its connection closed; any other response becomes a
+    /// `500`.
     ///
-    /// The operator is told `why`, the client isn't.
+    /// `why` is reported to the operator and not sent to the client.
     pub fn cut(self, why: impl Into<String>) {
         self.exchange.cut(why.into());
     }
 }
 
-/// The bytes of a stream that wait to be sent.
+/// Bytes of a stream that are to be sent.
 #[derive(Default)]
 pub(crate) struct Stream {
     framing: Option<StreamFraming>,
-    /// What its head has announced and is still to come.
+    /// Announced bytes still missing.
     left: u64,
     has_surplus: bool,
-    /// Nothing of it is sent but its head.
+    /// Only the head is sent.
     is_unsent: bool,
     bytes: Vec<u8>,
 }
 
 impl Stream {
-    /// Of something that is not sent (an answer to `HEAD`, a `304`) nothing need be pushed, whatever its head announces.
+    /// Starts a stream. If the body isn't sent (`HEAD`, `304`) no bytes are required, whatever the head
+    /// announces.
     pub(crate) fn begin(&mut self, framing: StreamFraming, is_sent: bool) {
         self.framing = Some(framing);
         self.left = match framing {
@@ -116,19 +120,19 @@ impl Stream {
         }
     }
 
-    /// Appends what tells of the end, if anything.
+    /// Appends the last chunk of a chunked body.
     pub(crate) fn append_end(&self, out: &mut Vec<u8>) {
         if self.framing == Some(StreamFraming::Chunked) {
             encode::last_chunk(out);
         }
     }
 
-    /// Of what is never sent there is none: who makes it waits, and is dropped.
+    /// Returns true if there is room. A handler whose body isn't sent waits, and is dropped.
     pub(crate) fn has_room(&self) -> bool {
         !self.is_unsent && self.bytes.len() < CALL_OUTPUT_BYTES_MAX
     }
 
-    /// Whether it has ended with less than its head has announced.
+    /// Returns true if it has ended with less than its head has announced.
     pub(crate) fn falls_short(&self, is_over: bool) -> bool {
         is_over && self.left > 0
     }
@@ -141,19 +145,19 @@ impl Stream {
         &self.bytes
     }
 
-    /// For another answer.
+    /// Resets it for another response.
     pub(crate) fn reset(&mut self) {
         self.clear();
         (self.framing, self.left, self.has_surplus, self.is_unsent) = (None, 0, false, false);
     }
 
-    /// Discards the bytes that waited.
+    /// Discards the queued bytes.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(SPARE_BUFFER_BYTES_MAX);
     }
 
-    /// Memory of its buffer, in bytes.
+    /// Returns the memory of its buffer, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }

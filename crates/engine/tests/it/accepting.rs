@@ -1,4 +1,4 @@
-//! Accepting: when something has run out, and when an address holds too many.
+//! Accepting: exhausted resources, and addresses with too many connections.
 
 use std::net::SocketAddr;
 
@@ -169,7 +169,7 @@ fn an_address_may_hold_so_many() {
         assert_served(&mut world, client);
     }
     assert_eq!(world.totals().connections_refused, 1);
-    // Each end makes room for another, whichever way it comes.
+    // Each close makes room for another connection, however it closes.
     first.peer.finish();
     second.peer.reset();
     world.settle();

@@ -1,4 +1,4 @@
-//! Bodies: where they go, what refuses them, and what a handler that panics in the middle costs.
+//! Bodies: their destinations, their rejections, and handlers that panic in the middle.
 
 use shearwater_engine::Limits;
 
@@ -10,7 +10,7 @@ fn ok(method: &str, target: &str, body: &[u8]) -> Answer {
     Answer::text("200 OK", text_of(method, target, body))
 }
 
-/// What a client gets that sends these pieces, each seen by the worker before the next.
+/// Returns the responses to a client that sends these pieces, one per turn.
 #[track_caller]
 fn said(world: &mut World, pieces: &[&[u8]], answers: &[Answer]) {
     let mut client = world.connect();
@@ -37,7 +37,7 @@ fn an_empty_body_is_answered_at_once() {
 
 #[test]
 fn an_empty_body_that_expects_is_answered_at_once() {
-    // Also where a `100` would fill what may be sent at once.
+    // Also if a `100` would fill the output.
     for output_bytes_max in [1, 64 * 1024] {
         let mut world = World::with_limits(Limits { output_bytes_max, ..Limits::default() });
         let mut client = world.connect();
@@ -90,7 +90,7 @@ fn a_body_that_nobody_reads_gets_no_100() {
             world.pass(10);
             client.assert_got(&[answer.clone().last()]);
             client.assert_closed();
-            // A client that sends the body all the same isn't reset, and nothing in it is a request.
+            // A client that sends the body anyway isn't reset, and nothing in it is a request.
             client.send(Unit::get(2).bytes);
             world.settle();
             client.assert_got(&[answer.clone().last()]);
@@ -158,7 +158,7 @@ fn panics_cost_their_request_and_nothing_else() {
     assert_eq!(world.told().len(), 5, "each place is reported");
 }
 
-/// Like [`said`], beside a connection that stays.
+/// Like [`said`], beside a connection that stays open.
 #[track_caller]
 fn said_beside(world: &mut World, pieces: &[&[u8]], answers: &[Answer]) {
     let mut client = world.connect();

@@ -1,4 +1,4 @@
-//! Ends of connections: the last answer arrives whole, whatever the client still sends.
+//! Closing connections: the last response arrives whole, whatever the client still sends.
 
 use shearwater_engine::Limits;
 use shearwater_engine::io::sim::SimOptions;
@@ -8,7 +8,7 @@ use crate::harness::app::text_of;
 use crate::harness::unit::head;
 use crate::harness::{Answer, Setting, Unit, World};
 
-/// One request for each way to be refused or failed, with its status.
+/// One request for each kind of rejection or failure, with its status.
 fn refused() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("400", b"GET / HTTP/1.1\r\n\r\n".to_vec()),
@@ -164,7 +164,7 @@ fn nothing_behind_the_last_request_is_answered() {
     }
 }
 
-/// A client that asks for the end may have sent on before it sees the response (RFC 9112 section 9.6).
+/// A client that requests the close may continue sending before it sees the response (RFC 9112 section 9.6).
 #[test]
 fn what_comes_late_behind_the_last_request_resets_nothing() {
     let closing = |target: &str| {

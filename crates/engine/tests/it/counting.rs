@@ -1,4 +1,4 @@
-//! Counters: they add up, and each counts what its name says.
+//! Counters: they add up, and each counts according to its name.
 
 use shearwater_engine::Timeouts;
 use shearwater_engine::io::sim::SimOptions;
@@ -65,7 +65,7 @@ fn a_connection_breaks_once_whoever_tells_of_it() {
         client.send(Unit::big().bytes);
     }
     world.settle();
-    // More than a turn lets go of: their sends fail meanwhile.
+    // More than one turn releases: their sends fail in between.
     clients.iter_mut().for_each(|client| client.peer.reset());
     world.end();
     assert_eq!(world.totals().connections_broken, 20);
@@ -187,7 +187,7 @@ fn workers_of_one_control_are_summed() {
     }
     let mut resets = 0;
     for (worker, net) in &mut workers {
-        // Both networks number their peers alike: the same address, at two workers.
+        // Both networks number their clients alike: the same address at two workers.
         let peer = net.connect();
         peer.write(&Unit::get(1).bytes);
         while net.is_ready() {
@@ -214,7 +214,7 @@ fn handlers_that_are_ready_are_counted_and_the_turns_in_which_some_are() {
     world.settle();
     let totals = world.totals();
     assert_eq!((totals.task_turns, totals.tasks_ready), (1, CLIENTS), "all in the same turn");
-    // Neither one that is done at once nor one that is never woken is.
+    // Neither an immediately ready task nor one that is never woken is counted.
     clients.push(ask(&mut world, "/later/4"));
     clients.push(ask(&mut world, "/never/0"));
     clients.push(ask(&mut world, "/plain/1"));

@@ -1,4 +1,4 @@
-//! Connections handed out to several workers on the simulated kernel: spread, drained, and nobody lost.
+//! Connections dispatched to several workers on the simulated kernel: distributed, drained, none lost.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use shearwater_engine::{Control, Limits, Setup, Timeouts, Worker};
 use crate::harness::app::TestApp;
 use crate::harness::{Client, Unit};
 
-/// Turns after which workers that don't come to rest are broken.
+/// Turns after which workers that don't become idle are considered broken.
 const TURNS_MAX: usize = 30_000;
 const WORKERS: usize = 4;
 
-/// Workers, and who hands out to them.
+/// Workers and their dispatcher.
 struct Crew {
     workers: Vec<(Worker<Sim, TestApp>, SimNet)>,
     dispatcher: Option<Dispatcher<SimArrival>>,
@@ -23,10 +23,10 @@ struct Crew {
 }
 
 impl Crew {
-    /// Inboxes that hold `capacity`, workers that hold `connections_max`.
+    /// Creates inboxes for `capacity` connections, and workers for `connections_max`.
     fn new(seed: u64, capacity: usize, connections_max: usize) -> Self {
         let (control, notices) = Control::new();
-        // Nobody reads what they have to say.
+        // The notices are not read.
         drop(notices);
         let control = Arc::new(control);
         let setup = Setup::new(0, Limits::default(), Timeouts::default(), Arc::clone(&control));
@@ -50,7 +50,7 @@ impl Crew {
         self.dispatcher.as_mut().expect("it has not ended")
     }
 
-    /// Hands out a client's connection and its request, once there is room.
+    /// Dispatches a client's connection with its request, once there is room.
     fn connect(&mut self, unit: &Unit) -> Client {
         let (peer, mut arrival) = self.net.arrive();
         let mut client = Client::new(peer);
@@ -68,7 +68,7 @@ impl Crew {
         }
     }
 
-    /// Turns until no worker has anything to do.
+    /// Runs turns until no worker has work left.
     fn settle(&mut self) {
         for (worker, net) in &mut self.workers {
             let mut turns = 0;
@@ -84,7 +84,7 @@ impl Crew {
         self.workers.iter_mut().map(|(worker, _)| worker.driver_mut().connections()).collect()
     }
 
-    /// The workers, which were told to end, and end by themselves.
+    /// Runs the workers after a drain or stop until they end.
     fn run(&mut self) {
         for (worker, net) in &mut self.workers {
             worker.run().expect("the simulated driver doesn't break");
@@ -105,7 +105,7 @@ fn each_worker_gets_as_many_and_all_are_answered() {
         crew.settle();
         let accepted = crew.accepted();
         assert_eq!(accepted.iter().sum::<usize>(), 101, "seed {seed}");
-        // Who was full when it was its turn got one less, and the next one more.
+        // A worker that was full in its turn gets one less, and the next one more.
         assert!(accepted.iter().all(|count| count.abs_diff(25) <= 16), "seed {seed}: {accepted:?}");
         for client in &mut clients {
             client.assert_got(&[Unit::get(1).answer]);
@@ -130,7 +130,7 @@ fn who_was_handed_over_is_answered_in_a_drain_whatever_comes_first() {
     for seed in 0..50 {
         let mut crew = Crew::new(seed, 64, usize::MAX);
         let mut early: Vec<_> = (0..50).map(|_| crew.connect(&Unit::get(1))).collect();
-        // Nobody was woken: all of them are in the inboxes still.
+        // No worker was woken: all connections are still in the inboxes.
         crew.control.drain(60_000);
         if seed % 2 == 0 {
             crew.settle();
@@ -140,7 +140,7 @@ fn who_was_handed_over_is_answered_in_a_drain_whatever_comes_first() {
         crew.run();
         for (clients, unit) in [(&mut early, Unit::get(1)), (&mut late, Unit::get(2))] {
             for client in clients {
-                // The order may come behind a request of the same turn; then the connection ends in silence.
+                // The order may follow a request of the same turn; then the connection closes silently.
                 let told = String::from_utf8_lossy(client.read()).contains("Connection: close");
                 assert!(told || seed > 0, "seed {seed}");
                 let answer = unit.answer.clone();

@@ -1,4 +1,4 @@
-//! Draining and stopping: what was received is answered, and the worker ends when it has to.
+//! Draining and stopping: received requests get their responses, and the worker ends in time.
 
 use shearwater_engine::Notice;
 use shearwater_engine::io::sim::SimOptions;
@@ -63,7 +63,7 @@ fn a_request_within_the_moment_is_answered_as_the_last() {
     world.run();
 }
 
-/// A clock's tick and what a short time is rounded up by.
+/// A tick of the clock, and the rounding of short timeouts.
 const SHORTLY: std::ops::RangeInclusive<u64> = 500..=756;
 
 #[test]
@@ -277,7 +277,7 @@ fn who_connects_while_the_worker_ends_is_turned_away() {
     clients.iter_mut().for_each(|client| client.assert_got(&[]));
 }
 
-/// A body of no bytes that its handler doesn't look at ends where its head does: what stands behind it is a request.
+/// A body of no bytes that its handler doesn't read ends with its head: a request follows.
 #[test]
 fn what_follows_an_empty_body_is_answered() {
     for empty in ["Content-Length: 0\r\n", ""] {

@@ -1,11 +1,11 @@
-//! Full buffers: the connection that holds most is evicted.
+//! Full buffers: the largest connection is evicted.
 
 use shearwater_engine::Limits;
 
 use crate::harness::unit::head;
 use crate::harness::{Client, Unit, World};
 
-/// Connects a client that sends a part of a head of so many bytes.
+/// Connects a client that sends a partial head of so many bytes.
 fn half_head(world: &mut World, len: usize) -> Client {
     let mut client = world.connect();
     client.send([&b"GET / HTTP/1.1\r\nX: "[..], &vec![b'x'; len]].concat());
@@ -34,7 +34,7 @@ impl Told {
     }
 }
 
-/// A connection that holds more makes room, in every phase in which it waits for its client.
+/// Tests that a larger connection makes room in every phase in which it waits for its client.
 #[test]
 fn the_connection_that_holds_most_makes_room() {
     const MAX: usize = 400_000;
@@ -88,7 +88,7 @@ fn the_connection_that_holds_most_makes_room() {
     }
 }
 
-/// A request at work isn't evicted: then new ones are refused.
+/// A request in progress isn't evicted: new ones are rejected instead.
 #[test]
 fn a_request_at_work_does_not_make_room() {
     const MAX: usize = 150_000;
@@ -106,7 +106,8 @@ fn a_request_at_work_does_not_make_room() {
     world.end();
 }
 
-/// A handler's copy of a request comes on top of the block that keeps the request: the smaller connection isn't evicted for it.
+/// A handler's copy of a request adds to the block that keeps the request: the smaller connection isn't
+/// evicted for it.
 #[test]
 fn a_kept_request_and_the_copy_of_it_are_compared_together() {
     let mut world = World::with_limits(Limits { buffered_bytes_max: 60_000, ..Limits::default() });
@@ -122,7 +123,7 @@ fn a_kept_request_and_the_copy_of_it_are_compared_together() {
     world.end();
 }
 
-/// Pages go back to the system over several turns and count until then. Nobody is refused for them.
+/// Pages are freed over several turns and count until then. No request is rejected for them.
 #[test]
 fn memory_on_its_way_to_the_system_makes_room() {
     const MAX: usize = 4_000_000;
@@ -155,7 +156,7 @@ fn small_holders_are_not_evicted() {
     while world.worker.buffered_bytes() + 2700 < MAX {
         halves.push(half_head(&mut world, 1));
     }
-    // A handler's copy takes less than each of them, but more than is left.
+    // A handler's copy is smaller than each of them, but larger than the remaining room.
     for waiting in 0..2 {
         let mut client = world.connect();
         client.send(head("GET", "/never/0", ""));

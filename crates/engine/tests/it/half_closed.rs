@@ -1,4 +1,4 @@
-//! Clients that are half-closed or gone while a handler is at work on their request.
+//! Clients that are half-closed or disconnected while a handler is at work on their request.
 
 use shearwater_engine::{Limits, Timeouts};
 
@@ -8,13 +8,13 @@ use crate::harness::unit::head;
 use crate::harness::waiting::{TICK_MS, at_work};
 
 const HALF_CLOSED_MS: u64 = 30_000;
-/// A deadline may be as much late.
+/// Tolerance of deadlines.
 const LATE_MS: u64 = 300;
 
-/// What may stand behind a request: nothing, a byte that begins another request, or one that is whole.
+/// Input after a request: none, the first byte of another request, or a whole one.
 const BEHIND: [&[u8]; 3] = [b"", b"G", b"GET /plain/1 HTTP/1.1\r\nHost: a\r\n\r\n"];
 
-/// A request that nobody answers, with this behind it; its handler is at work.
+/// A request without a response, followed by this input; its handler is at work.
 fn waiting(world: &mut World, target: &str, behind: &[u8]) -> crate::harness::Client {
     let (text, mut client) = got(world, get(target));
     assert!(text.is_empty(), "{text:?}");
@@ -77,7 +77,7 @@ fn answers_a_half_closed_client_within_the_time() {
     }
 }
 
-/// The client ends its side while its first response is on its way; the handler of the next request begins afterwards.
+/// The client sends a FIN during its first response; the handler of the next request begins afterwards.
 #[test]
 fn bounds_a_handler_that_begins_after_the_fin() {
     for target in ["/never", "/loyal"] {
@@ -99,7 +99,7 @@ fn bounds_a_handler_that_begins_after_the_fin() {
     }
 }
 
-/// The body comes apart from its head, so that its deadline is armed before the handler begins.
+/// The body arrives after its head, so that its deadline is armed before the handler begins.
 #[test]
 fn bounds_a_handler_that_begins_after_a_separate_body_and_the_fin() {
     for (target, lasts_ms) in [("/never", 60_000), ("/never", 10_000), ("/loyal", 0)] {
@@ -150,7 +150,7 @@ fn restarts_the_time_with_each_send() {
     }
 }
 
-/// A handler that takes no more of its body keeps receiving paused: the client's end stands behind what is unread.
+/// A handler that stops reading its body keeps receiving paused: the FIN follows unread input.
 #[test]
 fn bounds_a_handler_that_takes_no_more_of_its_body() {
     for (half_closed_ms, is_answered) in [(25_000, true), (10_000, false)] {
@@ -168,7 +168,7 @@ fn bounds_a_handler_that_takes_no_more_of_its_body() {
     }
 }
 
-/// The client is there, and says nothing for as long as it likes.
+/// A client that stays connected may be silent indefinitely.
 #[test]
 fn leaves_open_clients_alone() {
     let mut world = World::default();

@@ -1,4 +1,4 @@
-//! Requests that are answered later: streams, bodies taken as they come, and everything that can end a handler before it is done.
+//! Deferred requests: streams, bodies read as they arrive, and everything that can end a handler early.
 
 use shearwater_engine::{Limits, Notice, Timeouts};
 
@@ -74,7 +74,7 @@ fn an_announced_length_is_kept_or_the_connection_ends_short() {
             let faults = u64::from(sent != ANNOUNCED_BYTES);
             assert_eq!(world.totals().handler_errors, faults, "{digit} {sent}");
             if sent == 0 || sent < ANNOUNCED_BYTES && digit == 0 {
-                // Nothing was on its way: there was time for a plain word.
+                // Nothing was sent yet: a rejection is possible.
                 assert!(text.starts_with("HTTP/1.1 500 "), "{digit} {sent}: {text:?}");
             } else {
                 let (head, body) = parts(&text);
@@ -194,7 +194,7 @@ fn only_who_looks_for_the_body_is_sent_it() {
     end(world, &mut client);
 }
 
-/// What nobody takes is not received: it stays with the client, and costs it nothing.
+/// Unread input is not received: it stays with the client, and costs it nothing.
 #[test]
 fn no_more_is_received_than_the_handler_takes() {
     const BODY: usize = 1_000_000;
@@ -213,7 +213,7 @@ fn no_more_is_received_than_the_handler_takes() {
     end(world, &mut client);
 }
 
-/// What the client doesn't read is not made.
+/// Output that the client doesn't read is not produced.
 #[test]
 fn no_more_is_made_than_the_client_takes() {
     let mut world = World::default();
@@ -401,7 +401,7 @@ fn a_drain_waits_for_handlers_and_ends_those_that_take_too_long() {
     assert_eq!((at_work(), world.totals().connections_cut_off), (0, 1));
 }
 
-/// Many that wait are in nobody's way: who asks something in a turn has the answer by the next.
+/// Many waiting handlers don't delay others: a request gets its response by the next turn.
 #[test]
 fn ten_thousand_that_wait_hold_nobody_up() {
     const WAITING: usize = 10_000;
@@ -432,7 +432,7 @@ fn ten_thousand_that_wait_hold_nobody_up() {
     end(world, &mut quick);
 }
 
-/// The answer encoded before says a length of its own.
+/// The prebuilt response has its own length.
 #[test]
 fn a_stream_takes_the_place_of_a_prebuilt_answer() {
     let mut world = World::default();
@@ -452,7 +452,7 @@ fn a_stream_with_a_bad_field_is_an_error() {
     end(world, &mut client);
 }
 
-/// Nobody takes the rest of an answer to `HEAD`: it ends at once, however long it would be.
+/// The rest of a response to `HEAD` is never sent: the handler ends at once, whatever its length.
 #[test]
 fn the_head_of_a_long_stream_ends() {
     let mut world = World::default();
@@ -463,7 +463,7 @@ fn the_head_of_a_long_stream_ends() {
     end(world, &mut client);
 }
 
-/// What a client has sent with a request is answered with it, whichever way the request is handled.
+/// Pipelined requests get their responses, however each is handled.
 #[test]
 fn a_drain_answers_what_was_sent_behind() {
     for route in ["buffer/0", "taken/0", "taken/1", "later/0", "later/1"] {

@@ -1,4 +1,4 @@
-//! What requests that are answered later hold: it stays within its bounds, and goes back however they end.
+//! Memory of deferred requests: bounded, and freed however they end.
 
 use shearwater_engine::Limits;
 use shearwater_engine::limits::CALL_INPUT_BYTES_MAX;
@@ -10,15 +10,16 @@ use crate::harness::{Client, World};
 
 /// Room for two of [`large`], not for three.
 const TWO_LARGE_BYTES: usize = 40_000;
-/// Times that something must go back: more often than there is room for.
+/// Repetitions after which leaked memory would exceed the limit.
 const ROUNDS: usize = 8;
 
-/// A request whose head takes a large buffer.
+/// Returns a request whose head needs a large buffer.
 fn large(method: &str, target: &str, more: &str) -> Vec<u8> {
     head(method, target, &format!("X-Large: {}\r\n{more}", "x".repeat(15_000)))
 }
 
-/// Clients, one after the other, ask and are gone; each gets an answer that begins with `wanted`, and nothing of them is left.
+/// Runs clients that send a request and disconnect, one after the other; each response begins with `wanted`,
+/// and nothing is left.
 #[track_caller]
 fn assert_goes_back(limits: Limits, request: &[u8], wanted: &str) {
     let mut world = World::with_limits(limits);
@@ -87,7 +88,7 @@ fn who_is_refused_for_want_of_room_holds_nothing() {
     end(world, &mut client);
 }
 
-/// The handler never ends and its call lies elsewhere: the client's going takes both their holdings back.
+/// The handler never ends and its call is elsewhere: the disconnect frees the memory of both.
 #[test]
 fn what_a_kept_call_held_goes_back() {
     let mut world = World::with_limits(with_bytes(TWO_LARGE_BYTES));
@@ -106,7 +107,7 @@ fn what_a_kept_call_held_goes_back() {
     end(world, &mut client);
 }
 
-/// The piece that a handler has taken counts until it takes the next one.
+/// The piece that a handler holds counts until it reads the next one.
 #[test]
 fn a_piece_in_the_hands_of_its_handler_is_counted() {
     let mut world = World::default();
@@ -114,7 +115,7 @@ fn a_piece_in_the_hands_of_its_handler_is_counted() {
     client.send([head("POST", "/hungry/0", "Content-Length: 300000\r\n"), vec![b'x'; 300_000]].concat());
     world.settle();
     assert!(world.worker.waiting_in_use().1 > CALL_INPUT_BYTES_MAX);
-    // The handler has taken one piece and sleeps, and as much was received behind it.
+    // The handler holds one piece and sleeps, and as much was received after it.
     world.pass(20_050);
     let held = world.worker.waiting_in_use().1;
     assert!(held > 2 * CALL_INPUT_BYTES_MAX, "{held} bytes");
@@ -125,7 +126,7 @@ fn a_piece_in_the_hands_of_its_handler_is_counted() {
     world.end();
 }
 
-/// Bodies that come faster than they are taken: what waits for all handlers together is bounded.
+/// Bodies that arrive faster than they are read: the sum of all queues is bounded.
 #[test]
 fn many_slow_takers_stay_within_the_bound() {
     const MAX: usize = 400_000;

@@ -1,4 +1,4 @@
-//! Deadlines of requests that are answered later, while bytes go both ways.
+//! Deadlines of deferred requests, while bytes flow in both directions.
 
 use shearwater_engine::Timeouts;
 
@@ -7,7 +7,7 @@ use crate::harness::unit::head;
 use crate::harness::waiting::at_work;
 use crate::harness::{Setting, World};
 
-/// A client that sends this and takes nothing of what it gets, but maybe says a byte more.
+/// A client that sends this and reads nothing, but may send a byte more.
 fn who_takes_nothing(request: &[u8], more: &[u8]) -> World {
     let mut world = World::default();
     let mut client = world.connect();
@@ -21,7 +21,7 @@ fn who_takes_nothing(request: &[u8], more: &[u8]) -> World {
     world
 }
 
-/// Neither a body that is asked for nor one that has begun to come puts the deadline of what is sent off.
+/// Neither an expected nor an incoming body postpones the deadline of a send.
 #[test]
 fn who_takes_nothing_is_ended_whatever_the_body_does() {
     for (expect, more) in [("", ""), ("Expect: 100-continue\r\n", ""), ("Expect: 100-continue\r\n", "a")] {
@@ -46,7 +46,7 @@ fn a_body_that_trickles_in_puts_nothing_off() {
     world.end();
 }
 
-/// The client is measured by what it takes, not by what it sends, while it takes.
+/// During a send the client is measured by its reading, not its sending.
 #[test]
 fn the_deadline_of_a_body_is_none_of_what_is_sent() {
     for body in [0, 100] {
@@ -64,7 +64,8 @@ fn the_deadline_of_a_body_is_none_of_what_is_sent() {
     }
 }
 
-/// Behind another request as by itself: whoever waits for `100 Continue` has time while the handler doesn't look for the body.
+/// After another request as on its own: a client that waits for `100 Continue` has no deadline until the
+/// handler reads the body.
 #[test]
 fn who_expects_behind_another_request_is_not_timed_out() {
     let timeouts = Timeouts { body_ms: 2000, body_grace_ms: 2000, ..Timeouts::default() };
@@ -83,7 +84,7 @@ fn who_expects_behind_another_request_is_not_timed_out() {
     end(world, &mut client);
 }
 
-/// A byte now and then, sent back or not: the body is too slow all the same.
+/// Single bytes at intervals, echoed or not: the body is below the minimum rate.
 #[test]
 fn a_trickled_body_ends_though_it_is_mirrored() {
     for route in ["taken", "mirror"] {
@@ -99,7 +100,7 @@ fn a_trickled_body_ends_though_it_is_mirrored() {
     }
 }
 
-/// A sleep that is over and that nobody takes note of doesn't keep the worker awake.
+/// An expired sleep that is never awaited doesn't keep the worker awake.
 #[test]
 fn a_sleep_of_nobody_does_not_spin() {
     let turns = |target: &str| {

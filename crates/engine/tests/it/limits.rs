@@ -1,4 +1,4 @@
-//! Each bound of `limits.rs` is reached, and does what it says there.
+//! Each limit of `limits.rs` is reached and has the documented effect.
 
 use shearwater_engine::Limits;
 use shearwater_engine::io::limits::RECV_AFTER_PAUSE_MAX;
@@ -10,7 +10,7 @@ use crate::harness::app::{BUFFER_BYTES_MAX, text_of};
 use crate::harness::unit::head;
 use crate::harness::{Answer, Client, Setting, Unit, World};
 
-/// The answer to one request, sent in two pieces.
+/// Returns the response to one request, sent in two pieces.
 #[track_caller]
 fn gets(world: &mut World, request: &[u8], answer: &Answer) {
     let mut client = world.connect();
@@ -132,7 +132,7 @@ fn buffered_bytes_of_bodies() {
     third.assert_got(&[Answer::buffers_full()]);
     third.assert_closed();
     assert_eq!(world.totals().hit_buffered_bytes, 1);
-    // The others go on, and whoever needs no memory is served.
+    // The others continue, and requests that need no memory are served.
     first.send(&Unit::post("buffer", 1, 30_000).bytes[20_000..]);
     second.peer.finish();
     world.settle();
@@ -201,7 +201,7 @@ fn buffered_bytes_of_pipelined_input() {
     assert!((1..5).contains(&let_go), "{let_go} of 6 that made the worker keep too much");
     assert_eq!(world.totals().hit_buffered_bytes, let_go as u64);
     assert_eq!(world.totals().connections_reset, let_go as u64);
-    // Neither those who came first nor others have to suffer for it.
+    // Neither earlier nor later clients are affected.
     let unit = Unit::post("buffer", 1, 100);
     let mut other = world.connect();
     other.send(&unit.bytes);
@@ -276,7 +276,7 @@ fn output_items() {
 
 #[test]
 fn output_files() {
-    // (files of which each is opened for one request, how often those behind them wait)
+    // Pairs of files opened per request, and the number of waits after them.
     for (files, waits) in
         [(0, 0), (1, 0), (OUTPUT_FILES_MAX - 1, 0), (OUTPUT_FILES_MAX, 1), (3 * OUTPUT_FILES_MAX, 3)]
     {
@@ -292,7 +292,7 @@ fn output_files() {
     }
 }
 
-/// Sends so far.
+/// Returns the number of sends so far.
 fn sends(world: &World) -> usize {
     world.net.trace().iter().filter(|operation| operation.kind == OperationKind::SendAttempt).count()
 }
@@ -352,7 +352,8 @@ fn a_body_that_comes_while_its_100_is_on_its_way_is_held_back() {
 fn requests_per_connection() {
     let limits = Limits { requests_per_connection_max: 3, ..Limits::default() };
     let mut world = World::with_limits(limits);
-    // One by one, all at once, and with bodies in pieces; each connection from its own beginning, also in a slot used before.
+    // One by one, all at once, and with bodies in pieces; each connection counts from 0, also in a reused
+    // slot.
     let units = [Unit::get(1), Unit::post("buffer", 2, 50), Unit::get(3), Unit::get(4)];
     let last = units[2].answer.clone().last();
     let answers = [units[0].answer.clone(), units[1].answer.clone(), last];
@@ -367,7 +368,7 @@ fn requests_per_connection() {
         client.peer.finish();
         world.settle();
     }
-    // Who asks for the end gets it, and a refusal is no answer of the app's.
+    // A client that requests the close gets it, and a rejection doesn't count as a response of the app.
     let mut client = world.connect();
     client.send([Unit::get(1).bytes, Unit::malformed(2).bytes].concat());
     world.settle();
@@ -390,11 +391,12 @@ fn a_connection_of_one_request() {
     world.end();
 }
 
-/// Who has more to be answered than fits a turn goes on in the order that is set, and everybody does in every turn.
+/// Connections with more pending requests than fit a turn continue in the configured order, all of them in
+/// every turn.
 #[test]
 fn the_order_of_those_who_wait_is_a_setting() {
     for (order, wanted) in [(Order::Fifo, [0, 1, 0, 1, 0, 1]), (Order::Lifo, [0, 1, 1, 0, 0, 1])] {
-        // What is sent is sent at once: who was answered first waits first.
+        // Output is sent at once: the first connection waits first.
         let sim = SimOptions { sends_at_once: 1.0, ..SimOptions::default() };
         let mut world = World::new(Setting { order, sim, ..Setting::default() });
         let mut clients = [world.connect(), world.connect()];

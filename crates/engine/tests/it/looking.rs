@@ -1,4 +1,4 @@
-//! What is looked at before it is answered later, and need not be then.
+//! Responses that are polled first and deferred only if they aren't ready.
 
 use shearwater_engine::Limits;
 

@@ -1,4 +1,4 @@
-//! How fast a body has to arrive and an answer be taken: who is too slow is put out in time, who is just fast enough is served.
+//! Minimum rates: clients that are too slow are disconnected in time, those just fast enough are served.
 
 use shearwater_engine::io::sim::SimPeer;
 use shearwater_engine::limits::WRITE_LOOK_MS;
@@ -9,11 +9,11 @@ use crate::harness::unit::head;
 use crate::harness::{Answer, Client, Unit, World};
 
 const LATE_MS: u64 = 256;
-/// Two looks, each up to 1.3 s late.
+/// Two checks, each up to 1.3 s late.
 const LATE_LOOKS_MS: u64 = 2600;
 const WRITE_MS: u64 = 60_000;
 
-/// Lets each of so many seconds pass and then acts; gives the seconds until the server has ended the connection, if it has.
+/// Acts once a second; returns the seconds until the server has closed the connection, if it has.
 fn each_second(
     world: &mut World,
     client: &mut Client,
@@ -105,7 +105,7 @@ fn a_stall_is_forgiven_who_was_fast_before_it() {
     client.send([b'x'; 9000]);
     world.settle();
     assert!(!client.peer.saw_fin());
-    // Longer than `body_ms` is too long for anybody.
+    // Longer than `body_ms` is too long at any rate.
     let began_ms = world.net.now_ms();
     let peer = client.peer.clone();
     let took_ms = world.sleep_until(|| peer.saw_fin()) - began_ms;
@@ -123,7 +123,7 @@ fn a_body_that_is_not_read_has_its_grace_when_it_is_read_again() {
     client.peer.set_reading(false);
     let (first, second) = (Unit::get(1), Unit::post("buffer", 2, 100));
     client.send([&first.bytes, &second.bytes[..second.bytes.len() - 100]].concat());
-    // Its answer to the first request is on its way meanwhile.
+    // The response to the first request is in flight meanwhile.
     world.pass(25_000);
     client.peer.set_window(100_000);
     client.peer.set_reading(true);
@@ -135,8 +135,8 @@ fn a_body_that_is_not_read_has_its_grace_when_it_is_read_again() {
     world.end();
 }
 
-/// A client that has asked for the large answer and doesn't read by itself. The network holds so many bytes, and tells the server
-/// of room when so many are free.
+/// A client that has requested the large response and doesn't read by itself. The network holds so many
+/// bytes, and reports room to the server when so many are free.
 fn downloading(limits: Limits, window: usize, room_min: usize) -> (World, Client) {
     let mut world = World::with_limits(limits);
     world.net.advance(777);
@@ -149,7 +149,7 @@ fn downloading(limits: Limits, window: usize, room_min: usize) -> (World, Client
     (world, client)
 }
 
-/// Reads so many bytes each second, for so many seconds; gives the second in which the server gave up.
+/// Reads so many bytes each second, for so many seconds; returns the second in which the server closed.
 fn read_slowly(world: &mut World, client: &mut Client, bytes_per_second: usize, seconds: u64) -> Option<u64> {
     let peer: SimPeer = client.peer.clone();
     each_second(world, client, seconds, |client| client.got.extend(peer.read_at_most(bytes_per_second)))
@@ -188,14 +188,14 @@ fn who_reads_a_little_too_slowly_is_reset_and_who_is_just_fast_enough_is_not() {
 
 #[test]
 fn an_honest_slow_reader_behind_a_large_buffer_is_served() {
-    // It takes 70 s until the server hears of room again: by then the client has long shown that it reads.
+    // Room is reported to the server after 70 s: by then the client has long shown that it reads.
     let (mut world, mut client) = downloading(Limits::default(), 2_000_000, 700_000);
     read_slowly(&mut world, &mut client, 10_000, BIG_BYTES as u64 / 10_000 + 2);
     client.assert_got(&[Answer::big()]);
     assert!(!client.peer.saw_reset());
     client.peer.finish();
     world.end();
-    // The last of it was in the buffer for longer than a connection may be idle: it arrived all the same.
+    // The end was in the buffer for longer than a connection may be idle: it arrived nevertheless.
     let reached: Vec<_> = world.totals().limits().filter(|(_, times)| *times > 0).collect();
     assert_eq!(reached, [("idle_ms", 1)]);
 }
@@ -218,7 +218,7 @@ fn what_earlier_answers_left_in_the_buffer_is_no_slowness_of_the_next() {
 fn each_send_is_measured_by_itself() {
     let (mut world, mut client) = downloading(Limits::default(), 100_000, 1);
     for round in 0..3 {
-        // At the look it has taken as much as in the round before: nothing. That says nothing about this round.
+        // At the check the total equals that of the round before, which implies nothing about this round.
         world.pass(WRITE_LOOK_MS + LATE_LOOKS_MS);
         assert!(!client.peer.saw_reset(), "round {round}");
         client.peer.set_reading(true);

@@ -1,4 +1,4 @@
-//! Reports of what clients can provoke: each kind once a second, with a count, and on one line.
+//! Reports that clients can provoke: each kind once a second, with a count, and on one line.
 
 use shearwater_engine::Notice;
 use shearwater_engine::limits::REPORT_KINDS_MAX;
@@ -7,7 +7,7 @@ use crate::harness::app::ON_PURPOSE;
 use crate::harness::unit::head;
 use crate::harness::{Unit, World};
 
-/// Each asks by a connection of its own.
+/// Sends each request on a separate connection.
 fn ask(world: &mut World, targets: &[&str]) {
     for target in targets {
         let mut client = world.connect();
@@ -17,7 +17,7 @@ fn ask(world: &mut World, targets: &[&str]) {
     }
 }
 
-/// The request, what was left out, and the file of each panic that was reported.
+/// Returns request, suppressed count and file of each reported panic.
 fn panics(world: &World) -> Vec<(String, u64, String)> {
     let panic = |notice| match notice {
         Notice::HandlerPanicked { worker: 0, request, message, place, left_out } if message == ON_PURPOSE => {

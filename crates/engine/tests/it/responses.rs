@@ -1,11 +1,11 @@
-//! The form of answers: what the server adds, what it leaves out, and what it doesn't let a handler say.
+//! The form of responses: fields that the server adds, omits or reserves.
 
 use crate::harness::app::text_of;
 use crate::harness::unit::head;
 use crate::harness::waiting::ANNOUNCED_BYTES;
 use crate::harness::{Answer, Setting, Unit, World};
 
-/// Sends all of it at once and looks at the answers; then the client ends its side.
+/// Sends all of it at once and checks the responses; then the client sends a FIN.
 #[track_caller]
 fn ask(world: &mut World, request: impl AsRef<[u8]>, answers: &[Answer]) {
     let mut client = world.connect();
@@ -137,7 +137,7 @@ fn a_head_that_never_gets_complete_gets_no_body() {
         client.peer.finish();
         world.settle();
         client.assert_got(&[form(Answer::incomplete())]);
-        // Behind another request and in two pieces.
+        // After another request and in two pieces.
         let mut client = world.connect();
         client.send(Unit::get(1).bytes);
         client.send(&start[..2]);

@@ -1,4 +1,4 @@
-//! A worker without events closes the files that it keeps open for a moment, and gives memory back, once, and says so to whoever wants to know.
+//! Idle trim: a worker without events closes cached files, frees spare memory once, and calls the hook.
 
 use std::cell::Cell;
 
@@ -27,7 +27,7 @@ fn begin() -> (World, Client) {
     (world, client)
 }
 
-/// Something happens, as often as it has to.
+/// Causes as many events as a trim requires.
 fn stir(world: &mut World, client: &mut Client) {
     for _ in 0..REST_EVENTS_MIN {
         ask(world, client);
@@ -54,7 +54,7 @@ fn a_worker_rests_once_when_nothing_happens() {
             "{asked_ms}, {rested_ms}"
         );
     }
-    // It sleeps on, and wakes for the client's deadline alone, by way of its timer's levels.
+    // It continues sleeping, and wakes for the client's deadline alone, by way of its timer's levels.
     let (net, rested_ms) = (world.net.clone(), world.net.now_ms());
     world.sleep_until(|| net.now_ms() > rested_ms + 10 * REST_AFTER_MS);
     assert_eq!(rests(), 3, "once");
@@ -74,7 +74,7 @@ fn a_worker_that_is_heard_of_does_not_rest() {
     assert_eq!(rests(), 0);
 }
 
-/// What clients are in the middle of stays: half a head, a pipeline whose answers nobody reads.
+/// State in use remains: half a head, a pipeline whose responses are unread.
 #[test]
 fn what_is_unfinished_outlives_a_rest() {
     let (mut world, mut client) = begin();
@@ -121,7 +121,7 @@ fn few_events_are_not_worth_a_rest() {
     world.sleep_until(|| rests() == 1);
 }
 
-/// Nobody else has to come for that.
+/// No other client is needed for that.
 #[test]
 fn a_file_is_closed_a_moment_after_it_was_asked_for() {
     let (mut world, mut client) = begin();

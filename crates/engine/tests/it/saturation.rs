@@ -1,4 +1,5 @@
-//! Deadlines while the kernel always has more events than a turn takes: connections end in time, and none whose input was not read.
+//! Deadlines while the kernel always has more events than a turn handles: connections end in time, and none
+//! with unread input.
 
 use shearwater_engine::Timeouts;
 use shearwater_engine::io::sim::SimOptions;
@@ -6,15 +7,15 @@ use shearwater_engine::io::sim::SimOptions;
 use crate::harness::unit::head;
 use crate::harness::{Client, Setting, Unit, World};
 
-/// Connections and listeners that a turn takes.
+/// Connections and listeners handled per turn.
 const EVENTS_PER_TURN: usize = 320;
 /// Clients that always have input in the kernel: more than that.
 const BUSY: usize = 400;
 const TURN_MS: u64 = 16;
-/// Bounds on how late deadlines are, and those of idle, writing and lingering connections.
+/// Tolerances of deadlines, and of those of idle, writing and lingering connections.
 const LATE_MS: u64 = 256;
 const LATE_IDLE_MS: u64 = 1300;
-/// Most connections held, as a multiple of what arrives in the time that is allowed.
+/// Most connections held, as a multiple of the arrivals in the permitted time.
 const HELD_FACTOR: f64 = 1.1;
 
 /// A world whose kernel has more events in every turn.
@@ -42,7 +43,8 @@ impl Saturated {
         self.world.turn();
     }
 
-    /// Connects clients in each turn, for twice the time that each may stay. No more are held than arrive in that time.
+    /// Connects clients in each turn, for twice the time that each may stay. No more are held than arrive in
+    /// that time.
     #[track_caller]
     fn assert_held(&mut self, each_turn: usize, stay_ms: u64, begin: impl Fn(&mut Client)) {
         let held_max = each_turn as f64 * stay_ms as f64 / TURN_MS as f64 * HELD_FACTOR;
@@ -83,7 +85,7 @@ fn idle_connections_end_as_fast_as_they_come() {
     saturated.assert_held(16, 3000 + LATE_IDLE_MS, |client| client.send(Unit::get(2).bytes));
 }
 
-/// Each takes two deadlines: the first look, and the reset.
+/// Each needs two deadlines: the first check, and the reset.
 #[test]
 fn slow_readers_end_as_fast_as_they_come() {
     let mut saturated = Saturated::new(Timeouts { write_ms: 2000, ..Timeouts::default() });
@@ -118,7 +120,7 @@ fn a_request_that_was_not_fetched_is_answered_whatever_the_time() {
     }
 }
 
-/// A turn reads a bounded part of a connection's input. What it left was there in time.
+/// A turn reads a bounded part of a connection's input. The rest arrived in time.
 #[test]
 fn a_head_whose_end_is_read_in_a_later_turn_is_answered() {
     let sim = SimOptions { recv_buffer_bytes: 4, ..SimOptions::default() };

@@ -1,8 +1,8 @@
-//! What could be read in two ways is refused with a 400 and a close, and what follows it is never a request.
+//! Ambiguous requests are rejected with a 400 and a close, and the input after them is never a request.
 
 use crate::harness::{Unit, World};
 
-/// Shapes of request smuggling, each followed by what an attacker would like to be a request.
+/// Shapes of request smuggling, each followed by the attacker's hidden request.
 const SHAPES: &[&str] = &[
     "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\n",
@@ -44,7 +44,7 @@ fn shapes_of_smuggling_are_refused() {
     let mut world = World::default();
     for shape in SHAPES {
         let whole = format!("{shape}{WISHED}{WISHED}");
-        // At once; byte by byte; and behind a good request.
+        // At once; byte by byte; and after a good request.
         for piece_bytes in [whole.len(), 1] {
             let mut client = world.connect();
             for piece in whole.as_bytes().chunks(piece_bytes) {

@@ -1,4 +1,5 @@
-//! Each timeout with the driven clock: not early, no later than `Timeouts` promises, and with the right last word.
+//! Each timeout with the driven clock: not early, no later than `Timeouts` promises, and with the right
+//! response.
 
 use shearwater_engine::limits::{EXPIRIES_PER_TURN_MIN, WRITE_LOOK_MS};
 use shearwater_engine::{Limits, Timeouts};
@@ -6,15 +7,16 @@ use shearwater_engine::{Limits, Timeouts};
 use crate::harness::unit::head;
 use crate::harness::{Answer, Client, Setting, Unit, World};
 
-/// How late timers may fire, and those of idle, writing and lingering connections.
+/// Tolerance of timers, and of those of idle, writing and lingering connections.
 const LATE_MS: u64 = 256;
 const LATE_IDLE_MS: u64 = 1300;
-/// An odd time to begin at: no multiple of a timer's tick.
+/// A start time that is no multiple of a timer's tick.
 const BEGIN_MS: u64 = 777;
-/// The default of `write_ms`.
+/// Default of `write_ms`.
 const WRITE_MS: u64 = 60_000;
 
-/// Sleeps until the server has ended the connection, by FIN or reset; asserts that it is `after_ms` from now.
+/// Sleeps until the server has closed the connection, by FIN or reset; asserts that it is `after_ms` from
+/// now.
 #[track_caller]
 fn ends_after(world: &mut World, client: &Client, after_ms: u64, late_ms: u64) {
     let began_ms = world.net.now_ms();
@@ -32,7 +34,7 @@ fn begin(timeouts: Timeouts) -> (World, Client) {
     (world, client)
 }
 
-/// A connection that has had an answer already.
+/// Returns a connection that has had a response already.
 fn begin_later(timeouts: Timeouts) -> (World, Client) {
     let (mut world, mut client) = begin(timeouts);
     client.send(Unit::get(0).bytes);
@@ -102,7 +104,7 @@ fn a_stray_line_end_between_requests_holds_no_memory() {
     }
 }
 
-/// The verdict is the same as if all had come at once.
+/// The result is the same as if everything had arrived at once.
 #[test]
 fn a_stray_line_end_is_remembered() {
     let request = Unit::get(1).bytes;
@@ -242,7 +244,7 @@ fn each_request_begins_the_idle_time_anew() {
 
 #[test]
 fn who_takes_nothing_is_reset() {
-    // Whether the network takes some of it at once or nothing at all.
+    // With the network accepting some of it at once, or nothing.
     for window in [0, 100_000] {
         let (mut world, mut client) = begin_later(Timeouts::default());
         client.peer.set_window(window);
@@ -352,7 +354,7 @@ fn a_worker_that_was_held_up_acts_on_what_has_passed_a_bounded_part_in_each_turn
     let mut clients: Vec<Client> = (0..EXPIRIES_PER_TURN_MIN + 100).map(|_| world.connect()).collect();
     world.settle();
     world.net.advance(3_600_000);
-    // A request that has come meanwhile is answered before its connection's deadline is looked at.
+    // A request that has arrived meanwhile gets its response before its connection's deadline is checked.
     clients[0].send(Unit::get(1).bytes);
     world.turn();
     clients[0].assert_got(&[Unit::get(1).answer]);
@@ -367,7 +369,7 @@ fn a_worker_that_was_held_up_acts_on_what_has_passed_a_bounded_part_in_each_turn
     world.end();
 }
 
-/// A turn that acts on as many deadlines as it may has reached no limit if none is left.
+/// A turn that acts on its maximum of deadlines has reached no limit if none is left.
 #[test]
 fn counts_a_turn_that_leaves_due_deadlines_and_no_other() {
     for (more, counted) in [(0, 0), (1, 1)] {

@@ -3,7 +3,7 @@
 use super::number::hexadecimal;
 use std::num::NonZeroU64;
 
-/// Appends one chunk, whole. Nothing is written for empty data: a chunk of size 0 would end the body.
+/// Appends a whole chunk. Appends nothing for empty data, because a chunk of size 0 ends the body.
 pub fn chunk(out: &mut Vec<u8>, data: &[u8]) {
     if let Some(length) = NonZeroU64::new(data.len() as u64) {
         chunk_head(out, length);
@@ -12,13 +12,13 @@ pub fn chunk(out: &mut Vec<u8>, data: &[u8]) {
     }
 }
 
-/// Appends the line before a chunk's data, for data that is sent from elsewhere. `length` is in bytes.
+/// Appends the line before a chunk's data, for data that is sent separately. `length` is in bytes.
 pub fn chunk_head(out: &mut Vec<u8>, length: NonZeroU64) {
     hexadecimal(out, length.get());
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends what follows a chunk's data.
+/// Appends the line end after a chunk's data.
 pub fn chunk_end(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }

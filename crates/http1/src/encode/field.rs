@@ -4,7 +4,7 @@ use super::number::{DECIMAL_DIGITS_MAX, FEW_DIGITS_END, digits, few_digits, writ
 use crate::{class, scan};
 use std::fmt;
 
-/// Why a field was not written.
+/// Reason why a field was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadField {
     /// The name is not a token (RFC 9110 5.1).
@@ -48,13 +48,14 @@ pub fn content_length(out: &mut Vec<u8>, length: u64) {
     append_length(out, length, b"\r\n".len());
 }
 
-/// Appends `Content-Length` as the last field, and the empty line behind it.
+/// Appends `Content-Length` as the last field, and the empty line after it.
 #[inline]
 pub fn content_length_and_end(out: &mut Vec<u8>, length: u64) {
     append_length(out, length, b"\r\n\r\n".len());
 }
 
-/// `behind` bytes of the line's and the head's end stand behind the number. Most lengths have few digits, which with that end are one word.
+/// Appends the name and the number; `behind` bytes of line ends follow. Most lengths have few digits, which
+/// fit one word together with the line ends.
 #[inline]
 fn append_length(out: &mut Vec<u8>, length: u64, behind: usize) {
     if length >= FEW_DIGITS_END {
@@ -72,8 +73,8 @@ fn append_length(out: &mut Vec<u8>, length: u64, behind: usize) {
     out.truncate(start + NAME.len() + count + behind);
 }
 
-/// Appends the longest line there is, and puts the number in its place: what is built elsewhere would be read again before it is
-/// written.
+/// Appends the longest possible line, then writes the number in place, which avoids a copy from a temporary
+/// buffer.
 #[inline(never)]
 fn append_long_length(out: &mut Vec<u8>, length: u64, behind: usize) {
     const NAME_BYTES: usize = b"Content-Length: ".len();
@@ -99,7 +100,7 @@ pub fn connection_close(out: &mut Vec<u8>) {
     out.extend_from_slice(b"Connection: close\r\n");
 }
 
-/// Appends `Connection: keep-alive`, which an HTTP/1.0 client needs to see.
+/// Appends `Connection: keep-alive`, which HTTP/1.0 clients require.
 pub fn connection_keep_alive(out: &mut Vec<u8>) {
     out.extend_from_slice(b"Connection: keep-alive\r\n");
 }
@@ -109,7 +110,7 @@ pub fn connection_upgrade(out: &mut Vec<u8>) {
     out.extend_from_slice(b"Connection: upgrade\r\n");
 }
 
-/// Appends the empty line behind the last field.
+/// Appends the empty line after the last field.
 pub fn end_of_head(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }

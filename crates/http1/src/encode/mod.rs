@@ -1,4 +1,4 @@
-//! Responses: functions that append to an output buffer. What they write is always HTTP/1.1 (RFC 9112 2.3).
+//! Response encoding: functions that append to an output buffer, always HTTP/1.1 (RFC 9112 2.3).
 
 mod chunk;
 mod field;
@@ -13,10 +13,10 @@ pub use field::{
 pub use number::{decimal, hexadecimal};
 pub use reason::reason;
 
-/// The interim response that tells a client to send its body (RFC 9110 15.2.1), whole.
+/// The complete interim response that requests the body (RFC 9110 15.2.1).
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// The status that is sent in the place of a number that is none.
+/// Replacement for an invalid status.
 const STATUS_FALLBACK: u16 = 500;
 
 /// Appends a status line. A status outside 100 to 599 is no HTTP status (RFC 9110 15) and is sent as 500; one without a
@@ -39,7 +39,7 @@ fn unregistered_line(out: &mut Vec<u8>, status: u16) {
     out.extend_from_slice(b" \r\n");
 }
 
-/// Appends a `100 Continue`, whole.
+/// Appends a complete `100 Continue`.
 pub fn continue_100(out: &mut Vec<u8>) {
     out.extend_from_slice(CONTINUE);
 }

@@ -1,6 +1,6 @@
 //! Numbers as text, without the formatting machinery.
 
-/// The digits of the largest `u64`.
+/// Number of digits of the largest `u64`.
 pub(super) const DECIMAL_DIGITS_MAX: usize = u64::MAX.ilog10() as usize + 1;
 const HEXADECIMAL_DIGITS_MAX: usize = u64::BITS as usize / 4;
 
@@ -17,7 +17,7 @@ const fn pairs() -> [[u8; 2]; 100] {
     pairs
 }
 
-/// How many decimal digits `number` has.
+/// Returns the number of decimal digits of `number`.
 #[inline]
 pub(super) fn digits(number: u64) -> usize {
     match number {
@@ -28,7 +28,7 @@ pub(super) fn digits(number: u64) -> usize {
     }
 }
 
-/// Writes `number` in decimal so that its last digit stands before `end`; where its first one stands.
+/// Writes `number` in decimal so that it ends before `end`; returns where it starts.
 #[inline]
 pub(super) fn write_decimal<const BYTES: usize>(
     bytes: &mut [u8; BYTES],
@@ -48,10 +48,11 @@ pub(super) fn write_decimal<const BYTES: usize>(
     start
 }
 
-/// The numbers that [`few_digits`] takes.
+/// Exclusive upper bound of [`few_digits`].
 pub(super) const FEW_DIGITS_END: u64 = 10_000;
 
-/// The digits of a number below [`FEW_DIGITS_END`], the first one in the lowest byte, and how many they are.
+/// Returns the digits of a number below [`FEW_DIGITS_END`], the first one in the lowest byte, and their
+/// count.
 #[inline]
 pub(super) fn few_digits(number: u64) -> (u32, usize) {
     let count = digits(number);

@@ -2,7 +2,7 @@
 
 macro_rules! registered {
     ($($status:literal $phrase:literal)*) => {
-        /// The registered phrase; empty for a status that has none.
+        /// Returns the registered phrase; empty for a status that has none.
         pub fn reason(status: u16) -> &'static str {
             match status {
                 $($status => $phrase,)*
@@ -10,7 +10,7 @@ macro_rules! registered {
             }
         }
 
-        /// The status line, whole; empty for a status that has no phrase.
+        /// Returns the complete status line; empty for a status without a phrase.
         pub(super) fn registered_line(status: u16) -> &'static str {
             match status {
                 $($status => concat!("HTTP/1.1 ", $status, " ", $phrase, "\r\n"),)*

@@ -1,4 +1,4 @@
-//! Thirty-two bytes at a time with AVX2, on processors that have it.
+//! Scans 32 bytes at a time with AVX2, on processors that have it.
 
 use super::block::{Block, HALF_BYTES, Scanner};
 use super::cut::{self, Progress, Stop};
@@ -8,7 +8,7 @@ use std::arch::x86_64::{
     _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
 };
 
-/// The proof that the processor has AVX2, BMI1 and BMI2: there is one only where they were detected.
+/// Proof that the processor has AVX2, BMI1 and BMI2: created only by detection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx2(());
 
@@ -20,10 +20,10 @@ impl Avx2 {
         has_all.then_some(Self(()))
     }
 
-    /// [`cut::lines`], made of this processor's instructions.
+    /// [`cut::lines`], compiled for AVX2.
     #[inline(always)]
     pub(super) fn lines(self, bytes: &[u8], progress: &mut Progress, table: &mut [FieldSpans]) -> Stop {
-        // SAFETY: the features were detected, or there would be no `self`.
+        // SAFETY: `self` exists only if the features were detected.
         unsafe { lines(self, bytes, progress, table) }
     }
 }
@@ -36,7 +36,7 @@ fn lines(scanner: Avx2, bytes: &[u8], progress: &mut Progress, table: &mut [Fiel
 impl Scanner for Avx2 {
     #[inline(always)]
     fn half(self, bytes: &[u8; HALF_BYTES]) -> Block {
-        // SAFETY: the features were detected, or there would be no `self`.
+        // SAFETY: `self` exists only if the features were detected.
         unsafe { find_line(bytes) }
     }
 }
@@ -44,7 +44,7 @@ impl Scanner for Avx2 {
 #[target_feature(enable = "avx2")]
 #[inline]
 fn find_line(bytes: &[u8; HALF_BYTES]) -> Block {
-    // SAFETY: so many bytes can be read there, and need no alignment.
+    // SAFETY: `bytes` has the length of the load, which needs no alignment.
     let half = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
     let top = _mm256_set1_epi8(0x1F);
     let low = _mm256_cmpeq_epi8(_mm256_min_epu8(half, top), half);

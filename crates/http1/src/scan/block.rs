@@ -1,25 +1,25 @@
-//! Sixty-four bytes at once: where lines may end, and where names may.
+//! Masks over 64 bytes: possible line ends and colons.
 
-/// How many bytes one mask covers.
+/// Bytes that one mask covers.
 pub(super) const BLOCK_BYTES: usize = u64::BITS as usize;
-/// What a scanner looks at together.
+/// Bytes that a scanner processes at once.
 pub(super) const HALF_BYTES: usize = BLOCK_BYTES / 2;
 
-/// What stands in up to 64 bytes, one bit for each, the first byte's lowest.
+/// Masks over up to 64 bytes, with the first byte in the lowest bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// Control bytes other than HTAB: the ends of lines, and faults.
+    /// Control bytes other than HTAB: line ends and invalid bytes.
     pub(super) controls: u64,
     pub(super) colons: u64,
 }
 
-/// Looks at many bytes at once. The masks have no bits beyond them.
+/// Scans `HALF_BYTES` bytes. The masks have no bits beyond them.
 pub(super) trait Scanner: Copy {
     fn half(self, bytes: &[u8; HALF_BYTES]) -> Block;
 }
 
 impl Block {
-    /// The 64 bytes of `bytes` that begin at `at`, or all from there if there are fewer. `None` if there are none.
+    /// Scans the 64 bytes from `at` on, or fewer at the end of `bytes`. `None` if there are none.
     #[inline(always)]
     pub(super) fn at(scanner: impl Scanner, bytes: &[u8], at: usize) -> Option<Self> {
         let rest = bytes.get(at..)?;
@@ -27,7 +27,7 @@ impl Block {
             let first = scanner.half(first);
             return match (rest.first_chunk(), bytes.last_chunk()) {
                 (Some(second), _) => Some(first.with(scanner.half(second), HALF_BYTES)),
-                // What the last bytes share with the first is found twice.
+                // Bytes that the last half shares with the first are found twice.
                 (None, Some(last)) => Some(first.with(scanner.half(last), rest.len())),
                 (None, None) => None,
             };
@@ -52,7 +52,7 @@ impl Block {
         Self { controls: self.controls >> places, colons: self.colons >> places }
     }
 
-    /// Spaces are in no mask.
+    /// Pads with spaces, which are in no mask.
     #[cold]
     fn of_few(scanner: impl Scanner, bytes: &[u8]) -> Self {
         let mut half = [b' '; HALF_BYTES];

@@ -1,44 +1,44 @@
-//! Cuts a head into lines: every byte is looked at once, many together, and the ends and first colons of all lines in a block are
-//! taken from its masks.
+//! Splits a head into lines: reads every byte once, in blocks, and takes the ends and first colons of all
+//! lines from the block's masks.
 
 use super::block::{BLOCK_BYTES, Block, Scanner};
 use crate::fields::FieldSpans;
 
-/// Where cutting goes on.
+/// Position to resume at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Where the unfinished line begins.
+    /// Start of the incomplete line.
     pub(crate) line_start: usize,
-    /// Up to here no line end was found in it.
+    /// End of its part without a line end.
     pub(crate) scanned: usize,
-    /// How many lines have been cut.
+    /// Number of lines found.
     pub(crate) lines: usize,
 }
 
 impl Progress {
-    /// Before the first byte.
+    /// The position before the first byte.
     pub(crate) const START: Self = Self { line_start: 0, scanned: 0, lines: 0 };
 }
 
-/// Why no further line was cut.
+/// The reason for stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// All bytes have been looked at.
+    /// All bytes have been scanned.
     Starved,
-    /// The unfinished line is empty, and its end is there.
+    /// The current line is empty and complete.
     EmptyLine,
-    /// A control byte stands here, other than HTAB, which is not the CR of a CRLF, or not as far as can be seen.
+    /// A control byte other than HTAB at this offset, which is not known to be the CR of a CRLF.
     Control(usize),
-    /// There is no room for another line.
+    /// The table is full.
     Full,
 }
 
-/// In the place of a colon: the unfinished line has none in the blocks before the one at hand.
+/// Value of `colon`: no colon in the earlier blocks of the line.
 const NONE: usize = usize::MAX;
-/// In the place of a colon: the line was begun in an earlier call, which did not keep it.
+/// Value of `colon`: the line began in an earlier call, which did not store its colon.
 const UNKNOWN: usize = usize::MAX - 1;
 
-/// Cuts the lines that are complete, into `table`, up to the empty line.
+/// Splits the complete lines into `table`, up to the empty line.
 #[inline(always)]
 pub(super) fn lines(
     scanner: impl Scanner,
@@ -80,7 +80,7 @@ pub(super) fn lines(
         if colon == NONE && colons != 0 {
             colon = place + colons.trailing_zeros() as usize;
         }
-        // The LF of the last line may be the first byte behind the block.
+        // The LF of the last line may be the first byte after the block.
         place = (place + BLOCK_BYTES).max(start);
     };
     (progress.line_start, progress.lines) = (start, count);

@@ -1,6 +1,6 @@
-//! The byte scanner: every search over more than a few bytes of a head goes through this door, so that a faster
-//! implementation replaces one folder.
-#![expect(unsafe_code, reason = "vector instructions have no other door")]
+//! The byte scanner: all searches over more than a few bytes of a head, so that a faster implementation
+//! replaces one folder.
+#![expect(unsafe_code, reason = "vector intrinsics are unsafe")]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -28,17 +28,17 @@ pub(crate) use cut::{Progress, Stop};
 pub(crate) use stretch::{all, name, target};
 pub(crate) use text::ascii;
 
-/// Which instructions cut a head into lines: chosen once, when a parser is made.
+/// The instruction set for splitting lines, chosen once when a parser is created.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cutter {
-    /// What every processor of this kind has.
+    /// The baseline of the architecture.
     Baseline,
     #[cfg(target_arch = "x86_64")]
     Avx2(avx2::Avx2),
 }
 
 impl Cutter {
-    /// The quickest one for this processor.
+    /// Chooses the fastest one for this processor.
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = avx2::Avx2::detect() {
@@ -47,7 +47,7 @@ impl Cutter {
         Self::Baseline
     }
 
-    /// Cuts the lines that are complete, into `table`, up to the empty line; `progress` says where to go on.
+    /// Splits the complete lines into `table`, up to the empty line, and resumes at `progress`.
     #[inline(always)]
     pub(crate) fn lines(self, bytes: &[u8], progress: &mut Progress, table: &mut [FieldSpans]) -> Stop {
         match self {
@@ -58,7 +58,7 @@ impl Cutter {
     }
 }
 
-/// Whether there is a control byte other than HTAB (`< 0x20` or `0x7F`).
+/// Returns true if there is a control byte other than HTAB (`< 0x20` or `0x7F`).
 #[inline]
 pub(crate) fn has_control(bytes: &[u8]) -> bool {
     let is_clean = |half: &[u8; HALF_BYTES]| best::BASELINE.half(half).controls == 0;
@@ -70,25 +70,26 @@ pub(crate) fn has_control(bytes: &[u8]) -> bool {
     }
 }
 
-/// The offset of the first `:`.
+/// Returns the offset of the first `:`.
 #[inline]
 pub(crate) fn colon(bytes: &[u8]) -> Option<usize> {
     swar::position(bytes, |word| swar::equal(word, b':'))
 }
 
-/// The offset of the first SP.
+/// Returns the offset of the first SP.
 #[inline]
 pub(crate) fn space(bytes: &[u8]) -> Option<usize> {
     swar::position(bytes, |word| swar::equal(word, b' '))
 }
 
-/// The offset of the first `?`.
+/// Returns the offset of the first `?`.
 #[inline]
 pub(crate) fn question_mark(bytes: &[u8]) -> Option<usize> {
     swar::position(bytes, |word| swar::equal(word, b'?'))
 }
 
-/// Whether `bytes` are four or more letters, digits and hyphens. `false` may also mean that it takes a closer look.
+/// Returns true for four or more letters, digits and hyphens. `false` may also mean that a full check is
+/// needed.
 #[inline]
 pub(crate) fn is_plain_name(bytes: &[u8]) -> bool {
     swar::all(bytes, swar::is_plain_name)

@@ -1,4 +1,4 @@
-//! The scanner of processors without one of their own: words, in safe Rust.
+//! The scanner for other architectures: words, in safe Rust.
 
 use super::block::{Block, HALF_BYTES, Scanner};
 use super::cut::{self, Progress, Stop};
@@ -6,7 +6,7 @@ use super::stretch::{LANE_BYTES, NameBits, TargetBits};
 use super::swar::{LOW_BITS, WORD, controls, equal, splat, within};
 use crate::fields::FieldSpans;
 
-/// Words need no proof.
+/// The scanner, which needs no CPU feature.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words;
 
@@ -18,7 +18,7 @@ impl Scanner for Words {
     }
 }
 
-/// [`cut::lines`], made of words.
+/// [`cut::lines`], compiled for words.
 pub(super) fn lines(bytes: &[u8], progress: &mut Progress, table: &mut [FieldSpans]) -> Stop {
     cut::lines(Words, bytes, progress, table)
 }
@@ -39,14 +39,14 @@ pub(super) fn name(bytes: &[u8; LANE_BYTES]) -> NameBits {
     }
 }
 
-/// One bit for each byte that `matches` marks, the first byte's lowest.
+/// Returns one bit for each byte that `matches` marks, with the first byte in the lowest bit.
 fn bits(bytes: &[u8], matches: impl Fn(u64) -> u64) -> u64 {
     let (words, _) = bytes.as_chunks();
     let bits_of = |word: &[u8; WORD]| gather(matches(u64::from_le_bytes(*word)));
     words.iter().rev().fold(0, |all, word| all << WORD | bits_of(word))
 }
 
-/// Moves the top bits of the bytes together: the product adds each to a place of its own in the top byte.
+/// Gathers the top bits of the bytes: the product adds each at its own position in the top byte.
 fn gather(mask: u64) -> u64 {
     const PLACES: u64 = u64::from_be_bytes([1, 2, 4, 8, 16, 32, 64, 128]);
     (mask >> 7).wrapping_mul(PLACES) >> (u64::BITS - u8::BITS)

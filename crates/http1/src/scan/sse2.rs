@@ -1,4 +1,4 @@
-//! Sixteen bytes at a time with SSE2, which every x86-64 processor has: nothing to detect.
+//! Scans 16 bytes at a time with SSE2, which every x86-64 processor has.
 
 use super::block::{Block, HALF_BYTES, Scanner};
 use super::cut::{self, Progress, Stop};
@@ -9,13 +9,13 @@ use std::arch::x86_64::{
     _mm_set1_epi8, _mm_sub_epi8,
 };
 
-/// The scanner that needs nothing else.
+/// The scanner, which needs no detection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sse2;
 
 pub(super) const BASELINE: Sse2 = Sse2;
 
-/// [`cut::lines`], made of SSE2.
+/// [`cut::lines`], compiled for SSE2.
 #[inline(never)]
 pub(super) fn lines(bytes: &[u8], progress: &mut Progress, table: &mut [FieldSpans]) -> Stop {
     cut::lines(Sse2, bytes, progress, table)
@@ -73,7 +73,7 @@ fn find_name(bytes: &[u8; LANE_BYTES]) -> NameBits {
     NameBits { plain: bits(plain), digits: bits(digits), colons: bits(equal(lane, b':')) }
 }
 
-/// As two words, which the compiler makes one load of.
+/// Loads two words, which the compiler merges into one load.
 #[target_feature(enable = "sse2")]
 #[inline]
 fn load(bytes: &[u8; LANE_BYTES]) -> __m128i {
@@ -87,7 +87,7 @@ fn equal(lane: __m128i, byte: u8) -> __m128i {
     _mm_cmpeq_epi8(lane, _mm_set1_epi8(byte as i8))
 }
 
-/// Bytes from `first` to `last`.
+/// Returns a mask of the bytes from `first` to `last`.
 #[target_feature(enable = "sse2")]
 #[inline]
 fn within(lane: __m128i, first: u8, last: u8) -> __m128i {

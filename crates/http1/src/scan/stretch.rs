@@ -1,13 +1,13 @@
-//! Short stretches of a head that are judged byte by byte: a request target, a host.
+//! Short ranges of a head that are checked by byte class: a request target, a host.
 
 use super::best;
 
-/// How many bytes are looked at together.
+/// Bytes that are processed at once.
 pub(super) const LANE_BYTES: usize = 16;
-/// A bit for each byte of a lane.
+/// One bit for each byte of a lane.
 const ALL: u32 = (1 << LANE_BYTES) - 1;
 
-/// What a request target is cut by, one bit for each byte, the first byte's lowest.
+/// Masks over a part of a request target, with the first byte in the lowest bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TargetBits {
     /// Visible ASCII characters other than `#`.
@@ -16,7 +16,7 @@ pub(super) struct TargetBits {
     pub(super) marks: u32,
 }
 
-/// What most hosts are made of, one bit for each byte, the first byte's lowest.
+/// Masks over a host and port, with the first byte in the lowest bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NameBits {
     /// Letters, digits, `-` and `.`.
@@ -25,8 +25,8 @@ pub(crate) struct NameBits {
     pub(crate) colons: u32,
 }
 
-/// The first byte of `bytes[start..end]` that is a `?`, or `end`. `None` if a byte may not stand in a target, and where
-/// fewer than 16 bytes follow `start`, or the last lane.
+/// Returns the offset of the first `?` in `bytes[start..end]`, or `end`. `None` if a byte is invalid in a
+/// target, or if fewer than 16 bytes follow `start` or the last lane.
 #[inline(always)]
 pub(crate) fn target(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
     match all(end - start) {
@@ -35,7 +35,8 @@ pub(crate) fn target(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
     }
 }
 
-/// The `?` in the lane at `at`. `None` if a byte that has its bit in `counts` may not stand in a target.
+/// Returns the mask of `?` in the lane at `at`. `None` if a byte with its bit in `counts` is invalid in a
+/// target.
 #[inline(always)]
 fn target_lane(bytes: &[u8], at: usize, counts: u32) -> Option<u32> {
     let found = best::target(bytes.get(at..at + LANE_BYTES)?.first_chunk()?);
@@ -56,7 +57,8 @@ fn long_target(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
     Some(first)
 }
 
-/// What stands in `bytes[start..end]`. `None` for more than 16 bytes, and where fewer than 16 follow `start`.
+/// Returns the masks over `bytes[start..end]`. `None` for more than 16 bytes, and if fewer than 16 follow
+/// `start`.
 #[inline(always)]
 pub(crate) fn name(bytes: &[u8], start: usize, end: usize) -> Option<NameBits> {
     let all = all(end - start)?;
@@ -64,7 +66,7 @@ pub(crate) fn name(bytes: &[u8], start: usize, end: usize) -> Option<NameBits> {
     Some(NameBits { plain: found.plain & all, digits: found.digits & all, colons: found.colons & all })
 }
 
-/// A bit for each of up to 16 bytes.
+/// Returns one bit for each of up to 16 bytes.
 #[inline(always)]
 pub(crate) fn all(len: usize) -> Option<u32> {
     (len <= LANE_BYTES).then(|| ALL >> (LANE_BYTES - len))

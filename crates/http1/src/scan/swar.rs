@@ -1,4 +1,4 @@
-//! Eight bytes at a time in an ordinary register ("SIMD within a register"), in safe Rust.
+//! SIMD within a register: eight bytes at a time, in safe Rust.
 //!
 //! A predicate maps a word to a mask with the top bit set in exactly the bytes that match. All arithmetic keeps each byte's
 //! carry inside the byte, so the masks are exact and the lowest set bit is the first match.
@@ -11,7 +11,7 @@ pub(super) const fn splat(byte: u8) -> u64 {
     u64::from_le_bytes([byte; WORD])
 }
 
-/// The offset of the first byte that `matches` marks.
+/// Returns the offset of the first byte that `matches` marks.
 #[inline]
 pub(super) fn position(bytes: &[u8], matches: impl Fn(u64) -> u64) -> Option<usize> {
     let (words, rest) = bytes.as_chunks::<WORD>();
@@ -25,7 +25,7 @@ pub(super) fn position(bytes: &[u8], matches: impl Fn(u64) -> u64) -> Option<usi
     (mask != 0).then(|| bytes.len() - rest.len() + first(mask))
 }
 
-/// Control bytes other than HTAB.
+/// Marks control bytes other than HTAB.
 #[inline]
 pub(super) fn controls(word: u64) -> u64 {
     let low = word & LOW_BITS;
@@ -35,14 +35,15 @@ pub(super) fn controls(word: u64) -> u64 {
     ((!at_least_space & not_tab) | delete) & !word & HIGH_BITS
 }
 
-/// Bytes equal to `byte`.
+/// Marks bytes equal to `byte`.
 #[inline]
 pub(super) fn equal(word: u64, byte: u8) -> u64 {
     let difference = word ^ splat(byte);
     !(((difference & LOW_BITS) + LOW_BITS) | difference) & HIGH_BITS
 }
 
-/// Whether all words over `bytes` are as asked; the last ones overlap. `false` for fewer than four bytes.
+/// Returns true if all words over `bytes` satisfy `is_good`; the last ones overlap. `false` for fewer than
+/// four bytes.
 #[inline]
 pub(super) fn all(bytes: &[u8], is_good: impl Fn(u64) -> bool) -> bool {
     match (bytes.first_chunk(), bytes.last_chunk(), bytes.last_chunk()) {
@@ -58,13 +59,13 @@ pub(super) fn all(bytes: &[u8], is_good: impl Fn(u64) -> bool) -> bool {
     }
 }
 
-/// Whether all bytes are ASCII.
+/// Returns true if all bytes are ASCII.
 #[inline]
 pub(super) fn is_ascii(word: u64) -> bool {
     word & HIGH_BITS == 0
 }
 
-/// Whether all bytes are letters, digits and hyphens.
+/// Returns true if all bytes are letters, digits and hyphens.
 #[inline]
 pub(super) fn is_plain_name(word: u64) -> bool {
     let low = word & LOW_BITS;
@@ -73,7 +74,7 @@ pub(super) fn is_plain_name(word: u64) -> bool {
     (letters | others) & !word & HIGH_BITS == HIGH_BITS
 }
 
-/// Bytes from `first` to `last`, where no byte of `low` is above 0x7F.
+/// Marks bytes from `first` to `last`, if no byte of `low` is above 0x7F.
 #[inline]
 pub(super) fn within(low: u64, first: u8, last: u8) -> u64 {
     (low + splat(0x80 - first)) & !(low + splat(0x7F - last)) & HIGH_BITS
@@ -84,7 +85,7 @@ fn first(mask: u64) -> usize {
     mask.trailing_zeros() as usize / 8
 }
 
-/// The last `count` bytes, fewer than a word, as a word with zeros above them.
+/// Returns the last `count` bytes, fewer than a word, padded with zeros at the high end.
 #[inline]
 fn tail(bytes: &[u8], count: usize) -> u64 {
     match bytes.last_chunk::<WORD>() {

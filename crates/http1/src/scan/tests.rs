@@ -1,4 +1,4 @@
-//! Every scanner against a plain loop, and the scanners of this processor against the portable one.
+//! Compares every scanner with a plain loop, and the native scanners with the portable one.
 
 use super::block::{BLOCK_BYTES, Block, HALF_BYTES, Scanner};
 use super::stretch::LANE_BYTES;
@@ -12,7 +12,7 @@ fn is_control(byte: u8) -> bool {
     byte.is_ascii_control() && byte != b'\t'
 }
 
-/// A sequence that repeats after a long time.
+/// A pseudo-random sequence.
 struct Sequence(u64);
 
 impl Sequence {
@@ -21,7 +21,7 @@ impl Sequence {
         self.0 >> 33
     }
 
-    /// Half edges, half anything.
+    /// Returns an edge byte or any byte, with equal probability.
     fn byte(&mut self) -> u8 {
         match self.next() % 2 {
             0 => EDGES[self.next() as usize % EDGES.len()],
@@ -155,7 +155,7 @@ fn stretches_are_exact_at_every_length() {
     assert_eq!(super::name(&[b'a'; 15], 0, 1), None);
 }
 
-/// Where lines are and why cutting stopped, found byte by byte.
+/// Returns the lines and the reason for stopping, found byte by byte.
 fn plain_lines(bytes: &[u8], room: usize) -> (Vec<(usize, usize, usize)>, usize, Stop) {
     let (mut lines, mut start) = (Vec::new(), 0);
     while let Some(end) = (start..bytes.len()).find(|at| is_control(bytes[*at])) {
@@ -175,7 +175,7 @@ fn plain_lines(bytes: &[u8], room: usize) -> (Vec<(usize, usize, usize)>, usize,
 
 type Cut = fn(&[u8], &mut Progress, &mut [FieldSpans]) -> Stop;
 
-/// All ways of cutting that this processor has.
+/// Returns the splitters that this processor supports.
 fn cuts() -> Vec<Cut> {
     let mut cuts: Vec<Cut> = vec![portable::lines, best::lines];
     #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,8 @@
-//! Bytes as text, where they are ASCII.
+//! Conversion of ASCII bytes to text.
 
 use super::swar;
 
-/// `bytes` as text; `None` if one of them is above 0x7F.
+/// Returns `bytes` as text; `None` if one of them is above 0x7F.
 #[inline]
 pub(crate) fn ascii(bytes: &[u8]) -> Option<&str> {
     if !swar::all(bytes, swar::is_ascii) && !bytes.is_ascii() {

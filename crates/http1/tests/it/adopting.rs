@@ -1,4 +1,4 @@
-//! A parser that holds what another one has parsed, and makes no more room than that takes until it has to parse itself.
+//! Adopting parsers: they hold another parser's head, with no more memory than that needs until they parse.
 
 use shearwater_http1::{HeadLimits, HeadParser, Parsed, Reject};
 

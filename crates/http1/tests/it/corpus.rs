@@ -1,12 +1,13 @@
-//! The corpus: written-down inputs with what they mean, each checked whole, cut in two at every byte, and byte by byte.
+//! The corpus: inputs with their expected results, each parsed whole, split in two at every byte, and byte by
+//! byte.
 
 use crate::corpus_format::{self, Case};
 use crate::session::{Session, render};
 use std::path::Path;
 
-/// The least number of cases; a file that is not found can't go unnoticed.
+/// Minimum number of cases, so that a missing file is detected.
 const CASES_MIN: usize = 300;
-/// Inputs longer than this are cut at a spread of places instead of at every byte.
+/// Longer inputs are split at a sample of offsets instead of at every byte.
 const EVERY_CUT_BYTES_MAX: usize = 1024;
 
 fn load() -> Vec<Case> {

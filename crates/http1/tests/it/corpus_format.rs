@@ -22,7 +22,7 @@ pub(crate) struct Case {
     pub(crate) expected: Vec<String>,
 }
 
-/// The cases of one file. Panics, with the line, where the file is malformed.
+/// Parses the cases of one file. Panics, with the line, if the file is malformed.
 pub(crate) fn parse(file: &str, text: &str) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -82,7 +82,7 @@ fn unescape(text: &str, place: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads what follows a backslash; gives back what follows that.
+/// Parses the text after a backslash; returns the rest.
 fn unescape_one<'a>(rest: &'a str, bytes: &mut Vec<u8>, place: &str) -> &'a str {
     let byte = match rest.as_bytes().first() {
         Some(b'r') => b'\r',

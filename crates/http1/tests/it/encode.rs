@@ -1,4 +1,4 @@
-//! Responses as they are written.
+//! Responses as they are encoded: status lines, fields, lengths and chunks.
 
 use shearwater_http1::encode::{self, BadField};
 use shearwater_http1::{Method, ResponseContent};
@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = b"before|".to_vec();
     write(&mut out);
-    String::from_utf8(out).unwrap().strip_prefix("before|").expect("what was there stays").to_owned()
+    String::from_utf8(out).unwrap().strip_prefix("before|").expect("earlier output is unchanged").to_owned()
 }
 
 #[test]

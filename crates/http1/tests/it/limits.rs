@@ -1,4 +1,4 @@
-//! Limits at the ends of their ranges, and what is refused without a network's help.
+//! Limits at the ends of their ranges, and errors that need no network.
 
 use shearwater_http1::{HeadLimits, HeadParser, Known, METHOD_BYTES_MAX, Method, Parsed, Reject};
 

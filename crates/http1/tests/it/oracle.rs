@@ -1,4 +1,4 @@
-//! The differential test's everyday dose; the example `differential` runs as much as one likes.
+//! A short run of the differential test; the example `differential` runs longer.
 
 use crate::differential::{Outcome, run};
 

@@ -1,4 +1,4 @@
-//! A small seeded generator of numbers (SplitMix64): the same seed gives the same inputs everywhere.
+//! A small seeded generator (SplitMix64): the same seed gives the same inputs everywhere.
 
 /// The generator's state.
 pub(crate) struct Prng(u64);
@@ -15,12 +15,12 @@ impl Prng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 
-    /// True once in `rate` times.
+    /// Returns true once in `rate` times on average.
     pub(crate) fn one_in(&mut self, rate: usize) -> bool {
         self.below(rate) == 0
     }

@@ -1,4 +1,4 @@
-//! Properties that hold for all inputs, tried on many.
+//! Properties that hold for all inputs, tested on many.
 
 use crate::prng::Prng;
 use crate::session::{Event, Session, render};
@@ -138,7 +138,8 @@ fn chunks_come_back_whole_however_they_are_cut() {
     }
 }
 
-/// Decodes all of `input`, in pieces of at most `piece_max` bytes: content, trailers, where the body ended, the refusal.
+/// Decodes all of `input`, in pieces of at most `piece_max` bytes; returns content, trailers, the end of the
+/// body, and the error.
 fn decode(
     prng: &mut Prng,
     input: &[u8],
@@ -213,7 +214,8 @@ fn chunk_sizes_are_read_as_httparse_reads_them() {
                 accepted += 1;
                 assert_eq!(ours, Ok(consumed), "\"{}\"", line.escape_ascii());
             }
-            // RFC 9112 7.1.1: whitespace may stand before an extension only, and an extension has a name; httparse passes over both.
+            // RFC 9112 7.1.1: whitespace is valid before an extension only, and an extension has a name;
+            // httparse accepts both.
             Ok(_) => assert_eq!(ours, Err(Reject::InvalidChunkExtension), "\"{}\"", line.escape_ascii()),
             // httparse counts digits, leading zeros too; we count bits.
             Err(_) if ours.is_ok() => assert!(line.starts_with(b"0"), "\"{}\"", line.escape_ascii()),
@@ -223,7 +225,7 @@ fn chunk_sizes_are_read_as_httparse_reads_them() {
     assert!(accepted > ROUNDS / 2, "{accepted}");
 }
 
-/// Returns true for a chunk line whose size is followed by something that isn't an extension with a name.
+/// Returns true for a chunk line whose size is followed by anything but an extension with a name.
 fn has_unnamed_extension(line: &[u8]) -> bool {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let behind = line[digits..].strip_suffix(b"\r\n").expect("a whole line");

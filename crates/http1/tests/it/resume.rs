@@ -1,5 +1,5 @@
-//! Resumption: what has been looked at is not looked at again. Shown by spoiling it: a byte that was scanned is overwritten with
-//! one that a second look would refuse.
+//! Resumption: no byte is scanned twice. The test overwrites scanned bytes with ones that a second scan would
+//! reject.
 
 use shearwater_http1::{HeadLimits, HeadParser, Known, Parsed};
 

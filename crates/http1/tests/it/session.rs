@@ -1,4 +1,4 @@
-//! A connection without a network: bytes are fed in pieces, and what the crate makes of them is kept as a list of events.
+//! A connection without a network: bytes are fed in pieces, and the results recorded as a list of events.
 
 use shearwater_http1::{
     BodyDecoder, BodyEvent, BodyLimits, Framing, Head, HeadLimits, HeadParser, Parsed, Reject, Target,
@@ -6,7 +6,7 @@ use shearwater_http1::{
 };
 use std::fmt::Write;
 
-/// What was found on a connection, in order. Content and trailers that follow one another are joined.
+/// Events of a connection, in order. Adjacent content or trailers are joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Head(String),
@@ -17,12 +17,12 @@ pub(crate) enum Event {
     Reject(Reject),
 }
 
-/// Reads requests one after another until the first refusal.
+/// Parses pipelined requests until the first error.
 pub(crate) struct Session {
     parser: HeadParser,
     body_limits: BodyLimits,
     body: Option<BodyDecoder>,
-    /// The bytes of the unfinished head.
+    /// Bytes of the incomplete head.
     pending: Vec<u8>,
     show_fields: bool,
     pub(crate) events: Vec<Event>,
@@ -42,7 +42,7 @@ impl Session {
         }
     }
 
-    /// The events of everything that was fed.
+    /// Returns the events of everything that was fed.
     pub(crate) fn finish(mut self) -> Vec<Event> {
         let is_refused = matches!(self.events.last(), Some(Event::Reject(_)));
         if !is_refused && (self.body.is_some() || !self.pending.is_empty()) {
@@ -150,7 +150,7 @@ fn describe(head: &Head<'_>) -> String {
     text
 }
 
-/// The events as lines of text, the way the corpus writes them.
+/// Formats the events as lines of text, as in the corpus.
 pub(crate) fn render(events: &[Event]) -> Vec<String> {
     let line = |event: &Event| match event {
         Event::Head(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! Sizes that the engine counts on.
+//! Sizes that the engine relies on.
 
 use shearwater_http1::{BodyDecoder, BodyEvent, Known, Method, Parsed, Reject};
 

@@ -1,4 +1,4 @@
-//! What people get to read: a head in a log, and why a field was not written.
+//! Texts for people: a head in a log, and the reasons for unwritten fields.
 
 use shearwater_http1::encode::{self, BadField};
 use shearwater_http1::{HeadLimits, HeadParser, Known, Parsed};

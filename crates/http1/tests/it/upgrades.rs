@@ -2,7 +2,7 @@
 
 use shearwater_http1::{HeadLimits, HeadParser, Parsed, is_protocol, is_same_protocol};
 
-/// What a request with these field lines offers.
+/// Returns the protocols that a request with these field lines offers.
 fn offered(version: &str, fields: &[&str]) -> Vec<String> {
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let request = format!("GET / {version}\r\nHost: h\r\n{fields}\r\n");

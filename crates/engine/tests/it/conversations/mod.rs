@@ -1,4 +1,4 @@
-//! The conversations, each whole and with each fault at each operation.
+//! The conversations, each without faults and with each fault at each operation.
 
 mod scripts;
 mod sweep;

@@ -5,19 +5,19 @@ use shearwater_engine::Limits;
 use crate::harness::unit::head;
 use crate::harness::{Answer, Conversation, End, Setting, Step, Unit};
 
-/// 1: three requests, each after the other's answer.
+/// 1: three requests, each after the response to the one before.
 pub(crate) fn keep_alive() -> Conversation {
     let units: Vec<Unit> = (0..3).map(Unit::get).collect();
     let steps = one_by_one(&units);
     Conversation::alone(units, &steps)
 }
 
-/// 2: more than a turn's worth of requests at once.
+/// 2: more pipelined requests than one turn processes.
 pub(crate) fn pipeline_of_two_hundred() -> Conversation {
     Conversation::alone(mixture(200), &[Step::SendAll, Step::Settle])
 }
 
-/// 3: bodies that are kept, and others that are thrown away, each in pieces.
+/// 3: buffered and discarded bodies, each in pieces.
 pub(crate) fn bodies_in_pieces() -> Conversation {
     let units = vec![
         Unit::post("buffer", 1, 500),
@@ -37,7 +37,7 @@ pub(crate) fn chunked_upload_to_a_sink() -> Conversation {
     Conversation::alone(units, &pieces(61, 30))
 }
 
-/// 13: handlers that wait, and take bodies as they come; the last digit says how they wait.
+/// 13: deferred handlers that read bodies as they arrive; the last digit says how they wait.
 pub(crate) fn answered_later() -> Conversation {
     let mut units: Vec<Unit> = (0..4).map(|number| Unit::later("GET", number)).collect();
     units.extend([
@@ -83,7 +83,7 @@ pub(crate) fn expect_continue() -> Conversation {
     Conversation::alone(units, &steps)
 }
 
-/// 6: heads that fill the bound to the last byte, in pieces of one byte; then one that passes it.
+/// 6: heads that fill the limit to the last byte, in pieces of one byte; then one that exceeds it.
 pub(crate) fn head_in_single_bytes() -> Conversation {
     const HEAD_BYTES_MAX: usize = 160;
     let full = padded(1, HEAD_BYTES_MAX);
@@ -96,7 +96,7 @@ pub(crate) fn head_in_single_bytes() -> Conversation {
     Conversation { setting: Setting { limits, ..Setting::default() }, ..alone }
 }
 
-/// A `GET` whose head has exactly so many bytes.
+/// Returns a `GET` whose head has exactly so many bytes.
 fn padded(number: usize, head_bytes: usize) -> Unit {
     let plain = Unit::get(number);
     let padding = head_bytes - plain.bytes.len() - "X-Pad: \r\n".len();
@@ -104,7 +104,7 @@ fn padded(number: usize, head_bytes: usize) -> Unit {
     Unit::new(head("GET", &format!("/plain/{number}"), &field), plain.answer)
 }
 
-/// 7: a body that is refused at its head, while the client sends on and reads only then.
+/// 7: a body rejected at its head, while the client continues sending and reads only then.
 pub(crate) fn too_large_and_still_sending() -> Conversation {
     let units = vec![Unit::get(1), Unit::too_large(2, 1 << 40, 150_000)];
     let mut steps = vec![Step::StopReading(1 << 20)];
@@ -117,7 +117,7 @@ pub(crate) fn too_large_and_still_sending() -> Conversation {
     conversation
 }
 
-/// 8: large answers to a reader that stops, with more behind them than is kept.
+/// 8: large responses to a client that stops reading, with more pipelined requests than are stored.
 pub(crate) fn slow_reader() -> Conversation {
     let mut units = vec![Unit::get(1), Unit::big(), Unit::file(), Unit::get(2)];
     units.extend((3..60).map(|number| Unit::post("buffer", number, 4000)));
@@ -131,7 +131,7 @@ pub(crate) fn slow_reader() -> Conversation {
     Conversation::alone(units, &steps)
 }
 
-/// 9: a client that ends its side right behind its requests.
+/// 9: a client that sends a FIN right after its requests.
 pub(crate) fn half_closed() -> Conversation {
     let mut conversation = Conversation::default();
     conversation.add(mixture(100), &[Step::SendAll, Step::Finish, Step::Settle], End::Finish);
@@ -142,7 +142,7 @@ pub(crate) fn half_closed() -> Conversation {
     conversation
 }
 
-/// 10: two good requests are answered, the bad one behind them is refused, and what follows is not looked at.
+/// 10: two good requests, then a bad one that is rejected; later input is ignored.
 pub(crate) fn malformed_behind_good() -> Conversation {
     let units = vec![Unit::get(1), Unit::post("buffer", 2, 50), Unit::malformed(3), Unit::get(4)];
     let mut conversation = Conversation::alone(units.clone(), &[Step::SendAll, Step::Settle]);
@@ -150,7 +150,7 @@ pub(crate) fn malformed_behind_good() -> Conversation {
     conversation
 }
 
-/// 11: connections that end in different ways, side by side; one of the handlers panics.
+/// 11: concurrent connections that end in different ways; one of the handlers panics.
 pub(crate) fn many_ways_to_end() -> Conversation {
     let lives = [
         vec![Unit::http10(1, false)],
@@ -168,8 +168,8 @@ pub(crate) fn many_ways_to_end() -> Conversation {
     conversation
 }
 
-/// 12: a drain meets an idle connection, one in the middle of a head, one in the middle of a body, one that goes on,
-/// and one that doesn't take its answer.
+/// 12: a drain with an idle connection, one in a head, one in a body, one that continues, and one that
+/// doesn't read its response.
 pub(crate) fn drained_in_the_middle() -> Conversation {
     let last = |unit: Unit| Unit::new(unit.bytes, unit.answer.last());
     let mut conversation = Conversation::default();
@@ -184,7 +184,7 @@ pub(crate) fn drained_in_the_middle() -> Conversation {
     conversation
 }
 
-/// A little of everything that leaves the connection open.
+/// Returns a mixture of requests that leave the connection open.
 fn mixture(count: usize) -> Vec<Unit> {
     let unit = |number| match number % 9 {
         0 => Unit::get(number),
@@ -204,7 +204,7 @@ fn one_by_one(units: &[Unit]) -> Vec<Step> {
     units.iter().flat_map(|unit| [Step::Send(unit.bytes.len()), Step::Settle]).collect()
 }
 
-/// Everything in `count` pieces of so many bytes, each seen by the worker, then what is left.
+/// Sends `count` pieces of so many bytes, one per turn, then the rest.
 fn pieces(bytes: usize, count: usize) -> Vec<Step> {
     let mut steps: Vec<Step> = (0..count).flat_map(|_| [Step::Send(bytes), Step::Turn]).collect();
     steps.extend([Step::SendAll, Step::Settle]);

@@ -5,10 +5,11 @@ use shearwater_engine::io::sim::{Fault, SimOptions};
 use crate::harness::conversation::Trouble;
 use crate::harness::{Conversation, Setting};
 
-/// Operations of a conversation at most: what keeps a sweep within seconds.
+/// Maximum number of operations per conversation, to bound the duration of a sweep.
 const OPERATIONS_MAX: u64 = 2000;
 
-/// Holds the conversation without a fault, then with each fault at each of its operations. A complaint names both.
+/// Runs the conversation without a fault, then with each fault at each of its operations. A failure names
+/// both.
 pub(crate) fn sweep(conversation: &Conversation) {
     let operations = conversation.run().net.operations();
     assert!((10..OPERATIONS_MAX).contains(&operations), "{operations} operations");
@@ -28,7 +29,7 @@ pub(crate) fn sweep(conversation: &Conversation) {
     }
 }
 
-/// Says which fault it was, where the conversation panics.
+/// Prints the fault if the conversation panics.
 struct Told {
     fault: Fault,
     at: u64,

@@ -1,15 +1,15 @@
-//! What a client has to get: written down here without the engine's help, with any date where the date stands.
+//! Expected responses, written without the engine's help, with a wildcard for the date.
 
 use super::app;
 
-/// One expected answer.
+/// An expected response.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     /// Status code and reason phrase.
     pub(crate) status: &'static str,
     pub(crate) connection: Option<&'static str>,
     pub(crate) fields: &'static str,
-    /// What `Content-Length` says, if there is one.
+    /// Value of `Content-Length`, if present.
     pub(crate) length: Option<usize>,
     pub(crate) body: Body,
 }
@@ -24,13 +24,13 @@ pub(crate) enum Body {
 const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
 
 impl Answer {
-    /// A text, on a connection that stays open.
+    /// A text on a connection that stays open.
     pub(crate) fn text(status: &'static str, text: impl Into<Vec<u8>>) -> Self {
         let body = text.into();
         Self { status, connection: None, fields: TEXT, length: Some(body.len()), body: Body::Bytes(body) }
     }
 
-    /// The same on a connection that is closed behind it.
+    /// A text on a connection that is closed afterwards.
     pub(crate) fn last(mut self) -> Self {
         self.connection = Some("close");
         self
@@ -47,7 +47,7 @@ impl Answer {
         self
     }
 
-    /// The same without `Content-Length` either.
+    /// Additionally without `Content-Length`.
     pub(crate) fn lengthless(mut self) -> Self {
         self.length = None;
         self.bodyless()
@@ -64,17 +64,17 @@ impl Answer {
         }
     }
 
-    /// What `/big` gives.
+    /// Response of `/big`.
     pub(crate) fn big() -> Self {
         Self::bytes(app::big())
     }
 
-    /// What `/file` gives.
+    /// Response of `/file`.
     pub(crate) fn file() -> Self {
         Self::bytes(app::file_bytes())
     }
 
-    /// The engine's own refusal.
+    /// Rejection by the engine itself.
     pub(crate) fn refusal(status: &'static str, sentence: &str) -> Self {
         Self::text(status, format!("{sentence}\n")).last()
     }
@@ -100,7 +100,7 @@ impl Answer {
     }
 }
 
-/// Everything that a client has to get, in order.
+/// All output that a client must receive, in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Expected {
     pieces: Vec<Piece>,
@@ -116,13 +116,13 @@ enum Piece {
 
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// How what was got relates to what was expected.
+/// Result of comparing received with expected output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Equal,
-    /// The beginning of it.
+    /// A prefix of it.
     Prefix,
-    /// Something else, from here on; or more of it.
+    /// A mismatch, or surplus, from this offset on.
     Differs {
         at: usize,
     },
@@ -180,7 +180,7 @@ impl Expected {
     }
 }
 
-/// Length of the beginning that both have in common.
+/// Returns the length of the common prefix.
 fn shared(bytes: &[u8], rest: &[u8]) -> usize {
     let len = bytes.len().min(rest.len());
     if bytes[..len] == rest[..len] {
@@ -189,7 +189,7 @@ fn shared(bytes: &[u8], rest: &[u8]) -> usize {
     bytes.iter().zip(rest).take_while(|(left, right)| left == right).count()
 }
 
-/// Length of the beginning that could be that of a date.
+/// Returns the length of the prefix that could be part of a date.
 fn date_len(rest: &[u8]) -> usize {
     let like = |(byte, pattern): (&u8, u8)| match pattern {
         b'0'..=b'9' => byte.is_ascii_digit(),
@@ -199,7 +199,7 @@ fn date_len(rest: &[u8]) -> usize {
     rest.iter().zip(DATE.bytes()).take_while(|pair| like(*pair)).count()
 }
 
-/// What was got around `at`, for a complaint.
+/// Returns the received bytes around `at`, for a failure message.
 pub(crate) fn show(got: &[u8], at: usize) -> String {
     let (from, until) = (at.saturating_sub(300).min(got.len()), (at + 300).min(got.len()));
     let (before, behind) = got[from..until].split_at(at.min(got.len()) - from);

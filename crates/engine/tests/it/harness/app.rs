@@ -1,4 +1,4 @@
-//! The app under the tests: each answer names the request that it belongs to, so that a mixture can't go unseen.
+//! The app under test: each response names its request, so that mix-ups are detected.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -13,18 +13,18 @@ use shearwater_engine::io::fs::Meta;
 use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
 use shearwater_engine::{App, BodyPolicy, BodySink, FieldLines, Prebuilt, Request, Response};
 
-/// What the handlers that panic say.
+/// Panic message of handlers.
 pub(crate) const ON_PURPOSE: &str = "a panic on purpose";
-/// Length of the answer at `/big`.
+/// Length of the response at `/big`.
 pub(crate) const BIG_BYTES: usize = 3 * 1024 * 1024;
-/// Length of the answer at `/file`.
+/// Length of the response at `/file`.
 pub(crate) const FILE_BYTES: usize = 1200 * 1024;
-/// The most that `/buffer` keeps.
+/// Size limit of `/buffer`.
 pub(crate) const BUFFER_BYTES_MAX: u64 = 32 * 1024;
-/// Where `/sink-refuses` has enough.
+/// Size at which `/sink-refuses` fails.
 pub(crate) const REFUSED_AT: usize = 100;
 
-/// The app.
+/// The app under test.
 pub(crate) struct TestApp;
 
 impl App for TestApp {
@@ -92,7 +92,7 @@ impl App for TestApp {
     }
 }
 
-/// An answer's text: the request's method and target, and what was seen of its body.
+/// Returns a response's text: the request's method and target, and a digest of its body.
 fn named(request: &Request<'_>) -> String {
     text_of(
         request.head().method_name(),
@@ -101,7 +101,7 @@ fn named(request: &Request<'_>) -> String {
     )
 }
 
-/// The text that the app answers a request with.
+/// Returns the text of the app's response to a request.
 pub(crate) fn text_of(method: &str, target: &str, body: &[u8]) -> String {
     format!("{method} {target} {} {:016x}\n", body.len(), digest(DIGEST_START, body))
 }
@@ -112,7 +112,7 @@ fn first_segment(path: &str) -> &str {
 
 pub(crate) const DIGEST_START: u64 = 0xCBF2_9CE4_8422_2325;
 
-/// FNV-1a, which can be taken piece by piece.
+/// FNV-1a, computed piece by piece.
 pub(crate) fn digest(start: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }
@@ -125,7 +125,7 @@ enum After {
     EndsInPanic,
 }
 
-/// Takes a body and answers as [`text_of`] says.
+/// Reads a body and responds as [`text_of`].
 struct Sink {
     after: After,
     len: usize,
@@ -158,19 +158,19 @@ impl BodySink for Sink {
     }
 }
 
-/// The bytes at `/big`.
+/// Returns the bytes at `/big`.
 pub(crate) fn big() -> &'static [u8] {
     static BIG: OnceLock<Vec<u8>> = OnceLock::new();
     BIG.get_or_init(|| pattern(b'A', BIG_BYTES))
 }
 
-/// The bytes of the file.
+/// Returns the bytes of the file.
 pub(crate) fn file_bytes() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     BYTES.get_or_init(|| pattern(b'a', FILE_BYTES))
 }
 
-/// Bytes in which a shift or a hole shows: a letter's line after the other, each with its number.
+/// Returns bytes that reveal shifts and gaps: numbered lines of letters.
 fn pattern(first: u8, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + 64);
     let mut line = 0;
@@ -186,15 +186,15 @@ fn pattern(first: u8, len: usize) -> Vec<u8> {
 }
 
 thread_local! {
-    /// An answer encoded before.
+    /// A prebuilt response.
     static PREBUILT: Rc<Prebuilt> = Rc::new(make_prebuilt());
-    /// A real file that has no name any more, one per thread.
+    /// An unlinked file, one per thread.
     static FILE: Rc<SharedFile> = Rc::new(SharedFile::new(make_file()));
-    /// The answer at `/kept-file`, while it lasts.
+    /// The response at `/kept-file`, while it exists.
     static KEPT: RefCell<Weak<Prebuilt>> = const { RefCell::new(Weak::new()) };
 }
 
-/// The file as an answer that nobody but the engine holds.
+/// Returns the file as a response held by the engine alone.
 fn kept_file() -> Rc<Prebuilt> {
     KEPT.with_borrow_mut(|kept| {
         kept.upgrade().unwrap_or_else(|| {
@@ -207,12 +207,12 @@ fn kept_file() -> Rc<Prebuilt> {
     })
 }
 
-/// Whether the engine holds it.
+/// Returns true if the engine holds it.
 pub(crate) fn is_kept() -> bool {
     KEPT.with_borrow(|kept| kept.strong_count() > 0)
 }
 
-/// The answer encoded before.
+/// Returns the prebuilt response.
 pub(crate) fn prebuilt() -> Rc<Prebuilt> {
     PREBUILT.with(Rc::clone)
 }
@@ -239,13 +239,13 @@ fn file_slice(len: u64) -> FileSlice {
     FileSlice { file: FILE.with(Rc::clone), offset: 0, len }
 }
 
-/// The file by a descriptor of its own.
+/// Opens the file with a separate descriptor.
 fn own_slice() -> FileSlice {
     let file = FILE.with(|file| file.try_clone()).expect("another descriptor");
     FileSlice { file: Rc::new(SharedFile::new(file)), offset: 0, len: FILE_BYTES as u64 }
 }
 
-/// The file, promised as it was before its last byte was cut off.
+/// Returns the file with the length that it had before it was truncated by a byte.
 fn changed_slice() -> FileSlice {
     let file = FILE.with(|file| file.try_clone()).expect("another descriptor");
     let meta = Meta::of(&file).expect("its metadata");
@@ -253,7 +253,7 @@ fn changed_slice() -> FileSlice {
     FileSlice { file: Rc::new(SharedFile::new(file).in_version(before)), offset: 0, len: FILE_BYTES as u64 }
 }
 
-/// Keeps panics on purpose out of the tests' output.
+/// Hides intended panics from the tests' output.
 pub(crate) fn hush() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

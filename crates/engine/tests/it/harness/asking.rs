@@ -1,10 +1,10 @@
-//! Questions of one client, with what it gets before it says more.
+//! Requests of one client, with the responses to each step.
 
 use super::unit::head;
 use super::waiting::at_work;
 use super::{Client, World};
 
-/// What a client gets that sends this, and nothing more.
+/// Asserts the response to a client that sends this, and nothing more.
 #[track_caller]
 pub(crate) fn got(world: &mut World, request: impl AsRef<[u8]>) -> (String, Client) {
     let mut client = world.connect();
@@ -22,13 +22,13 @@ pub(crate) fn post(target: &str, body: &str) -> String {
     format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Head and body of an answer.
+/// Returns head and body of a response.
 #[track_caller]
 pub(crate) fn parts(answer: &str) -> (&str, &str) {
     answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no end of the head: {answer:?}"))
 }
 
-/// The connection is whole: another request is answered on it.
+/// Asserts that the connection is usable: another request succeeds on it.
 #[track_caller]
 pub(crate) fn assert_goes_on(world: &mut World, client: &mut Client) {
     client.send(get("/plain/9"));
@@ -38,7 +38,7 @@ pub(crate) fn assert_goes_on(world: &mut World, client: &mut Client) {
     assert!(!client.peer.saw_fin() && !client.peer.saw_reset());
 }
 
-/// Ends the conversation and looks for what is left.
+/// Ends the conversation and checks for leftovers.
 #[track_caller]
 pub(crate) fn end(mut world: World, client: &mut Client) {
     client.peer.finish();

@@ -1,29 +1,29 @@
-//! A client: what it has sent, what it has got, and what that has to be.
+//! A client: the bytes sent and received, and the expected responses.
 
 use shearwater_engine::io::sim::SimPeer;
 
 use super::answer::{Answer, Expected, Verdict, show};
 use super::unit::Unit;
 
-/// One client of the simulated network.
+/// A client of the simulated network.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) peer: SimPeer,
-    /// Bytes that the network has taken from it.
+    /// Bytes that the network has accepted from it.
     pub(crate) sent: usize,
     pub(crate) got: Vec<u8>,
 }
 
-/// How the client's side of a connection ends.
+/// The way in which the client's side of a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It says no more; time goes by.
+    /// The client becomes silent; time passes.
     Silence,
-    /// It ends its sending side and reads on.
+    /// The client sends a FIN and continues reading.
     Finish,
-    /// The server is drained meanwhile: whatever is unfinished is cut off.
+    /// The server is drained: unfinished requests are cut off.
     Cut,
-    /// It is gone.
+    /// The client disconnects.
     Gone,
 }
 
@@ -32,7 +32,7 @@ impl Client {
         Self { peer, sent: 0, got: Vec::new() }
     }
 
-    /// Sends; counts what the network takes.
+    /// Sends, and counts the bytes that the network accepts.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         if self.peer.write(bytes) {
@@ -45,7 +45,7 @@ impl Client {
         &self.got
     }
 
-    /// Asserts that it has got exactly these answers.
+    /// Asserts that it has received exactly these responses.
     #[track_caller]
     pub(crate) fn assert_got(&mut self, answers: &[Answer]) {
         let mut expected = Expected::default();
@@ -60,7 +60,7 @@ impl Client {
         assert_eq!(verdict, Verdict::Equal, "got {}", show(&self.got, at));
     }
 
-    /// Asserts that the server has ended the connection in order: FIN, no reset.
+    /// Asserts that the server has closed the connection with a FIN, not a reset.
     #[track_caller]
     pub(crate) fn assert_closed(&mut self) {
         self.read();
@@ -69,7 +69,7 @@ impl Client {
     }
 }
 
-/// What a client that has sent the first `sent` bytes of `units` has to get.
+/// Returns the expected responses to a client that has sent the first `sent` bytes of `units`.
 pub(crate) fn expected(units: &[Unit], sent: usize, end: End) -> Expected {
     let mut expected = Expected::default();
     let mut left = sent;
@@ -95,8 +95,8 @@ pub(crate) fn expected(units: &[Unit], sent: usize, end: End) -> Expected {
     expected
 }
 
-/// All that a client of a worker that is drained may get: any number of its answers, the last of which says that it is
-/// the last; behind them, that a request was too slow or unfinished.
+/// Returns the possible output for a client of a draining worker: any number of its responses, the last of
+/// which says so; then a rejection as too slow or incomplete.
 pub(crate) fn drained(units: &[Unit], sent: usize) -> Vec<Expected> {
     let mut answered = Expected::default();
     let mut allowed = Vec::new();
@@ -123,7 +123,7 @@ pub(crate) fn drained(units: &[Unit], sent: usize) -> Vec<Expected> {
     allowed
 }
 
-/// All that a client may get if `unit` is unfinished: the answers so far, and a refusal.
+/// Returns the possible output if `unit` is unfinished: the responses so far, and a rejection.
 fn with_tails(answered: &Expected, unit: &Unit) -> Vec<Expected> {
     let mut tails = vec![Answer::timeout(), Answer::incomplete()];
     if is_head(&unit.bytes) {

@@ -1,51 +1,51 @@
-//! A conversation: clients with their requests, and the steps in which they talk.
+//! A conversation: clients with their requests, and a script of steps.
 
 use super::answer::{Verdict, show};
 use super::client::{Client, End, drained, expected};
 use super::unit::Unit;
 use super::world::{Setting, World};
 
-/// What one client does next.
+/// A step of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Sends so many of its remaining bytes.
     Send(usize),
     /// Sends all of them.
     SendAll,
-    /// The worker takes a turn, if it needn't sleep for that.
+    /// Runs a turn of the worker, unless it would have to sleep.
     Turn,
-    /// The worker does all that it can do now.
+    /// Runs the worker until it is idle.
     Settle,
-    /// It stops reading; so many bytes fit between it and the server.
+    /// Stops reading; so many bytes fit between it and the server.
     StopReading(usize),
-    /// It reads so many bytes.
+    /// Reads so many bytes.
     Read(usize),
-    /// It reads again whatever comes.
+    /// Resumes reading everything.
     ReadOn,
     Finish,
     Close,
     Reset,
-    /// The operator drains the worker, and gives it so many milliseconds.
+    /// Drains the worker with this limit in milliseconds.
     Drain(u64),
 }
 
-/// A script, and what it is said to.
+/// A script and its world.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Conversation {
     pub(crate) setting: Setting,
-    /// The requests of each client.
+    /// Requests of each client.
     pub(crate) clients: Vec<Vec<Unit>>,
-    /// Who does what.
+    /// Steps in order.
     pub(crate) steps: Vec<(usize, Step)>,
-    /// How each client's connection ends.
+    /// The way in which each client's connection ends.
     pub(crate) ends: Vec<End>,
     pub(crate) trouble: Trouble,
 }
 
-/// What may be different from the script's perfect course.
+/// Permitted deviations from the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Trouble {
-    /// Nothing but delays: all answers come whole.
+    /// Delays only: all responses arrive whole.
     #[default]
     None,
     /// One client's sending side may have ended early.
@@ -55,14 +55,14 @@ pub(crate) enum Trouble {
 }
 
 impl Conversation {
-    /// A client by itself.
+    /// Returns a single client.
     pub(crate) fn alone(units: Vec<Unit>, steps: &[Step]) -> Self {
         let mut conversation = Self::default();
         conversation.add(units, steps, End::Silence);
         conversation
     }
 
-    /// One more client, whose steps come after those of the others.
+    /// Adds a client whose steps follow those of the others.
     pub(crate) fn add(&mut self, units: Vec<Unit>, steps: &[Step], end: End) {
         let number = self.clients.len();
         self.clients.push(units);
@@ -70,10 +70,10 @@ impl Conversation {
         self.ends.push(end);
     }
 
-    /// Holds the conversation, and looks at what each client has got and at what the worker has left behind.
+    /// Runs the conversation, then checks the output of each client and the worker's leftovers.
     pub(crate) fn run(&self) -> World {
         let mut world = World::new(self.setting.clone());
-        // Each connects here, so that the order of connecting is that of the list.
+        // Connects all clients here, so that they are accepted in the order of the list.
         let mut clients: Vec<Talking> =
             self.clients.iter().map(|units| Talking::new(world.connect(), units)).collect();
         let mut drained_until_ms = u64::MAX;
@@ -96,8 +96,8 @@ impl Conversation {
         world
     }
 
-    /// Nothing but its own answers, in order; and all of them, unless a reset, its own going or a drain's deadline (`is_cut`)
-    /// kept them away.
+    /// Checks that only its own responses arrived, in order; all of them, unless prevented by a reset, its
+    /// disconnect or a drain's deadline (`is_cut`).
     fn check(&self, number: usize, talking: &mut Talking, is_cut: bool) {
         let Talking { client, stream, .. } = talking;
         let (units, end) = (&self.clients[number], self.ends[number]);
@@ -111,7 +111,7 @@ impl Conversation {
             allowed.extend(drained(units, client.sent));
         }
         if was_reset || end == End::Gone {
-            // A reset may have destroyed what it sent last, and what it was sent.
+            // A reset may have destroyed the last bytes in both directions.
             allowed.push(expected(units, stream.len(), End::Silence));
         }
         let verdicts: Vec<Verdict> = allowed.iter().map(|expected| expected.compare(&client.got)).collect();
@@ -129,7 +129,7 @@ impl Conversation {
     }
 }
 
-/// Where the comparison that got furthest has failed.
+/// Offset at which the longest comparison failed.
 fn furthest(verdicts: &[Verdict], len: usize) -> usize {
     let at = |verdict: &Verdict| if let Verdict::Differs { at } = verdict { *at } else { len };
     verdicts.iter().map(at).max().unwrap_or(0)
@@ -139,7 +139,7 @@ fn furthest(verdicts: &[Verdict], len: usize) -> usize {
 struct Talking {
     client: Client,
     stream: Vec<u8>,
-    /// How far it has tried to send.
+    /// Bytes that it has tried to send.
     tried: usize,
 }
 

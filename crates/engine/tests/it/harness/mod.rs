@@ -1,4 +1,4 @@
-//! What the tests stand on: a worker on the simulated kernel, an app, clients with scripts, and a model of the answers.
+//! Test harness: a worker on the simulated kernel, an app, scripted clients, and a model of the responses.
 
 pub(crate) mod answer;
 pub(crate) mod app;

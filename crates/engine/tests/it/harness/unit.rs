@@ -1,4 +1,4 @@
-//! A request as bytes, with the answer that it has to get: the words of a conversation.
+//! A request as bytes with its expected response: the units of a conversation.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use shearwater_engine::http1::Reject;
 use super::answer::Answer;
 use super::app;
 
-/// How much of a request is shown.
+/// Bytes of a request shown in messages.
 const SHOWN_BYTES: usize = 120;
 
-/// One request and its answer.
+/// A request and its response.
 #[derive(Clone)]
 pub(crate) struct Unit {
     pub(crate) bytes: Vec<u8>,
     pub(crate) answer: Answer,
-    /// How many of the bytes decide the answer: all, but where a request is refused early.
+    /// Bytes that decide the response: all, unless a request is rejected early.
     pub(crate) decided_at: usize,
-    /// The connection ends behind the answer.
+    /// The connection ends after the response.
     pub(crate) is_last: bool,
-    /// A client that has sent so many bytes, and waits then, gets a `100 Continue`.
+    /// A client that has sent so many bytes, and waits, gets a `100 Continue`.
     pub(crate) goes_on_at: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Unit {
         Self { decided_at: bytes.len(), bytes, answer, is_last, goes_on_at: None }
     }
 
-    /// A request that is refused as soon as its first `decided_at` bytes are there.
+    /// Returns a request that is rejected as soon as its first `decided_at` bytes are received.
     pub(crate) fn refused(bytes: impl Into<Vec<u8>>, decided_at: usize, answer: Answer) -> Self {
         Self { decided_at, ..Self::new(bytes, answer) }
     }
@@ -46,13 +46,13 @@ impl Unit {
         Self::plain("GET", number)
     }
 
-    /// A request without a body, by any method.
+    /// Returns a request without a body, with any method.
     pub(crate) fn plain(method: &str, number: usize) -> Self {
         let target = format!("/plain/{number}");
         Self::new(head(method, &target, ""), Answer::text("200 OK", app::text_of(method, &target, b"")))
     }
 
-    /// A request that its handler answers later.
+    /// Returns a request whose response is deferred.
     pub(crate) fn later(method: &str, number: usize) -> Self {
         let target = format!("/later/{number}");
         let unit =
@@ -63,7 +63,7 @@ impl Unit {
         }
     }
 
-    /// The answer to `HEAD` has a length and no body.
+    /// Returns a `HEAD`, whose response has a length and no body.
     pub(crate) fn head(number: usize) -> Self {
         let unit = Self::plain("HEAD", number);
         Self { answer: unit.answer.bodyless(), ..unit }
@@ -87,12 +87,12 @@ impl Unit {
         Self::new(head("GET", "/file", ""), Answer::file())
     }
 
-    /// The same file, opened for this request alone.
+    /// Returns the same file, opened for this request alone.
     pub(crate) fn own_file() -> Self {
         Self::new(head("GET", "/own-file", ""), Answer::file())
     }
 
-    /// A body of known length. `route` is `plain` (thrown away), `buffer`, `sink` or `taken`.
+    /// Returns a body of known length. `route` is `plain` (discarded), `buffer`, `sink` or `taken`.
     pub(crate) fn post(route: &str, number: usize, len: usize) -> Self {
         Self::post_with(route, number, len, "")
     }
@@ -106,7 +106,7 @@ impl Unit {
         Self::new(bytes, Answer::text("200 OK", app::text_of("POST", &target, seen)))
     }
 
-    /// A body in chunks of `chunk` bytes, with an extension and trailers.
+    /// Returns a body in chunks of `chunk` bytes, with an extension and trailers.
     pub(crate) fn post_chunked(route: &str, number: usize, len: usize, chunk: usize) -> Self {
         let target = format!("/{route}/{number}");
         let body = body_of(number, len);
@@ -121,7 +121,7 @@ impl Unit {
         Self::new(bytes, Answer::text("200 OK", app::text_of("POST", &target, seen)))
     }
 
-    /// A body that waits for `100 Continue`. It is never sent to a route that throws bodies away.
+    /// Returns a body that waits for `100 Continue`. Not for routes that discard bodies.
     pub(crate) fn post_expecting(route: &str, number: usize, len: usize) -> Self {
         let unit = Self::post_with(route, number, len, "Expect: 100-continue\r\n");
         let head_len = unit.bytes.len() - len;
@@ -131,26 +131,26 @@ impl Unit {
         }
     }
 
-    /// Returns true if the client leaves its body unsent: it sends nothing more then.
+    /// Returns true if the client never sends its body: it sends nothing more then.
     pub(crate) fn leaves_body(&self) -> bool {
         self.is_last && self.bytes.windows(7).any(|window| window == b"Expect:")
     }
 
-    /// The client asks for the connection's end.
+    /// Makes the client request the close.
     pub(crate) fn closing(number: usize) -> Self {
         let target = format!("/plain/{number}");
         let answer = Answer::text("200 OK", app::text_of("GET", &target, b"")).last();
         Self::new(head("GET", &target, "Connection: close\r\n"), answer)
     }
 
-    /// The handler asks for it.
+    /// Makes the handler request the close.
     pub(crate) fn closed_by_handler(number: usize) -> Self {
         let target = format!("/close/{number}");
         let answer = Answer::text("200 OK", app::text_of("GET", &target, b"")).last();
         Self::new(head("GET", &target, ""), answer)
     }
 
-    /// HTTP/1.0 ends it unless asked otherwise.
+    /// Makes it HTTP/1.0, which closes by default.
     pub(crate) fn http10(number: usize, keep_alive: bool) -> Self {
         let target = format!("/plain/{number}");
         let answer = Answer::text("200 OK", app::text_of("GET", &target, b""));
@@ -163,7 +163,7 @@ impl Unit {
         Self::new(head("GET", &format!("/panic/{number}"), ""), Answer::failed())
     }
 
-    /// A space before a colon; whatever follows is not looked at.
+    /// Returns a request with a space before a colon; the rest is never read.
     pub(crate) fn malformed(number: usize) -> Self {
         let start = format!("GET /plain/{number} HTTP/1.1\r\nHost: a\r\nX-Bad : b\r\n");
         let decided_at = start.len();
@@ -172,7 +172,7 @@ impl Unit {
         Self::refused(bytes, decided_at, Answer::refusal("400 Bad Request", &sentence))
     }
 
-    /// A body that is said to be larger than allowed: refused at its head; `len` bytes of it are sent all the same.
+    /// Returns a body declared larger than allowed: rejected at its head; `len` bytes of it are sent anyway.
     pub(crate) fn too_large(number: usize, said: u64, len: usize) -> Self {
         let mut bytes = head("POST", &format!("/buffer/{number}"), &format!("Content-Length: {said}\r\n"));
         let decided_at = bytes.len();
@@ -180,7 +180,7 @@ impl Unit {
         Self::refused(bytes, decided_at, Answer::too_large())
     }
 
-    /// The bytes of many.
+    /// Returns the bytes of many units.
     pub(crate) fn stream(units: &[Self]) -> Vec<u8> {
         units.iter().flat_map(|unit| unit.bytes.iter().copied()).collect()
     }
@@ -190,12 +190,12 @@ impl Unit {
     }
 }
 
-/// A head of HTTP/1.1.
+/// Returns a head of HTTP/1.1.
 pub(crate) fn head(method: &str, target: &str, fields: &str) -> Vec<u8> {
     format!("{method} {target} HTTP/1.1\r\nHost: example.org\r\n{fields}\r\n").into_bytes()
 }
 
-/// A body that is told apart from those of other requests, and looks like requests.
+/// Returns a body that is distinct from those of other requests, and looks like requests.
 fn body_of(number: usize, len: usize) -> Vec<u8> {
     let line = format!("GET /plain/in-body-{number} HTTP/1.1\r\nHost: a\r\n\r\n");
     line.bytes().cycle().take(len).collect()

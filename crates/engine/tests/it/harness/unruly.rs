@@ -1,4 +1,4 @@
-//! Handlers that wait and don't do as they should, or not in the usual order.
+//! Deferred handlers that misbehave, or act in an unusual order.
 
 use std::cell::RefCell;
 use std::future::{Ready, poll_fn};
@@ -12,26 +12,26 @@ use shearwater_engine::{Call, Request, Response};
 use super::app::{ON_PURPOSE, prebuilt};
 use super::waiting::{Presence, later, never};
 
-/// What `/flood` sends at once, and how often.
+/// Size of a send of `/flood`, and number of sends.
 const FLOOD: (usize, usize) = (10_000, 1000);
-/// What `/speaks-first` sends before it takes the body.
+/// Output of `/speaks-first` before it reads the body.
 const FIRST_BYTES: usize = 600_000;
-/// Length of the answer at `/large`.
+/// Length of the response at `/large`.
 const LARGE_BYTES: usize = 1_000_000;
 
 thread_local! {
-    /// Calls whose handlers have given them away.
+    /// Calls that their handlers have moved elsewhere.
     static KEPT: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
-    /// A sleep that nobody waits for any more.
+    /// A sleep that is never awaited.
     static FORGOTTEN: RefCell<Option<Pin<Box<Sleep>>>> = const { RefCell::new(None) };
 }
 
-/// Whether the route's handler takes the body itself.
+/// Returns true if the route's handler reads the body itself.
 pub(crate) fn takes_body(route: &str) -> bool {
     matches!(route, "flood" | "speaks-first")
 }
 
-/// Answers later, if the route is one of these.
+/// Defers the response, if the route is one of these.
 pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Response<'_>) -> bool {
     match route {
         "prebuilt-stream" => response.later(request, prebuilt_stream),
@@ -65,7 +65,7 @@ async fn prebuilt_stream(mut call: Call) {
     call.send(b"streamed").await.expect("the client is there");
 }
 
-/// Goes on whatever it is told.
+/// Ignores all errors.
 async fn bad_field_stream(mut call: Call) {
     let _presence = Presence::new();
     call.response().field("X-Value", "a\r\nX-Other: b");
@@ -79,7 +79,7 @@ fn make_panics(call: Call) -> Ready<()> {
     panic!("{ON_PURPOSE}");
 }
 
-/// Begins a sleep and keeps it, unawaited, beyond its own end.
+/// Begins a sleep and keeps it unawaited, beyond its own end.
 async fn forgets_sleep(mut call: Call) {
     let _presence = Presence::new();
     let mut sleep = Box::pin(call.timers().sleep(Duration::from_secs(1)));
@@ -92,7 +92,7 @@ async fn forgets_sleep(mut call: Call) {
     call.response().text("forgotten\n");
 }
 
-/// Streams much, and never looks at the body.
+/// Streams much, and never reads the body.
 async fn flood(mut call: Call) {
     let _presence = Presence::new();
     let piece = vec![b'x'; FLOOD.0];
@@ -101,7 +101,7 @@ async fn flood(mut call: Call) {
     }
 }
 
-/// Sends a large piece before it takes the body.
+/// Sends a large piece before it reads the body.
 async fn speaks_first(mut call: Call) {
     let _presence = Presence::new();
     call.send(&vec![b'x'; FIRST_BYTES]).await.expect("the client is there");
@@ -113,7 +113,7 @@ async fn large(mut call: Call) {
     call.response().body(vec![b'x'; LARGE_BYTES]);
 }
 
-/// Gives its call away, and never ends.
+/// Moves its call elsewhere, and never ends.
 async fn keeps(mut call: Call) {
     let _presence = Presence::new();
     call.response().text("kept\n");

@@ -1,4 +1,4 @@
-//! Handlers that wait: ready at once, in a later turn or at a later time, as the last digit of their path says.
+//! Deferred handlers: ready at once, in a later turn or after a time, as the last digit of their path says.
 
 use std::cell::Cell;
 use std::task::Poll;
@@ -9,25 +9,25 @@ use shearwater_engine::{Call, Request, Response};
 
 use super::app::{DIGEST_START, ON_PURPOSE, digest, text_of};
 
-/// Times that the most patient ones give way.
+/// Maximum number of yields.
 const YIELDS: usize = 3;
-/// How long the sleepers sleep.
+/// Duration of a sleep.
 const SLEEP_MS: u64 = 3;
-/// How long `/ticks` waits before each line.
+/// Interval between the lines of `/ticks`.
 pub(crate) const TICK_MS: u64 = 20_000;
-/// What `/announced` says that it sends.
+/// Announced length of `/announced`.
 pub(crate) const ANNOUNCED_BYTES: u64 = 10;
 
 thread_local! {
-    /// Handlers that have been begun, and are neither over nor dropped.
+    /// Handlers that have started and are neither complete nor dropped.
     static AT_WORK: Cell<usize> = const { Cell::new(0) };
-    /// Those of them that sleep for a moment.
+    /// Handlers among them that sleep for a moment.
     static ASLEEP: Cell<usize> = const { Cell::new(0) };
 }
 
 type Count = std::thread::LocalKey<Cell<usize>>;
 
-/// Counts a handler while it lives.
+/// Counts a handler during its lifetime.
 pub(super) struct Presence(&'static Count);
 
 impl Presence {
@@ -47,22 +47,22 @@ impl Drop for Presence {
     }
 }
 
-/// Whether a handler of this thread sleeps, and not for long.
+/// Returns true if a handler of this thread is in a short sleep.
 pub(crate) fn is_one_asleep() -> bool {
     ASLEEP.get() > 0
 }
 
-/// Handlers of this thread that are at work.
+/// Returns the number of handlers of this thread in progress.
 pub(crate) fn at_work() -> usize {
     AT_WORK.get()
 }
 
-/// Whether the route's handler takes the body itself.
+/// Returns true if the route's handler reads the body itself.
 pub(crate) fn takes_body(route: &str) -> bool {
     matches!(route, "taken" | "mirror" | "unread" | "unread-ticks" | "hungry" | "at-once" | "loyal-taken")
 }
 
-/// Answers later, if the route is one of these.
+/// Defers the response, if the route is one of these.
 pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Response<'_>) -> bool {
     match route {
         "later" => response.later(request, later),
@@ -115,7 +115,7 @@ pub(super) async fn later(mut call: Call) {
     call.response().text(&text);
 }
 
-/// Gives way as often as the digit says; looked at before there is a call.
+/// Yields as often as the digit says; polled before there is a call.
 fn looked(request: &Request<'_>, response: &mut Response<'_>) {
     let digit = request.path().bytes().last().unwrap_or(b'0') - b'0';
     let mut waiting = Box::pin(async move {
@@ -148,7 +148,7 @@ async fn taken(mut call: Call) {
     call.response().text(&text);
 }
 
-/// Sends the body back while it comes.
+/// Echoes the body as it arrives.
 async fn mirror(mut call: Call) {
     let _presence = Presence::new();
     call.response().status(202).content_type("application/octet-stream");
@@ -159,14 +159,14 @@ async fn mirror(mut call: Call) {
     }
 }
 
-/// Answers without having looked at the body.
+/// Responds without reading the body.
 async fn unread(mut call: Call) {
     let _presence = Presence::new();
     wait(&call).await;
     call.response().text("unread\n");
 }
 
-/// Looks for the body only after a while, and takes it piece by piece.
+/// Delays, then reads the body piece by piece.
 async fn hungry(mut call: Call) {
     let _presence = Presence::new();
     call.sleep(Duration::from_secs(20)).await;
@@ -178,7 +178,7 @@ async fn hungry(mut call: Call) {
     call.response().text(&format!("{len}\n"));
 }
 
-/// As many lines as the query says.
+/// Sends as many lines as the query says.
 async fn stream(mut call: Call) {
     let _presence = Presence::new();
     let lines = call.query().and_then(|query| query.parse().ok()).unwrap_or(3);
@@ -188,7 +188,7 @@ async fn stream(mut call: Call) {
     }
 }
 
-/// Sends a line now and then, as many as the query says.
+/// Sends as many lines as the query says, at intervals.
 async fn ticks(mut call: Call) {
     let _presence = Presence::new();
     let lines = call.query().and_then(|query| query.parse().ok()).unwrap_or(0);
@@ -200,7 +200,7 @@ async fn ticks(mut call: Call) {
     }
 }
 
-/// Says how much it will send, and sends what the query says.
+/// Announces a length, and sends as much as the query says.
 async fn announced(mut call: Call) {
     let _presence = Presence::new();
     let sent = call.query().and_then(|query| query.parse().ok()).unwrap_or(0);
@@ -211,7 +211,7 @@ async fn announced(mut call: Call) {
     }
 }
 
-/// Streams with the status that the query says.
+/// Streams with the status in the query.
 async fn stream_status(mut call: Call) {
     let _presence = Presence::new();
     let status = call.query().and_then(|query| query.parse().ok()).expect("a status");
@@ -248,13 +248,13 @@ pub(super) async fn never(call: Call) {
     drop(call);
 }
 
-/// Waits for as long as the client does.
+/// Waits as long as the client does.
 async fn loyal(mut call: Call) {
     call.end_with_client();
     never(call).await;
 }
 
-/// Goes on when its answer is complete.
+/// Continues after its response is complete.
 async fn background(mut call: Call) {
     let presence = Presence::new();
     let timers = std::rc::Rc::clone(call.timers());

@@ -1,4 +1,4 @@
-//! A worker on the simulated kernel, and the hand that turns it.
+//! A worker on the simulated kernel, with means to run it.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -12,12 +12,12 @@ use super::app::{self, TestApp};
 use super::client::Client;
 use super::waiting;
 
-/// Turns after which a world that doesn't come to rest is broken.
+/// Turns after which a world that doesn't become idle is considered broken.
 const TURNS_MAX: usize = 30_000;
-/// How finely [`World::pass`] lets time pass.
+/// Resolution of [`World::pass`].
 const STEP_MS: u64 = 32;
 
-/// How a world is made.
+/// Options of a world.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Setting {
     pub(crate) sim: SimOptions,
@@ -28,13 +28,13 @@ pub(crate) struct Setting {
     pub(crate) at_rest: Option<fn()>,
 }
 
-/// One worker, its network and its operator.
+/// A worker, its network and its operator.
 pub(crate) struct World {
     pub(crate) worker: Worker<Sim, TestApp>,
     pub(crate) net: SimNet,
     pub(crate) control: Arc<Control>,
     pub(crate) notices: Receiver<Notice>,
-    /// Accepting may fail by chance: a connection in the queue is worth waiting for.
+    /// Accepting may fail at random: a queued connection is worth waiting for.
     accept_fails: bool,
 }
 
@@ -67,7 +67,7 @@ impl World {
         Self::new(Setting { timeouts, ..Setting::default() })
     }
 
-    /// A client that has connected.
+    /// Connects a client.
     pub(crate) fn connect(&self) -> Client {
         Client::new(self.net.connect())
     }
@@ -76,7 +76,7 @@ impl World {
         self.worker.turn().expect("the simulated driver doesn't break");
     }
 
-    /// Runs until nothing is left to do but to wait for clients or deadlines.
+    /// Runs until the worker only waits for clients or deadlines.
     pub(crate) fn settle(&mut self) {
         for _ in 0..TURNS_MAX {
             if !self.turn_if_ready() {
@@ -86,8 +86,8 @@ impl World {
         panic!("the worker doesn't come to rest");
     }
 
-    /// A turn, unless the worker would only sleep until a client speaks or a deadline comes. A connection that the
-    /// simulated kernel holds up is waited for: a few milliseconds.
+    /// Runs a turn, unless the worker would only sleep until a client sends or a deadline expires. Waits some
+    /// milliseconds for a connection that the simulated kernel delays.
     pub(crate) fn turn_if_ready(&mut self) -> bool {
         let goes_on = self.worker.is_busy()
             || self.net.is_ready()
@@ -100,7 +100,7 @@ impl World {
         goes_on
     }
 
-    /// Lets time pass while the worker is awake now and then.
+    /// Lets time pass, waking the worker at intervals.
     pub(crate) fn pass(&mut self, ms: u64) {
         self.settle();
         let until_ms = self.net.now_ms() + ms;
@@ -112,7 +112,7 @@ impl World {
         }
     }
 
-    /// Sleeps as the worker would, until `is_enough`; gives the time.
+    /// Sleeps as the worker would, until `is_enough`; returns the time.
     pub(crate) fn sleep_until(&mut self, is_enough: impl Fn() -> bool) -> u64 {
         for _ in 0..TURNS_MAX {
             self.net.advance(0);
@@ -124,7 +124,7 @@ impl World {
         panic!("what is waited for doesn't come");
     }
 
-    /// Lets the worker sleep and wake until every connection is gone, then looks for what it has left behind.
+    /// Lets the worker sleep and wake until all connections are closed, then checks for leftovers.
     pub(crate) fn end(&mut self) {
         for _ in 0..TURNS_MAX {
             if self.net.connections() == 0 && self.net.waiting() == 0 {
@@ -136,12 +136,12 @@ impl World {
         panic!("{} connections wait in the queue for ever", self.net.waiting());
     }
 
-    /// Runs the worker, which was told to drain or to stop, until it ends of itself; gives how long that took.
+    /// Runs a draining or stopping worker until it ends; returns the duration.
     pub(crate) fn run(&mut self) -> u64 {
         let began_ms = self.net.now_ms();
         for _ in 0..TURNS_MAX {
             if self.net.connections() == 0 && self.has_stopped_accepting() {
-                // Would go on for ever if the worker didn't see it too.
+                // Never ends if the worker doesn't see it too.
                 self.worker.run().expect("the simulated driver doesn't break");
                 self.assert_nothing_left();
                 return self.net.now_ms() - began_ms;
@@ -164,7 +164,7 @@ impl World {
         assert_eq!(totals.connections_accepted, totals.connections_closed, "connections opened and closed");
     }
 
-    /// Connections, blocks and timers.
+    /// Returns connections, blocks and timers in use.
     pub(crate) fn in_use(&self) -> (usize, usize, usize) {
         self.worker.in_use()
     }
@@ -173,7 +173,7 @@ impl World {
         self.control.totals()
     }
 
-    /// The notices so far.
+    /// Returns the notices so far.
     pub(crate) fn told(&self) -> Vec<Notice> {
         self.notices.try_iter().collect()
     }

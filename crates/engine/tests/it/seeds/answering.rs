@@ -1,4 +1,4 @@
-//! Requests that are answered at once, later and in streams, one behind the other: each gets its own answer.
+//! Pipelined requests with immediate, deferred and streamed responses: each gets its own.
 
 use shearwater_engine::Limits;
 
@@ -10,7 +10,7 @@ use crate::harness::{Client, Setting, World};
 const CLIENTS: usize = 4;
 /// Requests of a client at most.
 const REQUESTS_MAX: usize = 6;
-/// The longest body that each route takes within its bounds and the patience of the test.
+/// Longest body that each route reads within its limits and the test's time.
 const ROUTES: &[(&str, usize)] = &[
     ("plain", 70_000),
     ("later", 70_000),
@@ -24,10 +24,10 @@ const ROUTES: &[(&str, usize)] = &[
     ("buffer", 400),
     ("hungry", 400),
 ];
-/// Routes whose answers name their request.
+/// Routes whose responses name their request.
 const NAMING: &[&str] = &["plain", "later", "taken", "sink", "buffer"];
 
-/// Holds what a seed says.
+/// Runs a seed.
 pub(crate) fn hold(seed: u64) {
     let mut dice = Dice::new(seed);
     let sim = kernel(&mut dice, seed, &[23, 200, 2000, 64 * 1024], &[500, 5000, 256 * 1024]);
@@ -68,7 +68,7 @@ fn requests(dice: &mut Dice) -> Vec<Asked> {
     all
 }
 
-/// Sends them in pieces, and reads until the server has nothing more to say and has closed.
+/// Sends them in pieces, and reads until the server has closed.
 fn ask(dice: &mut Dice, world: &mut World, client: &mut Client, asked: &[Asked]) {
     let mut bytes = Vec::new();
     asked.iter().for_each(|asked| asked.push_to(dice, &mut bytes));
@@ -84,7 +84,7 @@ fn ask(dice: &mut Dice, world: &mut World, client: &mut Client, asked: &[Asked])
         }
         client.read();
     }
-    // The hungry look for their bodies one after the other, and who says nothing more is idle then.
+    // Handlers read their bodies one after the other; a client that sends nothing more is idle then.
     for _ in 0..240 {
         world.pass(1000);
         client.read();
@@ -94,12 +94,12 @@ fn ask(dice: &mut Dice, world: &mut World, client: &mut Client, asked: &[Asked])
     }
 }
 
-/// Its own answers in order, whole; all of them, unless one said that it is the last.
+/// Checks for its own responses in order, whole; all of them, unless one says that it is the last.
 fn check(client: &mut Client, asked: &[Asked]) {
     let was_reset = client.peer.saw_reset();
     let got = client.read();
     if was_reset {
-        // Who sends on behind the last answer may lose some of it.
+        // Responses may be lost if the client continues sending after the last one.
         let text = String::from_utf8_lossy(got);
         return assert!(text.contains("Connection: close\r\n"), "a reset: {asked:?} {text}");
     }
@@ -121,7 +121,7 @@ fn check(client: &mut Client, asked: &[Asked]) {
     assert!(is_over || answered == asked.len(), "{answered} answers to {asked:?}");
 }
 
-/// An answer, cut off from those behind it.
+/// A response, separated from the next.
 struct Answered {
     status: u16,
     body: Vec<u8>,
@@ -132,7 +132,7 @@ struct Answered {
 }
 
 impl Answered {
-    /// The first one of these bytes, unless it is incomplete.
+    /// Splits off the first response, unless it is incomplete.
     fn cut(bytes: &[u8], form: Form) -> Option<Self> {
         let head_len = position(bytes, b"\r\n\r\n")? + 4;
         let (head, rest) = bytes.split_at(head_len);
@@ -158,7 +158,7 @@ impl Answered {
     }
 }
 
-/// The body behind a head, and its length on the wire.
+/// Returns the body after a head, and its length on the wire.
 fn body_of(head: &str, rest: &[u8]) -> Option<(Vec<u8>, usize)> {
     let is_chunked = head.contains("\r\nTransfer-Encoding: chunked\r\n");
     if let Some((_, value)) = head.split_once("\r\nContent-Length: ") {

@@ -1,11 +1,11 @@
-//! Random requests as bytes, for handlers that wait and for others; and the world that they are sent to.
+//! Random requests as bytes, for deferred and immediate handlers, and their world.
 
 use shearwater_engine::io::sim::SimOptions;
 use shearwater_engine::tasks::Order;
 
 use crate::harness::dice::Dice;
 
-/// How a request is made.
+/// Form of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Get,
@@ -28,7 +28,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// A request for `target`, with a body of one of these lengths.
+    /// Returns a request for `target`, with a body of one of these lengths.
     pub(crate) fn new(dice: &mut Dice, target: String, body_lens: &[usize]) -> Self {
         let form = [Form::Get, Form::Head, Form::Post, Form::Chunked][dice.below(4)];
         let minor = u8::from(form == Form::Chunked || !dice.once_in(6));
@@ -40,7 +40,7 @@ impl Asked {
         Self { form, target, minor, fields, body_len: body_lens[dice.below(body_lens.len())] }
     }
 
-    /// The same with a large head, now and then.
+    /// Returns the same with a large head, now and then.
     pub(crate) fn maybe_large(mut self, dice: &mut Dice) -> Self {
         if dice.once_in(4) {
             self.fields += &format!("X-Large: {}\r\n", "x".repeat(5000));
@@ -48,12 +48,12 @@ impl Asked {
         self
     }
 
-    /// The client wants no further answer on this connection.
+    /// The client requests the close.
     pub(crate) fn is_last(&self) -> bool {
         self.fields.contains("close") || self.minor == 0 && !self.fields.contains("keep-alive")
     }
 
-    /// Appends it as it is sent.
+    /// Appends it in wire format.
     pub(crate) fn push_to(&self, dice: &mut Dice, bytes: &mut Vec<u8>) {
         let Self { form, target, minor, fields, body_len } = self;
         let method = match form {
@@ -76,7 +76,7 @@ impl Asked {
     }
 }
 
-/// A body of so many bytes; of fewer where they would be chunks of one byte each.
+/// Returns a body of so many bytes; of fewer if they would be chunks of one byte each.
 fn push_chunks(dice: &mut Dice, len: usize, bytes: &mut Vec<u8>) {
     let mut left = len;
     while left > 0 {

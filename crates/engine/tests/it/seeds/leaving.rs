@@ -1,4 +1,4 @@
-//! Clients that ask for anything, break off and go at any time: what they leave behind.
+//! Clients that send anything, stop and disconnect at any time: nothing may be left.
 
 use shearwater_engine::Limits;
 use shearwater_engine::io::sim::SimOptions;
@@ -13,7 +13,7 @@ const CLIENTS_MAX: usize = 5;
 /// Requests of a client at most.
 const REQUESTS_MAX: usize = 5;
 
-/// Every way to answer, begun and ended in every way.
+/// Every kind of response, begun and ended in every way.
 #[rustfmt::skip]
 const TARGETS: &[&str] = &[
     "plain/1", "big", "file", "panic", "buffer/1", "sink/1", "sink-panics/1",
@@ -39,7 +39,7 @@ fn setting(dice: &mut Dice, seed: u64) -> Setting {
     Setting { sim, limits, order: order(dice), ..Setting::default() }
 }
 
-/// Holds what a seed says: clients come, speak and go; behind the last of them nothing is left.
+/// Runs a seed: clients connect, send and disconnect; after the last of them nothing is left.
 pub(crate) fn hold(seed: u64) {
     let mut dice = Dice::new(seed);
     let mut world = World::new(setting(&mut dice, seed));
@@ -65,7 +65,7 @@ pub(crate) fn hold(seed: u64) {
     assert_eq!(at_work(), 0, "handlers at work");
 }
 
-/// What a client would send; one byte of it may be wrong, and its end may be missing.
+/// Returns a client's input; one byte of it may be wrong, and its end may be missing.
 fn requests(dice: &mut Dice) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..=dice.below(REQUESTS_MAX) {
@@ -83,7 +83,7 @@ fn requests(dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-/// Sends in pieces, reads or doesn't, lets turns and time go by; and may stop at any byte.
+/// Sends in pieces, may read, lets turns and time pass, and may stop at any byte.
 fn speak(dice: &mut Dice, world: &mut World, client: &mut Client, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         let (piece, rest) = bytes.split_at([1, 10, 100, 5000, 1 << 30][dice.below(5)].min(bytes.len()));

@@ -1,4 +1,4 @@
-//! One input, two parsers: what the pair of verdicts means.
+//! One input, two parsers: interpretation of their results.
 
 use super::oracle::{self, Request, Verdict};
 use crate::prng::Prng;
@@ -6,7 +6,7 @@ use shearwater_http1::{Head, HeadLimits, HeadParser, Parsed, Reject, Target, Ver
 
 macro_rules! outcomes {
     ($($outcome:ident $reason:literal)*) => {
-        /// What a comparison came to: agreement, or a disagreement with a reason.
+        /// Result of a comparison: agreement, or a disagreement with a reason.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Outcome { $($outcome,)* }
 
@@ -47,7 +47,8 @@ impl Comparer {
         Self { parser: HeadParser::new(HeadLimits::default()), prng: Prng::new(!seed), longer: Vec::new() }
     }
 
-    /// What the two parsers' verdicts come to; an error if that is on no list, or if ours depends on a split.
+    /// Compares the two parsers' results; fails if the combination is not listed, or if ours depends on a
+    /// split.
     pub(crate) fn compare(&mut self, input: &[u8]) -> Result<Outcome, String> {
         let split = self.prng.below(input.len() + 1);
         self.parser.reset();
@@ -76,7 +77,8 @@ impl Comparer {
         outcome.ok_or_else(|| format!("ours {ours:?}, theirs {}", describe(&theirs)))
     }
 
-    /// They refuse where we want more: that is the unfinished line's fault only if we refuse too once it has ended.
+    /// They reject what is incomplete for us: explained by the incomplete line only if we reject it after its
+    /// end too.
     fn refused_early(&mut self, input: &[u8]) -> Option<Outcome> {
         self.longer.clear();
         self.longer.extend_from_slice(input.strip_suffix(b"\r").unwrap_or(input));
@@ -89,7 +91,8 @@ impl Comparer {
     }
 }
 
-/// The kind of a refusal where httparse accepts, or wants more; none if the input does not show the fault we claim.
+/// Returns the kind of an error of ours if httparse accepts, or wants more; `None` if the input lacks the
+/// claimed fault.
 fn stricter(reject: Reject, input: &[u8], theirs: &Verdict<'_>) -> Option<Outcome> {
     let (method, target) = match theirs {
         Verdict::Accepted(request) => (Some(request.method), Some(request.target)),
@@ -160,7 +163,8 @@ fn has_later_minor_version(input: &[u8]) -> bool {
     input.windows(11).any(|window| is_later(window) && window.ends_with(b"\r\n"))
 }
 
-/// Whether the first line is longer than 32 bytes to its first space or 8,192 altogether, or the input longer than 65,536.
+/// Returns true if the first line is longer than 32 bytes to its first space or 8,192 altogether, or the
+/// input longer than 65,536.
 fn is_long(input: &[u8]) -> bool {
     let line =
         input.strip_prefix(b"\r\n").unwrap_or(input).split(|&byte| byte == b'\n').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Inputs: valid requests from pieces that occur in practice, most of them damaged afterwards.
+//! Inputs: valid requests of common pieces, most of them damaged afterwards.
 
 use crate::prng::Prng;
 
@@ -6,7 +6,7 @@ const METHODS: &[&str] = &[
     "GET", "GET", "GET", "POST", "HEAD", "PUT", "DELETE", "PROPFIND", "get", "M-SEARCH", "!#$%", "OPTIONS",
     "CONNECT",
 ];
-/// So many of the methods, from the first.
+/// Number of methods to use, from the first.
 const METHODS_WITH_ANY_PATH: usize = 12;
 const TARGETS: &[&str] = &[
     "/",
@@ -30,7 +30,7 @@ const TARGETS: &[&str] = &[
     "/a#b",
     "/\u{e9}",
 ];
-/// So many of the targets, from the first.
+/// Number of targets to use, from the first.
 const TARGETS_OF_ORIGIN_FORM: usize = 11;
 const VERSIONS: &[&str] = &["HTTP/1.0", "HTTP/1.2", "HTTP/2.0", "http/1.1", "HTTP/1.1x", "HTTP/1.9"];
 const NAMES: &[&str] = &[
@@ -75,9 +75,9 @@ const VALUES: &[&str] = &[
     "100-continue",
 ];
 const BLANKS: &[&str] = &[" ", " ", " ", " ", "", "\t", "  ", " \t "];
-/// Bytes that mean something to some parser.
+/// Bytes with a meaning to some parser.
 const SHARP_BYTES: &[u8] = b"\r\n\r\n\0\t :,;#@/?*%\"\\\x0b\x0c\x1b\x7f\x80\xa0\xff019aHT";
-/// The most pieces of damage done to one input.
+/// Most changes made to one input.
 const DAMAGE_MAX: usize = 4;
 
 /// Generates inputs from a seed.
@@ -128,7 +128,7 @@ impl Generator {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Mostly a pair that belongs together.
+    /// Appends a field, mostly with a fitting value.
     fn method_and_target(&mut self) -> (&'static str, &'static str) {
         match self.prng.below(12) {
             0 => (self.prng.pick(METHODS), self.prng.pick(TARGETS)),
@@ -142,7 +142,7 @@ impl Generator {
     }
 
     fn field(&mut self, out: &mut Vec<u8>) {
-        // Fields that decide about the message would refuse most requests if they were as frequent as the others.
+        // Framing fields would invalidate most requests if they were as frequent as the others.
         let name = loop {
             let name = self.prng.pick(NAMES);
             if !matches!(name, "Host" | "Content-Length" | "Transfer-Encoding") || self.prng.one_in(6) {
@@ -157,7 +157,7 @@ impl Generator {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Changes one thing. An input that became empty stays so.
+    /// Changes one thing. An empty input stays empty.
     fn damage(&mut self, out: &mut Vec<u8>) {
         if out.is_empty() {
             return;
@@ -180,7 +180,7 @@ impl Generator {
         SHARP_BYTES[self.prng.below(SHARP_BYTES.len())]
     }
 
-    /// Replaces the first CRLF behind `at`.
+    /// Replaces the first CRLF after `at`.
     fn damage_line_end(&mut self, out: &mut Vec<u8>, at: usize) {
         let end = self.prng.pick(&["\n", "\r", "\r\r\n", "\n\r", "\r\n ", "\r\n\t", "", "\r\n\r\n", " \r\n"]);
         if let Some(offset) = out[at..].windows(2).position(|pair| pair == b"\r\n") {

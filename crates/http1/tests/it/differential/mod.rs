@@ -1,5 +1,5 @@
-//! The head parser against httparse as an oracle: generated requests, damaged in ways that know their structure, and a
-//! comparison in which every disagreement belongs to a listed kind or is a fault.
+//! Compares the head parser with httparse: generated requests with structural damage, and a comparison in
+//! which every disagreement must be of a listed kind.
 
 mod compare;
 mod generate;
@@ -8,7 +8,7 @@ mod oracle;
 pub(crate) use compare::{Comparer, Outcome};
 pub(crate) use generate::Generator;
 
-/// How often each outcome occurred.
+/// Number of occurrences of each outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     counts: std::collections::BTreeMap<Outcome, u64>,
@@ -33,8 +33,8 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// Compares `inputs` generated inputs; `progress` is called with the number done so far. The error describes the first input that
-/// no listed kind of outcome covers.
+/// Compares `inputs` generated inputs; `progress` is called with the number done so far. The error describes
+/// the first input whose outcome is not listed.
 pub(crate) fn run(seed: u64, inputs: u64, mut progress: impl FnMut(u64)) -> Result<Tally, String> {
     let mut generator = Generator::new(seed);
     let mut comparer = Comparer::new(seed);

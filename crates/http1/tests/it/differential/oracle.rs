@@ -1,9 +1,9 @@
-//! What httparse makes of an input, and what follows from its fields by a second, plain-text reading of the rules that httparse
-//! leaves to its callers.
+//! Results of httparse, and of a second, textual implementation of the rules that httparse leaves to its
+//! callers.
 
 use shearwater_http1::Framing;
 
-/// The most fields; the same as the parser's default.
+/// Maximum number of fields; the same as the parser's default.
 pub(crate) const FIELDS_MAX: usize = 100;
 
 /// httparse's view of a request.
@@ -15,7 +15,7 @@ pub(crate) struct Request<'a> {
     pub(crate) fields: Vec<(&'a str, &'a [u8])>,
 }
 
-/// httparse's verdict.
+/// Result of httparse.
 pub(crate) enum Verdict<'a> {
     Accepted(Request<'a>),
     Partial { target: Option<&'a str>, method: Option<&'a str> },
@@ -44,7 +44,7 @@ impl<'a> Request<'a> {
         self.fields.iter().filter(has_name).map(|field| field.1).collect()
     }
 
-    /// Whether the request has the one Host that its version wants, in a form that every reader understands.
+    /// Returns true if the request has the one Host that its version requires, in an unambiguous form.
     pub(crate) fn has_plain_host(&self) -> bool {
         let plain = |value: &[u8]| {
             let text = String::from_utf8_lossy(value);
@@ -60,7 +60,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Whether there are as many Hosts as its version allows.
+    /// Returns true if the number of Hosts is valid for its version.
     pub(crate) fn has_right_number_of_hosts(&self) -> bool {
         match self.values("host").len() {
             0 => self.minor_version == 0,
@@ -68,7 +68,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The framing, if it is beyond doubt.
+    /// Returns the framing, if it is unambiguous.
     pub(crate) fn framing(&self) -> Option<Framing> {
         let lengths = self.values("content-length");
         let codings = self.values("transfer-encoding");

@@ -1,4 +1,4 @@
-//! Everything of a worker but its driver. Apart, so that requests can be answered while the driver lends their bytes.
+//! A worker's state except its driver, so that requests can be processed while the driver lends their bytes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use shearwater_io::Token;
 
 use crate::addresses::Addresses;
 use crate::block::Blocks;
+use crate::body_budget::BodyRateRule;
 use crate::call::Calls;
 use crate::conn::Flag;
 use crate::control::{Control, Notice};
@@ -15,7 +16,6 @@ use crate::counters::Counters;
 use crate::eviction::Eviction;
 use crate::limits::{Limits, Timeouts};
 use crate::outputs::Outputs;
-use crate::pace::PaceRule;
 use crate::reports::Reports;
 use crate::respond::Responder;
 use crate::served::Served;
@@ -23,23 +23,24 @@ use crate::table::Table;
 use crate::wheel::Wheel;
 
 /// A worker's state.
-pub(crate) struct Service<A> {
+pub(crate) struct WorkerState<A> {
     pub(crate) app: A,
     pub(crate) worker: usize,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     /// See [`Options`](crate::Options).
     pub(crate) trusted_gateway: bool,
-    pub(crate) pace_rule: PaceRule,
+    pub(crate) body_rate_rule: BodyRateRule,
     pub(crate) table: Table,
     pub(crate) served: Served,
     pub(crate) blocks: Blocks,
-    /// Requests that are answered later.
+    /// Deferred requests.
     pub(crate) calls: Calls,
     pub(crate) wheel: Wheel,
-    /// Connections with input to go on with, one at a time, each once (`Flag::Queued`): at most as many as connections.
+    /// Ready queue: connections with pending input, each once (`Flag::Queued`), so at most one entry per
+    /// connection.
     pub(crate) ready: VecDeque<Token>,
-    /// Parses heads that arrive whole; an unfinished one takes it along into its block.
+    /// Parser for heads that arrive whole; an unfinished head takes it along into its block.
     pub(crate) parser: HeadParser,
     pub(crate) responder: Responder,
     pub(crate) outputs: Outputs,
@@ -48,23 +49,23 @@ pub(crate) struct Service<A> {
     pub(crate) control: Arc<Control>,
     /// Connections that were evicted in this turn.
     pub(crate) evicted: Vec<(Token, Eviction)>,
-    /// The clock of this turn.
+    /// Clock of this turn.
     pub(crate) now_ms: u64,
     /// Faults reported within the last second.
     pub(crate) reports: Reports,
-    /// The operator knows of a body that was too long for the limit.
-    pub(crate) told_body_limit: bool,
+    /// The first body over the limit has been reported.
+    pub(crate) is_body_limit_reported: bool,
 }
 
-impl<A> Service<A> {
-    /// Tells the operator, or counts that nobody listens.
-    pub(crate) fn tell(&self, notice: Notice) {
-        if !self.control.tell(notice) {
+impl<A> WorkerState<A> {
+    /// Queues a notice for the operator, or counts that it was dropped.
+    pub(crate) fn notify(&self, notice: Notice) {
+        if !self.control.notify(notice) {
             self.counters.hit_notices.add(1);
         }
     }
 
-    /// Puts a connection at the end of the ready queue, unless it is in it.
+    /// Appends a connection to the ready queue, unless it is in it.
     pub(crate) fn queue(&mut self, token: Token) {
         let conn = self.table.get(token);
         if !conn.has(Flag::Queued) {
@@ -73,7 +74,7 @@ impl<A> Service<A> {
         }
     }
 
-    /// Keeps input that can't be looked at yet, or that is a part of something.
+    /// Stores input that can't be processed yet, or is incomplete.
     pub(crate) fn keep_input(&mut self, token: Token, bytes: &[u8]) {
         let conn = self.table.get(token);
         let stray = conn.take_stray();

@@ -1,0 +1,79 @@
+//! Disconnected clients: each turn releases a bounded number of them after all other work, so that thousands
+//! of disconnects at once don't delay the other clients.
+
+use std::collections::VecDeque;
+
+use shearwater_io::{CloseKind, Driver, Token};
+
+use crate::app::App;
+use crate::conn::Phase;
+use crate::limits::{ENDS_KEPT_MAX, ENDS_PER_TURN_MAX};
+use crate::worker::Worker;
+
+/// A kind of disconnect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disconnect {
+    /// The client has sent a FIN and all input has been received: an unfinished request is rejected.
+    Eof,
+    /// The client has sent a FIN, and earlier input is still to be received.
+    Fin,
+    /// The connection is broken: no response can be sent.
+    Broken,
+}
+
+/// Pending disconnects, at most two per connection: a FIN, and the end after it.
+#[derive(Debug, Default)]
+pub(crate) struct Disconnects {
+    waiting: VecDeque<(Token, Disconnect)>,
+}
+
+impl Disconnects {
+    /// Queues a disconnect.
+    pub(crate) fn push(&mut self, token: Token, end: Disconnect) {
+        self.waiting.push_back((token, end));
+    }
+
+    /// Returns true if none is pending.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn pop(&mut self) -> Option<(Token, Disconnect)> {
+        let next = self.waiting.pop_front();
+        if self.waiting.is_empty() && self.waiting.capacity() > ENDS_KEPT_MAX {
+            // Frees the memory of a burst.
+            self.waiting.shrink_to(ENDS_KEPT_MAX);
+        }
+        next
+    }
+}
+
+impl<D: Driver, A: App> Worker<D, A> {
+    /// Handles a bounded number of disconnects.
+    #[inline]
+    pub(crate) fn handle_disconnects(&mut self) {
+        if !self.disconnects.is_empty() {
+            self.handle_share(ENDS_PER_TURN_MAX + self.arrived);
+        }
+    }
+
+    /// Handles as many more as connections were accepted, so that a flood of short connections doesn't pile
+    /// up.
+    fn handle_share(&mut self, share: usize) {
+        for _ in 0..share {
+            let Some((token, end)) = self.disconnects.pop() else { return };
+            let Some(conn) = self.state.table.find(token) else { continue };
+            if conn.phase == Phase::HandedOver {
+                continue;
+            }
+            match end {
+                Disconnect::Broken => self.broken(token),
+                Disconnect::Eof if conn.phase == Phase::Linger => self.shut(token, CloseKind::Normal),
+                Disconnect::Eof | Disconnect::Fin if self.state.ends_with_client(token) => self.broken(token),
+                Disconnect::Eof if self.state.is_input_processed(token) => self.ended(token),
+                // A pending response or queued input comes first.
+                Disconnect::Eof | Disconnect::Fin => self.state.bound_half_closed(token),
+            }
+        }
+    }
+}
