@@ -31,7 +31,7 @@ fn a_server_may_be_awaited_by_any_task() {
 
 #[test]
 fn an_error_of_a_body_tells_everything_once() {
-    let text = "the request was over before its body was read to the end";
+    let text = "the request ended before its body was read";
     assert_eq!(BodyError::Over.to_string(), text);
     assert!(BodyError::Over.source().is_none());
 }

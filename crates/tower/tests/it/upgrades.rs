@@ -429,6 +429,6 @@ fn what_cannot_be_a_protocol_is_an_error_at_the_start() {
             panic!("it starts with {protocol:?}")
         };
         let told = error.to_string();
-        assert!(told.contains(&format!("{protocol:?} is no protocol")), "{told}");
+        assert!(told.contains(&format!("invalid protocol {protocol:?}")), "{told}");
     }
 }
