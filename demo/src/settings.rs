@@ -1,6 +1,6 @@
 //! Settings from the environment, checked as a whole before anything is opened.
 //!
-//! `SERVER_MODE`, `DATABASE_URL`, `JWT_SECRET`, and `PORT` or `LISTEN`. What is not set has a default; what is wrong is one sentence.
+//! `SERVER_MODE`, `DATABASE_URL`, `JWT_SECRET`, and `PORT` or `LISTEN`. Each has a default; an error is one sentence.
 
 use std::env::{self, VarError};
 use std::fmt;
@@ -9,10 +9,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 const PORT: u16 = 3000;
-/// RFC 7518, 3.2: a key of HS256 has the length of its hash at least. Shorter ones are used, with a word of warning.
+/// Minimum length in bytes of an HS256 key (RFC 7518 section 3.2). Shorter keys work, with a warning.
 const SECRET_BYTES_MIN: usize = 32;
 
-/// What the environment says.
+/// The settings of the program.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) mode: Mode,
@@ -21,32 +21,32 @@ pub(crate) struct Settings {
     pub(crate) secret: Secret,
 }
 
-/// What answers `/json` and `/plaintext`.
+/// The handler of `/json` and `/plaintext`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// The application, as all else.
+    /// The application, as for all other paths.
     Standard,
     /// Fast routes in front of the application.
     Performance,
 }
 
-/// Where the database lies.
+/// The location of the database.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseUrl {
-    /// Gone with the program.
+    /// Lost when the program ends.
     Memory,
     File(PathBuf),
 }
 
-/// The key that tokens are signed with.
+/// The key that signs tokens.
 #[derive(Debug)]
 pub(crate) struct Secret {
     pub(crate) bytes: Vec<u8>,
-    /// What the operator should know of it.
+    /// A warning about the key.
     pub(crate) note: Option<&'static str>,
 }
 
-/// A setting that can't be used: a sentence without its full stop.
+/// An invalid setting: a sentence without its full stop.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WrongSetting(String);
 
@@ -79,7 +79,7 @@ impl Settings {
         Self::read(variable)
     }
 
-    /// `variable` gives the value of a name, None where it is not set.
+    /// Reads the settings. `variable` returns the value of a variable, or `None` if it is not set.
     fn read(variable: impl Fn(&str) -> Result<Option<String>, WrongSetting>) -> Result<Self, WrongSetting> {
         Ok(Self {
             mode: mode(variable("SERVER_MODE")?.as_deref())?,
@@ -126,7 +126,7 @@ fn address(port: Option<&str>, listen: Option<&str>) -> Result<SocketAddr, Wrong
     }
 }
 
-/// `sqlite::memory:`, `sqlite:PATH` or `sqlite://PATH`.
+/// Parses `sqlite::memory:`, `sqlite:PATH` or `sqlite://PATH`.
 fn database(value: Option<&str>) -> Result<DatabaseUrl, WrongSetting> {
     let Some(url) = value else { return Ok(DatabaseUrl::Memory) };
     let wrong = |why: &str| {

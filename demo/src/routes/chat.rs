@@ -1,4 +1,4 @@
-//! `/ws`: a room over WebSocket. What one says, all hear.
+//! `/ws`: a chat room over WebSocket.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +12,12 @@ use tokio::sync::broadcast::{self, Receiver, Sender};
 
 use crate::serve::{Stop, Watch};
 
-/// How far a guest may fall behind before messages are passed over for it.
+/// Number of messages a guest may fall behind before some are skipped.
 const BEHIND_MAX: usize = 256;
-/// The longest message.
+/// Maximum length of a message in bytes.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
-/// The room that all guests share.
+/// The room shared by all guests.
 #[derive(Clone)]
 pub(crate) struct Room {
     said: Sender<Utf8Bytes>,
@@ -32,7 +32,7 @@ impl Default for Room {
 
 impl Room {
     fn say(&self, text: String) {
-        // Nobody may be there to hear it.
+        // Fails if the room is empty.
         drop(self.said.send(text.into()));
     }
 }
@@ -53,7 +53,7 @@ pub(crate) async fn join(
     })
 }
 
-/// Until the guest leaves, or the server ends.
+/// Serves a guest until it leaves or the server ends.
 async fn visit(
     mut line: WebSocket,
     room: &Room,
@@ -82,7 +82,7 @@ async fn visit(
     }
 }
 
-/// What a guest is told of what it heard; None where there is nothing to hear any more.
+/// Returns the message for what a guest received; `None` once the room is closed.
 fn told(heard: Result<Utf8Bytes, RecvError>) -> Option<Message> {
     match heard {
         Ok(text) => Some(Message::Text(text)),
@@ -106,7 +106,7 @@ fn farewell() -> Message {
 mod tests {
     use super::*;
 
-    /// The oldest messages make room for the newest.
+    /// Drops the oldest messages for a slow guest.
     #[test]
     fn who_falls_behind_is_told() {
         let room = Room::default();

@@ -1,4 +1,4 @@
-//! The environment: each setting takes effect, and what is wrong is one sentence and exit status 2.
+//! Settings: each takes effect, and an invalid one is one sentence and exit status 2.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
@@ -52,7 +52,7 @@ fn what_cannot_be_opened_is_told_too() {
     assert_eq!(said.lines().count(), 1);
 }
 
-/// Rows that were made in one run are there in the next.
+/// Rows persist between runs.
 #[test]
 fn a_database_in_a_file_stays() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("demo-{}.db", std::process::id()));
@@ -78,7 +78,7 @@ fn a_database_in_a_file_stays() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// A token outlives the process where the secret does, and only there.
+/// A token stays valid after a restart only with the same secret.
 #[test]
 fn tokens_are_good_for_their_secret() {
     let secret = [("JWT_SECRET", "a secret of more than thirty-two bytes")];
