@@ -145,7 +145,7 @@ mod tests {
         Exact::of(paths.iter().map(node))
     }
 
-    /// How many slots are looked at for the path that takes most.
+    /// Returns the largest number of probes for any path.
     fn longest(table: &Exact) -> usize {
         let taken = table.slots.iter().chain(&*table.slots).map(|slot| slot.number != NONE);
         let (longest, _) = taken.fold((0, 0), |(longest, run), is_taken| {
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// Paths as programs have them, that differ in a few bytes at the front, in the middle or at the end.
+    /// Typical paths, which differ in a few bytes at the front, in the middle or at the end.
     #[test]
     fn paths_that_are_alike_do_not_gather_in_one_place() {
         for (before, behind) in

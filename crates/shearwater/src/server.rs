@@ -65,8 +65,7 @@ impl Server {
         Self::with_addresses(vec![address.into()], Vec::new())
     }
 
-    /// Creates a server that listens on an address that needs no lookup, such as a Unix-domain socket with its own
-    /// mode.
+    /// Creates a server that listens on a resolved address, such as a Unix-domain socket with its own mode.
     #[must_use]
     pub fn at(address: ListenAddress) -> Self {
         Self::with_addresses(Vec::new(), vec![address])

@@ -1,8 +1,8 @@
-//! An axum app whose requests last, as `cargo lab lasting` asks it: events that go on for ever, uploads of any length that are read as they
-//! come, and WebSockets that send back what they are sent.
+//! An axum app with long requests for `cargo lab lasting`: endless events, streamed uploads of any length, and
+//! WebSocket echoes.
 //!
-//! Set up by environment: `LASTING_LISTEN` (127.0.0.1:3000), `LASTING_DRIVER` (auto, epoll, uring), `LASTING_EVERY_MS` (1000: between two
-//! events).
+//! Environment: `LASTING_LISTEN` (127.0.0.1:3000), `LASTING_DRIVER` (auto, epoll, uring), `LASTING_EVERY_MS` (1000:
+//! interval of events).
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, Stream};
 use shearwater::{DriverChoice, Error};
 
-/// What an upload may have.
+/// Maximum length of an upload in bytes.
 const UPLOAD_BYTES_MAX: u64 = 16 << 30;
 
 fn main() -> Result<(), Error> {
@@ -38,7 +38,7 @@ fn main() -> Result<(), Error> {
     shearwater_tower::bind(listen, router).workers(1).driver(driver).body_bytes_max(UPLOAD_BYTES_MAX).run()
 }
 
-/// Numbers, one each so often.
+/// Streams a number at each interval.
 fn events(every: Duration) -> impl Stream<Item = Result<Event, Infallible>> {
     stream::unfold(0_u64, move |number| async move {
         tokio::time::sleep(every).await;
@@ -46,7 +46,7 @@ fn events(every: Duration) -> impl Stream<Item = Result<Event, Infallible>> {
     })
 }
 
-/// Reads to the end and keeps nothing: how many bytes there were, and their sum.
+/// Reads an upload without keeping it; returns its length and the sum of its bytes.
 async fn upload(body: Body) -> Result<String, StatusCode> {
     let mut pieces = body.into_data_stream();
     let (mut bytes, mut sum) = (0_u64, 0_u64);
@@ -58,7 +58,7 @@ async fn upload(body: Body) -> Result<String, StatusCode> {
     Ok(format!("upload bytes={bytes} sum={sum}"))
 }
 
-/// Sends texts back, until the client ends it: that is answered by the next look for a message.
+/// Echoes texts until the client closes; the next receive then sends the close frame.
 async fn echo(mut socket: WebSocket) {
     while let Some(Ok(message)) = socket.recv().await {
         if matches!(message, Message::Text(_)) && socket.send(message).await.is_err() {

@@ -13,7 +13,7 @@ use crate::body_error::BodyError;
 struct State {
     /// The piece to be read.
     piece: Option<Bytes>,
-    /// How the body ended after the piece, if it has.
+    /// The end of the body after the piece, if it has ended.
     end: Option<End>,
     /// The reader has polled.
     is_wanted: bool,

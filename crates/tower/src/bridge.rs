@@ -163,8 +163,9 @@ fn is_ready<S: HttpService>(service: &mut S) -> bool {
     matches!(service.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())))
 }
 
-/// Drops the service's future as soon as the client disconnects or shuts down its side, since a closed socket looks the
-/// same.
+/// Drops the service's future when the client closes its side.
+///
+/// A closed socket and a half-closed one look the same.
 fn until_gone(mut call: Call) -> Call {
     call.end_with_client();
     call

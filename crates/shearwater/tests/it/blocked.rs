@@ -1,4 +1,4 @@
-//! The watchdog: a handler that keeps a worker is told of, and an idle server is left alone.
+//! The watchdog: it reports a handler that blocks a worker, and sleeps in an idle server.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -10,7 +10,7 @@ use shearwater_engine::{Options, Server};
 
 use crate::client::Client;
 
-/// How long a test waits for what has to come.
+/// Maximum wait before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]

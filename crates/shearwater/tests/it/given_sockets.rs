@@ -1,4 +1,4 @@
-//! Sockets that listen before the server is set up.
+//! Listening sockets created by the program.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -24,7 +24,7 @@ fn every_driver_serves_them_with_any_number_of_workers() {
         for workers in [1, 3] {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
             let address = listener.local_addr().expect("its address");
-            // Who came before the server did is in the queue.
+            // Connections from before the start are in the queue.
             let mut early = Client::connect(address);
             let served = Served::of(
                 Server::on(listener).verbosity(Verbosity::Off).driver(driver).workers(workers),
@@ -78,14 +78,14 @@ fn what_does_not_listen_is_refused_before_anything_serves() {
     }
 }
 
-/// Whoever has the socket too may shut it down, and nothing but a restart brings it back.
+/// Another owner of the socket may shut it down; only a restart helps then.
 #[test]
 fn reports_a_failed_listener_once_and_accepts_on_the_others() {
     for driver in drivers() {
         for accept in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
             let given = TcpListener::bind("127.0.0.1:0").expect("a free port");
             let address = given.local_addr().expect("its address").to_string();
-            // As a stream, since a listener has no such call.
+            // As a stream, because a listener has no such method.
             let shared = TcpStream::from(OwnedFd::from(given.try_clone().expect("one more descriptor")));
             let options = Options {
                 listen: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],

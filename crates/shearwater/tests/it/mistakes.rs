@@ -1,4 +1,4 @@
-//! What is wrong with routes is told at the start, each mistake with its places.
+//! Mistakes in routes, all reported at startup with their places.
 
 use std::ops::ControlFlow;
 
@@ -6,7 +6,7 @@ use shearwater::{App, Cors, Error, Fast, Method, Request, Response, RouteError, 
 
 fn answer(_: &Request, _: &mut Response) {}
 
-/// The one mistake of an app, without the places: their lines are looked at apart.
+/// Returns the only mistake of an app, without places, whose lines other tests check.
 #[track_caller]
 fn mistake(define: impl FnOnce(&mut App)) -> String {
     let mut app = App::new();
@@ -191,7 +191,7 @@ fn standard_methods_in_another_case_are_refused() {
     }
 }
 
-/// Parameters as other routers write them are no paths of requests, or stand for themselves.
+/// Rejects parameters in the syntax of other routers.
 #[test]
 fn parameters_in_other_spellings_are_refused_with_the_right_one() {
     const BRACES: &str = "a parameter is written {name}";
@@ -245,7 +245,7 @@ fn parameters_in_other_spellings_are_refused_with_the_right_one() {
     assert!(app.build().is_ok(), "these are what they say");
 }
 
-/// What lies beneath a path with a parameter is no prefix, in whatever spelling.
+/// Rejects prefixes with parameters, in any syntax.
 #[test]
 fn parameters_in_prefixes_are_refused_in_every_spelling() {
     const WHY: &str = "a prefix can't have parameters";

@@ -1,4 +1,4 @@
-//! Unix-domain listeners, beside addresses of TCP.
+//! Unix-domain listeners, also together with TCP.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use shearwater::{
 use crate::client::PATIENCE;
 use crate::served::{Served, drivers};
 
-/// A folder that goes with this.
+/// A temporary folder.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -43,7 +43,7 @@ fn app() -> App {
     })
 }
 
-/// One request on a connection of its own, up to its end.
+/// Sends a request on a new connection and reads until its end.
 fn ask(path: &Path) -> String {
     let mut stream = UnixStream::connect(path).expect("connects");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -73,7 +73,7 @@ fn it_is_served_by_every_driver_in_every_mode() {
             (3, AcceptMode::Dispatch),
         ] {
             let path = folder.at("socket");
-            // Connections of one address are counted, those without an address aren't.
+            // Connections are counted by address; those without one are not.
             let limits = Limits { connections_per_address_max: 1, ..Limits::default() };
             let served = Served::of(server(driver, workers, mode, &path).limits(limits), app());
             assert_eq!(served.unix_sockets, [path.as_path()]);

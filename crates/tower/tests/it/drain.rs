@@ -1,4 +1,4 @@
-//! The end of a server.
+//! Draining and stopping.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::client::{Client, PATIENCE};
 use crate::served::{drivers, here, runtime};
 
-/// A router whose `/wait` waits until it is told not to.
+/// A router whose `/wait` waits until released.
 fn held() -> (Router, Receiver<()>, watch::Sender<bool>) {
     let (release, released) = watch::channel(false);
     let (begun, has_begun) = sync_channel(1);
@@ -26,11 +26,11 @@ fn held() -> (Router, Receiver<()>, watch::Sender<bool>) {
     (Router::new().route("/wait", get(wait)).route("/", get(|| async { "served" })), has_begun, release)
 }
 
-/// Tries until nobody listens.
+/// Waits until the listener is closed.
 fn until_refused(address: SocketAddr) {
     loop {
         match TcpStream::connect(address) {
-            // Still in the queue of who is about to stop listening.
+            // Still in the queue of a listener that is about to close.
             Ok(stream) => drop(stream),
             Err(error) => {
                 let kind = error.kind();
@@ -56,7 +56,7 @@ fn a_drain_answers_what_was_received_and_takes_nobody_new() {
     release.send(true).expect("it waits");
     let answer = client.answer("GET");
     assert_eq!((answer.text(), answer.field("connection")), ("waited", Some("close")));
-    // Else it waits for the client's end too.
+    // Otherwise the server lingers until the client closes.
     drop(client);
     runtime().block_on(running.ended()).expect("ends by plan");
 }
@@ -88,7 +88,7 @@ fn a_drain_ends_in_its_time() {
     has_begun.recv_timeout(PATIENCE).expect("it is called");
     running.drain();
     runtime().block_on(running.ended()).expect("ends by plan");
-    // Cut off, in whichever way.
+    // Cut off by close or reset.
     assert!(
         std::io::Read::read(&mut client.stream, &mut [0]).is_ok_and(|len| len == 0),
         "nothing is answered"

@@ -1,4 +1,4 @@
-//! Where a router can be served.
+//! Listeners of routers.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! Everything of axum's that can be served, and the addresses that it learns.
+//! axum's routers and make services, and the client addresses that they get.
 
 use std::convert::Infallible;
 use std::io::{ErrorKind, Read, Write};
@@ -56,7 +56,7 @@ fn services_fixed_to_axums_request_are_served() {
     assert_eq!(got(AxumRequests(own)).0, "/");
 }
 
-/// An application's own form of an address.
+/// An application's own address type.
 #[derive(Clone)]
 struct Guest(String);
 

@@ -1,4 +1,4 @@
-//! Handlers that wait: what of tokio they can use, and what becomes of them.
+//! Deferred services: tokio in handlers, cancellation and wake-ups.
 
 use std::net::TcpListener;
 use std::pin::Pin;
@@ -93,7 +93,7 @@ fn sockets_of_tokio_work_in_handlers() {
     }
 }
 
-/// Says when it is dropped.
+/// Reports its drop.
 struct Told(SyncSender<()>);
 
 impl Drop for Told {
@@ -125,7 +125,7 @@ fn a_handler_is_dropped_when_its_client_goes() {
     }
 }
 
-/// Spawns a task when it is dropped, as connections of pools do that go back.
+/// Spawns a task when dropped, as connections of pools do.
 struct Returned(SyncSender<()>);
 
 impl Drop for Returned {
@@ -194,7 +194,7 @@ fn others_are_served_while_one_waits() {
     }
 }
 
-/// Wakes with the first waker that it was polled with, as a future must not and some do; counts how often it was polled.
+/// Wakes with the waker of its first poll, which is wrong but happens, and counts its polls.
 struct KeepsFirst {
     woken: Arc<AtomicBool>,
     polls: usize,

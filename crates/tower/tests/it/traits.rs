@@ -1,4 +1,4 @@
-//! What other threads may have, and what every public type tells of itself.
+//! `Send`, `Sync` and `Debug` of public types.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -9,7 +9,7 @@ use shearwater_tower::{Body, BodyError, Listen, Running, Serve};
 fn sent<T: Debug + Send + 'static>() {}
 fn shared<T: Debug + Send + Sync + 'static>() {}
 
-/// Whether the bounds hold is the compiler's to say.
+/// Checked by the compiler.
 #[test]
 fn bodies_and_servers_may_be_anywhere() {
     shared::<Body>();
