@@ -53,10 +53,10 @@ pub(crate) enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => write!(f, "{QUERIES_MAX} queries wait already"),
-            Self::Ended => f.write_str("the database's thread is gone"),
+            Self::Busy => write!(f, "the queue of {QUERIES_MAX} queries is full"),
+            Self::Ended => f.write_str("the database's thread has ended"),
             Self::Sqlite(error) => error.fmt(f),
-            Self::Thread(error) => write!(f, "no thread for it: {error}"),
+            Self::Thread(error) => write!(f, "can't start its thread: {error}"),
         }
     }
 }
@@ -77,7 +77,7 @@ impl Database {
         prepare(&connection)?;
         let (sender, queries) = sync_channel(QUERIES_MAX);
         let thread = std::thread::Builder::new().name("database".to_owned());
-        thread.spawn(move || answer(connection, &queries)).map_err(Error::Thread)?;
+        thread.spawn(move || run(connection, &queries)).map_err(Error::Thread)?;
         Ok(Self { queries: sender })
     }
 
@@ -115,7 +115,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Runs queries until all handles are dropped.
-fn answer(mut connection: Connection, queries: &Receiver<Query>) {
+fn run(mut connection: Connection, queries: &Receiver<Query>) {
     for query in queries {
         query(&mut connection);
     }

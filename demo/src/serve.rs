@@ -105,14 +105,14 @@ async fn serve(
         ended.await?;
         // Upgraded connections no longer belong to the server.
         let stayed = timeout_at(over, stop.released()).await.err();
-        Ok::<_, String>(stayed.map(|_| "the time to drain is over: who has not left"))
+        Ok::<_, String>(stayed.map(|_| "drain time is over: remaining connections"))
     };
     let cut_off = tokio::select! {
         cut_off = drained => cut_off?,
-        () = signals.next() => Some("a second signal: what is still being answered"),
+        () = signals.next() => Some("second signal: requests in flight"),
     };
     if let Some(cut_off) = cut_off {
-        println!("demo: {cut_off} is cut off");
+        println!("demo: {cut_off} are cut off");
     }
     Ok(())
 }

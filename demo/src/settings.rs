@@ -110,9 +110,7 @@ fn mode(value: Option<&str>) -> Result<Mode, WrongSetting> {
 
 fn address(port: Option<&str>, listen: Option<&str>) -> Result<SocketAddr, WrongSetting> {
     match (port, listen) {
-        (Some(_), Some(_)) => {
-            Err(WrongSetting("PORT and LISTEN are both set, and one of them would be ignored".into()))
-        }
+        (Some(_), Some(_)) => Err(WrongSetting("PORT and LISTEN are both set; set one of them".into())),
         (None, None) => Ok((Ipv4Addr::LOCALHOST, PORT).into()),
         (Some(port), None) => match port.parse::<u16>() {
             Ok(port) => Ok((Ipv4Addr::LOCALHOST, port).into()),
@@ -147,7 +145,7 @@ fn secret(value: Option<String>) -> Result<Secret, WrongSetting> {
     match value {
         None => random_secret(),
         Some(value) if value.is_empty() => {
-            Err(WrongSetting("JWT_SECRET is empty, and anybody could sign with that".into()))
+            Err(WrongSetting("JWT_SECRET is empty, so anybody could sign tokens".into()))
         }
         Some(value) => {
             let short = "JWT_SECRET is shorter than 32 bytes, which is good enough for a demonstration only";
@@ -160,7 +158,7 @@ fn random_secret() -> Result<Secret, WrongSetting> {
     let mut bytes = vec![0; SECRET_BYTES_MIN];
     let random = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     random.map_err(|error| {
-        WrongSetting(format!("JWT_SECRET is not set, and no random one is to be had: {error}"))
+        WrongSetting(format!("JWT_SECRET is not set, and no random one is available: {error}"))
     })?;
     Ok(Secret {
         bytes,
@@ -227,11 +225,11 @@ mod tests {
                 ("DATABASE_URL", "postgres://db"),
                 "DATABASE_URL is `postgres://db`, which is not SQLite: it should be `sqlite::memory:` or `sqlite:PATH`",
             ),
-            (("JWT_SECRET", ""), "JWT_SECRET is empty, and anybody could sign with that"),
+            (("JWT_SECRET", ""), "JWT_SECRET is empty, so anybody could sign tokens"),
         ] {
             assert_eq!(read(&[set]).unwrap_err(), sentence);
         }
         let both = read(&[("PORT", "1"), ("LISTEN", "0.0.0.0:1")]).unwrap_err();
-        assert_eq!(both, "PORT and LISTEN are both set, and one of them would be ignored");
+        assert_eq!(both, "PORT and LISTEN are both set; set one of them");
     }
 }

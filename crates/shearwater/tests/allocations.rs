@@ -75,7 +75,7 @@ fn app() -> App {
     let origins = ["https://a.example", "https://b.example"];
     app.fast("/shared", Fast::json("[]").cors(Cors::origins(origins).max_age_s(60)));
     let write = |response: &mut Response<'_>| {
-        response.body_with(|out| write!(out, "{}", 7 * 6).expect("a vector takes everything"));
+        response.body_with(|out| write!(out, "{}", 7 * 6).expect("writing to a vector can't fail"));
     };
     app.fast("/written", Fast::with(write).methods(&[Method::Get, Method::Post]));
     for path in ["/user/{id}", "/user/{id}/of/{other}/and/{third}"] {
@@ -115,7 +115,7 @@ fn ask(clients: &mut [TcpStream], count: usize) {
         client.write_all(&head[..len]).expect("the server reads");
         let mut got = 0;
         while !is_whole(&answer[..got]) {
-            let read = client.read(&mut answer[got..]).expect("the server answers");
+            let read = client.read(&mut answer[got..]).expect("the server responds");
             assert!(read > 0, "the server closed");
             got += read;
         }

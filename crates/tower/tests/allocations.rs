@@ -82,7 +82,7 @@ fn ask(client: &mut TcpStream, request: &str, end: &str, count: u64) {
         client.write_all(request.as_bytes()).expect("the server reads");
         let mut len = 0;
         while !answer[..len].ends_with(end.as_bytes()) {
-            len += client.read(&mut answer[len..]).expect("the server answers");
+            len += client.read(&mut answer[len..]).expect("the server responds");
         }
         assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
     }

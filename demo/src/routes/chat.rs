@@ -69,7 +69,7 @@ async fn visit(
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
             },
-            heard = heard.recv() => match told(heard) {
+            heard = heard.recv() => match received(heard) {
                 Some(message) => message,
                 None => return,
             },
@@ -83,7 +83,7 @@ async fn visit(
 }
 
 /// Returns the message for what a guest received; `None` once the room is closed.
-fn told(heard: Result<Utf8Bytes, RecvError>) -> Option<Message> {
+fn received(heard: Result<Utf8Bytes, RecvError>) -> Option<Message> {
     match heard {
         Ok(text) => Some(Message::Text(text)),
         Err(RecvError::Lagged(missed)) => {
@@ -114,8 +114,8 @@ mod tests {
         for number in 0..BEHIND_MAX + 3 {
             room.say(number.to_string());
         }
-        let missed = told(heard.blocking_recv());
+        let missed = received(heard.blocking_recv());
         assert_eq!(missed, Some(Message::Text("3 messages were missed".into())));
-        assert_eq!(told(heard.blocking_recv()), Some(Message::Text("3".into())));
+        assert_eq!(received(heard.blocking_recv()), Some(Message::Text("3".into())));
     }
 }

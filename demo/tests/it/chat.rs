@@ -117,13 +117,13 @@ fn who_does_not_leave_is_cut_off() {
     let message = [&[TEXT, 0xfe, 0x0f, 0xff, 0, 0, 0, 0][..], &[b'a'; 0xfff]].concat();
     // Its messages come back to it: once they fill the sockets, the server stops reading.
     let heard = (0..MESSAGES_MAX).take_while(|_| guest.0.write_all(&message).is_ok()).count();
-    assert!(heard < MESSAGES_MAX, "the guest is heard without hearing");
+    assert!(heard < MESSAGES_MAX, "the server keeps reading from a guest that does not read");
     demo.terminate();
     let end = demo.wait();
     assert!(end.status.success());
     assert_eq!(
         end.stdout.lines().last(),
-        Some("demo: the time to drain is over: who has not left is cut off")
+        Some("demo: drain time is over: remaining connections are cut off")
     );
 }
 

@@ -21,7 +21,7 @@ fn what_is_wrong_is_told_in_one_sentence() {
         ("SERVER_MODE", "fast", "SERVER_MODE is `fast`, and should be `standard` or `performance`"),
         ("PORT", "x", "PORT is `x`, and should be a number from 0 to 65535"),
         ("LISTEN", "x", "LISTEN is `x`, and should be an address with a port, such as 0.0.0.0:3000"),
-        ("JWT_SECRET", "", "JWT_SECRET is empty, and anybody could sign with that"),
+        ("JWT_SECRET", "", "JWT_SECRET is empty, so anybody could sign tokens"),
         (
             "DATABASE_URL",
             "mysql://x",
@@ -115,5 +115,5 @@ fn listen_is_the_whole_address() {
     let demo = Program::start(&[("LISTEN", "0.0.0.0:0")]);
     assert!(demo.addr.ip().is_unspecified(), "{}", demo.banner);
     let output = refused(&[("LISTEN", "127.0.0.1:0"), ("PORT", "0")]);
-    assert_refused(&output, "PORT and LISTEN are both set, and one of them would be ignored");
+    assert_refused(&output, "PORT and LISTEN are both set; set one of them");
 }

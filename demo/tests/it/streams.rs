@@ -141,7 +141,7 @@ fn a_second_signal_ends_it_at_once() {
     let end = demo.wait();
     assert!(end.status.success());
     let last = end.stdout.lines().last();
-    assert_eq!(last, Some("demo: a second signal: what is still being answered is cut off"));
+    assert_eq!(last, Some("demo: second signal: requests in flight are cut off"));
 }
 
 /// Requests in flight are completed after the signal.

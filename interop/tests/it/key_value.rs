@@ -110,7 +110,7 @@ fn what_takes_too_long_is_told_so() {
     let mut client = Client::connect(server.addr);
     for _ in 0..3 {
         let late = client.ask("GET", "/never", &[], b"");
-        assert_eq!((late.status(), late.text()), (408, "took too long"), "and the connection goes on");
+        assert_eq!((late.status(), late.text()), (408, "took too long"), "the connection stays open");
     }
 }
 

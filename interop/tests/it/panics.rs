@@ -51,7 +51,7 @@ fn a_panic_costs_one_request() {
             "{}",
             String::from_utf8_lossy(&bytes)
         );
-        assert_eq!(other.ask("GET", "/", &[], b"").text(), "served", "others go on");
+        assert_eq!(other.ask("GET", "/", &[], b"").text(), "served", "others continue");
     }
     assert_eq!(ask_get(server.addr, "/").text(), "served");
 }

@@ -76,7 +76,7 @@ fn each_event_arrives_when_it_is_sent() {
     }
     drop(sender);
     assert_eq!(client.chunk(), None, "the stream's end is the body's");
-    assert_eq!(client.ask("GET", "/missing", &[], b"").status(), 404, "the connection goes on");
+    assert_eq!(client.ask("GET", "/missing", &[], b"").status(), 404, "the connection stays open");
 }
 
 /// Driven by a timer of the runtime, without any request to wake the worker.

@@ -189,7 +189,7 @@ fn the_start_report_names_the_mode() {
         let running: Running = server.start(Number).expect("starts");
         assert_eq!(running.start_report().accept, mode);
         running.control().stop();
-        running.wait().expect("ends by plan");
+        running.wait().expect("ends normally");
     }
     assert_eq!(AcceptMode::default().to_string(), "reuseport");
     assert_eq!(AcceptMode::Dispatch.to_string(), "dispatch");

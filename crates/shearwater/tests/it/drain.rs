@@ -40,7 +40,7 @@ fn held_app() -> (App, Hold) {
     let released = Mutex::new(released);
     let mut app = App::new();
     app.get("/wait", move |_: &Request, response: &mut Response| {
-        entering.send(()).expect("the test is there");
+        entering.send(()).expect("the test receives");
         released.lock().expect("unpoisoned").recv_timeout(PATIENCE).expect("the test releases");
         response.text("waited");
     });

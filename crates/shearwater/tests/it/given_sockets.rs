@@ -54,9 +54,9 @@ fn they_stand_beside_addresses_and_may_be_of_unix() {
     assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
     let mut stream = UnixStream::connect(&path).expect("connects");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("asks");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("sends");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an end in order");
+    stream.read_to_string(&mut answer).expect("an orderly close");
     assert!(answer.ends_with("served"), "{answer}");
     served.stop();
     assert!(path.exists(), "its file is that of who made it");
@@ -100,7 +100,7 @@ fn reports_a_failed_listener_once_and_accepts_on_the_others() {
             let running = server.start(move |worker| routes.service(worker)).expect("it starts");
             shared.shutdown(Shutdown::Both).expect("it listens");
             let worker = (accept == AcceptMode::Reuseport).then_some(0);
-            let told = running.notice(PATIENCE).expect("the operator is told");
+            let told = running.notice(PATIENCE).expect("a notice is sent");
             let said = told.to_string();
             assert!(said.contains(&address) && said.contains("Invalid argument"), "{said}");
             let failed = Notice::ListenerFailed { worker, address, errno: 22 };
@@ -109,7 +109,7 @@ fn reports_a_failed_listener_once_and_accepts_on_the_others() {
             assert_eq!(client.request("GET", "/", &[]).text(), "served");
             assert_ne!(running.notice(Duration::ZERO), Some(failed), "once");
             running.control().stop();
-            running.wait().expect("it ends well");
+            running.wait().expect("it ends normally");
         }
     }
 }

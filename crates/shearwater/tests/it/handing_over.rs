@@ -43,11 +43,11 @@ fn app() -> App {
 fn speak(handed: HandedOver) {
     let mut stream = TcpStream::from(handed.descriptor);
     stream.set_nonblocking(false).expect("a socket");
-    stream.write_all(GREETING.as_bytes()).expect("the client is there");
+    stream.write_all(GREETING.as_bytes()).expect("the client is connected");
     let mut received = handed.unread;
     stream.read_to_end(&mut received).expect("the client ends its side");
     let sum: u64 = received.iter().map(|byte| u64::from(*byte)).sum();
-    write!(stream, "{} {sum}", received.len()).expect("the client is there");
+    write!(stream, "{} {sum}", received.len()).expect("the client is connected");
 }
 
 fn served(driver: DriverChoice) -> Served {
@@ -109,7 +109,7 @@ fn sent(app: &mut App) -> Receiver<HandedOver> {
     let sender = move || SyncSender::clone(&sender.lock().expect("nothing panics with it"));
     app.get("/kept", move |request: &Request, response: &mut Response| {
         let sender = sender();
-        response.upgrade(request, "x", move |handed| sender.send(handed).expect("the test is there"));
+        response.upgrade(request, "x", move |handed| sender.send(handed).expect("the test receives"));
     });
     handed
 }
@@ -174,7 +174,7 @@ fn neither_a_drain_nor_a_stop_waits_for_an_upgraded_connection() {
             let totals = served.wait();
             assert_eq!((totals.connections_upgraded, totals.connections_open()), (1, 0));
             let mut stream = TcpStream::from(handed.descriptor);
-            stream.write_all(b"after the server").expect("the client is there");
+            stream.write_all(b"after the server").expect("the client is connected");
             drop((stream, handed.guard));
             assert_eq!(client.rest(), b"after the server");
         }
@@ -194,7 +194,7 @@ fn what_cannot_be_an_upgrade_is_a_500_and_nobody_takes_it_over() {
         });
         app.get_async("/streams", async |call: &mut Call| {
             call.upgrade("x", |_| unreachable!("it can't be"));
-            call.send(b"a stream").await.expect("the client is there");
+            call.send(b"a stream").await.expect("the client is connected");
         });
         app.get("/odd", |request: &Request, response: &mut Response| {
             response.upgrade(request, "x\r\nY: z", |_| unreachable!("it can't be"));

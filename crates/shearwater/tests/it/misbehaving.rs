@@ -58,7 +58,7 @@ impl Faulty {
 
     /// Returns the next notice.
     fn told(&self) -> Notice {
-        self.running.notice(PATIENCE).expect("the operator is told")
+        self.running.notice(PATIENCE).expect("a notice is sent")
     }
 
     /// Waits for a number of guards. Each check is a request of another client, which the worker serves meanwhile.
@@ -80,7 +80,7 @@ impl Faulty {
     fn end_with_totals(self) -> Totals {
         self.until_alive(0);
         self.control.stop();
-        self.running.wait().expect("it ends well").totals
+        self.running.wait().expect("it ends normally").totals
     }
 }
 
@@ -154,7 +154,7 @@ fn a_body_that_nobody_reads_is_read_all_the_same() {
         let mut client = served.connect();
         posting(&mut client, &format!("{kind}/unread"));
         assert_eq!(client.send(vec![b'x'; LARGE_BYTES]).answer("POST").text(), "unread");
-        assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection goes on");
+        assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection stays open");
         assert_eq!(served.end(), (0, 0));
     });
 }
@@ -267,7 +267,7 @@ fn less_than_was_announced_is_cut_off_and_more_is_left_out() {
         assert_misbuilt(&served, "less than it had announced");
         let mut client = served.connect();
         assert_eq!(client.request("GET", &format!("{kind}/length/15"), &[]).text(), "xxxxxxxxxx");
-        assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection goes on");
+        assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection stays open");
         assert_eq!(served.end(), (0, 2));
     });
 }

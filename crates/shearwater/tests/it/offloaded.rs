@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn gated() -> (SyncSender<u32>, impl Fn() -> u32 + Clone + Send + Sync + 'static) {
     let (open, gate) = sync_channel::<u32>(1);
     let gate: Arc<Mutex<Receiver<u32>>> = Arc::new(Mutex::new(gate));
-    (open, move || gate.lock().expect("nobody panics").recv_timeout(PATIENCE).expect("the gate is opened"))
+    (open, move || gate.lock().expect("nobody panics").recv_timeout(PATIENCE).expect("the gate opens"))
 }
 
 fn tested(app: App) -> Tested {

@@ -54,7 +54,7 @@ impl Served {
     /// Waits for the server's end and returns its totals.
     pub(crate) fn wait(mut self) -> Totals {
         let running = self.running.take().expect("only waiting takes it");
-        running.wait().expect("ends by plan").totals
+        running.wait().expect("ends normally").totals
     }
 }
 

@@ -37,7 +37,7 @@ fn process() {
     process::serves(running.address());
     let control = running.control();
     thread::spawn(move || ordered.recv().map(|()| control.drain(86_400_000)));
-    running.wait().expect("ends by plan");
+    running.wait().expect("ends normally");
     process::has_ended();
 }
 

@@ -75,7 +75,7 @@ fn each_worker_has_its_own_made_on_its_own_thread() {
     let noted = Arc::clone(&made);
     let mut app = App::new();
     app.local(move |worker| {
-        noted.lock().expect("nobody has panicked").push(worker);
+        noted.lock().expect("not poisoned").push(worker);
         Own { worker, made_on: thread::current().id(), count: Cell::new(0) }
     });
     app.get("/", |request: &Request, response: &mut Response| {
@@ -93,7 +93,7 @@ fn each_worker_has_its_own_made_on_its_own_thread() {
         answers.sort();
         assert_eq!(answers, (0..WORKERS).map(|worker| format!("{worker} {round}")).collect::<Vec<_>>());
     }
-    let mut made = made.lock().expect("nobody has panicked").clone();
+    let mut made = made.lock().expect("not poisoned").clone();
     made.sort_unstable();
     assert_eq!(made, [0, 1, 2]);
 }

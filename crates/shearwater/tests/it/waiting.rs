@@ -165,7 +165,7 @@ fn both(check: impl Fn(&str, Tested, &Alive)) {
         let alive = Alive::default();
         let tested = Tested::new(app(&alive)).expect("its routes are right");
         check(kind, tested, &alive);
-        assert_eq!(alive.count(), 0, "{kind}: something of a handler is left");
+        assert_eq!(alive.count(), 0, "{kind}: a handler leaked");
     }
 }
 
@@ -328,7 +328,7 @@ fn a_stream_s_handler_is_dropped_behind_the_answer_to_head() {
         tested.pass(Duration::from_secs(1));
         let got = String::from_utf8_lossy(client.unread()).into_owned();
         assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got:?}");
-        assert!(got.contains("\r\n\r\nHTTP/1.1 404 Not Found\r\n"), "the connection goes on: {got:?}");
+        assert!(got.contains("\r\n\r\nHTTP/1.1 404 Not Found\r\n"), "the connection stays open: {got:?}");
         assert_eq!(alive.count(), 0);
     }
 }
@@ -357,7 +357,7 @@ fn ten_thousand_that_sleep_hold_nobody_up() {
             });
             assert_eq!(answer.expect("answered by the next turn").text(), "plain", "{kind}");
         }
-        assert_eq!((alive.count(), tested.now_ms() < 5000), (SLEEPING, true), "{kind}: they sleep still");
+        assert_eq!((alive.count(), tested.now_ms() < 5000), (SLEEPING, true), "{kind}: they still sleep");
         tested.pass(Duration::from_millis(5100));
         let texts = sleepers.iter_mut().filter_map(|client| client.answer());
         assert_eq!(texts.filter(|answer| answer.text() == "slept 5000").count(), SLEEPING, "{kind}");

@@ -205,7 +205,7 @@ fn what_comes_late_behind_the_last_request_resets_nothing() {
         for target in ["/long", "/late", "/empty"] {
             let mut wire = served.wire();
             wire.0.ask("GET", target, &["Connection: close"]);
-            wire.0.stream.get_ref().peek(&mut [0]).expect("an answer");
+            wire.0.stream.get_ref().peek(&mut [0]).expect("a response");
             wire.0.ask("GET", target, &[]).ask("GET", target, &[]);
             assert_eq!(wire.answer("GET").status, 200, "{target}");
             wire.0.is_ended();

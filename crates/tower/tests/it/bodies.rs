@@ -95,7 +95,7 @@ fn byte_by_byte_and_in_chunks_too() {
         }
         wire.0.send("0\r\nX-Trailer: 1\r\n\r\n");
         assert_eq!(wire.answer("POST").text(), summed(&bytes(200_000)));
-        assert_eq!(wire.request("POST", "/sum", &[]).text(), "0 0", "and the connection goes on");
+        assert_eq!(wire.request("POST", "/sum", &[]).text(), "0 0", "the connection stays open");
     }
 }
 
@@ -220,7 +220,7 @@ fn who_reads_elsewhere_is_told_when_the_client_goes() {
             async move {
                 let task = tokio::spawn(async move {
                     let result = sum(body).await;
-                    tell.send(result).expect("the test is there");
+                    tell.send(result).expect("the test receives");
                 });
                 task.await.expect("no panic");
             }
@@ -239,7 +239,7 @@ fn a_body_that_a_task_still_reads_ends_with_the_response() {
         let (tell, told) = sync_channel(1);
         let detached = move |body: Body| {
             let tell = tell.clone();
-            tokio::spawn(async move { tell.send(sum(body).await).expect("the test is there") });
+            tokio::spawn(async move { tell.send(sum(body).await).expect("the test receives") });
             async { "accepted" }
         };
         let served = Served::on(driver, Router::new().route("/", post(detached)));

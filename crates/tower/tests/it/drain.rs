@@ -18,7 +18,7 @@ fn held() -> (Router, Receiver<()>, watch::Sender<bool>) {
     let wait = move || {
         let (mut released, begun) = (released.clone(), begun.clone());
         async move {
-            begun.send(()).expect("the test is there");
+            begun.send(()).expect("the test receives");
             drop(released.wait_for(|released| *released).await);
             "waited"
         }
@@ -58,7 +58,7 @@ fn a_drain_answers_what_was_received_and_takes_nobody_new() {
     assert_eq!((answer.text(), answer.field("connection")), ("waited", Some("close")));
     // Otherwise the server lingers until the client closes.
     drop(client);
-    runtime().block_on(running.ended()).expect("ends by plan");
+    runtime().block_on(running.ended()).expect("ends normally");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_drain_answers_a_request_that_offers_an_upgrade() {
         let answer = client.answer("GET");
         assert_eq!((answer.text(), answer.field("connection")), ("waited", Some("close")));
         drop(client);
-        runtime().block_on(running.ended()).expect("ends by plan");
+        runtime().block_on(running.ended()).expect("ends normally");
     }
 }
 
@@ -87,7 +87,7 @@ fn a_drain_ends_in_its_time() {
     client.ask("GET", "/wait", &[]);
     has_begun.recv_timeout(PATIENCE).expect("it is called");
     running.drain();
-    runtime().block_on(running.ended()).expect("ends by plan");
+    runtime().block_on(running.ended()).expect("ends normally");
     // Cut off by close or reset.
     assert!(
         std::io::Read::read(&mut client.stream, &mut [0]).is_ok_and(|len| len == 0),
@@ -108,7 +108,7 @@ fn a_drain_may_have_no_end() {
         release.send(true).expect("it waits");
         assert_eq!(client.answer("GET").text(), "waited");
         drop(client);
-        runtime().block_on(running.ended()).expect("ends by plan");
+        runtime().block_on(running.ended()).expect("ends normally");
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn drivers() -> Vec<DriverChoice> {
     match probe.start_app(shearwater::App::new()) {
         Ok(running) => {
             running.control().stop();
-            running.wait_for_control().expect("ends by plan");
+            running.wait_for_control().expect("ends normally");
             vec![DriverChoice::Auto, DriverChoice::Uring]
         }
         Err(shearwater::Error::Start(StartError::Driver { why })) => {

@@ -22,7 +22,7 @@ fn process() {
     let serve = here(router).verbosity(Verbosity::Off).drain_ms(86_400_000);
     let running = serve.server(Server::handle_signals).start().expect("starts");
     process::serves(running.address());
-    running.wait().expect("ends by plan");
+    running.wait().expect("ends normally");
     process::has_ended();
 }
 

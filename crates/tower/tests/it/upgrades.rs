@@ -25,10 +25,10 @@ use crate::wire::Wire;
 /// A WebSocket that sends the client's address and then echoes.
 async fn echo(ConnectInfo(peer): ConnectInfo<SocketAddr>, upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(async move |mut socket| {
-        socket.send(Message::text(peer.to_string())).await.expect("the client is there");
+        socket.send(Message::text(peer.to_string())).await.expect("the client is connected");
         while let Some(Ok(message)) = socket.recv().await {
             if let Message::Text(text) = message {
-                socket.send(Message::Text(text)).await.expect("the client is there");
+                socket.send(Message::Text(text)).await.expect("the client is connected");
             }
         }
     })
@@ -161,7 +161,7 @@ fn a_drain_does_not_wait_for_what_was_upgraded() {
         let mut wire = Wire(Client::connect(running.address()));
         shake_hands(&mut wire);
         running.drain();
-        runtime().block_on(running.ended()).expect("ends by plan");
+        runtime().block_on(running.ended()).expect("ends normally");
     }
 }
 
@@ -314,11 +314,11 @@ fn switching(status: StatusCode, upgrade: Option<&'static str>) -> (Router, Rece
         let (on_upgrade, sender) = (hyper::upgrade::on(&mut request), sender.clone());
         tokio::spawn(async move {
             let upgraded = on_upgrade.await;
-            sender.send(upgraded.as_ref().map(drop).map_err(ToString::to_string)).expect("the test is there");
+            sender.send(upgraded.as_ref().map(drop).map_err(ToString::to_string)).expect("the test receives");
             let Ok(upgraded) = upgraded else { return };
             let (mut read, mut write) = tokio::io::split(TokioIo::new(upgraded));
-            tokio::io::copy(&mut read, &mut write).await.expect("the client is there");
-            write.shutdown().await.expect("the client is there");
+            tokio::io::copy(&mut read, &mut write).await.expect("the client is connected");
+            write.shutdown().await.expect("the client is connected");
         });
         let mut response = status.into_response();
         response
@@ -344,7 +344,7 @@ fn a_registered_protocol_is_the_services_from_the_first_byte_to_the_last() {
             client.send(head + &behind);
             let answer = client.head();
             assert_eq!((answer.status, answer.field("Upgrade")), (101, Some("Tide-Way/2")), "{offer}");
-            ends.recv_timeout(PATIENCE).expect("it is told").expect("it is upgraded");
+            ends.recv_timeout(PATIENCE).expect("it is notified").expect("it is upgraded");
             let sent: Vec<u8> = (0..LENGTH).map(|at| u8::try_from(at % 251).expect("small")).collect();
             client.send(&sent).end_sending();
             assert!(client.rest() == [behind.as_bytes(), &sent].concat(), "{offer}");
@@ -362,7 +362,7 @@ fn a_service_whose_response_is_no_101_finds_no_upgrade() {
             let mut wire = served.wire();
             let answer = wire.request("GET", "/", &["Connection: upgrade", &format!("Upgrade: {offer}")]);
             assert_eq!((answer.status, answer.field("Connection")), (200, Some("upgrade")));
-            ends.recv_timeout(PATIENCE).expect("it is told").expect_err("it is not upgraded");
+            ends.recv_timeout(PATIENCE).expect("it is notified").expect_err("it is not upgraded");
             assert_eq!(wire.request("GET", "/", &[]).status, 200, "the connection stays");
         }
     }
@@ -385,7 +385,7 @@ fn a_101_that_cannot_be_is_a_500() {
             let mut client = served.connect();
             client.send(format!("GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\n{offer}\r\n\r\nx"));
             assert_eq!(client.answer("GET").status, 500, "{upgrade:?} {offer}");
-            ends.recv_timeout(PATIENCE).expect("it is told").expect_err("it is not upgraded");
+            ends.recv_timeout(PATIENCE).expect("it is notified").expect_err("it is not upgraded");
             assert_eq!(served.totals().connections_upgraded, 0);
         }
     }
@@ -398,7 +398,7 @@ fn a_client_that_goes_before_the_101_takes_the_service_along() {
         let (begun, begins) = sync_channel(1);
         let wait = move || {
             let guard = Dropped(dropped.clone());
-            begun.send(()).expect("the test is there");
+            begun.send(()).expect("the test receives");
             async move {
                 std::future::pending::<()>().await;
                 drop(guard);
@@ -418,7 +418,7 @@ struct Dropped(SyncSender<()>);
 
 impl Drop for Dropped {
     fn drop(&mut self) {
-        self.0.send(()).expect("the test is there");
+        self.0.send(()).expect("the test receives");
     }
 }
 
