@@ -13,7 +13,7 @@ use crate::routes::{bodies, chat, events, pages, sign_in, slow, world};
 use crate::serve::Stop;
 use crate::token::Keys;
 
-/// What the handlers share. Clones are the same.
+/// State shared by handlers; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct State {
     database: Database,
@@ -22,7 +22,7 @@ pub(crate) struct State {
     stop: Stop,
 }
 
-/// An answer that says in a sentence why there is no other.
+/// An error response: a status and one sentence.
 pub(crate) type Refusal = (StatusCode, String);
 
 impl State {
@@ -30,7 +30,7 @@ impl State {
         Self { database, keys, room: Room::default(), stop: Stop::default() }
     }
 
-    /// What ends the server, and tells the streams that never end by themselves.
+    /// Signals the end of the server to streams that never end by themselves.
     pub(crate) fn stop(&self) -> &Stop {
         &self.stop
     }
@@ -60,7 +60,7 @@ impl FromRef<State> for Stop {
     }
 }
 
-/// All routes, those in `fast.rs` too.
+/// Creates the router, with the routes that `fast.rs` also serves.
 pub(crate) fn router(state: State) -> Router {
     Router::new()
         .route("/", get(pages::hello).post(bodies::echo))
@@ -85,7 +85,7 @@ async fn missing(uri: Uri) -> Refusal {
     (StatusCode::NOT_FOUND, format!("there is nothing at {}; /welcome lists what there is\n", uri.path()))
 }
 
-/// An ordinary middleware: browsers shall believe the types that are sent.
+/// Adds `X-Content-Type-Options: nosniff` to each response.
 async fn no_sniffing(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

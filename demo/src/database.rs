@@ -1,7 +1,7 @@
-//! The database: one SQLite connection on a thread of its own, behind a bounded queue.
+//! The database: one SQLite connection on its own thread, with a bounded queue.
 //!
-//! SQLite blocks while it works, and handlers must not. One connection suffices: SQLite writes one at a time, and a database in
-//! memory belongs to the connection that opened it.
+//! SQLite blocks, and handlers must not. One connection suffices: SQLite writes one transaction at a time, and an
+//! in-memory database belongs to the connection that opened it.
 
 use std::fmt;
 use std::io;
@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 
 use crate::settings::DatabaseUrl;
 
-/// How many queries may wait for the connection. One more is refused with [`Error::Busy`].
+/// Maximum number of queued queries. Further ones fail with [`Error::Busy`].
 pub(crate) const QUERIES_MAX: usize = 1024;
-/// Rows of the table `world`, filled when it is empty.
+/// Number of rows inserted into an empty table `world`.
 const WORLD_ROWS: u32 = 10_000;
-/// The largest number in a row.
+/// Largest value of `random_number`.
 const NUMBER_MAX: u32 = 10_000;
 
 const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS world (id INTEGER PRIMARY KEY, number INTEGER NOT NULL)";
@@ -26,7 +26,7 @@ const RANDOM_ROW: &str = "SELECT id, number FROM world WHERE id = (SELECT abs(ra
 
 type Query = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// A handle to the database; clones share it. The connection is closed with the last one.
+/// A handle to the database. The connection is closed when the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Database {
     queries: SyncSender<Query>,
@@ -39,12 +39,12 @@ pub(crate) struct World {
     pub(crate) number: u32,
 }
 
-/// Why there is no result.
+/// An error of a query.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// [`QUERIES_MAX`] others wait already.
+    /// The queue holds [`QUERIES_MAX`] queries.
     Busy,
-    /// The database's thread is gone.
+    /// The database's thread has ended.
     Ended,
     Sqlite(rusqlite::Error),
     Thread(io::Error),
@@ -53,10 +53,10 @@ pub(crate) enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => write!(f, "{QUERIES_MAX} queries wait already"),
-            Self::Ended => f.write_str("the database's thread is gone"),
+            Self::Busy => write!(f, "the queue of {QUERIES_MAX} queries is full"),
+            Self::Ended => f.write_str("the database's thread has ended"),
             Self::Sqlite(error) => error.fmt(f),
-            Self::Thread(error) => write!(f, "no thread for it: {error}"),
+            Self::Thread(error) => write!(f, "can't start its thread: {error}"),
         }
     }
 }
@@ -68,7 +68,7 @@ impl From<rusqlite::Error> for Error {
 }
 
 impl Database {
-    /// Opens the database, fills it where it is empty, and starts its thread.
+    /// Opens the database, fills it if it is empty, and starts its thread.
     pub(crate) fn open(url: &DatabaseUrl) -> Result<Self, Error> {
         let connection = match url {
             DatabaseUrl::Memory => Connection::open_in_memory()?,
@@ -77,11 +77,11 @@ impl Database {
         prepare(&connection)?;
         let (sender, queries) = sync_channel(QUERIES_MAX);
         let thread = std::thread::Builder::new().name("database".to_owned());
-        thread.spawn(move || answer(connection, &queries)).map_err(Error::Thread)?;
+        thread.spawn(move || run(connection, &queries)).map_err(Error::Thread)?;
         Ok(Self { queries: sender })
     }
 
-    /// A row by chance.
+    /// Returns a random row.
     pub(crate) async fn random_row(&self) -> Result<World, Error> {
         self.run(|connection| {
             let mut statement = connection.prepare_cached(RANDOM_ROW)?;
@@ -90,7 +90,7 @@ impl Database {
         .await
     }
 
-    /// Runs `work` on the database's thread. It runs to its end even if nobody waits for it any more.
+    /// Runs `work` on the database's thread. It runs to its end even if the future is dropped.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -114,8 +114,8 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The database's thread: query after query, until nobody can ask any more.
-fn answer(mut connection: Connection, queries: &Receiver<Query>) {
+/// Runs queries until all handles are dropped.
+fn run(mut connection: Connection, queries: &Receiver<Query>) {
     for query in queries {
         query(&mut connection);
     }
@@ -138,7 +138,7 @@ mod tests {
         assert!(rows.iter().any(|row| *row != rows[0]), "the same row a hundred times");
     }
 
-    /// A query that waits holds the others back: as many as there is room for, then they are refused.
+    /// Blocks the database's thread and fills the queue: further queries are rejected.
     #[test]
     fn a_full_queue_refuses() {
         let database = Database::open(&DatabaseUrl::Memory).unwrap();
@@ -155,7 +155,7 @@ mod tests {
         }
         assert!(matches!(wait(database.random_row()), Err(Error::Busy)));
         release.send(()).unwrap();
-        // Refused as long as the queue is full; the thread empties it meanwhile.
+        // Rejected until the thread has made room in the queue.
         let row = std::iter::repeat_with(|| wait(database.random_row()))
             .find(|row| !matches!(row, Err(Error::Busy)));
         assert!(row.unwrap().is_ok());

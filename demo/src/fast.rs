@@ -1,4 +1,4 @@
-//! What is answered in front of the application: native routes of the engine.
+//! Native routes of the engine in front of the application.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::settings::Mode;
 const JSON: &str = r#"{"message":"Hello, World!"}"#;
 const PLAINTEXT: &str = "Hello, World!";
 
-/// `/slow` in any mode; in that of performance prebuilt answers to `GET` of two paths. All else falls through to the application.
+/// Adds `/slow`, and in performance mode prebuilt responses to `GET` of two paths. All other requests fall through to
+/// the application.
 pub(crate) fn in_front(mode: Mode) -> App {
     let mut app = App::new();
     app.get_coroutine("/slow", slow);
@@ -20,7 +21,7 @@ pub(crate) fn in_front(mode: Mode) -> App {
     app
 }
 
-/// `/slow?ms=`: straight-line code that waits, while its worker serves others.
+/// Handles `/slow?ms=` as a coroutine, which waits while its worker serves other requests.
 fn slow(line: &mut Line<'_>) {
     let wanted = line.query().and_then(|query| query.strip_prefix("ms="));
     match wanted.and_then(|ms| ms.parse().ok()).filter(|ms| *ms <= WAIT_MS_MAX) {

@@ -1,6 +1,6 @@
-//! HS256 (RFC 7518, 3.2) for `jsonwebtoken`: the one algorithm that the tokens here use.
+//! HS256 (RFC 7518 section 3.2) for `jsonwebtoken`, the only algorithm of this program's tokens.
 //!
-//! That crate's own providers bring RSA and elliptic curves, or a C library, for what two small crates do.
+//! The crate's own providers bring in RSA and elliptic curves, or a C library; two small crates suffice here.
 
 use hmac::{Hmac, KeyInit, Mac};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
@@ -9,7 +9,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
 use sha2::Sha256;
 use signature::{Signer, Verifier};
 
-/// What `jsonwebtoken` asks for signatures.
+/// The cryptography provider for `jsonwebtoken`.
 pub(crate) static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |algorithm, key: &EncodingKey| Ok(Box::new(Hs256::new(*algorithm, key.as_bytes())?)),
     verifier_factory: |algorithm, key: &DecodingKey| {
@@ -22,7 +22,7 @@ pub(crate) static PROVIDER: CryptoProvider = CryptoProvider {
 struct Hs256(Hmac<Sha256>);
 
 impl Hs256 {
-    /// Errors: another algorithm than HS256, a key that can't be one.
+    /// Fails for algorithms other than HS256 and for invalid keys.
     fn new(algorithm: Algorithm, key: &[u8]) -> Result<Self, Error> {
         if algorithm != Algorithm::HS256 {
             return Err(ErrorKind::InvalidAlgorithm.into());

@@ -1,6 +1,6 @@
 //! An axum application to try Shearwater with: pages, JSON, a database, tokens, events, a chat, uploads.
 //!
-//! What it does is ordinary axum; who serves it stands in `serve.rs` alone. Settings come from the environment, see `settings.rs`.
+//! Everything but `serve.rs` is ordinary axum. Settings come from the environment, see `settings.rs`.
 #![forbid(unsafe_code)]
 
 mod app;
@@ -19,7 +19,7 @@ use crate::database::Database;
 use crate::settings::Settings;
 use crate::token::Keys;
 
-/// Exit status where something outside of the program has to be put right first.
+/// Exit status for errors outside of the program, such as invalid settings.
 const EXIT_WRONG_SETTING: u8 = 2;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Who serves the application, and how it ends: the one file to change for another server.
+//! Starting and ending the server: the only file to change for another server.
 
 use std::fmt::Display;
 use std::io;
@@ -15,10 +15,10 @@ use crate::app::{self, State};
 use crate::fast;
 use crate::settings::Mode;
 
-/// How long requests that were received may take to end once the server was told to.
+/// Time limit for requests in flight once the server is draining.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Tells those who wait that the server ends, and waits for them.
+/// Announces the end of the server to tasks, and waits for them.
 #[derive(Clone)]
 pub(crate) struct Stop(watch::Sender<bool>);
 
@@ -29,7 +29,7 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// For somebody who has something to say when the server ends: it doesn't before this is dropped.
+    /// Creates a watch for a task that must act when the server ends. The server waits until it is dropped.
     pub(crate) fn watch(&self) -> Watch {
         Watch(self.0.subscribe())
     }
@@ -38,25 +38,27 @@ impl Stop {
         self.0.send_replace(true);
     }
 
-    /// Returns when nobody watches any more.
+    /// Waits until all watches are dropped.
     async fn released(&self) {
         self.0.closed().await;
     }
 }
 
-/// Sees the end coming.
+/// A watch for the end of the server.
 pub(crate) struct Watch(watch::Receiver<bool>);
 
 impl Watch {
-    /// Returns when the server ends.
+    /// Waits until the server ends.
     pub(crate) async fn requested(&mut self) {
-        // Without a sender there is nothing to wait for either.
+        // A dropped sender means the end too.
         drop(self.0.wait_for(|stop| *stop).await);
     }
 }
 
-/// Listens at `address` and serves until `SIGINT` or `SIGTERM`, then answers what was received, within [`DRAIN`]; a second signal ends
-/// it at once. `ready` is told where it listens when requests are taken and signals heard. Errors are one sentence.
+/// Listens on `address` and serves until `SIGINT` or `SIGTERM`.
+///
+/// Responds to requests in flight then, within [`DRAIN`]; a second signal ends it immediately. `ready` gets the bound
+/// address once requests are accepted and signals handled. Errors are one sentence.
 pub(crate) fn run(
     address: SocketAddr,
     state: State,
@@ -84,33 +86,33 @@ async fn serve(
     let server = service
         .fast(fast::in_front(mode))
         .body_bytes_max(u64::MAX)
-        // Events and chats are told apart from this, by the same word.
+        // Events and chats end separately, on the same signal.
         .drain_ms(DRAIN.as_millis() as u64)
         .with_graceful_shutdown(async move { stopped.requested().await })
         .start()
         .map_err(|error| error.to_string())?;
     ready(server.address());
 
-    // It keeps to the time to drain by itself.
+    // The server keeps to its drain time by itself.
     let mut ended = pin!(async { server.ended().await.map_err(|error| failed(&error)) });
     tokio::select! {
-        // Without a signal it ends only where it has failed.
+        // Without a signal it ends only if it has failed.
         end = &mut ended => return end,
         () = signals.next() => stop.request(),
     }
     let over = Instant::now() + DRAIN;
     let drained = async {
         ended.await?;
-        // Connections that were upgraded are nobody's but their own.
+        // Upgraded connections no longer belong to the server.
         let stayed = timeout_at(over, stop.released()).await.err();
-        Ok::<_, String>(stayed.map(|_| "the time to drain is over: who has not left"))
+        Ok::<_, String>(stayed.map(|_| "drain time is over: remaining connections"))
     };
     let cut_off = tokio::select! {
         cut_off = drained => cut_off?,
-        () = signals.next() => Some("a second signal: what is still being answered"),
+        () = signals.next() => Some("second signal: requests in flight"),
     };
     if let Some(cut_off) = cut_off {
-        println!("demo: {cut_off} is cut off");
+        println!("demo: {cut_off} are cut off");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Settings from the environment, checked as a whole before anything is opened.
 //!
-//! `SERVER_MODE`, `DATABASE_URL`, `JWT_SECRET`, and `PORT` or `LISTEN`. What is not set has a default; what is wrong is one sentence.
+//! `SERVER_MODE`, `DATABASE_URL`, `JWT_SECRET`, and `PORT` or `LISTEN`. Each has a default; an error is one sentence.
 
 use std::env::{self, VarError};
 use std::fmt;
@@ -9,10 +9,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 const PORT: u16 = 3000;
-/// RFC 7518, 3.2: a key of HS256 has the length of its hash at least. Shorter ones are used, with a word of warning.
+/// Minimum length in bytes of an HS256 key (RFC 7518 section 3.2). Shorter keys work, with a warning.
 const SECRET_BYTES_MIN: usize = 32;
 
-/// What the environment says.
+/// The settings of the program.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) mode: Mode,
@@ -21,32 +21,32 @@ pub(crate) struct Settings {
     pub(crate) secret: Secret,
 }
 
-/// What answers `/json` and `/plaintext`.
+/// The handler of `/json` and `/plaintext`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// The application, as all else.
+    /// The application, as for all other paths.
     Standard,
     /// Fast routes in front of the application.
     Performance,
 }
 
-/// Where the database lies.
+/// The location of the database.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseUrl {
-    /// Gone with the program.
+    /// Lost when the program ends.
     Memory,
     File(PathBuf),
 }
 
-/// The key that tokens are signed with.
+/// The key that signs tokens.
 #[derive(Debug)]
 pub(crate) struct Secret {
     pub(crate) bytes: Vec<u8>,
-    /// What the operator should know of it.
+    /// A warning about the key.
     pub(crate) note: Option<&'static str>,
 }
 
-/// A setting that can't be used: a sentence without its full stop.
+/// An invalid setting: a sentence without its full stop.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WrongSetting(String);
 
@@ -79,7 +79,7 @@ impl Settings {
         Self::read(variable)
     }
 
-    /// `variable` gives the value of a name, None where it is not set.
+    /// Reads the settings. `variable` returns the value of a variable, or `None` if it is not set.
     fn read(variable: impl Fn(&str) -> Result<Option<String>, WrongSetting>) -> Result<Self, WrongSetting> {
         Ok(Self {
             mode: mode(variable("SERVER_MODE")?.as_deref())?,
@@ -110,9 +110,7 @@ fn mode(value: Option<&str>) -> Result<Mode, WrongSetting> {
 
 fn address(port: Option<&str>, listen: Option<&str>) -> Result<SocketAddr, WrongSetting> {
     match (port, listen) {
-        (Some(_), Some(_)) => {
-            Err(WrongSetting("PORT and LISTEN are both set, and one of them would be ignored".into()))
-        }
+        (Some(_), Some(_)) => Err(WrongSetting("PORT and LISTEN are both set; set one of them".into())),
         (None, None) => Ok((Ipv4Addr::LOCALHOST, PORT).into()),
         (Some(port), None) => match port.parse::<u16>() {
             Ok(port) => Ok((Ipv4Addr::LOCALHOST, port).into()),
@@ -126,7 +124,7 @@ fn address(port: Option<&str>, listen: Option<&str>) -> Result<SocketAddr, Wrong
     }
 }
 
-/// `sqlite::memory:`, `sqlite:PATH` or `sqlite://PATH`.
+/// Parses `sqlite::memory:`, `sqlite:PATH` or `sqlite://PATH`.
 fn database(value: Option<&str>) -> Result<DatabaseUrl, WrongSetting> {
     let Some(url) = value else { return Ok(DatabaseUrl::Memory) };
     let wrong = |why: &str| {
@@ -147,7 +145,7 @@ fn secret(value: Option<String>) -> Result<Secret, WrongSetting> {
     match value {
         None => random_secret(),
         Some(value) if value.is_empty() => {
-            Err(WrongSetting("JWT_SECRET is empty, and anybody could sign with that".into()))
+            Err(WrongSetting("JWT_SECRET is empty, so anybody could sign tokens".into()))
         }
         Some(value) => {
             let short = "JWT_SECRET is shorter than 32 bytes, which is good enough for a demonstration only";
@@ -160,7 +158,7 @@ fn random_secret() -> Result<Secret, WrongSetting> {
     let mut bytes = vec![0; SECRET_BYTES_MIN];
     let random = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     random.map_err(|error| {
-        WrongSetting(format!("JWT_SECRET is not set, and no random one is to be had: {error}"))
+        WrongSetting(format!("JWT_SECRET is not set, and no random one is available: {error}"))
     })?;
     Ok(Secret {
         bytes,
@@ -227,11 +225,11 @@ mod tests {
                 ("DATABASE_URL", "postgres://db"),
                 "DATABASE_URL is `postgres://db`, which is not SQLite: it should be `sqlite::memory:` or `sqlite:PATH`",
             ),
-            (("JWT_SECRET", ""), "JWT_SECRET is empty, and anybody could sign with that"),
+            (("JWT_SECRET", ""), "JWT_SECRET is empty, so anybody could sign tokens"),
         ] {
             assert_eq!(read(&[set]).unwrap_err(), sentence);
         }
         let both = read(&[("PORT", "1"), ("LISTEN", "0.0.0.0:1")]).unwrap_err();
-        assert_eq!(both, "PORT and LISTEN are both set, and one of them would be ignored");
+        assert_eq!(both, "PORT and LISTEN are both set; set one of them");
     }
 }

@@ -1,4 +1,4 @@
-//! JSON Web Tokens: who signed in, until when.
+//! JSON Web Tokens with a user and an expiry.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,33 +9,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::hs256::PROVIDER;
 
-/// How long a token is good for.
+/// Time for which a token is valid.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(60 * 60);
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Claims {
-    /// Who signed in.
+    /// The user.
     pub(crate) sub: String,
-    /// Unix seconds at which it ends.
+    /// Expiry in Unix seconds.
     pub(crate) exp: u64,
 }
 
-/// The keys to sign and to check with. Clones share them.
+/// Keys to sign and verify tokens.
 #[derive(Clone)]
 pub(crate) struct Keys(Arc<(EncodingKey, DecodingKey)>);
 
 impl Keys {
-    /// Errors: the secret is no key.
+    /// Fails if the secret is no valid key.
     pub(crate) fn new(secret: &[u8]) -> Result<Self, Error> {
-        // Whoever was first installed the same one.
+        // Fails if already installed; then it is the same provider.
         let _ = PROVIDER.install_default();
         let keys = Self(Arc::new((EncodingKey::from_secret(secret), DecodingKey::from_secret(secret))));
         keys.sign(&Claims { sub: String::new(), exp: 0 })?;
         Ok(keys)
     }
 
-    /// A token for `user`, good for [`LIFETIME`] from now.
+    /// Creates a token for `user`, valid for [`LIFETIME`] from now.
     pub(crate) fn issue(&self, user: &str) -> Result<String, Error> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_err(|_| Error::from(ErrorKind::ExpiredSignature))?;
@@ -46,7 +46,7 @@ impl Keys {
         encode(&Header::new(Algorithm::HS256), claims, &self.0.0)
     }
 
-    /// What the token says, if it was signed with this key and is not over.
+    /// Returns the claims of a token if its signature is valid and it hasn't expired.
     pub(crate) fn check(&self, token: &str) -> Result<Claims, Error> {
         Ok(decode::<Claims>(token, &self.0.1, &Validation::new(Algorithm::HS256))?.claims)
     }
@@ -56,7 +56,7 @@ impl Keys {
 mod tests {
     use super::*;
 
-    /// RFC 7515, A.1: the example's key (of JSON Web Key form) and token.
+    /// The example of RFC 7515 appendix A.1: its key (in JWK form) and token.
     #[test]
     fn the_signature_is_that_of_the_rfc() {
         let key = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(keys.check(&over).unwrap_err().kind(), &ErrorKind::ExpiredSignature);
     }
 
-    /// The header's own word on its algorithm is not believed: `none`, or another one.
+    /// Ignores the algorithm that a token's header names, such as `none`.
     #[test]
     fn a_token_cannot_choose_its_algorithm() {
         let keys = Keys::new(b"one").unwrap();

@@ -1,4 +1,4 @@
-//! All of `it` once more, served by `shearwater_tower::bind`.
+//! Runs all tests of `it` with `shearwater_tower::bind`.
 
 #[path = "it/main.rs"]
 mod it;

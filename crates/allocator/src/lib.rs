@@ -1,17 +1,19 @@
-//! The program's allocator: mimalloc, and the word that makes it give memory back.
+//! The program's allocator: mimalloc, and a function that returns freed memory to the system.
 //!
-//! An allocator sees that memory is no longer needed when there is further work: what was freed last stays until then, which in a server without
-//! clients may be never. So a worker that rests says so, by [`give_back`]. `docs/decisions/0002-allocator.md` has the measurements.
+//! An allocator releases memory only while it works, so an idle server may keep freed memory for ever. Workers
+//! therefore call [`give_back`] when they become idle. `docs/decisions/0002-allocator.md` has the measurements.
 
 #![deny(unsafe_code)]
 
 pub use mimalloc::MiMalloc;
 
-/// Gives back to the system what the calling thread has freed, and what other threads have given up. Takes microseconds where there is little, and
-/// milliseconds for each hundred megabytes. Meant for programs whose global allocator is [`MiMalloc`]; others have nothing in it.
-#[expect(unsafe_code, reason = "a function of C")]
+/// Returns memory to the system that the calling thread has freed, or that ended threads have abandoned.
+///
+/// Takes microseconds if there is little, and milliseconds for each 100 MB. Has no effect unless [`MiMalloc`] is the
+/// global allocator.
+#[expect(unsafe_code, reason = "a C function")]
 pub fn give_back() {
-    // SAFETY: it may be called at any time, on any thread; it changes nothing that is allocated.
+    // SAFETY: callable at any time on any thread; it doesn't change live allocations.
     unsafe { libmimalloc_sys::mi_collect(true) }
 }
 
@@ -22,10 +24,10 @@ mod tests {
     #[global_allocator]
     static ALLOCATOR: MiMalloc = MiMalloc;
 
-    /// Anonymous memory of this process that is resident, in KiB; none where the system doesn't tell.
+    /// Returns this process's resident anonymous memory in KiB, or `None` if the system doesn't report it.
     fn resident_kib() -> Option<usize> {
         let status = std::fs::read_to_string("/proc/self/status").ok()?;
-        let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("Linux says it");
+        let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("Linux reports RssAnon");
         Some(line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number"))
     }
 
@@ -40,7 +42,7 @@ mod tests {
         give_back();
         assert!(kept.iter().all(|byte| *byte == 7));
         if let (Some(before), Some(held), Some(left)) = (before_kib, held_kib, resident_kib()) {
-            assert!(held >= before + 8 * BLOCKS, "{before}, {held} KiB: it was not held");
+            assert!(held >= before + 8 * BLOCKS, "{before}, {held} KiB: it was not resident");
             assert!(left < before + 2048, "{before}, {held}, {left} KiB left");
         }
     }

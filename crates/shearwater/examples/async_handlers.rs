@@ -1,5 +1,5 @@
-//! Async handlers: they take a body as it comes, sleep, have what blocks done elsewhere, and stream. `cargo run --release --example async_handlers`,
-//! then `curl --data-binary @Cargo.toml http://127.0.0.1:8080/lines` and `curl -N http://127.0.0.1:8080/ticks`.
+//! Async handlers: streamed bodies in both directions, sleeping, offloaded work. `cargo run --release --example
+//! async_handlers`,
 use std::time::Duration;
 
 use shearwater::{App, Call, Gone, Offloaded, Server, offload};
@@ -18,7 +18,7 @@ pub(crate) fn app() -> App {
     app
 }
 
-/// However large the body is, there is no more of it in memory than a piece.
+/// Holds one piece of the body in memory at a time.
 async fn lines(call: &mut Call) {
     let mut count = 0;
     while let Some(piece) = call.read().await {
@@ -27,13 +27,13 @@ async fn lines(call: &mut Call) {
     call.response().text(&format!("{count} lines\n"));
 }
 
-/// Others of its worker are served while it sleeps.
+/// The worker serves other requests while it sleeps.
 async fn slow(call: &mut Call) {
     call.sleep(Duration::from_millis(100)).await;
     call.response().text("slow\n");
 }
 
-/// What computes for long, or blocks, has a thread of its own.
+/// Long computations and blocking calls run on another thread.
 async fn primes(call: &mut Call) -> Result<(), Offloaded> {
     let is_prime = |n: &u32| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
     let count = offload(move || (2..100_000).filter(is_prime).count()).await?;
@@ -41,7 +41,7 @@ async fn primes(call: &mut Call) -> Result<(), Offloaded> {
     Ok(())
 }
 
-/// Server-sent events. A client that reads slowly is waited for.
+/// Streams server-sent events, with backpressure from slow clients.
 async fn ticks(call: &mut Call) -> Result<(), Gone> {
     call.response().content_type("text/event-stream").field("Cache-Control", "no-store");
     for tick in 1..=3 {

@@ -1,6 +1,4 @@
-//! Coroutines, straight-line code that waits: they take a body as it comes, sleep, have what blocks done elsewhere, and stream.
-//! `cargo run --release --example coroutine_handlers`, then `curl --data-binary @Cargo.toml http://127.0.0.1:8080/lines` and
-//! `curl -N http://127.0.0.1:8080/ticks`.
+//! Coroutines: streamed bodies in both directions, sleeping, offloaded work.
 use std::time::Duration;
 
 use shearwater::{App, Gone, Line, Offloaded, Server};
@@ -19,7 +17,7 @@ pub(crate) fn app() -> App {
     app
 }
 
-/// However large the body is, there is no more of it in memory than a piece.
+/// Holds one piece of the body in memory at a time.
 fn lines(line: &mut Line) {
     let mut count = 0;
     while let Some(piece) = line.read() {
@@ -28,13 +26,13 @@ fn lines(line: &mut Line) {
     line.response().text(&format!("{count} lines\n"));
 }
 
-/// Others of its worker are served while it sleeps.
+/// The worker serves other requests while it sleeps.
 fn slow(line: &mut Line) {
     line.sleep(Duration::from_millis(100));
     line.response().text("slow\n");
 }
 
-/// What computes for long, or blocks, has a thread of its own.
+/// Long computations and blocking calls run on another thread.
 fn primes(line: &mut Line) -> Result<(), Offloaded> {
     let is_prime = |n: &u32| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
     let count = line.offload(move || (2..100_000).filter(is_prime).count())?;
@@ -42,7 +40,7 @@ fn primes(line: &mut Line) -> Result<(), Offloaded> {
     Ok(())
 }
 
-/// Server-sent events. A client that reads slowly is waited for.
+/// Streams server-sent events, with backpressure from slow clients.
 fn ticks(line: &mut Line) -> Result<(), Gone> {
     line.response().content_type("text/event-stream").field("Cache-Control", "no-store");
     for tick in 1..=3 {

@@ -1,8 +1,8 @@
 //! A route for each kind of handler, as `cargo lab` requests them (scenarios `kind-*` and `order`): the same 13 bytes by each, and paths of the
 //! same length, so that what differs is the kind alone.
 //!
-//! Set up by environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS` (0: one per core),
-//! `SHEARWATER_DRIVER` (auto, epoll, uring, kqueue), `SHEARWATER_ORDER` (fifo, lifo).
+//! Environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS` (0: one per core), `SHEARWATER_DRIVER`
+//! (auto, epoll, uring, kqueue), `SHEARWATER_ORDER` (fifo, lifo).
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,9 +11,9 @@ use shearwater::tasks::yield_now;
 use shearwater::{App, Call, Control, DriverChoice, Fast, Line, Order, Request, Response, Server};
 
 const TEXT: &str = "Hello, World!";
-/// What a body may have.
+/// Maximum length of a body in bytes.
 const BODY_BYTES_MAX: u64 = 64 * 1024;
-/// Turns that `/manyturns` takes, and what it holds and touches meanwhile.
+/// Number of yields of `/manyturns`, and bytes that it holds and touches meanwhile.
 const TURNS: u8 = 32;
 const HELD_BYTES: usize = 2048;
 
@@ -39,7 +39,7 @@ fn main() -> Result<(), shearwater::Error> {
     let control = Arc::new(OnceLock::new());
     let server = Server::new(listen).workers(workers).driver(driver).order(order).handle_signals();
     let running = server.start_app(app(Arc::clone(&control)))?;
-    // Nobody else sets it.
+    // Set here only.
     let _ = control.set(running.control());
     running.wait().map(drop)
 }
@@ -52,7 +52,7 @@ fn app(control: Arc<OnceLock<Arc<Control>>>) -> App {
     app.fast("/fast-text", Fast::text(TEXT));
     app.get("/json-text", |_: &Request, response: &mut Response| {
         response.content_type("application/json").body_with(|out| {
-            // It has no key that is not a string, and a Vec takes all that is written to it.
+            // Can't fail: all keys are strings, and writing to a `Vec` always succeeds.
             let _ = serde_json::to_writer(out, &Message { message: TEXT });
         });
     });
@@ -65,7 +65,7 @@ fn app(control: Arc<OnceLock<Arc<Control>>>) -> App {
     app
 }
 
-/// Handlers that may wait: some that don't, some that let others have their turn.
+/// Deferred handlers, with and without yields.
 fn add_waiting(app: &mut App) {
     app.get_async("/asynctext", async |call: &mut Call| {
         call.response().text(TEXT);
@@ -92,7 +92,7 @@ fn add_waiting(app: &mut App) {
     });
 }
 
-/// Bodies that are sent back: kept by the engine, and read piece by piece.
+/// Echoes, with a buffered and a streamed body.
 fn add_bodies(app: &mut App) {
     app.post("/post-body", |request: &Request, response: &mut Response| {
         response.content_type("text/plain; charset=utf-8").body(request.body());

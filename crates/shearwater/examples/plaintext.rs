@@ -1,12 +1,12 @@
-//! Small constant answers by routes, as `cargo lab` measures them: `GET /plaintext`, `/json` and `/item/00` to `/item/63`;
-//! everything else is a 404.
+//! Small constant responses for `cargo lab`: `GET /plaintext`, `/json` and `/item/00` to `/item/63`; everything else is
+//! a 404.
 //!
-//! Set up by environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS` (0: one per core),
-//! `SHEARWATER_DRIVER` (auto, epoll, uring, kqueue).
+//! Environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS` (0: one per core), `SHEARWATER_DRIVER`
+//! (auto, epoll, uring, kqueue).
 
 use shearwater::{App, DriverChoice, Request, Response, Server};
 
-/// Paths with the same text.
+/// Adds paths with the same text.
 const ITEMS: u32 = 64;
 
 fn main() -> Result<(), shearwater::Error> {

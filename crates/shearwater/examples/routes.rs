@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use shearwater::{App, Cors, Fast, Request, Response, Server};
 
-/// How many requests a worker has greeted.
+/// Number of requests that a worker has greeted.
 #[derive(Default)]
 struct Greeted(Cell<u64>);
 
@@ -24,7 +24,7 @@ fn main() -> Result<(), shearwater::Error> {
     Server::new("127.0.0.1:8080").run_app(app)
 }
 
-/// Lets in who has the key.
+/// Rejects requests without the key.
 fn guard(request: &Request, response: &mut Response) -> ControlFlow<()> {
     if request.head().field_named("X-Key") == Some(b"secret") {
         return ControlFlow::Continue(());

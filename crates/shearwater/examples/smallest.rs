@@ -1,4 +1,4 @@
-//! The smallest server: one closure answers every request. `cargo run --release --example smallest [ADDRESS [epoll|uring]]`.
+//! The smallest server: one closure for all requests. `cargo run --release --example smallest [ADDRESS [epoll|uring]]`.
 use shearwater::{DriverChoice, Server};
 
 fn main() -> Result<(), shearwater::Error> {

@@ -1,4 +1,4 @@
-//! What a program gives to a server: routes, fast routes, mounts, state, and what runs around them.
+//! Routes, fast routes, mounts, middleware and state of a program.
 
 use std::any::{TypeId, type_name};
 use std::fmt;
@@ -9,8 +9,8 @@ use shearwater_engine::tasks::StackOptions;
 use shearwater_engine::{Request, Response};
 use shearwater_http1::Method;
 
+use crate::deferred::MakeDeferred;
 use crate::fast::Fast;
-use crate::later::MakeLater;
 use crate::middleware::Middleware;
 use crate::pattern;
 use crate::plan::MakeService;
@@ -18,28 +18,30 @@ use crate::route::{Handler, Route};
 use crate::states::{MakeLocal, States};
 use crate::{Place, RouteError, RouteErrors, RouteMethod, Routes, Service};
 
-/// Something with a path, and where it was given.
-pub(crate) struct Given<T> {
+/// A registered item with its path and its source location.
+pub(crate) struct Registered<T> {
     pub(crate) place: Place,
     pub(crate) path: String,
-    pub(crate) what: T,
+    pub(crate) item: T,
 }
 
-/// What answers beneath a prefix.
-pub(crate) enum Beneath {
+/// A handler for all paths under a prefix without a route of their own.
+pub(crate) enum PrefixHandler {
     Fallback(Route),
-    /// The number of a service.
+    /// The index of a service.
     Mount(usize),
 }
 
-/// What a program answers with (RFC 9110 section 9).
+/// A router: handlers by method and path, with middleware and state (RFC 9110 section 9).
 ///
-/// A request is answered by the route of its exact path, else of a pattern such as `/user/{id}`, else by the mount or the fallback with the
-/// longest prefix. A path that has nothing is a `404`, a method that its path hasn't a `405` with `Allow`, and a method that is no standard one and that
-/// no route has a `501`. A route for `GET` serves `HEAD` too, and `OPTIONS` is answered with `Allow`.
+/// A request goes to the route of its exact path, else to a pattern such as `/user/{id}`, else to the mount or fallback
+/// with the longest prefix. An unknown path is a `404`, a method without a route on a known path a `405` with `Allow`,
+/// and a non-standard method without any route a `501`. A route for `GET` serves `HEAD` too, and `OPTIONS` gets a
+/// response with `Allow`.
 ///
-/// Mistakes (two routes for the same requests, a path that no request has) are told at the start, all at once and each with the places in
-/// the program: by [`build`](Self::build), or by [`Server::run_app`](crate::Server::run_app) before it binds.
+/// Mistakes (two routes for the same requests, a path that no request can have) are reported at startup, all at once
+/// and each with its file and line: by [`build`](Self::build), or by [`Server::run_app`](crate::Server::run_app) before
+/// it binds.
 ///
 /// ```
 /// use shearwater::{App, Request, Response};
@@ -56,16 +58,16 @@ pub(crate) enum Beneath {
 /// ```
 #[derive(Default)]
 pub struct App {
-    /// That of the scope at hand.
+    /// The prefix of the current scope.
     prefix: String,
-    pub(crate) routes: Vec<Given<Route>>,
-    pub(crate) fast: Vec<Given<Fast>>,
-    pub(crate) beneath: Vec<Given<Beneath>>,
+    pub(crate) routes: Vec<Registered<Route>>,
+    pub(crate) fast: Vec<Registered<Fast>>,
+    pub(crate) prefixes: Vec<Registered<PrefixHandler>>,
     pub(crate) services: Vec<MakeService>,
     pub(crate) middleware: Middleware,
     pub(crate) states: States,
     pub(crate) locals: Vec<MakeLocal>,
-    pub(crate) later: Vec<MakeLater>,
+    pub(crate) deferred: Vec<MakeDeferred>,
     pub(crate) stacks: StackOptions,
     state_places: Vec<((&'static str, TypeId), Place)>,
     pub(crate) errors: Vec<RouteError>,
@@ -76,20 +78,20 @@ impl fmt::Debug for App {
         f.debug_struct("App")
             .field("routes", &self.routes.len())
             .field("fast", &self.fast.len())
-            .field("beneath", &self.beneath.len())
+            .field("prefixes", &self.prefixes.len())
             .field("errors", &self.errors)
             .finish_non_exhaustive()
     }
 }
 
 impl App {
-    /// An app without routes: everything is a `404`.
+    /// Creates an app without routes: every request is a `404`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An app in which one handler answers everything, bodies thrown away.
+    /// Creates an app with one handler for all requests. Request bodies are discarded.
     #[must_use]
     #[track_caller]
     pub fn of(handler: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static) -> Self {
@@ -98,7 +100,7 @@ impl App {
         app
     }
 
-    /// Answers `GET` (and `HEAD`) of a path.
+    /// Adds a handler for `GET` (and `HEAD`) of a path. See [`route`](Self::route).
     #[track_caller]
     pub fn get(
         &mut self,
@@ -108,7 +110,7 @@ impl App {
         self.route(Method::Get, path, handler)
     }
 
-    /// Answers `POST` of a path.
+    /// Adds a handler for `POST` of a path. See [`route`](Self::route).
     #[track_caller]
     pub fn post(
         &mut self,
@@ -118,7 +120,7 @@ impl App {
         self.route(Method::Post, path, handler)
     }
 
-    /// Answers `PUT` of a path.
+    /// Adds a handler for `PUT` of a path. See [`route`](Self::route).
     #[track_caller]
     pub fn put(
         &mut self,
@@ -128,7 +130,7 @@ impl App {
         self.route(Method::Put, path, handler)
     }
 
-    /// Answers `PATCH` of a path (RFC 5789).
+    /// Adds a handler for `PATCH` (RFC 5789) of a path. See [`route`](Self::route).
     #[track_caller]
     pub fn patch(
         &mut self,
@@ -138,7 +140,7 @@ impl App {
         self.route(Method::Patch, path, handler)
     }
 
-    /// Answers `DELETE` of a path.
+    /// Adds a handler for `DELETE` of a path. See [`route`](Self::route).
     #[track_caller]
     pub fn delete(
         &mut self,
@@ -148,14 +150,16 @@ impl App {
         self.route(Method::Delete, path, handler)
     }
 
-    /// Answers one method of a path, a standard one ([`Method`]) or an extension such as `"PROPFIND"`. The path is compared as it is sent: percent-encoding untouched.
+    /// Adds a handler for a method and a path. The method is a standard one ([`Method`]) or an extension such as
+    /// `"PROPFIND"`.
     ///
-    /// `{name}` stands for a segment or a part of one that isn't empty, `{*name}` at the end for all that is left of the path; a handler gets at what
-    /// stood there by [`Request::param`]. `{{` and `}}` are braces. Where several fit, the exact path goes first, then what is the same up
-    /// to a later place.
+    /// `{name}` matches a non-empty segment or a non-empty part of one, `{*name}` at the end matches the rest of the
+    /// path; [`Request::param`] returns the matched text. `{{` and `}}` are literal braces. Everything else is compared
+    /// as sent, without percent-decoding. If several paths match, the exact path wins, then the one with the longest
+    /// common literal prefix.
     ///
-    /// A path that no request can have, a method that no request can have or that can't be routed (`CONNECT`), and a pair that has a route
-    /// already are errors at the start.
+    /// A path or method that no request can have, a method that can't be routed (`CONNECT`), and a second route for the
+    /// same method and path are errors at startup.
     #[track_caller]
     pub fn route(
         &mut self,
@@ -173,27 +177,27 @@ impl App {
         handler: Handler,
         location: &'static Location<'static>,
     ) -> &mut Route {
-        let path = self.beneath_prefix(path);
+        let path = self.with_prefix(path);
         let place = Place::new(format!("{method} {path}"), location);
-        self.routes.push(Given { place, path, what: Route::new(method, handler) });
-        &mut self.routes.last_mut().expect("a route was just pushed").what
+        self.routes.push(Registered { place, path, item: Route::new(method, handler) });
+        &mut self.routes.last_mut().expect("a route was just pushed").item
     }
 
-    /// Answers an exact path with what is encoded once, at the start. Requests with other methods than its own go on to patterns,
-    /// mounts and fallbacks, unless the path has other routes.
+    /// Adds a response that is encoded once, at startup, for an exact path. Requests with other methods fall through to
+    /// patterns, mounts and fallbacks, unless the path has other routes.
     ///
-    /// A path with parameters, and a method that has a route already, are errors at the start.
+    /// A path with parameters, and a second route for the same method and path, are errors at startup.
     #[track_caller]
     pub fn fast(&mut self, path: &str, fast: Fast) -> &mut Self {
-        let path = self.beneath_prefix(path);
+        let path = self.with_prefix(path);
         let place = Place::new(format!("the fast route {path}"), Location::caller());
-        self.fast.push(Given { place, path, what: fast });
+        self.fast.push(Registered { place, path, item: fast });
         self
     }
 
-    /// Answers every path that has no route of its own, whatever the method: in a scope, those beneath its prefix.
+    /// Adds a handler for every path without a route, with any method; in a scope, for the paths under its prefix.
     ///
-    /// A second one in the same scope is an error at the start.
+    /// A second fallback in the same scope is an error at startup.
     #[track_caller]
     pub fn fallback(
         &mut self,
@@ -202,33 +206,37 @@ impl App {
         let path = if self.prefix.is_empty() { "/".to_owned() } else { self.prefix.clone() };
         let place = Place::new(format!("the fallback of {path}"), Location::caller());
         let route = Route::new(Method::Other.into(), Handler::Sync(Box::new(handler)));
-        self.beneath.push(Given { place, path, what: Beneath::Fallback(route) });
-        match self.beneath.last_mut().map(|given| &mut given.what) {
-            Some(Beneath::Fallback(route)) => route,
+        self.prefixes.push(Registered { place, path, item: PrefixHandler::Fallback(route) });
+        match self.prefixes.last_mut().map(|given| &mut given.item) {
+            Some(PrefixHandler::Fallback(route)) => route,
             _ => unreachable!("a fallback was just pushed"),
         }
     }
 
-    /// Answers what lies beneath a prefix and has no route of its own with a service of each worker's: `make` is called on the worker's
-    /// thread, with its number. `/` is everything.
+    /// Mounts a service under a prefix, for all paths without a route. `/` is everything.
     ///
-    /// The service sees the path behind the prefix ([`Request::path`]), and is asked for the policy of a body with the whole head.
-    /// Two mounts with the same prefix, and a prefix whose paths a pattern takes, are errors at the start.
+    /// Each worker calls `make` on its own thread, with its number.
+    ///
+    /// The service sees the path after the prefix ([`Request::path`]); its [`body_policy`](Service::body_policy) gets
+    /// the whole head. Two mounts with the same prefix, and a prefix whose paths are all taken by a pattern, are errors
+    /// at startup.
     #[track_caller]
     pub fn mount<S: Service + 'static>(
         &mut self,
         prefix: &str,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> &mut Self {
-        let path = self.beneath_prefix(prefix);
+        let path = self.with_prefix(prefix);
         let place = Place::new(format!("the mount {path}"), Location::caller());
-        self.beneath.push(Given { place, path, what: Beneath::Mount(self.services.len()) });
+        self.prefixes.push(Registered { place, path, item: PrefixHandler::Mount(self.services.len()) });
         self.services.push(Box::new(move |worker| Box::new(make(worker))));
         self
     }
 
-    /// Gives what `define` gives beneath a prefix: its routes, fast routes, mounts and fallback. What runs before and after handlers in it runs for
-    /// all requests beneath the prefix, whoever answers them. The empty path is the prefix itself.
+    /// Puts a prefix before the path of all routes, fast routes, mounts and the fallback that `define` adds.
+    ///
+    /// Middleware added in it runs for all requests under the prefix, whichever route handles them. The empty path is
+    /// the prefix itself.
     ///
     /// ```
     /// use shearwater::{App, Request, Response};
@@ -245,7 +253,7 @@ impl App {
     /// ```
     #[track_caller]
     pub fn scope(&mut self, prefix: &str, define: impl FnOnce(&mut Self)) -> &mut Self {
-        let path = self.beneath_prefix(prefix);
+        let path = self.with_prefix(prefix);
         let inner = match pattern::prefix(&path) {
             Ok(inner) => inner,
             Err(why) => {
@@ -260,11 +268,12 @@ impl App {
         self
     }
 
-    /// Runs something before handlers. `ControlFlow::Break(())` says that it has answered: then neither those behind it nor the
-    /// handler run.
+    /// Adds a step that runs before handlers. `ControlFlow::Break(())` ends the request with the response as it is:
+    /// later steps and the handler don't run.
     ///
-    /// Those of outer scopes run first, those of one scope in the order in which they were given; for paths that have nothing
-    /// (`404`, `405`) too. A body that a route streams has been handed on by then.
+    /// Steps of outer scopes run first, those of one scope in the order in which they were added; they run for
+    /// unmatched requests (`404`, `405`) too. For a route that streams its body, they run once the body has been
+    /// received.
     pub fn before(
         &mut self,
         step: impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync + 'static,
@@ -273,9 +282,12 @@ impl App {
         self
     }
 
-    /// Runs something after handlers, in the order opposite to [`before`](Self::before), whoever has answered: it sees the status and may
-    /// change what is answered. Of an answer that comes later (an async handler's, a coroutine's, a service's), whether it happens to be there at
-    /// once or not, it sees nothing, and what it sets of fields and overlays is laid over that. It doesn't run where a handler panics, nor for requests that the server refuses itself.
+    /// Adds a step that runs after handlers, in the opposite order of [`before`](Self::before).
+    ///
+    /// The step sees the status and may change the response, including one made by a `before` step. It doesn't see a
+    /// deferred response (of an async handler, a coroutine or a service), even if that is ready immediately; header
+    /// fields and overlays that it sets are added to it. It doesn't run if the handler panics, nor for requests that
+    /// the server rejects itself.
     pub fn after(
         &mut self,
         step: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
@@ -284,7 +296,8 @@ impl App {
         self
     }
 
-    /// Gives all workers a value, for [`Request::state`]. A second one of the same type is an error at the start.
+    /// Adds a value shared by all workers, for [`Request::state`]. A second one of the same type is an error at
+    /// startup.
     #[track_caller]
     pub fn state<T: Send + Sync + 'static>(&mut self, state: T) -> &mut Self {
         self.claim_state("state", (TypeId::of::<T>(), type_name::<T>()), Location::caller());
@@ -292,8 +305,9 @@ impl App {
         self
     }
 
-    /// Makes a value for each worker, on its own thread and with its number, for [`Request::local`]: it needs no lock and may be one that can't be
-    /// sent to other threads. A second one of the same type is an error at the start.
+    /// Adds a value for each worker, made on its thread with its number, for [`Request::local`].
+    ///
+    /// The value needs no lock and needn't be `Send`. A second one of the same type is an error at startup.
     ///
     /// ```
     /// use std::cell::Cell;
@@ -314,23 +328,23 @@ impl App {
         self
     }
 
-    /// Checks all that was given.
+    /// Checks the routes and compiles them.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All mistakes found.
     pub fn build(self) -> Result<Routes, RouteErrors> {
         Routes::of(self)
     }
 
-    /// A path as it is given in the scope at hand.
-    pub(crate) fn beneath_prefix(&self, path: &str) -> String {
+    /// Returns a path with the prefix of the current scope.
+    pub(crate) fn with_prefix(&self, path: &str) -> String {
         match path.is_empty() || path.starts_with('/') {
             true => format!("{}{path}", self.prefix),
             false => path.to_owned(),
         }
     }
 
-    /// Notes that there is state of a type, which it may have once as shared and once as local.
+    /// Registers a state type, of which there may be one shared and one local value.
     fn claim_state(&mut self, kind: &'static str, of: (TypeId, &str), location: &'static Location<'static>) {
         let given = Place::new(format!("the {kind} of type {}", of.1), location);
         match self.state_places.iter().find(|(known, _)| *known == (kind, of.0)) {

@@ -1,8 +1,8 @@
-//! What differs by the origin of the page that asks.
+//! Values by the origin of the requesting page.
 
 use shearwater_http1::{Head, Known};
 
-/// Something for each origin, and for all others.
+/// A value for each origin, and one for all others.
 #[derive(Debug)]
 pub(crate) struct ByOrigin<T> {
     origins: Vec<(Box<[u8]>, T)>,
@@ -10,17 +10,17 @@ pub(crate) struct ByOrigin<T> {
 }
 
 impl<T> ByOrigin<T> {
-    /// Something for each of these origins, and for all others.
+    /// Creates a table with a value for each origin, and one for all others.
     pub(crate) fn new(origins: Vec<(Box<[u8]>, T)>, other: T) -> Self {
         Self { origins, other }
     }
 
-    /// The same for everyone.
-    pub(crate) fn everyone(what: T) -> Self {
-        Self { origins: Vec::new(), other: what }
+    /// Creates a table with the same value for all origins.
+    pub(crate) fn uniform(value: T) -> Self {
+        Self { origins: Vec::new(), other: value }
     }
 
-    /// What this request's origin gets.
+    /// Returns the value for a request's origin.
     #[inline]
     pub(crate) fn get(&self, head: &Head<'_>) -> &T {
         if self.origins.is_empty() {
@@ -28,12 +28,12 @@ impl<T> ByOrigin<T> {
         }
         let sent = head.field(Known::Origin);
         let own = sent.and_then(|sent| self.origins.iter().find(|(origin, _)| **origin == *sent));
-        own.map_or(&self.other, |(_, what)| what)
+        own.map_or(&self.other, |(_, value)| value)
     }
 
-    /// Makes something else of each.
+    /// Converts each value.
     pub(crate) fn map<U, E>(&self, make: impl Fn(&T) -> Result<U, E>) -> Result<ByOrigin<U>, E> {
-        let origins = self.origins.iter().map(|(origin, what)| Ok((origin.clone(), make(what)?)));
+        let origins = self.origins.iter().map(|(origin, value)| Ok((origin.clone(), make(value)?)));
         Ok(ByOrigin { origins: origins.collect::<Result<_, E>>()?, other: make(&self.other)? })
     }
 }

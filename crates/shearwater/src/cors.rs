@@ -1,10 +1,10 @@
-//! Which pages of other origins may read an answer (CORS), encoded once.
+//! CORS headers of fast routes, encoded once.
 
 use shearwater_engine::FieldLines;
 
 use crate::by_origin::ByOrigin;
 
-/// What a fast route tells browsers about pages of other origins (the Fetch standard's CORS protocol). For [`Fast::cors`](crate::Fast::cors).
+/// The CORS policy of a fast route (Fetch standard), for [`Fast::cors`](crate::Fast::cors).
 ///
 /// ```
 /// use shearwater::{Cors, Fast};
@@ -14,7 +14,7 @@ use crate::by_origin::ByOrigin;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cors {
-    /// `None`: any.
+    /// `None` for any origin.
     origins: Option<Vec<String>>,
     headers: Option<String>,
     exposed: Option<String>,
@@ -23,13 +23,15 @@ pub struct Cors {
 }
 
 impl Cors {
-    /// Pages of every origin may read it.
+    /// Allows pages of every origin to read the response.
     #[must_use]
     pub fn any() -> Self {
         Self::of(None)
     }
 
-    /// Pages of these origins may read it, each as browsers send it: `https://example.org`, `http://localhost:3000`.
+    /// Allows pages of these origins to read the response.
+    ///
+    /// Each origin is written as browsers send it: `https://example.org`, `http://localhost:3000`.
     #[must_use]
     pub fn origins<S: Into<String>>(origins: impl IntoIterator<Item = S>) -> Self {
         Self::of(Some(origins.into_iter().map(Into::into).collect()))
@@ -39,43 +41,46 @@ impl Cors {
         Self { origins, headers: None, exposed: None, credentials: false, max_age_s: None }
     }
 
-    /// Names of fields that pages may send, with commas between them: `Access-Control-Allow-Headers`.
+    /// Sets `Access-Control-Allow-Headers`: names of headers that pages may send, separated by commas.
     #[must_use]
     pub fn headers(mut self, names: impl Into<String>) -> Self {
         self.headers = Some(names.into());
         self
     }
 
-    /// Names of fields that pages may read, with commas between them: `Access-Control-Expose-Headers`.
+    /// Sets `Access-Control-Expose-Headers`: names of headers that pages may read, separated by commas.
     #[must_use]
     pub fn expose(mut self, names: impl Into<String>) -> Self {
         self.exposed = Some(names.into());
         self
     }
 
-    /// Pages may send cookies and the like. Not for [`any`](Self::any) origin: browsers refuse that.
+    /// Allows pages to send cookies and other credentials. Not for [`any`](Self::any) origin, which browsers reject: an
+    /// error at startup.
     #[must_use]
     pub fn credentials(mut self) -> Self {
         self.credentials = true;
         self
     }
 
-    /// How many seconds a browser may keep what it was told, and not ask again. Browsers have bounds of their own.
+    /// Sets `Access-Control-Max-Age`: seconds for which a browser may cache a preflight. Browsers have upper limits of
+    /// their own.
     #[must_use]
     pub fn max_age_s(mut self, max_age_s: u32) -> Self {
         self.max_age_s = Some(max_age_s);
         self
     }
 
-    /// Lines for answers, by origin.
-    pub(crate) fn of_answers(&self, lines: &FieldLines) -> Result<ByOrigin<FieldLines>, String> {
+    /// Returns the field lines of responses, by origin.
+    pub(crate) fn response_lines(&self, lines: &FieldLines) -> Result<ByOrigin<FieldLines>, String> {
         self.by_origin(lines, |lines| {
             self.exposed.iter().try_for_each(|names| push(lines, "Access-Control-Expose-Headers", names))
         })
     }
 
-    /// Lines for the answers to preflights, by origin: the methods of the path, and those that pages may use.
-    pub(crate) fn of_preflights(&self, allow: &str, methods: &str) -> Result<ByOrigin<FieldLines>, String> {
+    /// Returns the field lines of preflight responses, by origin. `allow` lists the methods of the path, `methods`
+    /// those that pages may use.
+    pub(crate) fn preflight_lines(&self, allow: &str, methods: &str) -> Result<ByOrigin<FieldLines>, String> {
         let mut lines = FieldLines::new();
         push(&mut lines, "Allow", allow)?;
         self.by_origin(&lines, |lines| {
@@ -86,18 +91,20 @@ impl Cors {
         })
     }
 
-    /// The lines with those of each origin, and of none that is allowed.
+    /// Adds to `lines` those for each allowed origin.
     fn by_origin(
         &self,
         lines: &FieldLines,
         more: impl Fn(&mut FieldLines) -> Result<(), String>,
     ) -> Result<ByOrigin<FieldLines>, String> {
         if self.origins.is_none() && self.credentials {
-            return Err("credentials can't be sent to any origin: name the origins".to_owned());
+            return Err("credentials can't be allowed for any origin; help: list the origins".to_owned());
         }
-        let unsent = |origin: &&String| !is_origin(origin);
-        if let Some(origin) = self.origins.iter().flatten().find(unsent) {
-            return Err(format!("{origin:?} is no origin as browsers send it: https://example.org is one"));
+        let is_invalid = |origin: &&String| !is_origin(origin);
+        if let Some(origin) = self.origins.iter().flatten().find(is_invalid) {
+            return Err(format!(
+                "invalid origin {origin:?}; help: write it as browsers send it, such as https://example.org"
+            ));
         }
         let allowed = |origin: &str| {
             let mut lines = lines.clone();
@@ -108,8 +115,8 @@ impl Cors {
             more(&mut lines)?;
             Ok::<_, String>(lines)
         };
-        let Some(origins) = &self.origins else { return Ok(ByOrigin::everyone(allowed("*")?)) };
-        // Who gets which answer depends on the origin, and caches have to know (RFC 9110 section 12.5.5).
+        let Some(origins) = &self.origins else { return Ok(ByOrigin::uniform(allowed("*")?)) };
+        // The response depends on the origin, and caches must know (RFC 9110 section 12.5.5).
         let varies = |mut lines: FieldLines| push(&mut lines, "Vary", "Origin").map(|()| lines);
         let origins = origins.iter().map(|origin| Ok((origin.as_bytes().into(), varies(allowed(origin)?)?)));
         Ok(ByOrigin::new(origins.collect::<Result<_, String>>()?, varies(lines.clone())?))
@@ -120,7 +127,7 @@ fn push(lines: &mut FieldLines, name: &str, value: &str) -> Result<(), String> {
     lines.push(name, value).map(drop)
 }
 
-/// Whether browsers send it so: a scheme, a host and perhaps a port (RFC 6454 section 6.2), or `null`.
+/// Returns true for an origin as browsers send it: scheme, host and optional port (RFC 6454 section 6.2), or `null`.
 fn is_origin(text: &str) -> bool {
     let authority = text.split_once("://").map(|(_, authority)| authority);
     let is_bare = |authority: &str| !authority.is_empty() && !authority.contains(['/', '?', '#', '@']);

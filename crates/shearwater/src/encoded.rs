@@ -1,4 +1,4 @@
-//! What becomes of a fast route at the start: what all workers share of it, and what each makes of that.
+//! Compiled fast routes: the part shared by all workers, and each worker's own.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -10,24 +10,24 @@ use shearwater_io::{Item, Shared};
 
 use crate::by_origin::ByOrigin;
 
-/// Writes an answer.
+/// Fills in a response.
 pub(crate) type Write = Box<dyn Fn(&mut Response<'_>) + Send + Sync>;
 
-/// A fast route, encoded.
+/// A compiled fast route.
 pub(crate) struct Encoded {
-    pub(crate) answer: Answer,
-    /// Field lines of the answers to `OPTIONS`.
+    pub(crate) response: EncodedResponse,
+    /// Field lines of responses to `OPTIONS`.
     pub(crate) preflight: Option<ByOrigin<FieldLines>>,
 }
 
-/// What answers its methods.
-pub(crate) enum Answer {
-    Block(Block),
-    Written(Written),
+/// The response of a fast route.
+pub(crate) enum EncodedResponse {
+    Static(StaticResponse),
+    Dynamic(DynamicResponse),
 }
 
-/// An answer that is the same each time.
-pub(crate) struct Block {
+/// A constant response.
+pub(crate) struct StaticResponse {
     media_type: String,
     body: Bytes,
     lines: ByOrigin<FieldLines>,
@@ -38,7 +38,7 @@ enum Bytes {
     Shared(Arc<[u8]>),
 }
 
-impl Block {
+impl StaticResponse {
     pub(crate) fn new(
         media_type: String,
         body: Cow<'static, [u8]>,
@@ -48,18 +48,18 @@ impl Block {
             Cow::Borrowed(bytes) => Bytes::Static(bytes),
             Cow::Owned(bytes) => Bytes::Shared(bytes.into()),
         };
-        let block = Self { media_type, body, lines };
-        // What every worker will do is tried here, where a mistake can be told.
-        block.try_held()?;
-        Ok(block)
+        let response = Self { media_type, body, lines };
+        // Tries here what every worker will do, so that mistakes are reported at startup.
+        response.try_encode()?;
+        Ok(response)
     }
 
-    /// A worker's own.
-    pub(crate) fn held(&self) -> ByOrigin<Rc<Prebuilt>> {
-        self.try_held().expect("the very same was encoded at the start")
+    /// Encodes the response for a worker.
+    pub(crate) fn encode(&self) -> ByOrigin<Rc<Prebuilt>> {
+        self.try_encode().expect("the same response was encoded at startup")
     }
 
-    fn try_held(&self) -> Result<ByOrigin<Rc<Prebuilt>>, String> {
+    fn try_encode(&self) -> Result<ByOrigin<Rc<Prebuilt>>, String> {
         let body = match &self.body {
             Bytes::Static(bytes) => Shared::Static(bytes),
             Bytes::Shared(block) => Shared::Block(Rc::new(Arc::clone(block))),
@@ -69,13 +69,13 @@ impl Block {
     }
 }
 
-/// An answer that a closure writes anew each time.
-pub(crate) struct Written {
+/// A response that a closure fills in for each request.
+pub(crate) struct DynamicResponse {
     write: Write,
     lines: ByOrigin<FieldLines>,
 }
 
-impl Written {
+impl DynamicResponse {
     pub(crate) fn new(write: Write, lines: ByOrigin<FieldLines>) -> Self {
         Self { write, lines }
     }

@@ -1,4 +1,4 @@
-//! Why a server did not start, or did not end by plan.
+//! Errors of starting and running a server.
 
 use std::fmt;
 use std::io;
@@ -7,29 +7,31 @@ use shearwater_engine::{Failure, StartError};
 
 use crate::RouteErrors;
 
-/// Displays as one sentence that says what happened and what to do; mistakes in routes as one for each, on lines of their own.
+/// An error of starting or running a server.
+///
+/// Displays as one sentence with the cause and, where there is one, the remedy; mistakes in routes as one line each.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The address is none that a socket can be bound to.
+    /// An address to listen on is invalid, or its name can't be resolved.
     Address {
-        /// As it was given.
+        /// The text given by the program.
         given: String,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// A protocol to upgrade to that no request can offer (RFC 9110 section 7.8).
+    /// A protocol to upgrade to is not valid in an `Upgrade` header (RFC 9110 section 7.8).
     Protocol {
-        /// As it was given.
+        /// The text given by the program.
         given: String,
     },
-    /// Something is wrong with the app's routes.
+    /// The app's routes have mistakes.
     Routes(RouteErrors),
-    /// The server could not start.
+    /// The server couldn't bind, or couldn't start its workers.
     Start(StartError),
-    /// The process's signals can't be handled.
+    /// Signal handlers can't be installed.
     Signals(io::Error),
-    /// A worker has failed.
+    /// A worker failed or is stuck in a handler.
     Failed(Failure),
 }
 
@@ -39,14 +41,11 @@ impl fmt::Display for Error {
             Self::Address { given, error } => {
                 write!(
                     f,
-                    "{given:?} is no address to listen on ({error}): write it as 127.0.0.1:8080, [::1]:8080 or unix:/run/site.sock"
+                    "invalid address {given:?} ({error}); help: write it as 127.0.0.1:8080, [::1]:8080 or unix:/run/site.sock"
                 )
             }
             Self::Protocol { given } => {
-                write!(
-                    f,
-                    "{given:?} is no protocol to upgrade to: write a name, or name/version, without spaces"
-                )
+                write!(f, "invalid protocol {given:?}; help: write name or name/version, without spaces")
             }
             Self::Routes(errors) => errors.fmt(f),
             Self::Start(error) => error.fmt(f),

@@ -1,95 +1,97 @@
-//! Exact paths, and what each has: a table that is made once and asked by every request.
+//! A hash table of exact paths, built once at startup and read by every request.
 //!
-//! A slot holds what tells most paths apart: a look-up reads one line of memory, and of paths beyond sixteen bytes the key. The table never changes and clients
-//! add nothing to it: which paths share a place is settled when it is made, and a request that is looked for in vain is compared with those at most.
+//! A slot holds enough of the path to identify most: a lookup reads one cache line, and for paths over sixteen bytes
+//! the key. The table is immutable and clients can't add to it, so collisions are fixed when it is built, and a lookup
+//! that fails compares with those at most.
 
 use crate::node::Node;
 
 const WORD_BYTES: usize = size_of::<u64>();
-/// The longest path that the outer words cover.
+/// The longest path that the outer words cover, in bytes.
 const OUTER_BYTES: usize = 2 * WORD_BYTES;
 
-/// Slots for each path, at least: most of those that are looked at are the right one or empty.
+/// Minimum number of slots per path: most probes hit the right slot or an empty one.
 const SLOTS_PER_PATH: usize = 4;
 
-/// Numbers without a pattern, odd: the first 64 bits of what the golden ratio and the square root of two are beyond one.
+/// Odd multipliers: the first 64 fractional bits of the golden ratio and of the square root of two.
 const FACTORS: (u64, u64) = (0x9E37_79B9_7F4A_7C15, 0x6A09_E667_F3BC_C909);
 
-/// No path.
+/// Marks an empty slot.
 const NONE: u32 = u32::MAX;
 
-/// The first and the last eight bytes of a path. One that has fewer stands in the first word as a whole.
+/// The first and last eight bytes of a path. A shorter path is in `first` alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Words {
     first: u64,
     last: u64,
 }
 
-/// Two of them fill a line of the processor's cache.
+/// A table slot; two fill a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
 struct Slot {
     words: Words,
     len: u32,
-    /// The path's number, or `NONE`.
+    /// The path's index, or `NONE`.
     number: u32,
 }
 
-/// The paths.
+/// A table from paths to nodes.
 #[derive(Debug)]
 pub(crate) struct Exact {
-    /// A power of two of them.
+    /// The number of slots is a power of two.
     slots: Box<[Slot]>,
     nodes: Box<[Node]>,
     paths: Box<[Box<[u8]>]>,
 }
 
 impl Exact {
-    /// A table of these paths, each of which occurs once.
+    /// Builds a table of paths, each of which occurs once.
     pub(crate) fn of(nodes: impl IntoIterator<Item = (Box<[u8]>, Node)>) -> Self {
         let (paths, nodes): (Vec<Box<[u8]>>, Vec<Node>) = nodes.into_iter().unzip();
         let empty = Slot { words: Words { first: 0, last: 0 }, len: 0, number: NONE };
         let mut slots = vec![empty; (paths.len() * SLOTS_PER_PATH).next_power_of_two()].into_boxed_slice();
         for (number, path) in (0..).zip(&paths) {
             let words = words(path);
-            let mut place = place(path, words, slots.len());
-            while slots[place].number != NONE {
-                place = (place + 1) % slots.len();
+            let mut index = slot_index(path, words, slots.len());
+            while slots[index].number != NONE {
+                index = (index + 1) % slots.len();
             }
-            let len = u32::try_from(path.len()).expect("a path in a program is short");
-            slots[place] = Slot { words, len, number };
+            let len = u32::try_from(path.len()).expect("a path is shorter than 4 GiB");
+            slots[index] = Slot { words, len, number };
         }
         Self { slots, nodes: nodes.into_boxed_slice(), paths: paths.into_boxed_slice() }
     }
 
-    /// What a path has.
+    /// Returns the node of a path.
     #[inline(always)]
     pub(crate) fn get(&self, path: &[u8]) -> Option<&Node> {
         if self.nodes.is_empty() {
             return None;
         }
         let words = words(path);
-        let mut place = place(path, words, self.slots.len());
+        let mut index = slot_index(path, words, self.slots.len());
         loop {
-            let slot = self.slots.get(place)?;
-            if slot.words == words && slot.len as usize == path.len() && self.is_within(slot.number, path) {
+            let slot = self.slots.get(index)?;
+            if slot.words == words && slot.len as usize == path.len() && self.matches_inner(slot.number, path)
+            {
                 return self.nodes.get(slot.number as usize);
             }
             if slot.number == NONE {
                 return None;
             }
-            place = (place + 1) & (self.slots.len() - 1);
+            index = (index + 1) & (self.slots.len() - 1);
         }
     }
 
-    /// Whether what stands between the outer words is the same too.
+    /// Returns true if the bytes between the outer words match too.
     #[inline(always)]
-    fn is_within(&self, number: u32, path: &[u8]) -> bool {
+    fn matches_inner(&self, number: u32, path: &[u8]) -> bool {
         path.len() <= OUTER_BYTES || self.paths.get(number as usize).is_some_and(|known| **known == *path)
     }
 }
 
-/// The outer words.
+/// Returns the outer words of a path.
 #[inline(always)]
 fn words(path: &[u8]) -> Words {
     match (path.first_chunk(), path.last_chunk()) {
@@ -107,9 +109,9 @@ fn words_of_short(path: &[u8]) -> Words {
     Words { first: u64::from_le_bytes(first), last: 0 }
 }
 
-/// Where in a table of so many slots a path is looked for first.
+/// Returns the first slot to probe for a path in a table of `slots` slots.
 #[inline(always)]
-fn place(path: &[u8], words: Words, slots: usize) -> usize {
+fn slot_index(path: &[u8], words: Words, slots: usize) -> usize {
     let mut mixed = mix(words.first, words.last);
     if path.len() > OUTER_BYTES {
         mixed = mix_inner(mixed, path);
@@ -117,14 +119,14 @@ fn place(path: &[u8], words: Words, slots: usize) -> usize {
     (mixed as usize).wrapping_add(path.len()) & (slots - 1)
 }
 
-/// What stands between the outer words is mixed in: many paths may begin and end alike.
+/// Mixes in the bytes between the outer words, because many paths begin and end alike.
 #[inline(never)]
 fn mix_inner(mixed: u64, path: &[u8]) -> u64 {
     let inner = &path[WORD_BYTES..path.len() - WORD_BYTES];
     inner.chunks(WORD_BYTES).fold(mixed, |mixed, chunk| mix(mixed, words_of_short(chunk).first))
 }
 
-/// Both halves of a product of 128 bits.
+/// Folds the halves of a 128-bit product.
 #[inline(always)]
 fn mix(one: u64, other: u64) -> u64 {
     let product = u128::from(one ^ FACTORS.0) * u128::from(other ^ FACTORS.1);
@@ -143,7 +145,7 @@ mod tests {
         Exact::of(paths.iter().map(node))
     }
 
-    /// How many slots are looked at for the path that takes most.
+    /// Returns the largest number of probes for any path.
     fn longest(table: &Exact) -> usize {
         let taken = table.slots.iter().chain(&*table.slots).map(|slot| slot.number != NONE);
         let (longest, _) = taken.fold((0, 0), |(longest, run), is_taken| {
@@ -173,7 +175,7 @@ mod tests {
         }
     }
 
-    /// Paths as programs have them, that differ in a few bytes at the front, in the middle or at the end.
+    /// Typical paths, which differ in a few bytes at the front, in the middle or at the end.
     #[test]
     fn paths_that_are_alike_do_not_gather_in_one_place() {
         for (before, behind) in

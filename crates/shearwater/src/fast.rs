@@ -1,4 +1,4 @@
-//! Fast routes: answers that are encoded once, before the first request.
+//! Fast routes: responses that are encoded once, before the first request.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,10 +8,11 @@ use shearwater_http1::Method;
 
 use crate::by_origin::ByOrigin;
 use crate::cors::Cors;
-use crate::encoded::{Answer, Block, Encoded, Write, Written};
+use crate::encoded::{DynamicResponse, Encoded, EncodedResponse, StaticResponse, Write};
 
-/// An answer that is encoded once and sent for each request of a path: nothing is formatted or allocated per request. `Date` and
-/// `Server` are the server's, as in every answer. For [`App::fast`](crate::App::fast).
+/// A response that is encoded once and sent for each request of a path, for [`App::fast`](crate::App::fast).
+///
+/// Nothing is formatted or allocated per request. `Date` and `Server` are set by the server, as in every response.
 ///
 /// ```
 /// use shearwater::{App, Cors, Fast};
@@ -43,25 +44,26 @@ enum Content {
 }
 
 impl Fast {
-    /// Plain text in UTF-8.
+    /// Creates a response of plain text in UTF-8.
     #[must_use]
     pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
         Self::bytes("text/plain; charset=utf-8", bytes_of(text.into()))
     }
 
-    /// JSON, as text (RFC 8259): what is given is sent, and not looked at.
+    /// Creates a response of JSON text (RFC 8259), which is not validated.
     #[must_use]
     pub fn json(text: impl Into<Cow<'static, str>>) -> Self {
         Self::bytes("application/json", bytes_of(text.into()))
     }
 
-    /// Bytes of a media type. Each worker keeps them by reference; they are copied to be sent where they are few.
+    /// Creates a response of bytes with a media type. Workers share large bodies and copy small ones into the output.
     #[must_use]
     pub fn bytes(media_type: impl Into<String>, body: impl Into<Cow<'static, [u8]>>) -> Self {
         Self::of(Content::Bytes { media_type: media_type.into(), body: body.into() })
     }
 
-    /// What `write` makes of a response, for each request anew. Fields that are set here are in it already;
+    /// Creates a response that `write` fills in for each request. Header fields of this route are already set.
+    ///
     /// [`Response::body_with`] writes a body without allocating.
     ///
     /// ```
@@ -74,7 +76,7 @@ impl Fast {
     /// app.fast("/count", Fast::with(move |response| {
     ///     let count = count.fetch_add(1, Ordering::Relaxed);
     ///     response.content_type("application/json").body_with(|out| {
-    ///         write!(out, r#"{{"count":{count}}}"#).expect("a vector takes everything");
+    ///         write!(out, r#"{{"count":{count}}}"#).expect("writing to a vector can't fail");
     ///     });
     /// }));
     /// ```
@@ -87,7 +89,8 @@ impl Fast {
         Self { content, methods: vec![Method::Get], fields: Vec::new(), cors: None }
     }
 
-    /// Adds a field (RFC 9110 section 5). One that can't be sent, or is the server's own, is an error at the start.
+    /// Adds a header field (RFC 9110 section 5). An invalid one, and one that the server sets itself, is an error at
+    /// startup.
     #[must_use]
     pub fn field(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.fields.push((name.into(), value.into()));
@@ -100,22 +103,24 @@ impl Fast {
         self.field("Cache-Control", value)
     }
 
-    /// Lets pages of other origins read it, and answers their preflights (`OPTIONS`): both encoded once, too.
+    /// Allows pages of other origins to read the response, and handles their preflights (`OPTIONS`). Both are encoded
+    /// once.
     #[must_use]
     pub fn cors(mut self, cors: Cors) -> Self {
         self.cors = Some(cors);
         self
     }
 
-    /// The methods that it answers, in the place of `GET`; `HEAD` comes with `GET`. Requests with others go on to the routes.
+    /// Sets the methods, instead of `GET`; `GET` includes `HEAD`. Requests with other methods fall through to the
+    /// routes.
     #[must_use]
     pub fn methods(mut self, methods: &[Method]) -> Self {
         self.methods = methods.to_vec();
         self
     }
 
-    /// The methods that it answers, each once: `OPTIONS` too, where it has preflights.
-    pub(crate) fn answered(&self) -> impl Iterator<Item = Method> {
+    /// Returns its methods, each once, with `OPTIONS` if it handles preflights.
+    pub(crate) fn all_methods(&self) -> impl Iterator<Item = Method> {
         let preflights = self.cors.is_some().then_some(Method::Options);
         let first = |(number, method): (usize, &Method)| {
             (!self.methods[..number].contains(method)).then_some(*method)
@@ -124,7 +129,7 @@ impl Fast {
         own.filter(move |method| Some(*method) != preflights).chain(preflights)
     }
 
-    /// Encodes it, for all workers. `allow` lists the methods of its path.
+    /// Encodes the response for all workers. `allow` lists the methods of its path.
     pub(crate) fn encode(self, allow: &str) -> Result<Encoded, String> {
         if self.methods.is_empty() {
             return Err("it has no methods".to_owned());
@@ -132,26 +137,28 @@ impl Fast {
         let mut lines = FieldLines::new();
         for (name, value) in &self.fields {
             if name.eq_ignore_ascii_case("Content-Type") {
-                return Err("the Content-Type of a fast answer is that of its content".to_owned());
+                return Err("the Content-Type of a fast route is set by its content".to_owned());
             }
             lines.push(name, value)?;
         }
-        let preflight = self.cors.as_ref().map(|cors| cors.of_preflights(allow, &self.readable()));
+        let preflight = self.cors.as_ref().map(|cors| cors.preflight_lines(allow, &self.readable()));
         let lines = match &self.cors {
-            Some(cors) => cors.of_answers(&lines)?,
-            None => ByOrigin::everyone(lines),
+            Some(cors) => cors.response_lines(&lines)?,
+            None => ByOrigin::uniform(lines),
         };
-        let answer = match self.content {
-            Content::Bytes { media_type, body } => Answer::Block(Block::new(media_type, body, lines)?),
-            Content::With(write) => Answer::Written(Written::new(write, lines)),
+        let response = match self.content {
+            Content::Bytes { media_type, body } => {
+                EncodedResponse::Static(StaticResponse::new(media_type, body, lines)?)
+            }
+            Content::With(write) => EncodedResponse::Dynamic(DynamicResponse::new(write, lines)),
         };
-        Ok(Encoded { answer, preflight: preflight.transpose()? })
+        Ok(Encoded { response, preflight: preflight.transpose()? })
     }
 
-    /// The methods that pages may use, as a list.
+    /// Returns the methods that pages may use, as a list.
     fn readable(&self) -> String {
         let head = self.methods.contains(&Method::Get).then_some(Method::Head);
-        let methods = self.answered().filter(|method| *method != Method::Options).chain(head);
+        let methods = self.all_methods().filter(|method| *method != Method::Options).chain(head);
         methods.filter_map(Method::name).collect::<Vec<_>>().join(", ")
     }
 }

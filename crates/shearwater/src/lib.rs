@@ -1,4 +1,4 @@
-//! An HTTP/1.1 server in a Rust program: one closure, or an [`App`] of routes, on a worker per core.
+//! An HTTP/1.1 server as a library: one closure, or an [`App`] of routes, with one worker per core.
 //!
 //! ```no_run
 //! use shearwater::{App, Request, Response, Server};
@@ -12,29 +12,32 @@
 //! }
 //! ```
 //!
-//! Handlers run on the worker's own thread, one request at a time: they should compute, not wait. Those that wait are
-//! [async](App::get_async) or [coroutines](App::get_coroutine), and let others have their turn meanwhile. A handler that
-//! panics costs its request (`500`, and the connection is closed), nothing else.
+//! A handler runs on its worker's thread, one request at a time, so it should compute and not block. Handlers that wait
+//! are [async](App::get_async) or [coroutines](App::get_coroutine); the worker serves other requests meanwhile. A
+//! handler that panics costs its own request (`500`, and the connection is closed) and nothing else.
 //!
-//! # What is where
+//! # Overview
 //!
-//! - [`App`]: routes with parameters, [fast routes](Fast), scopes, mounts, what runs before and after handlers, state.
-//! - [`Request`] and [`Response`]: what a handler that answers at once has in hand.
-//! - [`Call`] and [`Line`]: the same for handlers that wait, with bodies that are read and sent as they come; [`offload`] for what blocks.
-//! - [`Server`]: addresses, threads, [`Limits`], [`Timeouts`]; [`Running`] and [`Control`]: a server that serves, drained or stopped.
-//! - [`testing`]: an app in memory, with the clock in the test's hand.
-//! - [`Service`]: the engine as it is, without routes.
+//! - [`App`]: routes with parameters, [fast routes](Fast), scopes, mounts, middleware and state.
+//! - [`Request`] and [`Response`]: the arguments of a handler that responds immediately.
+//! - [`Call`] and [`Line`]: the arguments of async handlers and coroutines, with streamed bodies in both directions;
+//!   [`offload`] runs blocking work.
+//! - [`Server`]: addresses, threads, [`Limits`], [`Timeouts`]; [`Running`] and [`Control`]: a running server, and how
+//!   to drain or stop it.
+//! - [`testing`]: an app in memory, with a simulated clock.
+//! - [`Service`]: the engine's own interface, without routes.
 //!
-//! Typed extractors, multipart, events, WebSocket and layers are those of axum and tower: the crate `shearwater-tower` runs an unchanged
-//! router on the same engine.
+//! Typed extractors, multipart, server-sent events, WebSocket and tower layers come from axum: the crate
+//! `shearwater-tower` runs an unchanged router on the same engine.
 //!
-//! # What to rely on
+//! # Stability
 //!
-//! - Options ([`Limits`], [`Timeouts`], [`TcpOptions`], [`StackOptions`]) are plain data: `Limits { fields_max: 50, ..Limits::default() }`.
-//!   A field more is no breaking change, so write the rest as it is here.
-//! - Errors, and whatever else only the server makes, may get further kinds and fields (`#[non_exhaustive]`). An error's text is complete by
-//!   itself, with the system's own words in it: its `source()` has none of them again.
-//! - Public items name types of the standard library and of this project alone; `shearwater-tower` names those that it is there for.
+//! - Options ([`Limits`], [`Timeouts`], [`TcpOptions`], [`StackOptions`]) are plain structs: `Limits { fields_max: 50,
+//!   ..Limits::default() }`. A new field is no breaking change, so always end with `..Default::default()`, as here.
+//! - Errors and other types that only the server creates may get further variants and fields (`#[non_exhaustive]`). An
+//!   error's text is complete and contains the system's message; `source()` doesn't repeat it.
+//! - Public items use only types of the standard library and of this project; `shearwater-tower` also uses those of
+//!   http, tower and axum.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -45,18 +48,18 @@
 )]
 
 mod app;
-mod app_later;
+mod app_deferred;
 mod by_origin;
 mod cors;
-mod draft;
+mod deferred;
 mod encoded;
 mod error;
 mod exact;
 mod fast;
-mod later;
 mod line;
 mod middleware;
 mod node;
+mod node_builder;
 mod normal_path;
 mod offload;
 mod outstanding;
@@ -66,6 +69,7 @@ mod plan;
 mod planning;
 mod report;
 mod route;
+mod route_context;
 mod route_error;
 mod route_method;
 mod routes;
@@ -74,13 +78,12 @@ mod signals;
 mod spelling;
 mod states;
 pub mod testing;
-mod view;
 
 pub use app::App;
 pub use cors::Cors;
+pub use deferred::Outcome;
 pub use error::Error;
 pub use fast::Fast;
-pub use later::Outcome;
 pub use line::Line;
 pub use offload::{OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloaded, offload};
 pub use place::Place;
@@ -105,13 +108,13 @@ pub use shearwater_engine::{
     Totals, Wanted, raise_descriptor_limit,
 };
 
-/// Timers, tasks and stacks: what waits on a worker.
+/// Timers, tasks and coroutine stacks of a worker.
 pub use shearwater_engine::tasks::{self, Order, StackOptions};
 
-/// What an answering type implements to run on the engine directly: one value per worker, without a lock.
+/// A request handler as the engine calls it: one value per worker, without locks.
 pub use shearwater_engine::App as Service;
 
-/// The pages of `docs/guide`: their code is compiled and run with the tests.
+/// Runs the code of `docs/guide` as doc tests.
 #[cfg(doctest)]
 mod guide {
     #[doc = include_str!("../../../docs/guide/routes.md")]

@@ -1,4 +1,4 @@
-//! A request in the hands of a coroutine: straight-line code that waits in the middle.
+//! A call as a coroutine sees it.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -9,10 +9,12 @@ use shearwater_engine::{Call, Gone};
 
 use crate::offload::{self, Offloaded};
 
-/// A [`Call`] for straight-line code: what waits looks like what doesn't, and the worker goes on with others meanwhile.
+/// A [`Call`] whose waiting methods are plain functions, for [coroutines](crate::App::route_coroutine).
 ///
-/// A coroutine runs on a stack of its own. While it waits it may be dropped, because its client is gone for example: its stack is unwound then as by
-/// a panic, so that what lies on it is dropped.
+/// The worker serves other requests while the coroutine waits.
+///
+/// A coroutine runs on its own stack. It may be dropped while it waits, for example because its client has
+/// disconnected: its stack is unwound then, as by a panic, which drops its values.
 ///
 /// ```
 /// use shearwater::{App, Line};
@@ -44,47 +46,47 @@ impl<'a> Line<'a> {
         self.call
     }
 
-    /// Waits for a future.
+    /// Waits for a future and returns its output.
     pub fn wait<F: Future>(&self, future: F) -> F::Output {
         self.suspend.wait(future)
     }
 
-    /// The next piece of the body: see [`Call::read`].
+    /// Waits for the next piece of the body. See [`Call::read`].
     pub fn read(&mut self) -> Option<&[u8]> {
         let suspend = self.suspend;
         suspend.wait(self.call.read())
     }
 
-    /// The whole body, if it has at most `bytes_max` bytes: see [`Call::read_to_end`].
+    /// Waits for the whole body, if it has at most `bytes_max` bytes. See [`Call::read_to_end`].
     ///
     /// # Errors
-    /// What was read where it has more.
+    /// The bytes read so far, if the body is longer.
     pub fn read_to_end(&mut self, bytes_max: usize) -> Result<Vec<u8>, Vec<u8>> {
         self.suspend.wait(self.call.read_to_end(bytes_max))
     }
 
-    /// Sends a piece of the answer's body: see [`Call::send`].
+    /// Sends a piece of the response body, and waits while the client is behind. See [`Call::send`].
     ///
     /// # Errors
-    /// [`Gone`], where the client takes nothing more.
+    /// [`Gone`] if the client has disconnected.
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), Gone> {
         self.suspend.wait(self.call.send(bytes))
     }
 
-    /// Waits for a time.
+    /// Waits for a duration.
     pub fn sleep(&self, duration: Duration) {
         self.suspend.wait(self.call.sleep(duration));
     }
 
-    /// Lets the others have their turn.
+    /// Lets other tasks of the worker run.
     pub fn yield_now(&self) {
         self.suspend.wait(yield_now());
     }
 
-    /// Has something done on another thread, which may block, and waits for it: see [`offload`](offload::offload).
+    /// Runs blocking work on another thread, and waits for its result. See [`offload`](offload::offload).
     ///
     /// # Errors
-    /// [`Offloaded`] says why it wasn't done.
+    /// [`Offloaded`] if the queue is full or the work panicked.
     pub fn offload<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

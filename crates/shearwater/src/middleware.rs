@@ -1,4 +1,4 @@
-//! What runs before and after handlers, each for all that lies beneath a prefix.
+//! Steps that run before and after handlers, each for all paths under a prefix.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use crate::pattern::covers;
 pub(crate) type Before = Box<dyn Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync>;
 pub(crate) type After = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Sync>;
 
-/// All of it.
+/// All steps of an app.
 #[derive(Default)]
 pub(crate) struct Middleware {
     before: Vec<Scoped<Before>>,
@@ -23,7 +23,7 @@ struct Scoped<T> {
     step: T,
 }
 
-/// The steps around the requests of an exact path, by number.
+/// Indices of the steps that run for an exact path.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     before: Vec<usize>,
@@ -45,9 +45,9 @@ impl Middleware {
         self.after.push(Scoped { prefix, step });
     }
 
-    /// Puts the steps into the order in which they run: from the outer scopes inwards and in the order in which they were given, then
-    /// back the same way.
-    pub(crate) fn settle(&mut self) {
+    /// Sorts the steps into execution order: `before` from outer to inner scopes in the order of their addition,
+    /// `after` in reverse.
+    pub(crate) fn sort(&mut self) {
         self.before.sort_by_key(|step| step.prefix.len());
         self.after.reverse();
         self.after.sort_by_key(|step| Reverse(step.prefix.len()));
@@ -57,62 +57,63 @@ impl Middleware {
         self.before.is_empty() && self.after.is_empty()
     }
 
-    /// The steps of a path, known before it is asked for.
+    /// Returns the steps of a path, which is known at startup.
     pub(crate) fn steps(&self, path: &[u8]) -> Steps {
-        let is_covered = covering(path);
-        Steps { before: numbers(&self.before, &is_covered), after: numbers(&self.after, &is_covered) }
+        let is_covered = prefix_matcher(path);
+        Steps { before: indices(&self.before, &is_covered), after: indices(&self.after, &is_covered) }
     }
 
-    /// Runs known steps around an answer.
-    pub(crate) fn around_known(
+    /// Runs a handler between the given steps.
+    pub(crate) fn run_steps(
         &self,
         steps: &Steps,
         request: &Request<'_>,
         response: &mut Response<'_>,
-        answer: impl FnOnce(&Request<'_>, &mut Response<'_>),
+        handler: impl FnOnce(&Request<'_>, &mut Response<'_>),
     ) {
-        let before = steps.before.iter().map(|&number| &self.before[number]);
-        let after = steps.after.iter().map(|&number| &self.after[number]);
-        run(before, after, request, response, answer);
+        let before = steps.before.iter().map(|&index| &self.before[index]);
+        let after = steps.after.iter().map(|&index| &self.after[index]);
+        run(before, after, request, response, handler);
     }
 
-    /// Runs the steps of the request's path around an answer.
-    pub(crate) fn around(
+    /// Runs a handler between the steps that match the request's path.
+    pub(crate) fn run_matching(
         &self,
         request: &Request<'_>,
         response: &mut Response<'_>,
-        answer: impl FnOnce(&Request<'_>, &mut Response<'_>),
+        handler: impl FnOnce(&Request<'_>, &mut Response<'_>),
     ) {
-        let is_covered = covering(request.head().path_bytes());
+        let is_covered = prefix_matcher(request.head().path_bytes());
         let before = self.before.iter().filter(|step| is_covered(&step.prefix));
         let after = self.after.iter().filter(|step| is_covered(&step.prefix));
-        run(before, after, request, response, answer);
+        run(before, after, request, response, handler);
     }
 }
 
-/// Runs what belongs before the answer, the answer unless one of those has answered, and what belongs after it.
+/// Runs the steps before the handler, the handler unless one of them ended the request, and the steps after it.
 fn run<'a>(
     mut before: impl Iterator<Item = &'a Scoped<Before>>,
     after: impl Iterator<Item = &'a Scoped<After>>,
     request: &Request<'_>,
     response: &mut Response<'_>,
-    answer: impl FnOnce(&Request<'_>, &mut Response<'_>),
+    handler: impl FnOnce(&Request<'_>, &mut Response<'_>),
 ) {
     if !before.any(|before| (before.step)(request, response).is_break()) {
-        answer(request, response);
+        handler(request, response);
     }
     for after in after {
         (after.step)(request, response);
     }
 }
 
-/// Tells which prefixes a path lies beneath: as it is sent or as it reads decoded, so that what lies behind a guard has no second name.
-fn covering(path: &[u8]) -> impl Fn(&str) -> bool {
+/// Returns a test for prefixes of a path. Tests the path both as sent and decoded, so that encoding doesn't evade a
+/// guard.
+fn prefix_matcher(path: &[u8]) -> impl Fn(&str) -> bool {
     let normal = normal(path);
     move |prefix| covers(prefix, path) || matches!(&normal, Some(normal) if covers(prefix, normal))
 }
 
-fn numbers<T>(all: &[Scoped<T>], is_covered: impl Fn(&str) -> bool) -> Vec<usize> {
+fn indices<T>(all: &[Scoped<T>], is_covered: impl Fn(&str) -> bool) -> Vec<usize> {
     let covered = all.iter().enumerate().filter(|(_, step)| is_covered(&step.prefix));
-    covered.map(|(number, _)| number).collect()
+    covered.map(|(index, _)| index).collect()
 }

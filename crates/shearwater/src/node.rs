@@ -1,33 +1,33 @@
-//! What a path has: something for each of its methods.
+//! A path's method table.
 
 use shearwater_http1::{Head, Method};
 
 use crate::RouteMethod;
 use crate::middleware::Steps;
 
-/// As many as [`Method`] has.
+/// Number of [`Method`]s.
 const METHODS: usize = Method::Other as usize + 1;
 
 /// No target.
 const NONE: u32 = u32::MAX;
 
-/// A path's targets by method, as numbers. Small, for each request looks at one that nobody has looked at for a while.
+/// A path's target indices by method. Small, because most requests find it outside the cache.
 #[derive(Debug)]
 pub(crate) struct Node {
     targets: [u32; METHODS],
-    /// It has fast routes alone: requests with other methods go on.
-    pub(crate) is_open: bool,
-    /// Nothing runs around its requests, and nobody asks for more than what was sent.
+    /// True if the path has fast routes only: requests with other methods fall through to patterns.
+    pub(crate) falls_through: bool,
+    /// True if no middleware runs for the path and handlers can't ask for state.
     pub(crate) is_bare: bool,
-    rest: Box<Rest>,
+    details: Box<Details>,
 }
 
-/// What most requests have no use for.
+/// The parts of a node that most requests don't need.
 #[derive(Debug)]
-struct Rest {
+struct Details {
     allow: String,
     steps: Steps,
-    /// Targets of extension methods, by name.
+    /// Targets of extension methods by name.
     extensions: Vec<(Box<str>, u32)>,
 }
 
@@ -35,16 +35,16 @@ impl Node {
     pub(crate) fn new<'a>(
         targets: impl IntoIterator<Item = (&'a RouteMethod, usize)>,
         allow: String,
-        is_open: bool,
+        falls_through: bool,
         steps: Steps,
     ) -> Self {
-        let rest = Box::new(Rest { allow, steps, extensions: Vec::new() });
-        let mut node = Self { targets: [NONE; METHODS], is_open, is_bare: false, rest };
+        let details = Box::new(Details { allow, steps, extensions: Vec::new() });
+        let mut node = Self { targets: [NONE; METHODS], falls_through, is_bare: false, details };
         for (method, target) in targets {
-            let target = u32::try_from(target).expect("fewer targets than memory for them");
+            let target = u32::try_from(target).expect("memory holds fewer than 2^32 targets");
             match (method.standard(), method.extension()) {
                 (Some(method), _) => node.targets[method as usize] = target,
-                (None, name) => node.rest.extensions.extend(name.map(|name| (name.into(), target))),
+                (None, name) => node.details.extensions.extend(name.map(|name| (name.into(), target))),
             }
         }
         let (get, head) = (Method::Get as usize, Method::Head as usize);
@@ -54,36 +54,36 @@ impl Node {
         node
     }
 
-    /// The number of what answers a method. That of `GET` answers `HEAD` too, unless it has one of its own.
+    /// Returns the target index for a standard method. `HEAD` falls back to `GET`.
     #[inline]
     pub(crate) fn target(&self, method: Method) -> usize {
         self.targets[method as usize] as usize
     }
 
-    /// The number of what answers a request, by an extension method too.
+    /// Returns the target index for a request, whose method may be an extension.
     pub(crate) fn target_of(&self, head: &Head<'_>) -> usize {
         let name = head.method_name();
         match head.method() {
             Method::Other => {
-                let found = self.rest.extensions.iter().find(|(known, _)| **known == *name);
+                let found = self.details.extensions.iter().find(|(known, _)| **known == *name);
                 found.map_or(NONE, |(_, target)| *target) as usize
             }
             method => self.target(method),
         }
     }
 
-    /// What runs around its requests; for the node of an exact path.
+    /// Returns the middleware of an exact path.
     pub(crate) fn steps(&self) -> &Steps {
-        &self.rest.steps
+        &self.details.steps
     }
 
-    /// Its methods, as `Allow` lists them (RFC 9110 section 10.2.1).
+    /// Returns its methods as `Allow` lists them (RFC 9110 section 10.2.1).
     pub(crate) fn allow(&self) -> &str {
-        &self.rest.allow
+        &self.details.allow
     }
 }
 
-/// A list for `Allow`: methods that have something, each once, and those that come with them.
+/// Returns the value of `Allow`: each method once, with `HEAD` for `GET` and with `OPTIONS`.
 pub(crate) fn allow<'a>(methods: impl Iterator<Item = &'a RouteMethod>) -> String {
     let mut all: Vec<String> = Vec::new();
     let mut add = |method: String| {

@@ -1,9 +1,10 @@
-//! What a path comes to for whoever decodes it: for guards, which have to hold however it is written.
+//! Normalized paths, for guards that must hold however a path is encoded.
 
-/// The path with its percent-encoding decoded once and its segments resolved: empty ones and `.` left out, `..` taken with the one before
-/// (RFC 3986 section 6.2.2). `None` where that changes nothing, as with most.
+/// Decodes percent-encoding once and resolves `.`, `..` and empty segments (RFC 3986 section 6.2.2).
+///
+/// Returns `None` if that changes nothing, as for most paths.
 pub(crate) fn normal(path: &[u8]) -> Option<Vec<u8>> {
-    if !is_odd(path) {
+    if !needs_normalization(path) {
         return None;
     }
     let decoded = decoded(path);
@@ -18,32 +19,32 @@ pub(crate) fn normal(path: &[u8]) -> Option<Vec<u8>> {
     Some(segments.iter().flat_map(|segment| [&b"/"[..], segment]).flatten().copied().collect())
 }
 
-/// Whether something is encoded, or a segment is empty or begins with a dot.
-fn is_odd(path: &[u8]) -> bool {
-    let mut is_odd = false;
+/// Returns true if anything is percent-encoded, or a segment is empty or begins with a dot.
+fn needs_normalization(path: &[u8]) -> bool {
+    let mut needs_normalization = false;
     let mut is_start = false;
     for &byte in path {
-        is_odd |= byte == b'%' || is_start && matches!(byte, b'/' | b'.');
+        needs_normalization |= byte == b'%' || is_start && matches!(byte, b'/' | b'.');
         is_start = byte == b'/';
     }
-    is_odd
+    needs_normalization
 }
 
-/// What is no percent-encoding stays as it is.
+/// Decodes percent-encoding; invalid sequences stay as they are.
 fn decoded(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let [byte, behind @ ..] = rest {
-        let encoded = behind.split_at_checked(2).filter(|_| *byte == b'%');
-        let encoded = encoded.and_then(|(digits, behind)| Some((value(digits)?, behind)));
-        let (decoded, behind) = encoded.unwrap_or((*byte, behind));
+    while let [byte, tail @ ..] = rest {
+        let encoded = tail.split_at_checked(2).filter(|_| *byte == b'%');
+        let encoded = encoded.and_then(|(digits, tail)| Some((value(digits)?, tail)));
+        let (decoded, tail) = encoded.unwrap_or((*byte, tail));
         bytes.push(decoded);
-        rest = behind;
+        rest = tail;
     }
     bytes
 }
 
-/// The value of hexadecimal digits.
+/// Returns the value of hexadecimal digits.
 fn value(digits: &[u8]) -> Option<u8> {
     digits.iter().try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)? as u8))
 }

@@ -1,4 +1,4 @@
-//! Work that blocks, done on threads of its own: a worker must not wait for a disk, a lock or a database.
+//! A thread pool for blocking work, so that no worker waits for a disk, a lock or a database.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,30 +10,30 @@ use std::time::Duration;
 
 use crate::outstanding::Outstanding;
 
-/// Threads that do such work, all workers together.
+/// Maximum number of threads that run offloaded work, shared by all workers of the process.
 pub const OFFLOAD_THREADS_MAX: usize = 64;
 
-/// Pieces of work that may wait for a thread; further ones are refused.
+/// Maximum number of queued pieces of work; further ones fail with [`Offloaded::Full`].
 pub const OFFLOAD_WAITING_MAX: usize = 4096;
 
-/// How long a thread waits for more work before it ends.
+/// Time for which an idle thread waits for work before it ends.
 pub const OFFLOAD_IDLE: Duration = Duration::from_secs(10);
 
-/// Why a piece of work was not done.
+/// An error of offloaded work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Offloaded {
-    /// [`OFFLOAD_WAITING_MAX`] others wait, or the system gives no thread.
+    /// The queue has [`OFFLOAD_WAITING_MAX`] entries, or no thread could be started.
     Full,
-    /// It panicked.
+    /// The work panicked.
     Panicked,
 }
 
 impl fmt::Display for Offloaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full => "too much work waits for a thread",
-            Self::Panicked => "the work on another thread panicked",
+            Self::Full => "the queue of offloaded work is full",
+            Self::Panicked => "offloaded work panicked",
         })
     }
 }
@@ -42,7 +42,9 @@ impl std::error::Error for Offloaded {}
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Does something on another thread: it may block. It is begun at once; who drops the future leaves it to end by itself.
+/// Runs work that may block on another thread.
+///
+/// The work is queued immediately, not at the first poll. If the future is dropped, the work still runs to its end.
 ///
 /// ```
 /// use shearwater::{App, Call, Offloaded, offload};
@@ -59,7 +61,7 @@ type Work = Box<dyn FnOnce() + Send>;
 /// ```
 ///
 /// # Errors
-/// [`Offloaded`] says why it wasn't done.
+/// [`Offloaded`] if the queue is full or the work panicked.
 pub fn offload<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, Offloaded>> {
@@ -70,28 +72,28 @@ fn offload_to<T: Send + 'static>(
     pool: &'static Pool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, Offloaded>> {
-    let place = Arc::new(Place::new(Outstanding::current()));
-    let (here, there) = (Awaiting(Arc::clone(&place)), Arc::clone(&place));
-    let is_begun = pool.begin(Box::new(move || {
-        there.put(catch_unwind(AssertUnwindSafe(work)).map_err(|_| Offloaded::Panicked));
+    let slot = Arc::new(ResultSlot::new(Outstanding::current()));
+    let (awaiting, shared) = (Awaiting(Arc::clone(&slot)), Arc::clone(&slot));
+    let is_queued = pool.queue(Box::new(move || {
+        shared.put(catch_unwind(AssertUnwindSafe(work)).map_err(|_| Offloaded::Panicked));
     }));
-    if !is_begun {
-        place.put(Err(Offloaded::Full));
+    if !is_queued {
+        slot.put(Err(Offloaded::Full));
     }
-    std::future::poll_fn(move |cx| here.0.poll(cx.waker()))
+    std::future::poll_fn(move |cx| awaiting.0.poll(cx.waker()))
 }
 
-/// Where a result is awaited.
-struct Place<T>(Mutex<Awaited<T>>);
+/// Shared slot for the result of a piece of work.
+struct ResultSlot<T>(Mutex<Awaited<T>>);
 
 struct Awaited<T> {
     result: Option<Result<T, Offloaded>>,
     waker: Option<Waker>,
-    /// Until it is there, or nobody waits: only where the app is under test.
+    /// Set under [`testing`](crate::testing) until the result is stored or its future dropped.
     outstanding: Option<Arc<Outstanding>>,
 }
 
-impl<T> Place<T> {
+impl<T> ResultSlot<T> {
     fn new(outstanding: Option<Arc<Outstanding>>) -> Self {
         outstanding.iter().for_each(|outstanding| outstanding.begin());
         Self(Mutex::new(Awaited { result: None, waker: None, outstanding }))
@@ -99,7 +101,7 @@ impl<T> Place<T> {
 
     fn put(&self, result: Result<T, Offloaded>) {
         let (waker, outstanding) = {
-            let mut awaited = locked(&self.0);
+            let mut awaited = lock(&self.0);
             awaited.result = Some(result);
             (awaited.waker.take(), awaited.outstanding.take())
         };
@@ -107,14 +109,14 @@ impl<T> Place<T> {
         outstanding.into_iter().for_each(|outstanding| outstanding.end());
     }
 
-    /// Nobody waits any more.
-    fn forget(&self) {
-        let outstanding = locked(&self.0).outstanding.take();
+    /// Marks that the result is no longer awaited.
+    fn abandon(&self) {
+        let outstanding = lock(&self.0).outstanding.take();
         outstanding.into_iter().for_each(|outstanding| outstanding.end());
     }
 
     fn poll(&self, waker: &Waker) -> Poll<Result<T, Offloaded>> {
-        let mut awaited = locked(&self.0);
+        let mut awaited = lock(&self.0);
         match awaited.result.take() {
             Some(result) => Poll::Ready(result),
             None => {
@@ -125,16 +127,16 @@ impl<T> Place<T> {
     }
 }
 
-/// Who waits at a place.
-struct Awaiting<T>(Arc<Place<T>>);
+/// The awaiting side of a slot.
+struct Awaiting<T>(Arc<ResultSlot<T>>);
 
 impl<T> Drop for Awaiting<T> {
     fn drop(&mut self) {
-        self.0.forget();
+        self.0.abandon();
     }
 }
 
-/// The threads of the process, and what waits for them.
+/// The process's threads and their queue.
 #[derive(Default)]
 struct Pool {
     state: Mutex<State>,
@@ -154,9 +156,9 @@ fn pool() -> &'static Pool {
 }
 
 impl Pool {
-    /// Begins a piece of work as soon as a thread is free; false where too much waits.
-    fn begin(&'static self, work: Work) -> bool {
-        let mut state = locked(&self.state);
+    /// Queues a piece of work. Returns false if the queue is full.
+    fn queue(&'static self, work: Work) -> bool {
+        let mut state = lock(&self.state);
         if state.waiting.len() >= OFFLOAD_WAITING_MAX {
             return false;
         }
@@ -165,7 +167,7 @@ impl Pool {
             let named = thread::Builder::new().name("offload".to_owned());
             match named.spawn(|| self.serve(OFFLOAD_IDLE)) {
                 Ok(_) => state.threads += 1,
-                // Those that are there will come to it.
+                // The existing threads will run it.
                 Err(_) if state.threads > 0 => {}
                 Err(_) => return false,
             }
@@ -176,15 +178,15 @@ impl Pool {
         true
     }
 
-    /// A thread's life.
+    /// Runs work until none arrives for `idle`.
     fn serve(&self, idle: Duration) {
-        let mut state = locked(&self.state);
+        let mut state = lock(&self.state);
         loop {
             if let Some(work) = state.waiting.pop_front() {
                 drop(state);
-                // A result that nobody waits for any more may panic when it is dropped: the thread goes on.
+                // Dropping an abandoned result may panic; the thread continues.
                 drop(catch_unwind(AssertUnwindSafe(work)));
-                state = locked(&self.state);
+                state = lock(&self.state);
                 continue;
             }
             state.idle += 1;
@@ -200,8 +202,8 @@ impl Pool {
     }
 }
 
-/// What is under these locks is whole at every step.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks a mutex, ignoring poison: the data is consistent at every step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -211,10 +213,10 @@ mod tests {
     use std::sync::{Arc, Barrier};
     use std::time::Duration;
 
-    use super::{OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Pool, locked, offload_to};
+    use super::{OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Pool, lock, offload_to};
 
-    /// How long a test waits before it fails.
-    const PATIENCE: Duration = Duration::from_secs(20);
+    /// Time after which a test fails.
+    const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
     #[test]
     fn so_many_threads_and_so_much_that_waits() {
@@ -223,43 +225,43 @@ mod tests {
         let (done, is_done) = sync_channel(OFFLOAD_THREADS_MAX + OFFLOAD_WAITING_MAX);
         for _ in 0..OFFLOAD_THREADS_MAX {
             let (gate, done) = (Arc::clone(&gate), done.clone());
-            assert!(pool.begin(Box::new(move || {
+            assert!(pool.queue(Box::new(move || {
                 gate.wait();
                 gate.wait();
-                done.send(()).expect("somebody listens");
+                done.send(()).expect("the test receives");
             })));
         }
-        // Every thread has its work, and none is free.
+        // Every thread is busy.
         gate.wait();
         for _ in 0..OFFLOAD_WAITING_MAX {
             let done = done.clone();
-            assert!(pool.begin(Box::new(move || done.send(()).expect("somebody listens"))));
+            assert!(pool.queue(Box::new(move || done.send(()).expect("the test receives"))));
         }
-        assert!(!pool.begin(Box::new(|| ())), "no more than so much waits");
-        assert_eq!(locked(&pool.state).threads, OFFLOAD_THREADS_MAX);
+        assert!(!pool.queue(Box::new(|| ())), "the queue is full");
+        assert_eq!(lock(&pool.state).threads, OFFLOAD_THREADS_MAX);
         gate.wait();
         for _ in 0..OFFLOAD_THREADS_MAX + OFFLOAD_WAITING_MAX {
-            is_done.recv().expect("all of it is done");
+            is_done.recv().expect("all work is done");
         }
     }
 
     #[test]
     fn a_thread_without_work_ends() {
         let pool: &'static Pool = Box::leak(Box::default());
-        locked(&pool.state).threads = 1;
+        lock(&pool.state).threads = 1;
         let (done, is_done) = sync_channel(OFFLOAD_THREADS_MAX + OFFLOAD_WAITING_MAX);
-        locked(&pool.state).waiting.push_back(Box::new(move || done.send(()).expect("somebody listens")));
+        lock(&pool.state).waiting.push_back(Box::new(move || done.send(()).expect("the test receives")));
         pool.serve(Duration::ZERO);
-        is_done.recv().expect("what waited is done first");
-        assert_eq!(locked(&pool.state).threads, 0);
+        is_done.recv().expect("queued work is done first");
+        assert_eq!(lock(&pool.state).threads, 0);
     }
 
-    /// A result that nobody waits for any more: it tells that it is dropped, and panics then (without a word on standard error).
+    /// Dropping an abandoned result may panic; the thread continues.
     struct Bomb(SyncSender<()>);
 
     impl Drop for Bomb {
         fn drop(&mut self) {
-            self.0.send(()).expect("somebody listens");
+            self.0.send(()).expect("the test receives");
             std::panic::resume_unwind(Box::new("on purpose"));
         }
     }
@@ -272,14 +274,14 @@ mod tests {
             let (go, may_go) = sync_channel(1);
             let dropped = dropped.clone();
             drop(offload_to(pool, move || {
-                may_go.recv().expect("its future is dropped by then");
+                may_go.recv().expect("sent once the future is dropped");
                 Bomb(dropped)
             }));
-            go.send(()).expect("it waits for that");
-            is_dropped.recv_timeout(PATIENCE).expect("a thread has done it");
+            go.send(()).expect("the work waits for it");
+            is_dropped.recv_timeout(TEST_TIMEOUT).expect("a thread ran it");
         }
         let (done, is_done) = sync_channel(1);
-        drop(offload_to(pool, move || done.send(()).expect("somebody listens")));
-        is_done.recv_timeout(PATIENCE).expect("a thread is left, or is made");
+        drop(offload_to(pool, move || done.send(()).expect("the test receives")));
+        is_done.recv_timeout(TEST_TIMEOUT).expect("a thread is left or started");
     }
 }

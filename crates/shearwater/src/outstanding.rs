@@ -1,15 +1,15 @@
-//! Work on other threads that handlers of an app under test wait for: the test knows by it what it has to wait for itself.
+//! Counts offloaded work of an app under test, so that the test can wait for it.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 thread_local! {
-    /// That of the app whose worker turns on this thread; a server's worker has none.
+    /// The counter of the app whose worker is running on this thread; `None` for a server's worker.
     static CURRENT: RefCell<Option<Arc<Outstanding>>> = const { RefCell::new(None) };
 }
 
-/// Counts the pieces of one app.
+/// A counter of one app's offloaded work.
 #[derive(Debug, Default)]
 pub(crate) struct Outstanding {
     count: Mutex<Count>,
@@ -18,76 +18,76 @@ pub(crate) struct Outstanding {
 
 #[derive(Debug, Default)]
 struct Count {
-    /// Begun, and neither done nor dropped.
+    /// Started, and neither done nor abandoned.
     begun: usize,
-    /// Done or dropped.
-    over: u64,
+    /// Done or abandoned.
+    finished: u64,
 }
 
-/// How a wait has ended.
+/// The result of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waited {
-    /// There is nothing to wait for.
+    /// No work is outstanding.
     Nothing,
-    /// A piece is over.
-    Over,
-    /// None was in time.
-    InVain,
+    /// A piece of work finished.
+    Finished,
+    /// No work finished in time.
+    TimedOut,
 }
 
 impl Outstanding {
-    /// That of the app whose worker turns on this thread, if it is one under test.
+    /// Returns the counter of the app under test whose worker is running on this thread.
     pub(crate) fn current() -> Option<Arc<Self>> {
         CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
     }
 
-    /// Does something, with this as the current one.
+    /// Runs `action` with this as the current counter.
     pub(crate) fn during<R>(self: &Arc<Self>, action: impl FnOnce() -> R) -> R {
-        let _back = Back(CURRENT.replace(Some(Arc::clone(self))));
+        let _restore = Restore(CURRENT.replace(Some(Arc::clone(self))));
         action()
     }
 
-    /// A piece begins.
+    /// Counts a piece of work as started.
     pub(crate) fn begin(&self) {
-        self.locked().begun += 1;
+        self.lock().begun += 1;
     }
 
-    /// A piece is over: whom it wakes is woken by now.
+    /// Counts a piece of work as finished, after its task was woken.
     pub(crate) fn end(&self) {
-        let mut count = self.locked();
+        let mut count = self.lock();
         count.begun -= 1;
-        count.over += 1;
+        count.finished += 1;
         drop(count);
         self.changed.notify_all();
     }
 
-    /// How many pieces are over.
-    pub(crate) fn over(&self) -> u64 {
-        self.locked().over
+    /// Returns the number of finished pieces.
+    pub(crate) fn finished(&self) -> u64 {
+        self.lock().finished
     }
 
-    /// Waits until more than `seen` pieces are over, or there is none.
-    pub(crate) fn wait(&self, seen: u64, patience: Duration) -> Waited {
-        let waits = |count: &mut Count| count.over == seen && count.begun > 0;
-        let waited = self.changed.wait_timeout_while(self.locked(), patience, waits);
+    /// Waits until more than `seen` pieces have finished, or none is outstanding.
+    pub(crate) fn wait(&self, seen: u64, timeout: Duration) -> Waited {
+        let waits = |count: &mut Count| count.finished == seen && count.begun > 0;
+        let waited = self.changed.wait_timeout_while(self.lock(), timeout, waits);
         let (count, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        match (count.over == seen, count.begun) {
-            (false, _) => Waited::Over,
+        match (count.finished == seen, count.begun) {
+            (false, _) => Waited::Finished,
             (true, 0) => Waited::Nothing,
-            (true, _) => Waited::InVain,
+            (true, _) => Waited::TimedOut,
         }
     }
 
-    /// What is under this lock is whole at every step.
-    fn locked(&self) -> MutexGuard<'_, Count> {
+    /// Locks the counts, ignoring poison: they are consistent at every step.
+    fn lock(&self) -> MutexGuard<'_, Count> {
         self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Puts back what was current before, also behind a panic.
-struct Back(Option<Arc<Outstanding>>);
+/// Restores the previous counter on drop, also after a panic.
+struct Restore(Option<Arc<Outstanding>>);
 
-impl Drop for Back {
+impl Drop for Restore {
     fn drop(&mut self) {
         CURRENT.set(self.0.take());
     }

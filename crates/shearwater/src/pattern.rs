@@ -1,20 +1,20 @@
-//! Paths as a program writes them: exact ones, patterns with parameters, and prefixes.
+//! Paths of routes (exact or with parameters) and prefixes.
 
 use crate::spelling::corrected;
 
-/// What a route's path is.
+/// A parsed path of a route.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Path {
-    /// Without parameters: what a request's path has to be.
+    /// A path without parameters, as requests send it.
     Exact(String),
-    /// With parameters.
+    /// A path with parameters.
     Pattern,
 }
 
-/// Reads a route's path: `{name}` and `{*name}` are parameters, `{{` and `}}` are braces.
+/// Parses a route's path: `{name}` and `{*name}` are parameters, `{{` and `}}` are braces.
 ///
 /// # Errors
-/// Why no request can have such a path.
+/// The reason why no request can have this path.
 pub(crate) fn read(path: &str) -> Result<Path, String> {
     if let Some((why, right)) = corrected(path) {
         return Err(format!("{why}; help: write {right:?}"));
@@ -34,7 +34,7 @@ pub(crate) fn read(path: &str) -> Result<Path, String> {
     Ok(Path::Exact(exact))
 }
 
-/// A name that two parameters of a pattern have.
+/// Returns a parameter name that occurs twice in a pattern.
 pub(crate) fn repeated_name(pattern: &str) -> Option<&str> {
     let plain = |text: &&str| !text.is_empty();
     let names: Vec<_> = pattern.split('{').skip(1).filter_map(|rest| rest.split('}').next()).collect();
@@ -43,35 +43,35 @@ pub(crate) fn repeated_name(pattern: &str) -> Option<&str> {
     repeated.map(|(_, name)| *name)
 }
 
-/// Reads the prefix of a scope or a mount; `/` is the empty one.
+/// Parses the prefix of a scope or a mount; `/` becomes the empty one.
 ///
 /// # Errors
-/// Why nothing lies beneath it.
+/// The reason why no path can have this prefix.
 pub(crate) fn prefix(path: &str) -> Result<String, String> {
     let without_rest = without_rest(path);
     let plain = without_rest.unwrap_or(path);
     if plain.contains(['{', '}']) || corrected(plain).is_some() {
-        return Err("a prefix has no parameters".to_owned());
+        return Err("a prefix can't have parameters".to_owned());
     }
     if let Some(right) = without_rest {
-        return Err(format!("all paths beneath a prefix are meant by themselves; help: write {right:?}"));
+        return Err(format!("a prefix includes all paths under it; help: write {right:?}"));
     }
     check(path)?;
     let prefix = path.strip_suffix('/').unwrap_or(path);
     match prefix {
-        _ if prefix.ends_with('/') => Err("a prefix does not end with two slashes".to_owned()),
+        _ if prefix.ends_with('/') => Err("a prefix can't end with two slashes".to_owned()),
         _ => Ok(prefix.to_owned()),
     }
 }
 
-/// A prefix without the parameter for all that lies beneath it.
+/// Returns a prefix without its trailing `*rest` or `{*rest}`.
 fn without_rest(path: &str) -> Option<&str> {
     let (prefix, last) = path.rsplit_once('/')?;
     let is_rest = last.starts_with('*') || (last.starts_with("{*") && last.ends_with('}'));
     is_rest.then_some(if prefix.is_empty() { "/" } else { prefix })
 }
 
-/// Whether a path is a prefix itself or lies beneath it.
+/// Returns true if a path is the prefix itself or under it.
 #[inline]
 pub(crate) fn covers(prefix: &str, path: &[u8]) -> bool {
     path.strip_prefix(prefix.as_bytes())
@@ -80,11 +80,13 @@ pub(crate) fn covers(prefix: &str, path: &[u8]) -> bool {
 
 fn check(path: &str) -> Result<(), String> {
     if !path.starts_with('/') {
-        return Err("a path begins with a slash".to_owned());
+        return Err("a path must begin with a slash".to_owned());
     }
-    let unsent = path.chars().find(|&letter| !letter.is_ascii_graphic() || matches!(letter, '#' | '?'));
-    match unsent {
-        Some(letter) => Err(format!("no request has {letter:?} in its path: write it percent-encoded")),
+    let invalid = path.chars().find(|&letter| !letter.is_ascii_graphic() || matches!(letter, '#' | '?'));
+    match invalid {
+        Some(letter) => {
+            Err(format!("{letter:?} can't occur in a request's path; help: write it percent-encoded"))
+        }
         None => Ok(()),
     }
 }

@@ -1,9 +1,9 @@
-//! Where something was given to an app, for the errors that name it.
+//! Places in the program, for errors about routes.
 
 use std::fmt;
 use std::panic::Location;
 
-/// A route, a mount or a state as a program has given it, and where.
+/// A route, mount or state, and the place in the program that adds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     what: String,
@@ -15,13 +15,13 @@ impl Place {
         Self { what, location }
     }
 
-    /// What was given: `GET /user/{id}`, for example.
+    /// Returns a description, such as `GET /user/{id}`.
     #[must_use]
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// The file and line of the program that gives it.
+    /// Returns the file and line that adds it.
     #[must_use]
     pub fn location(&self) -> &'static Location<'static> {
         self.location

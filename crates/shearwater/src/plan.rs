@@ -1,4 +1,4 @@
-//! An app's routes, checked and settled: shared by all workers, and never changed.
+//! The compiled routes of an app: immutable and shared by all workers.
 
 use matchit::{Params, Router};
 use shearwater_engine::FieldLines;
@@ -7,118 +7,122 @@ use shearwater_http1::{Head, Method};
 
 use crate::Service;
 use crate::by_origin::ByOrigin;
-use crate::encoded::{Block, Written};
+use crate::deferred::MakeDeferred;
+use crate::encoded::{DynamicResponse, StaticResponse};
 use crate::exact::Exact;
-use crate::later::MakeLater;
 use crate::middleware::Middleware;
 use crate::node::Node;
 use crate::pattern::covers;
 use crate::route::Route;
 use crate::states::{MakeLocal, States};
 
-/// Makes a worker's own service, by the worker's number.
+/// Creates a worker's own service, by the worker's number.
 pub(crate) type MakeService = Box<dyn Fn(usize) -> Box<dyn Service> + Send + Sync>;
 
-/// What answers a request.
+/// A handler of requests.
 pub(crate) enum Target {
     Route(Route),
-    /// A fast route's answer that is the same each time, by its number.
-    Block(usize),
-    Written(Written),
-    /// `OPTIONS` of a fast route that pages of other origins may read.
+    /// A fast route's constant response, by its index.
+    Static(usize),
+    Dynamic(DynamicResponse),
+    /// The preflight response (`OPTIONS`) of a fast route.
     Preflight(ByOrigin<FieldLines>),
 }
 
-/// What answers all that lies beneath a prefix and has no route.
-pub(crate) struct Beneath {
+/// The handler of all paths under a prefix without a route.
+pub(crate) struct PrefixRoute {
     pub(crate) prefix: String,
-    pub(crate) by: Answerer,
+    pub(crate) target: PrefixTarget,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Answerer {
-    /// The fallback, by its target's number.
+pub(crate) enum PrefixTarget {
+    /// A fallback, by the index of its target.
     Fallback(usize),
-    /// A service, by its number.
+    /// A service, by its index.
     Mount(usize),
 }
 
-/// All of it.
-pub(crate) struct Plan {
+/// The compiled routes.
+pub(crate) struct RouteTable {
     pub(crate) exact: Exact,
-    /// Numbers of `pattern_nodes`.
+    /// Indices of `pattern_nodes`.
     pub(crate) patterns: Router<usize>,
     pub(crate) pattern_nodes: Vec<Node>,
-    /// The longest prefix first.
-    pub(crate) beneath: Vec<Beneath>,
-    /// What answers all that has no exact path, where that is always the same: nothing runs around it, and there is nothing else.
-    pub(crate) everything: Option<Answerer>,
+    /// Sorted by length, the longest prefix first.
+    pub(crate) prefixes: Vec<PrefixRoute>,
+    /// The handler of every request without an exact path, if there are no patterns, other prefixes, middleware or
+    /// state.
+    pub(crate) everything: Option<PrefixTarget>,
     pub(crate) targets: Vec<Target>,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) static_responses: Vec<StaticResponse>,
     pub(crate) services: Vec<MakeService>,
-    /// Names of the extension methods that any route has.
+    /// Extension methods that any route has.
     pub(crate) extensions: Vec<Box<str>>,
     pub(crate) middleware: Middleware,
     pub(crate) states: States,
     pub(crate) locals: Vec<MakeLocal>,
-    pub(crate) later: Vec<MakeLater>,
+    pub(crate) deferred: Vec<MakeDeferred>,
     pub(crate) stacks: StackOptions,
 }
 
-/// What a request comes to.
-pub(crate) struct Found<'a> {
-    pub(crate) what: What<'a>,
-    /// The parameters of its pattern.
+/// The result of routing a request.
+pub(crate) struct Resolved<'a> {
+    pub(crate) resolution: Resolution<'a>,
+    /// The parameters of the matched pattern.
     pub(crate) params: Option<Params<'a, 'a>>,
 }
 
-pub(crate) enum What<'a> {
+pub(crate) enum Resolution<'a> {
     Target(&'a Target),
     Mount {
         service: usize,
         prefix_len: usize,
     },
-    /// The path has other methods.
-    NoMethod(&'a Node),
-    Nothing,
+    /// The path exists, but not with this method.
+    MethodNotAllowed(&'a Node),
+    NotFound,
 }
 
-impl Plan {
-    /// What an exact path has, and its target for a method.
+impl RouteTable {
+    /// Returns the node of an exact path, and its target for a standard method.
     #[inline(always)]
     pub(crate) fn exact(&self, method: Method, path: &[u8]) -> Option<(&Node, Option<&Target>)> {
         let node = self.exact.get(path)?;
         Some((node, self.targets.get(node.target(method))))
     }
 
-    /// What answers a request: the route of its exact path, else of a pattern, else the mount or the fallback with the longest prefix.
-    pub(crate) fn find<'a>(&'a self, head: &Head<'a>) -> Found<'a> {
+    /// Routes a request: to the exact path, else to a pattern, else to the mount or fallback with the longest prefix.
+    pub(crate) fn find<'a>(&'a self, head: &Head<'a>) -> Resolved<'a> {
         match self.exact(head.method(), head.path_bytes()) {
-            Some((_, Some(target))) => Found { what: What::Target(target), params: None },
-            Some((node, None)) => self.elsewhere(Some(node), head),
-            None => self.elsewhere(None, head),
+            Some((_, Some(target))) => Resolved { resolution: Resolution::Target(target), params: None },
+            Some((node, None)) => self.find_inexact(Some(node), head),
+            None => self.find_inexact(None, head),
         }
     }
 
-    /// Finds what answers a request that no standard method of its exact path does. `exact`: what that path has.
-    pub(crate) fn elsewhere<'a>(&'a self, exact: Option<&'a Node>, head: &Head<'a>) -> Found<'a> {
+    /// Routes a request for which [`exact`](Self::exact) found no target. `exact` is the node of its exact path.
+    pub(crate) fn find_inexact<'a>(&'a self, exact: Option<&'a Node>, head: &Head<'a>) -> Resolved<'a> {
         let path = head.path();
-        let target_of = |node: &Node| self.targets.get(node.target_of(head)).map(What::Target);
-        if let Some(node) = exact.filter(|node| !node.is_open) {
-            return Found { what: target_of(node).unwrap_or(What::NoMethod(node)), params: None };
+        let target_of = |node: &Node| self.targets.get(node.target_of(head)).map(Resolution::Target);
+        if let Some(node) = exact.filter(|node| !node.falls_through) {
+            return Resolved {
+                resolution: target_of(node).unwrap_or(Resolution::MethodNotAllowed(node)),
+                params: None,
+            };
         }
         if let Ok(matched) = self.patterns.at(path) {
             let node = &self.pattern_nodes[*matched.value];
             let target = target_of(node);
-            let what = target.unwrap_or(What::NoMethod(exact.unwrap_or(node)));
-            return Found { what, params: Some(matched.params) };
+            let resolution = target.unwrap_or(Resolution::MethodNotAllowed(exact.unwrap_or(node)));
+            return Resolved { resolution, params: Some(matched.params) };
         }
-        let beneath = self.beneath.iter().find(|beneath| covers(&beneath.prefix, path.as_bytes()));
-        let what = match beneath.map(|beneath| (beneath.by, beneath.prefix.len())) {
-            Some((Answerer::Fallback(target), _)) => What::Target(&self.targets[target]),
-            Some((Answerer::Mount(service), prefix_len)) => What::Mount { service, prefix_len },
-            None => exact.map_or(What::Nothing, What::NoMethod),
+        let matched = self.prefixes.iter().find(|route| covers(&route.prefix, path.as_bytes()));
+        let resolution = match matched.map(|route| (route.target, route.prefix.len())) {
+            Some((PrefixTarget::Fallback(target), _)) => Resolution::Target(&self.targets[target]),
+            Some((PrefixTarget::Mount(service), prefix_len)) => Resolution::Mount { service, prefix_len },
+            None => exact.map_or(Resolution::NotFound, Resolution::MethodNotAllowed),
         };
-        Found { what, params: None }
+        Resolved { resolution, params: None }
     }
 }

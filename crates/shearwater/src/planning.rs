@@ -1,4 +1,4 @@
-//! From what a program has given to an app to a plan, or to all that is wrong with it.
+//! Compiles an app's routes, or reports all their mistakes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -6,106 +6,116 @@ use std::collections::{BTreeMap, HashMap};
 use matchit::{InsertError, Router};
 use shearwater_http1::Method;
 
-use crate::app::{App, Beneath as GivenBeneath, Given};
-use crate::draft::{By, Draft};
-use crate::encoded::{Answer, Block};
+use crate::app::{App, PrefixHandler, Registered};
+use crate::encoded::{EncodedResponse, StaticResponse};
 use crate::exact::Exact;
 use crate::fast::Fast;
 use crate::middleware::{Middleware, Steps};
 use crate::node::allow;
+use crate::node_builder::{ClaimedBy, NodeBuilder};
 use crate::pattern::{self, Path};
-use crate::plan::{Answerer, Beneath, Plan, Target};
+use crate::plan::{PrefixRoute, PrefixTarget, RouteTable, Target};
 use crate::route::Route;
 use crate::{Place, RouteError, RouteErrors, RouteMethod};
 
-/// A segment that no request has and no pattern names.
+/// A segment that no request can have and no pattern names.
 const UNNAMED: &str = "/\u{1}";
 
-/// Checks and settles all that was given.
-pub(crate) fn plan(app: App) -> Result<Plan, RouteErrors> {
+/// Checks an app and compiles its routes.
+pub(crate) fn compile(app: App) -> Result<RouteTable, RouteErrors> {
     let App {
-        routes, fast, beneath, services, mut middleware, states, locals, later, stacks, errors, ..
+        routes,
+        fast,
+        prefixes,
+        services,
+        mut middleware,
+        states,
+        locals,
+        deferred,
+        stacks,
+        errors,
+        ..
     } = app;
-    let mut planning = Planning { errors, ..Planning::default() };
-    routes.into_iter().for_each(|route| planning.route(route));
+    let mut compiler = Compiler { errors, ..Compiler::default() };
+    routes.into_iter().for_each(|route| compiler.route(route));
     let fast = fast.into_iter().enumerate();
-    let fast: Vec<_> = fast.filter_map(|(number, fast)| planning.claim_fast(number, fast)).collect();
-    let patterns = planning.insert_patterns();
-    fast.into_iter().for_each(|fast| planning.encode(fast, &patterns));
-    let beneath = planning.beneath(beneath, &patterns);
-    RouteErrors::of(std::mem::take(&mut planning.errors))?;
-    middleware.settle();
+    let fast: Vec<_> = fast.filter_map(|(number, fast)| compiler.claim_fast(number, fast)).collect();
+    let patterns = compiler.insert_patterns();
+    fast.into_iter().for_each(|fast| compiler.encode(fast, &patterns));
+    let prefixes = compiler.prefixes(prefixes, &patterns);
+    RouteErrors::check(std::mem::take(&mut compiler.errors))?;
+    middleware.sort();
     let has_state = !states.is_empty() || !locals.is_empty();
-    let exact = planning.exact_nodes(&patterns, &middleware, has_state);
-    let Planning { targets, blocks, fast, drafts, extensions, .. } = planning;
-    let is_only = drafts.is_empty() && extensions.is_empty() && middleware.is_empty() && !has_state;
-    let everything = match &beneath[..] {
-        [Beneath { prefix, by }] if prefix.is_empty() && is_only => Some(*by),
+    let exact = compiler.exact_nodes(&patterns, &middleware, has_state);
+    let Compiler { targets, static_responses, fast, pattern_builders, extensions, .. } = compiler;
+    let is_only = pattern_builders.is_empty() && extensions.is_empty() && middleware.is_empty() && !has_state;
+    let everything = match &prefixes[..] {
+        [PrefixRoute { prefix, target }] if prefix.is_empty() && is_only => Some(*target),
         _ => None,
     };
     let of_fast = |number: usize, method: &RouteMethod| fast[number].of(method);
-    let node = |(_, draft): (String, Draft)| draft.into_node(&[], Steps::default(), of_fast);
-    Ok(Plan {
+    let node = |(_, builder): (String, NodeBuilder)| builder.into_node(&[], Steps::default(), of_fast);
+    Ok(RouteTable {
         exact,
         everything,
         patterns,
-        pattern_nodes: drafts.into_iter().map(node).collect(),
-        beneath,
+        pattern_nodes: pattern_builders.into_iter().map(node).collect(),
+        prefixes,
         targets,
-        blocks,
+        static_responses,
         services,
         extensions,
         middleware,
         states,
         locals,
-        later,
+        deferred,
         stacks,
     })
 }
 
-/// The numbers of a fast route's targets.
+/// The target indices of a fast route.
 struct FastTargets {
-    answer: usize,
-    /// For `OPTIONS`.
+    response: usize,
+    /// The target of `OPTIONS`.
     preflight: Option<usize>,
 }
 
 impl FastTargets {
     fn of(&self, method: &RouteMethod) -> usize {
         let is_options = method.standard() == Some(Method::Options);
-        self.preflight.filter(|_| is_options).unwrap_or(self.answer)
+        self.preflight.filter(|_| is_options).unwrap_or(self.response)
     }
 }
 
-/// What is settled so far.
+/// The routes compiled so far.
 #[derive(Default)]
-struct Planning {
+struct Compiler {
     errors: Vec<RouteError>,
     targets: Vec<Target>,
-    blocks: Vec<Block>,
-    /// By the number of the fast route: each has its own unless there is an error.
+    static_responses: Vec<StaticResponse>,
+    /// By the index of the fast route; complete unless there are errors.
     fast: Vec<FastTargets>,
-    /// In order, so that the same program has the same table each time.
-    exact: BTreeMap<String, Draft>,
-    /// Patterns, in the order in which they were given.
-    drafts: Vec<(String, Draft)>,
-    /// Names of extension methods, each once.
+    /// Sorted, so that the same program always gets the same table.
+    exact: BTreeMap<String, NodeBuilder>,
+    /// Patterns in the order in which they were added.
+    pattern_builders: Vec<(String, NodeBuilder)>,
+    /// Extension methods, each once.
     extensions: Vec<Box<str>>,
-    /// The number of each pattern's draft.
+    /// The index of each pattern in `pattern_builders`.
     numbers: HashMap<String, usize>,
 }
 
-impl Planning {
-    fn route(&mut self, given: Given<Route>) {
-        let Given { place, path, what: route } = given;
-        let draft = match pattern::read(&path) {
+impl Compiler {
+    fn route(&mut self, given: Registered<Route>) {
+        let Registered { place, path, item: route } = given;
+        let builder = match pattern::read(&path) {
             Ok(Path::Exact(path)) => self.exact.entry(path).or_default(),
             Ok(Path::Pattern) => {
-                let number = *self.numbers.entry(path.clone()).or_insert(self.drafts.len());
-                if number == self.drafts.len() {
-                    self.drafts.push((path, Draft::default()));
+                let number = *self.numbers.entry(path.clone()).or_insert(self.pattern_builders.len());
+                if number == self.pattern_builders.len() {
+                    self.pattern_builders.push((path, NodeBuilder::default()));
                 }
-                &mut self.drafts[number].1
+                &mut self.pattern_builders[number].1
             }
             Err(why) => return self.errors.push(RouteError::Refused { given: place, why }),
         };
@@ -122,19 +132,19 @@ impl Planning {
         if let Some(why) = route.mistake(kind) {
             self.errors.push(RouteError::Refused { given: place.clone(), why });
         }
-        let claimed = draft.claim(route.method.clone(), place, By::Target(self.targets.len()));
+        let claimed = builder.claim(route.method.clone(), place, ClaimedBy::Target(self.targets.len()));
         self.errors.extend(claimed.err());
         self.targets.push(Target::Route(route));
     }
 
-    /// Takes a fast route's methods; gives it back with its path as requests have it.
-    fn claim_fast(&mut self, number: usize, given: Given<Fast>) -> Option<Given<Fast>> {
-        let Given { place, path, what: fast } = given;
+    /// Registers a fast route's methods. Returns it with its path as requests send it.
+    fn claim_fast(&mut self, number: usize, given: Registered<Fast>) -> Option<Registered<Fast>> {
+        let Registered { place, path, item: fast } = given;
         let refused = |why: String| RouteError::Refused { given: place.clone(), why };
         let path = match pattern::read(&path) {
             Ok(Path::Exact(path)) => path,
             Ok(Path::Pattern) => {
-                self.errors.push(refused("a fast route has no parameters".to_owned()));
+                self.errors.push(refused("a fast route can't have parameters".to_owned()));
                 return None;
             }
             Err(why) => {
@@ -142,100 +152,112 @@ impl Planning {
                 return None;
             }
         };
-        let draft = self.exact.entry(path.clone()).or_default();
-        for method in fast.answered() {
-            self.errors.extend(draft.claim(method.into(), place.clone(), By::Fast(number)).err());
+        let builder = self.exact.entry(path.clone()).or_default();
+        for method in fast.all_methods() {
+            self.errors.extend(builder.claim(method.into(), place.clone(), ClaimedBy::Fast(number)).err());
         }
-        Some(Given { place, path, what: fast })
+        Some(Registered { place, path, item: fast })
     }
 
-    /// Builds the tree of patterns, which holds the numbers of their drafts.
+    /// Builds the tree of patterns, whose values are indices of `pattern_builders`.
     fn insert_patterns(&mut self) -> Router<usize> {
         let mut router = Router::new();
-        for (number, (path, draft)) in self.drafts.iter().enumerate() {
-            let Some(place) = draft.place() else { continue };
+        for (number, (path, builder)) in self.pattern_builders.iter().enumerate() {
+            let Some(place) = builder.place() else { continue };
             if let Some(name) = pattern::repeated_name(path) {
-                let why = format!("two of its parameters are called {name:?}");
+                let why = format!("two of its parameters are named {name:?}");
                 self.errors.push(RouteError::Refused { given: place.clone(), why });
             } else if let Err(error) = router.insert(path.as_str(), number) {
-                self.errors.push(self.at_odds(place.clone(), error));
+                self.errors.push(self.insert_error(place.clone(), error));
             }
         }
         router
     }
 
-    /// Why a pattern can't stand beside the others.
-    fn at_odds(&self, given: Place, error: InsertError) -> RouteError {
+    /// Returns the error for a pattern that matchit rejects.
+    fn insert_error(&self, given: Place, error: InsertError) -> RouteError {
         let why = match error {
             InsertError::Conflict { with } => match self.place_of(&with) {
                 Some(with) => return RouteError::Conflict { given, with: with.clone() },
-                None => format!("it stands for the same as {with}"),
+                None => format!("it conflicts with {with}"),
             },
-            InsertError::InvalidParamSegment => "a segment has one parameter at most".to_owned(),
+            InsertError::InvalidParamSegment => "a segment can have one parameter only".to_owned(),
             InsertError::InvalidCatchAll => {
-                "nothing stands behind {*name}, which takes all the rest".to_owned()
+                "{*name} must be last, because it matches the rest of the path".to_owned()
             }
-            _ => "a parameter is {name} or {*name}, and a brace itself is doubled".to_owned(),
+            _ => "a parameter is written {name} or {*name}, and a literal brace {{ or }}".to_owned(),
         };
         RouteError::Refused { given, why }
     }
 
-    /// Where a pattern was given first.
+    /// Returns the place that adds a pattern first.
     fn place_of(&self, pattern: &str) -> Option<&Place> {
-        self.numbers.get(pattern).and_then(|&number| self.drafts[number].1.place())
+        self.numbers.get(pattern).and_then(|&number| self.pattern_builders[number].1.place())
     }
 
-    /// Encodes a fast route whose methods were taken.
-    fn encode(&mut self, given: Given<Fast>, patterns: &Router<usize>) {
-        let Given { place, path, what: fast } = given;
-        let Some(draft) = self.exact.get(&path) else { return };
-        let allow = allow(draft.methods().chain(&self.others(&path, draft, patterns)));
+    /// Encodes a fast route whose methods are registered.
+    fn encode(&mut self, given: Registered<Fast>, patterns: &Router<usize>) {
+        let Registered { place, path, item: fast } = given;
+        let Some(builder) = self.exact.get(&path) else { return };
+        let allow = allow(builder.methods().chain(&self.fallthrough_methods(&path, builder, patterns)));
         let encoded = match fast.encode(&allow) {
             Ok(encoded) => encoded,
             Err(why) => return self.errors.push(RouteError::Refused { given: place, why }),
         };
-        let answer = self.targets.len();
-        self.targets.push(match encoded.answer {
-            Answer::Block(block) => {
-                self.blocks.push(block);
-                Target::Block(self.blocks.len() - 1)
+        let response = self.targets.len();
+        self.targets.push(match encoded.response {
+            EncodedResponse::Static(fixed) => {
+                self.static_responses.push(fixed);
+                Target::Static(self.static_responses.len() - 1)
             }
-            Answer::Written(written) => Target::Written(written),
+            EncodedResponse::Dynamic(dynamic) => Target::Dynamic(dynamic),
         });
         let preflight = encoded.preflight.map(|lines| {
             self.targets.push(Target::Preflight(lines));
             self.targets.len() - 1
         });
-        self.fast.push(FastTargets { answer, preflight });
+        self.fast.push(FastTargets { response, preflight });
     }
 
-    /// The methods of the pattern that requests of an exact path go on to.
-    fn others(&self, path: &str, draft: &Draft, patterns: &Router<usize>) -> Vec<RouteMethod> {
-        let matched = patterns.at(path).ok().filter(|_| draft.is_open());
-        matched.map_or_else(Vec::new, |matched| self.drafts[*matched.value].1.methods().cloned().collect())
+    /// Returns the methods of the pattern that requests of an exact path fall through to.
+    fn fallthrough_methods(
+        &self,
+        path: &str,
+        builder: &NodeBuilder,
+        patterns: &Router<usize>,
+    ) -> Vec<RouteMethod> {
+        let matched = patterns.at(path).ok().filter(|_| builder.falls_through());
+        matched.map_or_else(Vec::new, |matched| {
+            self.pattern_builders[*matched.value].1.methods().cloned().collect()
+        })
     }
 
     fn exact_nodes(&mut self, patterns: &Router<usize>, middleware: &Middleware, has_state: bool) -> Exact {
         let exact = std::mem::take(&mut self.exact);
-        let nodes = exact.into_iter().map(|(path, draft)| {
-            let others = self.others(&path, &draft, patterns);
+        let nodes = exact.into_iter().map(|(path, builder)| {
+            let fallthrough_methods = self.fallthrough_methods(&path, &builder, patterns);
             let path = path.into_bytes().into_boxed_slice();
             let of_fast = |number: usize, method: &RouteMethod| self.fast[number].of(method);
-            let mut node = draft.into_node(&others, middleware.steps(&path), of_fast);
+            let mut node = builder.into_node(&fallthrough_methods, middleware.steps(&path), of_fast);
             node.is_bare = node.steps().is_empty() && !has_state;
             (path, node)
         });
         Exact::of(nodes)
     }
 
-    /// What answers beneath prefixes, the longest first.
-    fn beneath(&mut self, given: Vec<Given<GivenBeneath>>, patterns: &Router<usize>) -> Vec<Beneath> {
+    /// Compiles mounts and fallbacks, sorted by length of their prefixes, the longest first.
+    fn prefixes(
+        &mut self,
+        handlers: Vec<Registered<PrefixHandler>>,
+        patterns: &Router<usize>,
+    ) -> Vec<PrefixRoute> {
         let mut places: HashMap<String, Place> = HashMap::new();
-        // More segments than any pattern has: what matches them beneath a prefix takes all that lies there.
-        let deepest = self.drafts.iter().map(|(path, _)| path.matches('/').count()).max().unwrap_or(0);
+        // Has more segments than any pattern: a pattern that matches them takes all paths under the prefix.
+        let deepest =
+            self.pattern_builders.iter().map(|(path, _)| path.matches('/').count()).max().unwrap_or(0);
         let unnamed = UNNAMED.repeat(deepest + 1);
-        let mut settled = Vec::new();
-        for Given { place, path, what } in given {
+        let mut routes = Vec::new();
+        for Registered { place, path, item } in handlers {
             let prefix = match pattern::prefix(&path) {
                 Ok(prefix) => prefix,
                 Err(why) => {
@@ -248,22 +270,22 @@ impl Planning {
             }
             let all = format!("{prefix}{unnamed}");
             let before = patterns.at(&all).ok();
-            if let Some(by) = before.and_then(|matched| self.drafts[*matched.value].1.place()) {
+            if let Some(by) = before.and_then(|matched| self.pattern_builders[*matched.value].1.place()) {
                 self.errors.push(RouteError::Unreachable { given: place.clone(), by: by.clone() });
             }
-            let by = match what {
-                GivenBeneath::Mount(service) => Answerer::Mount(service),
-                GivenBeneath::Fallback(route) => {
+            let target = match item {
+                PrefixHandler::Mount(service) => PrefixTarget::Mount(service),
+                PrefixHandler::Fallback(route) => {
                     if let Some(why) = route.mistake("") {
                         self.errors.push(RouteError::Refused { given: place, why });
                     }
                     self.targets.push(Target::Route(route));
-                    Answerer::Fallback(self.targets.len() - 1)
+                    PrefixTarget::Fallback(self.targets.len() - 1)
                 }
             };
-            settled.push(Beneath { prefix, by });
+            routes.push(PrefixRoute { prefix, target });
         }
-        settled.sort_by_key(|beneath| Reverse(beneath.prefix.len()));
-        settled
+        routes.sort_by_key(|route| Reverse(route.prefix.len()));
+        routes
     }
 }

@@ -1,53 +1,53 @@
-//! What workers have to say, and what they have done, goes to standard error, a line each, if it is grave enough.
+//! Prints workers' notices and totals to standard error, one line each.
 
 use std::fmt::Display;
 use std::io::Write;
 
 use shearwater_engine::{Notice, Totals};
 
-/// What a server prints to standard error while it serves: each also prints what those before it print.
+/// Log level of messages to standard error. Each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 #[non_exhaustive]
 pub enum Verbosity {
-    /// Nothing.
+    /// No messages.
     Off,
-    /// What has failed; and what was asked for, by `SIGUSR1`.
+    /// Failures, and totals requested by `SIGUSR1`.
     Error,
-    /// What is not as it should be.
+    /// Warnings.
     Warn,
-    /// What it does.
+    /// Starting and ending a drain, totals at the end.
     #[default]
     Info,
-    /// Everything.
+    /// Everything, including the normal end of each worker.
     Debug,
 }
 
 impl Verbosity {
     /// Prints a notice.
     pub(crate) fn print(self, notice: &Notice) {
-        self.line(gravity(notice), notice);
+        self.line(level(notice), notice);
     }
 
-    /// Prints what a server that goes on has done so far.
-    pub(crate) fn so_far(self, totals: &Totals) {
+    /// Prints the totals of a running server.
+    pub(crate) fn print_running_totals(self, totals: &Totals) {
         self.line(Self::Error, &format_args!("so far {totals}"));
     }
 
-    /// Prints what a server has done that has ended.
-    pub(crate) fn in_all(self, totals: &Totals) {
+    /// Prints the totals of a server that has ended.
+    pub(crate) fn print_totals(self, totals: &Totals) {
         self.line(Self::Info, &format_args!("in all {totals}"));
     }
 
-    fn line(self, gravity: Self, text: &dyn Display) {
-        if gravity <= self {
+    fn line(self, level: Self, text: &dyn Display) {
+        if level <= self {
             // A closed standard error is no reason to stop serving.
             drop(writeln!(std::io::stderr(), "shearwater: {text}"));
         }
     }
 }
 
-/// From where on a notice is printed.
-fn gravity(notice: &Notice) -> Verbosity {
+/// Returns the level of a notice.
+fn level(notice: &Notice) -> Verbosity {
     match notice {
         Notice::WorkerEnded { error: Some(_), .. }
         | Notice::AcceptorEnded { error: Some(_) }
@@ -57,7 +57,8 @@ fn gravity(notice: &Notice) -> Verbosity {
         | Notice::HandlerMisbuilt { .. } => Verbosity::Error,
         Notice::Draining { .. } | Notice::Stopping => Verbosity::Info,
         Notice::WorkerEnded { error: None, .. } | Notice::AcceptorEnded { error: None } => Verbosity::Debug,
-        // Accepting is paused or goes on, a worker is blocked, connections were cut off, a file may not be sent; and whatever notices there will be.
+        // Accepting is paused or resumed, a worker is blocked, connections were reset, a file must not be sent; and
+        // notices added in the future.
         _ => Verbosity::Warn,
     }
 }
@@ -66,7 +67,7 @@ fn gravity(notice: &Notice) -> Verbosity {
 mod tests {
     use shearwater_engine::Notice;
 
-    use super::{Verbosity, gravity};
+    use super::{Verbosity, level};
 
     #[test]
     fn each_level_prints_what_those_before_it_print() {
@@ -77,9 +78,9 @@ mod tests {
             Notice::WorkerEnded { worker: 0, error: None },
         ];
         let levels = [Verbosity::Off, Verbosity::Error, Verbosity::Warn, Verbosity::Info, Verbosity::Debug];
-        for (printed, level) in levels.into_iter().enumerate() {
-            let count = notices.iter().filter(|notice| gravity(notice) <= level).count();
-            assert_eq!(count, printed, "{level:?}");
+        for (printed, verbosity) in levels.into_iter().enumerate() {
+            let count = notices.iter().filter(|notice| level(notice) <= verbosity).count();
+            assert_eq!(count, printed, "{verbosity:?}");
         }
     }
 }

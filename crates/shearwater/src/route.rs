@@ -1,19 +1,19 @@
-//! One route: a handler, and what becomes of its requests' bodies.
+//! A route: a handler, and how it receives request bodies.
 
 use shearwater_engine::{BodyPolicy, BodySink, Request, Response};
 use std::fmt;
 
 use crate::RouteMethod;
-use crate::later::CallLater;
+use crate::deferred::DeferredHandler;
 
-type Answer = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Sync>;
+type SyncHandler = Box<dyn Fn(&Request<'_>, &mut Response<'_>) + Send + Sync>;
 
-/// What answers for a route. Each kind of handler is one of these.
+/// The handler of a route.
 pub(crate) enum Handler {
-    /// Answers at once, on the worker's own thread.
-    Sync(Answer),
-    /// May wait: each worker has its own way to call it, by this number.
-    Later(usize),
+    /// Responds immediately, on the worker's thread.
+    Sync(SyncHandler),
+    /// Responds later. The index of the worker's [`DeferredHandler`].
+    Deferred(usize),
 }
 
 type MakeSink = Box<dyn Fn() -> Box<dyn BodySink> + Send + Sync>;
@@ -25,7 +25,7 @@ enum Body {
     Call,
 }
 
-/// A handler for one method and path. Its requests' bodies are read and thrown away unless it says otherwise.
+/// A handler for a method and a path. Request bodies are discarded unless one of these methods is called.
 pub struct Route {
     pub(crate) method: RouteMethod,
     handler: Handler,
@@ -43,14 +43,16 @@ impl Route {
         Self { method, handler, body: Body::Discard }
     }
 
-    /// Keeps the body, up to `bytes_max` bytes, for [`Request::body`]. A longer one is refused with `413`.
+    /// Buffers the body, up to `bytes_max` bytes, for [`Request::body`]. A longer one is rejected with `413`.
     pub fn buffer(&mut self, bytes_max: u64) -> &mut Self {
         self.body = Body::Buffer { bytes_max };
         self
     }
 
-    /// Hands each body, piece by piece, to a new sink, which then responds in the handler's place. The handler responds to requests
-    /// without `Content-Length` and `Transfer-Encoding`; a request with `Content-Length: 0` goes to the sink, with no piece.
+    /// Passes each body in pieces to a new sink, which then responds instead of the handler.
+    ///
+    /// The handler responds to requests without `Content-Length` and `Transfer-Encoding`. A request with
+    /// `Content-Length: 0` goes to the sink, without any piece.
     pub fn stream<S: BodySink + 'static>(
         &mut self,
         make: impl Fn() -> S + Send + Sync + 'static,
@@ -59,32 +61,38 @@ impl Route {
         self
     }
 
-    /// Hands each body to the handler while it comes ([`Call::read`](crate::Call::read)). Only for handlers that may wait.
+    /// Lets the handler read the body as it arrives, by [`Call::read`](crate::Call::read). For async handlers and
+    /// coroutines only.
     pub fn read(&mut self) -> &mut Self {
         self.body = Body::Call;
         self
     }
 
-    /// Returns the mistake in its body policy, if there is one. `kind` is the method that added it, such as `post`; empty if there is none
-    /// for handlers that wait.
+    /// Returns the mistake in its body policy, if any. `kind` is the method that added it, such as `post`, or empty if
+    /// it has no variant for deferred handlers.
     pub(crate) fn mistake(&self, kind: &str) -> Option<String> {
         if !matches!((&self.handler, &self.body), (Handler::Sync(_), Body::Call)) {
             return None;
         }
         let other = match kind {
             "" => String::new(),
-            kind => format!("give the handler by `{kind}_async` or `{kind}_coroutine`, or "),
+            kind => format!("add the handler with `{kind}_async` or `{kind}_coroutine`, or "),
         };
         Some(format!(
-            "`.read()` is for handlers that wait; help: {other}keep the body with `.buffer(bytes_max)`"
+            "`.read()` is for async handlers and coroutines; help: {other}buffer the body with `.buffer(bytes_max)`"
         ))
     }
 
     #[inline]
-    pub(crate) fn respond(&self, request: &Request<'_>, response: &mut Response<'_>, later: &[CallLater]) {
+    pub(crate) fn respond(
+        &self,
+        request: &Request<'_>,
+        response: &mut Response<'_>,
+        deferred: &[DeferredHandler],
+    ) {
         match &self.handler {
-            Handler::Sync(answer) => answer(request, response),
-            Handler::Later(number) => later[*number](request, response),
+            Handler::Sync(handler) => handler(request, response),
+            Handler::Deferred(index) => deferred[*index](request, response),
         }
     }
 

@@ -1,32 +1,32 @@
-//! What is wrong with an app's routes.
+//! Mistakes in an app's routes.
 
 use std::fmt;
 
 use crate::Place;
 
-/// A mistake in what a program has given to an [`App`](crate::App). Displays as one sentence that names all it is about, each with its file and line.
+/// A mistake in an [`App`](crate::App). Displays as one sentence with the file and line of each item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RouteError {
-    /// Two would answer the same request, or stand for the same type of state.
+    /// Two items match the same requests, or are state of the same type.
     Conflict {
-        /// The later one.
+        /// The item added later.
         given: Place,
-        /// The earlier one.
+        /// The item added earlier.
         with: Place,
     },
-    /// Another one answers all that it would.
+    /// Another item matches all its requests.
     Unreachable {
-        /// What is never reached.
+        /// The item that is never reached.
         given: Place,
-        /// What answers in its place.
+        /// The item that matches instead.
         by: Place,
     },
-    /// It can't be what a request asks for, or can't be sent.
+    /// The path, method or response is invalid.
     Refused {
-        /// What was given.
+        /// The invalid item.
         given: Place,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -35,9 +35,11 @@ impl fmt::Display for RouteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Conflict { given, with } => {
-                write!(f, "{given} stands for the same as {with}: keep one of them")
+                write!(f, "{given} conflicts with {with}; help: remove one of them")
             }
-            Self::Unreachable { given, by } => write!(f, "{given} is never reached: {by} answers before it"),
+            Self::Unreachable { given, by } => {
+                write!(f, "{given} is unreachable: {by} matches all its requests")
+            }
             Self::Refused { given, why } => write!(f, "{given}: {why}"),
         }
     }
@@ -45,17 +47,17 @@ impl fmt::Display for RouteError {
 
 impl std::error::Error for RouteError {}
 
-/// All that is wrong with an app's routes: one mistake at least.
+/// All mistakes in an app's routes: at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteErrors(Vec<RouteError>);
 
 impl RouteErrors {
-    /// Those that were found, if any.
-    pub(crate) fn of(found: Vec<RouteError>) -> Result<(), Self> {
+    /// Returns an error if any mistakes were found.
+    pub(crate) fn check(found: Vec<RouteError>) -> Result<(), Self> {
         if found.is_empty() { Ok(()) } else { Err(Self(found)) }
     }
 
-    /// The mistakes, in the order in which they were found.
+    /// Returns the mistakes in the order in which they were found.
     #[must_use]
     pub fn all(&self) -> &[RouteError] {
         &self.0

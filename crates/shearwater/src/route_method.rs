@@ -1,10 +1,11 @@
-//! The method of a route.
+//! Methods of routes.
 
 use std::fmt;
 
 use shearwater_http1::{METHOD_BYTES_MAX, Method};
 
-/// The method of a route: a standard one ([`Method`]), or an extension by its name (RFC 9110 section 9.1). Names are case-sensitive.
+/// The method of a route: a standard one ([`Method`]), or an extension by name (RFC 9110 section 9.1). Names are
+/// case-sensitive.
 ///
 /// ```
 /// use shearwater::{App, Method, Request, Response};
@@ -44,18 +45,18 @@ impl RouteMethod {
         }
     }
 
-    /// Returns the reason if no route can have this method.
-    pub(crate) fn why_not(&self) -> Option<String> {
+    /// Returns the mistake if no route can have this method.
+    pub(crate) fn mistake(&self) -> Option<String> {
         match &self.0 {
             Kind::Standard(method @ (Method::Connect | Method::Other)) => {
                 Some(format!("{method:?} can't be routed"))
             }
             Kind::Extension(name) if !Method::is_name(name.as_bytes()) => Some(format!(
-                "no request has the method {name:?}: a method is a token of at most {METHOD_BYTES_MAX} bytes"
+                "invalid method {name:?}: a method is a token of at most {METHOD_BYTES_MAX} bytes"
             )),
             Kind::Extension(name) => {
-                let right = Method::from_name(name.to_ascii_uppercase().as_bytes()).name()?;
-                Some(format!("method names are case-sensitive; help: write {right:?}"))
+                let standard = Method::from_name(name.to_ascii_uppercase().as_bytes()).name()?;
+                Some(format!("method names are case-sensitive; help: write {standard:?}"))
             }
             Kind::Standard(_) => None,
         }
@@ -77,7 +78,7 @@ impl From<&str> for RouteMethod {
     }
 }
 
-/// Writes the name as requests have it.
+/// Writes the name as requests send it.
 impl fmt::Display for RouteMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

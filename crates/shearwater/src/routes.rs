@@ -1,4 +1,4 @@
-//! An app's routes, and how a worker answers with them.
+//! Compiled routes, and the worker that dispatches requests to them.
 
 use std::fmt;
 use std::rc::Rc;
@@ -8,17 +8,17 @@ use shearwater_engine::{BodyPolicy, BodySink, FieldLines, Prebuilt, Request, Res
 use shearwater_http1::Head;
 
 use crate::by_origin::ByOrigin;
-use crate::encoded::{Block, Written};
-use crate::later::CallLater;
+use crate::deferred::DeferredHandler;
+use crate::encoded::{DynamicResponse, StaticResponse};
 use crate::node::Node;
-use crate::plan::{Answerer, Found, Plan, Target, What};
+use crate::plan::{PrefixTarget, Resolution, Resolved, RouteTable, Target};
+use crate::route_context::RouteContext;
 use crate::states::{Locals, States};
-use crate::view::View;
-use crate::{App, RouteErrors, Service, later, planning};
+use crate::{App, RouteErrors, Service, deferred, planning};
 
-/// The routes of an [`App`], checked. Cheap to clone.
+/// The compiled routes of an [`App`], shared by all workers. Cheap to clone.
 #[derive(Clone)]
-pub struct Routes(Arc<Plan>);
+pub struct Routes(Arc<RouteTable>);
 
 impl fmt::Debug for Routes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,26 +28,26 @@ impl fmt::Debug for Routes {
 
 impl Routes {
     pub(crate) fn of(app: App) -> Result<Self, RouteErrors> {
-        planning::plan(app).map(|plan| Self(Arc::new(plan)))
+        planning::compile(app).map(|table| Self(Arc::new(table)))
     }
 
-    /// A worker's own, made on its thread: with its state, its mounted services and its copies of what is encoded. `worker` is the number
-    /// that those are made with.
+    /// Creates the service of one worker, with its own state, mounted services and encoded responses. To be called on
+    /// the worker's thread; `worker` is passed to the functions that make state and mounted services.
     #[must_use]
     pub fn service(&self, worker: usize) -> RoutesService {
-        let plan = Arc::clone(&self.0);
-        RoutesService(Rc::new(Worker {
-            blocks: plan.blocks.iter().map(Block::held).collect(),
-            services: plan.services.iter().map(|make| make(worker)).collect(),
-            locals: Locals::made(&plan.locals, worker),
-            later: later::made(&plan.later, plan.stacks),
-            plan,
+        let table = Arc::clone(&self.0);
+        RoutesService(Rc::new(WorkerRoutes {
+            static_responses: table.static_responses.iter().map(StaticResponse::encode).collect(),
+            services: table.services.iter().map(|make| make(worker)).collect(),
+            locals: Locals::new(&table.locals, worker),
+            deferred: deferred::instantiate(&table.deferred, table.stacks),
+            table,
         }))
     }
 }
 
-/// The routes of an [`App`], as one worker answers with them.
-pub struct RoutesService(Rc<Worker>);
+/// The routes of an [`App`] on one worker.
+pub struct RoutesService(Rc<WorkerRoutes>);
 
 impl fmt::Debug for RoutesService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,19 +55,19 @@ impl fmt::Debug for RoutesService {
     }
 }
 
-pub(crate) struct Worker {
-    plan: Arc<Plan>,
-    blocks: Vec<ByOrigin<Rc<Prebuilt>>>,
+pub(crate) struct WorkerRoutes {
+    table: Arc<RouteTable>,
+    static_responses: Vec<ByOrigin<Rc<Prebuilt>>>,
     services: Vec<Box<dyn Service>>,
     locals: Locals,
-    later: Vec<CallLater>,
+    deferred: Vec<DeferredHandler>,
 }
 
 impl Service for RoutesService {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         match self.0.body_policy(head) {
             BodyPolicy::Stream(sink) => {
-                BodyPolicy::Stream(Box::new(Sink { worker: Rc::clone(&self.0), sink }))
+                BodyPolicy::Stream(Box::new(RoutedSink { worker: Rc::clone(&self.0), sink }))
             }
             policy => policy,
         }
@@ -76,49 +76,53 @@ impl Service for RoutesService {
     #[inline]
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let worker = &self.0;
-        let plan = &*worker.plan;
+        let table = &*worker.table;
         let head = request.head();
-        match plan.exact(head.method(), head.path_bytes()) {
+        match table.exact(head.method(), head.path_bytes()) {
             Some((node, Some(target))) if node.is_bare => worker.call(target, request, response),
             Some((node, Some(target))) => worker.respond_exact(node, target, request, response),
-            Some((node, None)) => worker.respond_elsewhere(Some(node), request, response),
-            None => match plan.everything {
-                Some(Answerer::Fallback(target)) => worker.call(&plan.targets[target], request, response),
-                Some(Answerer::Mount(service)) => worker.services[service].respond(request, response),
-                None => worker.respond_elsewhere(None, request, response),
+            Some((node, None)) => worker.respond_inexact(Some(node), request, response),
+            None => match table.everything {
+                Some(PrefixTarget::Fallback(target)) => {
+                    worker.call(&table.targets[target], request, response)
+                }
+                Some(PrefixTarget::Mount(service)) => worker.services[service].respond(request, response),
+                None => worker.respond_inexact(None, request, response),
             },
         }
     }
 }
 
-/// A sink whose answer takes the same way as a handler's.
-struct Sink {
-    worker: Rc<Worker>,
+/// A sink whose response passes through the app's middleware.
+struct RoutedSink {
+    worker: Rc<WorkerRoutes>,
     sink: Box<dyn BodySink>,
 }
 
-impl BodySink for Sink {
+impl BodySink for RoutedSink {
     fn data(&mut self, bytes: &[u8]) -> Result<(), u16> {
         self.sink.data(bytes)
     }
 
     fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
         let head = request.head();
-        let found = self.worker.plan.find(&head);
-        self.worker.respond_found(&found, request, response, Some(&mut *self.sink));
+        let resolved = self.worker.table.find(&head);
+        self.worker.respond_found(&resolved, request, response, Some(&mut *self.sink));
     }
 }
 
-impl Worker {
+impl WorkerRoutes {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
-        match self.plan.find(head).what {
-            What::Target(Target::Route(route)) => route.body_policy(),
-            What::Mount { service, .. } => self.services[service].body_policy(head),
-            What::Target(_) | What::NoMethod(_) | What::Nothing => BodyPolicy::Discard,
+        match self.table.find(head).resolution {
+            Resolution::Target(Target::Route(route)) => route.body_policy(),
+            Resolution::Mount { service, .. } => self.services[service].body_policy(head),
+            Resolution::Target(_) | Resolution::MethodNotAllowed(_) | Resolution::NotFound => {
+                BodyPolicy::Discard
+            }
         }
     }
 
-    /// Answers with the target of an exact path, with what runs around it.
+    /// Calls the target of an exact path between the path's middleware.
     #[inline(never)]
     fn respond_exact(
         self: &Rc<Self>,
@@ -127,78 +131,79 @@ impl Worker {
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
-        let view = self.view(request, None, 0);
-        let around = &self.plan.middleware;
-        around.around_known(node.steps(), &request.within(&view), response, |request, response| {
+        let context = self.context(request, None, 0);
+        let middleware = &self.table.middleware;
+        middleware.run_steps(node.steps(), &request.within(&context), response, |request, response| {
             self.call(target, request, response);
         });
     }
 
-    /// Finds what answers where no exact path does, and answers.
+    /// Routes a request whose exact path has no target, and responds.
     #[inline(never)]
-    fn respond_elsewhere(
+    fn respond_inexact(
         self: &Rc<Self>,
         exact: Option<&Node>,
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
         let head = request.head();
-        let found = self.plan.elsewhere(exact, &head);
-        self.respond_found(&found, request, response, None);
+        let resolved = self.table.find_inexact(exact, &head);
+        self.respond_found(&resolved, request, response, None);
     }
 
-    /// Answers with what was found, with what runs around it. A sink that has taken the body answers in its handler's place.
+    /// Responds with the routed handler between its middleware. A sink that received the body replaces the handler.
     fn respond_found(
         self: &Rc<Self>,
-        found: &Found<'_>,
+        resolved: &Resolved<'_>,
         request: &Request<'_>,
         response: &mut Response<'_>,
         sink: Option<&mut dyn BodySink>,
     ) {
-        let middleware = &self.plan.middleware;
+        let middleware = &self.table.middleware;
         if middleware.is_empty() {
-            return self.answer(found, request, response, sink);
+            return self.dispatch(resolved, request, response, sink);
         }
-        let view = self.view(request, found.params.as_ref(), 0);
-        middleware.around(&request.within(&view), response, |request, response| {
-            self.answer(found, request, response, sink);
+        let context = self.context(request, resolved.params.as_ref(), 0);
+        middleware.run_matching(&request.within(&context), response, |request, response| {
+            self.dispatch(resolved, request, response, sink);
         });
     }
 
-    fn answer(
+    fn dispatch(
         self: &Rc<Self>,
-        found: &Found<'_>,
+        resolved: &Resolved<'_>,
         request: &Request<'_>,
         response: &mut Response<'_>,
         sink: Option<&mut dyn BodySink>,
     ) {
-        let mount_len = if let What::Mount { prefix_len, .. } = found.what { prefix_len } else { 0 };
-        let view = self.view(request, found.params.as_ref(), mount_len);
-        let request = &request.within(&view);
-        match (&found.what, sink) {
-            (What::NoMethod(node), _) => drop(response.unhandled_method(request, node.allow())),
-            (What::Nothing, _) => drop(response.unhandled_target(request, "")),
-            (What::Target(_) | What::Mount { .. }, Some(sink)) => sink.finish(request, response),
-            (What::Target(target), None) => self.call(target, request, response),
-            (What::Mount { service, .. }, None) => self.services[*service].respond(request, response),
+        let mount_len =
+            if let Resolution::Mount { prefix_len, .. } = resolved.resolution { prefix_len } else { 0 };
+        let context = self.context(request, resolved.params.as_ref(), mount_len);
+        let request = &request.within(&context);
+        match (&resolved.resolution, sink) {
+            (Resolution::MethodNotAllowed(node), _) => drop(response.unhandled_method(request, node.allow())),
+            (Resolution::NotFound, _) => drop(response.unhandled_target(request, "")),
+            (Resolution::Target(_) | Resolution::Mount { .. }, Some(sink)) => sink.finish(request, response),
+            (Resolution::Target(target), None) => self.call(target, request, response),
+            (Resolution::Mount { service, .. }, None) => self.services[*service].respond(request, response),
         }
     }
 
-    fn view<'a>(
+    fn context<'a>(
         self: &'a Rc<Self>,
         request: &Request<'_>,
         params: Option<&'a matchit::Params<'a, 'a>>,
         mount_len: usize,
-    ) -> View<'a> {
-        View { worker: self, params, mount_len, is_method_known: request.is_method_known() }
+    ) -> RouteContext<'a> {
+        RouteContext { worker: self, params, mount_len, is_method_known: request.is_method_known() }
     }
 
     pub(crate) fn knows_method(&self, name: &str) -> bool {
-        self.plan.extensions.iter().any(|known| **known == *name)
+        self.table.extensions.iter().any(|known| **known == *name)
     }
 
     pub(crate) fn states(&self) -> &States {
-        &self.plan.states
+        &self.table.states
     }
 
     pub(crate) fn locals(&self) -> &Locals {
@@ -208,26 +213,26 @@ impl Worker {
     #[inline(always)]
     fn call(&self, target: &Target, request: &Request<'_>, response: &mut Response<'_>) {
         match target {
-            Target::Route(route) => route.respond(request, response, &self.later),
-            Target::Block(block) => answer_block(&self.blocks[*block], request, response),
-            Target::Written(written) => answer_written(written, request, response),
-            Target::Preflight(lines) => answer_preflight(lines, request, response),
+            Target::Route(route) => route.respond(request, response, &self.deferred),
+            Target::Static(index) => respond_static(&self.static_responses[*index], request, response),
+            Target::Dynamic(dynamic) => respond_dynamic(dynamic, request, response),
+            Target::Preflight(lines) => respond_preflight(lines, request, response),
         }
     }
 }
 
-// Not inlined, as those behind it: then a call of a handler is no more than a jump.
+// Not inlined, like the two below, so that calling a handler stays a single jump.
 #[inline(never)]
-fn answer_block(block: &ByOrigin<Rc<Prebuilt>>, request: &Request<'_>, response: &mut Response<'_>) {
-    response.prebuilt(block.get(&request.head()));
+fn respond_static(fixed: &ByOrigin<Rc<Prebuilt>>, request: &Request<'_>, response: &mut Response<'_>) {
+    response.prebuilt(fixed.get(&request.head()));
 }
 
 #[inline(never)]
-fn answer_written(written: &Written, request: &Request<'_>, response: &mut Response<'_>) {
-    written.respond(&request.head(), response);
+fn respond_dynamic(dynamic: &DynamicResponse, request: &Request<'_>, response: &mut Response<'_>) {
+    dynamic.respond(&request.head(), response);
 }
 
 #[inline(never)]
-fn answer_preflight(lines: &ByOrigin<FieldLines>, request: &Request<'_>, response: &mut Response<'_>) {
+fn respond_preflight(lines: &ByOrigin<FieldLines>, request: &Request<'_>, response: &mut Response<'_>) {
     response.status(204).lines(lines.get(&request.head()));
 }

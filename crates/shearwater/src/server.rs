@@ -1,4 +1,4 @@
-//! A server as a program sets it up and runs it.
+//! Configuration and control of a server.
 
 use std::fmt;
 use std::io;
@@ -16,17 +16,19 @@ use shearwater_io::signals::Signals;
 
 use crate::{App, Error, Service, SignalWatch, Verbosity};
 
-/// How long the operator's thread sleeps at most while nothing is reported.
-const REPORT_PATIENCE: Duration = Duration::from_secs(5);
+/// Longest wait for the next notice.
+const NOTICE_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// A worker that has not ended so long after it had to is stuck.
+/// Time past its deadline after which a worker counts as stuck.
 const STUCK_AFTER: Duration = Duration::from_millis(500);
 
 /// Default of [`Server::drain_ms`].
 const DRAIN_MS: u64 = 30_000;
 
-/// A server to be set up: addresses, threads, limits; then [`run`](Server::run) with a closure,
-/// [`run_app`](Server::run_app) with routes, or [`start`](Server::start) with anything.
+/// A server's configuration: addresses, threads, limits.
+///
+/// Run it with a closure ([`run`](Server::run)), with routes ([`run_app`](Server::run_app)), or
+/// [`start`](Server::start) it with any [`Service`].
 ///
 /// ```
 /// use shearwater::{App, Limits, Request, Response, Server};
@@ -54,20 +56,22 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that will listen on `address`, such as `127.0.0.1:8080`, `[::]:80` (IPv4 too), `localhost:0` (port 0 takes a
-    /// free one) or `unix:/run/site.sock` (see [`ListenAddress`]).
+    /// Creates a server that listens on `address`.
+    ///
+    /// Accepts `127.0.0.1:8080`, `[::]:80` (IPv4 too), `localhost:0` (port 0 takes a free one) and
+    /// `unix:/run/site.sock` (see [`ListenAddress`]).
     #[must_use]
     pub fn new(address: impl Into<String>) -> Self {
-        Self::of(vec![address.into()], Vec::new())
+        Self::with_addresses(vec![address.into()], Vec::new())
     }
 
-    /// A server that will listen at a place that needs no look-up: a Unix-domain socket with a mode of its own, for example.
+    /// Creates a server that listens on a resolved address, such as a Unix-domain socket with its own mode.
     #[must_use]
     pub fn at(address: ListenAddress) -> Self {
-        Self::of(Vec::new(), vec![address])
+        Self::with_addresses(Vec::new(), vec![address])
     }
 
-    fn of(addresses: Vec<String>, listen: Vec<ListenAddress>) -> Self {
+    fn with_addresses(addresses: Vec<String>, listen: Vec<ListenAddress>) -> Self {
         Self {
             addresses,
             options: Options { listen, ..Options::default() },
@@ -79,166 +83,179 @@ impl Server {
         }
     }
 
-    /// Listens on a further address.
+    /// Adds an address to listen on, in the format of [`new`](Self::new).
     #[must_use]
     pub fn listen(mut self, address: impl Into<String>) -> Self {
         self.addresses.push(address.into());
         self
     }
 
-    /// Listens at a further place that needs no look-up, as [`at`](Self::at).
+    /// Adds an address that needs no lookup, as [`at`](Self::at).
     #[must_use]
     pub fn listen_at(mut self, address: ListenAddress) -> Self {
         self.options.listen.push(address);
         self
     }
 
-    /// A server that will serve at a socket that listens already.
+    /// Creates a server that accepts on a socket that is already listening.
     #[must_use]
     pub fn on(socket: impl Into<ListeningSocket>) -> Self {
-        Self::of(Vec::new(), Vec::new()).listen_on(socket)
+        Self::with_addresses(Vec::new(), Vec::new()).listen_on(socket)
     }
 
-    /// Serves at a socket that listens already too. See [`ListeningSocket`].
+    /// Adds a socket that is already listening. See [`ListeningSocket`].
     #[must_use]
     pub fn listen_on(mut self, socket: impl Into<ListeningSocket>) -> Self {
         self.options.sockets.push(socket.into());
         self
     }
 
-    /// How connections get to the workers. Default: each worker listens by itself.
+    /// Sets how connections are distributed over workers. Default: each worker has its own listeners.
     #[must_use]
     pub fn accept_mode(mut self, accept: AcceptMode) -> Self {
         self.options.accept = accept;
         self
     }
 
-    /// How connections of TCP behave. Default: `TCP_NODELAY` on, `SO_KEEPALIVE` off.
+    /// Sets options of TCP connections. Default: `TCP_NODELAY` on, `SO_KEEPALIVE` off.
     #[must_use]
     pub fn tcp(mut self, tcp: TcpOptions) -> Self {
         self.options.tcp = tcp;
         self
     }
 
-    /// Threads that serve. Default 0: one per core that the process may use.
+    /// Sets the number of worker threads. Default 0: one per core available to the process.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.options.workers = workers;
         self
     }
 
-    /// The driver. Default: the best that works here.
+    /// Sets the I/O driver. Default: the best one that works on this system.
     #[must_use]
     pub fn driver(mut self, driver: DriverChoice) -> Self {
         self.options.driver = driver;
         self
     }
 
-    /// Whether each worker keeps to one core. Default: no.
+    /// Pins each worker to one core. Default: off.
     #[must_use]
     pub fn pin(mut self, pin: bool) -> Self {
         self.options.pin = pin;
         self
     }
 
-    /// Connections that may wait to be accepted, per listener. Default 4096; the kernel has its own bound.
+    /// Sets the accept backlog of each listener, in connections. Default 4096; the kernel may lower it
+    /// (`net.core.somaxconn`).
     #[must_use]
     pub fn backlog(mut self, backlog: u32) -> Self {
         self.options.backlog = backlog;
         self
     }
 
-    /// What each worker holds back from its clients.
+    /// Sets the limits of each worker. See [`Limits`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.options.limits = limits;
         self
     }
 
-    /// How long a worker waits for its clients.
+    /// Sets the timeouts and minimum rates. See [`Timeouts`].
     #[must_use]
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.options.timeouts = timeouts;
         self
     }
 
-    /// Serves `https://` targets: every connection comes from a trusted gateway that terminates TLS. Default: no, they get a `421` (RFC 9110
-    /// section 7.4). A gateway that sends paths, as most do, needs no setting.
+    /// Accepts `https://` targets, for connections that all come from a trusted gateway that terminates TLS.
+    ///
+    /// Default: off; such targets get a `421` (RFC 9110 section 7.4). A gateway that sends paths, as most do, needs no
+    /// setting.
     #[must_use]
     pub fn trusted_gateway(mut self, trusted_gateway: bool) -> Self {
         self.options.trusted_gateway = trusted_gateway;
         self
     }
 
-    /// In which order what is ready on a worker goes on: tasks that were woken, and connections with input that had to wait. Default: first in,
-    /// first out.
+    /// Sets the order in which a worker runs woken tasks and connections with pending input. Default: first in, first
+    /// out.
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.options.order = order;
         self
     }
 
-    /// How often it is looked whether a handler keeps a worker from its other clients, in milliseconds; 0: never. Who is kept for longer
-    /// is reported. Default 1000. The watchdog sleeps while all workers do.
+    /// Sets the interval of the watchdog in milliseconds; 0 disables it. Default 1000.
+    ///
+    /// A handler that blocks its worker for longer is reported. The watchdog sleeps while all workers are idle.
     #[must_use]
     pub fn watchdog_ms(mut self, watchdog_ms: u64) -> Self {
         self.options.watchdog_ms = watchdog_ms;
         self
     }
 
-    /// Calls something on a worker's own thread when no connection has said anything for a second and the worker has given back its own memory
-    /// of a busier moment: the place for a word to an allocator that keeps what was freed. It should take milliseconds at most; a panic is
-    /// printed and otherwise ignored. Default: nothing.
+    /// Sets a function that each worker calls on its thread when it becomes idle.
+    ///
+    /// A worker is idle when none of its connections has sent anything for a second and its own pools are trimmed: the
+    /// moment to ask an allocator to return freed memory to the system. The function should take milliseconds at most;
+    /// a panic is logged and otherwise ignored. Default: none.
     #[must_use]
     pub fn at_rest(mut self, at_rest: fn()) -> Self {
         self.options.at_rest = Some(at_rest);
         self
     }
 
-    /// Connections held at once, all workers together: each worker holds an even part, and at least one. Default: each as many as
-    /// [`Limits::connections_max`], in whose place this comes. Fewer, where there are fewer descriptors; see
-    /// [`StartReport::connections_max`].
+    /// Sets the maximum number of connections of all workers together.
+    ///
+    /// Each worker gets an equal share, and at least one; it replaces [`Limits::connections_max`]. Fewer descriptors
+    /// lower it: see [`StartReport::connections_max`].
     #[must_use]
     pub fn connections_max(mut self, connections_max: u64) -> Self {
         self.connections_max = Some(connections_max);
         self
     }
 
-    /// Limits the length of request bodies; a longer one is refused with `413`. It takes the place of [`Limits::body_bytes_max`].
+    /// Sets the maximum length of a request body in bytes; a longer one is rejected with `413`. Replaces
+    /// [`Limits::body_bytes_max`].
     #[must_use]
     pub fn body_bytes_max(mut self, bytes: u64) -> Self {
         self.body_bytes_max = Some(bytes);
         self
     }
 
-    /// What is printed to standard error while it serves. Default: what it does, and what is graver.
+    /// Sets the log level of messages to standard error. Default: [`Verbosity::Info`].
     #[must_use]
     pub fn verbosity(mut self, verbosity: Verbosity) -> Self {
         self.verbosity = verbosity;
         self
     }
 
-    /// Milliseconds that a drain may take before the rest is closed. Default 30,000.
+    /// Sets the time limit of a drain in milliseconds, after which the remaining connections are closed. Default
+    /// 30,000.
     #[must_use]
     pub fn drain_ms(mut self, drain_ms: u64) -> Self {
         self.drain_ms = drain_ms;
         self
     }
 
-    /// Handles `SIGTERM` and `SIGINT` from before it serves, so that none ends it unheard: the first drains,
-    /// the second stops; and `SIGUSR1`, at which it prints to standard error what it has done so far. [`run`](Self::run) and [`run_app`](Self::run_app) do so by themselves; a server that is
-    /// [started](Self::start) does so from [`Running::wait`] on, unless it is asked for here.
+    /// Handles `SIGTERM`, `SIGINT` and `SIGUSR1`, from before the first connection is accepted.
     ///
-    /// A handler that the program had installed is called too. When the last server of the process that handles signals has ended, each signal
-    /// does again what it did before: a further Ctrl-C ends a program that is still cleaning up.
+    /// The first `SIGTERM` or `SIGINT` drains, the second stops; `SIGUSR1` prints the totals so far to standard error.
+    /// [`run`](Self::run) and [`run_app`](Self::run_app) always do this; a server that is [started](Self::start) does
+    /// so from [`Running::wait`] on, unless this is set.
+    ///
+    /// Signal handlers that the program installed before are called too. When the last server of the process that
+    /// handles signals has ended, each signal has its previous effect again: another Ctrl-C ends a program that is
+    /// still cleaning up.
     #[must_use]
     pub fn handle_signals(mut self) -> Self {
         self.handle_signals = true;
         self
     }
 
-    /// Answers every request with one closure, until `SIGTERM` or `SIGINT`: the first drains, the second stops. Prints to standard
-    /// error at its end what it has done, and at `SIGUSR1` what it has done so far.
+    /// Serves all requests with one closure, until `SIGTERM` or `SIGINT`: the first drains, the second stops.
+    ///
+    /// Prints its totals to standard error at the end, and at `SIGUSR1` those so far.
     ///
     /// # Errors
     /// See [`Error`].
@@ -250,7 +267,8 @@ impl Server {
         self.run_app(App::of(handler))
     }
 
-    /// Answers with an app, until `SIGTERM` or `SIGINT`: the first drains, the second stops. Prints what [`run`](Self::run) does.
+    /// Serves an app, until `SIGTERM` or `SIGINT`: the first drains, the second stops. Prints totals as
+    /// [`run`](Self::run) does.
     ///
     /// # Errors
     /// See [`Error`].
@@ -258,7 +276,9 @@ impl Server {
         self.handle_signals().start_app(app)?.wait().map(drop)
     }
 
-    /// Binds and starts with an app, and returns at once: for programs that want the port, the [`Control`] or the end.
+    /// Binds, starts serving an app, and returns immediately.
+    ///
+    /// For programs that need the port, the [`Control`], or to wait by themselves.
     ///
     /// # Errors
     /// See [`Error`].
@@ -267,7 +287,7 @@ impl Server {
         self.start(move |worker| routes.service(worker))
     }
 
-    /// Binds and starts, and returns at once. `make` is called on each worker's own thread with its number.
+    /// Binds, starts the workers, and returns immediately. Each worker calls `make` on its own thread, with its number.
     ///
     /// # Errors
     /// See [`Error`].
@@ -275,11 +295,12 @@ impl Server {
         mut self,
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Running, Error> {
-        // In the order in which they were given; those of `listen_at` come last.
+        // In the order of the calls; those of `listen_at` come last.
         let resolved: Result<Vec<_>, _> = self.addresses.iter().map(|given| resolve(given)).collect();
         self.options.listen.splice(0..0, resolved?);
         if let Some(connections_max) = self.connections_max {
-            self.options.limits.connections_max = part(connections_max, self.options.workers);
+            self.options.limits.connections_max =
+                connections_per_worker(connections_max, self.options.workers);
         }
         if let Some(body_bytes_max) = self.body_bytes_max {
             self.options.limits.body_bytes_max = body_bytes_max;
@@ -294,7 +315,7 @@ impl Server {
     }
 }
 
-/// A server that serves.
+/// A running server.
 pub struct Running {
     running: shearwater_engine::Running,
     drain_ms: u64,
@@ -309,49 +330,52 @@ impl fmt::Debug for Running {
 }
 
 impl Running {
-    /// What was found and settled at the start: addresses, driver, limits.
+    /// Returns the addresses, driver and limits determined at startup.
     #[must_use]
     pub fn start_report(&self) -> &StartReport {
         self.running.start_report()
     }
 
-    /// The first address of TCP bound, with the port taken.
+    /// Returns the first TCP address bound, with the actual port.
     ///
     /// # Panics
-    /// Where it listens at Unix-domain sockets alone.
+    /// If the server listens on Unix-domain sockets only.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.start_report().addresses[0]
     }
 
-    /// The handle to drain, stop and count with, from any thread.
+    /// Returns the handle that drains, stops and counts, from any thread.
     #[must_use]
     pub fn control(&self) -> Arc<Control> {
         self.running.control()
     }
 
-    /// What it prints to standard error.
+    /// Returns the log level.
     #[must_use]
     pub fn verbosity(&self) -> Verbosity {
         self.verbosity
     }
 
-    /// Waits for the end, which `SIGTERM` or `SIGINT` or [`Control`] brings about (a signal during a drain stops, whoever ordered the drain); prints to standard error what workers report
-    /// meanwhile, at `SIGUSR1` what they have done so far, and in the end what they have done.
+    /// Waits until the server has ended, by `SIGTERM`, `SIGINT` or [`Control`].
+    ///
+    /// A signal during a drain stops the server, no matter what started the drain. Prints the workers' notices to
+    /// standard error meanwhile, the totals so far at `SIGUSR1`, and the totals at the end.
     ///
     /// # Errors
-    /// [`Error::Signals`], and [`Error::Failed`] where a worker has ended other than by plan: the others are drained
+    /// [`Error::Signals`] if signals can't be handled, and [`Error::Failed`] if a worker failed; the others are drained
     /// then.
     pub fn wait(mut self) -> Result<Summary, Error> {
         let _watch = self.watch_signals()?;
         self.wait_for_control()
     }
 
-    /// Handles `SIGTERM`, `SIGINT` and `SIGUSR1` as [`wait`](Self::wait) does, for as long as the result lives: for programs that have more to
-    /// end than the server.
+    /// Handles `SIGTERM`, `SIGINT` and `SIGUSR1` as [`wait`](Self::wait) does, until the result is dropped.
+    ///
+    /// For programs that shut down more than the server.
     ///
     /// # Errors
-    /// [`Error::Signals`].
+    /// [`Error::Signals`] if signals can't be handled.
     pub fn watch_signals(&mut self) -> Result<SignalWatch, Error> {
         if let Some(watch) = self.watch.take() {
             return Ok(watch);
@@ -360,27 +384,27 @@ impl Running {
         Ok(SignalWatch::new(caught, self.control(), self.drain_ms, self.verbosity))
     }
 
-    /// Waits for the end as [`wait`](Self::wait) does, which [`Control`] alone brings about: signals are the program's own business.
+    /// Waits until the server has ended by [`Control`], as [`wait`](Self::wait) does, and leaves signals alone.
     ///
     /// # Errors
-    /// [`Error::Failed`], as there.
+    /// [`Error::Failed`] if a worker failed.
     pub fn wait_for_control(self) -> Result<Summary, Error> {
         let (control, verbosity) = (self.control(), self.verbosity);
-        let end = self.report_until_the_end();
-        verbosity.in_all(&control.totals());
+        let end = self.log_until_ended();
+        verbosity.print_totals(&control.totals());
         end
     }
 
-    /// Prints what workers report until all have ended, or have not though they had to.
-    fn report_until_the_end(self) -> Result<Summary, Error> {
+    /// Prints notices until all workers have ended, or one is stuck past its deadline.
+    fn log_until_ended(self) -> Result<Summary, Error> {
         let mut ended = 0;
         let mut end: Option<Instant> = None;
         while ended < self.start_report().workers && !self.running.is_over() {
-            let left = end.map_or(REPORT_PATIENCE, |end| end.saturating_duration_since(Instant::now()));
+            let left = end.map_or(NOTICE_WAIT_MAX, |end| end.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 return Err(self.stuck());
             }
-            let Some(notice) = self.running.notice(left.min(REPORT_PATIENCE)) else { continue };
+            let Some(notice) = self.running.notice(left.min(NOTICE_WAIT_MAX)) else { continue };
             self.verbosity.print(&notice);
             match notice {
                 Notice::WorkerEnded { error, .. } => {
@@ -390,19 +414,19 @@ impl Running {
                     }
                 }
                 Notice::AcceptorEnded { error: Some(_) } => self.control().drain(self.drain_ms),
-                Notice::Draining { drain_ms } => end = Some(by(drain_ms)),
-                Notice::Stopping => end = Some(by(0)),
+                Notice::Draining { drain_ms } => end = Some(deadline_after(drain_ms)),
+                Notice::Stopping => end = Some(deadline_after(0)),
                 _ => {}
             }
         }
-        // What they said while they ended: no more than their queue holds, and nobody adds to it.
+        // Notices sent while workers ended: at most what the queue holds, for nothing adds to it.
         while let Some(notice) = self.running.notice(Duration::ZERO) {
             self.verbosity.print(&notice);
         }
         Ok(self.running.wait()?)
     }
 
-    /// A worker that is still inside a handler can't be ended from outside: the program has to go on without it.
+    /// Returns the error for a worker that is still inside a handler, which can't be ended from outside.
     fn stuck(&self) -> Error {
         let worker = Some(self.running.unended().unwrap_or(0));
         Error::Failed(Failure {
@@ -412,14 +436,14 @@ impl Running {
     }
 }
 
-/// When workers that were given `ms` to end have ended, unless one is stuck.
-fn by(ms: u64) -> Instant {
+/// Returns the time by which workers must have ended, given `ms` milliseconds for it.
+fn deadline_after(ms: u64) -> Instant {
     let now = Instant::now();
-    now.checked_add(Duration::from_millis(ms).saturating_add(STUCK_AFTER)).unwrap_or(now + REPORT_PATIENCE)
+    now.checked_add(Duration::from_millis(ms).saturating_add(STUCK_AFTER)).unwrap_or(now + NOTICE_WAIT_MAX)
 }
 
-/// A worker's part of all connections.
-fn part(connections_max: u64, workers: usize) -> usize {
+/// Returns a worker's share of all connections.
+fn connections_per_worker(connections_max: u64, workers: usize) -> usize {
     let workers = if workers == 0 { os::cores().len() } else { workers };
     usize::try_from(connections_max).unwrap_or(usize::MAX).checked_div(workers).unwrap_or(1).max(1)
 }
@@ -436,13 +460,17 @@ fn resolve(given: &str) -> Result<ListenAddress, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::part;
+    use super::connections_per_worker;
 
     #[test]
     fn each_worker_has_an_even_part_of_the_connections_and_at_least_one() {
         for (connections_max, workers, each) in [(2_000_000, 32, 62_500), (10, 3, 3), (2, 3, 1), (0, 1, 1)] {
-            assert_eq!(part(connections_max, workers), each, "{connections_max} over {workers}");
+            assert_eq!(
+                connections_per_worker(connections_max, workers),
+                each,
+                "{connections_max} over {workers}"
+            );
         }
-        assert!(part(1000, 0) >= 1);
+        assert!(connections_per_worker(1000, 0) >= 1);
     }
 }

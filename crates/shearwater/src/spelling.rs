@@ -1,20 +1,20 @@
-//! Parameters as other routers write them: found, and put into the spelling of this one.
+//! Parameters in the syntax of other routers, and their correction.
 
 const BRACES: &str = "a parameter is written {name}";
 const ALL: &str = "a parameter for the rest of the path is written {*name}";
-const PATTERN: &str = "a parameter has no pattern of its own";
-const OPTIONAL: &str = "a parameter is never optional: give a route for each path";
+const PATTERN: &str = "a parameter can't have a pattern";
+const OPTIONAL: &str = "a parameter can't be optional: add a route for each path";
 
-/// A parameter in another spelling.
-struct Misspelt<'a> {
+/// A parameter in the syntax of another router.
+struct ForeignParameter<'a> {
     why: &'static str,
-    /// Its name; may be empty.
+    /// The name; may be empty.
     name: &'a str,
-    /// It takes the rest of the path.
+    /// True if it matches the rest of the path.
     is_all: bool,
 }
 
-impl<'a> Misspelt<'a> {
+impl<'a> ForeignParameter<'a> {
     fn one(why: &'static str, name: &'a str) -> Option<Self> {
         Some(Self { why, name, is_all: false })
     }
@@ -30,7 +30,7 @@ impl<'a> Misspelt<'a> {
     }
 }
 
-/// Returns why a route's path is hardly meant as it is written, and the path that is.
+/// Returns the mistake in a route's path that uses another router's syntax, and the corrected path.
 pub(crate) fn corrected(path: &str) -> Option<(&'static str, String)> {
     let (mut right, mut why) = (String::new(), None);
     let mut rest = path;
@@ -43,9 +43,9 @@ pub(crate) fn corrected(path: &str) -> Option<(&'static str, String)> {
             _ => (None, first.len_utf8()),
         };
         match found {
-            Some(misspelt) => {
-                misspelt.append(&mut right);
-                why = why.or(Some(misspelt.why));
+            Some(parameter) => {
+                parameter.append(&mut right);
+                why = why.or(Some(parameter.why));
             }
             None => right.push_str(&rest[..len]),
         }
@@ -54,46 +54,46 @@ pub(crate) fn corrected(path: &str) -> Option<(&'static str, String)> {
     Some((why?, right))
 }
 
-/// A parameter at the beginning of a segment, and how long it is: `:name`, `*name`, `<name>`.
-fn whole_segment(rest: &str) -> (Option<Misspelt<'_>>, usize) {
+/// Parses a parameter that is a whole segment: `:name`, `*name`, `<name>`. Returns it with the segment's length.
+fn whole_segment(rest: &str) -> (Option<ForeignParameter<'_>>, usize) {
     let segment = rest.split('/').next().unwrap_or_default();
     let inner = &segment[1..];
     let name_len =
         inner.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(inner.len());
-    let (name, behind) = inner.split_at(name_len);
-    let found = match (&segment[..1], behind) {
+    let (name, tail) = inner.split_at(name_len);
+    let found = match (&segment[..1], tail) {
         (":", _) if name.is_empty() => None,
-        (":", "") => Misspelt::one(BRACES, name),
-        (":", "?") => Misspelt::one(OPTIONAL, name),
-        (":", "*" | "+") => Misspelt::all(name),
-        (":", _) if behind.starts_with('(') => Misspelt::one(PATTERN, name),
-        ("*", "" | "*") => Misspelt::all(name),
-        (":" | "*", _) => return (Misspelt::one(BRACES, name), 1 + name_len),
+        (":", "") => ForeignParameter::one(BRACES, name),
+        (":", "?") => ForeignParameter::one(OPTIONAL, name),
+        (":", "*" | "+") => ForeignParameter::all(name),
+        (":", _) if tail.starts_with('(') => ForeignParameter::one(PATTERN, name),
+        ("*", "" | "*") => ForeignParameter::all(name),
+        (":" | "*", _) => return (ForeignParameter::one(BRACES, name), 1 + name_len),
         _ => inner.strip_suffix('>').and_then(in_angles),
     };
     (found, segment.len())
 }
 
-/// A parameter between `<` and `>`: `name`, `name..` or `kind:name`.
-fn in_angles(inner: &str) -> Option<Misspelt<'_>> {
+/// Parses a parameter between `<` and `>`: `name`, `name..` or `kind:name`.
+fn in_angles(inner: &str) -> Option<ForeignParameter<'_>> {
     match inner.split_once(':') {
-        Some(("path", name)) => Misspelt::all(name),
-        Some((_, name)) => Misspelt::one(BRACES, name),
+        Some(("path", name)) => ForeignParameter::all(name),
+        Some((_, name)) => ForeignParameter::one(BRACES, name),
         None => match inner.strip_suffix("..") {
-            Some(name) => Misspelt::all(name),
-            None => Misspelt::one(BRACES, inner),
+            Some(name) => ForeignParameter::all(name),
+            None => ForeignParameter::one(BRACES, inner),
         },
     }
 }
 
-/// A parameter in braces, where it isn't as it should be, and how long it is with them.
-fn in_braces(rest: &str) -> (Option<Misspelt<'_>>, usize) {
+/// Parses a parameter in braces. Returns it, if it needs correction, with its length including the braces.
+fn in_braces(rest: &str) -> (Option<ForeignParameter<'_>>, usize) {
     let mut depth = 0;
     let end = rest.find(|letter| {
         depth += i32::from(letter == '{') - i32::from(letter == '}');
         depth == 0
     });
-    // Without an end the whole path is refused.
+    // Without a closing brace the whole path is rejected.
     let Some(end) = end else { return (None, rest.len()) };
     let written = &rest[1..end];
     let inner = written.trim();
@@ -101,10 +101,12 @@ fn in_braces(rest: &str) -> (Option<Misspelt<'_>>, usize) {
     let name = bare.trim_start_matches(['*', '.']).trim_end_matches(['*', '.']);
     let is_all = name != bare;
     let found = match name.split_once(':') {
-        _ if is_optional => Misspelt::one(OPTIONAL, name),
-        Some((name, _)) => Misspelt::one(PATTERN, name),
-        None if is_all && (name.is_empty() || written.strip_prefix('*') != Some(name)) => Misspelt::all(name),
-        None if !is_all && (name.is_empty() || name != written) => Misspelt::one(BRACES, name),
+        _ if is_optional => ForeignParameter::one(OPTIONAL, name),
+        Some((name, _)) => ForeignParameter::one(PATTERN, name),
+        None if is_all && (name.is_empty() || written.strip_prefix('*') != Some(name)) => {
+            ForeignParameter::all(name)
+        }
+        None if !is_all && (name.is_empty() || name != written) => ForeignParameter::one(BRACES, name),
         None => None,
     };
     (found, end + 1)

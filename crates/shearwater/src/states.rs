@@ -1,8 +1,8 @@
-//! What handlers share, by its type.
+//! State of handlers, by type.
 
 use std::any::{Any, TypeId};
 
-/// What all workers share.
+/// State shared by all workers.
 #[derive(Default)]
 pub(crate) struct States(Vec<(TypeId, Box<dyn Any + Send + Sync>)>);
 
@@ -20,7 +20,7 @@ impl States {
     }
 }
 
-/// Makes what a worker has for itself, by the worker's number.
+/// Creates a worker's local state, by the worker's number.
 pub(crate) struct MakeLocal {
     of: TypeId,
     make: Box<dyn Fn(usize) -> Box<dyn Any> + Send + Sync>,
@@ -32,12 +32,12 @@ impl MakeLocal {
     }
 }
 
-/// What one worker has for itself.
+/// One worker's local state.
 pub(crate) struct Locals(Vec<(TypeId, Box<dyn Any>)>);
 
 impl Locals {
-    pub(crate) fn made(by: &[MakeLocal], worker: usize) -> Self {
-        Self(by.iter().map(|local| (local.of, (local.make)(worker))).collect())
+    pub(crate) fn new(makers: &[MakeLocal], worker: usize) -> Self {
+        Self(makers.iter().map(|local| (local.of, (local.make)(worker))).collect())
     }
 
     pub(crate) fn get(&self, of: TypeId) -> Option<&dyn Any> {

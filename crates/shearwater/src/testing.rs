@@ -1,4 +1,5 @@
-//! An app under test: one worker in memory, on a simulated kernel, without sockets or threads, with the clock in the test's hand.
+//! Tests of an app in memory: one worker on a simulated kernel, without sockets or threads, with a clock that the test
+//! advances.
 //!
 //! ```
 //! use shearwater::testing::Tested;
@@ -16,8 +17,8 @@
 //! tested.settle();
 //! assert!(client.answer().is_none());
 //! tested.pass(Duration::from_secs(3600));
-//! let answer = client.answer().expect("its time has come");
-//! assert_eq!((answer.status, answer.text()), (200, "an hour later"));
+//! let response = client.answer().expect("an hour has passed");
+//! assert_eq!((response.status, response.text()), (200, "an hour later"));
 //! # Ok::<(), shearwater::Error>(())
 //! ```
 
@@ -37,16 +38,16 @@ use crate::{App, Error, RoutesService};
 
 pub use answer::Answer;
 
-/// Turns after which a worker that doesn't come to rest is taken for one that never will.
+/// Number of turns after which a worker counts as never idle.
 const TURNS_MAX: usize = 1_000_000;
 
-/// How finely time passes: no timer is later than that.
+/// Granularity of simulated time, and the largest delay of a timer.
 const STEP: Duration = Duration::from_millis(10);
 
-/// How long a test waits for the next piece of offloaded work to be done. It is real time: other threads know no other.
+/// Real time for which a test waits for the next piece of offloaded work.
 pub const OFFLOADED_PATIENCE: Duration = Duration::from_secs(60);
 
-/// An app on a worker of its own.
+/// An app under test, on its own worker.
 pub struct Tested {
     worker: Worker<Sim, RoutesService>,
     net: SimNet,
@@ -61,18 +62,18 @@ impl fmt::Debug for Tested {
 }
 
 impl Tested {
-    /// Puts an app under test, with the default limits.
+    /// Creates a test of an app, with default limits and timeouts.
     ///
     /// # Errors
-    /// What is wrong with its routes.
+    /// [`Error::Routes`] with the mistakes in its routes.
     pub fn new(app: App) -> Result<Self, Error> {
         Self::with(app, Limits::default(), Timeouts::default(), Order::Fifo)
     }
 
-    /// Puts an app under test.
+    /// Creates a test of an app with limits, timeouts and a scheduling order.
     ///
     /// # Errors
-    /// What is wrong with its routes.
+    /// [`Error::Routes`] with the mistakes in its routes.
     pub fn with(app: App, limits: Limits, timeouts: Timeouts, order: Order) -> Result<Self, Error> {
         let routes = app.build()?;
         let sim = Sim::new(SimOptions::default());
@@ -85,60 +86,61 @@ impl Tested {
         Ok(Self { worker, net, control, outstanding: Arc::default() })
     }
 
-    /// A client that has connected.
+    /// Connects a client.
     pub fn connect(&mut self) -> Client {
-        Client { peer: self.net.connect(), got: Vec::new() }
+        Client { peer: self.net.connect(), received: Vec::new() }
     }
 
-    /// Sends one request on a connection of its own and gives the answer, however long the handler sleeps. No time passes while it waits
-    /// for [offloaded](crate::offload()) work.
+    /// Sends a request on a new connection and returns the response, however long the handler sleeps.
+    ///
+    /// Simulated time stands still during [offloaded](crate::offload()) work.
     ///
     /// # Panics
-    /// If there is none within a day of the app's time; and as [`settle_offloaded`](Self::settle_offloaded).
+    /// If there is no response within a simulated day; and as [`settle_offloaded`](Self::settle_offloaded).
     pub fn ask(&mut self, request: impl AsRef<[u8]>) -> Answer {
         let mut client = self.connect();
         client.send(request);
         let end_ms = self.net.now_ms() + 24 * 3600 * 1000;
         loop {
             self.settle_offloaded();
-            if let Some(answer) = client.answer() {
-                return answer;
+            if let Some(response) = client.answer() {
+                return response;
             }
-            assert!(self.net.now_ms() < end_ms, "no answer within a day; what came: {:?}", client.unread());
+            assert!(self.net.now_ms() < end_ms, "no response within a day; received: {:?}", client.unread());
             self.pass(STEP);
         }
     }
 
-    /// `GET` of a target: see [`ask`](Self::ask).
+    /// Sends a `GET` request and returns the response. See [`ask`](Self::ask).
     ///
     /// # Panics
-    /// As there.
+    /// As [`ask`](Self::ask).
     pub fn get(&mut self, target: &str) -> Answer {
         self.ask(format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n"))
     }
 
-    /// `POST` of a body: see [`ask`](Self::ask).
+    /// Sends a `POST` request with a body and returns the response. See [`ask`](Self::ask).
     ///
     /// # Panics
-    /// As there.
+    /// As [`ask`](Self::ask).
     pub fn post(&mut self, target: &str, body: impl AsRef<[u8]>) -> Answer {
         let body = body.as_ref();
         let head = format!("POST {target} HTTP/1.1\r\nHost: test\r\nContent-Length: {}\r\n\r\n", body.len());
         self.ask([head.as_bytes(), body].concat())
     }
 
-    /// One turn of the worker: it takes what has arrived and calls what is ready.
+    /// Runs one turn of the worker: it handles what has arrived and runs ready tasks.
     ///
     /// # Panics
-    /// If it breaks a rule of the kernel's contract: a fault of the server.
+    /// If the server violates the driver's contract, which is a bug of the server.
     pub fn turn(&mut self) {
-        self.outstanding.during(|| self.worker.turn()).expect("the simulated kernel doesn't break");
+        self.outstanding.during(|| self.worker.turn()).expect("the simulated kernel doesn't fail");
     }
 
-    /// Turns until there is nothing left to do but to wait for clients, timers or other threads.
+    /// Runs turns until the worker waits only for clients, timers or other threads.
     ///
     /// # Panics
-    /// If that moment doesn't come.
+    /// If the worker never becomes idle.
     pub fn settle(&mut self) {
         for _ in 0..TURNS_MAX {
             if !self.worker.is_busy() && !self.net.is_ready() && self.net.next_due_ms().is_none() {
@@ -146,37 +148,40 @@ impl Tested {
             }
             self.turn();
         }
-        panic!("the worker doesn't come to rest");
+        panic!("the worker never becomes idle");
     }
 
-    /// Settles, and waits meanwhile for what handlers have [offloaded](crate::offload()) and still wait for. What else other threads do for
-    /// them is not waited for: take [turns](Self::turn) until it has arrived.
+    /// Settles, and waits for [offloaded](crate::offload()) work that handlers wait for.
+    ///
+    /// It doesn't wait for work of other threads: run [turns](Self::turn) until that has arrived.
     ///
     /// # Panics
-    /// If none of that work is done within [`OFFLOADED_PATIENCE`]; and as [`settle`](Self::settle).
+    /// If no work finishes within [`OFFLOADED_PATIENCE`]; and as [`settle`](Self::settle).
     pub fn settle_offloaded(&mut self) {
         assert!(
             self.settle_within(OFFLOADED_PATIENCE),
-            "offloaded work doesn't end; where it shouldn't, use `connect`, `settle` and `pass`"
+            "offloaded work didn't finish; help: if it isn't meant to, use `connect`, `settle` and `pass`"
         );
     }
 
-    /// False where offloaded work isn't done in time, or always leads to more.
-    fn settle_within(&mut self, patience: Duration) -> bool {
+    /// Returns false if offloaded work doesn't finish in time, or always leads to more.
+    fn settle_within(&mut self, timeout: Duration) -> bool {
         for _ in 0..TURNS_MAX {
-            let seen = self.outstanding.over();
+            let seen = self.outstanding.finished();
             self.settle();
-            match self.outstanding.wait(seen, patience) {
+            match self.outstanding.wait(seen, timeout) {
                 Waited::Nothing => return true,
-                Waited::Over => {}
-                Waited::InVain => return false,
+                Waited::Finished => {}
+                Waited::TimedOut => return false,
             }
         }
         false
     }
 
-    /// Lets time pass, and the worker act on it. It passes for [offloaded](crate::offload()) work too, done or not:
-    /// [`settle_offloaded`](Self::settle_offloaded) before it makes that certain.
+    /// Advances the simulated clock and lets the worker run.
+    ///
+    /// [Offloaded](crate::offload()) work may finish before or after: call [`settle_offloaded`](Self::settle_offloaded)
+    /// first to be certain.
     ///
     /// # Panics
     /// As [`settle`](Self::settle).
@@ -193,13 +198,13 @@ impl Tested {
         }
     }
 
-    /// Milliseconds of the worker's clock.
+    /// Returns the time of the simulated clock in milliseconds.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         self.net.now_ms()
     }
 
-    /// What the worker has counted.
+    /// Returns the worker's counters.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.control.totals()
@@ -209,7 +214,7 @@ impl Tested {
 /// A client of an app under test.
 pub struct Client {
     peer: SimPeer,
-    got: Vec<u8>,
+    received: Vec<u8>,
 }
 
 impl fmt::Debug for Client {
@@ -219,43 +224,44 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Sends bytes: whole requests, or parts of them.
+    /// Sends bytes: one request, several, or a part of one.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.peer.write(bytes.as_ref());
     }
 
-    /// The next answer, if it has come as a whole: whatever stands before it, such as `100 Continue`, is passed over. For requests other than
-    /// `HEAD`.
+    /// Returns the next final response if it has arrived in full. Interim ones (`100 Continue`) are skipped.
+    ///
+    /// Doesn't support responses to `HEAD`.
     pub fn answer(&mut self) -> Option<Answer> {
-        self.got.extend(self.peer.read());
-        let (answer, len) = Answer::parse(&self.got, self.peer.saw_fin())?;
-        self.got.drain(..len);
-        Some(answer)
+        self.received.extend(self.peer.read());
+        let (response, len) = Answer::parse(&self.received, self.peer.saw_fin())?;
+        self.received.drain(..len);
+        Some(response)
     }
 
-    /// What has come and was not given as an answer.
+    /// Returns the bytes received that [`answer`](Self::answer) hasn't returned.
     pub fn unread(&mut self) -> &[u8] {
-        self.got.extend(self.peer.read());
-        &self.got
+        self.received.extend(self.peer.read());
+        &self.received
     }
 
-    /// Ends the sending side.
+    /// Closes the sending side of the connection.
     pub fn finish(&mut self) {
         self.peer.finish();
     }
 
-    /// Goes away without a word.
+    /// Resets the connection.
     pub fn reset(&mut self) {
         self.peer.reset();
     }
 
-    /// Whether the server has ended the connection.
+    /// Returns true if the server has closed or reset the connection.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.peer.saw_fin() || self.peer.saw_reset()
     }
 
-    /// Whether it takes what it is sent: one that doesn't makes handlers wait.
+    /// Sets whether the client reads. While it doesn't, handlers that send to it wait.
     pub fn set_reading(&mut self, is_reading: bool) {
         self.peer.set_reading(is_reading);
     }

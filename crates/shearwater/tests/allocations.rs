@@ -1,5 +1,5 @@
-//! Routes allocate nothing: 10,000 requests of each kind on real sockets, with every worker and each driver. A binary of its own: the
-//! counter replaces the whole process's allocator.
+//! Requests of routes don't allocate: 10,000 requests of each kind on real sockets, with each driver. A separate
+//! binary, because the counter replaces the process's allocator.
 #![expect(
     unsafe_code,
     reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
@@ -19,31 +19,31 @@ use shearwater::{
 const WORKERS: usize = 2;
 const CONNECTIONS: usize = 16;
 const REQUESTS: usize = 10_000;
-/// Rounds at most: buffers, tables and queues reach their size in the first ones, the last must come to nothing.
+/// Maximum number of rounds: buffers, tables and queues grow in the first ones, and the last must not allocate.
 const ROUNDS_MAX: usize = 10;
 
-/// Allocations, reallocations and frees of all threads together.
+/// Allocations, reallocations and frees of all threads.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting is one addition to a static.
+// SAFETY: every call is forwarded to the system allocator unchanged; counting is one addition to a static.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same.
+        // SAFETY: forwarded with the caller's guarantees.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same; `pointer` came from `System`.
+        // SAFETY: forwarded with the caller's guarantees; `pointer` came from `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same; `pointer` came from `System`.
+        // SAFETY: forwarded with the caller's guarantees; `pointer` came from `System`.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What is asked for, in turn; the answers' statuses.
+/// The requests, in turn, and the status of their responses.
 const KINDS: &[(&str, &str)] = &[
     ("GET /handler", "200"),
     ("GET /fast", "200"),
@@ -75,7 +75,7 @@ fn app() -> App {
     let origins = ["https://a.example", "https://b.example"];
     app.fast("/shared", Fast::json("[]").cors(Cors::origins(origins).max_age_s(60)));
     let write = |response: &mut Response<'_>| {
-        response.body_with(|out| write!(out, "{}", 7 * 6).expect("a vector takes everything"));
+        response.body_with(|out| write!(out, "{}", 7 * 6).expect("writing to a vector can't fail"));
     };
     app.fast("/written", Fast::with(write).methods(&[Method::Get, Method::Post]));
     for path in ["/user/{id}", "/user/{id}/of/{other}/and/{third}"] {
@@ -104,7 +104,7 @@ fn app() -> App {
     app
 }
 
-/// Asks `count` times, over the connections in turn. Allocates nothing itself.
+/// Sends `count` requests round-robin over the connections. Doesn't allocate.
 fn ask(clients: &mut [TcpStream], count: usize) {
     let mut head = [0; 512];
     let mut answer = [0; 4096];
@@ -115,7 +115,7 @@ fn ask(clients: &mut [TcpStream], count: usize) {
         client.write_all(&head[..len]).expect("the server reads");
         let mut got = 0;
         while !is_whole(&answer[..got]) {
-            let read = client.read(&mut answer[got..]).expect("the server answers");
+            let read = client.read(&mut answer[got..]).expect("the server responds");
             assert!(read > 0, "the server closed");
             got += read;
         }
@@ -131,7 +131,7 @@ fn write_head(head: &mut [u8], line: &str, number: usize) -> usize {
     room - rest.len()
 }
 
-/// Whether there is an answer with all of its body.
+/// Returns true if a complete response has arrived.
 fn is_whole(answer: &[u8]) -> bool {
     const LENGTH: &[u8] = b"\r\nContent-Length: ";
     let find = |what: &[u8]| answer.windows(what.len()).position(|window| window == what);
@@ -142,7 +142,7 @@ fn is_whole(answer: &[u8]) -> bool {
     answer.len() == end + 4 + len
 }
 
-/// The allocator's calls in a round once nothing is new; `None` where the driver can't be had.
+/// Returns the number of allocator calls in a steady round; `None` if the driver isn't available.
 fn calls(driver: DriverChoice) -> Option<u64> {
     let running = match Server::new("127.0.0.1:0")
         .workers(WORKERS)

@@ -1,5 +1,4 @@
-//! The process's panic hook, which belongs to the program. A program of its own, without the test harness, which has a hook too: it runs
-//! itself as the process that panics.
+//! The process's panic hook. Has no test harness, which installs a hook too; it runs itself as the process that panics.
 
 use std::env;
 use std::io::{Read, Write};
@@ -11,11 +10,11 @@ use std::thread;
 
 use shearwater::{App, Request, Response, Server};
 
-/// Tells the process what it is to do.
+/// Selects the role of the process.
 const ROLE: &str = "SHEARWATER_PANIC_HOOK_ROLE";
 const PANICS: usize = 5;
 
-/// Calls of the program's own hook.
+/// Number of calls of the program's own hook.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 type Test = (&'static str, fn());

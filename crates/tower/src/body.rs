@@ -1,4 +1,4 @@
-//! A request's body, as services read it.
+//! Request bodies of services.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,15 +6,14 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+use crate::body_channel::BodyReceiver;
 use crate::body_error::BodyError;
-use crate::feed::Fed;
 
-/// The body of a request that was received. It is `Send` and `Sync`, and may be read from any thread: what a service does with it
-/// is its own business.
+/// The body of a request. It is `Send` and `Sync` and may be read on any thread.
 ///
-/// Pieces arrive as fast as they are read. Nothing is received, and no `100 Continue` sent (RFC 9110 section 10.1.1), before it is
-/// polled for the first time, unless the whole of it has come with its head. A body that nobody has read to its end when the
-/// answer is complete ends with an error.
+/// Pieces are received as fast as they are read. Unless the whole body arrived with the head, nothing is received and
+/// no `100 Continue` sent (RFC 9110 section 10.1.1) before the first poll. A body that hasn't been read when the
+/// response is complete ends with an error.
 #[derive(Debug)]
 pub struct Body {
     kind: Kind,
@@ -22,16 +21,16 @@ pub struct Body {
 
 #[derive(Debug)]
 enum Kind {
-    /// There is none, or there is nothing left of it.
+    /// No body, or nothing left of it.
     Empty,
-    /// It has come as a whole.
+    /// A body that arrived in full.
     Whole(Bytes),
-    /// It comes in pieces.
-    Fed(Fed),
+    /// A body that arrives in pieces.
+    Streamed(BodyReceiver),
 }
 
 impl Body {
-    /// That of a request without one.
+    /// Creates an empty body.
     #[must_use]
     pub const fn empty() -> Self {
         Self { kind: Kind::Empty }
@@ -41,8 +40,8 @@ impl Body {
         Self { kind: Kind::Whole(bytes) }
     }
 
-    pub(crate) fn fed(fed: Fed) -> Self {
-        Self { kind: Kind::Fed(fed) }
+    pub(crate) fn streamed(receiver: BodyReceiver) -> Self {
+        Self { kind: Kind::Streamed(receiver) }
     }
 }
 
@@ -68,7 +67,9 @@ impl http_body::Body for Body {
                 *kind = Kind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Kind::Fed(fed) => fed.poll(cx).map(|piece| piece.map(|piece| piece.map(Frame::data))),
+            Kind::Streamed(receiver) => {
+                receiver.poll(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+            }
         }
     }
 
@@ -76,7 +77,7 @@ impl http_body::Body for Body {
         match &self.kind {
             Kind::Empty => true,
             Kind::Whole(bytes) => bytes.is_empty(),
-            Kind::Fed(fed) => fed.is_at_end(),
+            Kind::Streamed(receiver) => receiver.is_at_end(),
         }
     }
 
@@ -84,7 +85,7 @@ impl http_body::Body for Body {
         match &self.kind {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Fed(fed) => fed.size_hint(),
+            Kind::Streamed(receiver) => receiver.size_hint(),
         }
     }
 }

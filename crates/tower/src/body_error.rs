@@ -1,19 +1,19 @@
-//! Why a body can't be read to its end.
+//! Errors of reading a request body.
 
 use std::fmt;
 
-/// Why a request's body has ended early.
+/// An error of reading a request body to its end.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// The request is over: its client is gone, what it sent was refused, or it was answered before all of its body was read.
+    /// The request has ended: its client disconnected, the body was rejected, or the response was completed first.
     Over,
 }
 
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Over => f.write_str("the request was over before its body was read to the end"),
+            Self::Over => f.write_str("the request ended before its body was read"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a worker calls: has the service answer each request, at once where it can, else as a task.
+//! A worker's bridge: calls the service for each request, immediately if it is ready, else as a task.
 
 use std::future::ready;
 use std::rc::Rc;
@@ -11,136 +11,137 @@ use shearwater::{BodyPolicy, Call, Head, Request, Response, Service};
 use tokio::runtime::Handle;
 use tower_service::Service as _;
 
-use crate::answer::Answer;
 use crate::body::Body;
 use crate::call;
 use crate::connect_info;
 use crate::handshake::{self, Handshake};
-use crate::intake::{Announced, Intake};
 use crate::make_service::Maker;
+use crate::pending_response::PendingResponse;
+use crate::request_body::{ExpectedBody, RequestBody};
 use crate::request_head;
 use crate::runtime;
-use crate::spare::Spare;
 use crate::tower_service::HttpService;
 use crate::upgrades::Upgrades;
+use crate::worker_pool::WorkerPool;
 
-/// What all workers' bridges are made of.
-pub(crate) struct Plan<M> {
+/// Settings shared by the bridges of all workers.
+pub(crate) struct BridgeConfig<M> {
     pub(crate) maker: M,
-    /// Whether the service is told where requests come from.
-    pub(crate) tells_peer: bool,
+    /// True if requests get the client's address as an extension.
+    pub(crate) inserts_peer: bool,
     pub(crate) upgrades: Arc<Upgrades>,
-    /// What tokio's sockets and timers look for.
+    /// The runtime for tokio's sockets and timers.
     pub(crate) handle: Handle,
 }
 
-/// One worker's.
+/// The bridge of one worker.
 pub(crate) struct Bridge<M: Maker> {
-    plan: Plan<M>,
-    spare: Rc<Spare<M::Service>>,
+    config: BridgeConfig<M>,
+    pool: Rc<WorkerPool<M::Service>>,
 }
 
 impl<M: Maker> Bridge<M> {
-    /// To be called on the worker's own thread, which enters the runtime.
-    pub(crate) fn new(plan: Plan<M>) -> Self {
-        runtime::enter(&plan.handle);
-        Self { plan, spare: Rc::new(Spare::new()) }
+    /// Creates the bridge on the worker's thread, which enters the runtime.
+    pub(crate) fn new(config: BridgeConfig<M>) -> Self {
+        runtime::enter(&config.handle);
+        Self { config, pool: Rc::new(WorkerPool::new()) }
     }
 
-    fn answer(&self, request: &Request<'_>, response: &mut Response<'_>) {
+    fn handle(&self, request: &Request<'_>, response: &mut Response<'_>) {
         let head = request.head();
-        let made = request_head::request(&head, Body::empty(), &mut self.spare.heads.borrow_mut());
+        let made = request_head::request(&head, Body::empty(), &mut self.pool.heads.borrow_mut());
         let mut made = match made {
             Ok(made) => made,
-            Err(unfit) => {
-                response.status(unfit.0).text(unfit.why());
+            Err(error) => {
+                response.status(error.0).text(error.message());
                 return;
             }
         };
-        let needs_peer = self.plan.tells_peer || M::NEEDS_PEER;
+        let needs_peer = self.config.inserts_peer || M::NEEDS_PEER;
         let peer = if needs_peer { response.peer(request) } else { None };
         if let Some(peer) = peer
-            && self.plan.tells_peer
+            && self.config.inserts_peer
         {
             connect_info::insert(&mut made, peer);
         }
-        let Some(mut service) = self.plan.maker.make(peer) else {
+        let Some(mut service) = self.config.maker.make(peer) else {
             response.status(500).text("The client has no address.\n");
             return;
         };
-        let announced = Announced::by(&head);
-        let handshake = self.handshake(&head, announced, &mut made);
-        // Nearly all are ready, and have no body to wait for.
-        if announced.is_none() && handshake.is_none() && is_ready(&mut service) {
-            return self.answer_at_once(request, response, service.call(made));
+        let expected = ExpectedBody::from_head(&head);
+        let handshake = self.handshake(&head, expected, &mut made);
+        // The usual case: the service is ready and the request has no body.
+        if expected.is_none() && handshake.is_none() && is_ready(&mut service) {
+            return self.respond_immediately(request, response, service.call(made));
         }
-        let spare = Rc::clone(&self.spare);
+        let pool = Rc::clone(&self.pool);
         response
-            .later(request, |call| call::begin(until_gone(call), made, announced, handshake, service, spare));
+            .later(request, |call| call::begin(until_gone(call), made, expected, handshake, service, pool));
     }
 
-    /// Lets the service upgrade the connection, if the request offers a registered protocol and has no body, and the bound on upgraded
-    /// connections isn't reached.
+    /// Prepares an upgrade if the request offers a registered protocol, has no body, and the limit isn't reached.
     fn handshake(
         &self,
         head: &Head<'_>,
-        announced: Announced,
+        expected: ExpectedBody,
         made: &mut http::Request<Body>,
     ) -> Option<Box<Handshake>> {
-        if !self.plan.upgrades.are_offered(head) || !announced.is_none() {
+        if !self.config.upgrades.are_offered(head) || !expected.is_none() {
             return None;
         }
-        let (handshake, on_upgrade) = Handshake::begin(self.plan.upgrades.enter()?)?;
+        let (handshake, on_upgrade) = Handshake::begin(self.config.upgrades.enter()?)?;
         made.extensions_mut().insert(on_upgrade);
         Some(Box::new(handshake))
     }
 
-    /// Most services answer when they are polled for the first time: then there is nothing to keep of the request.
-    fn answer_at_once(
+    /// Polls the future once, since most are ready at the first poll and the request needn't be kept.
+    fn respond_immediately(
         &self,
         request: &Request<'_>,
         response: &mut Response<'_>,
-        answering: <M::Service as HttpService>::Answering,
+        future: <M::Service as HttpService>::Answering,
     ) {
-        let mut answering = self.spare.answering.take(answering);
-        let answered = match response.look(|cx| answering.get().poll(cx)) {
-            Some(Poll::Ready(answered)) => answered,
+        let mut future = self.pool.futures.take(future);
+        let output = match response.look(|cx| future.get().poll(cx)) {
+            Some(Poll::Ready(output)) => output,
             Some(Poll::Pending) => {
-                let spare = Rc::clone(&self.spare);
+                let pool = Rc::clone(&self.pool);
                 return response.later_when_woken(request, |call| {
-                    call::go_on(until_gone(call), Intake::NONE, answering, None, spare)
+                    call::resume(until_gone(call), RequestBody::NONE, future, None, pool)
                 });
             }
             None => return,
         };
-        self.spare.answering.put(answering);
-        match answered.map_err(call::failed) {
-            Ok(answer) if answer.status() != StatusCode::SWITCHING_PROTOCOLS => {
-                self.tell(request, response, answer);
+        self.pool.futures.put(future);
+        match output.map_err(call::failed) {
+            Ok(pending) if pending.status() != StatusCode::SWITCHING_PROTOCOLS => {
+                self.send(request, response, pending);
             }
-            unfit => response.later(request, |call| {
-                call.cut(unfit.err().unwrap_or_else(|| handshake::NOT_OFFERED.to_owned()));
+            failed => response.later(request, |call| {
+                call.cut(failed.err().unwrap_or_else(|| handshake::NOT_OFFERED.to_owned()));
                 ready(())
             }),
         }
     }
 
-    fn tell(
+    fn send(
         &self,
         request: &Request<'_>,
         response: &mut Response<'_>,
-        answer: http::Response<<M::Service as HttpService>::Answer>,
+        pending: http::Response<<M::Service as HttpService>::Answer>,
     ) {
-        let mut answer = Answer::new(answer, request.method(), &self.spare);
-        answer.look(|body| response.look(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending));
-        let Some(answer) = response.tell(|response| answer.tell(response, &self.spare)) else { return };
-        let spare = Rc::clone(&self.spare);
+        let mut pending = PendingResponse::new(pending, request.method(), &self.pool);
+        pending.poll_first(|body| response.look(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending));
+        let Some(pending) = response.tell(|response| pending.send_whole(response, &self.pool)) else {
+            return;
+        };
+        let pool = Rc::clone(&self.pool);
         response.later(request, |call| {
             let mut call = until_gone(call);
-            let rest = answer.begin(&mut call, &spare);
+            let rest = pending.begin(&mut call, &pool);
             async move {
                 if let Some(rest) = rest {
-                    call::stream(call, Intake::NONE, rest, spare).await;
+                    call::stream(call, RequestBody::NONE, rest, pool).await;
                 }
             }
         });
@@ -153,17 +154,18 @@ impl<M: Maker> Service for Bridge<M> {
     }
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        self.answer(request, response);
+        self.handle(request, response);
     }
 }
 
-/// Whether a service is ready at once. One that isn't must be asked again, by who can be woken.
+/// Returns true if a service is ready without waiting.
 fn is_ready<S: HttpService>(service: &mut S) -> bool {
     matches!(service.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())))
 }
 
-/// Has a call's service dropped as soon as its client has gone or ended its side. Whoever has closed a socket looks like that, and a service
-/// that waits for somebody should know.
+/// Drops the service's future when the client closes its side.
+///
+/// A closed socket and a half-closed one look the same.
 fn until_gone(mut call: Call) -> Call {
     call.end_with_client();
     call

@@ -1,4 +1,4 @@
-//! A request that is answered later: from its call to a service, and the service's answer back to the call.
+//! Deferred requests: from a call to the service, and from its response back to the call.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -9,116 +9,117 @@ use http::{Request, StatusCode};
 use http_body::{Body as HttpBody, Frame};
 use shearwater::{Call, Gone};
 
-use crate::answer::{Answer, Rest};
 use crate::body::Body;
 use crate::handshake::{self, Handshake};
-use crate::intake::{Announced, Intake};
 use crate::limits::PIECE_BYTES_MAX;
-use crate::seat::Seat;
-use crate::spare::Spare;
+use crate::pending_response::{PendingResponse, RemainingBody};
+use crate::pinned_slot::PinnedSlot;
+use crate::request_body::{ExpectedBody, RequestBody};
 use crate::tower_service::{BoxError, HttpService};
+use crate::worker_pool::WorkerPool;
 
-/// Has a service answer a call, for which it need not be ready yet. `request` is that of the call, still without its body.
+/// Calls a service that need not be ready yet. `request` is the call's, still without its body.
 pub(crate) async fn begin<S: HttpService>(
     mut call: Call,
     request: Request<Body>,
-    announced: Announced,
+    expected: ExpectedBody,
     handshake: Option<Box<Handshake>>,
     mut service: S,
-    spare: Rc<Spare<S>>,
+    pool: Rc<WorkerPool<S>>,
 ) {
     if let Err(error) = poll_fn(|cx| service.poll_ready(cx)).await {
-        return call.cut(why("the service is not ready", error));
+        return call.cut(message("the service is not ready", error));
     }
-    let begin = |cx: &mut Context<'_>| Intake::begin(&mut call, announced, &mut spare.heads.borrow_mut(), cx);
-    let (body, intake) = now(begin).await;
-    let answering = spare.answering.take(service.call(request.map(|_| body)));
-    go_on(call, intake, answering, handshake, spare).await;
+    let begin =
+        |cx: &mut Context<'_>| RequestBody::begin(&mut call, expected, &mut pool.heads.borrow_mut(), cx);
+    let (body, request_body) = poll_once(begin).await;
+    let future = pool.futures.take(service.call(request.map(|_| body)));
+    resume(call, request_body, future, handshake, pool).await;
 }
 
-/// Answers a call as a service does that is at work on it.
+/// Polls a service's future and sends its response.
 ///
-/// One that fails is a `500`, and so is an answer's body that fails before anything of it is sent; later its connection is cut off.
-pub(crate) async fn go_on<S: HttpService>(
+/// An error of the service, or of the body before its first byte, becomes a `500`; a later one closes the connection.
+pub(crate) async fn resume<S: HttpService>(
     mut call: Call,
-    mut intake: Intake,
-    answering: Seat<S::Answering>,
+    mut request_body: RequestBody,
+    future: PinnedSlot<S::Answering>,
     handshake: Option<Box<Handshake>>,
-    spare: Rc<Spare<S>>,
+    pool: Rc<WorkerPool<S>>,
 ) {
-    let mut waiting = Some((answering, handshake));
-    // What is gone before the next wait stays within: it takes no room in what waits.
-    let answered = poll_fn(|cx| {
-        let (seat, _) = waiting.as_mut().expect("it is polled until it is ready");
-        let answered = ready!(intake.alongside(&mut call, cx, |_, cx| seat.get().poll(cx)));
-        // Whatever it holds is let go of before its answer's body is asked.
-        let handshake = waiting.take().and_then(|(seat, handshake)| {
-            spare.answering.put(seat);
+    let mut waiting = Some((future, handshake));
+    // Done inside the closure, so that temporary values add nothing to the size of the future.
+    let output = poll_fn(|cx| {
+        let (future, _) = waiting.as_mut().expect("not polled after completion");
+        let output = ready!(request_body.poll_with(&mut call, cx, |_, cx| future.get().poll(cx)));
+        // The future is dropped before the response's body is polled.
+        let handshake = waiting.take().and_then(|(future, handshake)| {
+            pool.futures.put(future);
             handshake
         });
-        Poll::Ready(answered.map_err(failed).and_then(|response| match response.status() {
+        Poll::Ready(output.map_err(failed).and_then(|response| match response.status() {
             StatusCode::SWITCHING_PROTOCOLS => {
-                handshake::accept(handshake, &mut call, response, &spare).map(|()| None)
+                handshake::accept(handshake, &mut call, response, &pool).map(|()| None)
             }
-            _ => Ok(tell(&mut call, &mut intake, response, &spare, cx)),
+            _ => Ok(send(&mut call, &mut request_body, response, &pool, cx)),
         }))
     })
     .await;
-    match answered {
+    match output {
         Ok(None) => {}
-        Ok(Some(rest)) => stream(call, intake, rest, spare).await,
+        Ok(Some(rest)) => stream(call, request_body, rest, pool).await,
         Err(why) => call.cut(why),
     }
 }
 
-/// Tells an answer, or begins it; gives the rest that is to be streamed.
-fn tell<S: HttpService>(
+/// Sends a response, or begins it and returns the rest of its body.
+fn send<S: HttpService>(
     call: &mut Call,
-    intake: &mut Intake,
+    request_body: &mut RequestBody,
     response: http::Response<S::Answer>,
-    spare: &Spare<S>,
+    pool: &WorkerPool<S>,
     cx: &mut Context<'_>,
-) -> Option<Rest<S>> {
-    let mut answer = Answer::new(response, call.method(), spare);
-    answer.look(|mut body| intake.alongside(call, cx, |_, cx| body.as_mut().poll_frame(cx)));
-    answer.tell(&mut call.response(), spare)?.begin(call, spare)
+) -> Option<RemainingBody<S>> {
+    let mut pending = PendingResponse::new(response, call.method(), pool);
+    pending.poll_first(|mut body| request_body.poll_with(call, cx, |_, cx| body.as_mut().poll_frame(cx)));
+    pending.send_whole(&mut call.response(), pool)?.begin(call, pool)
 }
 
-/// Sends what is left of a body whose head is on its way.
+/// Sends the rest of a body whose head has been sent.
 pub(crate) async fn stream<S: HttpService>(
     mut call: Call,
-    mut intake: Intake,
-    rest: Rest<S>,
-    spare: Rc<Spare<S>>,
+    mut request_body: RequestBody,
+    rest: RemainingBody<S>,
+    pool: Rc<WorkerPool<S>>,
 ) {
-    let Rest { mut body, mut next } = rest;
+    let RemainingBody { mut body, mut next } = rest;
     loop {
         let frame = match next {
             Poll::Ready(frame) => frame,
             Poll::Pending => {
-                poll_fn(|cx| intake.alongside(&mut call, cx, |_, cx| body.get().poll_frame(cx))).await
+                poll_fn(|cx| request_body.poll_with(&mut call, cx, |_, cx| body.get().poll_frame(cx))).await
             }
         };
         next = Poll::Pending;
         match frame.map(|frame| frame.map(Frame::into_data)) {
             None => break,
-            Some(Err(error)) => return call.cut(why("the body of an answer has failed", error)),
+            Some(Err(error)) => return call.cut(message("the body of a response failed", error)),
             Some(Ok(Ok(data))) => {
-                if let Err(gone) = push(&mut call, &mut intake, data).await {
+                if let Err(gone) = push(&mut call, &mut request_body, data).await {
                     return call.cut(gone.to_string());
                 }
             }
-            // Trailers, which few clients look at, and which this server doesn't announce.
+            // Trailers are dropped: few clients read them, and the engine doesn't announce them.
             Some(Ok(Err(_))) => {}
         }
     }
-    spare.bodies.put(body);
+    pool.bodies.put(body);
 }
 
-/// Sends a piece as its client takes it.
-async fn push(call: &mut Call, intake: &mut Intake, mut data: impl Buf) -> Result<(), Gone> {
+/// Sends a piece as the client takes it.
+async fn push(call: &mut Call, request_body: &mut RequestBody, mut data: impl Buf) -> Result<(), Gone> {
     while data.has_remaining() {
-        poll_fn(|cx| intake.alongside(call, cx, Call::poll_room)).await?;
+        poll_fn(|cx| request_body.poll_with(call, cx, Call::poll_room)).await?;
         let chunk = data.chunk();
         let len = chunk.len().min(PIECE_BYTES_MAX);
         call.push(&chunk[..len]);
@@ -127,16 +128,16 @@ async fn push(call: &mut Call, intake: &mut Intake, mut data: impl Buf) -> Resul
     Ok(())
 }
 
-/// What the operator is told of a service that gives no answer.
+/// Returns the message to log about a service that failed.
 pub(crate) fn failed(error: impl Into<BoxError>) -> String {
-    why("the service has failed", error)
+    message("the service failed", error)
 }
 
-fn why(what: &str, error: impl Into<BoxError>) -> String {
+fn message(what: &str, error: impl Into<BoxError>) -> String {
     format!("{what}: {}", error.into())
 }
 
-/// Calls `look` once with the task's context, and returns its result without waiting.
-async fn now<T>(mut look: impl FnMut(&mut Context<'_>) -> T) -> T {
-    poll_fn(|cx| Poll::Ready(look(cx))).await
+/// Calls `poll` once with the task's context, and returns its result without waiting.
+async fn poll_once<T>(mut poll: impl FnMut(&mut Context<'_>) -> T) -> T {
+    poll_fn(|cx| Poll::Ready(poll(cx))).await
 }

@@ -1,16 +1,16 @@
-//! The client's address, where services look for it: `ConnectInfo` of axum, or the bare address where that is left out.
+//! The client's address as a request extension: axum's `ConnectInfo`, or a `SocketAddr` without the feature `axum`.
 
 use std::net::SocketAddr;
 
 use http::Request;
 
-/// Tells a service where the request came from.
+/// Adds the client's address to a request.
 #[cfg(feature = "axum")]
 pub(crate) fn insert<B>(request: &mut Request<B>, peer: SocketAddr) {
     request.extensions_mut().insert(axum::extract::ConnectInfo(peer));
 }
 
-/// Tells a service where the request came from.
+/// Adds the client's address to a request.
 #[cfg(not(feature = "axum"))]
 pub(crate) fn insert<B>(request: &mut Request<B>, peer: SocketAddr) {
     request.extensions_mut().insert(peer);

@@ -1,4 +1,4 @@
-//! Upgrades of connections to another protocol, WebSocket for example.
+//! Upgrades of connections to another protocol, such as WebSocket.
 //!
 //! Services get an upgraded connection by [`hyper::upgrade::on`], as axum's extractors do. It takes an [`OnUpgrade`] out of the request,
 //! and only hyper can make one. So for each request that may be upgraded, hyper serves a connection in memory: it reads a short request,
@@ -25,17 +25,17 @@ use shearwater::{Call, ConnectionGuard, HandedOver};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
-use crate::answer;
 use crate::body::Body;
+use crate::pending_response;
 use crate::socket::Socket;
-use crate::spare::Spare;
 use crate::tower_service::HttpService;
 use crate::upgrades::Permit;
+use crate::worker_pool::WorkerPool;
 
 /// The request that hyper reads in place of the client's.
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: any\r\n\r\n";
 
-/// The operator's message about a `101` that can't be sent.
+/// Logged if a service responds with a `101` that can't be sent.
 pub(crate) const NOT_OFFERED: &str = "the service responded with 101 where it can't upgrade: the protocol is not offered, or not registered by `Serve::upgrades`, or `upgrades_max` is reached";
 
 type Serving = Pin<Box<dyn Future<Output = hyper::Result<()>>>>;
@@ -51,7 +51,7 @@ impl Handshake {
     /// Returns a handshake and the extension that its request needs.
     pub(crate) fn begin(permit: Permit) -> Option<(Self, OnUpgrade)> {
         let (connected, arriving) = oneshot::channel();
-        let line = Line { request: REQUEST, arriving, connection: None, is_upgraded: false };
+        let io = UpgradeIo { request: REQUEST, arriving, connection: None, is_upgraded: false };
         let on_upgrade = Rc::new(Cell::new(None));
         let made = Rc::clone(&on_upgrade);
         let accept = service_fn(move |mut request: Request<Incoming>| {
@@ -60,13 +60,13 @@ impl Handshake {
             *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
             ready(Ok::<_, Infallible>(response))
         });
-        let serving = http1::Builder::new().serve_connection(TokioIo::new(line), accept).with_upgrades();
+        let serving = http1::Builder::new().serve_connection(TokioIo::new(io), accept).with_upgrades();
         let mut serving: Serving = Box::pin(serving);
         serve(&mut serving);
         Some((Self { serving, connected, permit }, on_upgrade.take()?))
     }
 
-    /// Gives the service the client's connection. To be called within a runtime.
+    /// Passes the client's connection to the service. To be called within a runtime.
     fn complete(self, handed: HandedOver) {
         let HandedOver { descriptor, unread, guard, .. } = handed;
         // On failure the service gets an error and the connection is closed.
@@ -78,20 +78,20 @@ impl Handshake {
     }
 }
 
-/// Polls hyper, which waits for nothing but the client's connection: nobody has to be woken.
+/// Polls hyper, which waits only for the client's connection, so no waker is needed.
 fn serve(serving: &mut Serving) {
     let _ = serving.as_mut().poll(&mut Context::from_waker(Waker::noop()));
 }
 
-/// Sends a service's `101`, behind which the service gets the connection.
+/// Sends a service's `101`, after which the service gets the connection.
 ///
 /// # Errors
-/// The operator's message, where the response has to be a `500`.
+/// The message to log, if the response must be a `500`.
 pub(crate) fn accept<S: HttpService>(
     handshake: Option<Box<Handshake>>,
     call: &mut Call,
     response: Response<S::Answer>,
-    spare: &Spare<S>,
+    pool: &WorkerPool<S>,
 ) -> Result<(), String> {
     let handshake = handshake.ok_or(NOT_OFFERED)?;
     let (mut head, _) = response.into_parts();
@@ -101,7 +101,7 @@ pub(crate) fn accept<S: HttpService>(
     if !handshake.permit.allows(protocol) {
         return Err(NOT_OFFERED.to_owned());
     }
-    answer::tell_head(head, &mut call.response(), spare);
+    pending_response::send_head(head, &mut call.response(), pool);
     call.upgrade(protocol, move |handed| handshake.complete(handed));
     Ok(())
 }
@@ -115,8 +115,8 @@ struct Connection {
     _guard: ConnectionGuard,
 }
 
-/// The connection as hyper sees it.
-struct Line {
+/// The in-memory connection that hyper serves.
+struct UpgradeIo {
     /// The rest of hyper's request.
     request: &'static [u8],
     arriving: oneshot::Receiver<Connection>,
@@ -126,7 +126,7 @@ struct Line {
     is_upgraded: bool,
 }
 
-impl Line {
+impl UpgradeIo {
     fn upgraded(&mut self) -> Option<&mut Connection> {
         self.connection.as_mut().filter(|_| self.is_upgraded)
     }
@@ -141,7 +141,7 @@ impl Line {
     }
 }
 
-impl AsyncRead for Line {
+impl AsyncRead for UpgradeIo {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -166,7 +166,7 @@ impl AsyncRead for Line {
     }
 }
 
-impl AsyncWrite for Line {
+impl AsyncWrite for UpgradeIo {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match ready!(self.poll_socket(cx))? {
             Some(socket) => socket.poll_write(cx, bytes),
@@ -189,7 +189,7 @@ impl AsyncWrite for Line {
         true
     }
 
-    /// The first flush behind hyper's response ends it.
+    /// Handles hyper's first flush after its response, which ends the handshake.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(connection) = self.upgraded() {
             return Pin::new(&mut connection.socket).poll_flush(cx);

@@ -1,18 +1,18 @@
-//! What the heads of a worker's requests are made of: blocks of bytes, header maps and values, used again.
+//! Reused memory for request heads: blocks of bytes, header maps and values.
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 
+use crate::header_value_cache::HeaderValueCache;
 use crate::limits::{HEAD_BLOCK_BYTES, HEAD_IN_BLOCK_BYTES_MAX, SPARE_MAP_FIELDS_MAX, SPARE_MAPS_MAX};
-use crate::usual_values::UsualValues;
 
-/// One worker's.
+/// The pool of one worker.
 #[derive(Debug)]
 pub(crate) struct HeadPool {
-    /// The block that the next copies are cut from. Once all of them are gone it begins anew.
+    /// The block that copies are cut from. Reused once all of them are dropped.
     block: BytesMut,
     maps: Vec<HeaderMap>,
-    pub(crate) values: UsualValues,
+    pub(crate) values: HeaderValueCache,
 }
 
 impl HeadPool {
@@ -20,11 +20,11 @@ impl HeadPool {
         Self {
             block: BytesMut::with_capacity(HEAD_BLOCK_BYTES),
             maps: Vec::new(),
-            values: UsualValues::new(),
+            values: HeaderValueCache::new(),
         }
     }
 
-    /// A copy of a head that its fields can be cut from without further copies.
+    /// Copies a head, so that its fields can be sliced without further copies.
     pub(crate) fn copy(&mut self, head: &[u8]) -> Bytes {
         if head.len() > HEAD_IN_BLOCK_BYTES_MAX {
             return Bytes::copy_from_slice(head);
@@ -36,14 +36,14 @@ impl HeadPool {
         self.block.split().freeze()
     }
 
-    /// An empty map with room for so many fields. One that grows costs more than a new one.
+    /// Returns an empty map with capacity for `fields`. A map that grows costs more than a new one.
     pub(crate) fn map(&mut self, fields: usize) -> HeaderMap {
         let is_fit = self.maps.last().is_some_and(|map| map.capacity() >= fields);
-        let spare = if is_fit { self.maps.pop() } else { None };
-        spare.unwrap_or_else(|| HeaderMap::with_capacity(fields))
+        let pooled = if is_fit { self.maps.pop() } else { None };
+        pooled.unwrap_or_else(|| HeaderMap::with_capacity(fields))
     }
 
-    /// Takes a map back for a further request.
+    /// Returns a map to the pool.
     pub(crate) fn put(&mut self, mut map: HeaderMap) {
         let is_kept =
             self.maps.len() < SPARE_MAPS_MAX && (1..=SPARE_MAP_FIELDS_MAX).contains(&map.capacity());
@@ -64,13 +64,13 @@ mod tests {
     fn a_block_is_used_again_once_nobody_holds_a_part_of_it() {
         let mut pool = HeadPool::new();
         let head = [b'a'; HEAD_BLOCK_BYTES / 10];
-        let mut places = std::collections::HashSet::new();
+        let mut addresses = std::collections::HashSet::new();
         for _ in 0..1000 {
             let copy = pool.copy(&head);
             assert_eq!(copy, &head[..]);
-            places.insert(copy.as_ptr());
+            addresses.insert(copy.as_ptr());
         }
-        assert!(places.len() <= 20, "{} places", places.len());
+        assert!(addresses.len() <= 20, "{} addresses", addresses.len());
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         }
         assert_eq!(pool.maps.len(), SPARE_MAPS_MAX);
         assert!(pool.map(SPARE_MAP_FIELDS_MAX).capacity() >= SPARE_MAP_FIELDS_MAX);
-        assert_eq!(pool.maps.len(), SPARE_MAPS_MAX, "none of them is large enough");
+        assert_eq!(pool.maps.len(), SPARE_MAPS_MAX, "no pooled map is large enough");
         assert!(pool.map(8).is_empty());
         pool.put(HeaderMap::with_capacity(SPARE_MAP_FIELDS_MAX * 2));
         pool.put(HeaderMap::new());

@@ -10,22 +10,23 @@
 //! }
 //! ```
 //!
-//! `shearwater_tower::serve(listener, router)` takes the place of `axum::serve(listener, router)`, make services included, and
-//! [`Serve::with_graceful_shutdown`] is what it is there. Without a runtime, `bind(address, router).run()` does it.
+//! `shearwater_tower::serve(listener, router)` replaces `axum::serve(listener, router)`, make services and
+//! [`Serve::with_graceful_shutdown`] included. Without a runtime, use `bind(address, router).run()`.
 //!
-//! # What runs where
+//! # Threads
 //!
-//! A request is read, and its answer written, by a worker's own thread. The service's future runs there too, as a task of the worker
-//! where it isn't ready at its first poll. The thread has entered a tokio runtime: timers, sockets, `tokio::spawn` and `spawn_blocking`
-//! work as ever. A handler that blocks holds its worker up; `spawn_blocking` is for that. `tokio::task::spawn_local` and `LocalSet` don't work there.
+//! A worker's thread reads the request, polls the service and writes the response. A service that isn't ready at its
+//! first poll continues as a task of the worker. The thread has entered a tokio runtime, so timers, sockets,
+//! `tokio::spawn` and `spawn_blocking` work as usual. A handler that blocks stalls its worker: use `spawn_blocking`.
+//! `tokio::task::spawn_local` and `LocalSet` don't work.
 //!
-//! # What is different
+//! # Differences from axum on hyper
 //!
-//! - Bodies of requests are limited to 10 MiB by default, whatever the service would take: see [`Serve::body_bytes_max`].
-//! - `Date` and `Server` are the engine's own. A status that isn't 200 to 599 becomes a 500. Trailers are left out.
-//! - A service that fails instead of answering is a 500; one whose answer's body fails has its connection cut off.
-//! - Connections are upgraded to [registered](Serve::upgrades) protocols only, which is WebSocket by default. An `Upgrade` field that offers
-//!   others is ignored. `CONNECT` is refused.
+//! - Request bodies are limited to 10 MiB by default, whatever the service allows. See [`Serve::body_bytes_max`].
+//! - `Date` and `Server` are set by the engine. A status outside 200 to 599 becomes a 500. Trailers are not sent.
+//! - A service that returns an error is a 500. If the body of a response fails, the connection is closed.
+//! - Only [registered](Serve::upgrades) upgrade protocols work, by default WebSocket. An `Upgrade` header with other
+//!   protocols is ignored. `CONNECT` is rejected.
 
 #![forbid(unsafe_code)]
 #![warn(
@@ -35,31 +36,31 @@
     clippy::must_use_candidate
 )]
 
-mod answer;
 mod body;
+mod body_channel;
 mod body_error;
 mod bridge;
 mod call;
 mod connect_info;
-mod feed;
 mod handshake;
 mod head_pool;
-mod intake;
+mod header_value_cache;
 pub mod limits;
 mod listen;
 mod make_service;
 mod names;
+mod pending_response;
+mod pinned_slot;
+mod request_body;
 mod request_head;
 mod response_head;
 mod running;
 mod runtime;
-mod seat;
 mod serve;
 mod socket;
-mod spare;
 mod tower_service;
 mod upgrades;
-mod usual_values;
+mod worker_pool;
 
 pub use body::Body;
 pub use body_error::BodyError;

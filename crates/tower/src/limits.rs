@@ -1,31 +1,31 @@
 //! Named bounds of the bridge.
 
-/// Bytes of one block that copies of request heads are cut from. A request keeps the whole block for as long as it is being answered.
+/// Size in bytes of the blocks that hold copies of request heads. A request in flight keeps its block alive.
 pub const HEAD_BLOCK_BYTES: usize = 4096;
 
-/// Copies of heads that are longer get memory of their own.
+/// Maximum length in bytes of a head that shares a block; longer ones are allocated separately.
 pub const HEAD_IN_BLOCK_BYTES_MAX: usize = HEAD_BLOCK_BYTES / 4;
 
-/// Header maps that a worker keeps for further requests.
+/// Maximum number of header maps in a worker's pool.
 pub const SPARE_MAPS_MAX: usize = 64;
 
-/// Fields that a header map may have room for to be kept.
+/// Maximum capacity in fields of a pooled header map.
 pub const SPARE_MAP_FIELDS_MAX: usize = 64;
 
-/// Bytes of a body that leave with the head in one piece; a longer one follows its head as the client takes it.
+/// Maximum length in bytes of a body sent together with its head; a longer one follows as the client reads.
 pub const WHOLE_BODY_BYTES_MAX: usize = 16 * 1024;
 
 /// Default of [`Serve::upgrades_max`](crate::Serve::upgrades_max).
 pub const UPGRADES_MAX: usize = 4096;
 
-/// Bytes of a body that are handed to the engine at once, each time the client has taken enough of those before.
+/// Maximum length in bytes of a piece of a response body passed to the engine at once.
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// Memory of ended futures of services, in bytes, that a worker keeps for the next ones; as much again of bodies of their answers.
+/// Memory in bytes that a worker pools for futures of services, and as much again for response bodies.
 pub const SPARE_SEATS_BYTES_MAX: usize = 256 * 1024;
 
-/// Bytes of a request field's value that a worker keeps for the next request with the same; one for each field that tells of clients.
+/// Maximum length in bytes of a cached header value; each worker caches one per cacheable header.
 pub const USUAL_VALUE_BYTES_MAX: usize = 256;
 
-/// Other values that may come before the one that is kept makes room.
+/// Number of misses after which a cached header value is replaced.
 pub const USUAL_VALUE_MISSES_MAX: u8 = 8;

@@ -1,11 +1,11 @@
-//! What [`serve`](crate::serve()) takes to listen at.
+//! Listening sockets for [`serve`](crate::serve()).
 
 use std::io;
 use std::os::unix::net::UnixListener;
 
 use shearwater::ListeningSocket;
 
-/// A socket that listens already: the standard library's or tokio's.
+/// A listening socket of the standard library or of tokio.
 #[derive(Debug)]
 pub struct Listen {
     pub(crate) socket: io::Result<ListeningSocket>,

@@ -1,13 +1,15 @@
-//! Services as [`serve`](crate::serve()) and [`bind`](crate::bind) take them: one for all clients, or one made for each.
+//! Sources of services for [`serve`](crate::serve()) and [`bind`](crate::bind): one for all clients, or one for each.
 
 use std::net::SocketAddr;
 
 use crate::tower_service::HttpService;
 
-/// A source of services for [`serve`](crate::serve()) and [`bind`](crate::bind): an [`HttpService`] itself, or what axum's
-/// `into_make_service` and `into_make_service_with_connect_info` return. Implemented for all that fit.
+/// A source of services for [`serve`](crate::serve()) and [`bind`](crate::bind).
 ///
-/// `Kind` tells these apart and is always inferred.
+/// Implemented for each [`HttpService`], and for the results of axum's `into_make_service` and
+/// `into_make_service_with_connect_info`.
+///
+/// `Kind` distinguishes these and is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be served",
     note = "a router with a state needs `with_state` first",
@@ -15,25 +17,25 @@ use crate::tower_service::HttpService;
     note = "a type of `into_make_service_with_connect_info` has to implement `Connected<SocketAddr>`"
 )]
 pub trait MakeHttpService<Kind> {
-    /// The service.
+    /// The type of service.
     type Service: HttpService;
-    /// Its source, on each worker.
+    /// The source of services on each worker.
     type Maker: Maker<Service = Self::Service>;
 
-    /// The source of services.
+    /// Converts into the source of services.
     #[doc(hidden)]
     fn into_maker(self) -> Self::Maker;
 }
 
 /// A source of services on a worker. Implemented by this crate alone.
 pub trait Maker: Clone + Send + 'static {
-    /// The service.
+    /// The type of service.
     type Service: HttpService;
-    /// True if each client needs an address.
+    /// True if making a service needs the client's address.
     #[doc(hidden)]
     const NEEDS_PEER: bool;
 
-    /// Returns the service for a request. `None` where it needs an address and there is none.
+    /// Returns the service for a request, or `None` if it needs the client's address and there is none.
     #[doc(hidden)]
     fn make(&self, peer: Option<SocketAddr>) -> Option<Self::Service>;
 }
@@ -83,7 +85,7 @@ mod of_axum {
     use super::{CloneService, HttpService, MakeHttpService, Maker};
     use crate::body::Body;
 
-    /// A service that is fixed to `axum::extract::Request`, as an [`HttpService`].
+    /// Adapts a service of `axum::extract::Request` to an [`HttpService`].
     ///
     /// ```
     /// use axum::response::{IntoResponse, Response};
@@ -97,7 +99,7 @@ mod of_axum {
     /// ```
     #[derive(Debug, Clone)]
     pub struct AxumRequests<S>(
-        /// The service.
+        /// The type of service.
         pub S,
     );
 
@@ -128,7 +130,7 @@ mod of_axum {
         type Maker = CloneService<AxumRequests<S>>;
 
         fn into_maker(mut self) -> Self::Maker {
-            CloneService(AxumRequests(now(self.call(()))))
+            CloneService(AxumRequests(ready_output(self.call(()))))
         }
     }
 
@@ -146,7 +148,7 @@ mod of_axum {
         }
     }
 
-    /// A service for each request, which knows the client's address.
+    /// A source of services that know the client's address.
     #[derive(Debug, Clone)]
     pub struct ByPeer<M>(M);
 
@@ -159,15 +161,15 @@ mod of_axum {
         const NEEDS_PEER: bool = true;
 
         fn make(&self, peer: Option<SocketAddr>) -> Option<Self::Service> {
-            Some(AxumRequests(now(self.0.clone().call(peer?))))
+            Some(AxumRequests(ready_output(self.0.clone().call(peer?))))
         }
     }
 
-    /// The output of a future of axum's make services, which are ready at once.
-    fn now<T>(future: impl Future<Output = Result<T, Infallible>>) -> T {
+    /// Returns the output of a future that is ready immediately, as those of axum's make services are.
+    fn ready_output<T>(future: impl Future<Output = Result<T, Infallible>>) -> T {
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(made)) => made,
-            Poll::Pending => unreachable!("axum's make services are ready at once"),
+            Poll::Pending => unreachable!("axum's make services are ready immediately"),
         }
     }
 }

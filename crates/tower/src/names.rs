@@ -1,20 +1,20 @@
-//! Names of request fields that have a number, as `http` has them: made once, so that none is spelled out for a request.
+//! Names of known request fields as `http` has them, made once so that no request allocates one.
 
 use std::sync::LazyLock;
 
 use http::HeaderName;
 use shearwater::Known;
 
-/// In the order of their numbers.
+/// Indexed by [`Known`].
 static NAMES: LazyLock<Box<[HeaderName]>> =
     LazyLock::new(|| Known::all().iter().map(|known| of(*known)).collect());
 
-/// The name with this number. Cloning it allocates nothing.
+/// Returns the name of a field. Cloning it doesn't allocate.
 pub(crate) fn name(known: Known) -> &'static HeaderName {
     &NAMES[known as usize]
 }
 
-/// Those that `http` has no number for itself stay for as long as the process: about twenty.
+/// Creates a name. About twenty that `http` doesn't know itself are leaked.
 fn of(known: Known) -> HeaderName {
     HeaderName::from_static(Box::leak(known.name().to_ascii_lowercase().into_boxed_str()))
 }

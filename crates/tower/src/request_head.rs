@@ -1,4 +1,4 @@
-//! A request's head, from the engine's form into that of `http`.
+//! Conversion of request heads from the engine's form to that of `http`.
 
 use std::mem::{self, ManuallyDrop};
 
@@ -8,24 +8,24 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use shearwater::{Field, Head, Method, Version};
 
 use crate::head_pool::HeadPool;
+use crate::header_value_cache::HeaderValueCache;
 use crate::names;
-use crate::usual_values::UsualValues;
 
-/// The longest target that `http` takes, in bytes.
+/// Maximum length in bytes of a target in `http`.
 const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
 
-/// Why a request can't be handed on, though the engine has nothing against it: the status that it is refused with.
+/// The status for a request that the engine accepts and `http` can't represent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Unfit(pub(crate) u16);
+pub(crate) struct HeadError(pub(crate) u16);
 
-impl Unfit {
+impl HeadError {
     const BAD: Self = Self(400);
     const TARGET_TOO_LONG: Self = Self(414);
     const UNKNOWN_METHOD: Self = Self(501);
     const TOO_MANY_FIELDS: Self = Self(431);
 
-    /// What the client is told.
-    pub(crate) fn why(self) -> &'static str {
+    /// Returns the response body.
+    pub(crate) fn message(self) -> &'static str {
         match self {
             Self::TARGET_TOO_LONG => "The target is too long.\n",
             Self::UNKNOWN_METHOD => "The method is unknown.\n",
@@ -35,11 +35,11 @@ impl Unfit {
     }
 }
 
-/// A request with this head. Its target and the values of its fields are cut from one copy of the head, but for usual values.
+/// Converts a head. The target and field values are slices of one copy of the head, or cached values.
 ///
-/// The target stays in the form in which it was sent: `/path?query`, absolute or `*` (RFC 9112 section 3.2). Values may have bytes above
-/// 0x7F (obs-text).
-pub(crate) fn request<B>(head: &Head<'_>, body: B, pool: &mut HeadPool) -> Result<Request<B>, Unfit> {
+/// The target keeps the form in which it was sent: `/path?query`, absolute or `*` (RFC 9112 section 3.2). Values may
+/// contain bytes above 0x7F (obs-text).
+pub(crate) fn request<B>(head: &Head<'_>, body: B, pool: &mut HeadPool) -> Result<Request<B>, HeadError> {
     let method = method(head)?;
     let raw = head.raw();
     let copy = pool.copy(raw);
@@ -49,9 +49,9 @@ pub(crate) fn request<B>(head: &Head<'_>, body: B, pool: &mut HeadPool) -> Resul
     let mut map = pool.map(fields.size_hint().0);
     match fill(&mut map, fields, &mut pool.values, cut) {
         Ok(()) => {}
-        Err(unfit) => {
+        Err(error) => {
             pool.put(map);
-            return Err(unfit);
+            return Err(error);
         }
     }
     let mut request = Request::new(body);
@@ -62,42 +62,42 @@ pub(crate) fn request<B>(head: &Head<'_>, body: B, pool: &mut HeadPool) -> Resul
     Ok(request)
 }
 
-/// Puts a part in the place of the empty one of a new request. That has nothing to be freed: to find it out each time takes a while.
-fn fill_in<T>(place: &mut T, part: T) {
-    let _empty = ManuallyDrop::new(mem::replace(place, part));
+/// Replaces an empty part of a new request without dropping it, which would cost a check each time.
+fn fill_in<T>(target: &mut T, part: T) {
+    let _empty = ManuallyDrop::new(mem::replace(target, part));
 }
 
 fn fill<'a>(
     map: &mut HeaderMap,
     fields: impl Iterator<Item = Field<'a>>,
-    usual: &mut UsualValues,
+    cache: &mut HeaderValueCache,
     cut: impl Fn(&[u8]) -> Bytes,
-) -> Result<(), Unfit> {
+) -> Result<(), HeadError> {
     for field in fields {
         let name = match field.known {
             Some(known) => names::name(known).clone(),
-            None => HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| Unfit::BAD)?,
+            None => HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| HeadError::BAD)?,
         };
-        let value = match field.known.and_then(|known| usual.get(known, field.value)) {
+        let value = match field.known.and_then(|known| cache.get(known, field.value)) {
             Some(value) => value,
-            None => HeaderValue::from_maybe_shared(cut(field.value)).map_err(|_| Unfit::BAD)?,
+            None => HeaderValue::from_maybe_shared(cut(field.value)).map_err(|_| HeadError::BAD)?,
         };
-        map.try_append(name, value).map_err(|_| Unfit::TOO_MANY_FIELDS)?;
+        map.try_append(name, value).map_err(|_| HeadError::TOO_MANY_FIELDS)?;
     }
     Ok(())
 }
 
-/// The same bytes as `part` of `raw`, as a part of its `copy`.
+/// Returns the slice of `copy` with the same bytes as `part` of `raw`.
 fn cut(raw: &[u8], copy: &Bytes, part: &[u8]) -> Bytes {
     let start = (part.as_ptr() as usize).wrapping_sub(raw.as_ptr() as usize);
     match start.checked_add(part.len()) {
         Some(end) if end <= copy.len() => copy.slice(start..end),
-        // An empty one may lie anywhere.
+        // An empty part may point anywhere.
         _ => Bytes::copy_from_slice(part),
     }
 }
 
-fn method(head: &Head<'_>) -> Result<http::Method, Unfit> {
+fn method(head: &Head<'_>) -> Result<http::Method, HeadError> {
     Ok(match head.method() {
         Method::Get => http::Method::GET,
         Method::Head => http::Method::HEAD,
@@ -110,24 +110,24 @@ fn method(head: &Head<'_>) -> Result<http::Method, Unfit> {
         Method::Patch => http::Method::PATCH,
         _ => {
             let name = head.method_name().as_bytes();
-            http::Method::from_bytes(name).map_err(|_| Unfit::UNKNOWN_METHOD)?
+            http::Method::from_bytes(name).map_err(|_| HeadError::UNKNOWN_METHOD)?
         }
     })
 }
 
-fn uri(target: &str, cut: impl Fn(&[u8]) -> Bytes) -> Result<Uri, Unfit> {
+fn uri(target: &str, cut: impl Fn(&[u8]) -> Bytes) -> Result<Uri, HeadError> {
     if target == "/" {
         return Ok(Uri::default());
     }
     if target.len() > TARGET_BYTES_MAX {
-        return Err(Unfit::TARGET_TOO_LONG);
+        return Err(HeadError::TARGET_TOO_LONG);
     }
     let target = cut(target.as_bytes());
     match target.starts_with(b"/") {
         true => PathAndQuery::from_maybe_shared(target).map(Uri::from),
         false => Uri::from_maybe_shared(target),
     }
-    .map_err(|_| Unfit::BAD)
+    .map_err(|_| HeadError::BAD)
 }
 
 fn version(version: Version) -> http::Version {
@@ -142,15 +142,15 @@ mod tests {
     use http::{Request, header};
     use shearwater_http1::{HeadLimits, HeadParser, Parsed};
 
-    use super::{HeadPool, Unfit};
+    use super::{HeadError, HeadPool};
 
-    /// What becomes of a head that the engine takes.
-    fn parsed(text: impl AsRef<[u8]>) -> Result<Request<()>, Unfit> {
+    /// Converts a head that the engine accepts.
+    fn parsed(text: impl AsRef<[u8]>) -> Result<Request<()>, HeadError> {
         parsed_if_read(text.as_ref()).expect("the engine takes it")
     }
 
-    /// `None`: the engine refuses it itself.
-    fn parsed_if_read(text: &[u8]) -> Option<Result<Request<()>, Unfit>> {
+    /// Converts a head, or returns `None` if the engine rejects it.
+    fn parsed_if_read(text: &[u8]) -> Option<Result<Request<()>, HeadError>> {
         let mut parser = HeadParser::new(HeadLimits {
             target_bytes_max: 100_000,
             head_bytes_max: 200_000,
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn what_http_has_no_form_for_is_refused_and_nothing_panics() {
         let long = format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "a".repeat(70_000));
-        assert_eq!(parsed(long).expect_err("too long"), Unfit::TARGET_TOO_LONG);
+        assert_eq!(parsed(long).expect_err("too long"), HeadError::TARGET_TOO_LONG);
         let (mut fit, mut unfit) = (0, 0);
         for byte in 0..=u8::MAX {
             for (before, behind) in [
@@ -251,7 +251,7 @@ mod tests {
                 match parsed_if_read(&text) {
                     None => {}
                     Some(Ok(_)) => fit += 1,
-                    Some(Err(Unfit(status))) => {
+                    Some(Err(HeadError(status))) => {
                         assert!((400..=501).contains(&status));
                         unfit += 1;
                     }

@@ -1,10 +1,11 @@
-//! A service's answer's head, from the form of `http` into that of the engine.
+//! Conversion of response heads from the form of `http` to the engine's.
 //!
-//! Where the message ends and what becomes of the connection is the engine's business (RFC 9110 section 7.6.1, RFC 9112 section 6):
+//! The engine decides framing and connection handling (RFC 9110 section 7.6.1, RFC 9112 section 6):
 //!
-//! - `Content-Length` says how long a body is that doesn't know it itself, or that isn't sent (`HEAD`);
-//! - `Connection: close` closes the connection, and `Upgrade` has the engine send the option `upgrade`; other options, `Keep-Alive`, `Proxy-Connection`, `Transfer-Encoding` and `Trailer` are left out;
-//! - `Date` and `Server` are the engine's own: those of the service are left out.
+//! - `Content-Length` is used only for a body of unknown length, or one that isn't sent (`HEAD`);
+//! - `Connection: close` closes the connection, and for `Upgrade` the engine sends the option `upgrade`; other options,
+//!   `Keep-Alive`, `Proxy-Connection`, `Transfer-Encoding` and `Trailer` are dropped;
+//! - `Date` and `Server` are set by the engine; those of the service are dropped.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use shearwater::Response;
@@ -13,7 +14,7 @@ const INTERNAL_SERVER_ERROR: u16 = 500;
 
 /// Sets status and fields.
 ///
-/// A status that is no final one of HTTP (RFC 9110 section 15) becomes a 500.
+/// A status that isn't a final one (RFC 9110 section 15) becomes a 500.
 pub(crate) fn set(response: &mut Response<'_>, status: StatusCode, fields: &HeaderMap) {
     response.status(final_status(status));
     for (name, value) in fields {
@@ -31,9 +32,9 @@ pub(crate) fn set(response: &mut Response<'_>, status: StatusCode, fields: &Head
     }
 }
 
-/// What is done with a field.
+/// The treatment of a field.
 enum Kind {
-    /// It is the answer's own.
+    /// Copied.
     Own,
     Connection,
     LeftOut,
@@ -52,7 +53,7 @@ fn kind(name: &HeaderName) -> Kind {
     }
 }
 
-/// What the fields say of the body's length, in bytes: `Content-Length`, if there is one that is a number, and no other.
+/// Returns the body's length in bytes from `Content-Length`, if there is exactly one and it is a number.
 pub(crate) fn length(fields: &HeaderMap) -> Option<u64> {
     let mut values = fields.get_all(header::CONTENT_LENGTH).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };

@@ -1,4 +1,4 @@
-//! A server that serves a tower service.
+//! Control of a running server.
 
 use std::fmt;
 use std::io;
@@ -12,9 +12,9 @@ use tokio::sync::oneshot;
 
 use crate::runtime::Runtime;
 
-/// A server that serves. Dropping it stops it at once.
+/// A running server. Dropping it stops the server immediately.
 pub struct Running {
-    /// Until somebody waits for its end.
+    /// `None` once its end is awaited.
     server: Option<shearwater::Running>,
     stop: StopOnDrop,
     drain_ms: u64,
@@ -34,29 +34,29 @@ impl Running {
         Self { server: Some(server), stop, drain_ms, runtime, start_report }
     }
 
-    /// The first address of TCP that it listens at.
+    /// Returns the first TCP address bound, with the actual port.
     ///
     /// # Panics
-    /// Where it listens at Unix-domain sockets alone.
+    /// If the server listens on Unix-domain sockets only.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.start_report.addresses[0]
     }
 
-    /// What was found and settled at the start: addresses, driver, limits.
+    /// Returns the addresses, driver and limits determined at startup.
     #[must_use]
     pub fn start_report(&self) -> &StartReport {
         &self.start_report
     }
 
-    /// The handle to drain, stop and count with, from any thread.
+    /// Returns the handle that drains, stops and counts, from any thread.
     #[must_use]
     pub fn control(&self) -> Arc<Control> {
         Arc::clone(&self.stop.0)
     }
 
-    /// Takes no new connections, answers what was received, and ends, in the time that was set for it. It doesn't wait for upgraded
-    /// connections.
+    /// Drains the server: stops accepting, responds to received requests, and ends within
+    /// [`drain_ms`](crate::Serve::drain_ms). Doesn't wait for upgraded connections.
     pub fn drain(&self) {
         self.stop.0.drain(self.drain_ms);
     }
@@ -70,41 +70,43 @@ impl Running {
         });
     }
 
-    /// Waits until it has ended. Dropped earlier, it stops.
+    /// Waits until the server has ended. Stops it when dropped.
     ///
     /// # Errors
-    /// [`Error::Failed`] where a worker has ended other than by plan: the others are drained then.
+    /// [`Error::Failed`] if a worker failed; the others are drained then.
     pub async fn ended(mut self) -> Result<(), Error> {
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         if let Some(server) = self.server.take() {
             let waiting = thread::Builder::new().name("serve".to_owned());
-            // Nobody listens where this was dropped.
-            let waiting = waiting.spawn(move || drop(tell.send(server.wait_for_control())));
+            // The receiver may have been dropped.
+            let waiting = waiting.spawn(move || drop(sender.send(server.wait_for_control())));
             waiting.map_err(|error| Error::Start(StartError::System(error)))?;
         }
-        match told.await {
+        match receiver.await {
             Ok(ended) => ended.map(drop),
-            Err(_) => Err(Error::Start(StartError::System(io::Error::other("the server's thread is gone")))),
+            Err(_) => {
+                Err(Error::Start(StartError::System(io::Error::other("the server's thread has ended"))))
+            }
         }
     }
 
-    /// Waits until it has ended, on this thread.
+    /// Blocks the current thread until the server has ended.
     ///
     /// # Errors
     /// As [`ended`](Self::ended), and [`Error::Signals`].
     ///
     /// # Panics
-    /// Within a tokio runtime, which it would hold up.
+    /// If called within a tokio runtime, which it would block.
     pub fn wait(mut self) -> Result<(), Error> {
         assert!(
             Handle::try_current().is_err(),
-            "`wait` would hold this runtime up: await `ended` in its place"
+            "`wait` would block this runtime; help: await `ended` instead"
         );
         self.server.take().map_or(Ok(()), |server| server.wait().map(drop))
     }
 }
 
-/// Stops a server that nobody waits for any more.
+/// Stops the server on drop.
 struct StopOnDrop(Arc<Control>);
 
 impl Drop for StopOnDrop {

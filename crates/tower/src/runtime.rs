@@ -1,14 +1,14 @@
-//! The tokio runtime that services find on a worker's thread: the one at hand, or a small one of our own.
+//! The tokio runtime of services: the current one, or a small new one.
 
 use std::io;
 use std::mem::ManuallyDrop;
 
 use tokio::runtime::{Builder, Handle};
 
-/// Threads of a runtime of our own: it drives sockets and timers, and what services spawn. Requests are answered by the workers.
+/// Threads of a new runtime. It drives sockets, timers and spawned tasks; workers serve the requests.
 const THREADS: usize = 2;
 
-/// A runtime.
+/// A handle to a runtime, which may be owned.
 #[derive(Debug)]
 pub(crate) struct Runtime {
     handle: Handle,
@@ -16,10 +16,10 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    /// The one that the caller runs in; else a new one.
+    /// Returns the current runtime, or a new one.
     ///
     /// # Errors
-    /// The system refuses a thread or a descriptor.
+    /// If the system refuses a thread or a descriptor.
     pub(crate) fn here() -> io::Result<Self> {
         if let Ok(handle) = Handle::try_current() {
             return Ok(Self { handle, own: None });
@@ -35,7 +35,7 @@ impl Runtime {
 }
 
 impl Drop for Runtime {
-    /// What services have spawned and not waited for ends with it, wherever it stands.
+    /// Cancels tasks that services have spawned and not awaited.
     fn drop(&mut self) {
         if let Some(own) = self.own.take() {
             own.shutdown_background();
@@ -43,8 +43,8 @@ impl Drop for Runtime {
     }
 }
 
-/// Makes a runtime the one that this thread finds, for as long as the thread lives: also what is dropped at its end may look for it.
+/// Enters a runtime for the rest of the thread's life, thread-local destructors included.
 pub(crate) fn enter(handle: &Handle) {
-    // It holds nothing but what the thread had entered before.
+    // The guard holds only the previously entered runtime.
     let _entered = ManuallyDrop::new(handle.enter());
 }

@@ -1,4 +1,4 @@
-//! A server for a tower service, as a program sets it up.
+//! Configuration and start of a server for a tower service.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use shearwater::{App, DriverChoice, Error, Limits, Server, StartError, Timeouts, Verbosity, is_protocol};
 
-use crate::bridge::{Bridge, Plan};
+use crate::bridge::{Bridge, BridgeConfig};
 use crate::limits::UPGRADES_MAX;
 use crate::listen::Listen;
 use crate::make_service::{CloneService, MakeHttpService, Maker};
@@ -26,10 +26,11 @@ const WEBSOCKET: &str = "websocket";
 
 type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Serves a service at a socket that listens already, as `axum::serve` does. With more than one worker one thread accepts for all;
-/// [`bind`] gives each worker a listener of its own.
+/// Serves a service on a listening socket, as `axum::serve` does.
 ///
-/// Nothing happens before the result is awaited, [run](Serve::run) or [started](Serve::start).
+/// With several workers, one thread accepts for all of them; [`bind`] gives each worker its own listener.
+///
+/// The server starts when the result is awaited, [run](Serve::run) or [started](Serve::start).
 pub fn serve<T: MakeHttpService<Kind>, Kind>(
     listener: impl Into<Listen>,
     service: T,
@@ -41,27 +42,28 @@ pub fn serve<T: MakeHttpService<Kind>, Kind>(
     Serve::of(socket, address, service.into_maker())
 }
 
-/// Serves a service at an address, such as `127.0.0.1:3000`, `[::]:80` or `unix:/run/site.sock`: each worker has a listener of its own, over
-/// which the kernel spreads connections.
+/// Serves a service on an address, such as `127.0.0.1:3000`, `[::]:80` or `unix:/run/site.sock`.
 ///
-/// Nothing happens before the result is awaited, [run](Serve::run) or [started](Serve::start).
+/// Each worker has its own listener, and the kernel distributes connections over them.
+///
+/// The server starts when the result is awaited, [run](Serve::run) or [started](Serve::start).
 pub fn bind<T: MakeHttpService<Kind>, Kind>(
     address: impl Into<String>,
     service: T,
 ) -> Serve<T::Service, T::Maker> {
-    let unbound = "`bind` binds at the start: `Running::address` says to which address";
+    let unbound = "`bind` binds at startup; help: use `Running::address`";
     Serve::of(Ok(Server::new(address)), Err(io::Error::other(unbound)), service.into_maker())
 }
 
-/// A server to be set up. Await it, within tokio or not; or [`run`](Self::run) it where there is no runtime at all.
-#[must_use = "it serves when it is awaited, run or started"]
+/// A server's configuration. Await it, within tokio or not; or [`run`](Self::run) it where there is no runtime.
+#[must_use = "a server does nothing unless awaited, run or started"]
 pub struct Serve<S, M = CloneService<S>> {
     server: Result<Server, Error>,
     address: io::Result<SocketAddr>,
     maker: M,
     service: PhantomData<fn() -> S>,
     fast: Option<App>,
-    tells_peer: bool,
+    inserts_peer: bool,
     protocols: Vec<String>,
     upgrades_max: usize,
     drain_ms: u64,
@@ -77,7 +79,7 @@ impl<S, M> fmt::Debug for Serve<S, M> {
     }
 }
 
-/// Setting up.
+/// Configuration.
 impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
     fn of(server: Result<Server, Error>, address: io::Result<SocketAddr>, maker: M) -> Self {
         Self {
@@ -86,7 +88,7 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
             maker,
             service: PhantomData,
             fast: None,
-            tells_peer: false,
+            inserts_peer: false,
             protocols: vec![WEBSOCKET.to_owned()],
             upgrades_max: UPGRADES_MAX,
             drain_ms: DRAIN_MS,
@@ -95,96 +97,107 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
         .drain_ms(DRAIN_MS)
     }
 
-    /// The address that the listener is bound to.
+    /// Returns the address of the listener.
     ///
     /// # Errors
-    /// It listens at a Unix-domain socket, or [`bind`] has not bound it yet: see [`Running::address`].
+    /// If the listener is a Unix-domain socket, or [`bind`] hasn't bound it yet. See [`Running::address`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.address.as_ref().copied().map_err(|error| io::Error::new(error.kind(), error.to_string()))
     }
 
-    /// Changes anything else that a [`Server`] can be told.
+    /// Changes any other setting of the underlying [`Server`].
     pub fn server(mut self, change: impl FnOnce(Server) -> Server) -> Self {
         self.server = self.server.map(change);
         self
     }
 
-    /// Threads that serve. Default 0: one per core that the process may use.
+    /// Sets the number of worker threads. Default 0: one per core available to the process.
     pub fn workers(self, workers: usize) -> Self {
         self.server(|server| server.workers(workers))
     }
 
-    /// The driver. Default: the best that works here.
+    /// Sets the I/O driver. Default: the best one that works on this system.
     pub fn driver(self, driver: DriverChoice) -> Self {
         self.server(|server| server.driver(driver))
     }
 
-    /// Limits the length of request bodies, whatever the service would take: axum's `DefaultBodyLimit` is a limit of its own below this one. A
-    /// longer body is refused with `413`. It takes the place of [`Limits::body_bytes_max`]. Default 10 MiB; `u64::MAX` lifts it.
+    /// Sets the maximum length of a request body in bytes, whatever the service allows. Default 10 MiB; `u64::MAX`
+    /// disables it.
     ///
-    /// It bounds no memory: bodies come no faster than the service reads them.
+    /// A longer body is rejected with `413`. axum's `DefaultBodyLimit` applies too if it is lower. Replaces
+    /// [`Limits::body_bytes_max`].
+    ///
+    /// The limit is not needed to bound memory: bodies are received only as fast as the service reads them.
     pub fn body_bytes_max(self, bytes: u64) -> Self {
         self.server(|server| server.body_bytes_max(bytes))
     }
 
-    /// Limits on what clients may send and on what each worker holds.
+    /// Sets the limits of each worker. See [`Limits`].
     pub fn limits(self, limits: Limits) -> Self {
         self.server(|server| server.limits(limits))
     }
 
-    /// How long a worker waits for its clients.
+    /// Sets the timeouts and minimum rates. See [`Timeouts`].
     pub fn timeouts(self, timeouts: Timeouts) -> Self {
         self.server(|server| server.timeouts(timeouts))
     }
 
-    /// What is printed to standard error while it serves. Default: what is not as it should be.
+    /// Sets the log level of messages to standard error. Default: [`Verbosity::Warn`].
     pub fn verbosity(self, verbosity: Verbosity) -> Self {
         self.server(|server| server.verbosity(verbosity))
     }
 
-    /// Milliseconds that a drain may take before the rest is closed. Default 30,000.
+    /// Sets the time limit of a drain in milliseconds, after which the remaining connections are closed. Default
+    /// 30,000.
     pub fn drain_ms(mut self, drain_ms: u64) -> Self {
         self.drain_ms = drain_ms;
         self.server(|server| server.drain_ms(drain_ms))
     }
 
-    /// Puts an app in front: what it has no route for goes to the service, which is its mount at `/`. What the app does before and after
-    /// handlers it does for the service too.
+    /// Puts an app in front of the service, which is mounted at `/`.
     ///
-    /// An app with a mount at `/` or a fallback of its own is an error at the start.
+    /// Requests without a route in the app go to the service. The app's middleware runs for the service too.
+    ///
+    /// An app with its own mount at `/` or fallback is an error at startup.
     pub fn fast(mut self, app: App) -> Self {
         self.fast = Some(app);
         self
     }
 
-    /// Tells the service where a request comes from: by axum's `ConnectInfo<SocketAddr>` among the request's extensions, or by the
-    /// `SocketAddr` itself where this crate is built without its feature `axum`. There is none for who came through a Unix-domain socket.
+    /// Adds the client's address to the extensions of each request.
+    ///
+    /// It is axum's `ConnectInfo<SocketAddr>`, or the `SocketAddr` itself without the feature `axum`. Requests from
+    /// Unix-domain sockets have none.
     pub fn connect_info(mut self) -> Self {
-        self.tells_peer = true;
+        self.inserts_peer = true;
         self
     }
 
-    /// Registers the protocols that connections may be upgraded to (RFC 9110 section 7.8). Names are compared in any case, and versions are
-    /// ignored. Default: `websocket` alone.
+    /// Registers the protocols to which connections may be upgraded (RFC 9110 section 7.8). Default: `websocket` only.
     ///
-    /// A service that responds with `101` to a request for one of them gets the connection by [`hyper::upgrade::on`], as axum's
-    /// extractors do. The `Upgrade` field of any other request is ignored, and so is that of a request with a body: the service finds no
-    /// upgrade there, and a `101` becomes a `500`.
+    /// Names are compared case-insensitively, and versions are ignored.
     ///
-    /// What is no protocol (RFC 9110 section 7.8) is an error at the start.
+    /// A service that responds with `101` to a request for one of them gets the connection from [`hyper::upgrade::on`],
+    /// as axum's extractors do. The `Upgrade` header of any other request, and of a request with a body, is ignored:
+    /// the service finds no upgrade, and a `101` becomes a `500`.
+    ///
+    /// An invalid protocol (RFC 9110 section 7.8) is an error at startup.
     pub fn upgrades(mut self, protocols: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.protocols = protocols.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Limits the number of upgraded connections, together with requests that may still be upgraded. The `Upgrade` field of a further request
-    /// is ignored: axum's extractor rejects it with `426`. Upgraded connections count for the limits on connections too. Default [`UPGRADES_MAX`].
+    /// Sets the maximum number of upgraded connections, including requests that may still be upgraded. Default
+    /// [`UPGRADES_MAX`].
+    ///
+    /// Beyond it, the `Upgrade` header is ignored, and axum's extractor rejects the request with `426`. Upgraded
+    /// connections also count towards the connection limits.
     pub fn upgrades_max(mut self, upgrades_max: usize) -> Self {
         self.upgrades_max = upgrades_max;
         self
     }
 
-    /// Drains as soon as `signal` is ready: no new connections are taken, what was received is answered, and it ends, after
+    /// Drains once `signal` completes: stops accepting, responds to received requests, and ends after
     /// [`drain_ms`](Self::drain_ms) at the latest.
     pub fn with_graceful_shutdown(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
         self.shutdown = Some(Box::pin(signal));
@@ -194,24 +207,27 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
 
 /// Serving.
 impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
-    /// Serves until `SIGTERM` or `SIGINT` (the first drains, the second stops) or its graceful shutdown, without a runtime around it.
+    /// Serves until `SIGTERM`, `SIGINT` (the first drains, the second stops) or graceful shutdown, without a
+    /// surrounding runtime.
     ///
     /// # Errors
     /// See [`Error`].
     ///
     /// # Panics
-    /// Within a tokio runtime, which it would hold up: await it there.
+    /// If called within a tokio runtime, which it would block: await it there.
     pub fn run(self) -> Result<(), Error> {
         self.server(Server::handle_signals).start()?.wait()
     }
 
-    /// Binds and starts, and returns at once: for programs that want the port, the control or the end. Within a tokio runtime that one
-    /// drives what the service waits for, else one of its own does.
+    /// Binds, starts the workers, and returns immediately.
+    ///
+    /// The service uses the current tokio runtime, or a new one if there is none.
     ///
     /// # Errors
     /// See [`Error`].
     pub fn start(self) -> Result<Running, Error> {
-        let Self { server, maker, fast, tells_peer, protocols, upgrades_max, drain_ms, shutdown, .. } = self;
+        let Self { server, maker, fast, inserts_peer, protocols, upgrades_max, drain_ms, shutdown, .. } =
+            self;
         if let Some(given) = protocols.iter().find(|protocol| !is_protocol(protocol.as_bytes())) {
             return Err(Error::Protocol { given: given.clone() });
         }
@@ -221,9 +237,14 @@ impl<S: HttpService, M: Maker<Service = S>> Serve<S, M> {
         let handle = runtime.handle().clone();
         let maker = Mutex::new(maker);
         let bridge = move |_| {
-            // Cloned here, used on the worker's own thread: it need not be `Sync`.
+            // Cloned under the lock and used on one worker only, so it needn't be `Sync`.
             let maker = maker.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Bridge::new(Plan { maker, tells_peer, upgrades: Arc::clone(&upgrades), handle: handle.clone() })
+            Bridge::new(BridgeConfig {
+                maker,
+                inserts_peer,
+                upgrades: Arc::clone(&upgrades),
+                handle: handle.clone(),
+            })
         };
         let running = match fast {
             None => server?.start(bridge)?,
@@ -244,7 +265,7 @@ impl<S: HttpService, M: Maker<Service = S>> IntoFuture for Serve<S, M> {
     type Output = Result<(), Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
-    /// Serves until its graceful shutdown; for ever without one. Signals are the program's own business. Dropped, it stops.
+    /// Serves until graceful shutdown, or for ever without one. Leaves signals alone. Stops when dropped.
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move { self.start()?.ended().await })
     }

@@ -1,4 +1,4 @@
-//! A connection's socket, of TCP or Unix's own, as tokio has it.
+//! A tokio socket of TCP or of the Unix domain.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-/// A connection.
+/// A connected socket.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
@@ -16,13 +16,13 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// The connection of a descriptor that doesn't wait. To be called within a runtime.
+    /// Wraps a non-blocking descriptor. To be called within a runtime.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// If the runtime can't register the descriptor.
     pub(crate) fn new(descriptor: OwnedFd) -> io::Result<Self> {
         let unix = std::os::unix::net::UnixStream::from(descriptor);
-        // It says so where it is of another family.
+        // Fails for a socket of another family.
         match unix.local_addr() {
             Ok(_) => UnixStream::from_std(unix).map(Self::Unix),
             Err(_) => TcpStream::from_std(OwnedFd::from(unix).into()).map(Self::Tcp),

@@ -1,4 +1,4 @@
-//! What a service has to be, said once.
+//! Requirements on services.
 
 use bytes::Buf;
 use http::{Request, Response};
@@ -6,27 +6,27 @@ use tower_service::Service;
 
 use crate::body::Body;
 
-/// Any error, as services of tower have them.
+/// Any error, as tower services use it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A service that answers requests: an axum `Router`, or any other of tower. Implemented for all that fit; nobody implements it by hand.
+/// A service of HTTP requests, such as an axum `Router`. Implemented for all types that qualify.
 ///
-/// It is cloned for each request, so a clone should be cheap.
+/// The service is cloned for each request, so clones should be cheap.
 pub trait HttpService:
     Service<Request<Body>, Response = Response<Self::Answer>, Error = Self::Fault, Future = Self::Answering>
     + Clone
     + Send
     + 'static
 {
-    /// The body of its answers.
+    /// The body type of responses.
     type Answer: http_body::Body<Data = Self::Piece, Error = Self::BodyFault> + Send + 'static;
-    /// A piece of it.
+    /// The data type of the body's frames.
     type Piece: Buf + Send;
-    /// Why that may fail.
+    /// The error type of the body.
     type BodyFault: Into<BoxError>;
-    /// Why there may be no answer.
+    /// The error type of the service.
     type Fault: Into<BoxError>;
-    /// An answer on its way.
+    /// The future of a response.
     type Answering: Future<Output = Result<Response<Self::Answer>, Self::Fault>> + Send + 'static;
 }
 

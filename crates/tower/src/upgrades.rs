@@ -1,16 +1,16 @@
-//! Upgraded connections: the registered protocols, and a bound on their number.
+//! Registered upgrade protocols, and a limit on upgraded connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shearwater::{Head, is_same_protocol};
 
-/// The upgraded connections of a server.
+/// The protocols and upgraded connections of a server.
 #[derive(Debug)]
 pub(crate) struct Upgrades {
-    /// Protocols as the program gives them, perhaps with versions.
+    /// Protocols as registered, possibly with versions.
     protocols: Vec<String>,
-    /// Connections that are upgraded, or may still be.
+    /// Number of connections that are upgraded or may still be.
     open: AtomicUsize,
     open_max: usize,
 }
@@ -26,12 +26,12 @@ impl Upgrades {
         head.upgrades().any(|protocol| self.has(protocol))
     }
 
-    /// Returns true if a protocol is registered, in whatever version.
+    /// Returns true if a protocol is registered, ignoring versions.
     fn has(&self, protocol: &[u8]) -> bool {
         self.protocols.iter().any(|own| is_same_protocol(own.as_bytes(), protocol))
     }
 
-    /// Counts one more. Returns `None` if the bound is reached.
+    /// Counts a connection. Returns `None` if the limit is reached.
     pub(crate) fn enter(self: &Arc<Self>) -> Option<Permit> {
         let one_more = |open: usize| (open < self.open_max).then_some(open + 1);
         self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;

@@ -1,5 +1,5 @@
-//! What a request to the same router costs in allocations: on the engine, and on hyper behind `axum::serve`. A binary of its own: the
-//! counter replaces the whole process's allocator.
+//! Allocations per request of one router: on the engine, and on hyper with `axum::serve`. A separate binary, because
+//! the counter replaces the process's allocator.
 #![expect(
     unsafe_code,
     reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
@@ -18,32 +18,32 @@ use http_body_util::Full;
 use shearwater::Verbosity;
 use shearwater_tower::{Body, bind};
 
-/// Requests of one round.
+/// Requests per round.
 const REQUESTS: u64 = 1000;
-/// Rounds, of which the best counts: whatever else happens in the process may allocate too.
+/// Number of rounds, of which the best counts, because other code in the process may allocate too.
 const ROUNDS: usize = 5;
 
-/// Allocations and reallocations of all threads together.
+/// Allocations and reallocations of all threads.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting is one addition to a static.
+// SAFETY: every call is forwarded to the system allocator unchanged; counting is one addition to a static.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same.
+        // SAFETY: forwarded with the caller's guarantees.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract, which is the same; `pointer` came from `System`.
+        // SAFETY: forwarded with the caller's guarantees; `pointer` came from `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same; `pointer` came from `System`.
+        // SAFETY: forwarded with the caller's guarantees; `pointer` came from `System`.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What is asked, each with the end of its answer.
+/// The requests, each with the end of its response.
 const ASKED: [(&str, &str, &str); 4] = [
     ("plaintext, the least fields", "GET /plaintext HTTP/1.1\r\nHost: localhost\r\n\r\n", "Hello, World!"),
     (
@@ -75,20 +75,20 @@ fn router() -> Router {
         .route("/echo", post(|body: Bytes| async { body }))
 }
 
-/// Asks so often, one request behind the other. Allocates nothing itself.
+/// Sends requests one after the other. Doesn't allocate.
 fn ask(client: &mut TcpStream, request: &str, end: &str, count: u64) {
     let mut answer = [0; 1024];
     for _ in 0..count {
         client.write_all(request.as_bytes()).expect("the server reads");
         let mut len = 0;
         while !answer[..len].ends_with(end.as_bytes()) {
-            len += client.read(&mut answer[len..]).expect("the server answers");
+            len += client.read(&mut answer[len..]).expect("the server responds");
         }
         assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
     }
 }
 
-/// Allocations per request, of the best round.
+/// Returns the allocations per request of the best round.
 fn per_request(address: SocketAddr, request: &str, end: &str) -> f64 {
     let mut client = TcpStream::connect(address).expect("it listens");
     ask(&mut client, request, end, REQUESTS);
@@ -101,7 +101,7 @@ fn per_request(address: SocketAddr, request: &str, end: &str) -> f64 {
     best as f64 / REQUESTS as f64
 }
 
-/// The same router behind `axum::serve`, on one thread.
+/// Serves the same router with `axum::serve`, on one thread.
 fn on_hyper() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("it can");
@@ -125,7 +125,7 @@ fn no_request_allocates_more_than_on_hyper() {
         println!("{what}: {here:.2} allocations, {there:.2} on hyper");
         assert!(here > 0.5 && here <= there, "{what}: {here} allocations, {there} on hyper");
     }
-    // What is left where the service needs nothing: a part of a block now and then.
+    // The remainder if the service allocates nothing: part of a block now and then.
     let service = tower::service_fn(|_: axum::http::Request<Body>| async {
         Ok::<_, Infallible>(axum::http::Response::new(Full::new(Bytes::from_static(b"Hello, World!"))))
     });

@@ -1,4 +1,4 @@
-//! `POST /` and `/upload`: bodies of any length, never kept whole.
+//! `POST /` and `/upload`: bodies of any length, streamed.
 
 use axum::Json;
 use axum::body::Body;
@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use crate::app::Refusal;
 
-/// How many parts a form may have: each is told of in the answer.
+/// Maximum number of parts in a form, because the response lists them.
 const PARTS_MAX: usize = 100;
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
-/// What is told of a part.
+/// A part of a form in the response.
 #[derive(Serialize)]
 pub(crate) struct Part {
     name: Option<String>,
@@ -24,13 +24,13 @@ pub(crate) struct Part {
     bytes: u64,
 }
 
-/// The body comes back as it is sent, with its type.
+/// Echoes the body with its type as it arrives.
 pub(crate) async fn echo(headers: HeaderMap, body: Body) -> impl IntoResponse {
     let media_type = headers.get(header::CONTENT_TYPE).cloned().unwrap_or(OCTETS);
     ([(header::CONTENT_TYPE, media_type)], body)
 }
 
-/// What the parts of a form are called and how long they are.
+/// Lists the names and lengths of a form's parts.
 pub(crate) async fn upload(mut form: Multipart) -> Result<Json<Vec<Part>>, Refusal> {
     let refused = |error: MultipartError| (error.status(), format!("{}\n", error.body_text()));
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! `/ws`: a room over WebSocket. What one says, all hear.
+//! `/ws`: a chat room over WebSocket.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +12,12 @@ use tokio::sync::broadcast::{self, Receiver, Sender};
 
 use crate::serve::{Stop, Watch};
 
-/// How far a guest may fall behind before messages are passed over for it.
+/// Number of messages a guest may fall behind before some are skipped.
 const BEHIND_MAX: usize = 256;
-/// The longest message.
+/// Maximum length of a message in bytes.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
-/// The room that all guests share.
+/// The room shared by all guests.
 #[derive(Clone)]
 pub(crate) struct Room {
     said: Sender<Utf8Bytes>,
@@ -32,7 +32,7 @@ impl Default for Room {
 
 impl Room {
     fn say(&self, text: String) {
-        // Nobody may be there to hear it.
+        // Fails if the room is empty.
         drop(self.said.send(text.into()));
     }
 }
@@ -53,7 +53,7 @@ pub(crate) async fn join(
     })
 }
 
-/// Until the guest leaves, or the server ends.
+/// Serves a guest until it leaves or the server ends.
 async fn visit(
     mut line: WebSocket,
     room: &Room,
@@ -69,7 +69,7 @@ async fn visit(
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
             },
-            heard = heard.recv() => match told(heard) {
+            heard = heard.recv() => match received(heard) {
                 Some(message) => message,
                 None => return,
             },
@@ -82,8 +82,8 @@ async fn visit(
     }
 }
 
-/// What a guest is told of what it heard; None where there is nothing to hear any more.
-fn told(heard: Result<Utf8Bytes, RecvError>) -> Option<Message> {
+/// Returns the message for what a guest received; `None` once the room is closed.
+fn received(heard: Result<Utf8Bytes, RecvError>) -> Option<Message> {
     match heard {
         Ok(text) => Some(Message::Text(text)),
         Err(RecvError::Lagged(missed)) => {
@@ -106,7 +106,7 @@ fn farewell() -> Message {
 mod tests {
     use super::*;
 
-    /// The oldest messages make room for the newest.
+    /// Drops the oldest messages for a slow guest.
     #[test]
     fn who_falls_behind_is_told() {
         let room = Room::default();
@@ -114,8 +114,8 @@ mod tests {
         for number in 0..BEHIND_MAX + 3 {
             room.say(number.to_string());
         }
-        let missed = told(heard.blocking_recv());
+        let missed = received(heard.blocking_recv());
         assert_eq!(missed, Some(Message::Text("3 messages were missed".into())));
-        assert_eq!(told(heard.blocking_recv()), Some(Message::Text("3".into())));
+        assert_eq!(received(heard.blocking_recv()), Some(Message::Text("3".into())));
     }
 }

@@ -1,4 +1,4 @@
-//! `/events`: server-sent events, one each second or each `every_ms`.
+//! `/events`: server-sent events, one each second or every `every_ms`.
 
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,7 +18,7 @@ const EVERY_MS: u64 = 1000;
 const EVERY_MS_MIN: u64 = 10;
 const EVERY_MS_MAX: u64 = 60_000;
 
-/// How often.
+/// The interval.
 #[derive(Deserialize)]
 pub(crate) struct Pace {
     every_ms: Option<u64>,
@@ -34,12 +34,12 @@ pub(crate) async fn subscribe(
         return Err((StatusCode::BAD_REQUEST, why));
     }
     let mut pace = interval(Duration::from_millis(every_ms));
-    // A client that was slow gets no burst of what it missed.
+    // A slow client gets no burst of missed ticks.
     pace.set_missed_tick_behavior(MissedTickBehavior::Skip);
     Ok(Sse::new(stream::unfold((pace, stop.watch(), 0), next)))
 }
 
-/// Ends with the server: this stream has no end of its own.
+/// Ends with the server; the stream has no end of its own.
 async fn next(state: (Interval, Watch, u64)) -> Option<(Result<Event, Infallible>, (Interval, Watch, u64))> {
     let (mut pace, mut stop, number) = state;
     tokio::select! {

@@ -1,4 +1,4 @@
-//! The handlers, a file for each kind.
+//! Handlers, one file per kind.
 
 pub(crate) mod bodies;
 pub(crate) mod chat;

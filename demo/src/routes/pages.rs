@@ -1,4 +1,4 @@
-//! `/`, `/welcome`, `/json`, `/plaintext`, `/user/{id}`: answers that wait for nothing.
+//! `/`, `/welcome`, `/json`, `/plaintext`, `/user/{id}`: immediate responses.
 
 use axum::Json;
 use axum::extract::Path;
@@ -27,7 +27,7 @@ pub(crate) async fn plaintext() -> &'static str {
     "Hello, World!"
 }
 
-/// The path's last part, decoded.
+/// Returns the path parameter, decoded.
 pub(crate) async fn user(Path(id): Path<String>) -> String {
     id
 }

@@ -1,4 +1,4 @@
-//! `/login` and `/me`: a token for who knows the password, and what it opens.
+//! `/login` and `/me`: a token for a password, and a page that requires it.
 
 use axum::Json;
 use axum::extract::{FromRef, FromRequestParts, State};
@@ -9,29 +9,29 @@ use serde::{Deserialize, Serialize};
 use crate::app::Refusal;
 use crate::token::{Claims, Keys, LIFETIME};
 
-/// The one account. It protects nothing but `/me`.
+/// The only account; it protects nothing but `/me`.
 const USER: &str = "demo";
 const PASSWORD: &str = "demo";
 
-/// What `/login` takes.
+/// Request body of `/login`.
 #[derive(Deserialize)]
 pub(crate) struct Login {
     user: String,
     password: String,
 }
 
-/// What `/login` gives.
+/// Response body of `/login`.
 #[derive(Serialize)]
 pub(crate) struct Granted {
     token: String,
     expires_in_seconds: u64,
 }
 
-/// What `/me` gives.
+/// Response body of `/me`.
 #[derive(Serialize)]
 pub(crate) struct Me {
     user: String,
-    /// Unix seconds.
+    /// Expiry in Unix seconds.
     expires: u64,
 }
 
@@ -52,7 +52,7 @@ pub(crate) async fn me(claims: Claims) -> Json<Me> {
     Json(Me { user: claims.sub, expires: claims.exp })
 }
 
-/// A handler that takes `Claims` is for those with a token.
+/// Requires a valid token for handlers that take `Claims`.
 impl<S: Send + Sync> FromRequestParts<S> for Claims
 where
     Keys: FromRef<S>,
@@ -67,7 +67,7 @@ where
     }
 }
 
-/// The token of `Bearer TOKEN`. The scheme is in any case (RFC 9110, 11.1).
+/// Returns the token of `Bearer TOKEN`; the scheme is case-insensitive (RFC 9110 section 11.1).
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("Bearer").then_some(token.trim_start())

@@ -1,4 +1,4 @@
-//! `/slow-async?ms=`: an answer that takes its time, while the thread serves others.
+//! `/slow-async?ms=`: a deferred response.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use crate::app::Refusal;
 
-/// How long a request may ask to wait.
+/// Maximum wait in milliseconds.
 pub(crate) const WAIT_MS_MAX: u64 = 60_000;
 
-/// How long to wait.
+/// Wait in milliseconds.
 #[derive(Deserialize)]
 pub(crate) struct Wait {
     ms: u64,

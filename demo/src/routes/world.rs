@@ -1,4 +1,4 @@
-//! `/db`: a row of the database, by chance.
+//! `/db`: a random row of the database.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,6 +1,6 @@
-//! An answer as it stood on the wire, taken apart.
+//! Parser of raw HTTP responses.
 
-/// Status, fields and body of an answer that ended with its connection.
+/// Status, header fields and body of a response on a connection that then closed.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

@@ -1,4 +1,4 @@
-//! The room behind `/ws`, in frames as RFC 6455 writes them.
+//! The chat room at `/ws`, in raw frames (RFC 6455).
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ const CLOSE: u8 = 0x88;
 /// More messages of 4 KiB than two sockets hold, both ways.
 const MESSAGES_MAX: usize = 100_000;
 
-/// A guest's end of the line.
+/// A guest's connection.
 struct Guest(TcpStream);
 
 impl Guest {
@@ -41,7 +41,7 @@ impl Guest {
         self.0.write_all(&[&head, payload].concat()).unwrap();
     }
 
-    /// The next frame of up to 125 bytes: its kind and payload.
+    /// Reads a frame of up to 125 bytes: its opcode and payload.
     fn hear(&mut self) -> (u8, Vec<u8>) {
         let mut head = [0; 2];
         self.0.read_exact(&mut head).unwrap();
@@ -56,7 +56,7 @@ impl Guest {
         String::from_utf8(payload).unwrap()
     }
 
-    /// The code of the close frame that comes next.
+    /// Reads a close frame and returns its code.
     fn closed(&mut self) -> u16 {
         let (kind, payload) = self.hear();
         assert_eq!(kind, CLOSE);
@@ -86,7 +86,7 @@ fn what_is_no_text_ends_the_visit() {
     assert_eq!(guest.closed(), 1003);
 }
 
-/// A frame that says it has 4,097 bytes is not waited for.
+/// Rejects a frame by its announced length of 4,097 bytes, without waiting for it.
 #[test]
 fn a_message_that_is_too_long_ends_the_visit() {
     let demo = Program::start(&[]);
@@ -108,22 +108,22 @@ fn guests_are_told_when_the_server_ends() {
     assert_eq!(demo.wait().status.code(), Some(0));
 }
 
-/// A guest who hears nothing can't be told to leave, and isn't waited for longer than requests are.
+/// The drain time also limits the wait for a guest that doesn't read.
 #[test]
 fn who_does_not_leave_is_cut_off() {
     let demo = Program::start(&[]);
     let mut guest = Guest::join(&demo);
     guest.0.set_write_timeout(Some(Duration::from_secs(3))).unwrap();
     let message = [&[TEXT, 0xfe, 0x0f, 0xff, 0, 0, 0, 0][..], &[b'a'; 0xfff]].concat();
-    // What it says comes back to it: once that fills the sockets, it isn't heard either.
+    // Its messages come back to it: once they fill the sockets, the server stops reading.
     let heard = (0..MESSAGES_MAX).take_while(|_| guest.0.write_all(&message).is_ok()).count();
-    assert!(heard < MESSAGES_MAX, "the guest is heard without hearing");
+    assert!(heard < MESSAGES_MAX, "the server keeps reading from a guest that does not read");
     demo.terminate();
     let end = demo.wait();
     assert!(end.status.success());
     assert_eq!(
         end.stdout.lines().last(),
-        Some("demo: the time to drain is over: who has not left is cut off")
+        Some("demo: drain time is over: remaining connections are cut off")
     );
 }
 

@@ -1,4 +1,4 @@
-//! The built program as its user sees it: every route on the wire, every setting, start and end.
+//! Tests of the built program: routes on the wire, settings, startup and shutdown.
 
 mod answer;
 mod program;

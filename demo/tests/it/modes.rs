@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::program::Program;
 
-/// Only what the application answers has its middleware's field.
+/// Only the application's responses have its middleware's header.
 const MARK: &str = "x-content-type-options";
 
 #[test]

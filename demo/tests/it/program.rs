@@ -1,4 +1,4 @@
-//! The program as a process of its own, on a free port, ended with its test.
+//! The program as a child process on a free port, which ends with its test.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::answer::Answer;
 
-/// How long any wait may last before the test fails.
+/// Maximum duration of each wait before the test fails.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// A running demo.
@@ -18,19 +18,19 @@ pub(crate) struct Program {
     stdout: BufReader<ChildStdout>,
     stderr: Option<JoinHandle<String>>,
     pub(crate) addr: SocketAddr,
-    /// The line that it starts with.
+    /// The first line of its output.
     pub(crate) banner: String,
 }
 
-/// How a program ended, and what it had said until then.
+/// A program's exit status and output.
 pub(crate) struct End {
     pub(crate) status: ExitStatus,
-    /// Behind the banner.
+    /// Output after the banner.
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// The program with nothing but these settings, not started yet.
+/// Prepares the program with these settings only.
 fn command<V: AsRef<OsStr>>(settings: &[(&str, V)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_demo"));
     for name in ["SERVER_MODE", "DATABASE_URL", "JWT_SECRET", "PORT", "LISTEN"] {
@@ -40,7 +40,7 @@ fn command<V: AsRef<OsStr>>(settings: &[(&str, V)]) -> Command {
     command
 }
 
-/// Hands on what a program says to standard error, for whoever looks at a test that fails, and keeps it.
+/// Copies the program's stderr to that of the test and keeps it.
 fn overhear(stderr: ChildStderr) -> JoinHandle<String> {
     thread::spawn(move || {
         let lines = BufReader::new(stderr).lines().map_while(Result::ok);
@@ -48,13 +48,13 @@ fn overhear(stderr: ChildStderr) -> JoinHandle<String> {
     })
 }
 
-/// Runs the program with settings that it refuses, to its end.
+/// Runs the program with invalid settings until it ends.
 pub(crate) fn refused<V: AsRef<OsStr>>(settings: &[(&str, V)]) -> Output {
     command(settings).stdin(Stdio::null()).output().unwrap()
 }
 
 impl Program {
-    /// Starts it on a free port, unless the settings say where, and waits until it listens.
+    /// Starts it, on a free port unless the settings say otherwise, and waits until it listens.
     pub(crate) fn start(settings: &[(&str, &str)]) -> Self {
         let mut command = command(settings);
         if settings.iter().all(|(name, _)| *name != "LISTEN") {
@@ -78,7 +78,7 @@ impl Program {
         stream
     }
 
-    /// One request on a connection of its own. `fields` are whole lines without their ends.
+    /// Sends a request on a new connection. `fields` are lines without line ends.
     pub(crate) fn ask(&self, method: &str, target: &str, fields: &[&str], body: &[u8]) -> Answer {
         let mut stream = self.connect();
         let mut head = format!("{method} {target} HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n");
@@ -96,7 +96,7 @@ impl Program {
         self.ask("GET", target, &[], b"")
     }
 
-    /// Asks the program to end, as an operator does.
+    /// Sends a signal that ends the program.
     pub(crate) fn terminate(&self) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! Each route that answers and is done.
+//! Routes with immediate responses.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn pages_and_greetings() {
     assert_eq!(demo.ask("DELETE", "/json", &[], b"").status, 405);
 }
 
-/// The page speaks of what is there: each of its links and calls is answered.
+/// Each link and call of the page works.
 #[test]
 fn the_page_links_to_what_is_there() {
     let demo = Program::start(&[]);

@@ -1,4 +1,4 @@
-//! The environment: each setting takes effect, and what is wrong is one sentence and exit status 2.
+//! Settings: each takes effect, and an invalid one is one sentence and exit status 2.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ fn what_is_wrong_is_told_in_one_sentence() {
         ("SERVER_MODE", "fast", "SERVER_MODE is `fast`, and should be `standard` or `performance`"),
         ("PORT", "x", "PORT is `x`, and should be a number from 0 to 65535"),
         ("LISTEN", "x", "LISTEN is `x`, and should be an address with a port, such as 0.0.0.0:3000"),
-        ("JWT_SECRET", "", "JWT_SECRET is empty, and anybody could sign with that"),
+        ("JWT_SECRET", "", "JWT_SECRET is empty, so anybody could sign tokens"),
         (
             "DATABASE_URL",
             "mysql://x",
@@ -52,7 +52,7 @@ fn what_cannot_be_opened_is_told_too() {
     assert_eq!(said.lines().count(), 1);
 }
 
-/// Rows that were made in one run are there in the next.
+/// Rows persist between runs.
 #[test]
 fn a_database_in_a_file_stays() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("demo-{}.db", std::process::id()));
@@ -78,7 +78,7 @@ fn a_database_in_a_file_stays() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// A token outlives the process where the secret does, and only there.
+/// A token stays valid after a restart only with the same secret.
 #[test]
 fn tokens_are_good_for_their_secret() {
     let secret = [("JWT_SECRET", "a secret of more than thirty-two bytes")];
@@ -115,5 +115,5 @@ fn listen_is_the_whole_address() {
     let demo = Program::start(&[("LISTEN", "0.0.0.0:0")]);
     assert!(demo.addr.ip().is_unspecified(), "{}", demo.banner);
     let output = refused(&[("LISTEN", "127.0.0.1:0"), ("PORT", "0")]);
-    assert_refused(&output, "PORT and LISTEN are both set, and one of them would be ignored");
+    assert_refused(&output, "PORT and LISTEN are both set; set one of them");
 }

@@ -1,4 +1,4 @@
-//! Routes that go on: the echo, the events, and what becomes of them when the program ends.
+//! Streaming routes, and their end when the program drains.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::program::Program;
 
-/// Reads a head and gives its status line.
+/// Reads a head and returns its status line.
 fn head(stream: &mut BufReader<TcpStream>) -> String {
     let mut lines = Vec::new();
     loop {
@@ -19,13 +19,13 @@ fn head(stream: &mut BufReader<TcpStream>) -> String {
     }
 }
 
-/// The lines of the next event.
+/// Reads the lines of the next event.
 fn event(stream: &mut BufReader<TcpStream>) -> Vec<String> {
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
         assert!(stream.read_line(&mut line).unwrap() > 0, "the stream ended within an event");
-        // Chunk sizes stand between the lines.
+        // Skips chunk sizes.
         let text = line.trim_end();
         if ["event: ", "id: ", "data: "].iter().any(|name| text.starts_with(name)) {
             lines.push(text.to_owned());
@@ -81,7 +81,7 @@ fn an_echo_answers_before_the_body_ends() {
     assert_eq!((whole.field("content-type"), whole.text()), (Some("text/x-ahoy"), "ahoy"));
 }
 
-/// A stream without an end gets one, and the program ends as it should.
+/// Draining ends an endless stream and the program.
 #[test]
 fn a_signal_ends_streams_and_program() {
     let demo = Program::start(&[]);
@@ -94,7 +94,7 @@ fn a_signal_ends_streams_and_program() {
     assert_eq!(demo.wait().status.code(), Some(0));
 }
 
-/// A request whose body never ends, on its way.
+/// A request in flight whose body never ends.
 fn unfinished(demo: &Program) -> BufReader<TcpStream> {
     let mut stream = demo.connect();
     stream.write_all(b"POST / HTTP/1.1\r\nHost: demo\r\nContent-Length: 2\r\n\r\n1").unwrap();
@@ -111,7 +111,7 @@ fn a_drain_has_an_end() {
     demo.terminate();
     let end = demo.wait();
     assert!(end.status.success());
-    // Its clock counts whole milliseconds.
+    // The program's clock has a granularity of one millisecond.
     assert!(begun.elapsed() >= Duration::from_millis(4999), "cut off after {:?}", begun.elapsed());
     assert!(end.stderr.contains(" has cut off 1 connections during a request or response"), "{}", end.stderr);
     assert!(!end.stdout.contains("cut off"), "there were no guests: {}", end.stdout);
@@ -135,21 +135,21 @@ fn a_second_signal_ends_it_at_once() {
     let _unfinished = unfinished(&demo);
     let mut stream = subscribed(&demo);
     demo.terminate();
-    // The stream's end tells that the first signal was heard.
+    // The stream ends when the first signal is handled.
     stream.read_to_end(&mut Vec::new()).unwrap();
     demo.terminate();
     let end = demo.wait();
     assert!(end.status.success());
     let last = end.stdout.lines().last();
-    assert_eq!(last, Some("demo: a second signal: what is still being answered is cut off"));
+    assert_eq!(last, Some("demo: second signal: requests in flight are cut off"));
 }
 
-/// What is being answered when the signal comes is answered.
+/// Requests in flight are completed after the signal.
 #[test]
 fn a_signal_waits_for_answers() {
     let demo = Program::start(&[]);
     let mut stream = demo.connect();
-    // The head of an echo tells that the request is being served.
+    // The head of the echo shows that the request is being served.
     stream.write_all(b"POST / HTTP/1.1\r\nHost: demo\r\nContent-Length: 4\r\n\r\na").unwrap();
     let mut stream = BufReader::new(stream);
     assert_eq!(head(&mut stream), "HTTP/1.1 200 OK");

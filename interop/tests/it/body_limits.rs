@@ -1,4 +1,4 @@
-//! Bodies that are too long: refused by their length, or at the byte that is too many.
+//! Bodies over the limit: rejected by their length, or at the first excess byte.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -8,7 +8,7 @@ use axum::routing::post;
 use crate::client::{Client, ask, get as ask_get};
 use crate::serve::{Served, serve, serve_with};
 
-/// What axum takes where nothing else is said.
+/// axum's default limit.
 const DEFAULT_BYTES_MAX: usize = 2 * 1024 * 1024;
 const SMALL_BYTES_MAX: usize = 1000;
 /// Above the server's own default of 10 MiB.
@@ -20,7 +20,7 @@ fn served() -> Served {
     serve(Router::new().route("/default", post(count)).merge(small))
 }
 
-/// A client may still be sending when it is refused: it gets the answer, and the connection ends.
+/// A client that is still sending gets the response before the connection closes.
 #[test]
 fn the_last_byte_decides() {
     let server = served();
@@ -45,7 +45,7 @@ fn chunks_are_counted_too() {
     }
 }
 
-/// `docs/guide/axum.md` has it among the differences: axum's limit is one thing, the server's another.
+/// axum's limit and the server's are independent, as `docs/guide/axum.md` says.
 #[test]
 fn an_upload_of_20_mib_needs_both_limits_raised() {
     let router = || {

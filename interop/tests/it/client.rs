@@ -1,30 +1,30 @@
-//! A plain HTTP/1.1 client over one blocking socket: it shows what is on the wire, and waits with a deadline.
+//! A blocking HTTP/1.1 client that shows raw responses and has deadlines.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long any single read or write may wait before the test fails.
+/// Maximum duration of a read or write before the test fails.
 const WAIT_MAX: Duration = Duration::from_secs(20);
-/// Longest head and longest line that a server may send.
+/// Maximum length of a head and of a line.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 const READ_BYTES: usize = 16 * 1024;
 
-/// A connection, with what has been read ahead of its use.
+/// A connection with a read buffer.
 pub(crate) struct Client {
     stream: TcpStream,
     unread: Vec<u8>,
 }
 
-/// Status line and fields of an answer.
+/// Status line and header fields of a response.
 #[derive(Debug, Clone)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    /// In the order of the wire, names in lower case.
+    /// In order, with names in lower case.
     fields: Vec<(String, String)>,
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) head: Head,
@@ -36,7 +36,7 @@ impl Client {
         Self::over(TcpStream::connect(addr).unwrap())
     }
 
-    /// A client over a connection that was prepared elsewhere.
+    /// Wraps a connected stream.
     pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(WAIT_MAX)).unwrap();
         stream.set_write_timeout(Some(WAIT_MAX)).unwrap();
@@ -48,7 +48,7 @@ impl Client {
         &self.stream
     }
 
-    /// A server that has answered may close while it is still being sent to: what it said is then to be read.
+    /// Ignores write errors: a server that has responded may close while the client still sends.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         match self.stream.write_all(bytes.as_ref()) {
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
@@ -56,7 +56,8 @@ impl Client {
         }
     }
 
-    /// One request and its answer. `fields` are lines without their ends; the length is added where there is a body.
+    /// Sends a request and reads its response. `fields` are lines without line ends; `Content-Length` is added if there
+    /// is a body.
     pub(crate) fn ask(&mut self, method: &str, target: &str, fields: &[&str], body: &[u8]) -> Answer {
         let mut request = format!("{method} {target} HTTP/1.1\r\nHost: test\r\n");
         for field in fields {
@@ -71,7 +72,7 @@ impl Client {
         self.answer(method)
     }
 
-    /// The final answer to a request that was sent. Interim ones are skipped.
+    /// Reads the final response to a request, and skips interim ones.
     pub(crate) fn answer(&mut self, method: &str) -> Answer {
         let mut head = self.head();
         while head.status < 200 && head.status != 101 {
@@ -82,7 +83,7 @@ impl Client {
         Answer { head, body }
     }
 
-    /// The next head, interim ones too.
+    /// Reads the next head, also an interim one.
     pub(crate) fn head(&mut self) -> Head {
         let mut lines = Vec::new();
         let mut bytes = 0;
@@ -111,7 +112,7 @@ impl Client {
         }
     }
 
-    /// The next chunk of a chunked body; None at its end, trailers passed over.
+    /// Reads the next chunk of a chunked body; `None` at its end, after trailers.
     pub(crate) fn chunk(&mut self) -> Option<Vec<u8>> {
         let size = self.line();
         let digits = size.split(';').next().unwrap_or("").trim();
@@ -125,7 +126,7 @@ impl Client {
         Some(chunk)
     }
 
-    /// A line without its end. Panics at the end of the connection.
+    /// Reads a line without its end. Panics at the end of the connection.
     fn line(&mut self) -> String {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
@@ -145,18 +146,18 @@ impl Client {
         self.unread.drain(..length).collect()
     }
 
-    /// Everything up to the end of the connection.
+    /// Reads until the end of the connection.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         while self.more() {}
         std::mem::take(&mut self.unread)
     }
 
-    /// Whether the server closes the connection without another byte. A reset is a close too.
+    /// Returns true if the server closes or resets the connection without another byte.
     pub(crate) fn is_closed(&mut self) -> bool {
         self.unread.is_empty() && !self.more()
     }
 
-    /// Reads once; false at the end of the connection.
+    /// Reads once. Returns false at the end of the connection.
     fn more(&mut self) -> bool {
         let mut bytes = [0; READ_BYTES];
         loop {
@@ -187,13 +188,13 @@ impl Head {
         Self { status, fields: fields.iter().map(field).collect() }
     }
 
-    /// All values of a field, in order. The name is in lower case.
+    /// Returns all values of a header, in order. `name` is in lower case.
     pub(crate) fn all(&self, name: &str) -> Vec<&str> {
         let of_name = self.fields.iter().filter(|(known, _)| known == name);
         of_name.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// The value of a field that stands at most once.
+    /// Returns the value of a header that occurs at most once.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let values = self.all(name);
         assert!(values.len() <= 1, "`{name}` stands {} times", values.len());
@@ -224,7 +225,7 @@ impl Answer {
     }
 }
 
-/// One request on a connection of its own.
+/// Sends a request on a new connection.
 pub(crate) fn ask(addr: SocketAddr, method: &str, target: &str, fields: &[&str], body: &[u8]) -> Answer {
     Client::connect(addr).ask(method, target, fields, body)
 }
@@ -233,7 +234,7 @@ pub(crate) fn get(addr: SocketAddr, target: &str) -> Answer {
     ask(addr, "GET", target, &[], b"")
 }
 
-/// A request with a JSON body.
+/// Sends a request with a JSON body.
 pub(crate) fn ask_json(addr: SocketAddr, method: &str, target: &str, body: &serde_json::Value) -> Answer {
     ask(addr, method, target, &["Content-Type: application/json"], body.to_string().as_bytes())
 }

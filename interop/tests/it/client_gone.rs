@@ -1,4 +1,4 @@
-//! A client that goes away: handler and body stream are dropped, so that what they hold is free again.
+//! Disconnects: the handler and the body stream are dropped.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ enum Told {
     Dropped,
 }
 
-/// Tells when it is made and when it is dropped.
+/// Reports its creation and its drop.
 struct Guard(SyncSender<Told>);
 
 impl Guard {
@@ -52,7 +52,7 @@ async fn stream_for_ever(State(teller): State<Arc<SyncSender<Told>>>) -> Body {
     }))
 }
 
-/// Ends with the body, whichever way that ends.
+/// Dropped with the body.
 async fn read_to_end(State(teller): State<Arc<SyncSender<Told>>>, body: Body) -> &'static str {
     let _guard = Guard::new(&teller);
     let mut pieces = body.into_data_stream();
@@ -71,7 +71,7 @@ fn served() -> (Served, Receiver<Told>) {
     (serve(app), told)
 }
 
-/// The request is sent, the handler entered, the client goes: then the handler must be dropped.
+/// Drops the handler when its client disconnects.
 fn check(server: &Served, told: &Receiver<Told>, request: &str, with_reset: bool) {
     let mut client = Client::connect(server.addr);
     client.send(request);

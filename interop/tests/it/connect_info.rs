@@ -1,4 +1,4 @@
-//! `ConnectInfo`: the handler knows who asks, on each connection and each of its requests.
+//! `ConnectInfo`: the client's address on each request of each connection.
 
 use std::net::SocketAddr;
 

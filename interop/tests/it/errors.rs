@@ -1,4 +1,4 @@
-//! Errors of handlers and services as answers: `Result`, `?` on an error type of one's own, `HandleError`.
+//! Errors of handlers and services: `Result`, `?` with a custom error type, `HandleError`.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use tower::service_fn;
 use crate::client::{Client, get as ask_get};
 use crate::serve::serve;
 
-/// What goes wrong in the application.
+/// The application's error.
 enum Error {
     NoNumber(std::num::ParseIntError),
     Negative,
@@ -47,7 +47,7 @@ async fn root(Query(number): Query<Number>) -> Result<String, Error> {
     Ok(root.to_string())
 }
 
-/// A service of tower's that can fail, which no router takes as it is.
+/// A fallible tower service, which a router accepts only with an error handler.
 async fn shaky(request: Request<Body>) -> Result<Response<Body>, io::Error> {
     match request.uri().query() {
         Some("fail") => Err(io::Error::other("the disk is full")),

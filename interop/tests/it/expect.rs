@@ -1,4 +1,4 @@
-//! `Expect: 100-continue` (RFC 9110, 10.1.1): the body is asked for when the handler wants it, and not before.
+//! `Expect: 100-continue` (RFC 9110 section 10.1.1): sent once the handler reads the body, and not before.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -40,7 +40,7 @@ fn who_waits_is_told_to_go_on() {
     }
 }
 
-/// The body was never asked for: the connection can't be used for what the client sends next, so it is closed.
+/// Closes the connection if the body was never requested, since its next bytes are ambiguous.
 #[test]
 fn who_is_refused_need_not_send() {
     let server = served();

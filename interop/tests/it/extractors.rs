@@ -1,4 +1,4 @@
-//! What axum's extractors read of a request: form, query, fields, raw target, extensions, the whole request.
+//! axum's extractors: form, query, headers, raw target, extensions, the whole request.
 
 use axum::extract::{Extension, Form, Query, RawQuery, Request};
 use axum::http::{HeaderMap, Uri, header};
@@ -80,7 +80,7 @@ fn a_field_may_stand_twice_in_an_answer() {
     assert_eq!(ask_get(server.addr, "/cookies").head.all("set-cookie"), ["a=1", "b=2"]);
 }
 
-/// RFC 9112, 3.2: origin form and absolute form.
+/// Origin form and absolute form (RFC 9112 section 3.2).
 #[test]
 fn a_target_comes_in_its_form() {
     let server = serve(app());

@@ -1,4 +1,4 @@
-//! Back-pressure: whoever reads slowly slows the other side down, and memory stays bounded on both ways.
+//! Backpressure: a slow reader slows the sender down, and memory stays bounded in both directions.
 
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,17 +19,17 @@ use crate::serve::{Served, serve_with};
 
 const BODY_BYTES: usize = 128 * 1024 * 1024;
 const PIECE_BYTES: usize = 64 * 1024;
-/// What may be on its way: the kernel's buffers of both sides, which grow to a few MiB, and a little of the server's.
+/// Maximum number of bytes in flight: the kernel's buffers on both sides, of a few MiB, and the server's.
 const UNDERWAY_BYTES_MAX: usize = 48 * 1024 * 1024;
 const CLIENT_BUFFER_BYTES: usize = 64 * 1024;
-/// How long a write may be stuck before it counts as held back. Too short a time only makes the check milder.
+/// Time after which a write counts as blocked. Shorter makes the test weaker, never wrong.
 const STUCK: Duration = Duration::from_millis(300);
-/// Answers that the server gives meanwhile: turns in which it could have gone on.
+/// Number of other requests served meanwhile, so that the server had turns to continue.
 const TURNS: usize = 300;
 
 #[derive(Clone, Default)]
 struct Flow {
-    /// Bytes that the application made or was given.
+    /// Bytes that the application produced or received.
     passed: Arc<AtomicUsize>,
     gate: Gate,
 }
@@ -43,7 +43,7 @@ async fn download(State(flow): State<Flow>) -> Body {
     Body::from_stream(pieces)
 }
 
-/// Takes one piece, and the others when the gate is open.
+/// Reads one piece, and the rest once the gate is open.
 async fn upload(State(flow): State<Flow>, body: Body) -> String {
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
@@ -64,7 +64,7 @@ fn served() -> (Served, Flow) {
     (serve_with(app, |serve| serve.body_bytes_max(u64::MAX)), flow)
 }
 
-/// A connection whose client-side buffers are small.
+/// Connects with small buffers on the client's side.
 fn narrow(addr: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(CLIENT_BUFFER_BYTES).unwrap();
@@ -73,7 +73,7 @@ fn narrow(addr: SocketAddr) -> TcpStream {
     socket.into()
 }
 
-/// Lets the server take turns: other requests are answered.
+/// Lets the server run turns, by other requests.
 fn take_turns(addr: SocketAddr) {
     let mut other = Client::connect(addr);
     for _ in 0..TURNS {
@@ -124,7 +124,7 @@ fn a_slow_handler_holds_the_upload_back() {
     assert_eq!(ask_get(server.addr, "/").text(), "turn");
 }
 
-/// How many bytes of a body the server's side takes before it takes no more.
+/// Sends a body until the server stops reading; returns the number of bytes sent.
 fn send_until_stuck(stream: &mut TcpStream) -> usize {
     let piece = vec![b'x'; PIECE_BYTES];
     let mut sent = 0;

@@ -1,12 +1,12 @@
-//! A folder of a test's own, removed with it.
+//! A temporary folder of a test.
 
 use std::path::{Path, PathBuf};
 
-/// An empty folder beneath the build's own scratch folder.
+/// An empty folder in the build's scratch folder.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// `name` is the test's alone.
+    /// Creates a folder. `name` must be unique.
     pub(crate) fn new(name: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         drop(std::fs::remove_dir_all(&path));
@@ -18,7 +18,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// Writes a file, with the folders that lead to it.
+    /// Writes a file and creates its parent folders.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,10 +1,10 @@
-//! A gate that holds handlers back until the test opens it.
+//! A gate that blocks handlers until the test opens it.
 
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-/// Closed at first; open for good once opened. Clones are the same gate.
+/// A gate that opens once. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Gate(Arc<Semaphore>);
 
@@ -19,7 +19,7 @@ impl Gate {
         self.0.close();
     }
 
-    /// Returns when the gate is open.
+    /// Waits until the gate is open.
     pub(crate) async fn passed(&self) {
         drop(self.0.acquire().await);
     }

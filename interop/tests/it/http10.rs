@@ -1,4 +1,4 @@
-//! Clients of HTTP/1.0: no chunks, and the end of the connection where a length is missing.
+//! HTTP/1.0 clients: no chunks; a body of unknown length ends with the connection.
 
 use axum::Router;
 use axum::body::Body;

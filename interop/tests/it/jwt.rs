@@ -1,4 +1,4 @@
-//! Sign-in by JSON Web Token: an extractor of the application's own checks signature and expiry.
+//! JSON Web Tokens: a custom extractor checks signature and expiry.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,7 +21,7 @@ struct Claims {
     exp: u64,
 }
 
-/// The keys, as the application's state.
+/// The keys as application state.
 #[derive(Clone)]
 struct Keys(Arc<(EncodingKey, DecodingKey)>);
 

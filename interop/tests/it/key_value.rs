@@ -1,4 +1,4 @@
-//! A key-value store behind tower's layers: deadline, load shedding, body limit, compression, an authorised part.
+//! A key-value store behind tower layers: timeout, load shedding, body limit, compression, authorization.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -25,7 +25,7 @@ use crate::client::{Client, ask, get as ask_get};
 use crate::serve::serve;
 
 const VALUE_BYTES_MAX: usize = 64 * 1024;
-/// How long a request may take, where no test waits for it to be over.
+/// Timeout of requests in tests that don't wait for it.
 const DEADLINE: Duration = Duration::from_secs(20);
 const SHORT_DEADLINE: Duration = Duration::from_millis(20);
 const TOKEN: &str = "Bearer let-me-in";
@@ -52,7 +52,7 @@ async fn authorise(request: Request, next: Next) -> Result<Response, StatusCode>
     }
 }
 
-/// What a failing layer means to the client.
+/// Converts an error of a layer to a response.
 async fn told(error: BoxError) -> (StatusCode, String) {
     if error.is::<tower::timeout::error::Elapsed>() {
         return (StatusCode::REQUEST_TIMEOUT, "took too long".to_owned());
@@ -110,7 +110,7 @@ fn what_takes_too_long_is_told_so() {
     let mut client = Client::connect(server.addr);
     for _ in 0..3 {
         let late = client.ask("GET", "/never", &[], b"");
-        assert_eq!((late.status(), late.text()), (408, "took too long"), "and the connection goes on");
+        assert_eq!((late.status(), late.text()), (408, "took too long"), "the connection stays open");
     }
 }
 
@@ -140,7 +140,7 @@ fn the_part_behind_a_token_asks_for_it() {
     assert_eq!(ask_get(server.addr, "/a").status(), 404);
 }
 
-/// `Server` and `Date` may be the server's own or the application's: once, either way.
+/// `Server` and `Date` occur once, whether the server or the application sets them.
 #[test]
 fn a_field_that_a_layer_sets_stands_once() {
     let server = serve(app(DEADLINE));

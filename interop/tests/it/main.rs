@@ -1,4 +1,4 @@
-//! Axum applications of every kind, unchanged, each asked on the wire. `serve.rs` says by whom they are served.
+//! Unchanged axum applications, tested on the wire. `serve.rs` chooses the server.
 
 pub(crate) mod client;
 pub(crate) mod folder;

@@ -1,4 +1,4 @@
-//! Forms with files: parts of every size, wherever the pieces of the body are cut.
+//! Multipart forms: parts of every size, and every split of the body.
 
 use axum::extract::multipart::MultipartError;
 use axum::extract::{DefaultBodyLimit, Multipart};
@@ -13,7 +13,7 @@ use crate::serve::serve;
 const FORM_BYTES_MAX: usize = 1024 * 1024;
 const BOUNDARY: &str = "----wave";
 
-/// What is known of each part: name, file name, type, length, sum of its bytes.
+/// A part's name, file name, type, length and the sum of its bytes.
 async fn upload(mut form: Multipart) -> Result<Json<Vec<Value>>, (StatusCode, String)> {
     let refused = |error: MultipartError| (error.status(), error.body_text());
     let mut parts = Vec::new();
@@ -35,7 +35,7 @@ fn app() -> Router {
     Router::new().route("/upload", post(upload)).layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
 }
 
-/// A form of a text and a file.
+/// A form with a text and a file.
 fn form(file: &[u8]) -> Vec<u8> {
     let head = format!(
         "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nA photo\r\n\
@@ -68,8 +68,9 @@ fn parts_arrive_with_their_names_types_and_bytes() {
     }
 }
 
-/// Every cut of a small form into two sends, so that a boundary is cut at each of its bytes. A connection each: a handler
-/// that has the last boundary may answer before the line's end has come, and the server may then close.
+/// Splits a small form into two sends at each byte, so that each byte of a boundary is a split point. Uses a new
+/// connection each time: a handler that has seen the last boundary may respond before the final line end has arrived,
+/// and the server may then close.
 #[test]
 fn a_form_may_be_cut_anywhere() {
     let server = serve(app());

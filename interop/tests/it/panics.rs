@@ -1,4 +1,4 @@
-//! Handlers that panic: one request is lost at most, or an answer is made of it by a layer.
+//! Panics of handlers: they cost one request at most, or a layer turns them into a response.
 
 use axum::Router;
 use axum::body::Body;
@@ -10,7 +10,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::client::{Client, get as ask_get};
 use crate::serve::serve;
 
-/// A panic which the compiler doesn't see coming.
+/// A panic that the compiler can't predict.
 fn divide_by(zero: usize) -> String {
     (1 / zero).to_string()
 }
@@ -24,7 +24,7 @@ async fn panic_later() -> String {
     divide_by(0)
 }
 
-/// Its second piece panics when it is asked for.
+/// A body whose second poll panics.
 async fn panic_in_the_body() -> Body {
     Body::from_stream(stream::iter([1, 0]).map(|number| Ok::<_, std::io::Error>(divide_by(number))))
 }
@@ -37,7 +37,7 @@ fn app() -> Router {
         .route("/body", get(panic_in_the_body))
 }
 
-/// Without a layer the server decides: a `500`, or a connection that ends without an answer.
+/// Without a layer the client gets a `500`, or a closed connection.
 #[test]
 fn a_panic_costs_one_request() {
     let server = serve(app());
@@ -51,7 +51,7 @@ fn a_panic_costs_one_request() {
             "{}",
             String::from_utf8_lossy(&bytes)
         );
-        assert_eq!(other.ask("GET", "/", &[], b"").text(), "served", "others go on");
+        assert_eq!(other.ask("GET", "/", &[], b"").text(), "served", "others continue");
     }
     assert_eq!(ask_get(server.addr, "/").text(), "served");
 }

@@ -1,4 +1,4 @@
-//! Routers in routers: nesting, merging, fallbacks, methods that aren't allowed, `HEAD` and `OPTIONS`, CORS.
+//! Routers: nesting, merging, fallbacks, `405`, `HEAD`, `OPTIONS` and CORS.
 
 use axum::Router;
 use axum::extract::{MatchedPath, OriginalUri, Path};

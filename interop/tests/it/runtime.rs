@@ -1,4 +1,4 @@
-//! What handlers expect of the runtime around them: tasks, blocking work, timers, sockets, locks across waits.
+//! The runtime of handlers: tasks, blocking work, timers, sockets, locks held across awaits.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ async fn given_up() -> &'static str {
     }
 }
 
-/// Asks another server, as a gateway does.
+/// Sends a request to another server, as a gateway does.
 async fn gateway(State(behind): State<SocketAddr>) -> Result<String, StatusCode> {
     let failed = |_| StatusCode::BAD_GATEWAY;
     let mut line = TcpStream::connect(behind).await.map_err(failed)?;
@@ -74,7 +74,7 @@ fn tasks_blocking_work_and_timers_run() {
 
 #[test]
 fn a_handler_may_ask_another_server() {
-    // An address that no other test binds to: behind its end nobody else answers there.
+    // An address that no other test binds, so that nothing listens there afterwards.
     let router = Router::new().route("/behind", get(async || "from behind"));
     let behind = serve_at("127.66.0.2:0", async { router });
     let front = serve(Router::new().route("/", get(gateway)).with_state(behind.addr));
@@ -83,7 +83,7 @@ fn a_handler_may_ask_another_server() {
     assert_eq!(ask_get(front.addr, "/").status(), 502);
 }
 
-/// A lock that is held while its holder waits: whoever is next is woken from another task.
+/// A lock held across an await: the next waiter is woken from another task.
 #[test]
 fn a_lock_across_waits_is_passed_on() {
     let number = async |State(last): State<Arc<Mutex<usize>>>| {

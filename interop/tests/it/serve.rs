@@ -1,5 +1,7 @@
-//! The one place that knows what serves the applications: with `axum::serve` in `run`, every test asks that. Everything has its
-//! default, but where a test says otherwise. The test target `it` serves by `shearwater_tower::serve`, `by_bind` by `bind`.
+//! Starts the server under test. To test another one, such as `axum::serve`, change `run`.
+//!
+//! Settings have their defaults unless a test changes them. The test target `it` uses `shearwater_tower::serve`,
+//! `by_bind` uses `bind`.
 
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
@@ -10,32 +12,32 @@ use axum::Router;
 use shearwater_tower::Serve;
 use tokio::sync::oneshot;
 
-/// Changes how an application is served.
+/// A change of the server's settings.
 type Change = fn(Serve<Router>) -> Serve<Router>;
 
-/// A running server. Dropped, it is told to end and not waited for: a test that fails must not hang.
+/// A running server. Dropping it starts a drain without waiting, so that a failing test doesn't hang.
 pub(crate) struct Served {
     pub(crate) addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Serves a router on a free port of 127.0.0.1, from threads of its own.
+/// Serves a router on a free port of 127.0.0.1, on other threads.
 pub(crate) fn serve(router: Router) -> Served {
     serve_made(async move { router })
 }
 
-/// As `serve`, with something else than the default.
+/// As `serve`, with changed settings.
 pub(crate) fn serve_with(router: Router, change: Change) -> Served {
     start("127.0.0.1:0", async move { router }, change)
 }
 
-/// As `serve`; the router is made on the server's runtime, for applications that open pools first.
+/// As `serve`, with the router created on the server's runtime, for applications that open pools first.
 pub(crate) fn serve_made(make: impl Future<Output = Router> + Send + 'static) -> Served {
     serve_at("127.0.0.1:0", make)
 }
 
-/// As `serve_made`, on this address.
+/// As `serve_made`, on a given address.
 pub(crate) fn serve_at(address: &'static str, make: impl Future<Output = Router> + Send + 'static) -> Served {
     start(address, make, |serve| serve)
 }
@@ -52,7 +54,7 @@ fn start(
     Served { addr: addr.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
 }
 
-/// The server under test. Ends when all is answered that was asked before `stopped`.
+/// Runs the server under test, and drains it after `stopped`.
 async fn run(
     address: &str,
     make: impl Future<Output = Router>,
@@ -75,17 +77,17 @@ async fn run(
 }
 
 impl Served {
-    /// Asks the server to drain and returns at once.
+    /// Starts a drain and returns immediately.
     pub(crate) fn begin_shutdown(&mut self) {
         self.stop.take();
     }
 
-    /// Whether nothing is left of it.
+    /// Returns true if the server has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Drains, and returns when the server has ended.
+    /// Drains the server and waits for its end.
     pub(crate) fn shutdown(mut self) {
         self.begin_shutdown();
         self.thread.take().unwrap().join().unwrap();

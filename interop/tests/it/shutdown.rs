@@ -1,4 +1,4 @@
-//! Graceful shutdown: what was asked is answered, idle connections are closed, new ones are not taken, then it ends.
+//! Graceful shutdown: requests in flight are completed, idle connections closed, new ones refused.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::client::{Client, get as ask_get};
 use crate::gate::Gate;
 use crate::serve::{Served, serve_at};
 
-/// What a test holds of its application.
+/// The test's view of its application.
 struct Held {
     server: Served,
     gate: Gate,
@@ -47,7 +47,7 @@ async fn in_two(State((gate, entered)): State<App>) -> Body {
     Body::from_stream(pieces)
 }
 
-/// An address that no other test binds to and no client connects from: behind the end nobody else answers there.
+/// An address that no other test binds or connects from, so that nothing listens there afterwards.
 const OWN_ADDRESS: &str = "127.66.0.1:0";
 
 fn held() -> Held {
@@ -82,7 +82,7 @@ fn what_was_asked_before_is_answered() {
     assert!(waiting.is_closed());
     assert_eq!(streaming.answer("GET").text(), "first, last");
     assert!(streaming.is_closed());
-    // A server may wait a while for clients to close too, so that its last bytes arrive.
+    // A server may linger until clients close too, so that its last bytes arrive.
     drop((waiting, streaming));
     server.shutdown();
 }
@@ -107,7 +107,7 @@ fn an_ended_server_takes_no_connection() {
     TcpStream::connect_timeout(&addr, Duration::from_secs(20)).expect_err("nobody listens any more");
 }
 
-/// The server ends only when the last answer has: its `shutdown` returns behind the handler.
+/// `shutdown` returns only after the last response.
 #[test]
 fn the_end_waits_for_the_last_answer() {
     let Held { mut server, gate, mut entered } = held();

@@ -1,4 +1,4 @@
-//! A pool of database connections: opened before the server starts, shared by all handlers, transactions that hold.
+//! A pool of database connections: opened before the server starts, shared by all handlers, with transactions.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -14,7 +14,7 @@ use crate::serve::{Served, serve_made};
 const CLIENTS: usize = 8;
 const TRANSFERS: usize = 25;
 
-/// Any failure of the database, as an answer.
+/// A database error as a response.
 struct Failed(sqlx::Error);
 
 impl From<sqlx::Error> for Failed {
@@ -40,7 +40,7 @@ async fn balance(State(pool): State<SqlitePool>, Path(owner): Path<String>) -> R
     Ok(Json(json!({ "owner": owner, "amount": amount })))
 }
 
-/// Both or neither: the second statement fails where there isn't enough.
+/// A transaction whose second statement fails if the balance is too low.
 async fn transfer(
     State(pool): State<SqlitePool>,
     Path((from, to, amount)): Path<(String, String, i64)>,
@@ -53,7 +53,7 @@ async fn transfer(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// One connection: a second one would be another database in memory.
+/// One connection, because a second one would be another in-memory database.
 async fn app() -> Router {
     let pool = SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await.unwrap();
     let table = "CREATE TABLE account (owner TEXT PRIMARY KEY, amount INTEGER NOT NULL CHECK (amount >= 0))";
@@ -85,7 +85,7 @@ fn a_transaction_is_whole_or_not_at_all() {
     assert_eq!((amount(&server, "ada"), amount(&server, "ben")), (150, 50));
 }
 
-/// More requests than connections: they wait for the pool's one, and each is answered.
+/// More requests than connections: they queue for the pool, and all succeed.
 #[test]
 fn many_share_the_pool() {
     let server = serve_made(app());

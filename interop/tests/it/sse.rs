@@ -1,4 +1,4 @@
-//! Server-sent events: each arrives when it is sent, comments keep the line alive, the end is told.
+//! Server-sent events: prompt delivery, keep-alive comments, the end of the stream.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use crate::client::Client;
 use crate::serve::{Served, serve};
 
 type Events = mpsc::Receiver<Event>;
-/// The one subscriber takes it.
+/// Taken by the only subscriber.
 type Feed = Arc<Mutex<Option<Events>>>;
 
 fn fed(events: Events) -> impl Stream<Item = Result<Event, Infallible>> {
@@ -27,7 +27,7 @@ async fn subscribe(State(feed): State<Feed>) -> Sse<impl Stream<Item = Result<Ev
     Sse::new(fed(feed.lock().unwrap().take().unwrap()))
 }
 
-/// Says nothing itself.
+/// A stream without events.
 async fn silent() -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let alive = KeepAlive::new().interval(Duration::from_millis(20)).text("still here");
     Sse::new(stream::pending().boxed()).keep_alive(alive)
@@ -53,7 +53,7 @@ fn subscribed(server: &Served, path: &str) -> Client {
     client
 }
 
-/// The text up to and with the empty line that ends an event, however it was cut into chunks.
+/// Reads up to the empty line that ends an event, across chunks.
 fn event(client: &mut Client) -> String {
     let mut text = String::new();
     while !text.ends_with("\n\n") {
@@ -62,7 +62,7 @@ fn event(client: &mut Client) -> String {
     text
 }
 
-/// Nothing is kept back: the second event is sent only when the client has the first.
+/// No buffering: the second event is sent only after the client has the first.
 #[test]
 fn each_event_arrives_when_it_is_sent() {
     let (server, sender) = served();
@@ -76,10 +76,10 @@ fn each_event_arrives_when_it_is_sent() {
     }
     drop(sender);
     assert_eq!(client.chunk(), None, "the stream's end is the body's");
-    assert_eq!(client.ask("GET", "/missing", &[], b"").status(), 404, "the connection goes on");
+    assert_eq!(client.ask("GET", "/missing", &[], b"").status(), 404, "the connection stays open");
 }
 
-/// A timer of the runtime drives it, with no request to wake anybody.
+/// Driven by a timer of the runtime, without any request to wake the worker.
 #[test]
 fn a_silent_stream_is_kept_alive() {
     let (server, _sender) = served();

@@ -1,4 +1,4 @@
-//! Files by tower-http's `ServeDir`, nested under a prefix, with a page of the application for what is missing.
+//! tower-http's `ServeDir` under a prefix, with the application's own 404 page.
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -99,6 +99,6 @@ fn a_folder_without_its_slash_is_redirected() {
     folder.write("docs/index.html", "docs");
     let moved = ask_get(server.addr, "/site/docs");
     assert_eq!(moved.status(), 307);
-    // The service knows nothing of the prefix that it is nested under.
+    // The service doesn't know its prefix.
     assert_eq!(moved.head.field("location"), Some("/docs/"));
 }

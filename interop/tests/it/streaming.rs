@@ -1,4 +1,4 @@
-//! Bodies as streams: uploads to a file and to a counter, downloads from a file and from a stream, an echo.
+//! Streamed bodies: uploads to a file and a counter, downloads from a file and a stream, an echo.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ async fn lines() -> Body {
     Body::from_stream(stream::iter(0..1000).map(|number| Ok::<_, std::io::Error>(format!("line {number}\n"))))
 }
 
-/// A body that breaks off after its first piece.
+/// A body that fails after its first piece.
 async fn broken() -> Response {
     let pieces = [Ok("begun, "), Err(std::io::Error::other("the disk is gone"))];
     Body::from_stream(stream::iter(pieces)).into_response()
@@ -75,7 +75,7 @@ fn content() -> Vec<u8> {
     (0..FILE_BYTES).map(|at| u8::try_from(at * 31 % 251).unwrap()).collect()
 }
 
-/// `body` as chunks of these sizes in turn.
+/// Splits `body` into chunks of these sizes, repeated.
 fn chunked(body: &[u8], sizes: &[usize]) -> Vec<u8> {
     let mut rest = body;
     let mut out = Vec::new();
@@ -120,7 +120,7 @@ fn a_chunked_body_is_counted_whole() {
     assert_eq!(client.answer("POST").text(), FILE_BYTES.to_string());
 }
 
-/// What is echoed comes back while the request is still being sent.
+/// The echo arrives while the request is still being sent.
 #[test]
 fn an_echo_answers_before_the_body_ends() {
     let folder = Folder::new("streaming-echo");
@@ -146,8 +146,8 @@ fn a_stream_of_unknown_length_comes_in_chunks() {
     assert!(got.text().ends_with("line 999\n"));
 }
 
-/// The client can tell: no last chunk, and the connection is closed. So it can where the head was not sent yet: by nothing at all, or a
-/// `500`.
+/// The client sees the failure: there is no last chunk and the connection closes. If the head wasn't sent yet, it gets
+/// a `500` or nothing.
 #[test]
 fn a_body_that_breaks_off_has_no_end() {
     let folder = Folder::new("streaming-broken");

@@ -1,4 +1,4 @@
-//! A list of things to do: JSON in and out, shared state, identifiers in the path.
+//! A to-do list: JSON in and out, shared state, path parameters.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};

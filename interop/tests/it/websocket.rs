@@ -1,4 +1,4 @@
-//! A chat over WebSocket: axum's extractor, a broadcast among all who are there, an echo, and what is no upgrade.
+//! A chat over WebSocket: axum's extractor, a broadcast, an echo, and requests that are no upgrade.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -24,7 +24,7 @@ async fn join(upgrade: WebSocketUpgrade, State(room): State<Room>, Path(name): P
     upgrade.on_upgrade(async move |line| chat(line, &room, &name).await)
 }
 
-/// Says what is said in the room, and tells the room what comes. Ends with either side.
+/// Relays messages between a client and the room until either side ends.
 async fn chat(mut line: WebSocket, room: &Room, name: &str) {
     let mut heard = room.subscribe();
     drop(room.send(format!("{name} is here")));
@@ -90,7 +90,7 @@ fn who_is_in_the_room_hears_what_is_said() {
     assert_eq!(text(&mut ada), "ben is gone");
 }
 
-/// Without a closing handshake: the socket is just gone.
+/// Drops the socket without a closing handshake.
 #[test]
 fn who_vanishes_is_missed() {
     let server = served();
@@ -117,7 +117,7 @@ fn messages_come_back_as_they_were_sent() {
     assert_eq!(line.read().unwrap(), Sent::Pong("are you there".into()));
 }
 
-/// The client speaks before it has the answer to its upgrade: what stands behind the head is not lost.
+/// Keeps bytes that the client sends before it has the `101`.
 #[test]
 fn a_message_right_behind_the_head_is_heard() {
     let server = served();
@@ -148,7 +148,7 @@ fn a_plain_request_to_an_upgrade_is_refused() {
     assert_eq!(ask_get(server.addr, "/missing").status(), 404);
 }
 
-/// A request that offers an upgrade nobody takes gets the same response as any other.
+/// An upgrade that the application doesn't accept gets a normal response.
 #[test]
 fn an_upgrade_that_is_not_taken_is_an_ordinary_request() {
     let server = serve(Router::new().route("/", get(async || "plain")));

@@ -1,4 +1,4 @@
-//! The connection around the requests: kept, pipelined, closed on demand, cut anywhere, malformed.
+//! Connections: keep-alive, pipelining, `Connection: close`, split and malformed requests.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -14,7 +14,7 @@ const REQUESTS: usize = 1000;
 
 fn served() -> Served {
     let slow = async |Path(number): Path<u32>| {
-        // Later requests are ready earlier; their answers must wait.
+        // Later requests complete first, and their responses must wait.
         for _ in number..8 {
             tokio::task::yield_now().await;
         }
@@ -78,7 +78,7 @@ fn a_request_may_be_cut_anywhere() {
     }
 }
 
-/// The next request stands right behind a body that the handler never looked at.
+/// The next request directly follows a body that the handler didn't read.
 #[test]
 fn a_small_body_that_nobody_reads_is_passed_over() {
     let server = served();

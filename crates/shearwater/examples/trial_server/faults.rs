@@ -1,5 +1,5 @@
-//! Handlers that misbehave: the same faults beneath `/sync`, `/async` and `/coroutine`. `docs/guide/handlers.md` says what each is answered
-//! with, `cargo xtask trial handlers` and the tests hold it.
+//! Misbehaving handlers: the same faults under `/sync`, `/async` and `/coroutine`. `docs/guide/handlers.md` lists the
+//! response to each; tests verify it.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use shearwater::{App, BodySink, Call, Gone, Line, Request, Response};
 
-/// What a stream of a wrong length announces.
+/// Announced length of a stream with a wrong length.
 const ANNOUNCED_BYTES: u64 = 10;
 
-/// Long enough for what was said before to be sent.
+/// Long enough for earlier output to be sent.
 const MOMENT: Duration = Duration::from_millis(20);
 
-/// Longer than anybody waits.
+/// Longer than any test.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Counts what lies on handlers' stacks and in their futures: nothing of it may outlive its request.
+/// Counts values on handlers' stacks and in their futures, none of which may outlive its request.
 #[derive(Clone, Default)]
 pub(crate) struct Alive(Arc<AtomicUsize>);
 
@@ -40,7 +40,7 @@ impl Drop for Guard {
     }
 }
 
-/// Adds the routes, and `/alive`: how many guards there are.
+/// Adds the routes, and `/alive`, which returns the number of guards.
 pub(crate) fn add(app: &mut App, alive: &Alive) {
     app.state(alive.clone());
     app.get("/alive", |request: &Request, response: &mut Response| {
@@ -77,7 +77,7 @@ fn add_sync(app: &mut App, alive: &Alive) {
     });
 }
 
-/// Takes a body and keeps nothing of it.
+/// Discards a body.
 struct Keeps {
     _guard: Guard,
 }
@@ -198,12 +198,12 @@ fn add_coroutines(app: &mut App) {
     app.get_coroutine("/fails", |_: &mut Line| Err::<(), _>("no luck"));
 }
 
-/// Panics. What it would give is for the sake of those that send before.
+/// Panics. Its return type fits handlers that send first.
 fn give_up() -> Result<(), Gone> {
     panic!("asked to");
 }
 
-/// Uses more stack than anybody has.
+/// Overflows any stack.
 fn depth(number: u64) -> u64 {
     let frame = black_box([number; 32]);
     if frame[0] == 0 { 0 } else { depth(frame[1] + 1) + frame[2] }

@@ -1,9 +1,9 @@
-//! The server that `cargo xtask trial` and the tests put under load: routes that echo, count, panic and wait, beneath `/sync`, `/async` and
-//! `/coroutine` with every [fault](faults) that a handler can have, and such as [wait for each other](suspended).
+//! A server for load tests: routes that echo, count, panic and wait, the same [faults](faults) under `/sync`, `/async`
+//! and `/coroutine`, and requests that [wait for others](suspended).
 //!
-//! Set up by environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS`, `SHEARWATER_DRIVER` (auto, epoll,
-//! uring, kqueue), `SHEARWATER_DRAIN_MS`, `SHEARWATER_WATCHDOG_MS`,
-//! `SHEARWATER_HEADER_TIMEOUT_MS`, `SHEARWATER_IDLE_TIMEOUT_MS`, `SHEARWATER_BODY_MAX` (bytes).
+//! Environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS`, `SHEARWATER_DRIVER` (auto, epoll, uring,
+//! kqueue), `SHEARWATER_DRAIN_MS`, `SHEARWATER_WATCHDOG_MS`, `SHEARWATER_HEADER_TIMEOUT_MS`,
+//! `SHEARWATER_IDLE_TIMEOUT_MS`, `SHEARWATER_BODY_MAX` (bytes).
 
 mod faults;
 mod suspended;
@@ -48,7 +48,7 @@ fn app() -> App {
     app.post("/count", |request: &Request, response: &mut Response| {
         response.text(request.head().method_name());
     });
-    // What is kept of many bodies at once is the worker's own bound to hold (`buffered_bytes_max`).
+    // All buffered bodies together are limited by the worker (`buffered_bytes_max`).
     app.post("/keep", |request: &Request, response: &mut Response| {
         response.text(if request.body().is_empty() { "nothing\n" } else { "kept\n" });
     })
@@ -56,7 +56,7 @@ fn app() -> App {
     app.get("/panic", |_: &Request, _: &mut Response| panic!("asked to"));
     app.get("/slow", |request: &Request, response: &mut Response| {
         let wanted = request.query().and_then(|query| query.strip_prefix("ms="));
-        // It stands for a handler that computes for long: what the worker does meanwhile is part of the trial.
+        // Simulates a handler that computes for long and blocks its worker.
         std::thread::sleep(Duration::from_millis(wanted.and_then(|ms| ms.parse().ok()).unwrap_or(100)));
         response.text("slow\n");
     });
@@ -74,7 +74,7 @@ fn driver() -> DriverChoice {
     }
 }
 
-/// A figure from the environment; one that can't be read is told and left out.
+/// Reads a number from the environment; an invalid one is reported and ignored.
 fn number<T: std::str::FromStr>(name: &str, default: T) -> T {
     let Ok(text) = std::env::var(name) else { return default };
     text.parse().unwrap_or_else(|_| {

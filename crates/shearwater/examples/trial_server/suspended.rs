@@ -1,4 +1,5 @@
-//! Requests that wait for each other: `/async/held` and `/coroutine/held` answer when `/release` is asked for, `/held` says how many wait.
+//! Requests that wait for others: `/async/held` and `/coroutine/held` respond once `/release` is requested; `/held`
+//! returns how many wait.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +8,10 @@ use std::task::{Context, Poll, Waker};
 use shearwater::tasks::StackOptions;
 use shearwater::{App, Call, Line, Request, Response};
 
-/// As many as a worker may have to hold.
+/// Maximum number of requests that a worker holds.
 const STACKS_MAX: usize = 16 * 1024;
 
-/// Where they wait, those of all workers.
+/// The queue of waiting requests of all workers.
 #[derive(Default)]
 struct Gate(Mutex<State>);
 
@@ -35,7 +36,7 @@ impl Gate {
         count
     }
 
-    /// Waits for the next time that it is opened. `came` is when its caller came.
+    /// Waits until it is opened next. `came` is the caller's time of arrival.
     fn poll(&self, came: &mut Option<u64>, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.state();
         if *came.get_or_insert(state.opened) < state.opened {
@@ -51,7 +52,7 @@ async fn held(call: &Call) {
     poll_fn(|cx| call.state::<Gate>().poll(&mut came, cx)).await;
 }
 
-/// Adds the routes.
+/// Adds the routes to an app.
 pub(crate) fn add(app: &mut App) {
     app.state(Gate::default());
     app.stacks(StackOptions { stacks_max: STACKS_MAX, ..StackOptions::default() });

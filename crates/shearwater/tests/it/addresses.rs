@@ -1,4 +1,4 @@
-//! Connections per address: an IPv4 client is the same client whichever kind of listener it comes through.
+//! Connections per address: an IPv4 client counts the same on IPv4 and dual-stack listeners.
 
 use std::io::{ErrorKind, Read};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -14,8 +14,7 @@ fn limited(server: Server) -> Served {
     Served::of(server.limits(limits), App::of(|_: &Request, _: &mut Response| {}))
 }
 
-/// A connection beyond the limit is reset: mostly before the first byte is read, and when the server is quick, while
-/// `connect` itself still waits.
+/// A connection over the limit is reset, usually before the first byte is read, sometimes during `connect`.
 #[track_caller]
 fn is_refused(address: SocketAddr) {
     let read = TcpStream::connect(address).and_then(|mut stream| {
@@ -39,7 +38,7 @@ fn a_third_connection_is_reset_until_one_of_the_others_has_ended() {
     is_refused(served.address);
     first.end_sending().is_ended();
     drop(first);
-    // The server has seen that end once its count says so.
+    // Waits until the server has counted the close.
     let begun = Instant::now();
     while served.control.totals().connections_closed < 2 {
         assert!(begun.elapsed() < Duration::from_secs(20), "it is not closed");

@@ -87,12 +87,12 @@ fn a_refused_method_and_options_name_those_allowed() {
     }
 }
 
-/// Answers a request with its method.
+/// Responds with the method.
 fn name_method(request: &Request, response: &mut Response) {
     response.text(request.head().method_name());
 }
 
-/// Responds as files do: they have `GET`.
+/// Responds as the files service does, which supports `GET`.
 struct Readable;
 
 impl Service for Readable {

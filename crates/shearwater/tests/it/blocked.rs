@@ -1,4 +1,4 @@
-//! The watchdog: a handler that keeps a worker is told of, and an idle server is left alone.
+//! The watchdog: it reports a handler that blocks a worker, and sleeps in an idle server.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -10,7 +10,7 @@ use shearwater_engine::{Options, Server};
 
 use crate::client::Client;
 
-/// How long a test waits for what has to come.
+/// Maximum wait before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
@@ -19,7 +19,7 @@ fn a_handler_that_keeps_its_worker_is_told_of() {
     let wait = Arc::new(Mutex::new(wait));
     let mut app = App::new();
     app.get("/blocks", move |_: &Request, response: &mut Response| {
-        wait.lock().expect("one at a time").recv().expect("the test lets go");
+        wait.lock().expect("one at a time").recv().expect("the test releases it");
         response.text("done");
     });
     let routes = app.build().expect("one route");
@@ -46,5 +46,5 @@ fn a_handler_that_keeps_its_worker_is_told_of() {
     let_go.send(()).expect("it waits");
     assert_eq!(client.answer("GET").text(), "done");
     control.stop();
-    running.wait().expect("it ends well");
+    running.wait().expect("it ends normally");
 }

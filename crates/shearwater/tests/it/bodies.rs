@@ -1,4 +1,4 @@
-//! What becomes of a request's body: discarded, buffered up to a bound, or streamed into a sink.
+//! Request bodies: discarded, buffered up to a limit, or streamed into a sink.
 
 use shearwater::{App, BodySink, Call, Request, Response};
 
@@ -7,7 +7,7 @@ use crate::served::Served;
 
 const BUFFER_BYTES_MAX: u64 = 1000;
 
-/// Adds up what comes, and refuses bytes above 127.
+/// Sums up bytes, and rejects those above 127.
 #[derive(Default)]
 struct Sum {
     bytes: u64,
@@ -97,7 +97,7 @@ fn a_body_is_discarded_kept_or_streamed() {
     assert_eq!(post(&mut client, "/buffer", b""), (200, b"".to_vec()));
 }
 
-/// It would be empty, and nobody would know why.
+/// The body would silently be empty.
 #[test]
 fn a_body_that_nobody_keeps_is_an_error_where_it_is_asked_for() {
     const FORGOTTEN: [&str; 5] =
@@ -112,7 +112,7 @@ fn a_body_that_nobody_keeps_is_an_error_where_it_is_asked_for() {
             };
             assert_eq!(status, 500, "{target}, chunks of {chunk_bytes:?}");
         }
-        // There is nothing that could be missed.
+        // There is no body to miss.
         let mut client = served.connect();
         let answer = client.request("POST", target, &[]);
         assert_eq!((answer.status, answer.body), (200, Vec::new()), "{target}");

@@ -1,16 +1,16 @@
-//! A client that says exactly what it is told to, and reads answers without mercy. The tests of `files` and of the
-//! program use this very file.
+//! A client that sends exactly the given bytes and validates responses strictly. Also used by the tests of `files` and
+//! of the program.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a test waits before it fails: a safety net, never a measure.
+/// Maximum wait before a test fails; never a measurement.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One connection.
 pub(crate) struct Client {
-    /// What has been sent but not read yet, and the connection itself.
+    /// Buffered reader of the connection.
     pub(crate) stream: BufReader<TcpStream>,
 }
 
@@ -23,7 +23,7 @@ impl Client {
         Self { stream: BufReader::new(stream) }
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.stream.get_mut().write_all(bytes.as_ref()).expect("sent");
         self
@@ -35,12 +35,12 @@ impl Client {
         self.send(format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"))
     }
 
-    /// Asks, and reads the answer.
+    /// Sends a request and reads the response.
     pub(crate) fn request(&mut self, method: &str, target: &str, fields: &[&str]) -> Answer {
         self.ask(method, target, fields).answer(method)
     }
 
-    /// Reads the answer to a request with this method.
+    /// Reads the response to a request with this method.
     pub(crate) fn answer(&mut self, method: &str) -> Answer {
         let mut answer = self.head();
         let no_body = method == "HEAD" || matches!(answer.status, 100..=199 | 204 | 304);
@@ -52,7 +52,7 @@ impl Client {
         answer
     }
 
-    /// Reads an answer's head, and leaves its body.
+    /// Reads a response's head, and leaves its body.
     pub(crate) fn head(&mut self) -> Answer {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -62,23 +62,23 @@ impl Client {
         Answer::of(&head)
     }
 
-    /// Reads everything up to the end of the connection, which must be orderly.
+    /// Reads until the connection is closed, which must be orderly.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         self.stream.read_to_end(&mut rest).expect("an orderly end, no reset");
         rest
     }
 
-    /// The server has ended the connection in order, and has nothing more to say.
+    /// Checks that the server has closed the connection in order and sends nothing more.
     #[track_caller]
     pub(crate) fn is_ended(&mut self) {
         assert_eq!(self.rest(), b"", "the connection ends without another byte");
     }
 
-    /// Ends this side; the other may go on.
+    /// Closes the sending side.
     pub(crate) fn end_sending(&mut self) -> &mut Self {
         match self.stream.get_ref().shutdown(std::net::Shutdown::Write) {
-            // The other side has closed too, in order: a reset shows when reading.
+            // The other side has closed too, in order: a reset would show when reading.
             Err(error) if error.kind() == ErrorKind::NotConnected => {}
             ended => ended.expect("our side ends"),
         }
@@ -86,17 +86,17 @@ impl Client {
     }
 }
 
-/// An answer, taken apart.
+/// A parsed response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Names and values, as they came and in their order.
+    /// Names and values in order.
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    /// Takes a head apart and holds it to the form that every answer has.
+    /// Parses a head, and checks the form common to all responses.
     fn of(head: &str) -> Self {
         let mut lines = head.trim_end_matches("\r\n").split("\r\n");
         let line = lines.next().expect("a status line");
@@ -114,7 +114,7 @@ impl Answer {
         answer
     }
 
-    /// The value of a field that must not be there twice.
+    /// Returns the value of a header that must occur at most once.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name));
         let value = found.next().map(|(_, value)| value.as_str());
@@ -122,7 +122,7 @@ impl Answer {
         value
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("UTF-8")
     }

@@ -11,7 +11,7 @@ use shearwater::{
 use crate::client::{Client, PATIENCE};
 use crate::served::{Served, drivers};
 
-/// More than a driver is never cut off within a test.
+/// A drain time longer than any test.
 const LONG_MS: u64 = 60_000;
 
 fn dispatching(driver: DriverChoice, workers: usize) -> Server {
@@ -22,7 +22,7 @@ fn dispatching(driver: DriverChoice, workers: usize) -> Server {
         .accept_mode(AcceptMode::Dispatch)
 }
 
-/// Answers with the worker's number.
+/// Responds with the worker's number.
 struct Number(usize);
 
 impl Service for Number {
@@ -47,14 +47,14 @@ fn ten_thousand_connections_are_spread_evenly() {
             }
         }
         let even = WAVES * WAVE / WORKERS;
-        // One batch more or less, should an inbox ever have been full.
+        // Differs by one batch at most, if an inbox was ever full.
         assert!(answered_by.iter().all(|count: &usize| count.abs_diff(even) <= 64), "{answered_by:?}");
         let totals = served.stop();
         assert_eq!(totals.connections_accepted, (WAVES * WAVE) as u64);
     }
 }
 
-/// Holds every handler of `/wait` until it is opened.
+/// Blocks every handler of `/wait` until opened.
 #[derive(Default)]
 struct Gate {
     entered: AtomicUsize,
@@ -76,7 +76,7 @@ impl Gate {
     }
 }
 
-/// A server whose workers are all held up, with the clients that hold them up.
+/// A server whose workers are all blocked, and the clients that block them.
 fn held_up(driver: DriverChoice, workers: usize) -> (Served, Arc<Gate>, Vec<Client>) {
     let gate = Arc::new(Gate::default());
     let mut app = App::new();
@@ -89,7 +89,7 @@ fn held_up(driver: DriverChoice, workers: usize) -> (Served, Arc<Gate>, Vec<Clie
         response.text("answered");
     });
     let served = Served::of(dispatching(driver, workers), app);
-    // Handed out in turn: each worker gets one.
+    // Distributed round-robin: each worker gets one.
     let mut holders: Vec<Client> = (0..workers).map(|_| served.connect()).collect();
     for holder in &mut holders {
         holder.ask("GET", "/wait", &[]);
@@ -107,7 +107,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// As many clients with a request each as two inboxes hold, and some that have to wait in the kernel's queue.
+/// More clients than two inboxes hold, so that some wait in the kernel's queue.
 fn crowd(served: &Served) -> Vec<Client> {
     let mut clients: Vec<Client> = (0..700).map(|_| served.connect()).collect();
     for client in &mut clients {
@@ -189,7 +189,7 @@ fn the_start_report_names_the_mode() {
         let running: Running = server.start(Number).expect("starts");
         assert_eq!(running.start_report().accept, mode);
         running.control().stop();
-        running.wait().expect("ends by plan");
+        running.wait().expect("ends normally");
     }
     assert_eq!(AcceptMode::default().to_string(), "reuseport");
     assert_eq!(AcceptMode::Dispatch.to_string(), "dispatch");

@@ -1,4 +1,4 @@
-//! Ending: a drain answers what was received, a stop does not wait.
+//! Draining completes requests in flight; stopping doesn't wait.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -11,10 +11,10 @@ use shearwater::{App, Error, Request, Response, Timeouts};
 use crate::client::Client;
 use crate::served::{Served, drivers, here};
 
-/// A drain that is never cut off within a test.
+/// A drain time longer than any test.
 const LONG_MS: u64 = 60_000;
 
-/// A safety net for what must come at once.
+/// Maximum wait for immediate events.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Holds the handler of `/wait`.
@@ -24,7 +24,7 @@ struct Hold {
 }
 
 impl Hold {
-    /// The handler has been called, and waits.
+    /// The handler is running and waits.
     fn is_entered(&self) {
         self.entered.recv_timeout(PATIENCE).expect("the handler is called");
     }
@@ -40,7 +40,7 @@ fn held_app() -> (App, Hold) {
     let released = Mutex::new(released);
     let mut app = App::new();
     app.get("/wait", move |_: &Request, response: &mut Response| {
-        entering.send(()).expect("the test is there");
+        entering.send(()).expect("the test receives");
         released.lock().expect("unpoisoned").recv_timeout(PATIENCE).expect("the test releases");
         response.text("waited");
     });
@@ -53,10 +53,10 @@ fn held_app() -> (App, Hold) {
     (app, Hold { entered, release })
 }
 
-/// More than two sockets hold.
+/// More bytes than two sockets buffer.
 static LARGE: [u8; 64 * 1024 * 1024] = [b'x'; 64 * 1024 * 1024];
 
-/// Tries until the listeners are closed: then the drain has begun.
+/// Waits until the listeners are closed, which shows that the drain has begun.
 fn until_refused(address: SocketAddr) {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
@@ -91,7 +91,7 @@ fn a_drain_answers_busy_and_queued_connections() {
     let mut busy = served.connect();
     busy.ask("GET", "/wait", &[]);
     hold.is_entered();
-    // The only worker is held up: these wait in the kernel, one in a socket, the others in the accept queue.
+    // The only worker is blocked: these wait in the kernel, one in a socket, the others in the accept queue.
     known.ask("GET", "/", &[]);
     let mut queued: Vec<Client> = (0..10).map(|_| served.connect()).collect();
     for client in &mut queued {
@@ -145,7 +145,7 @@ fn the_last_answer_of_a_drain_says_that_it_is_the_last() {
     served.wait();
 }
 
-/// It has the response, as its system has said: a close can't take it away.
+/// The client's kernel has acknowledged the response, so a close can't discard it.
 #[test]
 fn a_drain_does_not_wait_for_a_client_that_keeps_its_socket_open() {
     for driver in drivers() {

@@ -1,4 +1,4 @@
-//! The examples of handlers that wait: short, and they do what they say, on each driver.
+//! The examples of deferred handlers, on each driver.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ mod coroutine_handlers;
 const TEXTS: [&str; 2] =
     [include_str!("../../examples/async_handlers.rs"), include_str!("../../examples/coroutine_handlers.rs")];
 
-/// A body of so many lines: more than a worker holds of it at a time.
+/// A body of many lines: more than a worker buffers.
 const LINES: usize = 50_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Fast routes: what is encoded once is what a handler would have said.
+//! Fast routes: their responses equal those of a handler.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use shearwater::{App, Cors, DriverChoice, Fast, Method, Request, Response};
 use crate::client::{Answer, Client};
 use crate::served::{Served, drivers, here};
 
-/// More than is copied behind a head.
+/// Longer than bodies that are copied after the head.
 const LARGE: usize = 100_000;
 
 fn app() -> App {
@@ -25,20 +25,20 @@ fn app() -> App {
     let write = move |response: &mut Response<'_>| {
         let count = count.fetch_add(1, Ordering::Relaxed);
         response.content_type("application/json").body_with(|out| {
-            write!(out, "{{\"count\":{count}}}").expect("a vector takes everything");
+            write!(out, "{{\"count\":{count}}}").expect("writing to a vector can't fail");
         });
     };
     app.fast("/count", Fast::with(write).field("X-A", "b"));
     app
 }
 
-/// An answer without what changes by the second.
+/// Returns a response without its `Date`.
 fn timeless(mut answer: Answer) -> Answer {
     answer.fields.retain(|(name, _)| name != "Date");
     answer
 }
 
-/// The fields behind the server's own.
+/// Returns the fields after the server's own.
 fn fields(answer: &Answer) -> Vec<(&str, &str)> {
     let fields = answer.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     fields.filter(|(name, _)| !matches!(*name, "Date" | "Server")).collect()
@@ -125,7 +125,7 @@ fn one_path_may_have_several_each_for_its_methods() {
     assert_eq!(client.request("DELETE", "/a", &[]).field("Allow"), Some("GET, POST, PUT, HEAD, OPTIONS"));
 }
 
-/// The answer to a page's request from an origin.
+/// Returns the response to a page's request from an origin.
 fn from(client: &mut Client, method: &str, path: &str, origin: Option<&str>) -> Answer {
     let origin = origin.map(|origin| format!("Origin: {origin}"));
     let fields: Vec<_> = origin.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Handlers that do wrong: the request in question gets a `500`, the others go on.
+//! Faulty handlers: their request gets a `500`, others continue.
 
 use shearwater::{App, Request, Response};
 

@@ -1,4 +1,4 @@
-//! Sockets that listen before the server is set up.
+//! Listening sockets created by the program.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -24,7 +24,7 @@ fn every_driver_serves_them_with_any_number_of_workers() {
         for workers in [1, 3] {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
             let address = listener.local_addr().expect("its address");
-            // Who came before the server did is in the queue.
+            // Connections from before the start are in the queue.
             let mut early = Client::connect(address);
             let served = Served::of(
                 Server::on(listener).verbosity(Verbosity::Off).driver(driver).workers(workers),
@@ -54,9 +54,9 @@ fn they_stand_beside_addresses_and_may_be_of_unix() {
     assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
     let mut stream = UnixStream::connect(&path).expect("connects");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("asks");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("sends");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an end in order");
+    stream.read_to_string(&mut answer).expect("an orderly close");
     assert!(answer.ends_with("served"), "{answer}");
     served.stop();
     assert!(path.exists(), "its file is that of who made it");
@@ -78,14 +78,14 @@ fn what_does_not_listen_is_refused_before_anything_serves() {
     }
 }
 
-/// Whoever has the socket too may shut it down, and nothing but a restart brings it back.
+/// Another owner of the socket may shut it down; only a restart helps then.
 #[test]
 fn reports_a_failed_listener_once_and_accepts_on_the_others() {
     for driver in drivers() {
         for accept in [AcceptMode::Reuseport, AcceptMode::Dispatch] {
             let given = TcpListener::bind("127.0.0.1:0").expect("a free port");
             let address = given.local_addr().expect("its address").to_string();
-            // As a stream, since a listener has no such call.
+            // As a stream, because a listener has no such method.
             let shared = TcpStream::from(OwnedFd::from(given.try_clone().expect("one more descriptor")));
             let options = Options {
                 listen: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
@@ -100,7 +100,7 @@ fn reports_a_failed_listener_once_and_accepts_on_the_others() {
             let running = server.start(move |worker| routes.service(worker)).expect("it starts");
             shared.shutdown(Shutdown::Both).expect("it listens");
             let worker = (accept == AcceptMode::Reuseport).then_some(0);
-            let told = running.notice(PATIENCE).expect("the operator is told");
+            let told = running.notice(PATIENCE).expect("a notice is sent");
             let said = told.to_string();
             assert!(said.contains(&address) && said.contains("Invalid argument"), "{said}");
             let failed = Notice::ListenerFailed { worker, address, errno: 22 };
@@ -109,7 +109,7 @@ fn reports_a_failed_listener_once_and_accepts_on_the_others() {
             assert_eq!(client.request("GET", "/", &[]).text(), "served");
             assert_ne!(running.notice(Duration::ZERO), Some(failed), "once");
             running.control().stop();
-            running.wait().expect("it ends well");
+            running.wait().expect("it ends normally");
         }
     }
 }

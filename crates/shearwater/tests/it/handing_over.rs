@@ -1,4 +1,4 @@
-//! Connections that change their protocol, on each driver.
+//! Upgraded connections, on each driver.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -12,15 +12,15 @@ use shearwater::{App, BodySink, Call, DriverChoice, HandedOver, Limits, Request,
 use crate::client::{Answer, Client, PATIENCE};
 use crate::served::{Served, drivers, here};
 
-/// The request for the other protocol.
+/// An upgrade request.
 const UPGRADE: &str = "GET /up HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
 /// Its fields.
 const OFFER: [&str; 2] = ["Connection: upgrade", "Upgrade: x"];
-/// What the other protocol says first.
+/// The greeting of the new protocol.
 const GREETING: &str = "handed over\n";
-/// Length of the answer at `/big`.
+/// Length of the response at `/big`.
 const BIG_BYTES: usize = 3_000_000;
-/// What is said in the other protocol, behind its greeting.
+/// The client's message in the new protocol.
 const REST_BYTES: usize = 300_000;
 
 fn app() -> App {
@@ -39,22 +39,22 @@ fn app() -> App {
     app
 }
 
-/// The other protocol: a greeting, then what was received, when the client has ended its side.
+/// Serves the new protocol: sends a greeting, then everything received once the client has closed its side.
 fn speak(handed: HandedOver) {
     let mut stream = TcpStream::from(handed.descriptor);
     stream.set_nonblocking(false).expect("a socket");
-    stream.write_all(GREETING.as_bytes()).expect("the client is there");
+    stream.write_all(GREETING.as_bytes()).expect("the client is connected");
     let mut received = handed.unread;
     stream.read_to_end(&mut received).expect("the client ends its side");
     let sum: u64 = received.iter().map(|byte| u64::from(*byte)).sum();
-    write!(stream, "{} {sum}", received.len()).expect("the client is there");
+    write!(stream, "{} {sum}", received.len()).expect("the client is connected");
 }
 
 fn served(driver: DriverChoice) -> Served {
     Served::of(here().driver(driver), app())
 }
 
-/// Takes the connection over behind these requests and with so many bytes right behind the request.
+/// Upgrades the connection after these requests, with bytes directly after the last one.
 fn assert_taken_over(client: &mut Client, before: &[&str], with_it: usize) {
     let mut bytes: String =
         before.iter().map(|target| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
@@ -102,14 +102,14 @@ fn earlier_answers_are_sent_first() {
     }
 }
 
-/// An app whose upgraded connections the test gets.
+/// An app that passes upgraded connections to the test.
 fn sent(app: &mut App) -> Receiver<HandedOver> {
     let (sender, handed) = sync_channel(1);
     let sender = Mutex::new(sender);
     let sender = move || SyncSender::clone(&sender.lock().expect("nothing panics with it"));
     app.get("/kept", move |request: &Request, response: &mut Response| {
         let sender = sender();
-        response.upgrade(request, "x", move |handed| sender.send(handed).expect("the test is there"));
+        response.upgrade(request, "x", move |handed| sender.send(handed).expect("the test receives"));
     });
     handed
 }
@@ -174,7 +174,7 @@ fn neither_a_drain_nor_a_stop_waits_for_an_upgraded_connection() {
             let totals = served.wait();
             assert_eq!((totals.connections_upgraded, totals.connections_open()), (1, 0));
             let mut stream = TcpStream::from(handed.descriptor);
-            stream.write_all(b"after the server").expect("the client is there");
+            stream.write_all(b"after the server").expect("the client is connected");
             drop((stream, handed.guard));
             assert_eq!(client.rest(), b"after the server");
         }
@@ -194,7 +194,7 @@ fn what_cannot_be_an_upgrade_is_a_500_and_nobody_takes_it_over() {
         });
         app.get_async("/streams", async |call: &mut Call| {
             call.upgrade("x", |_| unreachable!("it can't be"));
-            call.send(b"a stream").await.expect("the client is there");
+            call.send(b"a stream").await.expect("the client is connected");
         });
         app.get("/odd", |request: &Request, response: &mut Response| {
             response.upgrade(request, "x\r\nY: z", |_| unreachable!("it can't be"));
@@ -241,7 +241,7 @@ fn an_async_handler_may_upgrade_and_a_request_may_have_a_length_of_0() {
     }
 }
 
-/// Upgrades the connection, at once or in a task.
+/// Upgrades the connection, immediately or in a task.
 struct UpgradingSink {
     is_deferred: bool,
 }
@@ -281,7 +281,7 @@ fn a_sink_may_upgrade_a_request_with_a_length_of_0() {
     }
 }
 
-/// RFC 9110 section 7.8, whether or not there is content to wait for.
+/// RFC 9110 section 7.8, with and without a request body.
 #[test]
 fn sends_100_before_101_to_a_client_that_expects_it() {
     for driver in drivers() {

@@ -1,10 +1,10 @@
-//! The smallest program: at most ten lines, and the same wherever it is shown.
+//! The smallest program: at most ten lines, and identical wherever it is shown.
 
 const EXAMPLE: &str = include_str!("../../examples/hello.rs");
 const LIBRARY: &str = include_str!("../../src/lib.rs");
 const README: &str = include_str!("../../../../README.md");
 
-/// The program without its comments.
+/// Returns the program without its comments.
 fn program() -> String {
     let code = EXAMPLE.lines().filter(|line| !line.trim_start().starts_with("//"));
     code.map(|line| line.to_owned() + "\n").collect()

@@ -1,12 +1,11 @@
-//! The engine's limits over real sockets: the answer can be read, then the connection ends in order, and a client that
-//! goes on sending is not reset.
+//! The engine's limits over real sockets: the client can read the response, and isn't reset while it still sends.
 
 use shearwater::{App, Limits, Request, Response, Server, Timeouts, Totals};
 
 use crate::client::Client;
 use crate::served::{Served, here};
 
-/// What a client sends on after it has been refused.
+/// Bytes that a client sends after it was rejected.
 const MORE_BYTES: usize = 1024 * 1024;
 
 fn served(server: Server) -> Served {
@@ -19,13 +18,13 @@ fn small() -> Server {
     here().limits(limits)
 }
 
-/// Sends what is refused, and much more before it looks at the answer.
+/// Sends an invalid request and much more before it reads the response.
 #[track_caller]
 fn refused(client: &mut Client, sent: impl AsRef<[u8]>, status: u16) {
     client.send(sent).send(vec![b'x'; MORE_BYTES]);
     let answer = client.answer("GET");
     assert_eq!((answer.status, answer.field("Connection")), (status, Some("close")));
-    // The answer's end was seen; sending goes on all the same, and is no reason for a reset.
+    // Sending continues after the end of the response, without a reset.
     client.send(vec![b'x'; MORE_BYTES]).is_ended();
     client.send(vec![b'x'; MORE_BYTES]).end_sending().is_ended();
 }
@@ -117,7 +116,7 @@ fn a_connection_that_says_nothing_is_closed_in_silence() {
     let mut silent = served.connect();
     silent.is_ended();
     let mut once = served.connect();
-    // The first head is in time or the connection is closed without a word: both are right.
+    // Either the first head is in time or the connection is closed without a response.
     once.ask("GET", "/", &[]).rest();
     assert!(served.stop().hit_first_head_ms >= 1);
 }

@@ -1,4 +1,4 @@
-//! The crate as programs use it, over real sockets.
+//! Tests of the public API, over real sockets.
 
 mod addresses;
 mod app;

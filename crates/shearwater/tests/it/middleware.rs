@@ -1,4 +1,4 @@
-//! What runs before and after handlers: in which order, for which paths, and what ends it.
+//! Middleware: order, paths, and early ends.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use shearwater::{App, BodySink, Call, Fast, Line, Request, Response};
 use crate::client::Client;
 use crate::served::Served;
 
-/// Says in a field that it was here, and goes on.
+/// Adds a header field and continues.
 fn note(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) -> ControlFlow<()> + Send + Sync {
     move |_, response| {
         response.field("X-Way", name);
@@ -16,7 +16,7 @@ fn note(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) -> Contr
     }
 }
 
-/// The same behind the handler, with the status.
+/// Adds a header field with the status, after the handler.
 fn sign(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync {
     move |_, response| {
         let status = response.status_code();
@@ -34,7 +34,7 @@ fn handler(_: &Request, response: &mut Response) {
     response.field("X-Way", "handler");
 }
 
-/// Inner scopes and later steps are given first where order doesn't say otherwise.
+/// Adds inner scopes and later steps first where the order doesn't matter.
 fn app() -> App {
     let mut app = App::new();
     app.scope("/api", |api| {
@@ -151,7 +151,7 @@ fn a_guard_holds_however_the_path_is_written() {
     }
 }
 
-/// Answers with what it was given.
+/// Responds with the request's data.
 struct Echo(Vec<u8>);
 
 impl BodySink for Echo {
@@ -203,7 +203,7 @@ fn a_step_that_panics_costs_its_request() {
     assert_eq!(served.connect().request("GET", "/", &[]).status, 200);
 }
 
-/// What the steps around a handler that waits have said stands in its answer, whichever kind it is of.
+/// Header fields set by steps are in the response of each kind of deferred handler.
 #[test]
 fn fields_of_steps_stand_beside_those_of_handlers_that_wait() {
     let mut app = App::new();

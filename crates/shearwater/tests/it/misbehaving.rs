@@ -1,5 +1,5 @@
-//! Handlers of each kind that misbehave, on each driver: what the client sees, what the operator is told, and that nothing is left. In the release
-//! profile `cargo xtask trial handlers` holds the same, and those that overflow their stacks.
+//! Misbehaving handlers of each kind on each driver: the client's response, the log, and no leaks. `cargo xtask trial
+//! handlers` tests the same in the release profile, with stack overflows.
 
 use std::io::Read;
 use std::net::{Shutdown, SocketAddr};
@@ -18,12 +18,12 @@ mod faults;
 use faults::Alive;
 
 const KINDS: [&str; 3] = ["/sync", "/async", "/coroutine"];
-/// Those that may wait.
+/// Kinds of deferred handlers.
 const LATER: [&str; 2] = ["/async", "/coroutine"];
-/// A body that no socket swallows.
+/// A body larger than socket buffers.
 const LARGE_BYTES: usize = 8 * 1024 * 1024;
 
-/// One worker that serves the faults.
+/// A server of the faults with one worker.
 struct Faulty {
     running: Running,
     control: Arc<Control>,
@@ -56,12 +56,12 @@ impl Faulty {
         Client::connect(self.address)
     }
 
-    /// What the operator is told next.
+    /// Returns the next notice.
     fn told(&self) -> Notice {
-        self.running.notice(PATIENCE).expect("the operator is told")
+        self.running.notice(PATIENCE).expect("a notice is sent")
     }
 
-    /// Waits until there are so many guards. Each look is a request of another client, which the worker answers meanwhile.
+    /// Waits for a number of guards. Each check is a request of another client, which the worker serves meanwhile.
     #[track_caller]
     fn until_alive(&self, count: usize) {
         let deadline = Instant::now() + PATIENCE;
@@ -71,7 +71,7 @@ impl Faulty {
         }
     }
 
-    /// Others are served, and nothing is left; gives panics and errors.
+    /// Checks that other requests are served and nothing leaks; returns panics and errors.
     fn end(self) -> (u64, u64) {
         let totals = self.end_with_totals();
         (totals.handler_panics, totals.handler_errors)
@@ -80,11 +80,11 @@ impl Faulty {
     fn end_with_totals(self) -> Totals {
         self.until_alive(0);
         self.control.stop();
-        self.running.wait().expect("it ends well").totals
+        self.running.wait().expect("it ends normally").totals
     }
 }
 
-/// Calls `check` for each driver and each of these kinds, with a server of its own.
+/// Calls `check` for each driver and kind, each with a new server.
 fn each(kinds: &[&str], check: impl Fn(Faulty, &str)) {
     for driver in drivers() {
         for kind in kinds {
@@ -154,7 +154,7 @@ fn a_body_that_nobody_reads_is_read_all_the_same() {
         let mut client = served.connect();
         posting(&mut client, &format!("{kind}/unread"));
         assert_eq!(client.send(vec![b'x'; LARGE_BYTES]).answer("POST").text(), "unread");
-        assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection goes on");
+        assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection stays open");
         assert_eq!(served.end(), (0, 0));
     });
 }
@@ -183,7 +183,7 @@ fn an_answer_before_the_body_arrives_and_the_rest_is_thrown_away() {
     });
 }
 
-/// Who closes with an answer unread, or before it comes, resets the connection.
+/// Closing with an unread or pending response resets the connection.
 #[test]
 fn who_is_reset_takes_the_handler_along() {
     each(&KINDS, |served, kind| {
@@ -199,7 +199,7 @@ fn who_is_reset_takes_the_handler_along() {
     });
 }
 
-/// The byte pauses receiving: the reset shows all the same.
+/// The reset is noticed although the stray byte pauses receiving.
 #[test]
 fn a_reset_behind_a_stray_byte_drops_the_handler() {
     each(&LATER, |served, kind| {
@@ -213,7 +213,7 @@ fn a_reset_behind_a_stray_byte_drops_the_handler() {
     });
 }
 
-/// A client that has closed, whatever it has sent behind its request, is waited with for so long where nothing is sent to it.
+/// Waits this long for the handler of a client that has closed, if nothing is sent to it.
 #[test]
 fn a_closed_client_drops_the_handler_in_time() {
     for driver in drivers() {
@@ -233,7 +233,7 @@ fn a_closed_client_drops_the_handler_in_time() {
     }
 }
 
-/// A client that has closed looks like one that has only ended its side, until it is sent something.
+/// A closed client is indistinguishable from a half-closed one until something is sent.
 #[test]
 fn who_has_closed_is_noticed_when_it_is_sent_something() {
     each(&LATER, |served, kind| {
@@ -267,7 +267,7 @@ fn less_than_was_announced_is_cut_off_and_more_is_left_out() {
         assert_misbuilt(&served, "less than it had announced");
         let mut client = served.connect();
         assert_eq!(client.request("GET", &format!("{kind}/length/15"), &[]).text(), "xxxxxxxxxx");
-        assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection goes on");
+        assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection stays open");
         assert_eq!(served.end(), (0, 2));
     });
 }

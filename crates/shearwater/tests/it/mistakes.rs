@@ -1,4 +1,4 @@
-//! What is wrong with routes is told at the start, each mistake with its places.
+//! Mistakes in routes, all reported at startup with their places.
 
 use std::ops::ControlFlow;
 
@@ -6,7 +6,7 @@ use shearwater::{App, Cors, Error, Fast, Method, Request, Response, RouteError, 
 
 fn answer(_: &Request, _: &mut Response) {}
 
-/// The one mistake of an app, without the places: their lines are looked at apart.
+/// Returns the only mistake of an app, without places, whose lines other tests check.
 #[track_caller]
 fn mistake(define: impl FnOnce(&mut App)) -> String {
     let mut app = App::new();
@@ -111,15 +111,15 @@ fn what_is_never_reached_is_named_with_what_answers_in_its_place() {
 #[test]
 fn what_no_request_has_is_refused_with_the_reason() {
     for (path, why) in [
-        ("a", "a path begins with a slash"),
-        ("", "a path begins with a slash"),
-        ("/a b", "no request has ' ' in its path: write it percent-encoded"),
-        ("/ü", "no request has 'ü' in its path: write it percent-encoded"),
-        ("/a?b", "no request has '?' in its path: write it percent-encoded"),
-        ("/{", "a parameter is {name} or {*name}, and a brace itself is doubled"),
-        ("/{a}{b}", "a segment has one parameter at most"),
-        ("/{*a}/b", "nothing stands behind {*name}, which takes all the rest"),
-        ("/{a}/{a}", "two of its parameters are called \"a\""),
+        ("a", "a path must begin with a slash"),
+        ("", "a path must begin with a slash"),
+        ("/a b", "' ' can't occur in a request's path; help: write it percent-encoded"),
+        ("/ü", "'ü' can't occur in a request's path; help: write it percent-encoded"),
+        ("/a?b", "'?' can't occur in a request's path; help: write it percent-encoded"),
+        ("/{", "a parameter is written {name} or {*name}, and a literal brace {{ or }}"),
+        ("/{a}{b}", "a segment can have one parameter only"),
+        ("/{*a}/b", "{*name} must be last, because it matches the rest of the path"),
+        ("/{a}/{a}", "two of its parameters are named \"a\""),
     ] {
         assert_eq!(
             mistake(|app| {
@@ -141,7 +141,7 @@ fn what_no_request_has_is_refused_with_the_reason() {
         "Other /: Other can't be routed"
     );
     for name in ["", "PROP FIND", "A/B", "M-OF-MORE-BYTES-THAN-A-METHOD-HAS"] {
-        let why = format!("no request has the method {name:?}: a method is a token of at most 32 bytes");
+        let why = format!("invalid method {name:?}: a method is a token of at most 32 bytes");
         assert_eq!(
             mistake(|app| {
                 app.route(name, "/", answer);
@@ -166,7 +166,7 @@ fn what_no_request_has_is_refused_with_the_reason() {
         mistake(|app| {
             app.scope("/{x}", |_| {});
         }),
-        "the scope /{x}: a prefix has no parameters"
+        "the scope /{x}: a prefix can't have parameters"
     );
     assert_eq!(
         mistake(|app| {
@@ -174,7 +174,7 @@ fn what_no_request_has_is_refused_with_the_reason() {
                 app.get("b", answer);
             });
         }),
-        "GET b: a path begins with a slash"
+        "GET b: a path must begin with a slash"
     );
 }
 
@@ -191,13 +191,13 @@ fn standard_methods_in_another_case_are_refused() {
     }
 }
 
-/// Parameters as other routers write them are no paths of requests, or stand for themselves.
+/// Rejects parameters in the syntax of other routers.
 #[test]
 fn parameters_in_other_spellings_are_refused_with_the_right_one() {
     const BRACES: &str = "a parameter is written {name}";
     const ALL: &str = "a parameter for the rest of the path is written {*name}";
-    const PATTERN: &str = "a parameter has no pattern of its own";
-    const OPTIONAL: &str = "a parameter is never optional: give a route for each path";
+    const PATTERN: &str = "a parameter can't have a pattern";
+    const OPTIONAL: &str = "a parameter can't be optional: add a route for each path";
     for (path, why, right) in [
         ("/user/:id", BRACES, "/user/{id}"),
         ("/user/:id/posts/:post", BRACES, "/user/{id}/posts/{post}"),
@@ -235,7 +235,7 @@ fn parameters_in_other_spellings_are_refused_with_the_right_one() {
         let given = mistake(|app| {
             app.scope(path, |_| {});
         });
-        let why = "all paths beneath a prefix are meant by themselves";
+        let why = "a prefix includes all paths under it";
         assert_eq!(given, format!("the scope {path}: {why}; help: write {right:?}"));
     }
     let mut app = App::new();
@@ -245,11 +245,11 @@ fn parameters_in_other_spellings_are_refused_with_the_right_one() {
     assert!(app.build().is_ok(), "these are what they say");
 }
 
-/// What lies beneath a path with a parameter is no prefix, in whatever spelling.
+/// Rejects prefixes with parameters, in any syntax.
 #[test]
 fn parameters_in_prefixes_are_refused_in_every_spelling() {
-    const WHY: &str = "a prefix has no parameters";
-    const REST: &str = "all paths beneath a prefix are meant by themselves; help: write \"/a\"";
+    const WHY: &str = "a prefix can't have parameters";
+    const REST: &str = "a prefix includes all paths under it; help: write \"/a\"";
     for (path, why) in [
         ("/:tenant", WHY),
         ("/<tenant>/x", WHY),
@@ -283,23 +283,22 @@ fn parameters_in_prefixes_are_refused_in_every_spelling() {
 
 #[test]
 fn a_handler_that_does_not_wait_reads_no_body() {
-    const WHY: &str = "`.read()` is for handlers that wait";
+    const WHY: &str = "`.read()` is for async handlers and coroutines";
     let given = mistake(|app| {
         app.post("/upload", answer).read();
     });
     let help =
-        "give the handler by `post_async` or `post_coroutine`, or keep the body with `.buffer(bytes_max)`";
+        "add the handler with `post_async` or `post_coroutine`, or buffer the body with `.buffer(bytes_max)`";
     assert_eq!(given, format!("POST /upload: {WHY}; help: {help}"));
     let given = mistake(|app| {
         app.put("/upload/{id}", answer).read();
     });
-    let help =
-        "give the handler by `route_async` or `route_coroutine`, or keep the body with `.buffer(bytes_max)`";
+    let help = "add the handler with `route_async` or `route_coroutine`, or buffer the body with `.buffer(bytes_max)`";
     assert_eq!(given, format!("PUT /upload/{{id}}: {WHY}; help: {help}"));
     let given = mistake(|app| {
         app.fallback(answer).read();
     });
-    assert_eq!(given, format!("the fallback of /: {WHY}; help: keep the body with `.buffer(bytes_max)`"));
+    assert_eq!(given, format!("the fallback of /: {WHY}; help: buffer the body with `.buffer(bytes_max)`"));
     let mut app = App::new();
     app.post_async("/a", async |_: &mut shearwater::Call| {}).read();
     app.post("/b", answer).read().buffer(1);
@@ -317,8 +316,8 @@ fn a_fast_route_that_can_not_be_encoded_is_refused() {
         (Fast::text("a").methods(&[]), "no methods"),
         (Fast::text("a").methods(&[Method::Connect]), "can't be routed"),
         (Fast::text("a").cors(Cors::any().credentials()), "credentials"),
-        (Fast::text("a").cors(Cors::origins(["https://example.org/"])), "no origin"),
-        (Fast::text("a").cors(Cors::origins(["example.org"])), "no origin"),
+        (Fast::text("a").cors(Cors::origins(["https://example.org/"])), "invalid origin"),
+        (Fast::text("a").cors(Cors::origins(["example.org"])), "invalid origin"),
         (Fast::with(|_| {}).cors(Cors::any().headers("X\n")), "Access-Control-Allow-Headers"),
     ] {
         let told = mistake(|app| {
@@ -329,7 +328,7 @@ fn a_fast_route_that_can_not_be_encoded_is_refused() {
     let told = mistake(|app| {
         app.fast("/{a}", Fast::text("a"));
     });
-    assert_eq!(told, "the fast route /{a}: a fast route has no parameters");
+    assert_eq!(told, "the fast route /{a}: a fast route can't have parameters");
 }
 
 #[test]
@@ -349,10 +348,10 @@ fn all_mistakes_are_told_at_once_with_file_and_line() {
         told,
         [
             format!(
-                "GET /a ({file}:{line}) stands for the same as GET /a ({file}:{}): keep one of them",
+                "GET /a ({file}:{line}) conflicts with GET /a ({file}:{}); help: remove one of them",
                 line - 2
             ),
-            format!("GET b ({file}:{}): a path begins with a slash", line + 1),
+            format!("GET b ({file}:{}): a path must begin with a slash", line + 1),
         ]
     );
     let RouteError::Conflict { given, .. } = &errors.all()[0] else { panic!("{errors}") };

@@ -1,4 +1,4 @@
-//! Services of each worker's below a prefix.
+//! Mounted services, one per worker.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use shearwater::{App, BodyPolicy, BodySink, Head, Request, Response, Service};
 
 use crate::served::Served;
 
-/// Shows how it is asked, and how often.
+/// Responds with its request and a counter.
 #[derive(Default)]
 struct Show(Cell<u32>);
 

@@ -1,4 +1,4 @@
-//! Apps in memory whose handlers have work done on other threads.
+//! Apps under test with offloaded work.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -11,14 +11,14 @@ use std::time::Duration;
 use shearwater::testing::Tested;
 use shearwater::{App, Call, Gone, Line, Offloaded, offload};
 
-/// How long a test waits before it fails.
+/// Maximum wait before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Work that lasts until the test lets it end.
+/// Work that lasts until the test releases it.
 fn gated() -> (SyncSender<u32>, impl Fn() -> u32 + Clone + Send + Sync + 'static) {
     let (open, gate) = sync_channel::<u32>(1);
     let gate: Arc<Mutex<Receiver<u32>>> = Arc::new(Mutex::new(gate));
-    (open, move || gate.lock().expect("nobody panics").recv_timeout(PATIENCE).expect("the gate is opened"))
+    (open, move || gate.lock().expect("nobody panics").recv_timeout(PATIENCE).expect("the gate opens"))
 }
 
 fn tested(app: App) -> Tested {
@@ -66,7 +66,7 @@ fn work_and_sleep_take_turns() {
 fn a_panic_on_another_thread_is_an_answer_too() {
     let mut app = App::new();
     app.get_async("/", async |_: &mut Call| -> Result<(), Offloaded> {
-        // Without a word on standard error.
+        // Without a message on standard error.
         offload(|| std::panic::resume_unwind(Box::new("on purpose"))).await
     });
     assert_eq!(tested(app).get("/").status, 500);

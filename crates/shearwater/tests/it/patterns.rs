@@ -1,10 +1,10 @@
-//! Routes with parameters: what they match, what their handlers see, and what goes first.
+//! Routes with parameters: matching, parameter values, precedence.
 
 use shearwater::{App, BodySink, Fast, Method, Request, Response};
 
 use crate::served::Served;
 
-/// Answers with a name and the parameters of these names.
+/// Responds with a name and the values of these parameters.
 fn show(
     name: &'static str,
     params: &'static [&'static str],
@@ -118,7 +118,7 @@ fn parameters_are_decoded_once_on_demand() {
     }
 }
 
-/// Counts the bytes of a body, and answers with the request's parameter.
+/// Counts the bytes of a body, and responds with the request's parameter.
 struct Count(usize);
 
 impl BodySink for Count {

@@ -16,7 +16,7 @@ fn served() -> Served {
     Served::app(app)
 }
 
-/// The answers with the value of `Date` taken out, which must be in the one form that servers send.
+/// Removes the value of `Date` from responses, after checking its format.
 fn without_dates(answers: &[u8]) -> String {
     let text = std::str::from_utf8(answers).expect("text");
     let mut parts = text.split("\r\nDate: ");
@@ -89,7 +89,8 @@ fn a_client_that_has_ended_its_side_still_gets_its_answers() {
 fn behind_the_last_request_nothing_is_answered() {
     let served = served();
     let mut client = served.connect();
-    // In one piece: behind a close of the client's own the server may be gone before another comes (RFC 9112 section 9.6).
+    // Sent whole: after the client's `Connection: close` the server may be gone before a second piece arrives (RFC 9112
+    // section 9.6).
     let both =
         "GET /?one HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET /?two HTTP/1.1\r\nHost: a\r\n\r\n";
     client.send(both).end_sending();

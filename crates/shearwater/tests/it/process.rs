@@ -1,4 +1,4 @@
-//! A test binary as a process that runs a server and is signalled: one of its tests is what the process does.
+//! A test binary as a server process that gets signals. One of its tests is the process's code.
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -11,20 +11,20 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::PATIENCE;
 
-/// Set in such a process.
+/// Environment variable set in the child process.
 const IS_PROCESS: &str = "SHEARWATER_TEST_PROCESS";
 
-/// Returns whether this is such a process.
+/// Returns true in the child process.
 pub(crate) fn is_this() -> bool {
     env::var_os(IS_PROCESS).is_some()
 }
 
-/// Tells the test where the process serves.
+/// Reports the server's address to the test.
 pub(crate) fn serves(address: SocketAddr) {
     println!("serving {address}");
 }
 
-/// Tells the test that its server has ended, and waits to be ended by a signal.
+/// Reports the server's end to the test, and waits to be ended by a signal.
 pub(crate) fn has_ended() {
     println!("ended");
     loop {
@@ -32,7 +32,7 @@ pub(crate) fn has_ended() {
     }
 }
 
-/// This test binary as a process that runs a server. Killed when dropped, or when it takes too long.
+/// A child process that runs a server. Killed when dropped or after a time limit.
 pub(crate) struct Process {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -41,13 +41,13 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts one that does what the test `signals::process` does.
+    /// Starts a process that runs the test `signals::process`.
     pub(crate) fn start() -> Self {
         let program = env::current_exe().expect("this program is a file");
         Self::of(&mut Command::new(program))
     }
 
-    /// The same by a command to which the test's name is added.
+    /// Starts a process by a command to which the test's name is added.
     pub(crate) fn of(command: &mut Command) -> Self {
         command.args(["--exact", "signals::process", "--nocapture", "--test-threads=1"]);
         command.env(IS_PROCESS, "").stdout(Stdio::piped()).stderr(Stdio::null());
@@ -62,7 +62,7 @@ impl Process {
         kill_process(Pid::from_child(&self.child), signal).expect("signalled");
     }
 
-    /// Waits until nobody listens.
+    /// Waits until the listener is closed.
     pub(crate) fn until_refused(&self) {
         while TcpStream::connect(self.address).is_ok() {
             thread::yield_now();
@@ -87,7 +87,7 @@ impl Drop for Process {
     }
 }
 
-/// Kills a process after a while, unless the result is dropped before.
+/// Kills a process after a time limit, unless dropped before.
 fn kill_unless_dropped(pid: Pid) -> SyncSender<()> {
     let (net, dropped) = sync_channel(0);
     thread::spawn(move || {
@@ -98,7 +98,7 @@ fn kill_unless_dropped(pid: Pid) -> SyncSender<()> {
     net
 }
 
-/// The rest of the next line that begins so, wherever the test harness has begun that line.
+/// Returns the rest of the next line with this prefix, after anything that the test harness printed on that line.
 fn line_with(lines: &mut impl BufRead, begins: &str) -> String {
     let mut line = String::new();
     while lines.read_line(&mut line).expect("UTF-8") > 0 {

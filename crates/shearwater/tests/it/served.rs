@@ -1,4 +1,4 @@
-//! A server for the time of one test.
+//! A server for one test.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use shearwater::{AcceptMode, App, Control, DriverChoice, Running, Server, Totals
 
 use crate::client::Client;
 
-/// Serves until it is dropped.
+/// A running server, stopped on drop.
 pub(crate) struct Served {
     running: Option<Running>,
     pub(crate) address: SocketAddr,
-    /// All of them.
+    /// All addresses.
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) unix_sockets: Vec<PathBuf>,
     pub(crate) driver: &'static str,
@@ -25,7 +25,7 @@ impl Served {
         Self::of(here(), app)
     }
 
-    /// Serves an app with a server set up by the test.
+    /// Serves an app with the test's settings.
     pub(crate) fn of(server: Server, app: App) -> Self {
         Self::running(server.start_app(app).expect("starts"))
     }
@@ -45,16 +45,16 @@ impl Served {
         Client::connect(self.address)
     }
 
-    /// Ends it at once and gives what it has counted.
+    /// Stops the server and returns its totals.
     pub(crate) fn stop(self) -> Totals {
         self.control.stop();
         self.wait()
     }
 
-    /// Waits for its end and gives what it has counted.
+    /// Waits for the server's end and returns its totals.
     pub(crate) fn wait(mut self) -> Totals {
         let running = self.running.take().expect("only waiting takes it");
-        running.wait().expect("ends by plan").totals
+        running.wait().expect("ends normally").totals
     }
 }
 
@@ -66,13 +66,13 @@ impl Drop for Served {
     }
 }
 
-/// Names the driver that the whole suite is to run on.
+/// Environment variable with the driver of the whole suite.
 const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
 
-/// Names the accept mode that the whole suite is to run in.
+/// Environment variable with the accept mode of the whole suite.
 const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
 
-/// Every driver that works here.
+/// Returns all drivers that work on this system.
 pub(crate) fn drivers() -> Vec<DriverChoice> {
     let uring = Server::new("127.0.0.1:0").workers(1).driver(DriverChoice::Uring);
     let uring = uring.verbosity(Verbosity::Off).start_app(App::new());
@@ -88,7 +88,7 @@ pub(crate) fn drivers() -> Vec<DriverChoice> {
     }
 }
 
-/// One worker on a free port.
+/// Returns a server with one worker on a free port.
 pub(crate) fn here() -> Server {
     let driver = match std::env::var(DRIVER).as_deref() {
         Err(_) | Ok("auto") => DriverChoice::Auto,

@@ -1,4 +1,5 @@
-//! Real signals to a process that runs a server: the first drains, the second stops, and afterwards they do what they did before.
+//! Real signals to a server process: the first drains, the second stops, and afterwards their previous effects are
+//! restored.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -13,7 +14,7 @@ use crate::client::Client;
 use crate::process::{self, Process};
 use crate::served::here;
 
-/// Runs the server of these tests, where this is their process.
+/// Runs the server, if this is the child process.
 #[test]
 fn process() {
     if !process::is_this() {
@@ -36,11 +37,11 @@ fn process() {
     process::serves(running.address());
     let control = running.control();
     thread::spawn(move || ordered.recv().map(|()| control.drain(86_400_000)));
-    running.wait().expect("ends by plan");
+    running.wait().expect("ends normally");
     process::has_ended();
 }
 
-/// A client whose request is never answered.
+/// A client whose request gets no response.
 fn waiting(process: &Process) -> Client {
     let mut client = Client::connect(process.address);
     assert_eq!(client.request("GET", "/", &[]).text(), "answered");
@@ -82,7 +83,7 @@ fn the_first_signal_drains_and_the_second_stops() {
     process.server_ended();
 }
 
-/// The program has ordered the drain: whoever signals then has waited for long enough.
+/// A signal during a drain that the program started stops the server.
 #[test]
 fn a_signal_during_a_drain_that_the_program_has_ordered_stops() {
     let mut process = Process::start();

@@ -1,4 +1,4 @@
-//! Starting: addresses, workers, drivers, and the sentences when it can't be.
+//! Startup: addresses, workers, drivers, and error messages.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! What handlers share: among all workers, or each worker's own.
+//! State: shared by all workers, or local to each.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -61,7 +61,7 @@ fn state_that_there_is_not_costs_the_request() {
     }
 }
 
-/// What a worker counts for itself, and the thread on which it was made.
+/// A worker's counter, and the thread that made it.
 struct Own {
     worker: usize,
     made_on: ThreadId,
@@ -75,7 +75,7 @@ fn each_worker_has_its_own_made_on_its_own_thread() {
     let noted = Arc::clone(&made);
     let mut app = App::new();
     app.local(move |worker| {
-        noted.lock().expect("nobody has panicked").push(worker);
+        noted.lock().expect("not poisoned").push(worker);
         Own { worker, made_on: thread::current().id(), count: Cell::new(0) }
     });
     app.get("/", |request: &Request, response: &mut Response| {
@@ -84,7 +84,7 @@ fn each_worker_has_its_own_made_on_its_own_thread() {
         own.count.set(own.count.get() + 1);
         response.text(&format!("{} {}", own.worker, own.count.get()));
     });
-    // One accepts for all and hands over in turn: each worker gets one of so many connections.
+    // One acceptor distributes connections round-robin, so each worker gets one.
     let served = Served::of(here().workers(WORKERS).accept_mode(AcceptMode::Dispatch), app);
     let mut clients: Vec<_> = (0..WORKERS).map(|_| served.connect()).collect();
     for round in 1..=2 {
@@ -93,7 +93,7 @@ fn each_worker_has_its_own_made_on_its_own_thread() {
         answers.sort();
         assert_eq!(answers, (0..WORKERS).map(|worker| format!("{worker} {round}")).collect::<Vec<_>>());
     }
-    let mut made = made.lock().expect("nobody has panicked").clone();
+    let mut made = made.lock().expect("not poisoned").clone();
     made.sort_unstable();
     assert_eq!(made, [0, 1, 2]);
 }

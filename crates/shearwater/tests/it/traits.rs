@@ -1,4 +1,4 @@
-//! What other threads may have, and what every public type tells of itself.
+//! `Send`, `Sync` and `Debug` of public types.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -19,7 +19,7 @@ fn shown<T: Debug + ?Sized>() {}
 fn compared<T: Clone + Eq + Debug + Send + Sync>() {}
 fn key<T: Copy + Eq + Hash + Debug + Send + Sync>() {}
 
-/// Whether the bounds hold is the compiler's to say.
+/// Checked by the compiler.
 #[test]
 fn what_sets_a_server_up_may_be_made_on_any_thread() {
     shared::<App>();

@@ -1,4 +1,4 @@
-//! Unix-domain listeners, beside addresses of TCP.
+//! Unix-domain listeners, also together with TCP.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use shearwater::{
 use crate::client::PATIENCE;
 use crate::served::{Served, drivers};
 
-/// A folder that goes with this.
+/// A temporary folder.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -43,13 +43,13 @@ fn app() -> App {
     })
 }
 
-/// One request on a connection of its own, up to its end.
+/// Sends a request on a new connection and reads until its end.
 fn ask(path: &Path) -> String {
     let mut stream = UnixStream::connect(path).expect("connects");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("asks");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("sends");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an end in order");
+    stream.read_to_string(&mut answer).expect("an orderly close");
     answer
 }
 
@@ -73,7 +73,7 @@ fn it_is_served_by_every_driver_in_every_mode() {
             (3, AcceptMode::Dispatch),
         ] {
             let path = folder.at("socket");
-            // Connections of one address are counted, those without an address aren't.
+            // Connections are counted by address; those without one are not.
             let limits = Limits { connections_per_address_max: 1, ..Limits::default() };
             let served = Served::of(server(driver, workers, mode, &path).limits(limits), app());
             assert_eq!(served.unix_sockets, [path.as_path()]);
@@ -103,12 +103,12 @@ fn who_is_in_the_queue_is_answered_in_a_drain() {
                 (0..50).map(|_| UnixStream::connect(&path).expect("connects")).collect();
             for stream in &mut streams {
                 stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-                stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("asks");
+                stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sends");
             }
             served.control.drain(60_000);
             for mut stream in streams {
                 let mut answer = String::new();
-                stream.read_to_string(&mut answer).expect("an end in order");
+                stream.read_to_string(&mut answer).expect("an orderly close");
                 assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("served"), "{answer}");
             }
             assert_eq!(served.wait().requests, 50);
@@ -133,7 +133,7 @@ fn a_mode_of_its_own_and_nothing_but_a_socket() {
     assert_eq!(std::fs::metadata(&path).expect("its file").permissions().mode() & 0o777, 0o600);
     assert!(ask(&path).ends_with("served"));
     running.control().stop();
-    running.wait().expect("ends by plan");
+    running.wait().expect("ends normally");
 }
 
 #[track_caller]
@@ -152,7 +152,7 @@ fn what_can_not_be_bound_is_told_with_what_to_do() {
     let sentence = refusal(&path);
     let expected = format!("unix:{} is taken by another program: choose another", path.display());
     assert!(sentence.starts_with(&expected), "{sentence}");
-    assert!(ask(&path).ends_with("served"), "the first goes on");
+    assert!(ask(&path).ends_with("served"), "the first continues");
     living.stop();
     std::fs::write(&path, "kept").expect("a file");
     assert!(refusal(&path).contains("no socket, and it is not replaced"));

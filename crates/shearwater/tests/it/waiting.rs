@@ -1,4 +1,4 @@
-//! Handlers that wait, async and as coroutines: on a driven clock, and on real sockets with other threads.
+//! Async handlers and coroutines: with a simulated clock, and on real sockets with other threads.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use shearwater::{App, Call, Limits, Line, Order, Request, Response, StackOptions
 
 use crate::served::{Served, drivers, here};
 
-/// Counts what lies on handlers' stacks and in their futures.
+/// Counts values on handlers' stacks and in their futures.
 #[derive(Clone, Default)]
 struct Alive(Arc<AtomicUsize>);
 
@@ -33,12 +33,12 @@ impl Drop for Guard {
     }
 }
 
-/// Panics without a word on standard error.
+/// Panics without a message on standard error.
 fn give_up() {
     std::panic::resume_unwind(Box::new("on purpose"));
 }
 
-/// The same routes twice: below `/async` and below `/coroutine`.
+/// Adds the same routes under `/async` and `/coroutine`.
 fn app(alive: &Alive) -> App {
     let mut app = App::new();
     app.state("shared".to_owned());
@@ -159,13 +159,13 @@ fn coroutine_routes(app: &mut App, alive: &Alive) {
     });
 }
 
-/// Calls `check` for both kinds of handler, each with an app of its own.
+/// Calls `check` for both kinds of handler, each with a new app.
 fn both(check: impl Fn(&str, Tested, &Alive)) {
     for kind in ["/async", "/coroutine"] {
         let alive = Alive::default();
         let tested = Tested::new(app(&alive)).expect("its routes are right");
         check(kind, tested, &alive);
-        assert_eq!(alive.count(), 0, "{kind}: something of a handler is left");
+        assert_eq!(alive.count(), 0, "{kind}: a handler leaked");
     }
 }
 
@@ -262,7 +262,7 @@ fn handlers_of_one_worker_wait_side_by_side() {
     });
 }
 
-/// Who is ready goes on in the order that is set, and nobody is left behind.
+/// Ready tasks run in the configured order, and none starves.
 #[test]
 fn the_order_of_the_ready_is_a_setting() {
     for (order, wanted) in [(Order::Fifo, [0, 1, 2]), (Order::Lifo, [2, 1, 0])] {
@@ -290,7 +290,7 @@ fn the_order_of_the_ready_is_a_setting() {
     }
 }
 
-/// On a real kernel, another thread wakes the worker.
+/// Another thread wakes the worker on a real kernel.
 #[test]
 fn work_on_another_thread_is_waited_for() {
     for driver in drivers() {
@@ -309,7 +309,7 @@ fn work_on_another_thread_is_waited_for() {
     }
 }
 
-/// Who asks for the head alone has it, and nobody works on a body that is never sent.
+/// A `HEAD` request gets its response, and no body is produced.
 #[test]
 fn a_stream_s_handler_is_dropped_behind_the_answer_to_head() {
     for pause_ms in [0, 1000] {
@@ -328,12 +328,12 @@ fn a_stream_s_handler_is_dropped_behind_the_answer_to_head() {
         tested.pass(Duration::from_secs(1));
         let got = String::from_utf8_lossy(client.unread()).into_owned();
         assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got:?}");
-        assert!(got.contains("\r\n\r\nHTTP/1.1 404 Not Found\r\n"), "the connection goes on: {got:?}");
+        assert!(got.contains("\r\n\r\nHTTP/1.1 404 Not Found\r\n"), "the connection stays open: {got:?}");
         assert_eq!(alive.count(), 0);
     }
 }
 
-/// Who asks while thousands of handlers sleep is answered by the turn behind the one in which it can be read; and they are all answered.
+/// With thousands of sleeping handlers, a request is served in the turn after it arrives; all others complete too.
 #[test]
 fn ten_thousand_that_sleep_hold_nobody_up() {
     const SLEEPING: usize = 10_000;
@@ -350,14 +350,14 @@ fn ten_thousand_that_sleep_hold_nobody_up() {
         assert_eq!(alive.count(), SLEEPING, "{kind}");
         for _ in 0..10 {
             quick.send(get("/plain"));
-            // Not a turn too many: it would sleep until the first of the others is due.
+            // No extra turn: it would sleep until the first timer.
             let answer = (0..2).find_map(|_| {
                 tested.turn();
                 quick.answer()
             });
             assert_eq!(answer.expect("answered by the next turn").text(), "plain", "{kind}");
         }
-        assert_eq!((alive.count(), tested.now_ms() < 5000), (SLEEPING, true), "{kind}: they sleep still");
+        assert_eq!((alive.count(), tested.now_ms() < 5000), (SLEEPING, true), "{kind}: they still sleep");
         tested.pass(Duration::from_millis(5100));
         let texts = sleepers.iter_mut().filter_map(|client| client.answer());
         assert_eq!(texts.filter(|answer| answer.text() == "slept 5000").count(), SLEEPING, "{kind}");

@@ -8,12 +8,12 @@ use crate::served::{Served, drivers, here};
 
 const TEXT: &str = "some text";
 
-/// Paths of handlers that respond at once and whole.
+/// Paths of handlers with immediate, whole responses.
 const WHOLE: [&str; 6] = ["/fast", "/sync", "/async", "/async-late", "/coroutine", "/mounted/x"];
 /// Paths of handlers that stream without a length.
 const STREAMS: [&str; 2] = ["/async-stream", "/coroutine-stream"];
 
-/// An app in which each kind of handler responds with this status.
+/// An app with each kind of handler, all with this status.
 fn app(status: u16) -> App {
     let mut app = App::new();
     app.fast(
@@ -77,7 +77,7 @@ impl Service for Mounted {
     }
 }
 
-/// The response to a request of HTTP/1.0 that asks for a connection that stays.
+/// Returns the response to an HTTP/1.0 request with keep-alive.
 fn ask_1_0(client: &mut Client, method: &str, path: &str) -> Answer {
     client.send(format!("{method} {path} HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
     client.head()
@@ -221,7 +221,7 @@ fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
                 (status, Some("close")),
                 "{driver:?} {path}"
             );
-            // The body is neither waited for nor met with a reset.
+            // The server neither waits for the body nor resets the connection.
             client.send("GET /sync HTTP/1.1\r\nHost: a\r\n\r\n").end_sending().is_ended();
         }
         let totals = served.stop();

@@ -1,4 +1,4 @@
-//! Answers on their way to clients.
+//! Responses of services on the wire.
 
 use std::io::Error;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use shearwater::Verbosity;
 
 use crate::served::{Served, drivers};
 
-/// Pieces, each as soon as it is asked for; an error at the end, if that is wanted.
+/// A body of pieces that are ready immediately, with an optional error at the end.
 fn pieces(count: usize, fails: bool) -> Body {
     let pieces = (0..count).map(|number| Ok(format!("piece {number}\n")));
     let end = fails.then(|| Err(Error::other("as the test wants it")));
     Body::from_stream(stream::iter(pieces.chain(end)))
 }
 
-/// The same, each a moment later.
+/// The same body with a delay before each piece.
 fn late_pieces(count: usize, fails: bool) -> Body {
     Body::from_stream(StreamExt::then(pieces(count, fails).into_data_stream(), |piece| async {
         tokio::task::yield_now().await;
@@ -32,7 +32,7 @@ fn late_pieces(count: usize, fails: bool) -> Body {
     }))
 }
 
-/// A body with a length of its own, and one that only a field tells.
+/// A body with a known length, and one with a length in the header only.
 async fn long() -> Vec<u8> {
     vec![b'x'; 300_000]
 }
@@ -97,7 +97,7 @@ fn pieces_come_as_they_are_made_on_every_driver() {
             ("piece 0\npiece 1\npiece 2\n", Some("chunked"))
         );
         assert_eq!(wire.request("GET", "/empty", &[]).field("content-length"), Some("0"));
-        // Without chunks the end is the connection's.
+        // Without chunks the body ends with the connection.
         wire.0.send("GET /late HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
         assert_eq!(wire.answer("GET").text(), "piece 0\npiece 1\npiece 2\n");
     }
@@ -137,7 +137,7 @@ fn each_status_has_the_form_that_http_gives_it() {
         ("/304", 304, None),
         ("/999", 500, Some("3")),
         ("/299", 299, Some("3")),
-        // The server's own, behind which the connection is closed.
+        // The server's own response, after which the connection is closed.
         ("/101", 500, Some("22")),
     ] {
         let answer = wire.request("GET", target, &[]);
@@ -187,7 +187,7 @@ fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
 fn fields_of_the_connection_are_the_servers_own() {
     let served = Served::new(router());
     let mut wire = served.wire();
-    // The client looks for `Date` and `Server`, each once.
+    // The client checks that `Date` and `Server` occur once.
     let answer = wire.request("GET", "/fields", &[]);
     assert_eq!((answer.text(), answer.field("etag")), ("fields", Some("\"1\"")));
     assert_eq!((answer.field("transfer-encoding"), answer.field("trailer")), (None, None));
@@ -205,7 +205,7 @@ fn what_comes_late_behind_the_last_request_resets_nothing() {
         for target in ["/long", "/late", "/empty"] {
             let mut wire = served.wire();
             wire.0.ask("GET", target, &["Connection: close"]);
-            wire.0.stream.get_ref().peek(&mut [0]).expect("an answer");
+            wire.0.stream.get_ref().peek(&mut [0]).expect("a response");
             wire.0.ask("GET", target, &[]).ask("GET", target, &[]);
             assert_eq!(wire.answer("GET").status, 200, "{target}");
             wire.0.is_ended();
@@ -268,7 +268,7 @@ fn a_slow_client_holds_the_body_up() {
     }
 }
 
-/// A body of one piece that says how much of it has been taken.
+/// A body of one piece that reports how much of it has been consumed.
 struct OnePiece {
     left: usize,
     taken: Arc<AtomicUsize>,
@@ -311,7 +311,7 @@ fn a_slow_client_holds_a_long_piece_up() {
     assert!(wire.exactly(ZEROS.len()) == ZEROS);
 }
 
-/// Waits until a number stays as it is for many looks in a row.
+/// Waits until a number stays the same for many checks in a row.
 fn still(number: &AtomicUsize) {
     let (mut last, mut looks) = (0, 0);
     while looks < 2000 {

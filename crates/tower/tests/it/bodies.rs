@@ -1,4 +1,4 @@
-//! Bodies of requests on their way to handlers.
+//! Request bodies of services.
 
 use std::convert::Infallible;
 use std::sync::mpsc::sync_channel;
@@ -15,7 +15,7 @@ use shearwater::Limits;
 use crate::client::PATIENCE;
 use crate::served::{Served, drivers, here};
 
-/// Adds a body up: its length, and the sum of its bytes.
+/// Returns the length of a body and the sum of its bytes.
 async fn sum(body: Body) -> String {
     let mut pieces = body.into_data_stream();
     let (mut len, mut sum) = (0, 0u64);
@@ -27,12 +27,12 @@ async fn sum(body: Body) -> String {
     format!("{len} {sum}")
 }
 
-/// Reads it on one of tokio's threads.
+/// Reads a body on a tokio thread.
 async fn elsewhere(body: Body) -> String {
     tokio::spawn(sum(body)).await.expect("no panic")
 }
 
-/// Sends back what comes, as it comes.
+/// Echoes a body as it arrives.
 async fn back(body: Body) -> Body {
     let pieces = body.into_data_stream().map(|piece| Ok::<_, Infallible>(piece.unwrap_or_default()));
     Body::from_stream(pieces)
@@ -55,7 +55,7 @@ fn router() -> Router {
         .route("/refused", post(|| async { (StatusCode::FORBIDDEN, "no") }))
 }
 
-/// Bytes of no pattern that repeats in a buffer.
+/// Bytes without a pattern that repeats within a buffer.
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|index| (index % 251) as u8).collect()
 }
@@ -95,7 +95,7 @@ fn byte_by_byte_and_in_chunks_too() {
         }
         wire.0.send("0\r\nX-Trailer: 1\r\n\r\n");
         assert_eq!(wire.answer("POST").text(), summed(&bytes(200_000)));
-        assert_eq!(wire.request("POST", "/sum", &[]).text(), "0 0", "and the connection goes on");
+        assert_eq!(wire.request("POST", "/sum", &[]).text(), "0 0", "the connection stays open");
     }
 }
 
@@ -190,7 +190,7 @@ fn beyond_the_limit_they_are_refused() {
     assert_eq!(wire.answer("POST").status, 413);
 }
 
-/// A program that lifts axum's own limit has to lift the server's too.
+/// A program that raises axum's limit must raise the server's too.
 #[test]
 fn the_default_limit_is_10_mib_and_body_bytes_max_moves_it() {
     const LEN: usize = 20 << 20;
@@ -205,7 +205,7 @@ fn the_default_limit_is_10_mib_and_body_bytes_max_moves_it() {
         let served = Served::of(serve);
         let mut wire = served.wire();
         wire.0.ask("POST", "/sum", &[&format!("Content-Length: {LEN}")]);
-        // A refused client may not get rid of all of it.
+        // A rejected client may be unable to send all of it.
         drop(std::io::Write::write_all(wire.0.stream.get_mut(), &vec![7; LEN]));
         assert_eq!(wire.answer("POST").status, status);
     }
@@ -220,7 +220,7 @@ fn who_reads_elsewhere_is_told_when_the_client_goes() {
             async move {
                 let task = tokio::spawn(async move {
                     let result = sum(body).await;
-                    tell.send(result).expect("the test is there");
+                    tell.send(result).expect("the test receives");
                 });
                 task.await.expect("no panic");
             }
@@ -239,7 +239,7 @@ fn a_body_that_a_task_still_reads_ends_with_the_response() {
         let (tell, told) = sync_channel(1);
         let detached = move |body: Body| {
             let tell = tell.clone();
-            tokio::spawn(async move { tell.send(sum(body).await).expect("the test is there") });
+            tokio::spawn(async move { tell.send(sum(body).await).expect("the test receives") });
             async { "accepted" }
         };
         let served = Served::on(driver, Router::new().route("/", post(detached)));
@@ -252,7 +252,7 @@ fn a_body_that_a_task_still_reads_ends_with_the_response() {
 
 #[test]
 fn a_slow_reader_holds_its_client_up() {
-    // The client can't get rid of more than buffers on the way hold while nobody reads.
+    // The client can't send more than the buffers in between hold while nobody reads.
     let (go_on, gone_on) = tokio::sync::watch::channel(false);
     let slow = move |body: Body| {
         let mut gone_on = gone_on.clone();
@@ -279,7 +279,7 @@ fn a_slow_reader_holds_its_client_up() {
         let piece = vec![7; 256 * 1024];
         let mut sent = 0;
         let mut stuck = 0;
-        // Stuck for many looks in a row: what the socket takes, the server has to have made room for.
+        // Blocked for many checks in a row, since the server must have made room for all that the socket accepts.
         while stuck < 2000 && sent < LEN {
             match std::io::Write::write(&mut wire.0.stream.get_ref(), &piece[..piece.len().min(LEN - sent)]) {
                 Ok(len) => {

@@ -1,4 +1,4 @@
-//! The end of a server.
+//! Draining and stopping.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -11,14 +11,14 @@ use tokio::sync::watch;
 use crate::client::{Client, PATIENCE};
 use crate::served::{drivers, here, runtime};
 
-/// A router whose `/wait` waits until it is told not to.
+/// A router whose `/wait` waits until released.
 fn held() -> (Router, Receiver<()>, watch::Sender<bool>) {
     let (release, released) = watch::channel(false);
     let (begun, has_begun) = sync_channel(1);
     let wait = move || {
         let (mut released, begun) = (released.clone(), begun.clone());
         async move {
-            begun.send(()).expect("the test is there");
+            begun.send(()).expect("the test receives");
             drop(released.wait_for(|released| *released).await);
             "waited"
         }
@@ -26,11 +26,11 @@ fn held() -> (Router, Receiver<()>, watch::Sender<bool>) {
     (Router::new().route("/wait", get(wait)).route("/", get(|| async { "served" })), has_begun, release)
 }
 
-/// Tries until nobody listens.
+/// Waits until the listener is closed.
 fn until_refused(address: SocketAddr) {
     loop {
         match TcpStream::connect(address) {
-            // Still in the queue of who is about to stop listening.
+            // Still in the queue of a listener that is about to close.
             Ok(stream) => drop(stream),
             Err(error) => {
                 let kind = error.kind();
@@ -56,9 +56,9 @@ fn a_drain_answers_what_was_received_and_takes_nobody_new() {
     release.send(true).expect("it waits");
     let answer = client.answer("GET");
     assert_eq!((answer.text(), answer.field("connection")), ("waited", Some("close")));
-    // Else it waits for the client's end too.
+    // Otherwise the server lingers until the client closes.
     drop(client);
-    runtime().block_on(running.ended()).expect("ends by plan");
+    runtime().block_on(running.ended()).expect("ends normally");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_drain_answers_a_request_that_offers_an_upgrade() {
         let answer = client.answer("GET");
         assert_eq!((answer.text(), answer.field("connection")), ("waited", Some("close")));
         drop(client);
-        runtime().block_on(running.ended()).expect("ends by plan");
+        runtime().block_on(running.ended()).expect("ends normally");
     }
 }
 
@@ -87,8 +87,8 @@ fn a_drain_ends_in_its_time() {
     client.ask("GET", "/wait", &[]);
     has_begun.recv_timeout(PATIENCE).expect("it is called");
     running.drain();
-    runtime().block_on(running.ended()).expect("ends by plan");
-    // Cut off, in whichever way.
+    runtime().block_on(running.ended()).expect("ends normally");
+    // Cut off by close or reset.
     assert!(
         std::io::Read::read(&mut client.stream, &mut [0]).is_ok_and(|len| len == 0),
         "nothing is answered"
@@ -108,7 +108,7 @@ fn a_drain_may_have_no_end() {
         release.send(true).expect("it waits");
         assert_eq!(client.answer("GET").text(), "waited");
         drop(client);
-        runtime().block_on(running.ended()).expect("ends by plan");
+        runtime().block_on(running.ended()).expect("ends normally");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Routes of the engine's own in front of a router.
+//! Native routes in front of a router.
 
 use std::ops::ControlFlow;
 
@@ -44,7 +44,7 @@ fn an_app_that_leaves_nothing_to_the_router_is_an_error() {
     assert!(matches!(here(Router::new()).fast(fast).start().err(), Some(Error::Routes(_))));
 }
 
-/// Answers with the status that it is asked for, at once or a moment later.
+/// Responds with the requested status, immediately or deferred.
 async fn answer(Path((status, when)): Path<(u16, String)>) -> axum::response::Response {
     if when == "soon" {
         tokio::task::yield_now().await;
@@ -56,7 +56,7 @@ async fn answer(Path((status, when)): Path<(u16, String)>) -> axum::response::Re
     }
 }
 
-/// What stands around a service lies over its answer in the same way, whether that is there at once or not, and to each method.
+/// Middleware applies to a service's response, immediate or deferred, for each method.
 #[test]
 fn steps_around_a_service_see_no_difference_between_at_once_and_later() {
     for driver in drivers() {

@@ -1,4 +1,4 @@
-//! Where a router can be served.
+//! Listeners of routers.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
@@ -37,9 +37,9 @@ fn at_a_socket_of_unix() {
         serve(UnixListener::bind(&path).expect("a socket"), router()).workers(1).start().expect("starts");
     let mut stream = UnixStream::connect(&path).expect("connects");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").expect("asks");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").expect("sends");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an end in order");
+    stream.read_to_string(&mut answer).expect("an orderly close");
     assert!(answer.ends_with("served"), "{answer}");
     drop(running);
     std::fs::remove_file(&path).expect("it is there");

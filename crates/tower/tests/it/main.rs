@@ -1,4 +1,4 @@
-//! An unchanged axum router on the engine, on the wire.
+//! Tests of unchanged axum routers on the engine, on the wire.
 
 mod answers;
 mod bodies;

@@ -1,4 +1,4 @@
-//! Everything of axum's that can be served, and the addresses that it learns.
+//! axum's routers and make services, and the client addresses that they get.
 
 use std::convert::Infallible;
 use std::io::{ErrorKind, Read, Write};
@@ -56,7 +56,7 @@ fn services_fixed_to_axums_request_are_served() {
     assert_eq!(got(AxumRequests(own)).0, "/");
 }
 
-/// An application's own form of an address.
+/// An application's own address type.
 #[derive(Clone)]
 struct Guest(String);
 
@@ -89,9 +89,9 @@ fn a_client_without_an_address_gets_a_500_where_one_is_needed() {
     let running = serve(listener, service).workers(1).start().expect("starts");
     let mut stream = UnixStream::connect(&path).expect("connects");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").expect("asks");
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").expect("sends");
     let mut response = String::new();
-    stream.read_to_string(&mut response).expect("an end in order");
+    stream.read_to_string(&mut response).expect("an orderly close");
     assert!(
         response.starts_with("HTTP/1.1 500 ") && response.ends_with("The client has no address.\n"),
         "{response}"

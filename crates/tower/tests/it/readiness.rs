@@ -1,4 +1,4 @@
-//! Services that aren't ready at once.
+//! Services that aren't ready immediately.
 
 use std::io::Error;
 use std::task::{Context, Poll};
@@ -12,7 +12,7 @@ use tower::Service;
 
 use crate::served::Served;
 
-/// Ready when it has been asked so often; not at all where that is never.
+/// A service that is ready after a number of polls, or never.
 #[derive(Clone)]
 struct Reluctant {
     asked: usize,

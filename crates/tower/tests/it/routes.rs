@@ -1,4 +1,4 @@
-//! What a request says reaches the handler, and what the handler says the client.
+//! Requests as handlers see them, and responses as clients see them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn router() -> Router {
         .with_state(counted)
 }
 
-/// All that a request says, but for its body.
+/// Describes a request without its body.
 async fn said(method: Method, uri: Uri, version: Version, fields: HeaderMap) -> impl IntoResponse {
     let own: Vec<_> = fields.get_all("x-own").iter().map(|value| value.as_bytes().to_vec()).collect();
     let host = fields[header::HOST].to_str().expect("ASCII");

@@ -1,4 +1,4 @@
-//! A served router for the time of one test.
+//! A served router for one test.
 
 use std::net::SocketAddr;
 
@@ -9,19 +9,19 @@ use shearwater_tower::{HttpService, Maker, Running, Serve, bind};
 use crate::client::Client;
 use crate::wire::Wire;
 
-/// Serves until it is dropped.
+/// A running server, stopped on drop.
 pub(crate) struct Served {
     running: Option<Running>,
     pub(crate) address: SocketAddr,
 }
 
 impl Served {
-    /// With one worker, on this driver.
+    /// Serves with one worker on this driver.
     pub(crate) fn on(driver: DriverChoice, router: Router) -> Self {
         Self::of(here(router).driver(driver))
     }
 
-    /// With one worker.
+    /// Serves with one worker.
     pub(crate) fn new(router: Router) -> Self {
         Self::of(here(router))
     }
@@ -35,7 +35,7 @@ impl Served {
         Client::connect(self.address)
     }
 
-    /// A client that takes chunks too.
+    /// Connects a client that supports chunked bodies.
     pub(crate) fn wire(&self) -> Wire {
         Wire(self.connect())
     }
@@ -44,7 +44,7 @@ impl Served {
         self.running.as_ref().expect("it runs until it is dropped")
     }
 
-    /// What has been counted so far.
+    /// Returns the totals so far.
     pub(crate) fn totals(&self) -> Totals {
         self.running().control().totals()
     }
@@ -59,23 +59,23 @@ impl Drop for Served {
     }
 }
 
-/// One worker on a free port.
+/// Returns a server with one worker on a free port.
 pub(crate) fn here(router: Router) -> Serve<Router> {
     bind("127.0.0.1:0", router).workers(1).verbosity(Verbosity::Off)
 }
 
-/// A runtime for the test itself.
+/// Creates a runtime for the test.
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// Every driver that works here.
+/// Returns all drivers that work on this system.
 pub(crate) fn drivers() -> Vec<DriverChoice> {
     let probe = Server::new("127.0.0.1:0").workers(1).driver(DriverChoice::Uring).verbosity(Verbosity::Off);
     match probe.start_app(shearwater::App::new()) {
         Ok(running) => {
             running.control().stop();
-            running.wait_for_control().expect("ends by plan");
+            running.wait_for_control().expect("ends normally");
             vec![DriverChoice::Auto, DriverChoice::Uring]
         }
         Err(shearwater::Error::Start(StartError::Driver { why })) => {

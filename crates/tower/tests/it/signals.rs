@@ -1,4 +1,4 @@
-//! Real signals to a process that runs a router.
+//! Real signals to a process that serves a router.
 
 use std::future::pending;
 use std::os::unix::process::ExitStatusExt;
@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::process::{self, Process};
 use crate::served::here;
 
-/// Runs the server of these tests, where this is their process.
+/// Runs the server, if this is the child process.
 #[test]
 fn process() {
     if !process::is_this() {
@@ -22,11 +22,11 @@ fn process() {
     let serve = here(router).verbosity(Verbosity::Off).drain_ms(86_400_000);
     let running = serve.server(Server::handle_signals).start().expect("starts");
     process::serves(running.address());
-    running.wait().expect("ends by plan");
+    running.wait().expect("ends normally");
     process::has_ended();
 }
 
-/// Also for a client that wants an upgrade, whoever serves it meanwhile.
+/// Holds for upgrade requests too.
 #[test]
 fn a_second_signal_ends_it_at_once_and_a_third_does_what_it_did_before() {
     for fields in [&[][..], &["Connection: upgrade", "Upgrade: websocket"]] {

@@ -1,4 +1,4 @@
-//! Handlers that wait: what of tokio they can use, and what becomes of them.
+//! Deferred services: tokio in handlers, cancellation and wake-ups.
 
 use std::net::TcpListener;
 use std::pin::Pin;
@@ -87,13 +87,13 @@ fn sockets_of_tokio_work_in_handlers() {
         let (mut stream, _) = other.accept().expect("the handler connects");
         let mut question = [0; 8];
         std::io::Read::read_exact(&mut stream, &mut question).expect("the question");
-        std::io::Write::write_all(&mut stream, b"answer").expect("an answer");
+        std::io::Write::write_all(&mut stream, b"answer").expect("a response");
         drop(stream);
         assert_eq!((question, wire.answer("GET").text()), (*b"question", "answer"));
     }
 }
 
-/// Says when it is dropped.
+/// Reports its drop.
 struct Told(SyncSender<()>);
 
 impl Drop for Told {
@@ -110,7 +110,7 @@ fn a_handler_is_dropped_when_its_client_goes() {
         let wait = move || {
             let (begun, told) = (begun.clone(), Told(ended.clone()));
             async move {
-                begun.send(()).expect("the test is there");
+                begun.send(()).expect("the test receives");
                 std::future::pending::<()>().await;
                 drop(told);
             }
@@ -125,7 +125,7 @@ fn a_handler_is_dropped_when_its_client_goes() {
     }
 }
 
-/// Spawns a task when it is dropped, as connections of pools do that go back.
+/// Spawns a task when dropped, as connections of pools do.
 struct Returned(SyncSender<()>);
 
 impl Drop for Returned {
@@ -145,7 +145,7 @@ fn what_is_dropped_at_the_end_finds_its_runtime() {
         let wait = move || {
             let (begun, returned) = (begun.clone(), Returned(ended.clone()));
             async move {
-                begun.send(()).expect("the test is there");
+                begun.send(()).expect("the test receives");
                 std::future::pending::<()>().await;
                 drop(returned);
             }
@@ -178,7 +178,7 @@ fn others_are_served_while_one_waits() {
     let wait = move || {
         let mut released = released.clone();
         async move {
-            drop(released.wait_for(|released| *released).await.expect("the test is there"));
+            drop(released.wait_for(|released| *released).await.expect("the test receives"));
             "waited"
         }
     };
@@ -194,7 +194,7 @@ fn others_are_served_while_one_waits() {
     }
 }
 
-/// Wakes with the first waker that it was polled with, as a future must not and some do; counts how often it was polled.
+/// Wakes with the waker of its first poll, which is wrong but happens, and counts its polls.
 struct KeepsFirst {
     woken: Arc<AtomicBool>,
     polls: usize,
@@ -275,5 +275,5 @@ fn it_is_served_where_it_is_awaited() {
     let mut client = crate::client::Client::connect(address);
     assert_eq!(client.request("GET", "/blocking", &[]).text(), "blocked");
     stop.send(()).expect("it serves");
-    serving.join().expect("no panic").expect("ends by plan");
+    serving.join().expect("no panic").expect("ends normally");
 }

@@ -1,4 +1,4 @@
-//! What other threads may have, and what every public type tells of itself.
+//! `Send`, `Sync` and `Debug` of public types.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -9,7 +9,7 @@ use shearwater_tower::{Body, BodyError, Listen, Running, Serve};
 fn sent<T: Debug + Send + 'static>() {}
 fn shared<T: Debug + Send + Sync + 'static>() {}
 
-/// Whether the bounds hold is the compiler's to say.
+/// Checked by the compiler.
 #[test]
 fn bodies_and_servers_may_be_anywhere() {
     shared::<Body>();
@@ -31,7 +31,7 @@ fn a_server_may_be_awaited_by_any_task() {
 
 #[test]
 fn an_error_of_a_body_tells_everything_once() {
-    let text = "the request was over before its body was read to the end";
+    let text = "the request ended before its body was read";
     assert_eq!(BodyError::Over.to_string(), text);
     assert!(BodyError::Over.source().is_none());
 }

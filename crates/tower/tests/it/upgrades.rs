@@ -1,4 +1,4 @@
-//! Connections that their clients want to speak something else on.
+//! Upgraded connections.
 
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -22,13 +22,13 @@ use crate::client::{Answer, Client, PATIENCE};
 use crate::served::{Served, drivers, here, runtime};
 use crate::wire::Wire;
 
-/// A WebSocket that says back what it is told, behind the client's address.
+/// A WebSocket that sends the client's address and then echoes.
 async fn echo(ConnectInfo(peer): ConnectInfo<SocketAddr>, upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(async move |mut socket| {
-        socket.send(Message::text(peer.to_string())).await.expect("the client is there");
+        socket.send(Message::text(peer.to_string())).await.expect("the client is connected");
         while let Some(Ok(message)) = socket.recv().await {
             if let Message::Text(text) = message {
-                socket.send(Message::Text(text)).await.expect("the client is there");
+                socket.send(Message::Text(text)).await.expect("the client is connected");
             }
         }
     })
@@ -54,7 +54,7 @@ async fn soon() -> &'static str {
     "served soon"
 }
 
-/// Steps that set a field each, before and after the router.
+/// Middleware that sets a header field each, before and after the router.
 fn steps() -> App {
     let mut app = App::new();
     app.before(|_: &shearwater::Request, response: &mut shearwater::Response| {
@@ -83,14 +83,14 @@ fn shake_hands(wire: &mut Wire) -> Vec<u8> {
     message(wire)
 }
 
-/// Sends a text, masked with zeros.
+/// Sends a text frame, masked with zeros.
 fn say(wire: &mut Wire, text: &str) {
     let mut frame = vec![0x81, 0x80 | text.len() as u8, 0, 0, 0, 0];
     frame.extend_from_slice(text.as_bytes());
     wire.0.send(frame);
 }
 
-/// Reads a text.
+/// Reads a text frame.
 fn message(wire: &mut Wire) -> Vec<u8> {
     let head = wire.exactly(2);
     assert_eq!(head[0], 0x81, "a whole text");
@@ -140,7 +140,7 @@ fn there_are_no_more_than_there_may_be() {
     let mut third = served.wire();
     assert_eq!(third.request("GET", "/ws", &HANDSHAKE).status, 426, "axum finds no upgrade");
     assert_eq!(third.request("GET", "/", &HANDSHAKE).text(), "served", "an upgrade isn't needed here");
-    // Once one is gone there is room; when that is noticed is not the client's to say.
+    // A closed connection makes room, at a moment the client can't know.
     drop(first);
     loop {
         let mut wire = served.wire();
@@ -161,7 +161,7 @@ fn a_drain_does_not_wait_for_what_was_upgraded() {
         let mut wire = Wire(Client::connect(running.address()));
         shake_hands(&mut wire);
         running.drain();
-        runtime().block_on(running.ended()).expect("ends by plan");
+        runtime().block_on(running.ended()).expect("ends normally");
     }
 }
 
@@ -176,7 +176,7 @@ fn where_there_can_be_no_upgrade_the_request_is_an_ordinary_one() {
     assert_eq!(wire.answer("GET").field("connection"), Some("keep-alive"), "HTTP/1.0 has none");
 }
 
-/// A response without its `Date`.
+/// Returns a response without its `Date`.
 fn undated(mut answer: Answer) -> Answer {
     answer.fields.retain(|(name, _)| name != "Date");
     answer
@@ -297,7 +297,7 @@ fn upgraded_connections_count_for_all_until_they_close() {
     }
 }
 
-/// Looks until it is so.
+/// Polls until a condition holds.
 #[track_caller]
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -307,18 +307,18 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Answers with this status and `Upgrade` field, and sends the test what becomes of the upgrade; echoes what comes on it.
+/// Responds with this status and `Upgrade` field, reports the result of the upgrade to the test, and echoes.
 fn switching(status: StatusCode, upgrade: Option<&'static str>) -> (Router, Receiver<Result<(), String>>) {
     let (sender, ends) = sync_channel(1);
     let switch = move |mut request: Request| {
         let (on_upgrade, sender) = (hyper::upgrade::on(&mut request), sender.clone());
         tokio::spawn(async move {
             let upgraded = on_upgrade.await;
-            sender.send(upgraded.as_ref().map(drop).map_err(ToString::to_string)).expect("the test is there");
+            sender.send(upgraded.as_ref().map(drop).map_err(ToString::to_string)).expect("the test receives");
             let Ok(upgraded) = upgraded else { return };
             let (mut read, mut write) = tokio::io::split(TokioIo::new(upgraded));
-            tokio::io::copy(&mut read, &mut write).await.expect("the client is there");
-            write.shutdown().await.expect("the client is there");
+            tokio::io::copy(&mut read, &mut write).await.expect("the client is connected");
+            write.shutdown().await.expect("the client is connected");
         });
         let mut response = status.into_response();
         response
@@ -339,12 +339,12 @@ fn a_registered_protocol_is_the_services_from_the_first_byte_to_the_last() {
             let mut client = served.connect();
             let head =
                 format!("GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: {offer}\r\n\r\n");
-            // What looks like a further request is not one.
+            // Bytes that look like another request belong to the new protocol.
             let behind = "GET /none HTTP/1.1\r\nHost: h\r\n\r\n".repeat(100);
             client.send(head + &behind);
             let answer = client.head();
             assert_eq!((answer.status, answer.field("Upgrade")), (101, Some("Tide-Way/2")), "{offer}");
-            ends.recv_timeout(PATIENCE).expect("it is told").expect("it is upgraded");
+            ends.recv_timeout(PATIENCE).expect("it is notified").expect("it is upgraded");
             let sent: Vec<u8> = (0..LENGTH).map(|at| u8::try_from(at % 251).expect("small")).collect();
             client.send(&sent).end_sending();
             assert!(client.rest() == [behind.as_bytes(), &sent].concat(), "{offer}");
@@ -362,7 +362,7 @@ fn a_service_whose_response_is_no_101_finds_no_upgrade() {
             let mut wire = served.wire();
             let answer = wire.request("GET", "/", &["Connection: upgrade", &format!("Upgrade: {offer}")]);
             assert_eq!((answer.status, answer.field("Connection")), (200, Some("upgrade")));
-            ends.recv_timeout(PATIENCE).expect("it is told").expect_err("it is not upgraded");
+            ends.recv_timeout(PATIENCE).expect("it is notified").expect_err("it is not upgraded");
             assert_eq!(wire.request("GET", "/", &[]).status, 200, "the connection stays");
         }
     }
@@ -385,7 +385,7 @@ fn a_101_that_cannot_be_is_a_500() {
             let mut client = served.connect();
             client.send(format!("GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\n{offer}\r\n\r\nx"));
             assert_eq!(client.answer("GET").status, 500, "{upgrade:?} {offer}");
-            ends.recv_timeout(PATIENCE).expect("it is told").expect_err("it is not upgraded");
+            ends.recv_timeout(PATIENCE).expect("it is notified").expect_err("it is not upgraded");
             assert_eq!(served.totals().connections_upgraded, 0);
         }
     }
@@ -398,7 +398,7 @@ fn a_client_that_goes_before_the_101_takes_the_service_along() {
         let (begun, begins) = sync_channel(1);
         let wait = move || {
             let guard = Dropped(dropped.clone());
-            begun.send(()).expect("the test is there");
+            begun.send(()).expect("the test receives");
             async move {
                 std::future::pending::<()>().await;
                 drop(guard);
@@ -413,12 +413,12 @@ fn a_client_that_goes_before_the_101_takes_the_service_along() {
     }
 }
 
-/// Tells when it is dropped.
+/// Reports its drop.
 struct Dropped(SyncSender<()>);
 
 impl Drop for Dropped {
     fn drop(&mut self) {
-        self.0.send(()).expect("the test is there");
+        self.0.send(()).expect("the test receives");
     }
 }
 
@@ -429,6 +429,6 @@ fn what_cannot_be_a_protocol_is_an_error_at_the_start() {
             panic!("it starts with {protocol:?}")
         };
         let told = error.to_string();
-        assert!(told.contains(&format!("{protocol:?} is no protocol")), "{told}");
+        assert!(told.contains(&format!("invalid protocol {protocol:?}")), "{told}");
     }
 }

@@ -1,4 +1,4 @@
-//! A client that takes answers in every framing.
+//! A client that supports all framings.
 
 use std::io::{BufRead, Read};
 
@@ -8,25 +8,25 @@ use crate::client::{Answer, Client};
 pub(crate) struct Wire(pub(crate) Client);
 
 impl Wire {
-    /// Asks without a body, and reads the answer.
+    /// Sends a request without a body, and reads the response.
     pub(crate) fn request(&mut self, method: &str, target: &str, fields: &[&str]) -> Answer {
         self.0.ask(method, target, fields);
         self.answer(method)
     }
 
-    /// Asks with a body of a known length, and reads the answer.
+    /// Sends a request with a body of known length, and reads the response.
     pub(crate) fn send_body(&mut self, target: &str, fields: &[&str], body: &[u8]) -> Answer {
         let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
         let head = format!(
             "POST {target} HTTP/1.1\r\nHost: localhost\r\n{fields}Content-Length: {}\r\n\r\n",
             body.len()
         );
-        // At once: a short one is there with its head.
+        // In one write, so that a short body arrives with its head.
         self.0.send([head.as_bytes(), body].concat());
         self.answer("POST")
     }
 
-    /// Reads an answer, whatever its framing.
+    /// Reads a response of any framing.
     pub(crate) fn answer(&mut self, method: &str) -> Answer {
         let mut answer = self.0.head();
         if method == "HEAD" || matches!(answer.status, 100..=199 | 204 | 304) {
@@ -50,7 +50,7 @@ impl Wire {
         bytes
     }
 
-    /// The next chunk; empty at the end.
+    /// Reads the next chunk; empty at the end.
     pub(crate) fn chunk(&mut self) -> Vec<u8> {
         let mut line = String::new();
         self.0.stream.read_line(&mut line).expect("a line");

@@ -1,4 +1,4 @@
-//! Routes whose handlers may wait.
+//! Routes with async handlers and coroutines.
 
 use std::panic::Location;
 
@@ -6,23 +6,23 @@ use shearwater_engine::Call;
 use shearwater_engine::tasks::StackOptions;
 use shearwater_http1::Method;
 
-use crate::later::MakeLater;
+use crate::deferred::MakeDeferred;
 use crate::route::Handler;
-use crate::{App, Line, Outcome, Route, RouteMethod, later};
+use crate::{App, Line, Outcome, Route, RouteMethod, deferred};
 
 impl App {
-    fn add_later(
+    fn add_deferred(
         &mut self,
         method: RouteMethod,
         path: &str,
-        make: MakeLater,
+        make: MakeDeferred,
         location: &'static Location<'static>,
     ) -> &mut Route {
-        self.later.push(make);
-        self.add(method, path, Handler::Later(self.later.len() - 1), location)
+        self.deferred.push(make);
+        self.add(method, path, Handler::Deferred(self.deferred.len() - 1), location)
     }
 
-    /// Answers `GET` (and `HEAD`) of a path with an async handler: see [`route_async`](Self::route_async).
+    /// Adds an async handler for `GET` (and `HEAD`) of a path. See [`route_async`](Self::route_async).
     #[track_caller]
     pub fn get_async<R: Outcome>(
         &mut self,
@@ -32,7 +32,7 @@ impl App {
         self.route_async(Method::Get, path, handler)
     }
 
-    /// Answers `POST` of a path with an async handler: see [`route_async`](Self::route_async).
+    /// Adds an async handler for `POST` of a path. See [`route_async`](Self::route_async).
     #[track_caller]
     pub fn post_async<R: Outcome>(
         &mut self,
@@ -42,9 +42,10 @@ impl App {
         self.route_async(Method::Post, path, handler)
     }
 
-    /// Answers one method of a path with an async handler, whose future runs on the worker's own thread: it may wait, and needn't be one
-    /// that can be sent to other threads. What it waits for may be anything that wakes its task; of timers there are the worker's
-    /// own ([`Call::sleep`]).
+    /// Adds an async handler for a method and a path, which are as in [`route`](Self::route).
+    ///
+    /// Its future runs on the worker's thread and needn't be `Send`. It may await anything that wakes its task; for
+    /// timers use [`Call::sleep`].
     ///
     /// ```
     /// use shearwater::{App, Call};
@@ -63,10 +64,10 @@ impl App {
         path: &str,
         handler: impl AsyncFn(&mut Call) -> R + Send + Sync + 'static,
     ) -> &mut Route {
-        self.add_later(method.into(), path, later::asynchronous(handler), Location::caller())
+        self.add_deferred(method.into(), path, deferred::asynchronous(handler), Location::caller())
     }
 
-    /// Answers `GET` (and `HEAD`) of a path with a coroutine: see [`route_coroutine`](Self::route_coroutine).
+    /// Adds a coroutine for `GET` (and `HEAD`) of a path. See [`route_coroutine`](Self::route_coroutine).
     #[track_caller]
     pub fn get_coroutine<R: Outcome>(
         &mut self,
@@ -76,7 +77,7 @@ impl App {
         self.route_coroutine(Method::Get, path, handler)
     }
 
-    /// Answers `POST` of a path with a coroutine: see [`route_coroutine`](Self::route_coroutine).
+    /// Adds a coroutine for `POST` of a path. See [`route_coroutine`](Self::route_coroutine).
     #[track_caller]
     pub fn post_coroutine<R: Outcome>(
         &mut self,
@@ -86,7 +87,8 @@ impl App {
         self.route_coroutine(Method::Post, path, handler)
     }
 
-    /// Answers one method of a path with a coroutine: straight-line code that may wait in the middle, see [`Line`].
+    /// Adds a coroutine for a method and a path, which are as in [`route`](Self::route): straight-line code that may
+    /// wait. See [`Line`].
     #[track_caller]
     pub fn route_coroutine<R: Outcome>(
         &mut self,
@@ -95,11 +97,11 @@ impl App {
         handler: impl Fn(&mut Line<'_>) -> R + Send + Sync + 'static,
     ) -> &mut Route {
         let method = method.into();
-        let label = format!("{method} {}", self.beneath_prefix(path));
-        self.add_later(method, path, later::coroutine(&label, handler), Location::caller())
+        let label = format!("{method} {}", self.with_prefix(path));
+        self.add_deferred(method, path, deferred::coroutine(&label, handler), Location::caller())
     }
 
-    /// The stacks of coroutines, of each worker. Default: see [`StackOptions`].
+    /// Sets the size and number of each worker's coroutine stacks. Default: see [`StackOptions`].
     pub fn stacks(&mut self, stacks: StackOptions) -> &mut Self {
         self.stacks = stacks;
         self

@@ -1,12 +1,12 @@
-//! What a path is given, before it is settled.
+//! A path's methods while routes are compiled.
 
 use crate::middleware::Steps;
 use crate::node::{Node, allow};
 use crate::{Place, RouteError, RouteMethod};
 
-/// A path's methods so far.
+/// A path's methods and their handlers so far.
 #[derive(Default)]
-pub(crate) struct Draft {
+pub(crate) struct NodeBuilder {
     claims: Vec<Claim>,
     has_route: bool,
 }
@@ -14,23 +14,28 @@ pub(crate) struct Draft {
 struct Claim {
     method: RouteMethod,
     place: Place,
-    by: By,
+    by: ClaimedBy,
 }
 
-/// What answers.
+/// The handler of a method.
 #[derive(Clone, Copy)]
-pub(crate) enum By {
-    /// A route, by its target's number.
+pub(crate) enum ClaimedBy {
+    /// A route, by the index of its target.
     Target(usize),
-    /// A fast route, by its own number.
+    /// A fast route, by its own index.
     Fast(usize),
 }
 
-impl Draft {
-    /// Takes a method.
-    pub(crate) fn claim(&mut self, method: RouteMethod, place: Place, by: By) -> Result<(), RouteError> {
-        self.has_route |= matches!(by, By::Target(_));
-        if let Some(why) = method.why_not() {
+impl NodeBuilder {
+    /// Registers a handler for a method.
+    pub(crate) fn claim(
+        &mut self,
+        method: RouteMethod,
+        place: Place,
+        by: ClaimedBy,
+    ) -> Result<(), RouteError> {
+        self.has_route |= matches!(by, ClaimedBy::Target(_));
+        if let Some(why) = method.mistake() {
             return Err(RouteError::Refused { given: place, why });
         }
         if let Some(with) = self.claims.iter().find(|claim| claim.method == method) {
@@ -40,8 +45,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Whether requests with other methods go on.
-    pub(crate) fn is_open(&self) -> bool {
+    /// Returns true if requests with other methods fall through to patterns.
+    pub(crate) fn falls_through(&self) -> bool {
         !self.has_route
     }
 
@@ -49,12 +54,13 @@ impl Draft {
         self.claims.iter().map(|claim| &claim.method)
     }
 
-    /// Where its first method was given.
+    /// Returns the place of its first method.
     pub(crate) fn place(&self) -> Option<&Place> {
         self.claims.first().map(|claim| &claim.place)
     }
 
-    /// The node. `others`: methods that requests may go on to; `of_fast`: the number of a fast route's target for a method.
+    /// Builds the node. `others` are methods of a pattern that requests may fall through to; `of_fast` returns the
+    /// target index of a fast route for a method.
     pub(crate) fn into_node(
         self,
         others: &[RouteMethod],
@@ -63,9 +69,9 @@ impl Draft {
     ) -> Node {
         let allow = allow(self.methods().chain(others));
         let targets = self.claims.iter().map(|claim| match claim.by {
-            By::Target(target) => (&claim.method, target),
-            By::Fast(number) => (&claim.method, of_fast(number, &claim.method)),
+            ClaimedBy::Target(target) => (&claim.method, target),
+            ClaimedBy::Fast(number) => (&claim.method, of_fast(number, &claim.method)),
         });
-        Node::new(targets, allow, self.is_open(), steps)
+        Node::new(targets, allow, self.falls_through(), steps)
     }
 }

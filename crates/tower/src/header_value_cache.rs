@@ -1,56 +1,55 @@
-//! Values of request fields that come again and again: what tells of the client, it sends with each of its requests, and others like it
-//! do too. Such a value is made once; to make it is to look at each of its bytes.
+//! A cache of header values that clients repeat in each request, so that they are validated and copied once.
 
 use http::HeaderValue;
 use shearwater::Known;
 
 use crate::limits::{USUAL_VALUE_BYTES_MAX, USUAL_VALUE_MISSES_MAX};
 
-/// One worker's: the one that was seen lately, by the number of its name.
+/// The cache of one worker: one value for each cacheable header.
 #[derive(Debug)]
-pub(crate) struct UsualValues {
-    places: Box<[Place]>,
+pub(crate) struct HeaderValueCache {
+    entries: Box<[Entry]>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Place {
+struct Entry {
     value: Option<HeaderValue>,
-    /// Others that were seen since it was put here.
+    /// Number of misses since the value was stored.
     misses: u8,
 }
 
-impl UsualValues {
+impl HeaderValueCache {
     pub(crate) fn new() -> Self {
-        Self { places: vec![Place::default(); Known::COUNT].into() }
+        Self { entries: vec![Entry::default(); Known::COUNT].into() }
     }
 
-    /// The same value as the one that was sent, if it was seen lately.
+    /// Returns the cached value if it equals the one sent.
     pub(crate) fn get(&mut self, name: Known, sent: &[u8]) -> Option<HeaderValue> {
-        if !tells_of_client(name) {
+        if !describes_client(name) {
             return None;
         }
-        let place = &mut self.places[name as usize];
-        match &place.value {
+        let entry = &mut self.entries[name as usize];
+        match &entry.value {
             Some(value) if value.as_bytes() == sent => return Some(value.clone()),
-            Some(_) if place.misses < USUAL_VALUE_MISSES_MAX => place.misses += 1,
-            _ => place.keep(sent),
+            Some(_) if entry.misses < USUAL_VALUE_MISSES_MAX => entry.misses += 1,
+            _ => entry.store(sent),
         }
         None
     }
 }
 
-impl Place {
-    /// Keeps a copy: a part of its head would keep the whole block.
+impl Entry {
+    /// Stores a copy, because a slice would keep the head's whole block alive.
     #[cold]
-    fn keep(&mut self, sent: &[u8]) {
+    fn store(&mut self, sent: &[u8]) {
         if sent.len() <= USUAL_VALUE_BYTES_MAX {
             (self.value, self.misses) = (HeaderValue::from_bytes(sent).ok(), 0);
         }
     }
 }
 
-/// Whether a field tells of the client, and not of the request or of who makes it.
-fn tells_of_client(name: Known) -> bool {
+/// Returns true if a field describes the client, and not the request or the user.
+fn describes_client(name: Known) -> bool {
     matches!(
         name,
         Known::Accept
@@ -86,11 +85,11 @@ fn tells_of_client(name: Known) -> bool {
 mod tests {
     use shearwater::Known;
 
-    use super::{USUAL_VALUE_BYTES_MAX, USUAL_VALUE_MISSES_MAX, UsualValues};
+    use super::{HeaderValueCache, USUAL_VALUE_BYTES_MAX, USUAL_VALUE_MISSES_MAX};
 
     #[test]
     fn what_was_sent_before_is_there_and_nothing_else() {
-        let mut values = UsualValues::new();
+        let mut values = HeaderValueCache::new();
         assert!(values.get(Known::Host, b"one").is_none());
         assert_eq!(values.get(Known::Host, b"one").expect("seen"), "one");
         for other in [&b"two"[..], b"", b"one ", b"on"] {
@@ -101,7 +100,7 @@ mod tests {
 
     #[test]
     fn one_that_comes_no_more_makes_room_after_so_many_others() {
-        let mut values = UsualValues::new();
+        let mut values = HeaderValueCache::new();
         assert!(values.get(Known::Accept, b"old").is_none());
         for _ in 0..=USUAL_VALUE_MISSES_MAX {
             assert!(values.get(Known::Accept, b"new").is_none());
@@ -112,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_long_one_is_not_kept() {
-        let mut values = UsualValues::new();
+        let mut values = HeaderValueCache::new();
         let longest = [b'a'; USUAL_VALUE_BYTES_MAX];
         for long in [&[b'a'; USUAL_VALUE_BYTES_MAX + 1][..], &longest] {
             assert!(values.get(Known::UserAgent, long).is_none());
@@ -122,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_tells_of_a_person_or_is_no_value_is_not_kept() {
-        let mut values = UsualValues::new();
+        let mut values = HeaderValueCache::new();
         for _ in 0..3 {
             for name in [Known::Authorization, Known::Cookie, Known::ProxyAuthorization] {
                 assert!(values.get(name, b"secret").is_none());

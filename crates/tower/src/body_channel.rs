@@ -1,4 +1,4 @@
-//! A body on its way from the worker that receives it to whoever reads it, on whatever thread: one piece waits at most.
+//! A channel for a request body, from the worker to a reader on any thread. It holds one piece at most.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -8,19 +8,19 @@ use http_body::SizeHint;
 
 use crate::body_error::BodyError;
 
-/// What both ends share.
+/// The state shared by both ends.
 #[derive(Debug, Default)]
 struct State {
-    /// The piece that waits to be read.
+    /// The piece to be read.
     piece: Option<Bytes>,
-    /// Nothing comes behind the piece: that was all, or it was cut off.
+    /// The end of the body after the piece, if it has ended.
     end: Option<End>,
-    /// Somebody has begun to read.
+    /// The reader has polled.
     is_wanted: bool,
-    /// Nobody will read on.
-    is_deserted: bool,
+    /// The reader was dropped.
+    is_closed: bool,
     reader: Option<Waker>,
-    feeder: Option<Waker>,
+    sender: Option<Waker>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,66 +29,66 @@ enum End {
     Cut,
 }
 
-/// Ends of a new body; `length` is its length in bytes, where that is known, and `piece` what there is of it already.
-pub(crate) fn feed(length: Option<u64>, piece: Option<Bytes>) -> (Feed, Fed) {
+/// Creates a channel. `length` is the body's length in bytes if known, and `piece` its beginning.
+pub(crate) fn channel(length: Option<u64>, piece: Option<Bytes>) -> (BodySender, BodyReceiver) {
     let state = Arc::new(Mutex::new(State { piece, ..State::default() }));
-    (Feed { state: Arc::clone(&state) }, Fed { state, left: length })
+    (BodySender { state: Arc::clone(&state) }, BodyReceiver { state, left: length })
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // Nothing panics while it is held.
+    // Nothing panics while the lock is held.
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps the waker of who waits now.
-fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
-    match place {
+/// Stores a task's waker.
+fn store(waker: &mut Option<Waker>, cx: &Context<'_>) {
+    match waker {
         Some(waker) => waker.clone_from(cx.waker()),
-        None => *place = Some(cx.waker().clone()),
+        None => *waker = Some(cx.waker().clone()),
     }
 }
 
-/// The end that is fed. Dropped early, it cuts the body off.
+/// The sending end. Dropped before [`finish`](Self::finish), it cuts the body off.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub(crate) struct BodySender {
     state: Arc<Mutex<State>>,
 }
 
-/// What the reader has to say.
+/// The state of the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Demand {
-    /// It takes a piece.
+    /// The reader wants a piece.
     Wanted,
-    /// It is gone.
-    Deserted,
+    /// The reader was dropped.
+    Closed,
 }
 
-impl Feed {
-    /// Waits until the reader takes a piece, or is gone.
+impl BodySender {
+    /// Waits until the reader wants a piece or is dropped.
     pub(crate) fn poll_demand(&self, cx: &Context<'_>) -> Poll<Demand> {
         let mut state = lock(&self.state);
-        if state.is_deserted {
-            return Poll::Ready(Demand::Deserted);
+        if state.is_closed {
+            return Poll::Ready(Demand::Closed);
         }
         if state.is_wanted && state.piece.is_none() {
             return Poll::Ready(Demand::Wanted);
         }
-        keep(&mut state.feeder, cx);
+        store(&mut state.sender, cx);
         Poll::Pending
     }
 
-    /// Hands a piece on, which was [wanted](Self::poll_demand). A reader that waits with the waker of `cx` is not woken: who feeds
-    /// it polls it next.
+    /// Passes on a piece that was [wanted](Self::poll_demand). Doesn't wake a reader with the waker of `cx`, which
+    /// polls it next.
     pub(crate) fn push(&self, piece: Bytes, cx: &Context<'_>) {
         let mut state = lock(&self.state);
-        debug_assert!(state.piece.is_none(), "one piece waits at most");
+        debug_assert!(state.piece.is_none(), "the channel holds one piece");
         state.piece = Some(piece);
         let reader = state.reader.take();
         drop(state);
         wake_other(reader, cx);
     }
 
-    /// That was all of it.
+    /// Marks the body as complete.
     pub(crate) fn finish(self, cx: &Context<'_>) {
         let mut state = lock(&self.state);
         state.end = Some(End::Complete);
@@ -104,7 +104,7 @@ fn wake_other(waker: Option<Waker>, cx: &Context<'_>) {
     }
 }
 
-impl Drop for Feed {
+impl Drop for BodySender {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
         state.end.get_or_insert(End::Cut);
@@ -116,28 +116,28 @@ impl Drop for Feed {
     }
 }
 
-/// The end that is read.
+/// The receiving end.
 #[derive(Debug)]
-pub(crate) struct Fed {
+pub(crate) struct BodyReceiver {
     state: Arc<Mutex<State>>,
-    /// What is still to come, in bytes.
+    /// The number of bytes to come, if known.
     left: Option<u64>,
 }
 
-impl Fed {
-    /// The next piece; `None` at the end.
+impl BodyReceiver {
+    /// Returns the next piece; `None` at the end.
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         let mut state = lock(&self.state);
         state.is_wanted = true;
         let Some(piece) = state.piece.take() else { return self.poll_end(state, cx) };
-        let feeder = state.feeder.take();
+        let sender = state.sender.take();
         drop(state);
-        wake_other(feeder, cx);
+        wake_other(sender, cx);
         self.left = self.left.map(|left| left.saturating_sub(piece.len() as u64));
         Poll::Ready(Some(Ok(piece)))
     }
 
-    /// There is no piece.
+    /// Handles an empty channel.
     fn poll_end(
         &self,
         mut state: MutexGuard<'_, State>,
@@ -147,16 +147,16 @@ impl Fed {
             Some(End::Complete) => Poll::Ready(None),
             Some(End::Cut) => Poll::Ready(Some(Err(BodyError::Over))),
             None => {
-                keep(&mut state.reader, cx);
-                let feeder = state.feeder.take();
+                store(&mut state.reader, cx);
+                let sender = state.sender.take();
                 drop(state);
-                wake_other(feeder, cx);
+                wake_other(sender, cx);
                 Poll::Pending
             }
         }
     }
 
-    /// Whether nothing more will come.
+    /// Returns true if no piece will follow.
     pub(crate) fn is_at_end(&self) -> bool {
         if self.left == Some(0) {
             return true;
@@ -170,14 +170,14 @@ impl Fed {
     }
 }
 
-impl Drop for Fed {
+impl Drop for BodyReceiver {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
-        state.is_deserted = true;
+        state.is_closed = true;
         state.piece = None;
-        let feeder = state.feeder.take();
+        let sender = state.sender.take();
         drop(state);
-        if let Some(waker) = feeder {
+        if let Some(waker) = sender {
             waker.wake();
         }
     }
@@ -191,9 +191,9 @@ mod tests {
 
     use bytes::Bytes;
 
-    use super::{BodyError, Demand, Fed, feed};
+    use super::{BodyError, BodyReceiver, Demand, channel};
 
-    /// Counts how often it is woken.
+    /// A waker that counts.
     #[derive(Default)]
     struct Count(AtomicUsize);
 
@@ -220,75 +220,75 @@ mod tests {
 
     #[test]
     fn it_may_be_read_from_any_thread() {
-        is_send_and_sync::<Fed>();
+        is_send_and_sync::<BodyReceiver>();
         is_send_and_sync::<crate::Body>();
     }
 
     #[test]
     fn nothing_is_wanted_before_somebody_reads_and_one_piece_waits_at_most() {
-        let ((asked, feeder), (told, reader)) = (Count::new(), Count::new());
+        let ((sender_wakes, feeder), (reader_wakes, reader)) = (Count::new(), Count::new());
         let (feeding, reading) = (Context::from_waker(&feeder), Context::from_waker(&reader));
-        let (feed, mut fed) = feed(None, None);
-        assert!(feed.poll_demand(&feeding).is_pending());
-        assert!(fed.poll(&reading).is_pending());
-        assert_eq!(asked.get(), 1, "whoever feeds is told");
-        assert_eq!(feed.poll_demand(&feeding), Poll::Ready(Demand::Wanted));
-        feed.push(PIECE, &feeding);
-        assert_eq!(told.get(), 1, "whoever reads is told");
-        assert!(feed.poll_demand(&feeding).is_pending(), "one waits");
-        assert!(matches!(fed.poll(&reading), Poll::Ready(Some(Ok(piece))) if piece == PIECE));
-        assert_eq!(asked.get(), 2);
-        assert_eq!(feed.poll_demand(&feeding), Poll::Ready(Demand::Wanted), "the next is fetched ahead");
-        assert!(fed.poll(&reading).is_pending());
-        feed.finish(&feeding);
-        assert_eq!(told.get(), 2);
-        assert!(fed.is_at_end());
-        assert!(matches!(fed.poll(&reading), Poll::Ready(None)));
+        let (sender, mut receiver) = channel(None, None);
+        assert!(sender.poll_demand(&feeding).is_pending());
+        assert!(receiver.poll(&reading).is_pending());
+        assert_eq!(sender_wakes.get(), 1, "the sender is woken");
+        assert_eq!(sender.poll_demand(&feeding), Poll::Ready(Demand::Wanted));
+        sender.push(PIECE, &feeding);
+        assert_eq!(reader_wakes.get(), 1, "the reader is woken");
+        assert!(sender.poll_demand(&feeding).is_pending(), "the channel is full");
+        assert!(matches!(receiver.poll(&reading), Poll::Ready(Some(Ok(piece))) if piece == PIECE));
+        assert_eq!(sender_wakes.get(), 2);
+        assert_eq!(sender.poll_demand(&feeding), Poll::Ready(Demand::Wanted), "the next piece is prefetched");
+        assert!(receiver.poll(&reading).is_pending());
+        sender.finish(&feeding);
+        assert_eq!(reader_wakes.get(), 2);
+        assert!(receiver.is_at_end());
+        assert!(matches!(receiver.poll(&reading), Poll::Ready(None)));
     }
 
     #[test]
     fn who_is_polled_next_anyway_is_not_woken() {
         let (count, waker) = Count::new();
         let cx = Context::from_waker(&waker);
-        let (feed, mut fed) = feed(None, None);
-        assert!(feed.poll_demand(&cx).is_pending());
-        assert!(fed.poll(&cx).is_pending());
-        feed.push(PIECE, &cx);
-        assert!(fed.poll(&cx).is_ready());
-        assert!(fed.poll(&cx).is_pending());
-        feed.finish(&cx);
-        assert!(matches!(fed.poll(&cx), Poll::Ready(None)));
+        let (sender, mut receiver) = channel(None, None);
+        assert!(sender.poll_demand(&cx).is_pending());
+        assert!(receiver.poll(&cx).is_pending());
+        sender.push(PIECE, &cx);
+        assert!(receiver.poll(&cx).is_ready());
+        assert!(receiver.poll(&cx).is_pending());
+        sender.finish(&cx);
+        assert!(matches!(receiver.poll(&cx), Poll::Ready(None)));
         assert_eq!(count.get(), 0);
     }
 
     #[test]
     fn the_length_is_what_is_left() {
         let cx = Context::from_waker(Waker::noop());
-        let (feed, mut fed) = feed(Some(10), Some(PIECE));
-        assert_eq!(fed.size_hint().exact(), Some(10));
-        assert!(fed.poll(&cx).is_ready());
-        assert_eq!((fed.size_hint().exact(), fed.is_at_end()), (Some(5), false));
-        feed.push(PIECE, &cx);
-        assert!(fed.poll(&cx).is_ready());
-        assert_eq!((fed.size_hint().exact(), fed.is_at_end()), (Some(0), true));
+        let (sender, mut receiver) = channel(Some(10), Some(PIECE));
+        assert_eq!(receiver.size_hint().exact(), Some(10));
+        assert!(receiver.poll(&cx).is_ready());
+        assert_eq!((receiver.size_hint().exact(), receiver.is_at_end()), (Some(5), false));
+        sender.push(PIECE, &cx);
+        assert!(receiver.poll(&cx).is_ready());
+        assert_eq!((receiver.size_hint().exact(), receiver.is_at_end()), (Some(0), true));
     }
 
     #[test]
     fn who_goes_is_noticed_by_the_other() {
         let (count, waker) = Count::new();
         let cx = Context::from_waker(&waker);
-        let (feeder, mut fed) = feed(None, Some(PIECE));
-        assert!(matches!(fed.poll(&cx), Poll::Ready(Some(Ok(_)))));
-        assert!(fed.poll(&cx).is_pending());
-        drop(feeder);
+        let (sender, mut receiver) = channel(None, Some(PIECE));
+        assert!(matches!(receiver.poll(&cx), Poll::Ready(Some(Ok(_)))));
+        assert!(receiver.poll(&cx).is_pending());
+        drop(sender);
         assert_eq!(count.get(), 1);
-        assert!(matches!(fed.poll(&cx), Poll::Ready(Some(Err(BodyError::Over)))));
-        assert!(!fed.is_at_end());
+        assert!(matches!(receiver.poll(&cx), Poll::Ready(Some(Err(BodyError::Over)))));
+        assert!(!receiver.is_at_end());
 
-        let (feeder, fed) = feed(None, None);
-        assert!(feeder.poll_demand(&cx).is_pending());
-        drop(fed);
+        let (sender, receiver) = channel(None, None);
+        assert!(sender.poll_demand(&cx).is_pending());
+        drop(receiver);
         assert_eq!(count.get(), 2);
-        assert_eq!(feeder.poll_demand(&cx), Poll::Ready(Demand::Deserted));
+        assert_eq!(sender.poll_demand(&cx), Poll::Ready(Demand::Closed));
     }
 }

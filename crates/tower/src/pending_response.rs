@@ -1,4 +1,4 @@
-//! A service's answer: told at once where all of it is there, else begun, so that the rest can be streamed.
+//! A service's response: sent whole if its body is ready, else begun and streamed.
 
 use std::pin::Pin;
 use std::task::Poll;
@@ -9,52 +9,52 @@ use http_body::{Body as HttpBody, Frame};
 use shearwater::{Call, Method, Response, ResponseContent};
 
 use crate::limits::WHOLE_BODY_BYTES_MAX;
+use crate::pinned_slot::PinnedSlot;
 use crate::response_head;
-use crate::seat::Seat;
-use crate::spare::Spare;
 use crate::tower_service::HttpService;
+use crate::worker_pool::WorkerPool;
 
-/// What polling a body gives.
+/// The result of polling a body.
 pub(crate) type Polled<B> = Poll<Option<Result<Frame<<B as HttpBody>::Data>, <B as HttpBody>::Error>>>;
 
-/// An answer, nothing of which was told.
-pub(crate) struct Answer<S: HttpService> {
+/// A response of which nothing has been sent.
+pub(crate) struct PendingResponse<S: HttpService> {
     head: Parts,
-    /// The body's length in bytes, where it knows it.
+    /// The body's length in bytes, if known.
     length: Option<u64>,
     /// The body, or `None` if the response has none or doesn't send it.
-    body: Option<Seat<S::Answer>>,
-    /// What the body has given.
+    body: Option<PinnedSlot<S::Answer>>,
+    /// The result of the body's first poll.
     first: Polled<S::Answer>,
     is_head_only: bool,
 }
 
-/// What is left of a body whose head is on its way: the piece that is next, if it was polled for already.
-pub(crate) struct Rest<S: HttpService> {
-    pub(crate) body: Seat<S::Answer>,
+/// The rest of a body whose head has been sent, with the next frame if it was already polled.
+pub(crate) struct RemainingBody<S: HttpService> {
+    pub(crate) body: PinnedSlot<S::Answer>,
     pub(crate) next: Polled<S::Answer>,
 }
 
-impl<S: HttpService> Answer<S> {
-    /// That to a request with this method.
-    pub(crate) fn new(response: http::Response<S::Answer>, method: Method, spare: &Spare<S>) -> Self {
+impl<S: HttpService> PendingResponse<S> {
+    /// Wraps the response to a request with this method.
+    pub(crate) fn new(response: http::Response<S::Answer>, method: Method, pool: &WorkerPool<S>) -> Self {
         let (head, body) = response.into_parts();
         let length = body.size_hint().exact();
         let is_head_only = method == Method::Head;
         let is_sent = ResponseContent::of(method, head.status.as_u16()).is_whole();
-        let body = (is_sent && !body.is_end_stream()).then(|| spare.bodies.take(body));
+        let body = (is_sent && !body.is_end_stream()).then(|| pool.bodies.take(body));
         Self { head, length, body, first: Poll::Pending, is_head_only }
     }
 
-    /// Has the body polled for its first piece.
-    pub(crate) fn look(&mut self, poll: impl FnOnce(Pin<&mut S::Answer>) -> Polled<S::Answer>) {
+    /// Polls the body for its first frame.
+    pub(crate) fn poll_first(&mut self, poll: impl FnOnce(Pin<&mut S::Answer>) -> Polled<S::Answer>) {
         if let Some(body) = &mut self.body {
             self.first = poll(body.get());
         }
     }
 
-    /// Tells all of it, where it is there. Where it isn't, nothing is told, and it comes back.
-    pub(crate) fn tell(mut self, response: &mut Response<'_>, spare: &Spare<S>) -> Option<Self> {
+    /// Sends the whole response if its body is ready. Otherwise sends nothing and returns it.
+    pub(crate) fn send_whole(mut self, response: &mut Response<'_>, pool: &WorkerPool<S>) -> Option<Self> {
         if self.is_head_only {
             return Some(self);
         }
@@ -65,32 +65,32 @@ impl<S: HttpService> Answer<S> {
                 return Some(self);
             };
             response.body(whole);
-            spare.bodies.put(body);
+            pool.bodies.put(body);
         }
-        tell_head(self.head, response, spare);
+        send_head(self.head, response, pool);
         None
     }
 
-    /// Sends the head. `None`: nothing follows it.
-    pub(crate) fn begin(self, call: &mut Call, spare: &Spare<S>) -> Option<Rest<S>> {
+    /// Sends the head. Returns `None` if no body follows.
+    pub(crate) fn begin(self, call: &mut Call, pool: &WorkerPool<S>) -> Option<RemainingBody<S>> {
         let declared = response_head::length(&self.head.headers);
-        tell_head(self.head, &mut call.response(), spare);
+        send_head(self.head, &mut call.response(), pool);
         let Some(body) = self.body else {
             call.begin(declared.or(self.length.filter(|length| *length > 0)));
             return None;
         };
         call.begin(self.length.or(declared));
-        Some(Rest { body, next: self.first })
+        Some(RemainingBody { body, next: self.first })
     }
 }
 
-/// Sets status and fields. What the fields lay in is used again, for those of a request.
-pub(crate) fn tell_head<S: HttpService>(head: Parts, response: &mut Response<'_>, spare: &Spare<S>) {
+/// Sets status and fields, and returns the header map to the pool.
+pub(crate) fn send_head<S: HttpService>(head: Parts, response: &mut Response<'_>, pool: &WorkerPool<S>) {
     response_head::set(response, head.status, &head.headers);
-    spare.heads.borrow_mut().put(head.headers);
+    pool.heads.borrow_mut().put(head.headers);
 }
 
-/// The first piece, if it is the whole body and small enough to leave with the head.
+/// Returns the first piece if it is the whole body and short enough to send with the head.
 fn whole<B: HttpBody>(first: &Polled<B>, length: Option<u64>, is_last: bool) -> Option<&[u8]> {
     let Poll::Ready(Some(Ok(frame))) = first else { return None };
     let data = frame.data_ref()?;

@@ -1,4 +1,4 @@
-//! What the router knows of a request, for its handler.
+//! The router's data about a request, for its handler.
 
 use std::any::{Any, TypeId};
 use std::rc::Rc;
@@ -6,18 +6,18 @@ use std::rc::Rc;
 use matchit::Params;
 use shearwater_engine::Context;
 
-use crate::routes::Worker;
+use crate::routes::WorkerRoutes;
 
-/// Lies over a request while it is answered.
-pub(crate) struct View<'a> {
-    pub(crate) worker: &'a Rc<Worker>,
+/// Adds the router's data to a request while its handler runs.
+pub(crate) struct RouteContext<'a> {
+    pub(crate) worker: &'a Rc<WorkerRoutes>,
     pub(crate) params: Option<&'a Params<'a, 'a>>,
     pub(crate) mount_len: usize,
-    /// True for a standard method, and for one that a router around this one has.
+    /// True for a standard method, and for one that an enclosing router knows.
     pub(crate) is_method_known: bool,
 }
 
-impl Context for View<'_> {
+impl Context for RouteContext<'_> {
     fn param(&self, name: &str) -> Option<&str> {
         self.params?.get(name)
     }
@@ -42,18 +42,18 @@ impl Context for View<'_> {
         let worker = Rc::clone(self.worker);
         let owned = |(name, value): (&str, &str)| (name.into(), value.into());
         let params = self.params.map(|params| params.iter().map(owned).collect()).unwrap_or_default();
-        Some(Rc::new(KeptView { worker, params, mount_len: self.mount_len }))
+        Some(Rc::new(OwnedRouteContext { worker, params, mount_len: self.mount_len }))
     }
 }
 
-/// The same, for as long as a handler needs that answers later.
-struct KeptView {
-    worker: Rc<Worker>,
+/// An owned copy for deferred handlers.
+struct OwnedRouteContext {
+    worker: Rc<WorkerRoutes>,
     params: Vec<(Box<str>, Box<str>)>,
     mount_len: usize,
 }
 
-impl Context for KeptView {
+impl Context for OwnedRouteContext {
     fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(known, _)| **known == *name).map(|(_, value)| &**value)
     }

@@ -1,4 +1,4 @@
-//! Handlers that wait: async ones and coroutines, as each worker calls them.
+//! Async handlers and coroutines, and how each worker calls them.
 
 use std::fmt::Display;
 use std::rc::Rc;
@@ -9,39 +9,40 @@ use shearwater_engine::{Call, Request, Response};
 
 use crate::Line;
 
-/// A worker's own way to call a handler.
-pub(crate) type CallLater = Box<dyn Fn(&Request<'_>, &mut Response<'_>)>;
+/// A worker's function that starts a deferred handler.
+pub(crate) type DeferredHandler = Box<dyn Fn(&Request<'_>, &mut Response<'_>)>;
 
-/// Makes it, on the worker's thread.
-pub(crate) enum MakeLater {
+/// Creates a [`DeferredHandler`] on a worker's thread.
+pub(crate) enum MakeDeferred {
     Async(MakeAsync),
     Coroutine(MakeCoroutine),
 }
 
-type MakeAsync = Box<dyn Fn() -> CallLater + Send + Sync>;
-type MakeCoroutine = Box<dyn Fn(&Rc<Stacks>) -> CallLater + Send + Sync>;
+type MakeAsync = Box<dyn Fn() -> DeferredHandler + Send + Sync>;
+type MakeCoroutine = Box<dyn Fn(&Rc<Stacks>) -> DeferredHandler + Send + Sync>;
 
-/// A worker's own ways to call the handlers of all routes that may wait. Only where one of them is a coroutine there are stacks.
+/// Creates a worker's deferred handlers. Allocates stacks only if one of them is a coroutine.
 ///
 /// # Panics
-/// Where the system has no memory for the handler of overflows, or no signal.
-pub(crate) fn made(all: &[MakeLater], options: StackOptions) -> Vec<CallLater> {
-    let has_coroutines = all.iter().any(|make| matches!(make, MakeLater::Coroutine(_)));
+/// If the signal stack or handler for stack overflows can't be installed.
+pub(crate) fn instantiate(all: &[MakeDeferred], options: StackOptions) -> Vec<DeferredHandler> {
+    let has_coroutines = all.iter().any(|make| matches!(make, MakeDeferred::Coroutine(_)));
     let stacks = has_coroutines.then(|| {
-        Stacks::new(options).unwrap_or_else(|error| panic!("coroutines can't have stacks here: {error}"))
+        Stacks::new(options).unwrap_or_else(|error| panic!("can't prepare stacks for coroutines: {error}"))
     });
     let made = all.iter().filter_map(|make| match make {
-        MakeLater::Async(make) => Some(make()),
-        MakeLater::Coroutine(make) => stacks.as_ref().map(make),
+        MakeDeferred::Async(make) => Some(make()),
+        MakeDeferred::Coroutine(make) => stacks.as_ref().map(make),
     });
     made.collect()
 }
 
-/// What a handler that waits may end with: nothing, or a `Result` whose error says why its answer can't be completed.
+/// The result of a deferred handler: `()`, or a `Result` whose error is logged.
 ///
-/// An error before the answer was begun is a `500`; one behind that cuts the answer off. The client isn't told why, the operator is.
+/// An error before the response was begun becomes a `500`; a later one closes the connection. The error's text goes to
+/// the log, not to the client.
 pub trait Outcome {
-    /// Why it has failed, if it has.
+    /// Returns the message to log if the handler failed.
     fn failure(self) -> Option<String>;
 }
 
@@ -57,39 +58,39 @@ impl<E: Display> Outcome for Result<(), E> {
     }
 }
 
-/// The answer is complete, or can't be.
-fn end(call: Call, outcome: impl Outcome) {
+/// Completes the response, or cuts it off.
+fn finish(call: Call, outcome: impl Outcome) {
     match outcome.failure() {
         None => drop(call),
-        Some(why) => call.cut(why),
+        Some(message) => call.cut(message),
     }
 }
 
-/// Of an async handler.
+/// Wraps an async handler.
 pub(crate) fn asynchronous<R: Outcome>(
     handler: impl AsyncFn(&mut Call) -> R + Send + Sync + 'static,
-) -> MakeLater {
+) -> MakeDeferred {
     let handler = Arc::new(handler);
-    MakeLater::Async(Box::new(move || {
-        // Counted per worker: calls touch nothing that another worker writes to.
+    MakeDeferred::Async(Box::new(move || {
+        // One reference count per worker, so that calls write to no memory shared between workers.
         let handler = Rc::new(Arc::clone(&handler));
         Box::new(move |request, response| {
             let handler = Rc::clone(&handler);
             response.later(request, |mut call| async move {
                 let outcome = handler(&mut call).await;
-                end(call, outcome);
+                finish(call, outcome);
             });
         })
     }))
 }
 
-/// Of a coroutine. `label` says which one it was if its stack overflows.
+/// Wraps a coroutine. `label` names it if its stack overflows.
 pub(crate) fn coroutine<R: Outcome>(
     label: &str,
     handler: impl Fn(&mut Line<'_>) -> R + Send + Sync + 'static,
-) -> MakeLater {
+) -> MakeDeferred {
     let (handler, label) = (Arc::new(handler), label.to_owned());
-    MakeLater::Coroutine(Box::new(move |stacks| {
+    MakeDeferred::Coroutine(Box::new(move |stacks| {
         let (handler, label, stacks) =
             (Rc::new(Arc::clone(&handler)), Rc::<str>::from(&*label), Rc::clone(stacks));
         Box::new(move |request, response| {
@@ -98,7 +99,7 @@ pub(crate) fn coroutine<R: Outcome>(
                 Coroutine::new(&stacks, Rc::clone(&label), move |suspend| {
                     let mut line = Line::new(call, suspend);
                     let outcome = handler(&mut line);
-                    end(line.into_call(), outcome);
+                    finish(line.into_call(), outcome);
                 })
             });
         })
