@@ -156,10 +156,8 @@ fn reports_files_that_cant_be_sent() {
         assert_eq!(serving.hear(), line("pipe", not_plain, ""));
         let out = line("out\\nshearwater: forged/etc/passwd", "leaves the root", "");
         assert_eq!(serving.hear(), out);
-        let later = [
-            line("pipe", not_plain, " (1 more like it)"),
-            line("dir/index.html", "leaves the root", ""),
-        ];
+        let later =
+            [line("pipe", not_plain, " (1 more like it)"), line("dir/index.html", "leaves the root", "")];
         assert_eq!([serving.hear(), serving.hear()], later);
     }
 }

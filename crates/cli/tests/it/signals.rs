@@ -192,7 +192,10 @@ fn limits_the_duration_of_a_drain() {
     serving.signal(Signal::TERM);
     let (code, _, stderr) = serving.end();
     assert_eq!(code, Some(0));
-    said(&stderr, &["draining: responding to received requests for up to 1 s", "worker ", "in all 1 requests (2xx 1, "]);
+    said(
+        &stderr,
+        &["draining: responding to received requests for up to 1 s", "worker ", "in all 1 requests (2xx 1, "],
+    );
     assert!(stderr.contains(" has cut off 1 connections during a request or response\n"), "{stderr}");
     // Its clock counts whole milliseconds.
     assert!(begun.elapsed() >= Duration::from_millis(999), "it was cut off too early: {:?}", begun.elapsed());

@@ -18,7 +18,11 @@ pub(super) fn level() {
             let (code, _, stderr) = serving.end();
             assert_eq!(code, Some(0));
             let says = |what: &str| stderr.contains(what);
-            assert_eq!(says("draining: responding to received requests"), says_what_it_does, "{level}: {stderr}");
+            assert_eq!(
+                says("draining: responding to received requests"),
+                says_what_it_does,
+                "{level}: {stderr}"
+            );
             assert_eq!(says("in all 0 requests"), says_what_it_does, "{level}: {stderr}");
             assert_eq!(says("worker 0 has ended"), level == "debug", "{level}: {stderr}");
             assert_eq!(stderr.is_empty(), !says_what_it_does, "{level}: {stderr}");
