@@ -84,7 +84,7 @@ impl Service for RoutesService {
             Some((node, None)) => worker.respond_inexact(Some(node), request, response),
             None => match table.everything {
                 Some(PrefixTarget::Fallback(target)) => {
-                    worker.call(&table.targets[target], request, response)
+                    worker.call(&table.targets[target], request, response);
                 }
                 Some(PrefixTarget::Mount(service)) => worker.services[service].respond(request, response),
                 None => worker.respond_inexact(None, request, response),
