@@ -1,4 +1,4 @@
-//! Upgraded connections.
+//! Upgraded connections: WebSocket and other protocols, limits, rejected upgrades.
 
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
