@@ -4,6 +4,7 @@
 
 mod compare;
 mod fuzz;
+#[expect(dead_code, reason = "what is left moves to e2e")]
 mod harness;
 mod hostile;
 mod pgo;
@@ -13,7 +14,6 @@ mod sanitize;
 mod soak;
 mod stress;
 mod tidy;
-mod trial;
 
 use std::process::ExitCode;
 
@@ -47,8 +47,6 @@ enum Command {
     Sanitize(sanitize::Args),
     /// Check the rules of the house that the compiler cannot check
     Tidy(tidy::Args),
-    /// Prove the server's promises from outside
-    Trial(trial::Args),
     /// Attack the server in every known way, and see that others hardly notice
     Hostile(hostile::Args),
 }
@@ -64,7 +62,6 @@ fn main() -> ExitCode {
         Command::Replaced(args) => replaced::run(&args),
         Command::Sanitize(args) => sanitize::run(&args),
         Command::Tidy(args) => tidy::run(&args),
-        Command::Trial(args) => trial::run(args),
         Command::Hostile(args) => hostile::run(args),
     }
 }

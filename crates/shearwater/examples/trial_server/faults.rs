@@ -1,5 +1,5 @@
 //! Handlers that misbehave: the same faults beneath `/sync`, `/async` and `/coroutine`. `docs/guide/handlers.md` says what each is answered
-//! with, `cargo xtask trial handlers` and the tests hold it.
+//! with, `cargo e2e handlers` and the tests hold it.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The server that `cargo xtask trial` and the tests put under load: routes that echo, count, panic and wait, beneath `/sync`, `/async` and
+//! The server that `cargo e2e` and the tests put under load: routes that echo, count, panic and wait, beneath `/sync`, `/async` and
 //! `/coroutine` with every [fault](faults) that a handler can have, and such as [wait for each other](suspended).
 //!
 //! Set up by environment: `SHEARWATER_LISTEN` (127.0.0.1:8080), `SHEARWATER_WORKERS`, `SHEARWATER_DRIVER` (auto, epoll,

@@ -1,5 +1,5 @@
 //! Handlers of each kind that misbehave, on each driver: what the client sees, what the operator is told, and that nothing is left. In the release
-//! profile `cargo xtask trial handlers` holds the same, and those that overflow their stacks.
+//! profile `cargo e2e handlers` holds the same, and those that overflow their stacks.
 
 use std::io::Read;
 use std::net::{Shutdown, SocketAddr};
