@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::context::Context;
 use crate::report::Report;
-use crate::{drain, files, handlers, memory, panics, protocol};
+use crate::{compare, drain, files, handlers, hostile, memory, panics, protocol, replaced, soak, stress};
 
 /// Runs a case. An error means that it could not run.
 pub(crate) type Run = dyn Fn(&Context<'_>, &mut Report) -> Result<()>;
@@ -40,6 +40,12 @@ pub(crate) const GROUPS: &[Group] = &[
     group("handlers", true, "every fault of a handler, in every kind of handler"),
     group("files", true, "every byte of a served folder, and nothing outside of it"),
     group("memory", true, "idle connections and waiting requests cost little"),
+    group("compare", true, "our responses are those of docs/compare.md"),
+    group("peers", false, "the same requests to nginx and static-web-server; --write writes docs/compare.md"),
+    group("replaced", false, "files that change while they are served"),
+    group("hostile", false, "attackers in waves beside normal clients"),
+    group("stress", false, "four phases of load by wrk against the smallest program"),
+    group("soak", false, "connections of every kind, and nothing of them is left"),
 ];
 
 type Function = fn(&Context<'_>, &mut Report) -> Result<()>;
@@ -66,6 +72,10 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
     ("files", "large-file", "a sparse file beyond 2 GiB, whole and beside slow readers", files::large_file),
     ("files", "traversal", "hostile targets, links and special files", files::traversal),
     ("files", "race", "a folder is swapped with a link that leads out", files::race),
+    ("soak", "soak", "10 million responses with --full, or for a time with --for", soak::soak),
+    ("compare", "ours", "requests of every kind for sites of every kind", compare::ours),
+    ("peers", "peers", "every difference has a cause, and is in docs/compare.md", compare::peers),
+    ("stress", "stress", "10,000 connections, large headers, heavy payloads", stress::stress),
     ("memory", "idle-connections", "thousands of idle keep-alive connections", memory::idle_connections),
     ("memory", "waiting-requests", "thousands of requests whose handlers wait", memory::waiting_requests),
 ];
@@ -78,7 +88,8 @@ pub(crate) fn all() -> Vec<Case> {
         about: about.to_owned(),
         run: Box::new(run),
     });
-    let mut cases: Vec<Case> = functions.chain(handlers::cases()).collect();
+    let mut cases: Vec<Case> =
+        functions.chain(handlers::cases()).chain(replaced::cases()).chain(hostile::cases()).collect();
     cases.sort_by_key(|case| GROUPS.iter().position(|group| group.name == case.group));
     cases
 }

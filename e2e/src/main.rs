@@ -4,19 +4,24 @@
 //! server's code: what a case shows holds for the program that users run.
 
 #![forbid(unsafe_code)]
-#![expect(dead_code, reason = "groups that are still in xtask need it")]
 
 mod cases;
+mod compare;
 mod context;
 mod counters;
 mod drain;
+mod expected;
 mod files;
 mod handlers;
+mod hostile;
 mod memory;
 mod panics;
 mod protocol;
+mod replaced;
 mod report;
 mod runner;
+mod soak;
+mod stress;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,7 +68,7 @@ struct Args {
     /// Example with test routes [default: target/release/examples/trial_server, built first]
     #[arg(long, value_name = "PATH")]
     example_bin: Option<PathBuf>,
-    /// Write docs/compare.md if every difference is listed (for the case compare/peers)
+    /// Write docs/compare.md if every difference is listed (for the group peers)
     #[arg(long)]
     write: bool,
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::{Context as _, Error, Result, ensure};
 use pgo::build::{self, TRAINED, Way};
 use pgo::place::Place;
 use pgo::profile::{self, Profile};
@@ -11,9 +12,7 @@ use pgo::stamp::Stamp;
 use pgo::toolchain::Toolchain;
 
 use super::training::Training;
-use super::{say, succeed};
-use crate::harness::drivers::Drivers;
-use crate::harness::trouble::{During, Outcome};
+use super::{Drivers, say, succeed};
 
 /// What is trained beside what may be guided: the example that takes bodies, since the soak needs it.
 const SOAKED: [&str; 2] = ["--example", "trial_server"];
@@ -35,12 +34,13 @@ pub(super) struct Plan<'a> {
 
 impl Plan<'_> {
     /// Makes it. There is none afterwards if anything fails.
-    pub(super) fn run(&self) -> Outcome<Profile> {
+    pub(super) fn run(&self) -> Result<Profile> {
         let Self { place, toolchain, .. } = *self;
-        let merger = toolchain.merger()?;
-        let stamp = Stamp::now(place.root(), toolchain)?;
-        profile::remove(place)?;
-        fs::create_dir_all(place.traces()).during("making a folder for the traces")?;
+        let merger = toolchain.merger().map_err(Error::msg)?;
+        let now = || Stamp::now(place.root(), toolchain).map_err(Error::msg);
+        let stamp = now()?;
+        profile::remove(place).map_err(Error::msg)?;
+        fs::create_dir_all(place.traces()).context("making a folder for the traces")?;
         say("1 of 3: building programs that trace themselves");
         succeed(build::command(place, toolchain, Way::Tracing, &[TRAINED.as_slice(), &SOAKED].concat()))?;
         say("2 of 3: training them");
@@ -50,13 +50,11 @@ impl Plan<'_> {
         say(&format!("{answers} answers, all of them right"));
         say("3 of 3: merging their traces");
         let merged = self.merge(&merger)?;
-        if Stamp::now(place.root(), toolchain)? != stamp {
-            return Err("the sources were changed meanwhile: this profile is of no use, make another".into());
-        }
-        Ok(profile::keep(place, &merged, &stamp)?)
+        ensure!(now()? == stamp, "the sources changed during the training: start again");
+        profile::keep(place, &merged, &stamp).map_err(Error::msg)
     }
 
-    fn merge(&self, merger: &Path) -> Outcome<PathBuf> {
+    fn merge(&self, merger: &Path) -> Result<PathBuf> {
         let traces = self.traces()?;
         let merged = self.place.folder().join("merged");
         let mut command = Command::new(merger);
@@ -66,18 +64,16 @@ impl Plan<'_> {
     }
 
     /// What the programs left: one that left none has trained nothing.
-    fn traces(&self) -> Outcome<Vec<PathBuf>> {
+    fn traces(&self) -> Result<Vec<PathBuf>> {
         let mut traces = Vec::new();
-        for entry in fs::read_dir(self.place.traces()).during("looking for traces")? {
-            traces.push(entry.during("looking for traces")?.path());
+        for entry in fs::read_dir(self.place.traces()).context("looking for traces")? {
+            traces.push(entry.context("looking for traces")?.path());
         }
-        if traces.len() == TRACES {
-            return Ok(traces);
-        }
-        Err(format!(
-            "{} traces of {TRACES} programs; is LLVM_PROFILE_FILE set to somewhere else?",
-            traces.len()
-        )
-        .into())
+        let count = traces.len();
+        ensure!(
+            count == TRACES,
+            "{count} traces of {TRACES} programs; is LLVM_PROFILE_FILE set to somewhere else?"
+        );
+        Ok(traces)
     }
 }

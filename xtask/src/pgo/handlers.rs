@@ -1,8 +1,9 @@
 //! What is asked of handlers: each kind of them, with bodies of many lengths, and what has no route.
 
+use testkit::random;
+
 use super::browsers::{BROWSERS, Browser};
 use super::question::Question;
-use crate::harness::random::Random;
 
 const HOST: &str = "app.test";
 const TEXT: &[u8] = b"Hello, World!";
@@ -16,7 +17,7 @@ const TAKERS: [&str; 2] = ["/post-body", "/take-body"];
 
 /// Of the example with a handler of each kind.
 pub(super) fn of_each_kind(seed: u64) -> Vec<Question> {
-    let mut random = Random::stream(seed, 2);
+    let mut random = random::part(seed, 2);
     let mut questions = Vec::new();
     for browser in BROWSERS {
         for target in KINDS {
@@ -25,7 +26,7 @@ pub(super) fn of_each_kind(seed: u64) -> Vec<Question> {
         questions.push(Question::new("GET", "/json-text", &browser.fields(HOST, ""), 200, JSON));
         for target in TAKERS {
             for length in BODIES {
-                questions.extend(posts(browser, target, &random.bytes(length)));
+                questions.extend(posts(browser, target, &random::bytes(&mut random, length)));
             }
         }
         questions.extend(elsewhere(browser));

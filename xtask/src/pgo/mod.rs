@@ -11,16 +11,12 @@ mod visits;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use anyhow::{Context as _, Error, Result, bail, ensure};
 use pgo::build::{self, Way};
 use pgo::place::Place;
 use pgo::profile::{self, Found, Profile};
 use pgo::stamp::Stamp;
 use pgo::toolchain::Toolchain;
-
-use crate::harness::drivers::Drivers;
-use crate::harness::process;
-use crate::harness::program::workspace_root;
-use crate::harness::trouble::{During, Outcome};
 
 /// Exit status where nothing could be built.
 const NOT_BUILT: u8 = 2;
@@ -58,6 +54,25 @@ pub(crate) struct Args {
     seed: u64,
 }
 
+/// Drivers to train.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Drivers {
+    Epoll,
+    Uring,
+    Both,
+}
+
+impl Drivers {
+    /// Their names on the command line of the server.
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Epoll => &["epoll"],
+            Self::Uring => &["uring"],
+            Self::Both => &["epoll", "uring"],
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum What {
     /// Build without a profile
@@ -70,19 +85,20 @@ enum What {
 
 /// Does what was asked for. Exit status 0: done, 2: not, and why.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    process::raise_descriptor_limit();
+    let _ = testkit::process::raise_descriptor_limit();
     match done(args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(trouble) => {
-            eprintln!("pgo: {trouble}");
+        Err(error) => {
+            eprintln!("pgo: {error:#}");
             ExitCode::from(NOT_BUILT)
         }
     }
 }
 
-fn done(args: &Args) -> Outcome<()> {
-    let place = Place::of(workspace_root());
-    let toolchain = Toolchain::of(place.root())?;
+fn done(args: &Args) -> Result<()> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let place = Place::of(manifest.parent().unwrap_or(manifest));
+    let toolchain = Toolchain::of(place.root()).map_err(Error::msg)?;
     let program = match args.what {
         Some(What::Generate) => {
             let plan =
@@ -95,7 +111,7 @@ fn done(args: &Args) -> Outcome<()> {
         Some(What::Off) => plain(&place)?,
         Some(What::Use) => match look(&place, &toolchain)? {
             Found::Fresh(profile) => guided(&place, &toolchain, &profile)?,
-            other => return Err(without(&other).into()),
+            other => bail!(without(&other)),
         },
         None => match look(&place, &toolchain)? {
             Found::Fresh(profile) => guided(&place, &toolchain, &profile)?,
@@ -109,8 +125,9 @@ fn done(args: &Args) -> Outcome<()> {
     Ok(())
 }
 
-fn look(place: &Place, toolchain: &Toolchain) -> Outcome<Found> {
-    Ok(profile::find(place, &Stamp::now(place.root(), toolchain)?)?)
+fn look(place: &Place, toolchain: &Toolchain) -> Result<Found> {
+    let stamp = Stamp::now(place.root(), toolchain).map_err(Error::msg)?;
+    profile::find(place, &stamp).map_err(Error::msg)
 }
 
 /// Why a build is one without a profile.
@@ -122,14 +139,14 @@ fn without(found: &Found) -> String {
     }
 }
 
-fn guided(place: &Place, toolchain: &Toolchain, profile: &Profile) -> Outcome<PathBuf> {
+fn guided(place: &Place, toolchain: &Toolchain, profile: &Profile) -> Result<PathBuf> {
     let way = Way::Guided(profile);
     say(&format!("building with {profile}"));
     succeed(build::command(place, toolchain, way, &PROGRAM))?;
     Ok(build::programs(place, toolchain, way).join("shearwater"))
 }
 
-fn plain(place: &Place) -> Outcome<PathBuf> {
+fn plain(place: &Place) -> Result<PathBuf> {
     say("building without a profile");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -140,10 +157,11 @@ fn plain(place: &Place) -> Outcome<PathBuf> {
 }
 
 /// Runs a command whose own messages say what is wrong.
-fn succeed(mut command: Command) -> Outcome<()> {
+fn succeed(mut command: Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let status = command.status().during(&name)?;
-    if status.success() { Ok(()) } else { Err(format!("{name}: {status}").into()) }
+    let status = command.status().with_context(|| name.clone())?;
+    ensure!(status.success(), "{name}: {status}");
+    Ok(())
 }
 
 /// Progress, apart from the result.

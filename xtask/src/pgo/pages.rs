@@ -1,13 +1,14 @@
 //! The files that are visited, and what is asked of them: whole, in part, again, by `HEAD`, coded; and what isn't there.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::{Context as _, Error, Result};
+use testkit::{Client, random};
 
 use super::browsers::{BROWSERS, Browser};
 use super::question::Question;
-use crate::harness::client::Client;
-use crate::harness::folder::Folder;
-use crate::harness::random::Random;
-use crate::harness::trouble::Outcome;
 
 const HOST: &str = "site.test";
 
@@ -35,18 +36,23 @@ pub(super) struct Page {
     coded: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// Writes them below `public`.
-pub(super) fn write(folder: &Folder, seed: u64) -> Outcome<Vec<Page>> {
-    let mut random = Random::stream(seed, 1);
+/// Writes them below `root`.
+pub(super) fn write(root: &Path, seed: u64) -> Result<Vec<Page>> {
+    let mut random = random::part(seed, 1);
+    let write = |name: &str, bytes: &[u8]| {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(root))?;
+        fs::write(path, bytes)
+    };
     let mut pages = Vec::new();
     for (name, length, codings) in FILES {
-        let plain = random.bytes(length);
-        folder.write(&format!("public/{name}"), &plain)?;
+        let plain = random::bytes(&mut random, length);
+        write(name, &plain)?;
         let mut coded = Vec::new();
         for (coding, end) in CODINGS.into_iter().filter(|(coding, _)| codings.contains(coding)) {
             // Nobody decodes it: it is compared as it is.
-            let bytes = random.bytes(length / 3);
-            folder.write(&format!("public/{name}.{end}"), &bytes)?;
+            let bytes = random::bytes(&mut random, length / 3);
+            write(&format!("{name}.{end}"), &bytes)?;
             coded.push((coding, bytes));
         }
         let target = format!("/{}", name.strip_suffix("index.html").unwrap_or(name));
@@ -56,7 +62,7 @@ pub(super) fn write(folder: &Folder, seed: u64) -> Outcome<Vec<Page>> {
 }
 
 /// All that is asked, by each browser. Entity tags are learnt from the server.
-pub(super) fn questions(pages: &[Page], server: SocketAddr) -> Outcome<Vec<Question>> {
+pub(super) fn questions(pages: &[Page], server: SocketAddr) -> Result<Vec<Question>> {
     let mut questions = Vec::new();
     for browser in BROWSERS {
         for page in pages {
@@ -74,7 +80,7 @@ impl Page {
         coded.map_or((None, &self.plain), |(coding, bytes)| (Some(*coding), bytes))
     }
 
-    fn questions(&self, browser: &Browser, server: SocketAddr) -> Outcome<Vec<Question>> {
+    fn questions(&self, browser: &Browser, server: SocketAddr) -> Result<Vec<Question>> {
         let (coding, bytes) = self.sent(browser);
         let target = &self.target;
         let ask = |method: &str, target: &str, more: &str, status, body: &[u8]| {
@@ -106,11 +112,12 @@ impl Page {
     }
 }
 
-fn etag(get: &Question, server: SocketAddr) -> Outcome<String> {
-    let answer = Client::open(server).and_then(|mut client| client.exchange(&get.request, false));
-    let answer = answer.map_err(|fault| get.failed(&fault))?;
-    get.judge(&answer)?;
-    Ok(answer.head.field("etag").ok_or("a file without an ETag")?.to_owned())
+fn etag(get: &Question, server: SocketAddr) -> Result<String> {
+    let mut client = Client::connect(server)?;
+    client.send(&get.request)?;
+    let answer = client.response().map_err(|error| Error::msg(get.failed(&error)))?;
+    get.judge(&answer).map_err(Error::msg)?;
+    Ok(answer.header("etag").context("a file without an ETag")?.to_owned())
 }
 
 /// What is no file, and no way to ask for one.

@@ -1,7 +1,6 @@
 //! A request with what its answer has to be: status, fields, body.
 
-use crate::harness::answer::Fault;
-use crate::harness::client::Answer;
+use testkit::{Error, Response};
 
 /// How much of a request is shown beside a wrong answer, characters.
 const SHOWN_CHARS_MAX: usize = 200;
@@ -11,8 +10,8 @@ const SHOWN_CHARS_MAX: usize = 200;
 pub(super) struct Question {
     /// As it is sent.
     pub(super) request: Vec<u8>,
-    /// Whether the answer has no body, whatever its fields say.
-    pub(super) is_head: bool,
+    /// Its method: a response to `HEAD` has no body.
+    pub(super) method: String,
     /// The answer's status.
     pub(super) status: u16,
     /// Its body.
@@ -31,8 +30,8 @@ impl Question {
     pub(super) fn with_body(line: &str, fields: &str, sent: &[u8], status: u16, body: &[u8]) -> Self {
         let head = format!("{line} HTTP/1.1\r\n{fields}\r\n");
         let request = [head.as_bytes(), sent].concat();
-        let is_head = line.starts_with("HEAD ");
-        Self { request, is_head, status, body: body.to_vec(), field: None }
+        let method = line.split(' ').next().unwrap_or_default().to_owned();
+        Self { request, method, status, body: body.to_vec(), field: None }
     }
 
     /// Demands a field of the answer.
@@ -41,11 +40,10 @@ impl Question {
     }
 
     /// Compares an answer.
-    pub(super) fn judge(&self, answer: &Answer) -> Result<(), String> {
-        let field_right =
-            self.field.as_ref().is_none_or(|(name, value)| answer.head.field(name) == Some(value));
+    pub(super) fn judge(&self, answer: &Response) -> Result<(), String> {
+        let field_right = self.field.as_ref().is_none_or(|(name, value)| answer.header(name) == Some(value));
         if answer.head.status != self.status || !field_right {
-            return Err(self.wrong(&format!("{:?}", answer.head.text)));
+            return Err(self.wrong(&format!("{:?}", answer.head.text())));
         }
         if answer.body != self.body {
             return Err(self.wrong(&format!("another body, of {} bytes", answer.body.len())));
@@ -54,8 +52,8 @@ impl Question {
     }
 
     /// Says which request got no answer.
-    pub(super) fn failed(&self, fault: &Fault) -> String {
-        self.wrong(&fault.to_string())
+    pub(super) fn failed(&self, error: &Error) -> String {
+        self.wrong(&error.to_string())
     }
 
     fn wrong(&self, what: &str) -> String {
@@ -66,9 +64,9 @@ impl Question {
 
 #[cfg(test)]
 mod tests {
+    use testkit::{Head, Response};
+
     use super::Question;
-    use crate::harness::answer::Head;
-    use crate::harness::client::Answer;
 
     #[test]
     fn status_field_and_body_have_to_be_right() {
@@ -76,7 +74,7 @@ mod tests {
         let judge = |status: u16, etag: &str, body: &[u8]| {
             let text = format!("HTTP/1.1 {status} OK\r\nETag: {etag}\r\nContent-Length: 4\r\n\r\n");
             let head = Head::parse(text.as_bytes()).expect("a head");
-            question.judge(&Answer { head, body: body.to_vec() })
+            question.judge(&Response { head, body: body.to_vec() })
         };
         assert_eq!(judge(200, "\"1\"", b"body"), Ok(()));
         for (status, etag, body) in

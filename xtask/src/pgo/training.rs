@@ -1,29 +1,29 @@
-//! What the programs are trained with: the soak's connections of every kind, and visitors as browsers and tools are.
+//! What the programs are trained with: connections of every kind (`cargo e2e soak`), and visitors as browsers and tools are.
 
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Error, Result, ensure};
+use testkit::{Program, free_address};
 
 use super::question::Question;
 use super::visits::{Visits, visit};
-use super::{handlers, pages, say};
-use crate::harness::common::Common;
-use crate::harness::drivers::Drivers;
-use crate::harness::folder::Folder;
-use crate::harness::report::Report;
-use crate::harness::server::Server;
-use crate::harness::trouble::Outcome;
-use crate::soak;
+use super::{Drivers, handlers, pages, say, succeed};
 
-/// Connections and answers of the soak, of each driver, beside its warm-up's.
-const SOAKED: (u64, u64) = (50_000, 5_000);
+/// Seconds of connections of every kind, of each driver, beside their warm-up.
+const SOAK_SECONDS: &str = "5";
 /// Answers to visitors of each server, of each driver.
 const VISITED: u64 = 120_000;
 /// One worker: threads that count at the same place at once lose some.
-const WORKERS: u32 = 1;
+const WORKERS: &str = "1";
+/// Time that a server without work may take to exit.
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// One training.
 #[derive(Debug)]
 pub(super) struct Training<'a> {
-    /// Where the programs lie.
+    /// Folder of the programs.
     pub(super) programs: &'a Path,
     /// Which drivers.
     pub(super) driver: Drivers,
@@ -32,8 +32,8 @@ pub(super) struct Training<'a> {
 }
 
 impl Training<'_> {
-    /// Trains all programs, and gives how many answers visitors got beside the soak's.
-    pub(super) fn run(&self) -> Outcome<u64> {
+    /// Trains all programs. Returns the number of responses to visitors.
+    pub(super) fn run(&self) -> Result<u64> {
         let mut answers = 0;
         for driver in self.driver.names() {
             say(&format!("{driver}: the soak"));
@@ -48,35 +48,34 @@ impl Training<'_> {
         Ok(answers)
     }
 
-    fn common(&self, driver: &str, example: &str) -> Common {
-        Common {
-            server_bin: Some(self.programs.join("shearwater")),
-            example_bin: Some(self.programs.join("examples").join(example)),
-            workers: WORKERS,
-            driver: driver.to_owned(),
-            seed: self.seed,
-            json: false,
-            keep: false,
-        }
+    fn soak(&self, driver: &str) -> Result<()> {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.args(["run", "--quiet", "--release", "--package", "e2e", "--", "soak", "--driver", driver]);
+        command.args(["--for", SOAK_SECONDS, "--workers", WORKERS, "--seed", &self.seed.to_string()]);
+        command.arg("--server-bin").arg(self.programs.join("shearwater"));
+        command.arg("--example-bin").arg(self.programs.join("examples/trial_server"));
+        succeed(command)
     }
 
-    fn soak(&self, driver: &str) -> Outcome<()> {
-        let common = self.common(driver, "trial_server");
-        passed(&soak::once(&common, SOAKED, driver)?, &format!("{driver}: the soak"))
-    }
-
-    fn visit_files(&self, driver: &str) -> Outcome<u64> {
-        let folder = Folder::new(false)?;
-        let pages = pages::write(&folder, self.seed)?;
-        let server =
-            Server::serve_folder(&self.common(driver, "kinds"), &folder.path().join("public"), &folder)?;
-        let questions = pages::questions(&pages, server.address())?;
+    fn visit_files(&self, driver: &str) -> Result<u64> {
+        let folder = tempfile::tempdir()?;
+        let root = folder.path().join("public");
+        let pages = pages::write(&root, self.seed)?;
+        let address = free_address()?;
+        let mut command = Command::new(self.programs.join("shearwater"));
+        command.arg(&root).args(["--listen", &address.to_string(), "--workers", WORKERS, "--driver", driver]);
+        let server = Program::start(command, address, &folder.path().join("log"))?;
+        let questions = pages::questions(&pages, address)?;
         self.visit(server, &questions, &format!("{driver}: visitors of files"))
     }
 
-    fn visit_handlers(&self, driver: &str, example: &str) -> Outcome<u64> {
-        let folder = Folder::new(false)?;
-        let server = Server::example(&self.common(driver, example), &[], &folder)?;
+    fn visit_handlers(&self, driver: &str, example: &str) -> Result<u64> {
+        let folder = tempfile::tempdir()?;
+        let address = free_address()?;
+        let mut command = Command::new(self.programs.join("examples").join(example));
+        command.env("SHEARWATER_LISTEN", address.to_string());
+        command.env("SHEARWATER_WORKERS", WORKERS).env("SHEARWATER_DRIVER", driver);
+        let server = Program::start(command, address, &folder.path().join("log"))?;
         let questions = match example {
             "kinds" => handlers::of_each_kind(self.seed),
             _ => handlers::of_a_router(),
@@ -84,21 +83,12 @@ impl Training<'_> {
         self.visit(server, &questions, &format!("{driver}: visitors of handlers, {example}"))
     }
 
-    fn visit(&self, server: Server, questions: &[Question], name: &str) -> Outcome<u64> {
+    /// Visits a server and stops it. Wrong responses and a failed exit train the wrong ways.
+    fn visit(&self, mut server: Program, questions: &[Question], name: &str) -> Result<u64> {
         let visits = Visits { address: server.address(), answers: VISITED, seed: self.seed };
-        let answers = visit(&visits, questions).map_err(|wrong| format!("{name}: {wrong}"))?;
-        let mut report = Report::new();
-        server.stop(&mut report)?;
-        passed(&report, name)?;
+        let answers = visit(&visits, questions).map_err(|wrong| Error::msg(format!("{name}: {wrong}")))?;
+        let status = server.stop(STOP_TIMEOUT);
+        ensure!(status.is_some_and(|status| status.success()), "{name}: exit {status:?}: {}", server.log());
         Ok(answers)
     }
-}
-
-/// What did not go well trains the wrong ways.
-fn passed(report: &Report, name: &str) -> Outcome<()> {
-    if report.passed() {
-        return Ok(());
-    }
-    report.print(name, false);
-    Err(format!("{name} failed, see above: there is no profile").into())
 }

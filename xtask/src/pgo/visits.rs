@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
+use testkit::Client;
+use testkit::random::Rng;
+
 use super::question::Question;
-use crate::harness::answer::Fault;
-use crate::harness::client::Client;
-use crate::harness::random::Random;
 
 /// Connections side by side.
 const SIDE_BY_SIDE: u64 = 32;
@@ -34,15 +34,15 @@ pub(super) struct Visits {
 /// # Errors
 /// The first answer that is wrong, with its request.
 pub(super) fn visit(visits: &Visits, questions: &[Question]) -> Result<u64, String> {
-    let mut random = Random::new(visits.seed);
+    let mut random = Rng::with_seed(visits.seed);
     let mut answers = 0;
     while answers < visits.answers {
-        let beside = 1 + random.below(SIDE_BY_SIDE);
+        let beside = random.u64(1..=SIDE_BY_SIDE);
         let mut clients = Vec::new();
         for _ in 0..beside {
-            clients.push(Client::open(visits.address).map_err(|fault| format!("connecting: {fault}"))?);
+            clients.push(Client::connect(visits.address).map_err(|error| format!("connecting: {error}"))?);
         }
-        for _ in 0..=random.below(ROUNDS_MAX) {
+        for _ in 0..random.u64(1..=ROUNDS_MAX) {
             answers += round(&mut clients, questions, &mut random)?;
         }
     }
@@ -50,26 +50,26 @@ pub(super) fn visit(visits: &Visits, questions: &[Question]) -> Result<u64, Stri
 }
 
 /// Each sends what it has to, then each reads: the server has them all at once.
-fn round(clients: &mut [Client], questions: &[Question], random: &mut Random) -> Result<u64, String> {
-    let pipelined = random.below(PIPELINED_ONE_IN) == 0;
+fn round(clients: &mut [Client], questions: &[Question], random: &mut Rng) -> Result<u64, String> {
+    let pipelined = random.u64(..PIPELINED_ONE_IN) == 0;
     let mut asked = Vec::new();
     for client in clients.iter_mut() {
         let drawn = draw(questions, pipelined, random);
         let bytes: Vec<u8> = drawn.iter().flat_map(|question| question.request.iter().copied()).collect();
-        client.send(&bytes).map_err(|fault| format!("sending: {fault}"))?;
+        client.send(&bytes).map_err(|error| format!("sending: {error}"))?;
         asked.push(drawn);
     }
     for (client, drawn) in clients.iter_mut().zip(&asked) {
         for question in drawn {
-            let answer = client.answer(question.is_head);
-            question.judge(&answer.map_err(|fault: Fault| question.failed(&fault))?)?;
+            let answer = client.response_to(&question.method);
+            question.judge(&answer.map_err(|error| question.failed(&error))?)?;
         }
     }
     Ok(asked.iter().map(|drawn| drawn.len() as u64).sum())
 }
 
-fn draw<'a>(questions: &'a [Question], pipelined: bool, random: &mut Random) -> Vec<&'a Question> {
-    let mut any = || &questions[random.below(questions.len() as u64) as usize];
+fn draw<'a>(questions: &'a [Question], pipelined: bool, random: &mut Rng) -> Vec<&'a Question> {
+    let mut any = || &questions[random.usize(..questions.len())];
     let first = any();
     let mut drawn = vec![first];
     if pipelined {
@@ -89,8 +89,9 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{Ipv4Addr, TcpListener};
 
+    use testkit::random::Rng;
+
     use super::{Visits, draw, visit};
-    use crate::harness::random::Random;
     use crate::pgo::question::Question;
 
     /// A server that answers every four bytes with the same.
@@ -129,7 +130,7 @@ mod tests {
     fn what_is_long_is_asked_for_alone() {
         let questions =
             [Question::new("GET", "/s", "", 200, b"s"), Question::new("GET", "/l", "", 200, &[0; 20_000])];
-        let mut random = Random::new(1);
+        let mut random = Rng::with_seed(1);
         for _ in 0..1000 {
             let drawn = draw(&questions, true, &mut random);
             assert!(drawn.len() == 1 || drawn.iter().all(|question| question.body.len() == 1));

@@ -7,8 +7,6 @@ mod client;
 mod clients;
 mod config_text;
 mod configured;
-#[path = "../../../../xtask/src/replaced/content.rs"]
-mod content;
 mod drivers;
 mod folder;
 mod help;
@@ -27,6 +25,4 @@ mod signals;
 mod sites;
 mod summary;
 mod system;
-#[path = "../../../../xtask/src/replaced/target.rs"]
-mod target;
 mod transport;
