@@ -11,6 +11,8 @@ use crate::report::{Report, shown};
 
 /// Connections before the first measurement.
 const WARM_UP: u64 = 100;
+/// Reading stops after so many errors: each may take a timeout.
+const ERRORS_MAX: usize = 3;
 const CONNECTIONS: u64 = 15_000;
 const REQUESTS: u64 = 10_000;
 /// Resident memory of an idle connection, bytes.
@@ -41,7 +43,7 @@ fn read(clients: &mut [Client], body: &[u8]) -> Vec<Error> {
         Ok(response) => Some(Error::Malformed(response.head.text().to_owned())),
         Err(error) => Some(error),
     };
-    clients.iter_mut().filter_map(wrong).collect()
+    clients.iter_mut().filter_map(wrong).take(ERRORS_MAX).collect()
 }
 
 fn report_each(report: &mut Report, what: &str, [before, during]: [Usage; 2], count: u64, bytes_max: f64) {
