@@ -12,7 +12,7 @@ use crate::response::{Event, Head, Response, ResponseReader};
 
 /// Timeout of a single read or write: a safety net, never a measure.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a connect is retried while the system has no local port free.
+/// Time for which a connect is retried while the system has no local port free.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum body length of a response that is read into memory, bytes.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -28,7 +28,6 @@ pub struct Client<S = TcpStream> {
 }
 
 /// Formats a request without a body; `headers` are lines without their ends.
-#[must_use]
 pub fn request(method: &str, target: &str, headers: &[&str]) -> Vec<u8> {
     let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
     format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").into_bytes()
@@ -36,9 +35,6 @@ pub fn request(method: &str, target: &str, headers: &[&str]) -> Vec<u8> {
 
 impl Client<TcpStream> {
     /// Connects. Retries for 10 seconds while the system has no local port free.
-    ///
-    /// # Errors
-    /// The connection is refused or times out.
     pub fn connect(address: SocketAddr) -> Result<Self, Error> {
         let deadline = Instant::now() + CONNECT_TIMEOUT;
         loop {
@@ -52,9 +48,6 @@ impl Client<TcpStream> {
     }
 
     /// Takes over a connected TCP stream and sets its timeouts.
-    ///
-    /// # Errors
-    /// The socket's options can't be set.
     pub fn over(stream: TcpStream) -> Result<Self, Error> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
@@ -63,9 +56,6 @@ impl Client<TcpStream> {
     }
 
     /// Shuts down the sending side.
-    ///
-    /// # Errors
-    /// The connection has failed. A server that has closed in order is no error.
     pub fn finish_sending(&self) -> Result<(), Error> {
         match self.stream.shutdown(Shutdown::Write) {
             Err(error) if error.kind() != ErrorKind::NotConnected => Err(error.into()),
@@ -74,9 +64,6 @@ impl Client<TcpStream> {
     }
 
     /// Closes the connection with a reset.
-    ///
-    /// # Errors
-    /// The socket's option can't be set.
     pub fn reset(self) -> Result<(), Error> {
         Ok(SockRef::from(&self.stream).set_linger(Some(Duration::ZERO))?)
     }
@@ -94,42 +81,27 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Sends bytes as they are.
-    ///
-    /// # Errors
-    /// The connection has failed.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
         Ok(self.stream.write_all(bytes.as_ref())?)
     }
 
     /// Sends a `GET` request and reads the response.
-    ///
-    /// # Errors
-    /// There is no well-formed response.
     pub fn get(&mut self, target: &str) -> Result<Response, Error> {
         self.request("GET", target, &[])
     }
 
     /// Sends a request without a body and reads the response; `headers` are lines without their ends.
-    ///
-    /// # Errors
-    /// There is no well-formed response.
     pub fn request(&mut self, method: &str, target: &str, headers: &[&str]) -> Result<Response, Error> {
         self.send(request(method, target, headers))?;
         self.response_to(method)
     }
 
     /// Reads the next whole response to a request that wasn't `HEAD`. Interim responses (`1xx`) are returned too.
-    ///
-    /// # Errors
-    /// There is no well-formed response.
     pub fn response(&mut self) -> Result<Response, Error> {
         self.response_to("GET")
     }
 
     /// Reads the next whole response to a request with this method.
-    ///
-    /// # Errors
-    /// There is no well-formed response.
     pub fn response_to(&mut self, method: &str) -> Result<Response, Error> {
         let head = self.head(method)?;
         let mut body = Vec::new();
@@ -142,9 +114,6 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Reads the head of the next response to a request with this method. Read the body with [`Client::data`].
-    ///
-    /// # Errors
-    /// There is no well-formed head, or the body of the last response wasn't read.
     pub fn head(&mut self, method: &str) -> Result<Head, Error> {
         self.reader.expect(method);
         loop {
@@ -168,9 +137,6 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Reads body bytes, passes at most `most` to `visit`, and returns how many; 0 at the end of the body.
-    ///
-    /// # Errors
-    /// The body is malformed or truncated.
     pub fn data(&mut self, most: usize, visit: &mut dyn FnMut(&[u8])) -> Result<usize, Error> {
         loop {
             let unused = &self.buffer[self.used..];
@@ -194,9 +160,6 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Reads all bytes up to the orderly end of the connection, without parsing them.
-    ///
-    /// # Errors
-    /// The connection is reset, or doesn't end within the timeout.
     pub fn rest(&mut self) -> Result<Vec<u8>, Error> {
         while self.fill()? > 0 {}
         let rest = self.buffer.split_off(self.used);
@@ -205,9 +168,6 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Expects the orderly end of the connection: no further byte, no reset.
-    ///
-    /// # Errors
-    /// There are further bytes, or the connection doesn't end in order.
     pub fn end(&mut self) -> Result<(), Error> {
         // A response without a body may still be at its end.
         if self.used == self.buffer.len() && self.fill()? == 0 {

@@ -5,6 +5,7 @@
 //! - [`random`] makes seeded generators, so that a failing run can be repeated.
 //! - [`CountingAllocator`] counts what a test binary allocates.
 //! - [`Program`] starts a built server, waits until it listens, and stops it by its process id.
+//! - [`versions`] writes and reads files that change while they are served.
 //! - [`process`] reads a process's memory, CPU time and descriptors from `/proc`.
 
 #![deny(unsafe_code)]
@@ -16,6 +17,7 @@ pub mod process;
 mod program;
 pub mod random;
 mod response;
+pub mod versions;
 
 pub use allocator::{Allocations, CountingAllocator};
 pub use client::{Client, TIMEOUT, request};

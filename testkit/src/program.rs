@@ -12,7 +12,7 @@ use rustix::process::{Pid, kill_process};
 
 pub use rustix::process::Signal;
 
-/// How long a started server may take until it listens.
+/// Time within which a started server must listen.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Maximum part of the log in an error, bytes.
@@ -27,18 +27,12 @@ pub struct Program {
 }
 
 /// Returns a loopback address whose port was free a moment ago.
-///
-/// # Errors
-/// No port is free.
 pub fn free_address() -> Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
 impl Program {
     /// Starts `command`, a server on `address`, and waits until it accepts connections. Its output goes to the file `log`.
-    ///
-    /// # Errors
-    /// It can't be started, exits, or doesn't listen within 10 seconds; the error has the end of its log.
     pub fn start(mut command: Command, address: SocketAddr, log: &Path) -> Result<Self> {
         let output = File::create(log)?;
         let errors = output.try_clone()?;
@@ -58,13 +52,11 @@ impl Program {
     }
 
     /// The address that it listens on.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Its process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -75,9 +67,6 @@ impl Program {
     }
 
     /// Sends a signal.
-    ///
-    /// # Errors
-    /// The process has exited.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         Ok(kill_process(Pid::from_child(&self.child), signal)?)
     }
@@ -104,13 +93,11 @@ impl Program {
     }
 
     /// Everything that it has written to standard output and standard error.
-    #[must_use]
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
     /// The log file.
-    #[must_use]
     pub fn log_path(&self) -> &Path {
         &self.log
     }

@@ -3,7 +3,6 @@
 pub use fastrand::Rng;
 
 /// Returns a generator for one part of a run, independent of the other parts for the same seed.
-#[must_use]
 pub fn part(seed: u64, part: u64) -> Rng {
     Rng::with_seed(Rng::with_seed(seed ^ part.rotate_left(32)).u64(..))
 }

@@ -8,7 +8,7 @@ use crate::error::{Error, malformed};
 /// Maximum length of a head or of one line of chunk framing, bytes.
 const LINES_BYTES_MAX: usize = 64 * 1024;
 
-/// How the end of a body is found.
+/// Framing of a body: by what its end is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// No body: a response to HEAD, a `1xx`, `204` or `304`.
@@ -31,9 +31,6 @@ pub struct Head {
 
 impl Head {
     /// Parses a head that ends with an empty line.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`] if a line breaks the grammar, or if `Content-Length` and `Transfer-Encoding` are not unambiguous.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let Ok(text) = std::str::from_utf8(bytes) else { return malformed("the head is not UTF-8") };
         let Some(block) = text.strip_suffix("\r\n\r\n") else {
@@ -48,7 +45,6 @@ impl Head {
     }
 
     /// The head's bytes with the final empty line.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -65,20 +61,17 @@ impl Head {
     }
 
     /// The first value of a header.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.values(name).next()
     }
 
     /// Returns true if the response announces the end of the connection.
-    #[must_use]
     pub fn closes(&self) -> bool {
         let options = self.values("connection").flat_map(|value| value.split(','));
         options.map(str::trim).any(|option| option.eq_ignore_ascii_case("close"))
     }
 
     /// Framing of the body in a response to a request with this method.
-    #[must_use]
     pub fn framing(&self, method: &str) -> Framing {
         if method == "HEAD" || matches!(self.status, 100..=199 | 204 | 304) {
             return Framing::None;
@@ -137,19 +130,16 @@ pub struct Response {
 
 impl Response {
     /// The status code.
-    #[must_use]
     pub fn status(&self) -> u16 {
         self.head.status
     }
 
     /// The first value of a header.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.header(name)
     }
 
     /// The body as text; invalid UTF-8 is replaced.
-    #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -211,9 +201,6 @@ impl ResponseReader {
     }
 
     /// Parses the next part of the response from `input`. Call it until it returns [`Event::NeedsInput`].
-    ///
-    /// # Errors
-    /// [`Error::Malformed`]; the reader is unusable then.
     pub fn step<'a>(&mut self, input: &'a [u8]) -> Result<Step<'a>, Error> {
         let mut consumed = 0;
         loop {
@@ -245,9 +232,6 @@ impl ResponseReader {
     }
 
     /// Handles the orderly end of the connection.
-    ///
-    /// # Errors
-    /// [`Error::Truncated`] in the middle of a response. Between two responses, and in a body that ends with the connection, there is none.
     pub fn finish(&mut self) -> Result<(), Error> {
         let state = mem::replace(&mut self.state, State::Head);
         let complete = matches!(state, State::Head | State::Complete) && self.lines.is_empty();
@@ -255,7 +239,6 @@ impl ResponseReader {
     }
 
     /// Returns true if no byte of the next response has arrived.
-    #[must_use]
     pub fn is_between_responses(&self) -> bool {
         matches!(self.state, State::Head | State::Complete) && self.lines.is_empty()
     }
@@ -331,9 +314,6 @@ impl Responses {
     }
 
     /// Takes received bytes.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`].
     pub fn feed(&mut self, mut input: &[u8]) -> Result<(), Error> {
         loop {
             self.reader.expect(self.methods.front().map_or("GET", String::as_str));
@@ -353,9 +333,6 @@ impl Responses {
     }
 
     /// Takes the orderly end of the connection.
-    ///
-    /// # Errors
-    /// [`Error::Truncated`] in the middle of a response.
     pub fn finish(&mut self) -> Result<(), Error> {
         self.reader.finish()?;
         self.end_response();

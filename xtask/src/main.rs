@@ -2,17 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-mod compare;
 mod fuzz;
-mod harness;
-mod hostile;
-mod ranges;
-mod replaced;
 mod sanitize;
-mod soak;
-mod stress;
 mod tidy;
-mod trial;
 
 use std::process::ExitCode;
 
@@ -28,39 +20,18 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Send the same requests to this server, nginx and static-web-server, and compare the answers
-    Compare(compare::Args),
     /// Run the fuzz targets
     Fuzz(fuzz::Args),
-    /// Connections of every kind by the million, every answer compared, and what is left of them
-    Soak(soak::Args),
-    /// Four phases of load by wrk at full counts against the smallest program
-    Stress(stress::Args),
-    /// Ask for parts of files, and compare the answers with nginx's
-    Ranges(ranges::Args),
-    /// Change files while they are served, and look at every byte of the answers
-    Replaced(replaced::Args),
     /// Run the tests of the tasks under Miri, ThreadSanitizer and AddressSanitizer
     Sanitize(sanitize::Args),
     /// Check the rules of the house that the compiler cannot check
     Tidy(tidy::Args),
-    /// Prove the server's promises from outside
-    Trial(trial::Args),
-    /// Attack the server in every known way, and see that others hardly notice
-    Hostile(hostile::Args),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Compare(args) => compare::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
-        Command::Soak(args) => soak::run(&args),
-        Command::Stress(args) => stress::run(&args),
-        Command::Ranges(args) => ranges::run(&args),
-        Command::Replaced(args) => replaced::run(&args),
         Command::Sanitize(args) => sanitize::run(&args),
         Command::Tidy(args) => tidy::run(&args),
-        Command::Trial(args) => trial::run(args),
-        Command::Hostile(args) => hostile::run(args),
     }
 }

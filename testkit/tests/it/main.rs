@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::thread;
 
+use testkit::versions::{Body, WORD, content, half_written, read};
 use testkit::{Client, Error, Framing, Head, Responses, random};
 
 #[test]
@@ -123,4 +124,25 @@ fn generators_repeat_by_seed_and_differ_by_part() {
     assert_eq!(bytes(7, 1), bytes(7, 1));
     assert_ne!(bytes(7, 1), bytes(7, 2));
     assert_ne!(bytes(7, 1), bytes(8, 1));
+}
+
+#[test]
+fn versions_are_read_whole_and_in_part_and_never_mixed() {
+    let (one, other) = (content(7, 0, 80), content(8, 0, 80));
+    assert_eq!(read(&one, 0, 0), Body::Version(7));
+    assert_eq!(read(&one[16..40], 0, 16), Body::Version(7));
+    let mut rewritten = one.clone();
+    rewritten[..WORD].copy_from_slice(&half_written(0));
+    assert_eq!(read(&rewritten, 0, 0), Body::HalfWritten);
+    for bytes in [
+        [&one[..40], &other[40..]].concat(),
+        [&other[..8], &one[8..]].concat(),
+        [&one[..40], &[0; 40]].concat(),
+        [&one[8..16], &one[8..]].concat(),
+        one[..79].to_vec(),
+        content(7, 1, 80),
+        Vec::new(),
+    ] {
+        assert!(matches!(read(&bytes, 0, 0), Body::Mixture(_)), "{bytes:?}");
+    }
 }

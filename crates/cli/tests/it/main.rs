@@ -5,8 +5,6 @@ mod check;
 mod client;
 mod clients;
 mod configured;
-#[path = "../../../../xtask/src/replaced/content.rs"]
-mod content;
 mod intents;
 mod keys;
 mod memory;
@@ -20,6 +18,4 @@ mod replaced;
 mod signals;
 mod sites;
 mod system;
-#[path = "../../../../xtask/src/replaced/target.rs"]
-mod target;
 mod transport;

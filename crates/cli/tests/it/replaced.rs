@@ -1,4 +1,4 @@
-//! Files that change while they are served: the short form of `cargo xtask replaced`, whose contents and changes these are. Each driver
+//! Files that change while they are served: the short form of `cargo e2e replaced`, whose contents and changes these are. Each driver
 //! that is there, each way to change a file, some times under load; and then the last version is the one that is served.
 
 use std::collections::HashMap;
@@ -7,10 +7,10 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use testkit::versions::{Body, VersionedFile, content, read};
+
 use crate::client::{Client, PATIENCE};
-use crate::content::{Body, content, read};
 use crate::process::{Serving, Temporary, drivers, program};
-use crate::target::Target;
 
 /// Changes of each file in each way.
 const CHANGES: u32 = 8;
@@ -18,7 +18,7 @@ const CHANGES: u32 = 8;
 const LENGTHS: [usize; 3] = [2 * 1024, 100 * 1024, 400 * 1024];
 
 /// Leads from a generation to the next, with a moment between two changes; and whether a part of an answer may be missing then.
-type Step = fn(&Target, u32, &dyn Fn()) -> std::io::Result<()>;
+type Step = fn(&VersionedFile, u32, &dyn Fn()) -> std::io::Result<()>;
 const STEPS: [(&str, Step, bool); 4] = [
     ("renamed over", |target, generation, _| target.replace(generation), false),
     ("truncated", truncated, true),
@@ -26,13 +26,13 @@ const STEPS: [(&str, Step, bool); 4] = [
     ("deleted", deleted, false),
 ];
 
-fn truncated(target: &Target, generation: u32, moment: &dyn Fn()) -> std::io::Result<()> {
+fn truncated(target: &VersionedFile, generation: u32, moment: &dyn Fn()) -> std::io::Result<()> {
     target.replace(generation)?;
     moment();
     target.truncate(target.len as u64 / 2)
 }
 
-fn deleted(target: &Target, generation: u32, moment: &dyn Fn()) -> std::io::Result<()> {
+fn deleted(target: &VersionedFile, generation: u32, moment: &dyn Fn()) -> std::io::Result<()> {
     target.remove()?;
     moment();
     target.replace(generation)
@@ -77,7 +77,7 @@ fn ask(client: &mut Client, path: &str, step: &str, may_be_short: bool, tags: &m
         return None;
     }
     match read(&body, 0, 0) {
-        Body::Of(generation) => {
+        Body::Version(generation) => {
             let tag = head.field("ETag").expect("a tag").to_owned();
             let known = *tags.entry(tag).or_insert((generation, wanted));
             assert_eq!(known, (generation, wanted), "{step}: a tag of two versions");
@@ -95,7 +95,11 @@ fn ask(client: &mut Client, path: &str, step: &str, may_be_short: bool, tags: &m
 type Tags = HashMap<String, (u32, usize)>;
 
 /// Asks while the file changes, and then until the last generation comes: it has to, and soon.
-fn ask_beside_changes(serving: &Serving, target: &Target, (name, step, may_be_short): (&str, Step, bool)) {
+fn ask_beside_changes(
+    serving: &Serving,
+    target: &VersionedFile,
+    (name, step, may_be_short): (&str, Step, bool),
+) {
     let address = serving.address();
     let path = format!("/{}", target.path.file_name().and_then(|name| name.to_str()).expect("its name"));
     let (is_over, answers) = (&AtomicBool::new(false), &Answers::default());
@@ -139,7 +143,7 @@ fn sends_the_old_or_the_new_version_of_a_changing_file() {
         for (number, change) in STEPS.into_iter().enumerate() {
             for len in LENGTHS {
                 let path = folder.path().join(format!("site/{number}-{len}.bin"));
-                let target = Target { path, len, form: 0 };
+                let target = VersionedFile { path, len, form: 0 };
                 target.replace(1).expect("a file");
                 ask_beside_changes(&serving, &target, change);
             }
@@ -197,7 +201,7 @@ fn a_download_during_a_change_is_whole_or_truncated() {
     const LEN: usize = 16 * 1024 * 1024;
     for driver in drivers() {
         let folder = Temporary::new();
-        let target = Target { path: folder.path().join("large.bin"), len: LEN, form: 0 };
+        let target = VersionedFile { path: folder.path().join("large.bin"), len: LEN, form: 0 };
         let arguments = [".", "--listen", "127.0.0.1:0", "--driver", driver];
         let serving = Serving::of(&mut program(folder.path(), &arguments));
         for (name, step, may_be_short) in STEPS {
@@ -209,8 +213,8 @@ fn a_download_during_a_change_is_whole_or_truncated() {
             step(&target, 2, &|| {}).expect("it can be changed");
             let body = [&begun[..], &client.rest()].concat();
             // A client knows of an answer that is short that it is of no use, whatever came.
-            let read = if name == "rewritten" { Body::Of(1) } else { read(&body, 0, 0) };
-            assert_eq!(read, Body::Of(1), "{name}");
+            let read = if name == "rewritten" { Body::Version(1) } else { read(&body, 0, 0) };
+            assert_eq!(read, Body::Version(1), "{name}");
             // The first step of cutting it is to replace it.
             let is_whole = !may_be_short || name == "truncated";
             assert_eq!(body.len() == LEN, is_whole, "{name}: {} bytes", body.len());
@@ -221,6 +225,6 @@ fn a_download_during_a_change_is_whole_or_truncated() {
         target.truncate(LEN as u64 - 8).expect("it can be cut");
         let body = client.rest();
         assert!(body.len() < LEN, "nothing is padded");
-        assert_eq!(read(&body[..body.len() / 8 * 8], 0, 0), Body::Of(1));
+        assert_eq!(read(&body[..body.len() / 8 * 8], 0, 0), Body::Version(1));
     }
 }

@@ -1,5 +1,5 @@
-//! Misbehaving handlers of each kind on each driver: the client's response, the log, and no leaks. `cargo xtask trial
-//! handlers` tests the same in the release profile, with stack overflows.
+//! Misbehaving handlers of each kind on each driver: the client's response, the log, and no leaks. `cargo e2e handlers`
+//! tests the same in the release profile, with stack overflows.
 
 use std::io::Read;
 use std::net::{Shutdown, SocketAddr};

@@ -1,0 +1,78 @@
+//! Groups `compare` and `peers`: the same requests to Shearwater, nginx and static-web-server, configured as alike as they can be.
+//!
+//! `requests.txt`, `sites.conf` and `causes.toml` in `e2e/data/compare` have the requests, the sites and the cause of each difference.
+//! `docs/compare.md` is made of them; it has a digest of each of our responses, by which they are held without the other servers.
+
+mod causes;
+mod exchange;
+mod outcome;
+mod page;
+mod requests;
+mod servers;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+
+use self::causes::Comparison;
+use self::outcome::Outcome;
+use self::requests::Request;
+use self::servers::{Peer, Servers, Sites};
+use crate::context::Context;
+use crate::report::Report;
+
+const GET_PEERS: &str =
+    "help: nginx: `apt-get install nginx`; static-web-server: `cargo lab setup --build-peers`";
+
+/// Compares our responses with those that docs/compare.md was made of.
+pub(crate) fn ours(context: &Context<'_>, report: &mut Report) -> Result<()> {
+    let (sites, requests) = (Sites::lay_out(context)?, requests::all()?);
+    let mut servers = Servers::ours(context, &sites)?;
+    let outcomes = outcomes(&servers, &sites, &requests)?;
+    let wrong = page::different(&page::read()?, &requests, &outcomes);
+    report.note("requests", requests.len());
+    report.none("responses other than in docs/compare.md", &wrong);
+    servers.stop(report);
+    Ok(())
+}
+
+/// Compares our responses with those of the other servers, and docs/compare.md with both.
+pub(crate) fn peers(context: &Context<'_>, report: &mut Report) -> Result<()> {
+    let (sites, requests) = (Sites::lay_out(context)?, requests::all()?);
+    let mut servers = Servers::ours(context, &sites)?;
+    let ours = outcomes(&servers, &sites, &requests)?;
+    let (mut theirs, mut versions) = (BTreeMap::new(), BTreeMap::new());
+    for peer in Peer::ALL {
+        let version = peer.version();
+        ensure!(version.is_some(), "{} is not installed\n{GET_PEERS}", peer.name());
+        versions.extend(version.map(|version| (peer, version)));
+        let servers = Servers::of(peer, context, &sites)?;
+        theirs.insert(peer, outcomes(&servers, &sites, &requests)?);
+    }
+    let comparison = Comparison::new(requests, ours, theirs)?;
+    report.note("requests", comparison.requests.len());
+    report.note("differences with a cause", comparison.caused.values().map(Vec::len).sum::<usize>());
+    report.none("differences without a cause", &comparison.unlisted());
+    report.none("causes of no difference", &comparison.stale);
+    let page = page::text(&comparison, &versions);
+    if context.write && report.passed() {
+        std::fs::write(page::path(), page)?;
+        report.note("docs/compare.md", "written");
+    } else {
+        let same = page::says_the_same(&page::read()?, &page);
+        report.check("docs/compare.md", if same { "same" } else { "differs, see --write" }, "same", same);
+    }
+    servers.stop(report);
+    Ok(())
+}
+
+/// Sends every request to the servers; `None` for sites that they don't have.
+fn outcomes(servers: &Servers, sites: &Sites, requests: &[Request]) -> Result<Vec<Option<Outcome>>> {
+    let outcome = |request: &Request| {
+        let Some(address) = servers.address(&request.site) else { return Ok(None) };
+        let first = request.first().map(|bytes| exchange::exchange(&bytes, address)).transpose()?.flatten();
+        let received = exchange::exchange(&request.bytes(first.as_ref()), address)?;
+        Ok(Some(Outcome::new(received.as_ref(), request, sites)))
+    };
+    requests.iter().map(outcome).collect()
+}

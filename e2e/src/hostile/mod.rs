@@ -1,0 +1,268 @@
+//! Group `hostile`: attackers in waves against a server with one worker, beside normal clients whose responses are compared.
+//!
+//! The server has a core of its own; attackers and normal clients share another. Three times, the normal clients (64 keep-alive
+//! connections, 640 requests a second) are alone for 2 s, then a wave of attackers arrives. The last wave is watched until all attackers
+//! are disconnected. After a rest, nothing of them may be left.
+
+mod attacks;
+mod crowd;
+mod normal;
+mod script;
+
+use std::panic::resume_unwind;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use testkit::{Client, Program, process};
+
+use self::attacks::{ATTACKS, Attack, Host, LARGE_BYTES, PAGE};
+use self::crowd::{Ends, Wave};
+use self::normal::{Normal, Seen};
+use crate::cases::Case;
+use crate::context::{Context, Usage, core_percent, wait_until};
+use crate::expected::Expected;
+use crate::report::{Report, shown};
+
+const WAVES: usize = 3;
+/// Time without attackers before each wave, after a pause in which the last wave's rest is over.
+const QUIET: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(500);
+/// Duration of each wave but the last.
+const WAVE: Duration = Duration::from_secs(3);
+/// Normal clients aren't measured in their first moments.
+const WARM_UP: Duration = Duration::from_millis(1500);
+/// Growth of the normal clients' p99 beside attackers.
+const P99_GROWTH_MAX: f64 = 2.0;
+/// CPU of other programs, beyond which no latency is valid, per cent of a core.
+const OTHERS_CPU_MAX: f64 = 20.0;
+/// CPU of a server without clients, per cent of a core.
+const REST_CPU_MAX: f64 = 1.0;
+const FEW_DESCRIPTORS: u32 = 1_024;
+
+/// Returns a case for each attack.
+pub(crate) fn cases() -> impl Iterator<Item = Case> {
+    ATTACKS.iter().zip(0..).map(|(attack, number)| Case {
+        group: "hostile",
+        name: attack.name.to_owned(),
+        about: format!("{} clients that {}", attack.count, attack.about),
+        run: Box::new(move |context, report| {
+            let run = || run(&context.with_one_worker(), attack, number, report);
+            // On a thread of its own: its core and priority end with it.
+            thread::scope(|scope| scope.spawn(run).join().unwrap_or_else(|panic| resume_unwind(panic)))
+        }),
+    })
+}
+
+/// A stretch of time with the CPU that was used in it, per cent of a core.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    start: Instant,
+    end: Instant,
+    server: Option<f64>,
+    others: Option<f64>,
+}
+
+impl Stretch {
+    fn measure<T>(server: &Program, work: impl FnOnce() -> T) -> (Self, T) {
+        let others = || {
+            let ours = process::cpu_ns(server.pid())? + process::own_cpu_ns();
+            Some(process::machine_cpu_ns()?.saturating_sub(ours))
+        };
+        let (server_before, others_before, start) = (process::cpu_ns(server.pid()), others(), Instant::now());
+        let done = work();
+        let end = Instant::now();
+        let server = core_percent(server_before, process::cpu_ns(server.pid()), end - start);
+        (Self { start, end, server, others: core_percent(others_before, others(), end - start) }, done)
+    }
+
+    fn contains(&self, moment: Instant) -> bool {
+        (self.start..self.end).contains(&moment)
+    }
+}
+
+/// Mean CPU over some stretches; `None` if one wasn't measured.
+fn mean(stretches: &[Stretch], of: impl Fn(&Stretch) -> Option<f64>) -> Option<f64> {
+    let seconds = |stretch: &Stretch| (stretch.end - stretch.start).as_secs_f64();
+    let weighted = stretches.iter().map(|stretch| Some(of(stretch)? * seconds(stretch)));
+    Some(weighted.sum::<Option<f64>>()? / stretches.iter().map(seconds).sum::<f64>())
+}
+
+/// The latency that 99 in 100 requests of these stretches did not exceed, microseconds.
+fn p99_us(samples: &[(Instant, Duration)], stretches: &[Stretch]) -> Option<f64> {
+    let inside = |moment| stretches.iter().any(|stretch| stretch.contains(moment));
+    let inside = samples.iter().filter(|(moment, _)| inside(*moment));
+    let mut sorted: Vec<Duration> = inside.map(|(_, latency)| *latency).collect();
+    sorted.sort_unstable();
+    let rank = (sorted.len() * 99).div_ceil(100);
+    sorted.get(rank.checked_sub(1)?).map(|latency| latency.as_secs_f64() * 1e6)
+}
+
+/// Starts the attacked server on the first core, and moves this thread to the last one.
+fn start(context: &Context<'_>, host: Host) -> Result<(Program, &'static str, Expected)> {
+    context.write_file("public/page.txt", &testkit::random::bytes(&mut context.random(0), 1024))?;
+    let large = context.write_file("public/large.bin", b"")?;
+    std::fs::File::options().write(true).open(large)?.set_len(LARGE_BYTES)?;
+    let cores = sched_getaffinity(None)?;
+    let mut cores = (0..CpuSet::MAX_CPU).filter(|core| cores.is_set(*core));
+    let ends = cores.next().zip(cores.next_back());
+    let pin = |core: Option<usize>| -> Result<()> {
+        let Some(core) = core else { return Ok(()) };
+        let mut set = CpuSet::new();
+        set.set(core);
+        Ok(sched_setaffinity(None, &set)?)
+    };
+    pin(ends.map(|(first, _)| first))?;
+    let root = context.folder.join("public");
+    let (server, target) = match host {
+        Host::Files => (context.serve(&root)?, PAGE),
+        Host::Handlers => (context.example(&[])?, "/"),
+        Host::FewDescriptors => {
+            let mut command = Command::new("sh");
+            command.arg("-c").arg(format!("ulimit -n {FEW_DESCRIPTORS} && exec \"$0\" \"$@\""));
+            command.arg(&context.programs.server).arg(root);
+            (context.start_server(command)?, PAGE)
+        }
+    };
+    pin(ends.map(|(_, last)| last))?;
+    let response = Client::connect(server.address())?.get(target)?;
+    let expected = Expected::new(&response).map_err(anyhow::Error::msg)?;
+    Ok((server, target, expected))
+}
+
+fn run(context: &Context<'_>, attack: &'static Attack, number: u8, report: &mut Report) -> Result<()> {
+    let (mut server, target, expected) = start(context, attack.host)?;
+    thread::sleep(PAUSE);
+    let before = Usage::of(&server);
+    let normal = Normal::start(server.address(), target, &expected);
+    thread::sleep(WARM_UP);
+    let (mut quiet, mut attacked, mut ends) = (Vec::new(), Vec::new(), Ends::default());
+    let watch = context.amount.seconds(16, 75);
+    for wave in 0..WAVES {
+        thread::sleep(PAUSE);
+        quiet.push(Stretch::measure(&server, || thread::sleep(QUIET)).0);
+        let until = Instant::now() + if wave + 1 == WAVES { watch } else { WAVE };
+        let network = [127, 20 + number, wave as u8];
+        let mut random = context.random(wave as u64 + 1);
+        let mut script = |number| (attack.script)(&mut random, number);
+        let wave = Wave { address: server.address(), count: attack.count, until, network };
+        let (stretch, ended) = Stretch::measure(&server, || crowd::send(wave, &mut script));
+        attacked.push(stretch);
+        ends = ended?;
+    }
+    let seen = normal.finish()?;
+    report_normal_clients(context, report, &seen, &quiet, &attacked);
+    let [quiet_cpu, attacked_cpu] = [&quiet, &attacked].map(|stretches| mean(stretches, |one| one.server));
+    let extra = attacked_cpu.zip(quiet_cpu).map(|(attacked, quiet)| attacked - quiet);
+    report.at_most("CPU for the attackers", extra, attack.cpu_max, "% of a core");
+    let peak = process::rss_peak_kib(server.pid());
+    report.growth("memory, peak growth", before.rss_kib, peak, attack.peak_mib_max * 1024.0, "KiB");
+    report_ends(report, attack, &ends, watch);
+    report_rest(context, report, &server, attack, before);
+    let response = Client::connect(server.address()).and_then(|mut client| client.get(target));
+    let same = response.is_ok_and(|response| expected.equals(&response));
+    report.check("responds after the attack", same, "true", same);
+    report.stop(&mut server);
+    Ok(())
+}
+
+fn report_normal_clients(
+    context: &Context<'_>,
+    report: &mut Report,
+    seen: &Seen,
+    quiet: &[Stretch],
+    attacked: &[Stretch],
+) {
+    report.none("normal requests without the right response", &seen.errors);
+    let p99 = [quiet, attacked].map(|stretches| p99_us(&seen.samples, stretches));
+    report.note("p99 alone, us", shown(p99[0].map(f64::round)));
+    report.note("p99 beside attackers, us", shown(p99[1].map(f64::round)));
+    report.note(
+        "lateness of the clients' own thread, p99, us",
+        shown(p99_us(&seen.lateness, attacked).map(f64::round)),
+    );
+    let growth = p99[0].zip(p99[1]).map_or(f64::INFINITY, |(quiet, attacked)| attacked / quiet);
+    let others = mean(&[quiet, attacked].concat(), |stretch| stretch.others);
+    // Beside other programs no latency is valid. Only a full run insists on a quiet machine.
+    if context.amount.full || others.is_some_and(|others| others <= OTHERS_CPU_MAX) {
+        report.at_most("CPU of other programs", others, OTHERS_CPU_MAX, "% of a core");
+        report.at_most("p99 beside attackers / alone", growth, P99_GROWTH_MAX, "x");
+    } else {
+        report.note("p99 not valid: CPU of other programs, % of a core", shown(others.map(f64::round)));
+    }
+}
+
+/// Compares how the attackers' connections ended with the permitted ends.
+fn report_ends(report: &mut Report, attack: &Attack, ends: &Ends, watch: Duration) {
+    let latest = attack.ends.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for (end, (count, last)) in &ends.0 {
+        report.note(format!("ended: {end}"), format!("{count}, the last after {last:.1?}"));
+        seen += count;
+        let permitted =
+            attack.ends.iter().any(|(name, seconds)| name == end && last.as_secs_f64() <= *seconds);
+        // A run that watches for a shorter time doesn't see the late ends.
+        let unwatched = end.ends_with("held") && watch.as_secs_f64() < latest;
+        if !permitted && !unwatched {
+            wrong.push(format!("{count} {end}, the last after {last:.1?}"));
+        }
+    }
+    report.none(format!("ends other than {:?}", attack.ends), &wrong);
+    report.equal("attackers", seen, attack.count);
+}
+
+/// Checks what is left of an attack after a rest.
+fn report_rest(context: &Context<'_>, report: &mut Report, server: &Program, attack: &Attack, before: Usage) {
+    let rest = Duration::from_secs(context.amount.count(5, 20));
+    wait_until(Duration::from_secs(15), || process::tcp_connections(server.address().port()) == Some(0));
+    let (stretch, ()) = Stretch::measure(server, || thread::sleep(rest));
+    let after = Usage::of(server);
+    report.at_most("CPU at rest", stretch.server, REST_CPU_MAX, "% of a core");
+    report.growth("memory left, growth", before.rss_kib, after.rss_kib, attack.left_mib_max * 1024.0, "KiB");
+    // A worker watches the files that it sends from their descriptors, from the first of them on.
+    report.growth("descriptors left, growth", before.descriptors, after.descriptors, 1.0, "");
+    let connections = process::tcp_connections(server.address().port());
+    report.at_most("connections left", connections.map(|count| count as f64), 0.0, "");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::{ATTACKS, Ends, Stretch, p99_us, report_ends};
+    use crate::report::Report;
+
+    #[test]
+    fn only_samples_inside_the_stretches_count() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let stretch = |from, to| Stretch { start: at(from), end: at(to), server: None, others: None };
+        let mut samples: Vec<_> = (1..=100).map(|n| (at(n), Duration::from_micros(n))).collect();
+        samples.push((at(500), Duration::from_secs(1)));
+        assert_eq!(p99_us(&samples, &[stretch(0, 400)]).map(f64::round), Some(99.0));
+        assert_eq!(p99_us(&samples, &[stretch(450, 600)]), Some(1e6));
+        assert_eq!(p99_us(&samples, &[]), None);
+    }
+
+    #[test]
+    fn other_ends_late_ends_and_missing_attackers_fail() {
+        let attack = ATTACKS.iter().find(|attack| attack.name == "slow-heads").unwrap();
+        let passed = |ends: &[(&str, u64, u64)], watch| {
+            let ends = ends
+                .iter()
+                .map(|(end, count, last)| ((*end).to_owned(), (*count, Duration::from_secs(*last))));
+            let mut report = Report::default();
+            report_ends(&mut report, attack, &Ends(ends.collect()), Duration::from_secs(watch));
+            report.passed()
+        };
+        assert!(passed(&[("408 closed", 1000, 12)], 16));
+        assert!(!passed(&[("408 closed", 999, 12)], 16));
+        assert!(!passed(&[("408 closed", 1000, 14)], 16));
+        assert!(!passed(&[("408 closed", 999, 12), ("reset", 1, 1)], 16));
+        assert!(!passed(&[("408 closed", 999, 12), ("held", 1, 16)], 16));
+        assert!(passed(&[("408 closed", 999, 8), ("held", 1, 8)], 8));
+    }
+}

@@ -1,0 +1,185 @@
+//! Compares a response with the promises about changing files.
+
+use std::time::{Duration, Instant};
+
+use testkit::versions::{Body, read};
+use testkit::{Framing, Head};
+
+use super::client::Request;
+use super::history::{Form, State, opaque};
+use super::{Change, Changing};
+
+/// A response may show the state before a change for so long.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// A response, and the moment of its request.
+pub(super) struct Received {
+    pub(super) head: Head,
+    pub(super) body: Vec<u8>,
+    /// The connection ended before the body.
+    pub(super) is_short: bool,
+    pub(super) requested: Instant,
+}
+
+/// A kind of promised response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Verdict {
+    Whole,
+    Part,
+    NotModified,
+    Missing,
+    Short,
+    HalfWritten,
+}
+
+impl Received {
+    /// The time in which the file may have had the state that was sent.
+    fn time(&self) -> (Instant, Instant) {
+        (self.requested.checked_sub(FRESH).unwrap_or(self.requested), Instant::now())
+    }
+}
+
+/// Judges a response. The error says which promise it breaks.
+pub(super) fn judge(
+    file: &Changing,
+    change: Change,
+    request: &Request,
+    received: &Received,
+) -> Result<Verdict, String> {
+    let head = &received.head;
+    let is_coded = head.header("content-encoding").is_some();
+    if is_coded && !request.gzip {
+        return Err("a coding that was not accepted".to_owned());
+    }
+    let form = &file.forms[usize::from(is_coded)];
+    match head.status {
+        404 if received.is_short => Err("a short 404".to_owned()),
+        404 => in_time(&file.forms[0], None, received).map(|()| Verdict::Missing),
+        304 => not_modified(file, request, received),
+        200 | 206 if received.is_short && change.is_in_place() => Ok(Verdict::Short),
+        200 | 206 if received.is_short => Err(format!("{} bytes, short of the length", received.body.len())),
+        200 => match head.framing("GET") {
+            Framing::Length(length) => version(form, change, (0, length), received, Verdict::Whole),
+            other => Err(format!("framing {other:?}")),
+        },
+        206 => part(form, change, request, received),
+        other => Err(format!("status {other}")),
+    }
+}
+
+fn in_time(form: &Form, state: State, received: &Received) -> Result<(), String> {
+    let (from, until) = received.time();
+    if form.history.had(state, from, until) {
+        return Ok(());
+    }
+    Err(format!("{state:?}, which it has not been for a second or more"))
+}
+
+fn part(form: &Form, change: Change, request: &Request, received: &Received) -> Result<Verdict, String> {
+    let Some((first, len)) = request.range else { return Err("a range that was not requested".to_owned()) };
+    let range = received.head.header("content-range").unwrap_or_default();
+    let expected = format!("bytes {first}-{}/", first + len - 1);
+    let Some(Ok(whole)) = range.strip_prefix(&expected).map(str::parse) else {
+        return Err(format!("Content-Range {range}, requested was {expected}"));
+    };
+    if received.body.len() != len {
+        return Err(format!("{} bytes, requested were {len}", received.body.len()));
+    }
+    version(form, change, (first, whole), received, Verdict::Part)
+}
+
+/// Expects one version, with the length that the file had then and a tag of its own.
+fn version(
+    form: &Form,
+    change: Change,
+    (first, whole): (usize, u64),
+    received: &Received,
+    verdict: Verdict,
+) -> Result<Verdict, String> {
+    let version = match read(&received.body, form.file.form, first) {
+        Body::Version(version) => version,
+        Body::HalfWritten if change == Change::Rewritten => {
+            let (from, until) = received.time();
+            let changing = form.history.was_changing(from, until);
+            return changing.then_some(Verdict::HalfWritten).ok_or("half written, too late".to_owned());
+        }
+        Body::HalfWritten => return Err("half written".to_owned()),
+        Body::Mixture(what) => return Err(format!("a mixture: {what}")),
+    };
+    let state = Some((version, whole));
+    in_time(form, state, received)?;
+    let tag = received.head.header("etag").ok_or("no ETag")?;
+    match form.record_tag(tag, state) {
+        None => Ok(verdict),
+        Some(other) => Err(format!("the tag of {other:?} for {state:?}")),
+    }
+}
+
+fn not_modified(file: &Changing, request: &Request, received: &Received) -> Result<Verdict, String> {
+    let tag = received.head.header("etag").ok_or("no ETag")?;
+    // The comparison is weak.
+    if request.tag.as_deref().map(opaque) != Some(opaque(tag)) {
+        return Err(format!("304 for {tag}, which was not requested"));
+    }
+    let known = file.forms.iter().find_map(|form| Some((form, form.state_of(tag)?)));
+    let (form, state) = known.ok_or("304 for an unknown tag")?;
+    in_time(form, state, received).map(|()| Verdict::NotModified)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use testkit::Head;
+    use testkit::versions::{WORD, content, half_written};
+
+    use super::{Change, Changing, Received, Request, Verdict, judge};
+    use crate::replaced::lay_out;
+
+    /// Judges a response for a file whose second version was written in place a moment ago.
+    fn verdict(
+        file: &Changing,
+        range: Option<(usize, usize)>,
+        body: &[u8],
+        requested: Instant,
+    ) -> Result<Verdict, String> {
+        let len = file.forms[0].file.len;
+        let part =
+            range.map(|(first, part)| format!("Content-Range: bytes {first}-{}/{len}\r\n", first + part - 1));
+        let head = format!(
+            "HTTP/1.1 {} x\r\nETag: \"{}\"\r\n{}Content-Length: {}\r\n\r\n",
+            if range.is_some() { 206 } else { 200 },
+            body[0],
+            part.unwrap_or_default(),
+            body.len()
+        );
+        let head = Head::parse(head.as_bytes()).unwrap();
+        let request = Request { gzip: false, range, tag: None, slow: false };
+        judge(
+            file,
+            Change::Rewritten,
+            &request,
+            &Received { head, body: body.to_vec(), is_short: false, requested },
+        )
+    }
+
+    #[test]
+    fn the_state_before_a_change_is_right_for_a_second() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = lay_out(folder.path()).unwrap().swap_remove(0);
+        file.forms[0].rewrite(2).unwrap();
+        let len = file.forms[0].file.len;
+        let (now, later) = (Instant::now(), Instant::now() + Duration::from_secs(2));
+        let mut half = content(2, 0, len);
+        half[..WORD].copy_from_slice(&half_written(0));
+        for (body, at_once) in [(content(1, 0, len), Verdict::Whole), (half, Verdict::HalfWritten)] {
+            assert_eq!(verdict(&file, None, &body, now), Ok(at_once));
+            assert!(verdict(&file, None, &body, later).is_err());
+        }
+        assert_eq!(verdict(&file, None, &content(2, 0, len), later), Ok(Verdict::Whole));
+        assert!(verdict(&file, None, &content(3, 0, len), now).is_err(), "never written");
+        let part = content(2, 0, 4 * WORD);
+        assert_eq!(verdict(&file, Some((0, 4 * WORD)), &part, now), Ok(Verdict::Part));
+        assert!(verdict(&file, Some((0, 5 * WORD)), &part, now).is_err(), "too little");
+    }
+}

@@ -1,0 +1,249 @@
+//! Group `replaced`: files that change while they are served. No response is a mixture, and none is old.
+//!
+//! A file that is renamed over or deleted is sent whole, as it was or as it is. A file that is truncated or rewritten in place is sent
+//! whole, or the connection ends short of `Content-Length`, or, while its writer isn't done, it is sent as it is at that moment. Where a
+//! link leads to another folder, each response is from one of the two. An entity tag belongs to one version. No response that begins a
+//! second after a change is older than the change.
+
+mod client;
+mod history;
+mod judge;
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use testkit::versions::{VersionedFile, content};
+
+use self::client::Tally;
+use self::history::Form;
+use self::judge::Verdict;
+use crate::cases::Case;
+use crate::context::{Context, in_threads};
+use crate::report::Report;
+
+/// Clients of each file.
+const CLIENTS: u64 = 2;
+/// Time between two changes. Changes within one tick of the file system's clock can't be distinguished.
+const INTERVAL: Duration = Duration::from_millis(6);
+/// Time that clients continue after the last change: an old response must not begin after a second.
+const AFTERWARDS: Duration = Duration::from_millis(1500);
+/// A file that is longer is sent for so long that some change meets it.
+const LARGE_BYTES: usize = 1024 * 1024;
+/// Age at which an old release of a swapped folder is removed, longer than it may be served.
+const RELEASE_KEPT: Duration = Duration::from_secs(2);
+
+/// A way to change a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Renamed,
+    Truncated,
+    Rewritten,
+    Deleted,
+}
+
+/// A served file with its forms: itself, and perhaps a compressed sibling.
+struct Changing {
+    what: &'static str,
+    target: &'static str,
+    forms: Vec<Form>,
+}
+
+/// Name in the report, target, length, and true for a file with a sibling.
+const FILES: [(&str, &str, usize, bool); 4] = [
+    ("1 KiB", "/small.bin", 1024, false),
+    ("100 KiB", "/middle.bin", 100 * 1024, false),
+    ("100 KiB and sibling", "/packed.bin", 100 * 1024, true),
+    ("3 MiB", "/large.bin", 3 * 1024 * 1024, false),
+];
+
+/// Returns a case for each way to change files.
+pub(crate) fn cases() -> impl Iterator<Item = Case> {
+    let changes = [
+        ("renamed", "files are renamed over", Change::Renamed),
+        ("truncated", "files are renamed over, then cut to half their length", Change::Truncated),
+        ("rewritten", "files are rewritten in place", Change::Rewritten),
+        ("deleted", "files are deleted and made anew", Change::Deleted),
+    ];
+    let case = |name: &str, about: &str, run| Case {
+        group: "replaced",
+        name: name.to_owned(),
+        about: about.to_owned(),
+        run,
+    };
+    let changes = changes.into_iter().map(move |(name, about, change)| {
+        case(name, about, Box::new(move |context, report| change_files(context, report, change)))
+    });
+    changes.chain([case(
+        "folder-swapped",
+        "the served folder is a link that changes",
+        Box::new(swap_folders),
+    )])
+}
+
+/// Writes the first version of every file.
+fn lay_out(root: &Path) -> io::Result<Vec<Changing>> {
+    fs::create_dir_all(root)?;
+    let lay_out = |(what, target, len, has_sibling): (_, &'static str, _, _)| {
+        let path = |extension| root.join(format!("{}{extension}", &target[1..]));
+        let mut forms = vec![Form::new(VersionedFile { path: path(""), len, form: 0 })];
+        if has_sibling {
+            forms.push(Form::new(VersionedFile { path: path(".gz"), len: len / 2, form: 1 }));
+        }
+        forms.iter().try_for_each(|form| form.replace(1))?;
+        Ok(Changing { what, target, forms })
+    };
+    FILES.into_iter().map(lay_out).collect()
+}
+
+fn change_files(context: &Context<'_>, report: &mut Report, change: Change) -> Result<()> {
+    let root = context.folder.join("public");
+    let files = lay_out(&root)?;
+    let mut server = context.serve(&root)?;
+    let (done, tallies) = beside_clients(context, server.address(), &files, change, || {
+        let change_all =
+            |number: u64| until_done(context, |version| change.apply(&files[number as usize].forms, version));
+        in_threads(files.len() as u64, change_all).into_iter().collect::<io::Result<Vec<u32>>>()
+    });
+    for ((file, tally), changes) in files.iter().zip(tallies).zip(done?) {
+        report_file(report, change, file, &tally, changes);
+    }
+    report.stop(&mut server);
+    Ok(())
+}
+
+/// Swaps the link that leads to the served folder. To clients each swap looks like a rename of every file.
+fn swap_folders(context: &Context<'_>, report: &mut Report) -> Result<()> {
+    let first = context.folder.join("1");
+    let mut files = lay_out(&first)?;
+    // Writing a release takes too long with the largest file.
+    files.pop();
+    let current = context.folder.join("current");
+    symlink(&first, &current).context("making the link")?;
+    let mut server = context.serve(&current)?;
+    let (swaps, tallies) = beside_clients(context, server.address(), &files, Change::Renamed, || {
+        let mut releases: Vec<(Instant, PathBuf)> = Vec::new();
+        until_done(context, |version| {
+            releases.push((Instant::now(), swap(&files, context.folder, version)?));
+            while releases.first().is_some_and(|(swapped, _)| swapped.elapsed() > RELEASE_KEPT) {
+                fs::remove_dir_all(releases.remove(0).1)?;
+            }
+            Ok(())
+        })
+    });
+    let swaps = swaps?;
+    for (file, tally) in files.iter().zip(tallies) {
+        report_file(report, Change::Renamed, file, &tally, swaps);
+    }
+    report.stop(&mut server);
+    Ok(())
+}
+
+/// Writes a release and points the link to it.
+fn swap(files: &[Changing], root: &Path, version: u32) -> io::Result<PathBuf> {
+    let (release, next) = (root.join(version.to_string()), root.join("next"));
+    fs::create_dir(&release)?;
+    let forms = || files.iter().flat_map(|file| &file.forms);
+    for VersionedFile { path, len, form } in forms().map(|form| &form.file) {
+        fs::write(release.join(path.file_name().unwrap_or_default()), content(version, *form, *len))?;
+    }
+    symlink(&release, &next)?;
+    forms().for_each(|form| form.history.begin(Some((version, form.file.len as u64))));
+    fs::rename(&next, root.join("current"))?;
+    forms().for_each(|form| form.history.done());
+    Ok(release)
+}
+
+/// Makes change after change, for a number of times or for the time on the command line. Returns the number of changes.
+fn until_done(context: &Context<'_>, mut change: impl FnMut(u32) -> io::Result<()>) -> io::Result<u32> {
+    let begun = Instant::now();
+    let most = context.amount.count(150, 1000) as u32;
+    let mut done = 0;
+    while context.amount.seconds.map_or(done < most, |seconds| begun.elapsed().as_secs() < seconds) {
+        // The first version exists.
+        change(done + 2)?;
+        done += 1;
+        thread::sleep(INTERVAL);
+    }
+    Ok(done)
+}
+
+/// Does `work` while clients request every file and judge every response. Returns a tally for each file.
+fn beside_clients<T>(
+    context: &Context<'_>,
+    address: SocketAddr,
+    files: &[Changing],
+    change: Change,
+    work: impl FnOnce() -> T,
+) -> (T, Vec<Tally>) {
+    let over = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        let spawn = |file, part| {
+            let random = context.random(part);
+            scope.spawn(move || client::request_until(over, address, file, change, random))
+        };
+        let clients: Vec<Vec<_>> = (0..)
+            .zip(files)
+            .map(|(number, file)| (0..CLIENTS).map(|client| spawn(file, number * CLIENTS + client)).collect())
+            .collect();
+        let done = work();
+        thread::sleep(AFTERWARDS);
+        over.store(true, Ordering::Relaxed);
+        let join = |tally: Tally, client: thread::ScopedJoinHandle<'_, Tally>| {
+            tally.add(client.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        };
+        let tallies = clients.into_iter().map(|clients| clients.into_iter().fold(Tally::default(), join));
+        (done, tallies.collect())
+    })
+}
+
+fn report_file(report: &mut Report, change: Change, file: &Changing, tally: &Tally, changes: u32) {
+    let what = |text: &str| format!("{}: {text}", file.what);
+    report.note(what("changes"), changes);
+    report.note(what("responses"), tally.summary());
+    report.none(what("responses that break a promise"), &tally.errors);
+    // Otherwise nothing was shown.
+    let versions: usize = file.forms.iter().map(Form::tags).sum();
+    let seen = versions > 1 && tally.count(Verdict::Whole) > 0;
+    report.check(what("versions seen whole"), versions, "> 1", seen);
+    if change.is_in_place() && file.forms[0].file.len > LARGE_BYTES {
+        let short = tally.count(Verdict::Short);
+        report.check(what("connections closed short of the length"), short, "> 0", short > 0);
+    }
+    if change == Change::Deleted {
+        let missing = tally.count(Verdict::Missing);
+        report.check(what("seen as missing"), missing, "> 0", missing > 0);
+    }
+}
+
+impl Change {
+    /// Returns true if the file that is being sent changes itself.
+    fn is_in_place(self) -> bool {
+        matches!(self, Self::Truncated | Self::Rewritten)
+    }
+
+    /// Brings all forms of a file to a version.
+    fn apply(self, forms: &[Form], version: u32) -> io::Result<()> {
+        match self {
+            Self::Renamed => forms.iter().try_for_each(|form| form.replace(version)),
+            Self::Rewritten => forms.iter().try_for_each(|form| form.rewrite(version)),
+            Self::Truncated => {
+                forms.iter().try_for_each(|form| form.replace(version))?;
+                thread::sleep(INTERVAL / 2);
+                forms.iter().try_for_each(|form| form.truncate(version))
+            }
+            Self::Deleted => {
+                forms.iter().try_for_each(Form::remove)?;
+                thread::sleep(INTERVAL / 2);
+                forms.iter().try_for_each(|form| form.replace(version))
+            }
+        }
+    }
+}
