@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shearwater::{App, Fast, Line};
+use shearwater::{App, CoroutineCall, Fast};
 
 use crate::routes::slow::WAIT_MS_MAX;
 use crate::settings::Mode;
@@ -22,7 +22,7 @@ pub(crate) fn in_front(mode: Mode) -> App {
 }
 
 /// Handles `/slow?ms=` as a coroutine, which waits while its worker serves other requests.
-fn slow(line: &mut Line<'_>) {
+fn slow(line: &mut CoroutineCall<'_>) {
     let wanted = line.query().and_then(|query| query.strip_prefix("ms="));
     match wanted.and_then(|ms| ms.parse().ok()).filter(|ms| *ms <= WAIT_MS_MAX) {
         Some(ms) => {

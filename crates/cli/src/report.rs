@@ -28,8 +28,8 @@ pub(crate) fn start(site: &Site, start_report: &StartReport, overridden: &[Strin
     for overridden in overridden {
         line(&mut block, "flag", overridden);
     }
-    for shortfall in &start_report.shortfalls {
-        line(&mut block, "limited", &shortfall.to_string());
+    for warning in &start_report.limit_warnings {
+        line(&mut block, "limited", &warning.to_string());
     }
     block.push_str("  Press Ctrl-C to stop gracefully, twice to stop at once.\n\n");
     block

@@ -2,10 +2,10 @@
 
 use shearwater_io::{AcceptError, CloseKind, Driver, ListenerId, Token};
 
-use crate::app::App;
 use crate::conn::{NONE, Phase};
 use crate::control::Notice;
 use crate::limits::ACCEPT_RETRY_MS;
+use crate::service::Service;
 use crate::worker::Worker;
 
 /// Returns the address of a listener, or its number where the address is unknown.
@@ -14,7 +14,7 @@ pub(crate) fn address_of(listening_at: &[String], listener: ListenerId) -> Strin
     known.unwrap_or_else(|| format!("listener {listener}"))
 }
 
-impl<D: Driver, A: App> Worker<D, A> {
+impl<D: Driver, S: Service> Worker<D, S> {
     /// Opens the slot of an accepted connection, or resets it if its address has too many.
     pub(crate) fn accepted(&mut self, token: Token) {
         self.arrived += 1;

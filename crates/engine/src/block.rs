@@ -6,7 +6,6 @@ use std::rc::Rc;
 use shearwater_http1::{BodyDecoder, HeadParser};
 use shearwater_io::Token;
 
-use crate::app::BodySink;
 use crate::body_budget::BodyBudget;
 use crate::buffer::Buffer;
 use crate::call::Exchange;
@@ -16,6 +15,7 @@ use crate::limits::{EVICTED_BYTES_MIN, Limits, SPARE_BLOCKS_MAX};
 use crate::page_pool::PagePool;
 use crate::panics;
 use crate::pending_call::PendingCall;
+use crate::service::BodySink;
 use crate::upgrade::Taker;
 
 /// The destination of a body that is being received.

@@ -3,7 +3,6 @@
 use shearwater_http1::{BodyDecoder, BodyEvent};
 use shearwater_io::Token;
 
-use crate::app::{App, BodyPolicy};
 use crate::block::{Block, Destination};
 use crate::body_budget::BodyBudget;
 use crate::conn::Phase;
@@ -17,6 +16,7 @@ use crate::refuse::Refusal;
 use crate::reports::named;
 use crate::request::{Request, Turn};
 use crate::respond::Outcome;
+use crate::service::{BodyPolicy, Service};
 use crate::worker_state::WorkerState;
 
 /// Result of decoding a piece of a body.
@@ -29,7 +29,7 @@ pub(crate) enum Piece {
     Panicked(Box<Panic>),
 }
 
-impl<A: App> WorkerState<A> {
+impl<S: Service> WorkerState<S> {
     /// Returns the largest body allowed under `policy`, in bytes.
     pub(crate) fn body_bytes_max(&self, policy: &BodyPolicy) -> u64 {
         match policy {
@@ -128,7 +128,7 @@ impl<A: App> WorkerState<A> {
         let is_lost = matches!(block.destination, Destination::Discard) && block.body_bytes > 0;
         let request = Request::new(head, (!is_lost).then_some(&block.body), turn, token);
         let is_last = self.is_last(token);
-        let app = &self.app;
+        let service = &self.service;
         let destination = &mut block.destination;
         let facts = facts(&head, is_followed, is_last);
         let outcome = self.responder.respond(
@@ -138,7 +138,7 @@ impl<A: App> WorkerState<A> {
             |response| match destination {
                 Destination::Sink(sink) => sink.finish(&request, response),
                 Destination::Discard | Destination::Buffer | Destination::Call(_) => {
-                    app.respond(&request, response);
+                    service.respond(&request, response);
                 }
             },
         );

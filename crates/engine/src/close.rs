@@ -2,12 +2,12 @@
 
 use shearwater_io::{CloseKind, Driver, Token};
 
-use crate::app::App;
 use crate::conn::{Flag, Phase};
 use crate::refuse::Refusal;
+use crate::service::Service;
 use crate::worker::Worker;
 
-impl<D: Driver, A: App> Worker<D, A> {
+impl<D: Driver, S: Service> Worker<D, S> {
     /// Closes after the last response was sent. Closing with unread input would send a reset, which can
     /// destroy the response (RFC 9112 section 9.6): if the client may still be sending, shuts down our side
     /// and discards the rest.

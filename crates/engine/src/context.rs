@@ -25,7 +25,7 @@ pub trait Context {
         false
     }
 
-    /// Returns an owned copy for a [deferred](crate::Response::later) handler; `None` if the context is
+    /// Returns an owned copy for a [deferred](crate::Response::defer) handler; `None` if the context is
     /// empty.
     fn kept(&self) -> Option<Rc<dyn Context>> {
         None
@@ -40,7 +40,7 @@ pub trait Context {
 pub(crate) fn state_of<'a, T: 'static>(found: Option<&'a dyn Any>, kind: &str) -> &'a T {
     match found.and_then(|any| any.downcast_ref()) {
         Some(found) => found,
-        None => panic!("the app has no {kind} of type {}", type_name::<T>()),
+        None => panic!("the service has no {kind} of type {}", type_name::<T>()),
     }
 }
 

@@ -66,11 +66,11 @@ counters! {
         /// responses.
         requests_refused,
         /// Redirections and not-modified responses (`3xx`).
-        answers_3xx,
+        responses_3xx,
         /// Client error responses (`4xx`).
-        answers_4xx,
+        responses_4xx,
         /// Server error responses (`5xx`).
-        answers_5xx,
+        responses_5xx,
         /// Handlers that panicked.
         handler_panics,
         /// Invalid responses of handlers (a bad field), sent as `500`.
@@ -131,13 +131,13 @@ counters! {
         /// Bodies that stalled for too long (`408`).
         hit_body_ms = "body_ms",
         /// Bodies below the minimum rate (`408`).
-        hit_body_pace = "body_bytes_per_second_min",
+        hit_body_rate = "body_bytes_per_second_min",
         /// Connections closed because they were idle too long.
         hit_idle_ms = "idle_ms",
         /// Connections reset because the client read nothing.
         hit_write_ms = "write_ms",
         /// Connections reset because the client read too slowly.
-        hit_send_pace = "send_bytes_per_second_min",
+        hit_send_rate = "send_bytes_per_second_min",
         /// Connections closed because the client sent no FIN in time after the last response.
         hit_linger_ms = "linger_ms",
         /// Connections closed because the client had sent a FIN and its response took too long.
@@ -155,9 +155,9 @@ impl Counters {
     /// Counts a response by class, unless it is a `2xx`: those are derived from the total.
     pub(crate) fn count_class(&self, status: u16) {
         let counter = match status {
-            ..400 => &self.answers_3xx,
-            400..500 => &self.answers_4xx,
-            500.. => &self.answers_5xx,
+            ..400 => &self.responses_3xx,
+            400..500 => &self.responses_4xx,
+            500.. => &self.responses_5xx,
         };
         counter.add(1);
     }
@@ -166,15 +166,15 @@ impl Counters {
 impl Totals {
     /// Returns the number of final responses.
     #[must_use]
-    pub fn answers(&self) -> u64 {
+    pub fn responses(&self) -> u64 {
         self.requests + self.requests_refused
     }
 
     /// Returns the number of successful responses (`2xx`, and `101`).
     #[must_use]
-    pub fn answers_2xx(&self) -> u64 {
+    pub fn responses_2xx(&self) -> u64 {
         // A concurrent read may see a part ahead of the total.
-        self.answers().saturating_sub(self.answers_3xx + self.answers_4xx + self.answers_5xx)
+        self.responses().saturating_sub(self.responses_3xx + self.responses_4xx + self.responses_5xx)
     }
 
     /// Returns the number of open connections.

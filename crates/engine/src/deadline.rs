@@ -2,24 +2,24 @@
 
 use shearwater_io::{CloseKind, Driver, Token};
 
-use crate::app::App;
 use crate::body_budget::BodyBudget;
 use crate::conn::{Flag, Phase};
 use crate::counters::Counter;
 use crate::limits::{
     DRAIN_LINGER_MS, EVENTS_PER_EXPIRY, EXPIRIES_PER_ARRIVAL, EXPIRIES_PER_TURN_MAX, EXPIRIES_PER_TURN_MIN,
-    WRITE_LOOK_MS,
+    WRITE_CHECK_MS,
 };
 use crate::refuse::Refusal;
+use crate::service::Service;
 use crate::timer::Tick;
 use crate::wheel::{coarse_tick_at, tick_at};
 use crate::worker::Worker;
 use crate::worker_state::WorkerState;
 
 /// Unit in which send progress is kept: a `u32` of them exceeds any network's throughput within `write_ms`.
-const LOOK_UNIT_BYTES: i64 = 64;
+const RATE_UNIT_BYTES: i64 = 64;
 
-impl<A> WorkerState<A> {
+impl<S> WorkerState<S> {
     /// Arms the deadline of the first head.
     pub(crate) fn accepted(&mut self, token: Token, now_ms: u64) {
         let drain_idle_ms = if self.responder.draining { self.timeouts.drain_idle_ms } else { u64::MAX };
@@ -76,7 +76,7 @@ impl<A> WorkerState<A> {
 
     /// Arms the first check of a send that is in flight; most complete before it.
     pub(crate) fn write_began(&mut self, token: Token, now_ms: u64) {
-        let look_ms = self.timeouts.write_ms.min(WRITE_LOOK_MS);
+        let look_ms = self.timeouts.write_ms.min(WRITE_CHECK_MS);
         self.set_deadline(token, coarse_tick_at(now_ms.saturating_add(look_ms)));
     }
 
@@ -121,11 +121,11 @@ impl<A> WorkerState<A> {
     /// Returns the limit that a client violates by having read so many units since the last check.
     fn too_slow(&self, units: u64) -> Option<&Counter> {
         // Both checks rounded down: it may have been almost a unit more.
-        let most_bytes = (units + 1) * LOOK_UNIT_BYTES.unsigned_abs();
+        let most_bytes = (units + 1) * RATE_UNIT_BYTES.unsigned_abs();
         if units == 0 {
             Some(&self.counters.hit_write_ms)
         } else if most_bytes < self.limits.send_bytes_min(self.timeouts.write_ms) {
-            Some(&self.counters.hit_send_pace)
+            Some(&self.counters.hit_send_rate)
         } else {
             None
         }
@@ -146,7 +146,7 @@ impl<A> WorkerState<A> {
             {
                 &counters.hit_body_ms
             }
-            Phase::Body | Phase::ReadingBody | Phase::Streaming => &counters.hit_body_pace,
+            Phase::Body | Phase::ReadingBody | Phase::Streaming => &counters.hit_body_rate,
             Phase::Linger => &counters.hit_linger_ms,
             Phase::Handling | Phase::LastResponse | Phase::HandedOver | Phase::Closing | Phase::Free => {
                 return None;
@@ -159,7 +159,7 @@ impl<A> WorkerState<A> {
     }
 }
 
-impl<D: Driver, A: App> Worker<D, A> {
+impl<D: Driver, S: Service> Worker<D, S> {
     /// Acts on a bounded number of due deadlines; the rest is due in the next turn. A deadline is due once
     /// all input that arrived before it was fetched, so that no timely request is rejected because it waited
     /// in the kernel.
@@ -257,7 +257,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         let state = &mut self.state;
         let conn = state.table.get(token);
         // Includes bytes of earlier sends: a value may be below 0, but not the difference of two.
-        let taken = handed.wrapping_sub(owed).cast_signed().div_euclid(LOOK_UNIT_BYTES) as u32;
+        let taken = handed.wrapping_sub(owed).cast_signed().div_euclid(RATE_UNIT_BYTES) as u32;
         let units = u64::from(taken.wrapping_sub(conn.progress));
         conn.progress = taken;
         if conn.has(Flag::Measured)

@@ -20,7 +20,7 @@ pub(crate) enum Deferral {
 impl Response<'_> {
     /// Defers the response. `make` receives the request as a [`Call`] and returns a future, which runs as a
     /// task of this worker as soon as the handler returns. Fields set in this response, before or afterwards,
-    /// are added to those of the call; its status and body are discarded. The last call to `later` wins.
+    /// are added to those of the call; its status and body are discarded. The last call to `defer` wins.
     ///
     /// A future that is ready at once doesn't wait, and needs no allocation once the worker has spare memory.
     ///
@@ -29,7 +29,7 @@ impl Response<'_> {
     ///
     /// # Panics
     /// Within a [`Call`], which is the response.
-    pub fn later<F: Future<Output = ()> + 'static>(
+    pub fn defer<F: Future<Output = ()> + 'static>(
         &mut self,
         request: &Request<'_>,
         make: impl FnOnce(Call) -> F,
@@ -39,47 +39,47 @@ impl Response<'_> {
         self.draft.deferral = Some(calls.begin(request, make).map_or(Deferral::Full, Deferral::Deferred));
     }
 
-    /// Polls something that may be ready at once, and then needs no [`later`](Self::later) but
-    /// [`tell`](Self::tell). `look` gets the context of the next future. If it isn't ready,
-    /// [`later_when_woken`](Self::later_when_woken) must follow for the last thing that was polled; only its
+    /// Polls something that may be ready at once, and then needs no [`defer`](Self::defer) but
+    /// [`respond_now`](Self::respond_now). `poll_now` gets the context of the next future. If it isn't ready,
+    /// [`defer_when_woken`](Self::defer_when_woken) must follow for the last thing that was polled; only its
     /// wake-ups count.
     ///
     /// Returns `None` if no further request can be deferred: it is then rejected as there.
     ///
     /// # Panics
     /// Within a [`Call`], which is the response.
-    pub fn look<T>(&mut self, look: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
+    pub fn poll_now<T>(&mut self, look: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
         self.drop_deferral();
         let calls = self.calls.as_deref_mut().expect("called within a call");
-        let looked = calls.tasks.look(look);
+        let looked = calls.tasks.poll_now(look);
         if looked.is_none() {
             self.draft.deferral = Some(Deferral::Full);
         }
         looked
     }
 
-    /// Defers a future that was polled by [`look`](Self::look): it is polled again only once it has been
+    /// Defers a future that was polled by [`poll_now`](Self::poll_now): it is polled again only once it has been
     /// woken, and not at once.
     ///
     /// # Panics
     /// Within a [`Call`].
-    pub fn later_when_woken<F: Future<Output = ()> + 'static>(
+    pub fn defer_when_woken<F: Future<Output = ()> + 'static>(
         &mut self,
         request: &Request<'_>,
         make: impl FnOnce(Call) -> F,
     ) {
-        self.later(request, make);
+        self.defer(request, make);
         if let Some(Deferral::Deferred(deferred)) = &mut self.draft.deferral {
             deferred.is_polled = true;
         }
     }
 
     /// Responds as a [`Call`] that is ready at once: fields set in this response, before or afterwards, are
-    /// added to those that `tell` sets, as with [`later`](Self::later).
+    /// added to those that `respond_now` sets, as with [`defer`](Self::defer).
     ///
     /// # Panics
     /// Within a [`Call`].
-    pub fn tell<T>(&mut self, tell: impl FnOnce(&mut Response<'_>) -> T) -> T {
+    pub fn respond_now<T>(&mut self, tell: impl FnOnce(&mut Response<'_>) -> T) -> T {
         self.drop_deferral();
         let calls = self.calls.as_deref_mut().expect("called within a call");
         let mut draft = calls.spare_draft();

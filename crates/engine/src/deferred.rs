@@ -6,7 +6,6 @@ use shearwater_http1::{BodyDecoder, Framing};
 use shearwater_io::Token;
 use shearwater_tasks::TaskId;
 
-use crate::app::App;
 use crate::block::Destination;
 use crate::body::{Piece, decode};
 use crate::body_budget::BodyBudget;
@@ -19,10 +18,11 @@ use crate::refuse::Refusal;
 use crate::reports::named;
 use crate::request::{Request, Turn};
 use crate::respond::{Disposition, Outcome, RequestFacts};
+use crate::service::Service;
 use crate::worker_state::WorkerState;
 
 /// Starting.
-impl<A: App> WorkerState<A> {
+impl<S: Service> WorkerState<S> {
     /// Acts on a handler that did not respond to a complete request at once.
     pub(crate) fn defer(
         &mut self,
@@ -101,14 +101,14 @@ impl<A: App> WorkerState<A> {
         let facts = facts(&head, false, is_last);
         let kept = (framing == Framing::Length(0)).then_some(&[][..]);
         let request = Request::new(head, kept, turn, token);
-        let app = &self.app;
+        let service = &self.service;
         let is_followed = all_is_here && body_len(framing) < rest.len();
         let unread = RequestFacts { is_last: is_last || !all_is_here, is_followed, ..facts };
         let outcome = self.responder.respond(
             unread,
             || named(&head),
             &mut self.calls,
-            |response| app.respond(&request, response),
+            |response| service.respond(&request, response),
         );
         let deferred = match outcome {
             Outcome::Responded(responded) => {
@@ -149,7 +149,7 @@ pub(crate) enum CallStart {
 }
 
 /// Continuing.
-impl<A: App> WorkerState<A> {
+impl<S: Service> WorkerState<S> {
     /// Passes the next piece of a body to its handler.
     pub(crate) fn feed(&mut self, token: Token, input: &[u8]) -> Step {
         let mut index = self.table.get(token).block;
@@ -251,7 +251,7 @@ impl<A: App> WorkerState<A> {
 }
 
 /// Storing and releasing.
-impl<A> WorkerState<A> {
+impl<S> WorkerState<S> {
     fn take_call(&mut self, token: Token) -> Option<PendingCall> {
         let index = self.table.get(token).block;
         self.blocks.get_mut(index)?.call.take()

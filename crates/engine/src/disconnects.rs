@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use shearwater_io::{CloseKind, Driver, Token};
 
-use crate::app::App;
 use crate::conn::Phase;
-use crate::limits::{ENDS_KEPT_MAX, ENDS_PER_TURN_MAX};
+use crate::limits::{DISCONNECTS_PER_TURN_MAX, SPARE_DISCONNECTS_MAX};
+use crate::service::Service;
 use crate::worker::Worker;
 
 /// A kind of disconnect.
@@ -40,20 +40,20 @@ impl Disconnects {
 
     fn pop(&mut self) -> Option<(Token, Disconnect)> {
         let next = self.waiting.pop_front();
-        if self.waiting.is_empty() && self.waiting.capacity() > ENDS_KEPT_MAX {
+        if self.waiting.is_empty() && self.waiting.capacity() > SPARE_DISCONNECTS_MAX {
             // Frees the memory of a burst.
-            self.waiting.shrink_to(ENDS_KEPT_MAX);
+            self.waiting.shrink_to(SPARE_DISCONNECTS_MAX);
         }
         next
     }
 }
 
-impl<D: Driver, A: App> Worker<D, A> {
+impl<D: Driver, S: Service> Worker<D, S> {
     /// Handles a bounded number of disconnects.
     #[inline]
     pub(crate) fn handle_disconnects(&mut self) {
         if !self.disconnects.is_empty() {
-            self.handle_share(ENDS_PER_TURN_MAX + self.arrived);
+            self.handle_share(DISCONNECTS_PER_TURN_MAX + self.arrived);
         }
     }
 

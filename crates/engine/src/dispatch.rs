@@ -1,9 +1,8 @@
-//! Verb 3, dispatch: parses input by `http1` and passes complete requests to the app, in order.
+//! Verb 3, dispatch: parses input by `http1` and passes complete requests to the service, in order.
 
 use shearwater_http1::{Expectation, Framing, Head, Method, Parsed, Target};
 use shearwater_io::Token;
 
-use crate::app::{App, BodyPolicy};
 use crate::conn::{Flag, Phase};
 use crate::control::Notice;
 use crate::counters::Counter;
@@ -13,6 +12,7 @@ use crate::refuse::Refusal;
 use crate::reports::named;
 use crate::request::{Request, Turn};
 use crate::respond::{Disposition, Fault, Outcome, RequestFacts, Responded};
+use crate::service::{BodyPolicy, Service};
 use crate::worker_state::WorkerState;
 
 /// Result of processing a part of the input.
@@ -55,7 +55,7 @@ struct CompleteRequest<'a> {
     leaves_body: bool,
 }
 
-impl<A: App> WorkerState<A> {
+impl<S: Service> WorkerState<S> {
     /// Processes input and responds to the requests in it; returns the bytes consumed. The rest is a partial
     /// head, or waits because a limit of the turn is reached.
     pub(crate) fn consume(&mut self, token: Token, input: &[u8], turn: &dyn Turn) -> usize {
@@ -167,7 +167,7 @@ impl<A: App> WorkerState<A> {
             let whole = CompleteRequest { head: bytes, body: Some(&[]), is_followed, leaves_body: false };
             return self.respond_whole(token, whole, turn);
         }
-        let policy = match crate::panics::catch(|| self.app.body_policy(&head)) {
+        let policy = match crate::panics::catch(|| self.service.body_policy(&head)) {
             Ok(policy) => policy,
             Err(panic) => {
                 let request = named(&self.parser.head(bytes));
@@ -223,13 +223,13 @@ impl<A: App> WorkerState<A> {
         let is_last = self.is_last(token) || whole.leaves_body;
         let head = self.parser.head(whole.head);
         let request = Request::new(head, whole.body, turn, token);
-        let app = &self.app;
+        let service = &self.service;
         let facts = facts(&head, whole.is_followed, is_last);
         let outcome = self.responder.respond(
             facts,
             || named(&head),
             &mut self.calls,
-            |response| app.respond(&request, response),
+            |response| service.respond(&request, response),
         );
         match outcome {
             Outcome::Responded(responded) => self.responded(token, responded),

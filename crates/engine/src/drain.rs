@@ -2,14 +2,14 @@
 
 use shearwater_io::{CloseKind, Driver, Token};
 
-use crate::app::App;
 use crate::conn::{Conn, Flag, Phase};
 use crate::control::{Notice, Order};
 use crate::lifecycle::{Accepting, Lifecycle};
+use crate::service::Service;
 use crate::wheel::tick_at;
 use crate::worker::Worker;
 
-impl<D: Driver, A: App> Worker<D, A> {
+impl<D: Driver, S: Service> Worker<D, S> {
     /// Acts on the order in force after a wake-up.
     pub(crate) fn woken(&mut self) {
         self.free_returned();

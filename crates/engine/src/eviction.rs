@@ -2,11 +2,11 @@
 
 use shearwater_io::{CloseKind, Driver, Token};
 
-use crate::app::App;
 use crate::conn::{Flag, Phase};
 use crate::holders::Class;
 use crate::refuse::Refusal;
 use crate::respond::Disposition;
+use crate::service::Service;
 use crate::worker::Worker;
 use crate::worker_state::WorkerState;
 
@@ -21,7 +21,7 @@ pub(crate) enum Eviction {
     Reset,
 }
 
-impl<A: App> WorkerState<A> {
+impl<S: Service> WorkerState<S> {
     /// Evicts the largest connection if the buffers are full. Returns false if none is larger than `token`,
     /// which must then be rejected.
     #[inline]
@@ -67,7 +67,7 @@ impl<A: App> WorkerState<A> {
     }
 }
 
-impl<D: Driver, A: App> Worker<D, A> {
+impl<D: Driver, S: Service> Worker<D, S> {
     /// Closes the connections that were evicted in this turn.
     #[inline]
     pub(crate) fn end_evicted(&mut self) {

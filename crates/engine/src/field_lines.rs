@@ -1,6 +1,6 @@
 //! Field lines that are encoded once and sent many times.
 
-use crate::overlay::have_name;
+use crate::header_rules::have_name;
 use crate::response::append_field;
 
 /// Encoded field lines, for [`Response::lines`](crate::Response::lines).

@@ -3,13 +3,13 @@
 use shearwater_io::{Driver, Token};
 use shearwater_tasks::TaskId;
 
-use crate::app::App;
 use crate::conn::{Flag, Phase};
 use crate::panics;
 use crate::respond::Fault;
+use crate::service::Service;
 use crate::worker::Worker;
 
-impl<D: Driver, A: App> Worker<D, A> {
+impl<D: Driver, S: Service> Worker<D, S> {
     /// Polls each ready task once. Those that become ready meanwhile are polled in the next turn.
     #[inline]
     pub(crate) fn run_tasks(&mut self) {

@@ -2,9 +2,9 @@
 
 use shearwater_io::Driver;
 
-use crate::app::App;
-use crate::limits::{REST_AFTER_MS, REST_EVENTS_MIN};
+use crate::limits::{IDLE_TRIM_AFTER_MS, IDLE_TRIM_EVENTS_MIN};
 use crate::panics;
+use crate::service::Service;
 use crate::worker::Worker;
 
 /// State of the idle trim.
@@ -35,11 +35,11 @@ impl IdleTrim {
     /// Returns the time of the next trim, unless there were too few events to be worth it.
     #[inline]
     pub(crate) fn due_ms(&self) -> Option<u64> {
-        (self.events >= REST_EVENTS_MIN).then_some(self.last_event_ms + REST_AFTER_MS)
+        (self.events >= IDLE_TRIM_EVENTS_MIN).then_some(self.last_event_ms + IDLE_TRIM_AFTER_MS)
     }
 }
 
-impl<D: Driver, A: App> Worker<D, A> {
+impl<D: Driver, S: Service> Worker<D, S> {
     /// Trims if it is due. Memory in use remains untouched.
     #[inline]
     pub(crate) fn trim_if_idle(&mut self) {

@@ -20,10 +20,10 @@ pub const EXPIRIES_PER_TURN_MAX: usize = 64;
 pub const EXPIRIES_PER_ARRIVAL: usize = 2;
 
 /// Disconnected clients released per turn, before events get their turn again.
-pub const ENDS_PER_TURN_MAX: usize = 2;
+pub const DISCONNECTS_PER_TURN_MAX: usize = 2;
 
 /// Capacity that an empty queue of disconnects keeps; the memory of a burst is freed.
-pub const ENDS_KEPT_MAX: usize = 64;
+pub const SPARE_DISCONNECTS_MAX: usize = 64;
 
 /// Shared blocks up to this size are copied into the output; larger ones are sent in place.
 pub const COPIED_BYTES_MAX: usize = 16 * 1024;
@@ -36,11 +36,11 @@ pub const OUTPUT_ITEMS_MAX: usize = 16;
 pub const OUTPUT_FILES_MAX: usize = 2;
 
 /// File responses that are cached open for other requests.
-pub const LASTING_ANSWERS_MAX: usize = 16;
+pub const CACHED_OPEN_FILES_MAX: usize = 16;
 
 /// Lifetime of those, in milliseconds from the end of the first one's turn. A recently changed file stays
 /// open for its turn only.
-pub const LASTING_MS_MAX: u64 = 50;
+pub const CACHED_OPEN_FILE_MS_MAX: u64 = 50;
 
 /// Spare blocks (state of an unfinished request) that a worker keeps.
 pub const SPARE_BLOCKS_MAX: usize = 64;
@@ -68,10 +68,10 @@ pub const SPARE_PAGES_BYTES_MAX: usize = 1024 * 1024;
 pub const RELEASED_BYTES_PER_TURN_MAX: usize = 128 * 1024;
 
 /// Idle time after which a worker, its driver and its allocator free spare memory, in milliseconds.
-pub const REST_AFTER_MS: u64 = 1000;
+pub const IDLE_TRIM_AFTER_MS: u64 = 1000;
 
 /// Minimum number of events before an idle trim.
-pub const REST_EVENTS_MIN: usize = 64;
+pub const IDLE_TRIM_EVENTS_MIN: usize = 64;
 
 /// Delay in milliseconds before accepting is retried after descriptors ran out, unless a connection closes
 /// first.
@@ -82,7 +82,7 @@ pub const ACCEPT_RETRY_MS: u64 = 1000;
 pub const INBOX_MAX: usize = 256;
 
 /// Delay in milliseconds before a send's rate is measured, so that short sends need no check.
-pub const WRITE_LOOK_MS: u64 = 5000;
+pub const WRITE_CHECK_MS: u64 = 5000;
 
 /// Milliseconds for which a connection lingers while draining. If its client still sends, or hasn't
 /// acknowledged the last response, [`Timeouts::linger_ms`] follows.
@@ -135,7 +135,7 @@ pub const BUFFERED_BYTES_DEFAULT_MIN: usize = 1024 * 1024;
 pub const WATCHDOG_SLEEP_MS: u64 = 5000;
 
 /// Minimum interval between reports of a blocked worker, in milliseconds.
-pub const BLOCKED_TOLD_EVERY_MS: u64 = 60_000;
+pub const BLOCKED_REPORT_INTERVAL_MS: u64 = 60_000;
 
 /// Limits of a worker. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +152,7 @@ pub struct Limits {
     /// rejected with `503`. The default, `usize::MAX`, is a quarter of the system's memory divided among the
     /// workers, at most 256 MiB ([`Limits::buffered_bytes`]).
     pub buffered_bytes_max: usize,
-    /// Deferred requests of a worker ([`Response::later`](crate::Response::later)), including tasks that
+    /// Deferred requests of a worker ([`Response::defer`](crate::Response::defer)), including tasks that
     /// outlive their response; `503` beyond. Default 65,536.
     pub calls_max: usize,
     /// Connections of a worker; beyond, new ones wait in the kernel's queue. Default: bounded by descriptors
@@ -261,7 +261,7 @@ pub struct Timeouts {
     /// Between two requests of a connection; a silent close. Default 60 s.
     pub idle_ms: u64,
     /// Interval over which the rate of a reading client is measured ([`Limits::send_bytes_per_second_min`]),
-    /// first after [`WRITE_LOOK_MS`]; reset. Default 60 s: a client with a large receive buffer acknowledges
+    /// first after [`WRITE_CHECK_MS`]; reset. Default 60 s: a client with a large receive buffer acknowledges
     /// rarely.
     pub write_ms: u64,
     /// From the last response to the client's FIN. Default 10 s.

@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use shearwater_io::Item;
 
-use crate::limits::{LASTING_ANSWERS_MAX, LASTING_MS_MAX};
+use crate::limits::{CACHED_OPEN_FILE_MS_MAX, CACHED_OPEN_FILES_MAX};
 use crate::prebuilt::Prebuilt;
 
-/// File responses of the last moments, at most `LASTING_ANSWERS_MAX`. Other caches hold them by `Weak`, so
+/// File responses of the last moments, at most `CACHED_OPEN_FILES_MAX`. Other caches hold them by `Weak`, so
 /// that no deleted file stays open any longer.
 #[derive(Default)]
 pub(crate) struct OpenFileCache {
@@ -21,13 +21,15 @@ impl OpenFileCache {
     #[inline]
     pub(crate) fn keep(&mut self, response: Rc<Prebuilt>) {
         let is_held = Rc::strong_count(&response) > 1;
-        if matches!(response.body(), Item::File(_)) && !is_held && self.responses.len() < LASTING_ANSWERS_MAX
+        if matches!(response.body(), Item::File(_))
+            && !is_held
+            && self.responses.len() < CACHED_OPEN_FILES_MAX
         {
             self.responses.push(response);
         }
     }
 
-    /// Drops files that may change at any moment; the rest after `LASTING_MS_MAX`.
+    /// Drops files that may change at any moment; the rest after `CACHED_OPEN_FILE_MS_MAX`.
     #[inline]
     pub(crate) fn end_turn(&mut self, now_ms: u64) {
         if !self.responses.is_empty() {
@@ -41,7 +43,8 @@ impl OpenFileCache {
         } else {
             self.responses.retain(|response| is_left_alone(response));
         }
-        let until_ms = self.until_ms.filter(|until_ms| now_ms < *until_ms).unwrap_or(now_ms + LASTING_MS_MAX);
+        let until_ms =
+            self.until_ms.filter(|until_ms| now_ms < *until_ms).unwrap_or(now_ms + CACHED_OPEN_FILE_MS_MAX);
         self.until_ms = (!self.responses.is_empty()).then_some(until_ms);
     }
 
@@ -64,7 +67,7 @@ mod tests {
 
     use shearwater_io::{FileSlice, Item, Shared, SharedFile};
 
-    use super::{LASTING_ANSWERS_MAX, LASTING_MS_MAX, OpenFileCache};
+    use super::{CACHED_OPEN_FILE_MS_MAX, CACHED_OPEN_FILES_MAX, OpenFileCache};
     use crate::{FieldLines, Prebuilt};
 
     fn response(body: Item) -> Rc<Prebuilt> {
@@ -92,10 +95,10 @@ mod tests {
         open_files.keep(memory);
         assert!(weak[0].upgrade().is_some() && weak[1].upgrade().is_none());
         open_files.end_turn(1_000);
-        assert_eq!(open_files.due_ms(), Some(1_000 + LASTING_MS_MAX));
-        open_files.end_turn(1_000 + LASTING_MS_MAX - 1);
+        assert_eq!(open_files.due_ms(), Some(1_000 + CACHED_OPEN_FILE_MS_MAX));
+        open_files.end_turn(1_000 + CACHED_OPEN_FILE_MS_MAX - 1);
         assert!(weak[0].upgrade().is_some());
-        open_files.end_turn(1_000 + LASTING_MS_MAX);
+        open_files.end_turn(1_000 + CACHED_OPEN_FILE_MS_MAX);
         assert!(weak[0].upgrade().is_none() && open_files.due_ms().is_none());
     }
 
@@ -108,13 +111,13 @@ mod tests {
         let later = file();
         let weak = Rc::downgrade(&later);
         open_files.keep(later);
-        open_files.end_turn(LASTING_MS_MAX - 1);
+        open_files.end_turn(CACHED_OPEN_FILE_MS_MAX - 1);
         assert!(weak.upgrade().is_some());
-        open_files.end_turn(LASTING_MS_MAX + 7);
+        open_files.end_turn(CACHED_OPEN_FILE_MS_MAX + 7);
         assert!(weak.upgrade().is_none());
         open_files.keep(file());
-        open_files.end_turn(LASTING_MS_MAX + 8);
-        assert_eq!(open_files.due_ms(), Some(2 * LASTING_MS_MAX + 8));
+        open_files.end_turn(CACHED_OPEN_FILE_MS_MAX + 8);
+        assert_eq!(open_files.due_ms(), Some(2 * CACHED_OPEN_FILE_MS_MAX + 8));
     }
 
     #[test]
@@ -138,7 +141,7 @@ mod tests {
             open_files.keep(found.upgrade().expect("it is kept"));
         }
         assert_eq!(open_files.responses.len(), 1);
-        let weak: Vec<_> = (0..2 * LASTING_ANSWERS_MAX)
+        let weak: Vec<_> = (0..2 * CACHED_OPEN_FILES_MAX)
             .map(|_| {
                 let file = file();
                 let weak = Rc::downgrade(&file);
@@ -146,6 +149,6 @@ mod tests {
                 weak
             })
             .collect();
-        assert_eq!(weak.iter().filter(|weak| weak.upgrade().is_some()).count(), LASTING_ANSWERS_MAX - 1);
+        assert_eq!(weak.iter().filter(|weak| weak.upgrade().is_some()).count(), CACHED_OPEN_FILES_MAX - 1);
     }
 }

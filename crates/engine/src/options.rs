@@ -40,8 +40,8 @@ pub struct Options {
     /// Interval at which the watchdog checks for blocked workers, in milliseconds; 0: never.
     pub watchdog_ms: u64,
     /// Called on a worker's own thread after an idle trim: when no event has occurred for
-    /// [`REST_AFTER_MS`](crate::limits::REST_AFTER_MS) and the worker has freed its spare memory, after at
-    /// least [`REST_EVENTS_MIN`](crate::limits::REST_EVENTS_MIN) events. Can be used to trim an allocator.
+    /// [`IDLE_TRIM_AFTER_MS`](crate::limits::IDLE_TRIM_AFTER_MS) and the worker has freed its spare memory, after at
+    /// least [`IDLE_TRIM_EVENTS_MIN`](crate::limits::IDLE_TRIM_EVENTS_MIN) events. Can be used to trim an allocator.
     /// Tasks that only sleep and compute don't prevent it. It should return within milliseconds; a panic is
     /// printed and otherwise ignored.
     pub at_rest: Option<fn()>,

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use shearwater_http1::ResponseContent;
 use shearwater_tasks::{Polled, TaskId};
 
-use crate::app::App;
 use crate::call::{Deferred, Exchange, Inherited, Progress};
 use crate::panics;
 use crate::reports::named;
 use crate::respond::{Disposition, Fault, RequestFacts};
+use crate::service::Service;
 use crate::worker_state::WorkerState;
 
 /// A deferred request in progress.
@@ -64,7 +64,7 @@ pub(crate) enum CallStep {
     Cut,
 }
 
-impl<A: App> WorkerState<A> {
+impl<S: Service> WorkerState<S> {
     /// Polls the handler.
     pub(crate) fn poll(&mut self, waiting: &mut PendingCall) {
         waiting.is_new = false;

@@ -102,7 +102,7 @@ mod tests {
     use shearwater_http1::{Method, Version};
 
     use super::Pieces;
-    use crate::limits::LASTING_MS_MAX;
+    use crate::limits::CACHED_OPEN_FILE_MS_MAX;
     use crate::respond::{RequestFacts, Responder};
     use crate::{FieldLines, Prebuilt, Response};
 
@@ -183,7 +183,7 @@ mod tests {
         assert!(weak.upgrade().is_some());
         responder.open_files.end_turn(0);
         assert!(weak.upgrade().is_some());
-        responder.open_files.end_turn(LASTING_MS_MAX);
+        responder.open_files.end_turn(CACHED_OPEN_FILE_MS_MAX);
         assert!(weak.upgrade().is_none());
     }
 

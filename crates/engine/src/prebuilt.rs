@@ -5,7 +5,7 @@ use shearwater_io::Item;
 
 use crate::content_type;
 use crate::field_lines::FieldLines;
-use crate::overlay::{Names, have_name, mask_of, mask_of_lines};
+use crate::header_rules::{Names, have_name, mask_of, mask_of_lines};
 use crate::respond::append_end_of_head;
 use crate::response::append_field;
 

@@ -2,12 +2,12 @@
 
 use shearwater_io::{CloseKind, Driver, ReadEnd, Token};
 
-use crate::app::App;
 use crate::conn::{Flag, Phase};
 use crate::disconnects::Disconnect;
+use crate::service::Service;
 use crate::worker::Worker;
 
-impl<D: Driver, A: App> Worker<D, A> {
+impl<D: Driver, S: Service> Worker<D, S> {
     /// Processes received bytes, which the driver lends.
     pub(crate) fn received(&mut self, token: Token) {
         let bytes = self.driver.lent();

@@ -1,6 +1,6 @@
 //! Requests rejected by the server itself: statuses, limits and texts.
 
-use shearwater_http1::Reject;
+use shearwater_http1::ParseError;
 
 use crate::counters::{Counter, Counters};
 
@@ -8,7 +8,7 @@ use crate::counters::{Counter, Counters};
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Refusal {
     /// Malformed request.
-    Rejected(Reject),
+    Rejected(ParseError),
     /// `CONNECT`: this is an origin server (RFC 9110 section 9.3.6).
     Connect,
     /// The target's scheme needs another connection (RFC 9110 section 7.4).
@@ -48,13 +48,13 @@ impl Refusal {
     /// Returns the counter of the limit that caused it. Timeouts are counted where they expire.
     pub(crate) fn limit(self, counters: &Counters) -> Option<&Counter> {
         Some(match self {
-            Self::Rejected(Reject::HeadTooLarge) => &counters.hit_head_bytes,
-            Self::Rejected(Reject::TargetTooLong) => &counters.hit_target_bytes,
-            Self::Rejected(Reject::TooManyFields) => &counters.hit_fields,
-            Self::Rejected(Reject::MethodTooLong) => &counters.hit_method_bytes,
-            Self::Rejected(Reject::ChunkLineTooLong) => &counters.hit_chunk_line_bytes,
-            Self::Rejected(Reject::TrailersTooLarge) => &counters.hit_trailer_bytes,
-            Self::Rejected(Reject::TooManyTrailers) => &counters.hit_trailers,
+            Self::Rejected(ParseError::HeadTooLarge) => &counters.hit_head_bytes,
+            Self::Rejected(ParseError::TargetTooLong) => &counters.hit_target_bytes,
+            Self::Rejected(ParseError::TooManyFields) => &counters.hit_fields,
+            Self::Rejected(ParseError::MethodTooLong) => &counters.hit_method_bytes,
+            Self::Rejected(ParseError::ChunkLineTooLong) => &counters.hit_chunk_line_bytes,
+            Self::Rejected(ParseError::TrailersTooLarge) => &counters.hit_trailer_bytes,
+            Self::Rejected(ParseError::TooManyTrailers) => &counters.hit_trailers,
             Self::BodyTooLarge => &counters.hit_body_bytes,
             Self::BuffersFull => &counters.hit_buffered_bytes,
             Self::CallsFull => &counters.hit_calls,

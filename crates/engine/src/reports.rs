@@ -112,7 +112,7 @@ impl Fault {
     }
 }
 
-impl<A> WorkerState<A> {
+impl<S> WorkerState<S> {
     /// Reports a fault to the operator, unless another of its kind was reported within the last second.
     pub(crate) fn report(&mut self, fault: Fault) {
         match self.reports.admit(fault, self.now_ms) {

@@ -7,9 +7,9 @@ use shearwater_io::{Item, Output};
 
 use crate::call::{Calls, Deferred, Inherited};
 use crate::deferral::Deferral;
+use crate::header_rules::{HeaderRules, Layer, Names, have_name};
 use crate::limits::{COPIED_BYTES_MAX, SPARE_RESPONSE_BYTES_MAX};
 use crate::open_file_cache::OpenFileCache;
-use crate::overlay::{Layer, Names, Overlay, have_name};
 use crate::panics::{self, Panic};
 use crate::preamble::Preamble;
 use crate::prebuilt::Others;
@@ -156,7 +156,7 @@ impl Responder {
         let (deferral, immediate) = (self.draft.deferral.take(), self.draft.immediate.take());
         let mut inherited = Inherited {
             fields: Vec::new(),
-            overlay: self.draft.overlay.take(),
+            header_rules: self.draft.header_rules.take(),
             fault: self.draft.fault.take(),
             close: self.draft.close,
         };
@@ -207,7 +207,7 @@ impl Responder {
     ) -> Responded {
         std::mem::swap(&mut self.draft, draft);
         self.draft.fields.extend_from_slice(&inherited.fields);
-        self.draft.overlay = inherited.overlay.or(self.draft.overlay.take());
+        self.draft.header_rules = inherited.header_rules.or(self.draft.header_rules.take());
         self.draft.close |= inherited.close;
         let own = Fault::graver(inherited.fault, self.draft.fault.take());
         let fault = Fault::graver(fault, own);
@@ -288,31 +288,31 @@ impl Responder {
         }
     }
 
-    /// Encodes the response; the common case without an overlay is compiled separately.
+    /// Encodes the response; the common case without an header_rules is compiled separately.
     #[inline(always)]
     fn append(&mut self, facts: RequestFacts, content: ResponseContent, disposition: Disposition) {
-        match self.draft.overlay.take() {
+        match self.draft.header_rules.take() {
             None => self.append_under(None, facts, content, disposition),
-            Some(overlay) => self.append_overlaid(&overlay, facts, content, disposition),
+            Some(header_rules) => self.append_with_rules(&header_rules, facts, content, disposition),
         }
     }
 
     #[inline(never)]
-    fn append_overlaid(
+    fn append_with_rules(
         &mut self,
-        overlay: &Overlay,
+        header_rules: &HeaderRules,
         facts: RequestFacts,
         content: ResponseContent,
         disposition: Disposition,
     ) {
-        self.append_under(Some(overlay), facts, content, disposition);
+        self.append_under(Some(header_rules), facts, content, disposition);
     }
 
     /// Encodes head and body in the form that all responses share.
     #[inline(always)]
     fn append_under(
         &mut self,
-        overlay: Option<&Overlay>,
+        header_rules: Option<&HeaderRules>,
         facts: RequestFacts,
         content: ResponseContent,
         disposition: Disposition,
@@ -320,14 +320,14 @@ impl Responder {
         let Self { out, preamble, draft, .. } = self;
         let status = draft.status;
         let bytes = out.bytes_mut();
-        preamble.append(bytes, status, overlay.and_then(Overlay::server));
+        preamble.append(bytes, status, header_rules.and_then(HeaderRules::server));
         match (disposition, facts.version) {
             (Disposition::Keep, Version::Http11) => {}
             (Disposition::Keep, Version::Http10) => encode::connection_keep_alive(bytes),
             (Disposition::Close | Disposition::Linger, _) => encode::connection_close(bytes),
             (Disposition::HandOver, _) => encode::connection_upgrade(bytes),
         }
-        let layer = overlay.map(|overlay| overlay.layer(status));
+        let layer = header_rules.map(|header_rules| header_rules.layer(status));
         let without = layer.map_or(Names::NONE, Layer::without);
         if let Some(layer) = layer {
             let prebuilt = draft.prebuilt.as_deref();

@@ -11,7 +11,7 @@ use crate::call::Calls;
 use crate::content_type::{self, ContentType};
 use crate::deferral::Deferral;
 use crate::field_lines::FieldLines;
-use crate::overlay::{Overlay, first_line, have_name, name_of};
+use crate::header_rules::{HeaderRules, first_line, have_name, name_of};
 use crate::pieces::Pieces;
 use crate::prebuilt::Prebuilt;
 use crate::request::Request;
@@ -30,7 +30,7 @@ pub(crate) struct ResponseDraft {
     /// Body and fields of a prebuilt response.
     pub(crate) prebuilt: Option<Rc<Prebuilt>>,
     /// Header changes applied at encoding.
-    pub(crate) overlay: Option<Rc<Overlay>>,
+    pub(crate) header_rules: Option<Rc<HeaderRules>>,
     /// Action in place of an immediate response.
     pub(crate) deferral: Option<Deferral>,
     /// Response of a call that was ready at once.
@@ -49,7 +49,7 @@ impl Default for ResponseDraft {
             bytes: Vec::new(),
             body: None,
             prebuilt: None,
-            overlay: None,
+            header_rules: None,
             deferral: None,
             immediate: None,
             status: 200,
@@ -97,7 +97,7 @@ impl ResponseDraft {
     fn has_more(&self) -> bool {
         self.body.is_some()
             || self.prebuilt.is_some()
-            || self.overlay.is_some()
+            || self.header_rules.is_some()
             || self.is_deferred()
             || self.fault.is_some()
     }
@@ -106,7 +106,7 @@ impl ResponseDraft {
     fn drop_contents(&mut self) {
         self.body = None;
         self.prebuilt = None;
-        self.overlay = None;
+        self.header_rules = None;
         self.deferral = None;
         self.immediate = None;
         self.fault = None;
@@ -281,9 +281,9 @@ impl<'a> Response<'a> {
         self
     }
 
-    /// Applies header changes to this response, also to fields set later. The last overlay wins.
-    pub fn overlay(&mut self, overlay: &Rc<Overlay>) -> &mut Self {
-        self.draft.overlay = Some(Rc::clone(overlay));
+    /// Applies header changes to this response, also to fields set later. The last header_rules wins.
+    pub fn header_rules(&mut self, header_rules: &Rc<HeaderRules>) -> &mut Self {
+        self.draft.header_rules = Some(Rc::clone(header_rules));
         self
     }
 

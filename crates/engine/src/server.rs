@@ -8,15 +8,15 @@ use shearwater_io::os;
 use shearwater_io::{Dispatcher, Entrances, Inbox, Listener, uring};
 
 use crate::acceptor;
-use crate::app::App;
 use crate::binding::Bound;
 use crate::control::Control;
 use crate::descriptors::raise_descriptor_limit;
 use crate::heartbeat::Heartbeat;
+use crate::limit_warning::Found;
 use crate::limits::{INBOX_MAX, Limits};
 use crate::options::{DriverChoice, Options};
 use crate::running::Running;
-use crate::shortfall::Found;
+use crate::service::Service;
 use crate::start_error::StartError;
 use crate::start_report::StartReport;
 use crate::thread::spawn;
@@ -88,7 +88,7 @@ impl Server {
             connections_max,
             buffered_bytes_max: options.limits.buffered_bytes(workers),
             backlog: found.backlog(options.backlog),
-            shortfalls: found.shortfalls(&options, workers),
+            limit_warnings: found.limit_warnings(&options, workers),
         };
         let Bound { of_workers, of_acceptor, listening_at, .. } = bound;
         Ok(Self { options, of_workers, of_acceptor, share, listening_at: listening_at.into(), start_report })
@@ -100,17 +100,17 @@ impl Server {
         &self.start_report
     }
 
-    /// Starts the workers. `make_app` is called once on each worker's own thread, with its number.
+    /// Starts the workers. `make_service` is called once on each worker's own thread, with its number.
     ///
     /// # Errors
     /// See [`StartError`]. Workers that have started are stopped then.
-    pub fn start<A: App + 'static>(
+    pub fn start<S: Service + 'static>(
         self,
-        make_app: impl Fn(usize) -> A + Send + Sync + 'static,
+        make_service: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> Result<Running, StartError> {
         let (control, notices) = Control::new();
         let control = Arc::new(control);
-        let make_app = Arc::new(make_app);
+        let make_service = Arc::new(make_service);
         let limits = Limits {
             connections_max: self.share.connections_max,
             buffered_bytes_max: self.start_report.buffered_bytes_max,
@@ -148,7 +148,7 @@ impl Server {
             let core = self.options.pin.then(|| cores[worker % cores.len()]);
             let inbox = if handed { add_inbox(self.share.inbox, &mut senders) } else { Inbox::default() };
             let entrances = Entrances { listeners, inbox };
-            match spawn(setup, driver, entrances, core, Arc::clone(&make_app)) {
+            match spawn(setup, driver, entrances, core, Arc::clone(&make_service)) {
                 Ok(thread) => running.threads.push(thread),
                 Err(error) => return Err(abort_start(running, senders, error)),
             }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use shearwater_io::os::DescriptorLimit;
 use shearwater_tasks::Order;
 
+use crate::limit_warning::LimitWarning;
 use crate::options::AcceptMode;
-use crate::shortfall::Shortfall;
 
 /// Effective settings of a server at its start, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,5 +36,5 @@ pub struct StartReport {
     /// Length of the accept queue per listener: the configured one, or the kernel's limit.
     pub backlog: u32,
     /// Resources of which there is less than configured, each once.
-    pub shortfalls: Vec<Shortfall>,
+    pub limit_warnings: Vec<LimitWarning>,
 }

@@ -11,11 +11,11 @@ impl fmt::Display for Totals {
         write!(
             f,
             "{} requests (2xx {}, 3xx {}, 4xx {}, 5xx {}), ",
-            self.answers(),
-            self.answers_2xx(),
-            self.answers_3xx,
-            self.answers_4xx,
-            self.answers_5xx
+            self.responses(),
+            self.responses_2xx(),
+            self.responses_3xx,
+            self.responses_4xx,
+            self.responses_5xx
         )?;
         write!(
             f,
@@ -73,9 +73,9 @@ mod tests {
         let totals = Totals {
             requests: 90,
             requests_refused: 10,
-            answers_3xx: 3,
-            answers_4xx: 4,
-            answers_5xx: 5,
+            responses_3xx: 3,
+            responses_4xx: 4,
+            responses_5xx: 5,
             connections_accepted: 20,
             connections_closed: 12,
             connections_refused: 1,

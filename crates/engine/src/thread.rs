@@ -1,4 +1,4 @@
-//! A worker's thread: creates and owns driver, app and worker.
+//! A worker's thread: creates and owns driver, service and worker.
 
 use std::io;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use shearwater_io::poll::{Poll, PollOptions};
 use shearwater_io::uring::{self, UringOptions};
 use shearwater_io::{Driver, Entrances, os};
 
-use crate::app::App;
 use crate::control::Notice;
 use crate::panics;
+use crate::service::Service;
 use crate::start_error::StartError;
 use crate::worker::{Setup, Worker};
 
@@ -19,12 +19,12 @@ use crate::worker::{Setup, Worker};
 type Started = SyncSender<Result<(), StartError>>;
 
 /// Starts a worker with the driver of this name and waits until it serves or has failed.
-pub(crate) fn spawn<A: App + 'static>(
+pub(crate) fn spawn<S: Service + 'static>(
     setup: Setup,
     driver: &'static str,
     entrances: Entrances,
     core: Option<usize>,
-    make_app: Arc<impl Fn(usize) -> A + Send + Sync + 'static>,
+    make_service: Arc<impl Fn(usize) -> S + Send + Sync + 'static>,
 ) -> Result<JoinHandle<io::Result<()>>, StartError> {
     let (started, has_started) = sync_channel(1);
     let thread = thread::Builder::new().name(format!("worker-{}", setup.worker)).spawn(move || {
@@ -33,10 +33,10 @@ pub(crate) fn spawn<A: App + 'static>(
         // A driver stays on the thread that made it.
         if driver == uring::NAME {
             let options = UringOptions { connections_max, recv_buffer_bytes, ..UringOptions::default() };
-            begin(core, || uring::start(entrances, options), &*make_app, setup, &started)
+            begin(core, || uring::start(entrances, options), &*make_service, setup, &started)
         } else {
             let options = PollOptions { connections_max, recv_buffer_bytes };
-            begin(core, || Poll::new(entrances, options), &*make_app, setup, &started)
+            begin(core, || Poll::new(entrances, options), &*make_service, setup, &started)
         }
     });
     let thread = thread.map_err(StartError::System)?;
@@ -47,10 +47,10 @@ pub(crate) fn spawn<A: App + 'static>(
 }
 
 /// Prepares the thread, reports the result, and serves.
-fn begin<D: Driver, A: App>(
+fn begin<D: Driver, S: Service>(
     core: Option<usize>,
     make_driver: impl FnOnce() -> io::Result<D>,
-    make_app: &impl Fn(usize) -> A,
+    make_service: &impl Fn(usize) -> S,
     setup: Setup,
     started: &Started,
 ) -> io::Result<()> {
@@ -59,7 +59,7 @@ fn begin<D: Driver, A: App>(
     match prepared {
         Ok(driver) => {
             drop(started.send(Ok(())));
-            serve(driver, make_app, setup)
+            serve(driver, make_service, setup)
         }
         Err(error) => {
             drop(started.send(Err(error)));
@@ -78,9 +78,13 @@ fn prepare(core: Option<usize>) -> Result<(), StartError> {
 }
 
 /// Runs a worker and reports its end.
-fn serve<D: Driver, A: App>(driver: D, make_app: &impl Fn(usize) -> A, setup: Setup) -> io::Result<()> {
+fn serve<D: Driver, S: Service>(
+    driver: D,
+    make_service: &impl Fn(usize) -> S,
+    setup: Setup,
+) -> io::Result<()> {
     let (number, control) = (setup.worker, Arc::clone(&setup.control));
-    let caught = panics::catch(|| Worker::new(driver, make_app(number), setup).run());
+    let caught = panics::catch(|| Worker::new(driver, make_service(number), setup).run());
     let result = caught.unwrap_or_else(|panic| Err(io::Error::other(panic.message)));
     let error = result.as_ref().err().map(ToString::to_string);
     // The channel is closed only if the operator's side is gone.

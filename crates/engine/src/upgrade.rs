@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use shearwater_http1::{Expectation, Framing, Head, is_same_protocol};
 use shearwater_io::{CloseKind, Driver, Token, Waker};
 
-use crate::app::App;
 use crate::call::Call;
 use crate::conn::{Flag, Phase};
 use crate::deferral::Deferral;
@@ -15,6 +14,7 @@ use crate::panics;
 use crate::request::Request;
 use crate::respond::Fault;
 use crate::response::{Response, encode_field};
+use crate::service::Service;
 use crate::worker::Worker;
 use crate::worker_state::WorkerState;
 
@@ -153,7 +153,7 @@ impl Call {
     }
 }
 
-impl<A> WorkerState<A> {
+impl<S> WorkerState<S> {
     /// Stores the closure of an encoded `101` until it is sent.
     #[cold]
     pub(crate) fn hand_over_later(&mut self, token: Token) {
@@ -168,7 +168,7 @@ impl<A> WorkerState<A> {
     }
 }
 
-impl<D: Driver, A: App> Worker<D, A> {
+impl<D: Driver, S: Service> Worker<D, S> {
     /// Hands a connection over if its `101` was sent.
     pub(crate) fn hand_over(&mut self, token: Token) {
         let state = &mut self.state;

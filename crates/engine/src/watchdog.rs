@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::control::{Control, Notice};
 use crate::heartbeat::{Heartbeats, is_at_work};
-use crate::limits::{BLOCKED_TOLD_EVERY_MS, WATCHDOG_SLEEP_MS};
+use crate::limits::{BLOCKED_REPORT_INTERVAL_MS, WATCHDOG_SLEEP_MS};
 
 /// A running watchdog. Dropping it ends the thread.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Observed {
             return None;
         }
         let notice = Notice::WorkerBlocked { worker, ms: self.ms, times: self.times };
-        (self.quiet_ms, self.times) = (BLOCKED_TOLD_EVERY_MS, 0);
+        (self.quiet_ms, self.times) = (BLOCKED_REPORT_INTERVAL_MS, 0);
         Some(notice)
     }
 }
@@ -126,7 +126,7 @@ impl Observed {
 mod tests {
     use super::Observed;
     use crate::control::Notice;
-    use crate::limits::BLOCKED_TOLD_EVERY_MS;
+    use crate::limits::BLOCKED_REPORT_INTERVAL_MS;
 
     #[test]
     fn a_turn_that_lasts_is_told_once_and_then_from_time_to_time() {
@@ -141,7 +141,7 @@ mod tests {
         for turns in [9, 9, 11, 11, 11, 12] {
             assert_eq!(observed.check(3, turns, 100), None, "not so soon again");
         }
-        assert_eq!(observed.check(3, 13, BLOCKED_TOLD_EVERY_MS), None);
+        assert_eq!(observed.check(3, 13, BLOCKED_REPORT_INTERVAL_MS), None);
         assert_eq!(observed.check(3, 13, 100), blocked(100, 3));
     }
 }

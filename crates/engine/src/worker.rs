@@ -12,7 +12,6 @@ use shearwater_io::{Driver, Event};
 use shearwater_tasks::{Options as TaskOptions, Order};
 
 use crate::addresses::Addresses;
-use crate::app::App;
 use crate::block::Blocks;
 use crate::body_budget::BodyRateRule;
 use crate::call::Calls;
@@ -29,6 +28,7 @@ use crate::panics;
 use crate::reports::Reports;
 use crate::respond::Responder;
 use crate::served::Served;
+use crate::service::Service;
 use crate::table::Table;
 use crate::upgrade::HandedOvers;
 use crate::wheel::Wheel;
@@ -88,9 +88,9 @@ impl Setup {
 }
 
 /// A thread's share of the server: a driver and all state that it drives.
-pub struct Worker<D, A> {
+pub struct Worker<D, S> {
     pub(crate) driver: D,
-    pub(crate) state: WorkerState<A>,
+    pub(crate) state: WorkerState<S>,
     pub(crate) accepting: Accepting,
     pub(crate) lifecycle: Lifecycle,
     /// Time at which paused accepting is retried, unless a connection closes first.
@@ -117,15 +117,15 @@ pub struct Worker<D, A> {
     heartbeat: Option<Arc<Heartbeat>>,
 }
 
-impl<D, A> fmt::Debug for Worker<D, A> {
+impl<D, S> fmt::Debug for Worker<D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker").field("worker", &self.state.worker).finish_non_exhaustive()
     }
 }
 
-impl<D: Driver, A: App> Worker<D, A> {
+impl<D: Driver, S: Service> Worker<D, S> {
     /// Creates a worker over `driver` and registers it with its control.
-    pub fn new(driver: D, app: A, setup: Setup) -> Self {
+    pub fn new(driver: D, service: S, setup: Setup) -> Self {
         panics::install_hook();
         let counters = Arc::new(Counters::default());
         let setup = Setup { limits: setup.limits.usable(), ..setup };
@@ -134,7 +134,7 @@ impl<D: Driver, A: App> Worker<D, A> {
         let handed_over = HandedOvers::new(driver.waker());
         let calls = Calls::new(setup.tasks(), setup.limits.head(), driver.waker());
         let state = WorkerState {
-            app,
+            service,
             worker: setup.worker,
             limits: setup.limits,
             timeouts: setup.timeouts,

@@ -23,8 +23,8 @@ use crate::table::Table;
 use crate::wheel::Wheel;
 
 /// A worker's state.
-pub(crate) struct WorkerState<A> {
-    pub(crate) app: A,
+pub(crate) struct WorkerState<S> {
+    pub(crate) service: S,
     pub(crate) worker: usize,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
@@ -57,7 +57,7 @@ pub(crate) struct WorkerState<A> {
     pub(crate) is_body_limit_reported: bool,
 }
 
-impl<A> WorkerState<A> {
+impl<S> WorkerState<S> {
     /// Queues a notice for the operator, or counts that it was dropped.
     pub(crate) fn notify(&self, notice: Notice) {
         if !self.control.notify(notice) {

@@ -2,13 +2,13 @@
 
 use shearwater_io::{CloseKind, Driver, Output, SendError, Token};
 
-use crate::app::App;
 use crate::conn::{Flag, Phase};
 use crate::limits::SPARE_OUTPUT_BYTES_MAX;
+use crate::service::Service;
 use crate::worker::Worker;
 use crate::worker_state::WorkerState;
 
-impl<D: Driver, A: App> Worker<D, A> {
+impl<D: Driver, S: Service> Worker<D, S> {
     /// Ends a connection's part of the turn: sends its output and releases what is no longer needed.
     pub(crate) fn flush(&mut self, token: Token) {
         let state = &mut self.state;

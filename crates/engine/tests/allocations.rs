@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use shearwater_engine::http1::Head;
 use shearwater_engine::io::sim::{Sim, SimNet, SimOptions, SimPeer};
 use shearwater_engine::limits::SPARE_RESPONSE_BYTES_MAX;
-use shearwater_engine::{App, BodyPolicy, Control, Limits, Request, Response, Setup, Timeouts, Worker};
+use shearwater_engine::{BodyPolicy, Control, Limits, Request, Response, Service, Setup, Timeouts, Worker};
 
 /// Bytes allocated and not freed.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -51,7 +51,7 @@ const LARGE_BYTES: usize = 20_000_000;
 
 struct TestApp;
 
-impl App for TestApp {
+impl Service for TestApp {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         match head.path() {
             "/kept" => BodyPolicy::Buffer { bytes_max: u64::MAX },
@@ -62,16 +62,16 @@ impl App for TestApp {
 
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match request.path() {
-            "/taken" | "/waits" => response.later(request, |call| async move {
+            "/taken" | "/waits" => response.defer(request, |call| async move {
                 std::future::pending::<()>().await;
                 drop(call);
             }),
-            "/held" => response.later(request, |mut call| async move {
+            "/held" => response.defer(request, |mut call| async move {
                 call.read().await;
                 std::future::pending::<()>().await;
             }),
             "/large" => drop(response.body_with(|out| out.resize(LARGE_BYTES, b'x'))),
-            "/large-later" => response.later(request, |mut call| async move {
+            "/large-later" => response.defer(request, |mut call| async move {
                 call.response().body_with(|out| out.resize(LARGE_BYTES, b'x'));
             }),
             _ => drop(response.text("done")),

@@ -1,7 +1,7 @@
 //! Cache of a folder's small files, by name.
 //!
 //! Files are checked at most 500 ms before they are sent. If no descriptor is free for a check, they are sent up to
-//! `UNSEEN_MS_MAX` after the last one.
+//! `UNCHECKED_MS_MAX` after the last one.
 
 use std::rc::Rc;
 

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use shearwater::{Head, Known};
+use shearwater::{Head, KnownField};
 
 use crate::entity_tag::{Weak, matches_any};
 use crate::validators::Validators;
@@ -32,19 +32,19 @@ pub(crate) fn evaluate(head: &Head<'_>, validators: &Validators) -> Outcome {
 
 /// Evaluates `If-Match` (strong comparison, RFC 9110 section 13.1.1), else `If-Unmodified-Since`.
 fn is_required_version(head: &Head<'_>, validators: &Validators) -> bool {
-    if head.field(Known::IfMatch).is_some() {
-        return head.all(Known::IfMatch).any(|list| list_matches(list, validators, Weak::Differs));
+    if head.field(KnownField::IfMatch).is_some() {
+        return head.all(KnownField::IfMatch).any(|list| list_matches(list, validators, Weak::Differs));
     }
-    let Some(date) = head.field(Known::IfUnmodifiedSince) else { return true };
+    let Some(date) = head.field(KnownField::IfUnmodifiedSince) else { return true };
     dates(date, validators).is_none_or(|(date, modified)| modified <= date)
 }
 
 /// Evaluates `If-None-Match` (weak comparison, RFC 9110 section 13.1.2), else `If-Modified-Since`.
 fn is_not_modified(head: &Head<'_>, validators: &Validators) -> bool {
-    if head.field(Known::IfNoneMatch).is_some() {
-        return head.all(Known::IfNoneMatch).any(|list| list_matches(list, validators, Weak::Matches));
+    if head.field(KnownField::IfNoneMatch).is_some() {
+        return head.all(KnownField::IfNoneMatch).any(|list| list_matches(list, validators, Weak::Matches));
     }
-    let Some(date) = head.field(Known::IfModifiedSince) else { return false };
+    let Some(date) = head.field(KnownField::IfModifiedSince) else { return false };
     dates(date, validators).is_some_and(|(date, modified)| modified <= date)
 }
 
@@ -55,7 +55,7 @@ fn list_matches(list: &[u8], validators: &Validators, weak: Weak) -> bool {
 
 /// Returns whether `Range` applies: no `If-Range`, or one that names this version (RFC 9110 section 13.1.5).
 pub(crate) fn if_range_holds(head: &Head<'_>, validators: &Validators) -> bool {
-    let mut conditions = head.all(Known::IfRange);
+    let mut conditions = head.all(KnownField::IfRange);
     match (conditions.next(), conditions.next()) {
         (None, _) => true,
         (Some(condition), None) => matches_version(condition, validators),

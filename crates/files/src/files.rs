@@ -37,7 +37,7 @@ const ALLOW: &str = "GET, HEAD, OPTIONS";
 /// - stores through a shared mapping into pages that are already dirty;
 /// - before Linux 6.13 or on file systems other than ext4, XFS, Btrfs and tmpfs: a change within the same tick (1 to 10
 ///   ms) as the one before the head;
-/// - the first change of a file after `LENT_AFTER_S` without one, if it happens while the last bytes are in flight: the
+/// - the first change of a file after `SENDFILE_AFTER_S` without one, if it happens while the last bytes are in flight: the
 ///   system sends the file's own pages (`sendfile`), which change with the file. Before that time they are copied.
 ///
 /// Disk work blocks the worker's thread and with it the worker's other connections: opening files, reading their

@@ -17,7 +17,7 @@ impl<V: Evictable> FolderCache<V> {
         Self { all: Rc::clone(all), folder }
     }
 
-    /// Passes an entry to `look` and marks it as used.
+    /// Passes an entry to `poll_now` and marks it as used.
     #[inline]
     pub(crate) fn get<R>(&self, name: &[u8], look: impl FnOnce(&V) -> Option<R>) -> Option<R> {
         self.all.borrow().get(self.folder, name).and_then(look)

@@ -10,7 +10,7 @@ pub const READ_TRIES_MAX: usize = 3;
 /// Seconds without a change after which a larger file's pages are lent to the kernel (`sendfile`); before, they are
 /// copied. Lent pages change with the file until the client has received them, and a file that was just modified in
 /// place usually is again soon.
-pub const LENT_AFTER_S: u64 = 10;
+pub const SENDFILE_AFTER_S: u64 = 10;
 
 /// Ranges of one request; a `Range` of more is ignored. This bounds the cost of parts: a part's head takes less than
 /// 200 bytes, and together their content is never longer than the file.
@@ -18,10 +18,10 @@ pub const RANGES_MAX: usize = 64;
 
 /// Milliseconds for which a cached file is sent unchecked if no descriptor is free; then `503`. So a lack of
 /// descriptors doesn't take down a site's hot files at once.
-pub const UNSEEN_MS_MAX: u64 = 10_000;
+pub const UNCHECKED_MS_MAX: u64 = 10_000;
 
 /// Larger files whose siblings a worker caches; those of others are looked up for each request.
-pub const SEEN_FILES_MAX: usize = 256;
+pub const CACHED_SIBLINGS_MAX: usize = 256;
 
 /// Path names whose files a worker caches, for each file in memory; others are looked up again.
 pub const LOOKUPS_PER_CACHED_FILE: usize = 2;

@@ -139,7 +139,7 @@ mod tests {
     use super::{LOOKUP_NAME_BYTES_MAX, Lookups, Now};
     use crate::cached_file::cached_for_test;
     use crate::file_cache::FileCache;
-    use crate::limits::{CacheLimits, LOOKUPS_PER_CACHED_FILE, UNSEEN_MS_MAX};
+    use crate::limits::{CacheLimits, LOOKUPS_PER_CACHED_FILE, UNCHECKED_MS_MAX};
 
     fn lookups(limits: CacheLimits) -> Lookups {
         Lookups::new(FileCache::new(limits).next().lookups)
@@ -166,7 +166,7 @@ mod tests {
         assert!(is_cached(&lookups, b"a", 1_499));
         assert!(!is_cached(&lookups, b"a", 1_500) && !is_cached(&lookups, b"b", 1_000));
         let lately = |ms| lookups.recently_cached(b"a", at(ms)).is_some();
-        assert!(lately(1_500) && lately(999 + UNSEEN_MS_MAX) && !lately(1_000 + UNSEEN_MS_MAX));
+        assert!(lately(1_500) && lately(999 + UNCHECKED_MS_MAX) && !lately(1_000 + UNCHECKED_MS_MAX));
         lookups.note_cached(b"a", &cached, at(1_500));
         assert!(is_cached(&lookups, b"a", 1_999));
         lookups.note_cached(b"a", &other, at(1_600));

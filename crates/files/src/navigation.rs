@@ -1,6 +1,6 @@
 //! Detection of navigation requests: for a page, not for a resource of one.
 
-use shearwater::{Head, Known};
+use shearwater::{Head, KnownField};
 
 use crate::accept;
 
@@ -20,7 +20,7 @@ impl Navigation {
         let last = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
         if !last.contains(&b'.') {
             Self::ByPath
-        } else if accept::names(head.all(Known::Accept), b"text/html") {
+        } else if accept::names(head.all(KnownField::Accept), b"text/html") {
             Self::ByAccept
         } else {
             Self::No

@@ -2,7 +2,7 @@
 
 use shearwater::Request;
 
-use crate::limits::UNSEEN_MS_MAX;
+use crate::limits::UNCHECKED_MS_MAX;
 
 /// Milliseconds for which a check of a file counts: half of the second within which a change must show.
 const FRESH_MS: u64 = 500;
@@ -26,6 +26,6 @@ impl Now {
 
     /// Returns whether a file checked at `checked_ms` may be sent without another check, if none is possible.
     pub(crate) fn is_recent(self, checked_ms: u64) -> bool {
-        self.ms.saturating_sub(checked_ms) < UNSEEN_MS_MAX
+        self.ms.saturating_sub(checked_ms) < UNCHECKED_MS_MAX
     }
 }

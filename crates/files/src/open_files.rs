@@ -6,7 +6,7 @@ use shearwater::{FileSlice, Item, Prebuilt, SharedFile};
 use shearwater_io::fs::{Meta, Opened};
 
 use crate::content::Content;
-use crate::limits::{LENT_AFTER_S, OPEN_FILES_MAX};
+use crate::limits::{OPEN_FILES_MAX, SENDFILE_AFTER_S};
 use crate::now::Now;
 use crate::settings::Settings;
 use crate::siblings::Siblings;
@@ -94,7 +94,7 @@ impl OpenFiles {
 /// Shares a file, to be sent in this version only. A recently changed file may change again, so it is copied.
 fn share(opened: Opened, unix_seconds: u64) -> SharedFile {
     let file = SharedFile::new(opened.file).in_version(opened.meta);
-    let is_left_alone = opened.meta.is_older_than(unix_seconds.saturating_sub(LENT_AFTER_S));
+    let is_left_alone = opened.meta.is_older_than(unix_seconds.saturating_sub(SENDFILE_AFTER_S));
     if is_left_alone { file } else { file.copied() }
 }
 
@@ -109,8 +109,8 @@ mod tests {
     use shearwater_io::fs::{Kind, Meta, Opened, Root, Timestamp};
 
     use super::{
-        Entry, LENT_AFTER_S, Now, OPEN_FILES_MAX, OpenFile, OpenFiles, Prebuilt, Settings, Siblings, Version,
-        share,
+        Entry, Now, OPEN_FILES_MAX, OpenFile, OpenFiles, Prebuilt, SENDFILE_AFTER_S, Settings, Siblings,
+        Version, share,
     };
 
     const NOW: Now = Now { ms: 7, unix_seconds: 2 };
@@ -132,7 +132,7 @@ mod tests {
         let file = || File::open(std::env::current_exe().expect("this program")).expect("it can be read");
         let meta = Meta::of(&file()).expect("its metadata");
         let latest = meta.mtime.seconds.max(meta.ctime.seconds).unsigned_abs();
-        for (seconds, is_lent) in [(0, false), (LENT_AFTER_S, false), (LENT_AFTER_S + 1, true)] {
+        for (seconds, is_lent) in [(0, false), (SENDFILE_AFTER_S, false), (SENDFILE_AFTER_S + 1, true)] {
             let opened = Opened { file: file(), kind: Kind::File, meta };
             assert_eq!(share(opened, latest + seconds).is_lent(), is_lent, "{seconds} s");
         }

@@ -4,11 +4,11 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 
-use crate::limits::{CacheLimits, SEEN_FILES_MAX};
+use crate::limits::{CACHED_SIBLINGS_MAX, CacheLimits};
 use crate::now::Now;
 use crate::siblings::Siblings;
 
-/// A direct-mapped table of at most `SEEN_FILES_MAX` names.
+/// A direct-mapped table of at most `CACHED_SIBLINGS_MAX` names.
 ///
 /// A name is stored only as its hash. A collision is harmless, since a sibling is compared with its file when it is
 /// opened.
@@ -37,7 +37,7 @@ impl SiblingCache {
             return None;
         }
         let hash = self.hasher.hash_one(name);
-        let slot = self.slots[hash as usize % SEEN_FILES_MAX];
+        let slot = self.slots[hash as usize % CACHED_SIBLINGS_MAX];
         (slot.hash == hash && now.is_fresh(slot.checked_ms)).then_some(slot.siblings)
     }
 
@@ -54,15 +54,15 @@ impl SiblingCache {
         let hash = self.hasher.hash_one(name);
         let slot = Slot { hash, checked_ms: now.ms, siblings };
         if self.slots.is_empty() {
-            self.slots.resize(SEEN_FILES_MAX, slot);
+            self.slots.resize(CACHED_SIBLINGS_MAX, slot);
         }
-        self.slots[hash as usize % SEEN_FILES_MAX] = slot;
+        self.slots[hash as usize % CACHED_SIBLINGS_MAX] = slot;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Now, SEEN_FILES_MAX, SiblingCache, Siblings};
+    use super::{CACHED_SIBLINGS_MAX, Now, SiblingCache, Siblings};
     use crate::limits::CacheLimits;
 
     fn at(ms: u64) -> Now {
@@ -85,14 +85,14 @@ mod tests {
     #[test]
     fn a_bounded_number_of_names_is_remembered() {
         let mut seen = SiblingCache::new(CacheLimits::default());
-        let names: Vec<_> = (0..10 * SEEN_FILES_MAX).map(|number| number.to_string()).collect();
+        let names: Vec<_> = (0..10 * CACHED_SIBLINGS_MAX).map(|number| number.to_string()).collect();
         for name in &names {
             seen.insert(name.as_bytes(), at(1_000), Siblings::NONE);
             assert!(seen.get(name.as_bytes(), at(1_000)).is_some(), "the last one is");
         }
         let is_remembered = |name: &&String| seen.get(name.as_bytes(), at(1_000)).is_some();
         let remembered = names.iter().filter(is_remembered).count();
-        assert!((1..=SEEN_FILES_MAX).contains(&remembered), "{remembered}");
-        assert_eq!(seen.slots.len(), SEEN_FILES_MAX);
+        assert!((1..=CACHED_SIBLINGS_MAX).contains(&remembered), "{remembered}");
+        assert_eq!(seen.slots.len(), CACHED_SIBLINGS_MAX);
     }
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::{Known, Request};
+use shearwater::{KnownField, Request};
 use shearwater_io::fs::{Kind, OpenError, Opened, Root};
 
 use crate::accept_encoding;
@@ -185,7 +185,7 @@ impl Store {
         if siblings.is_empty() {
             return None;
         }
-        let accepted = request.head().all(Known::AcceptEncoding);
+        let accepted = request.head().all(KnownField::AcceptEncoding);
         let coding = accept_encoding::choose(accepted, siblings.codings(), &self.settings.codings)?;
         let len = name.len();
         name.extend_from_slice(coding.extension().as_bytes());

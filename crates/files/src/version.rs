@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use shearwater::{FieldLines, Item, Known, Method, Prebuilt, Request, Response};
+use shearwater::{FieldLines, Item, KnownField, Method, Prebuilt, Request, Response};
 use shearwater_io::fs::Meta;
 
 use crate::coding::Coding;
@@ -63,7 +63,7 @@ impl Version {
     /// Evaluates the preconditions and the range of a request.
     fn reply_selected(&self, content: &Rc<Prebuilt>, request: &Request<'_>, response: &mut Response<'_>) {
         match conditional::evaluate(&request.head(), &self.validators) {
-            Outcome::Send if request.head().field(Known::Range).is_none() => {
+            Outcome::Send if request.head().field(KnownField::Range).is_none() => {
                 response.prebuilt(content);
             }
             Outcome::Send => self.reply_range(content, request, response),
@@ -129,7 +129,7 @@ impl Version {
     /// Selects ranges: only for `GET` (RFC 9110 section 14.2), for the client's version, and with a single `Range`.
     fn select(&self, request: &Request<'_>, len: u64) -> Selection {
         let head = request.head();
-        let mut values = head.all(Known::Range);
+        let mut values = head.all(KnownField::Range);
         match (values.next(), values.next()) {
             (Some(value), None)
                 if request.method() == Method::Get
@@ -143,8 +143,13 @@ impl Version {
 }
 
 /// Fields that can select something else than the whole content.
-const SELECTING_FIELDS: [Known; 5] =
-    [Known::IfMatch, Known::IfNoneMatch, Known::IfModifiedSince, Known::IfUnmodifiedSince, Known::Range];
+const SELECTING_FIELDS: [KnownField; 5] = [
+    KnownField::IfMatch,
+    KnownField::IfNoneMatch,
+    KnownField::IfModifiedSince,
+    KnownField::IfUnmodifiedSince,
+    KnownField::Range,
+];
 const ACCEPT_RANGES: (&str, &str) = ("Accept-Ranges", "bytes");
 const CACHE_CONTROL: &str = "Cache-Control";
 const VARY: (&str, &str) = ("Vary", "Accept-Encoding");

@@ -28,7 +28,7 @@ const WARM_UP: usize = 1_000;
 const QUIET: Duration = Duration::from_millis(1500);
 /// Time limit of the warm-up. Buffers, tables and queues reach their size soon; a new file is read again for two
 /// seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 const FILES: usize = 16;
 const FILE_BYTES: usize = 1024;
 
@@ -170,7 +170,7 @@ fn warm_up(clients: &mut [TcpStream]) {
         ask(clients, WARM_UP);
         let calls = CALLS.load(Ordering::Relaxed);
         if calls != seen {
-            assert!(start.elapsed() < PATIENCE, "each round of {WARM_UP} requests calls the allocator");
+            assert!(start.elapsed() < WAIT_MAX, "each round of {WARM_UP} requests calls the allocator");
             (seen, since) = (calls, Instant::now());
         }
     }

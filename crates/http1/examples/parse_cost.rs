@@ -5,7 +5,7 @@
 //! `valgrind --tool=callgrind` whose numbers of rounds differ, divided by that difference. The figures in
 //! `docs/decisions/0003-parsing.md` come from here.
 
-use shearwater_http1::{Framing, HeadLimits, HeadParser, Known, Method, Parsed, encode};
+use shearwater_http1::{Framing, HeadLimits, HeadParser, KnownField, Method, Parsed, encode};
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -101,7 +101,7 @@ fn answer(input: &[u8], rounds: usize) -> usize {
         out.clear();
         encode::status_line(&mut out, black_box(200));
         let written = encode::field(&mut out, black_box("Content-Type"), black_box(b"text/plain"))
-            .and_then(|()| encode::field(&mut out, Known::CacheControl.name(), black_box(b"no-cache")));
+            .and_then(|()| encode::field(&mut out, KnownField::CacheControl.name(), black_box(b"no-cache")));
         encode::content_length(&mut out, black_box(input.len() as u64));
         encode::end_of_head(&mut out);
         seen += out.len() + usize::from(written.is_ok());

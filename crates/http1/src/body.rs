@@ -3,7 +3,7 @@
 //! Each byte is read once and consumed at once; the decoder never needs a byte again. Errors depend on the
 //! bytes alone, never on how they were split.
 
-use crate::{BodyLimits, Framing, Reject, class};
+use crate::{BodyLimits, Framing, ParseError, class};
 
 /// The state of one body, small enough to be kept per connection.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +115,7 @@ impl BodyDecoder {
     ///
     /// # Errors
     /// The reason why the body is invalid. Everything before the invalid byte has been returned by then.
-    pub fn decode<'a>(&mut self, input: &'a [u8]) -> Result<BodyStep<'a>, Reject> {
+    pub fn decode<'a>(&mut self, input: &'a [u8]) -> Result<BodyStep<'a>, ParseError> {
         let mut consumed = 0;
         while let Some(&byte) = input.get(consumed) {
             match self.state {
@@ -146,20 +146,20 @@ impl BodyDecoder {
     }
 
     /// Returns the state after a byte of the chunked framing (RFC 9112 7.1).
-    fn after_framing_byte(&mut self, byte: u8) -> Result<State, Reject> {
+    fn after_framing_byte(&mut self, byte: u8) -> Result<State, ParseError> {
         match (self.state, byte) {
             (State::SizeStart | State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 self.after_size_digit(byte)
             }
-            (State::SizeStart, b'\n') => Err(Reject::BareLf),
-            (State::SizeStart, _) => Err(Reject::InvalidChunkSize),
+            (State::SizeStart, b'\n') => Err(ParseError::BareLf),
+            (State::SizeStart, _) => Err(ParseError::InvalidChunkSize),
             (State::SizeLf, b'\n') => Ok(self.after_size_line()),
             (State::ChunkCr, b'\r') => Ok(State::ChunkLf),
             (State::ChunkLf, b'\n') => Ok(State::SizeStart),
-            (State::ChunkCr | State::ChunkLf, _) => Err(Reject::MissingChunkEnd),
+            (State::ChunkCr | State::ChunkLf, _) => Err(ParseError::MissingChunkEnd),
             (State::TrailerStart, _) => Ok(State::EndLf),
             (State::EndLf, b'\n') => Ok(State::Done),
-            (State::SizeLf | State::EndLf, _) => Err(Reject::BareCr),
+            (State::SizeLf | State::EndLf, _) => Err(ParseError::BareCr),
             (State::Length | State::ChunkData | State::Done, _)
             | (State::TrailerName | State::TrailerValue | State::TrailerLf, _) => {
                 unreachable!("data, trailers and the end are taken by decode")
@@ -170,9 +170,9 @@ impl BodyDecoder {
 
     /// Returns the state after a byte that follows a chunk's size, possibly in extensions (RFC 9112 7.1.1):
     /// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )`.
-    fn after_extension_byte(&mut self, byte: u8) -> Result<State, Reject> {
+    fn after_extension_byte(&mut self, byte: u8) -> Result<State, ParseError> {
         let next = match (self.state, byte) {
-            (_, b'\n') => return Err(Reject::BareLf),
+            (_, b'\n') => return Err(ParseError::BareLf),
             (State::Size | State::ExtensionName | State::Value | State::AfterQuoted, b'\r') => {
                 return Ok(State::SizeLf);
             }
@@ -181,7 +181,7 @@ impl BodyDecoder {
             (State::Size | State::BeforeExtension | State::Value | State::AfterQuoted, b' ' | b'\t') => {
                 State::BeforeExtension
             }
-            (State::Size, _) => return Err(Reject::InvalidChunkSize),
+            (State::Size, _) => return Err(ParseError::InvalidChunkSize),
             (State::ExtensionStart | State::ValueStart | State::AfterName, b' ' | b'\t') => self.state,
             (State::ExtensionName, b' ' | b'\t') => State::AfterName,
             (State::ExtensionName | State::AfterName, b'=') => State::ValueStart,
@@ -193,24 +193,24 @@ impl BodyDecoder {
                 State::ExtensionName
             }
             (State::ValueStart | State::Value, _) if class::is_token_byte(byte) => State::Value,
-            _ => return Err(Reject::InvalidChunkExtension),
+            _ => return Err(ParseError::InvalidChunkExtension),
         };
         self.within_line(next)
     }
 
     /// Counts one more byte of a size line.
-    fn within_line(&mut self, next: State) -> Result<State, Reject> {
+    fn within_line(&mut self, next: State) -> Result<State, ParseError> {
         if self.line_bytes >= self.chunk_line_bytes_max {
-            return Err(Reject::ChunkLineTooLong);
+            return Err(ParseError::ChunkLineTooLong);
         }
         self.line_bytes += 1;
         Ok(next)
     }
 
-    fn after_size_digit(&mut self, byte: u8) -> Result<State, Reject> {
+    fn after_size_digit(&mut self, byte: u8) -> Result<State, ParseError> {
         let next = self.within_line(State::Size)?;
         if self.remaining > u64::MAX >> 4 {
-            return Err(Reject::ChunkSizeOverflow);
+            return Err(ParseError::ChunkSizeOverflow);
         }
         self.remaining = self.remaining << 4 | u64::from(hex_value(byte));
         Ok(next)
@@ -222,7 +222,7 @@ impl BodyDecoder {
     }
 
     /// Takes the available trailer bytes from `start` on. Bytes before an invalid one are returned first.
-    fn take_trailers<'a>(&mut self, input: &'a [u8], start: usize) -> Result<BodyStep<'a>, Reject> {
+    fn take_trailers<'a>(&mut self, input: &'a [u8], start: usize) -> Result<BodyStep<'a>, ParseError> {
         let mut end = start;
         while let Some(&byte) = input.get(end) {
             if self.state == State::TrailerStart && byte == b'\r' {
@@ -241,26 +241,28 @@ impl BodyDecoder {
 
     /// Returns the state after a byte of a trailer line (RFC 9112 7.1.2). Only the line count changes, and
     /// only if the byte is valid.
-    fn after_trailer_byte(&mut self, byte: u8) -> Result<State, Reject> {
+    fn after_trailer_byte(&mut self, byte: u8) -> Result<State, ParseError> {
         if self.trailer_bytes >= self.trailer_bytes_max {
-            return Err(Reject::TrailersTooLarge);
+            return Err(ParseError::TrailersTooLarge);
         }
         match (self.state, byte) {
-            (State::TrailerStart, _) if self.trailers >= self.trailers_max => Err(Reject::TooManyTrailers),
-            (State::TrailerStart, b' ' | b'\t') => Err(Reject::ObsFold),
+            (State::TrailerStart, _) if self.trailers >= self.trailers_max => {
+                Err(ParseError::TooManyTrailers)
+            }
+            (State::TrailerStart, b' ' | b'\t') => Err(ParseError::ObsFold),
             (State::TrailerStart, _) if class::is_token_byte(byte) => {
                 self.trailers += 1;
                 Ok(State::TrailerName)
             }
             (State::TrailerName, b':') => Ok(State::TrailerValue),
             (State::TrailerName, _) if class::is_token_byte(byte) => Ok(State::TrailerName),
-            (State::TrailerName, b' ' | b'\t') => Err(Reject::SpaceBeforeColon),
+            (State::TrailerName, b' ' | b'\t') => Err(ParseError::SpaceBeforeColon),
             (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
             (State::TrailerValue, _) if class::is_field_value_byte(byte) => Ok(State::TrailerValue),
             (State::TrailerLf, b'\n') => Ok(State::TrailerStart),
-            (State::TrailerLf, _) => Err(Reject::BareCr),
-            (_, b'\n') => Err(Reject::BareLf),
-            _ => Err(Reject::InvalidTrailer),
+            (State::TrailerLf, _) => Err(ParseError::BareCr),
+            (_, b'\n') => Err(ParseError::BareLf),
+            _ => Err(ParseError::InvalidTrailer),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! 7.8).
 
 use crate::fields::FieldTable;
-use crate::{Known, Version, class};
+use crate::{KnownField, Version, class};
 
 /// An expectation of the client before it sends the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub enum Expectation {
 /// Returns true if the connection may carry another request. `close` overrides `keep-alive`.
 #[inline]
 pub(crate) fn keep_alive(bytes: &[u8], fields: &FieldTable, version: Version) -> bool {
-    let Some(field) = fields.first(Known::Connection) else { return version == Version::Http11 };
+    let Some(field) = fields.first(KnownField::Connection) else { return version == Version::Http11 };
     match field.value.bytes(bytes) {
-        _ if fields.is_repeated(Known::Connection) => options_keep_alive(bytes, fields, version),
+        _ if fields.is_repeated(KnownField::Connection) => options_keep_alive(bytes, fields, version),
         b"keep-alive" | b"Keep-Alive" => true,
         b"close" => false,
         _ => options_keep_alive(bytes, fields, version),
@@ -29,7 +29,7 @@ pub(crate) fn keep_alive(bytes: &[u8], fields: &FieldTable, version: Version) ->
 
 fn options_keep_alive(bytes: &[u8], fields: &FieldTable, version: Version) -> bool {
     let mut keep_alive = version == Version::Http11;
-    for option in elements(bytes, fields, Known::Connection) {
+    for option in elements(bytes, fields, KnownField::Connection) {
         if option.eq_ignore_ascii_case(b"close") {
             return false;
         }
@@ -41,7 +41,7 @@ fn options_keep_alive(bytes: &[u8], fields: &FieldTable, version: Version) -> bo
 /// Returns the expectation. `Expect` is ignored in HTTP/1.0.
 #[inline]
 pub(crate) fn expectation(bytes: &[u8], fields: &FieldTable, version: Version) -> Expectation {
-    match fields.first(Known::Expect) {
+    match fields.first(KnownField::Expect) {
         Some(_) if version == Version::Http11 => listed_expectation(bytes, fields),
         _ => Expectation::None,
     }
@@ -49,7 +49,7 @@ pub(crate) fn expectation(bytes: &[u8], fields: &FieldTable, version: Version) -
 
 fn listed_expectation(bytes: &[u8], fields: &FieldTable) -> Expectation {
     let mut expectation = Expectation::None;
-    for element in elements(bytes, fields, Known::Expect) {
+    for element in elements(bytes, fields, KnownField::Expect) {
         if !element.eq_ignore_ascii_case(b"100-continue") {
             return Expectation::Unknown;
         }
@@ -65,10 +65,11 @@ pub(crate) fn upgrades<'a>(
     fields: &'a FieldTable,
     version: Version,
 ) -> impl Iterator<Item = &'a [u8]> {
-    let is_offer = fields.first(Known::Upgrade).is_some()
+    let is_offer = fields.first(KnownField::Upgrade).is_some()
         && version == Version::Http11
-        && elements(bytes, fields, Known::Connection).any(|option| option.eq_ignore_ascii_case(b"upgrade"));
-    let offered = is_offer.then(|| elements(bytes, fields, Known::Upgrade));
+        && elements(bytes, fields, KnownField::Connection)
+            .any(|option| option.eq_ignore_ascii_case(b"upgrade"));
+    let offered = is_offer.then(|| elements(bytes, fields, KnownField::Upgrade));
     offered.into_iter().flatten().map(protocol_name)
 }
 
@@ -92,7 +93,11 @@ fn protocol_name(protocol: &[u8]) -> &[u8] {
 }
 
 /// Iterates over the elements of a list field in all its lines, without empty elements (RFC 9110 5.6.1).
-fn elements<'a>(bytes: &'a [u8], fields: &'a FieldTable, known: Known) -> impl Iterator<Item = &'a [u8]> {
+fn elements<'a>(
+    bytes: &'a [u8],
+    fields: &'a FieldTable,
+    known: KnownField,
+) -> impl Iterator<Item = &'a [u8]> {
     fields
         .all(known)
         .flat_map(|field| field.value.bytes(bytes).split(|&byte| byte == b','))

@@ -1,7 +1,7 @@
 //! Fields of a head: parsing one field line, and the table of all lines.
 
 use crate::span::Span;
-use crate::{Known, Reject, class, name_hash};
+use crate::{KnownField, ParseError, class, name_hash};
 
 /// Number of lines before the first field.
 const REQUEST_LINES: usize = 1;
@@ -14,7 +14,7 @@ pub struct Field<'a> {
     /// Value without surrounding whitespace. May contain bytes above 0x7F (obs-text).
     pub value: &'a [u8],
     /// The known name, if it is one.
-    pub known: Option<Known>,
+    pub known: Option<KnownField>,
 }
 
 /// Spans of a field's parts.
@@ -22,7 +22,7 @@ pub struct Field<'a> {
 pub(crate) struct FieldSpans {
     pub(crate) name: Span,
     pub(crate) value: Span,
-    pub(crate) known: Option<Known>,
+    pub(crate) known: Option<KnownField>,
 }
 
 impl FieldSpans {
@@ -49,7 +49,7 @@ impl FieldSpans {
     /// Parses a line that is not empty, has no control bytes other than HTAB, and is followed by CRLF (RFC
     /// 9112 5).
     #[inline(always)]
-    fn parse(&mut self, bytes: &[u8]) -> Result<(), Reject> {
+    fn parse(&mut self, bytes: &[u8]) -> Result<(), ParseError> {
         let (start, colon, end) = (self.name.start(), self.name.end(), self.value.end());
         let known = name_hash::find_at(bytes, start, colon);
         self.known = known;
@@ -73,23 +73,23 @@ impl FieldSpans {
 
 /// Returns the reason to reject a line whose name is not a token, or has no colon after it.
 #[cold]
-fn refuse_line(line: &[u8], name: &[u8]) -> Reject {
+fn refuse_line(line: &[u8], name: &[u8]) -> ParseError {
     let is_blank = |byte: Option<&u8>| byte.copied().is_some_and(class::is_blank);
     if is_blank(line.first()) {
-        Reject::ObsFold
+        ParseError::ObsFold
     } else if name.len() == line.len() {
-        Reject::MissingColon
+        ParseError::MissingColon
     } else if is_blank(name.last()) {
-        Reject::SpaceBeforeColon
+        ParseError::SpaceBeforeColon
     } else {
-        Reject::InvalidFieldName
+        ParseError::InvalidFieldName
     }
 }
 
 /// Returns the span between the colon and the end of a line, without surrounding OWS.
 #[cold]
-fn trim(bytes: &[u8], colon: usize, mut end: usize) -> Result<Span, Reject> {
-    let [b':', rest @ ..] = &bytes[colon..end] else { return Err(Reject::MissingColon) };
+fn trim(bytes: &[u8], colon: usize, mut end: usize) -> Result<Span, ParseError> {
+    let [b':', rest @ ..] = &bytes[colon..end] else { return Err(ParseError::MissingColon) };
     let mut value = rest;
     while let [first, rest @ ..] = value
         && class::is_blank(*first)
@@ -118,7 +118,7 @@ pub(crate) struct FieldTable {
     /// Bit `known`: the name occurs more than once.
     repeated: u64,
     /// For each known name that occurs, the number of its first line.
-    first: [u16; Known::COUNT],
+    first: [u16; KnownField::COUNT],
 }
 
 fn room_for(lines: usize) -> Box<[FieldSpans]> {
@@ -132,7 +132,7 @@ impl FieldTable {
 
     /// Creates a table without memory, for [`FieldTable::copy_from`].
     pub(crate) fn empty() -> Self {
-        Self { lines: Box::default(), judged: 0, present: 0, repeated: 0, first: [0; Known::COUNT] }
+        Self { lines: Box::default(), judged: 0, present: 0, repeated: 0, first: [0; KnownField::COUNT] }
     }
 
     /// Allocates memory for so many fields; a smaller table loses its contents.
@@ -180,7 +180,7 @@ impl FieldTable {
     /// Parses the unparsed fields among the first `count` lines. A rejected field is rejected again by the
     /// next call.
     #[inline(always)]
-    pub(crate) fn parse(&mut self, bytes: &[u8], count: usize) -> Result<(), Reject> {
+    pub(crate) fn parse(&mut self, bytes: &[u8], count: usize) -> Result<(), ParseError> {
         let first = self.judged.max(REQUEST_LINES);
         let Some(lines) = self.lines.get_mut(first..count) else { return Ok(()) };
         for line in lines.iter_mut() {
@@ -208,7 +208,7 @@ impl FieldTable {
     }
 
     #[inline]
-    pub(crate) fn first(&self, known: Known) -> Option<&FieldSpans> {
+    pub(crate) fn first(&self, known: KnownField) -> Option<&FieldSpans> {
         match self.present & bit(known) {
             0 => None,
             _ => Some(&self.lines[usize::from(self.first[known as usize])]),
@@ -217,23 +217,23 @@ impl FieldTable {
 
     /// Replaces the value of the first field with this name, if there is one.
     #[cold]
-    pub(crate) fn replace_first(&mut self, known: Known, value: Span) {
+    pub(crate) fn replace_first(&mut self, known: KnownField, value: Span) {
         if self.has_any(&[known]) {
             self.lines[usize::from(self.first[known as usize])].value = value;
         }
     }
 
     #[inline]
-    pub(crate) fn has_any(&self, known: &[Known]) -> bool {
+    pub(crate) fn has_any(&self, known: &[KnownField]) -> bool {
         self.present & known.iter().fold(0, |set, &known| set | bit(known)) != 0
     }
 
-    pub(crate) fn is_repeated(&self, known: Known) -> bool {
+    pub(crate) fn is_repeated(&self, known: KnownField) -> bool {
         self.repeated & bit(known) != 0
     }
 
     /// Iterates over all fields with this name, in order. Reads only one field, unless the name is repeated.
-    pub(crate) fn all(&self, known: Known) -> impl Iterator<Item = &FieldSpans> {
+    pub(crate) fn all(&self, known: KnownField) -> impl Iterator<Item = &FieldSpans> {
         let first = usize::from(self.first[known as usize]);
         let candidates = match self.present & bit(known) {
             0 => &[],
@@ -244,6 +244,6 @@ impl FieldTable {
     }
 }
 
-const fn bit(known: Known) -> u64 {
+const fn bit(known: KnownField) -> u64 {
     1 << known as u8
 }

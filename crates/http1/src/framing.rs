@@ -1,7 +1,7 @@
 //! Message framing (RFC 9112 6). Only this file decides where requests and responses end.
 
 use crate::fields::FieldTable;
-use crate::{Known, Method, Reject, Version, class};
+use crate::{KnownField, Method, ParseError, Version, class};
 
 /// Framing of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,41 +17,47 @@ pub enum Framing {
 impl Framing {
     /// Returns the framing of the request with these fields. Anything ambiguous is rejected.
     #[inline]
-    pub(crate) fn of_request(bytes: &[u8], fields: &FieldTable, version: Version) -> Result<Self, Reject> {
-        let length = fields.first(Known::ContentLength);
-        if fields.first(Known::TransferEncoding).is_some() {
+    pub(crate) fn of_request(
+        bytes: &[u8],
+        fields: &FieldTable,
+        version: Version,
+    ) -> Result<Self, ParseError> {
+        let length = fields.first(KnownField::ContentLength);
+        if fields.first(KnownField::TransferEncoding).is_some() {
             // RFC 9112 6.1: both at once may be an attempt at request smuggling.
             if length.is_some() {
-                return Err(Reject::TransferEncodingAndContentLength);
+                return Err(ParseError::TransferEncodingAndContentLength);
             }
             return Self::of_transfer_encoding(bytes, fields, version);
         }
         match length {
             None => Ok(Self::None),
             // RFC 9112 6.3 allows equal lengths; a client or proxy that sends two is already confused.
-            Some(_) if fields.is_repeated(Known::ContentLength) => Err(Reject::DuplicateContentLength),
+            Some(_) if fields.is_repeated(KnownField::ContentLength) => {
+                Err(ParseError::DuplicateContentLength)
+            }
             Some(field) => {
-                decimal(field.value.bytes(bytes)).map(Self::Length).ok_or(Reject::InvalidContentLength)
+                decimal(field.value.bytes(bytes)).map(Self::Length).ok_or(ParseError::InvalidContentLength)
             }
         }
     }
 
     /// Accepts `chunked` and nothing else, over all `Transfer-Encoding` lines together.
-    fn of_transfer_encoding(bytes: &[u8], fields: &FieldTable, version: Version) -> Result<Self, Reject> {
+    fn of_transfer_encoding(bytes: &[u8], fields: &FieldTable, version: Version) -> Result<Self, ParseError> {
         if version == Version::Http10 {
-            return Err(Reject::TransferEncodingInHttp10);
+            return Err(ParseError::TransferEncodingInHttp10);
         }
         let mut other = false;
         let mut chunked = false;
-        for line in fields.all(Known::TransferEncoding) {
+        for line in fields.all(KnownField::TransferEncoding) {
             for element in line.value.bytes(bytes).split(|&byte| byte == b',') {
                 let (name, has_parameters) = coding(class::trim_blanks(element))?;
                 let is_chunked = name.eq_ignore_ascii_case(b"chunked");
                 if is_chunked && (chunked || has_parameters) {
-                    return Err(Reject::InvalidTransferEncoding);
+                    return Err(ParseError::InvalidTransferEncoding);
                 }
                 if chunked {
-                    return Err(Reject::ChunkedNotLast);
+                    return Err(ParseError::ChunkedNotLast);
                 }
                 chunked |= is_chunked;
                 other |= !is_chunked;
@@ -60,20 +66,20 @@ impl Framing {
         // Without a final chunked the end of the body is unknown, which outweighs an unknown coding (RFC 9112
         // 6.3).
         match (chunked, other) {
-            (false, _) => Err(Reject::ChunkedNotLast),
-            (true, true) => Err(Reject::UnknownTransferCoding),
+            (false, _) => Err(ParseError::ChunkedNotLast),
+            (true, true) => Err(ParseError::UnknownTransferCoding),
             (true, false) => Ok(Self::Chunked),
         }
     }
 }
 
 /// Returns the name of a transfer coding, and whether parameters follow it.
-fn coding(element: &[u8]) -> Result<(&[u8], bool), Reject> {
+fn coding(element: &[u8]) -> Result<(&[u8], bool), ParseError> {
     let semicolon = element.iter().position(|&byte| byte == b';');
     let name = class::trim_blanks(&element[..semicolon.unwrap_or(element.len())]);
     match class::is_token(name) {
         true => Ok((name, semicolon.is_some())),
-        false => Err(Reject::InvalidTransferEncoding),
+        false => Err(ParseError::InvalidTransferEncoding),
     }
 }
 

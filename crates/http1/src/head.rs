@@ -2,7 +2,7 @@
 
 use crate::fields::FieldSpans;
 use crate::target::Form;
-use crate::{Expectation, Field, Framing, HeadParser, Known, Method, Target, Version, connection};
+use crate::{Expectation, Field, Framing, HeadParser, KnownField, Method, Target, Version, connection};
 
 /// A request head. Text accessors return slices of the received bytes; nothing is copied or decoded.
 #[derive(Clone, Copy)]
@@ -116,14 +116,14 @@ impl<'a> Head<'a> {
 
     /// Returns the value of the first field with this name, in constant time.
     #[must_use]
-    pub fn field(&self, known: Known) -> Option<&'a [u8]> {
+    pub fn field(&self, known: KnownField) -> Option<&'a [u8]> {
         self.parser.fields.first(known).map(|field| field.value.bytes(self.bytes))
     }
 
     /// Returns true if there is a field with one of these names; a constant list costs a single test.
     #[inline]
     #[must_use]
-    pub fn has_any(&self, known: &[Known]) -> bool {
+    pub fn has_any(&self, known: &[KnownField]) -> bool {
         self.parser.fields.has_any(known)
     }
 
@@ -131,7 +131,7 @@ impl<'a> Head<'a> {
     /// names, else by search.
     #[must_use]
     pub fn field_named(&self, name: &str) -> Option<&'a [u8]> {
-        if let Some(known) = Known::from_name(name.as_bytes()) {
+        if let Some(known) = KnownField::from_name(name.as_bytes()) {
             return self.field(known);
         }
         let has_name =
@@ -140,7 +140,7 @@ impl<'a> Head<'a> {
     }
 
     /// Iterates over the values of all fields with this name, in order.
-    pub fn all(&self, known: Known) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    pub fn all(&self, known: KnownField) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;
         self.parser.fields.all(known).map(move |field| field.value.bytes(bytes))
     }

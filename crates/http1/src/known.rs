@@ -1,4 +1,4 @@
-//! Known field names: recognized while parsing, found in constant time.
+//! KnownField field names: recognized while parsing, found in constant time.
 
 use crate::name_hash;
 
@@ -8,11 +8,11 @@ macro_rules! known {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         #[non_exhaustive]
-        pub enum Known {
+        pub enum KnownField {
             $(#[doc = concat!("`", $name, "`")] $variant,)*
         }
 
-        const ALL: &[Known] = &[$(Known::$variant,)*];
+        const ALL: &[KnownField] = &[$(KnownField::$variant,)*];
         const NAMES: &[&str] = &[$($name,)*];
     };
 }
@@ -76,7 +76,7 @@ known! {
     XRequestId "X-Request-ID"
 }
 
-impl Known {
+impl KnownField {
     /// Number of known names. At most 64: a head keeps a set of them in one word.
     pub const COUNT: usize = ALL.len();
 
@@ -101,4 +101,4 @@ impl Known {
 }
 
 // Field tables keep sets of names in one word.
-const _: () = assert!(Known::COUNT <= u64::BITS as usize);
+const _: () = assert!(KnownField::COUNT <= u64::BITS as usize);

@@ -9,7 +9,7 @@
 //! other than "more" never depends on how the network split the stream.
 //!
 //! ```
-//! use shearwater_http1::{HeadLimits, HeadParser, Known, Parsed};
+//! use shearwater_http1::{HeadLimits, HeadParser, KnownField, Parsed};
 //!
 //! let request = b"GET /a?b HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\n\r\n";
 //! let mut parser = HeadParser::new(HeadLimits::default());
@@ -17,7 +17,7 @@
 //! assert_eq!(parser.parse(request), Ok(Parsed::Complete { head_len: request.len() }));
 //! let head = parser.head(request);
 //! assert_eq!((head.path(), head.query(), head.host()), ("/a", Some("b"), "example.org"));
-//! assert_eq!(head.field(Known::Accept), Some(&b"*/*"[..]));
+//! assert_eq!(head.field(KnownField::Accept), Some(&b"*/*"[..]));
 //! ```
 #![deny(unsafe_code)]
 #![warn(
@@ -51,10 +51,10 @@ pub use connection::{Expectation, is_protocol, is_same_protocol};
 pub use fields::Field;
 pub use framing::{Framing, ResponseContent, StreamFraming};
 pub use head::Head;
-pub use known::Known;
+pub use known::KnownField;
 pub use limits::{BodyLimits, HeadLimits, METHOD_BYTES_MAX};
 pub use method::Method;
 pub use parser::{HeadParser, Parsed};
-pub use reject::Reject;
+pub use reject::ParseError;
 pub use request_line::Version;
 pub use target::Target;

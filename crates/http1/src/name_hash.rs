@@ -1,6 +1,6 @@
 //! A perfect, case-insensitive hash from field names to their numbers.
 
-use crate::Known;
+use crate::KnownField;
 
 const WORD_BYTES: usize = size_of::<u64>();
 /// Longest name in the table, in bytes: it fits four words.
@@ -19,7 +19,7 @@ static TABLE: Table = {
 struct Table {
     slots: [Slot; SLOT_COUNT],
     /// Words between the outer words of names of more than 16 bytes.
-    inner: [Words; Known::COUNT],
+    inner: [Words; KnownField::COUNT],
 }
 
 /// The first and the last eight bytes of a name. A shorter name is in both words: at the low end of `first`
@@ -40,21 +40,21 @@ struct Slot {
     mask: Words,
     /// `NO_NAME` if the slot is empty.
     len: u32,
-    known: Known,
+    known: KnownField,
 }
 
 /// Longer than any name.
 const NO_NAME: u32 = u32::MAX;
 
 /// Returns the known name that `name` spells, case-insensitively.
-pub(crate) fn find(name: &[u8]) -> Option<Known> {
+pub(crate) fn find(name: &[u8]) -> Option<KnownField> {
     find_by(words(name), name.len(), |number| is_like_within(name, number))
 }
 
 /// Returns the known name at `start..end` of `bytes`. Faster than [`find`] if there are eight bytes after
 /// `start` and before `end`, whatever their values.
 #[inline(always)]
-pub(crate) fn find_at(bytes: &[u8], start: usize, end: usize) -> Option<Known> {
+pub(crate) fn find_at(bytes: &[u8], start: usize, end: usize) -> Option<KnownField> {
     let first = bytes.get(start..start + WORD_BYTES).and_then(<[u8]>::first_chunk);
     let last = bytes.get(end.wrapping_sub(WORD_BYTES)..end).and_then(<[u8]>::first_chunk);
     let (Some(first), Some(last)) = (first, last) else { return find(&bytes[start..end]) };
@@ -67,7 +67,7 @@ pub(crate) fn find_at(bytes: &[u8], start: usize, end: usize) -> Option<Known> {
 }
 
 #[inline(always)]
-fn find_by(outer: Words, len: usize, is_like_within: impl Fn(Known) -> bool) -> Option<Known> {
+fn find_by(outer: Words, len: usize, is_like_within: impl Fn(KnownField) -> bool) -> Option<KnownField> {
     let slot = &TABLE.slots[place(outer)];
     let is_same = is_like(outer, slot.outer, slot.mask)
         && len == slot.len as usize
@@ -77,7 +77,7 @@ fn find_by(outer: Words, len: usize, is_like_within: impl Fn(Known) -> bool) -> 
 
 /// Returns true if a name of more than 16 bytes also equals `known` between its outer words.
 #[inline(never)]
-fn is_like_within(name: &[u8], known: Known) -> bool {
+fn is_like_within(name: &[u8], known: KnownField) -> bool {
     let usual = TABLE.inner[known as usize];
     is_like(inner(name), usual, mask(usual))
 }
@@ -131,11 +131,11 @@ const fn place(words: Words) -> usize {
 
 const fn slots() -> [Slot; SLOT_COUNT] {
     let nothing = Words { first: 0, last: 0 };
-    let empty = Slot { outer: nothing, mask: nothing, len: NO_NAME, known: Known::all()[0] };
+    let empty = Slot { outer: nothing, mask: nothing, len: NO_NAME, known: KnownField::all()[0] };
     let mut slots = [empty; SLOT_COUNT];
     let mut index = 0;
-    while index < Known::COUNT {
-        let known = Known::all()[index];
+    while index < KnownField::COUNT {
+        let known = KnownField::all()[index];
         let name = known.name().as_bytes();
         assert!(name.len() <= NAME_BYTES_MAX, "a known name is longer than names are looked for");
         let outer = words(name);
@@ -148,8 +148,8 @@ const fn slots() -> [Slot; SLOT_COUNT] {
 const fn is_perfect() -> bool {
     let slots = slots();
     let mut index = 0;
-    while index < Known::COUNT {
-        let slot = &slots[place(words(Known::all()[index].name().as_bytes()))];
+    while index < KnownField::COUNT {
+        let slot = &slots[place(words(KnownField::all()[index].name().as_bytes()))];
         if slot.len == NO_NAME || slot.known as usize != index {
             return false;
         }
@@ -158,11 +158,11 @@ const fn is_perfect() -> bool {
     true
 }
 
-const fn inners() -> [Words; Known::COUNT] {
-    let mut inners = [Words { first: 0, last: 0 }; Known::COUNT];
+const fn inners() -> [Words; KnownField::COUNT] {
+    let mut inners = [Words { first: 0, last: 0 }; KnownField::COUNT];
     let mut index = 0;
-    while index < Known::COUNT {
-        inners[index] = inner(Known::all()[index].name().as_bytes());
+    while index < KnownField::COUNT {
+        inners[index] = inner(KnownField::all()[index].name().as_bytes());
         index += 1;
     }
     inners
@@ -187,7 +187,7 @@ mod tests {
         let (slots, inners) = (slots(), inners());
         assert_eq!((slots, inners), (TABLE.slots, TABLE.inner));
         let taken = || slots.iter().filter(|slot| slot.len != NO_NAME);
-        assert_eq!(taken().count(), Known::COUNT);
+        assert_eq!(taken().count(), KnownField::COUNT);
         for slot in taken() {
             let name = slot.known.name().as_bytes();
             assert_eq!((slot.outer, slot.len as usize), (words(name), name.len()));
@@ -200,7 +200,7 @@ mod tests {
     /// within a head.
     #[test]
     fn a_name_is_the_same_wherever_it_stands() {
-        for known in Known::all() {
+        for known in KnownField::all() {
             for place in 0..=known.name().len() {
                 for byte in *b"\0\r-_aA" {
                     let mut name = known.name().to_ascii_lowercase().into_bytes();

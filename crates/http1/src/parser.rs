@@ -14,7 +14,7 @@ use crate::request_line::{self, RequestLine};
 use crate::scan::{Cutter, Progress, Stop};
 use crate::span::Span;
 use crate::target::Form;
-use crate::{Framing, Head, HeadLimits, Known, Reject, Version, authority, class};
+use crate::{Framing, Head, HeadLimits, KnownField, ParseError, Version, authority, class};
 
 /// Progress of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl HeadParser {
     /// The reason why the head is invalid. Without [`HeadParser::reset`] the next call returns the same
     /// reason.
     #[inline(always)]
-    pub fn parse(&mut self, bytes: &[u8]) -> Result<Parsed, Reject> {
+    pub fn parse(&mut self, bytes: &[u8]) -> Result<Parsed, ParseError> {
         // Bytes beyond the limit are never read: their presence is enough.
         let seen = &bytes[..bytes.len().min(self.limits.head_bytes_max)];
         if self.stage == Stage::Start && !self.find_start(seen)? {
@@ -132,7 +132,7 @@ impl HeadParser {
             Stop::EmptyLine => self.complete(seen),
             Stop::Starved => self.check_incomplete(bytes),
             Stop::Control(at) => self.check_control(bytes, at),
-            Stop::Full => Err(Reject::TooManyFields),
+            Stop::Full => Err(ParseError::TooManyFields),
         }
     }
 
@@ -163,7 +163,7 @@ impl HeadParser {
 
     /// Finds the request line's first byte.
     #[inline]
-    fn find_start(&mut self, bytes: &[u8]) -> Result<bool, Reject> {
+    fn find_start(&mut self, bytes: &[u8]) -> Result<bool, ParseError> {
         let start = match bytes.first() {
             Some(&byte) if class::is_token_byte(byte) => 0,
             _ if !is_empty_line_skipped(bytes)? => return Ok(false),
@@ -177,21 +177,21 @@ impl HeadParser {
 
     /// Checks an incomplete line after all input has been scanned.
     #[cold]
-    fn check_incomplete(&mut self, bytes: &[u8]) -> Result<Parsed, Reject> {
+    fn check_incomplete(&mut self, bytes: &[u8]) -> Result<Parsed, ParseError> {
         let head_end_max = self.limits.head_bytes_max;
         self.progress.scanned = self.progress.scanned.max(bytes.len().min(head_end_max));
         if self.progress.scanned > self.line_end_max() {
             return Err(self.refuse_long_line(bytes, self.progress.line_start));
         }
         match bytes.len() > head_end_max {
-            true => Err(Reject::HeadTooLarge),
+            true => Err(ParseError::HeadTooLarge),
             false => Ok(Parsed::Partial),
         }
     }
 
     /// Handles the control byte at `at`, which is not known to be the CR of a CRLF.
     #[cold]
-    fn check_control(&mut self, bytes: &[u8], at: usize) -> Result<Parsed, Reject> {
+    fn check_control(&mut self, bytes: &[u8], at: usize) -> Result<Parsed, ParseError> {
         if at > self.line_end_max() {
             return Err(self.refuse_long_line(bytes, self.progress.line_start));
         }
@@ -201,11 +201,11 @@ impl HeadParser {
                 self.progress.scanned = at;
                 Ok(Parsed::Partial)
             }
-            (b'\r', Some(_)) if next >= self.limits.head_bytes_max => Err(Reject::HeadTooLarge),
-            (b'\r', Some(_)) => Err(Reject::BareCr),
-            (b'\n', _) => Err(Reject::BareLf),
-            _ if self.stage == Stage::RequestLine => Err(Reject::ControlInRequestLine),
-            _ => Err(Reject::ControlInField),
+            (b'\r', Some(_)) if next >= self.limits.head_bytes_max => Err(ParseError::HeadTooLarge),
+            (b'\r', Some(_)) => Err(ParseError::BareCr),
+            (b'\n', _) => Err(ParseError::BareLf),
+            _ if self.stage == Stage::RequestLine => Err(ParseError::ControlInRequestLine),
+            _ => Err(ParseError::ControlInField),
         }
     }
 
@@ -218,13 +218,13 @@ impl HeadParser {
     }
 
     #[cold]
-    fn refuse_long_line(&self, bytes: &[u8], start: usize) -> Reject {
+    fn refuse_long_line(&self, bytes: &[u8], start: usize) -> ParseError {
         request_line::refuse_long_line(&bytes[start..=start + self.limits.request_line_bytes_max()])
     }
 
     /// Parses the lines that have been split since the last time.
     #[inline(always)]
-    fn parse_lines(&mut self, bytes: &[u8]) -> Result<(), Reject> {
+    fn parse_lines(&mut self, bytes: &[u8]) -> Result<(), ParseError> {
         if self.stage == Stage::RequestLine && self.progress.lines > 0 {
             let line = self.fields.request_line();
             if line.end() - line.start() > self.limits.request_line_bytes_max() {
@@ -238,7 +238,7 @@ impl HeadParser {
 
     /// Checks the head as a whole after its empty line.
     #[inline]
-    fn complete(&mut self, bytes: &[u8]) -> Result<Parsed, Reject> {
+    fn complete(&mut self, bytes: &[u8]) -> Result<Parsed, ParseError> {
         let version = self.request.version;
         self.summary.host = self.find_host(bytes)?;
         self.summary.framing = Framing::of_request(bytes, &self.fields, version)?;
@@ -251,20 +251,20 @@ impl HeadParser {
 
     /// Returns the requested host: the target's, if it has one, else the Host field's. An absolute target
     /// replaces that field's value (RFC 9112 3.2.2), which is checked in any case (RFC 9112 3.2).
-    fn find_host(&mut self, bytes: &[u8]) -> Result<Span, Reject> {
-        let field = match self.fields.first(Known::Host) {
-            None if self.request.version == Version::Http11 => return Err(Reject::MissingHost),
+    fn find_host(&mut self, bytes: &[u8]) -> Result<Span, ParseError> {
+        let field = match self.fields.first(KnownField::Host) {
+            None if self.request.version == Version::Http11 => return Err(ParseError::MissingHost),
             None => Span::EMPTY,
-            Some(_) if self.fields.is_repeated(Known::Host) => return Err(Reject::DuplicateHost),
+            Some(_) if self.fields.is_repeated(KnownField::Host) => return Err(ParseError::DuplicateHost),
             Some(field) => field.value,
         };
         if field.start() != field.end() && !authority::is_host_field(bytes, field) {
-            return Err(Reject::InvalidHost);
+            return Err(ParseError::InvalidHost);
         }
         Ok(match self.request.target.form {
             Form::Absolute => {
                 let authority = self.request.target.authority;
-                self.fields.replace_first(Known::Host, authority);
+                self.fields.replace_first(KnownField::Host, authority);
                 authority
             }
             Form::Authority => self.request.target.authority,
@@ -276,17 +276,17 @@ impl HeadParser {
 /// Returns true if `bytes` are one empty line, which is skipped (RFC 9112 2.2), and the beginning of a
 /// request line.
 #[cold]
-fn is_empty_line_skipped(bytes: &[u8]) -> Result<bool, Reject> {
+fn is_empty_line_skipped(bytes: &[u8]) -> Result<bool, ParseError> {
     let first = match bytes {
         [] | [b'\r'] | [b'\r', b'\n'] => return Ok(false),
         [b'\r', b'\n', first, ..] => first,
-        [b'\r', ..] => return Err(Reject::BareCr),
+        [b'\r', ..] => return Err(ParseError::BareCr),
         [first, ..] => first,
     };
     match first {
-        b'\n' => Err(Reject::BareLf),
-        b'\r' => Err(Reject::ExtraEmptyLine),
+        b'\n' => Err(ParseError::BareLf),
+        b'\r' => Err(ParseError::ExtraEmptyLine),
         byte if class::is_token_byte(*byte) => Ok(true),
-        _ => Err(Reject::NotAMethod),
+        _ => Err(ParseError::NotAMethod),
     }
 }

@@ -7,11 +7,11 @@ macro_rules! rejects {
         /// Reason to reject a request. The connection can't be used for another request afterwards.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
-        pub enum Reject {
+        pub enum ParseError {
             $(#[doc = concat!($sentence, " (", $rfc, "; status ", stringify!($status), ")")] $variant,)*
         }
 
-        impl Reject {
+        impl ParseError {
             /// All reasons.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
@@ -31,7 +31,7 @@ macro_rules! rejects {
             }
         }
 
-        impl fmt::Display for Reject {
+        impl fmt::Display for ParseError {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str(match self { $(Self::$variant => $sentence,)* })
             }
@@ -82,4 +82,4 @@ rejects! {
     InvalidTrailer 400 "RFC 9112 7.1.2" "A trailer line is not a field name, a colon and a value."
 }
 
-impl std::error::Error for Reject {}
+impl std::error::Error for ParseError {}

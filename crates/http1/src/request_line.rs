@@ -3,7 +3,7 @@
 use crate::limits::{HeadLimits, METHOD_BYTES_MAX};
 use crate::span::Span;
 use crate::target::{Form, TargetSpans};
-use crate::{Method, Reject, class, scan};
+use crate::{Method, ParseError, class, scan};
 
 /// HTTP version by which a request is interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +31,7 @@ impl RequestLine {
     /// Parses the request line at `line`, without its CRLF and without control bytes other than HTAB. Changes
     /// nothing if it is rejected.
     #[inline]
-    pub(crate) fn read(&mut self, bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<(), Reject> {
+    pub(crate) fn read(&mut self, bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<(), ParseError> {
         if self.parse_common(bytes, line, limits).is_none() {
             *self = Self::parse(bytes, line, limits)?;
         }
@@ -66,13 +66,13 @@ impl RequestLine {
 
     /// Parses any line.
     #[cold]
-    fn parse(bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<Self, Reject> {
+    fn parse(bytes: &[u8], line: Span, limits: &HeadLimits) -> Result<Self, ParseError> {
         let text = line.bytes(bytes);
-        let method_len = scan::space(text).ok_or(Reject::MalformedRequestLine)?;
+        let method_len = scan::space(text).ok_or(ParseError::MalformedRequestLine)?;
         let method_name = Span::new(line.start(), line.start() + method_len);
         let method = parse_method(method_name.bytes(bytes))?;
         let rest = &text[method_len + 1..];
-        let target_len = scan::space(rest).ok_or(Reject::MalformedRequestLine)?;
+        let target_len = scan::space(rest).ok_or(ParseError::MalformedRequestLine)?;
         let target_start = method_name.end() + 1;
         let target = Span::new(target_start, target_start + target_len);
         check_target_bytes(target.bytes(bytes), limits)?;
@@ -96,43 +96,43 @@ fn common_version(end: &[u8; 9]) -> Option<Version> {
 
 /// Returns the reason to reject a request line of more than `request_line_bytes_max` bytes: one of its parts
 /// exceeds its own limit.
-pub(crate) fn refuse_long_line(line: &[u8]) -> Reject {
+pub(crate) fn refuse_long_line(line: &[u8]) -> ParseError {
     let method = &line[..line.len().min(METHOD_BYTES_MAX + 1)];
     match scan::space(method) {
-        Some(_) => Reject::TargetTooLong,
-        None => Reject::MethodTooLong,
+        Some(_) => ParseError::TargetTooLong,
+        None => ParseError::MethodTooLong,
     }
 }
 
-fn parse_method(name: &[u8]) -> Result<Method, Reject> {
+fn parse_method(name: &[u8]) -> Result<Method, ParseError> {
     match Method::from_name(name) {
-        Method::Other if !class::is_token(name) => Err(Reject::NotAMethod),
-        Method::Other if name.len() > METHOD_BYTES_MAX => Err(Reject::MethodTooLong),
+        Method::Other if !class::is_token(name) => Err(ParseError::NotAMethod),
+        Method::Other if name.len() > METHOD_BYTES_MAX => Err(ParseError::MethodTooLong),
         method => Ok(method),
     }
 }
 
-fn check_target_bytes(target: &[u8], limits: &HeadLimits) -> Result<(), Reject> {
+fn check_target_bytes(target: &[u8], limits: &HeadLimits) -> Result<(), ParseError> {
     if target.is_empty() {
-        return Err(Reject::MalformedRequestLine);
+        return Err(ParseError::MalformedRequestLine);
     }
     if target.len() > limits.target_bytes_max {
-        return Err(Reject::TargetTooLong);
+        return Err(ParseError::TargetTooLong);
     }
     match class::is_target(target) {
         true => Ok(()),
-        false => Err(Reject::InvalidTargetByte),
+        false => Err(ParseError::InvalidTargetByte),
     }
 }
 
 /// Parses `HTTP-version`, which is case-sensitive and has one digit on each side of the dot (RFC 9112 2.3).
-fn parse_version(version: &[u8]) -> Result<Version, Reject> {
+fn parse_version(version: &[u8]) -> Result<Version, ParseError> {
     match version {
         b"HTTP/1.1" => Ok(Version::Http11),
         b"HTTP/1.0" => Ok(Version::Http10),
         [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'] => Ok(Version::Http11),
-        [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => Err(Reject::UnsupportedVersion),
-        _ => Err(Reject::InvalidVersion),
+        [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => Err(ParseError::UnsupportedVersion),
+        _ => Err(ParseError::InvalidVersion),
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
                             Some(()) => {
                                 let judged = RequestLine::parse(text.as_bytes(), line, &limits);
                                 assert_eq!(
-                                    format!("{:?}", Ok::<_, Reject>(read)),
+                                    format!("{:?}", Ok::<_, ParseError>(read)),
                                     format!("{judged:?}"),
                                     "{text:?}"
                                 );

@@ -1,7 +1,7 @@
 //! The request target and its four forms (RFC 9112 3.2).
 
 use crate::span::Span;
-use crate::{Method, Reject, authority, scan};
+use crate::{Method, ParseError, authority, scan};
 
 /// A parsed request target. All text is ASCII and still percent-encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl TargetSpans {
         Self { form: Form::Asterisk, whole: Span::EMPTY, authority: Span::EMPTY, path: Span::EMPTY };
 
     /// Parses a target whose bytes have been checked.
-    pub(crate) fn parse(bytes: &[u8], whole: Span, method: Method) -> Result<Self, Reject> {
+    pub(crate) fn parse(bytes: &[u8], whole: Span, method: Method) -> Result<Self, ParseError> {
         let target = whole.bytes(bytes);
         if method == Method::Connect {
             return match authority::is_host_and_port(target) {
@@ -68,7 +68,7 @@ impl TargetSpans {
                     let path = Span::new(whole.end(), whole.end());
                     Ok(Self { form: Form::Authority, whole, authority: whole, path })
                 }
-                false => Err(Reject::InvalidConnectTarget),
+                false => Err(ParseError::InvalidConnectTarget),
             };
         }
         match target {
@@ -79,21 +79,21 @@ impl TargetSpans {
             b"*" if method == Method::Options => {
                 Ok(Self { form: Form::Asterisk, whole, authority: Span::EMPTY, path: whole })
             }
-            b"*" => Err(Reject::AsteriskWithoutOptions),
+            b"*" => Err(ParseError::AsteriskWithoutOptions),
             _ => Self::absolute(bytes, whole),
         }
     }
 
-    fn absolute(bytes: &[u8], whole: Span) -> Result<Self, Reject> {
+    fn absolute(bytes: &[u8], whole: Span) -> Result<Self, ParseError> {
         let target = whole.bytes(bytes);
-        let scheme_len = scan::colon(target).ok_or(Reject::InvalidTarget)?;
-        let rest = target[scheme_len..].strip_prefix(b"://").ok_or(Reject::InvalidTarget)?;
+        let scheme_len = scan::colon(target).ok_or(ParseError::InvalidTarget)?;
+        let rest = target[scheme_len..].strip_prefix(b"://").ok_or(ParseError::InvalidTarget)?;
         if !is_scheme(&target[..scheme_len]) {
-            return Err(Reject::InvalidTarget);
+            return Err(ParseError::InvalidTarget);
         }
         let authority_len = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
         if !authority::is_host_and_optional_port(&rest[..authority_len]) {
-            return Err(Reject::InvalidTargetAuthority);
+            return Err(ParseError::InvalidTargetAuthority);
         }
         let authority_start = whole.end() - rest.len();
         let authority = Span::new(authority_start, authority_start + authority_len);

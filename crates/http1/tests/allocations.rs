@@ -5,7 +5,9 @@
     reason = "the only way to count allocations is to be the allocator, which is an unsafe trait"
 )]
 
-use shearwater_http1::{BodyDecoder, BodyEvent, BodyLimits, HeadLimits, HeadParser, Known, Parsed, encode};
+use shearwater_http1::{
+    BodyDecoder, BodyEvent, BodyLimits, HeadLimits, HeadParser, KnownField, Parsed, encode,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -48,7 +50,9 @@ fn round(parser: &mut HeadParser, out: &mut Vec<u8>) -> usize {
     let head = parser.head(REQUEST);
     assert_eq!(head.fields().count(), 6);
     assert_eq!((head.path(), head.host()), ("/upload", "example.org"));
-    assert!(head.field(Known::Accept).is_some() && head.field_named("x-own").is_some() && head.keep_alive());
+    assert!(
+        head.field(KnownField::Accept).is_some() && head.field_named("x-own").is_some() && head.keep_alive()
+    );
     let mut body = BodyDecoder::new(head.framing(), BodyLimits::default());
     let (mut at, mut content) = (head_len, 0);
     loop {

@@ -73,22 +73,22 @@ pub const CORKED_BYTES_MIN: u64 = 640 * 1024;
 /// bound a client that reads nothing makes it hold up to `tcp_wmem`, 4 MiB. Bytes in flight come on top.
 pub const SEND_UNSENT_BYTES_FIRST: u32 = 128 * 1024;
 
-/// Unsent bytes for a connection whose client has taken `SEND_TAKEN_BYTES_MIN` of a send. A file of 1 MiB
+/// Unsent bytes for a connection whose client has taken `SEND_ACCEPTED_BYTES_MIN` of a send. A file of 1 MiB
 /// then fits the kernel at once, whatever the client's window is.
 pub const SEND_UNSENT_BYTES_MAX: u32 = 1152 * 1024;
 
 /// Bytes that the kernel must have sent before it gets the larger bound.
-pub const SEND_TAKEN_BYTES_MIN: u64 = 640 * 1024;
+pub const SEND_ACCEPTED_BYTES_MIN: u64 = 640 * 1024;
 
 /// Minimum bytes of a file's range for a page-cache check before sending.
-pub const FETCH_LOOK_BYTES_MIN: u64 = 128 * 1024;
+pub const FETCH_CHECK_BYTES_MIN: u64 = 128 * 1024;
 
 /// Validity of a page-cache check, in milliseconds: many downloads of one file share one check. If a page is
 /// evicted meanwhile, the worker waits for its disk once.
-pub const LOOK_LASTS_MS: u64 = 50;
+pub const FETCH_CHECK_MS: u64 = 50;
 
 /// Files whose page-cache checks are kept; the oldest is replaced.
-pub const LOOKS_MAX: usize = 16;
+pub const FETCH_CHECKS_MAX: usize = 16;
 
 /// Files that one driver watches for writes while sending them (Linux: inotify). For others a new
 /// modification time counts as a write.
@@ -130,7 +130,7 @@ pub const RECV_BUFFERS_FIRST: u16 = 64;
 pub const RECV_BUFFER_BYTES_MAX: usize = 16 * 1024;
 
 /// Slots for sends in flight that an idle driver keeps; others are freed.
-pub const SENDS_KEPT_MAX: usize = 256;
+pub const SPARE_SENDS_MAX: usize = 256;
 
 /// Reads of one connection per turn before other connections are read.
 pub const RECVS_PER_TURN_MAX: usize = 4;

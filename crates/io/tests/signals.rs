@@ -12,7 +12,7 @@ use std::time::Duration;
 use shearwater_io::limits::SIGNALS_QUEUED_MAX;
 use shearwater_io::signals::{Signal, Signals};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Calls of the program's own handler.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -81,11 +81,11 @@ fn signals_are_caught_for_a_while_and_restored() {
     raise(libc::SIGUSR1);
     assert_eq!(calls(), 1);
     let heard = listening(&first);
-    assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::Interrupt));
-    assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::User1));
+    assert_eq!(heard.recv_timeout(WAIT_MAX), Ok(Signal::Interrupt));
+    assert_eq!(heard.recv_timeout(WAIT_MAX), Ok(Signal::User1));
     for _ in 0..SIGNALS_QUEUED_MAX {
         raise(libc::SIGTERM);
-        assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::Terminate));
+        assert_eq!(heard.recv_timeout(WAIT_MAX), Ok(Signal::Terminate));
     }
     assert_eq!(listening(&second).try_iter().count(), SIGNALS_QUEUED_MAX, "each has its own queue");
 
@@ -93,7 +93,7 @@ fn signals_are_caught_for_a_while_and_restored() {
     drop(first);
     let heard = listening(&second);
     raise(libc::SIGTERM);
-    assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::Terminate));
+    assert_eq!(heard.recv_timeout(WAIT_MAX), Ok(Signal::Terminate));
 
     // An action that panics ends neither its own listener nor others.
     let third = Signals::catch().expect("the system permits it");
@@ -104,8 +104,8 @@ fn signals_are_caught_for_a_while_and_restored() {
     });
     for _ in 0..2 {
         raise(libc::SIGTERM);
-        assert_eq!(calls_of_third.recv_timeout(PATIENCE), Ok(Signal::Terminate));
-        assert_eq!(heard.recv_timeout(PATIENCE), Ok(Signal::Terminate));
+        assert_eq!(calls_of_third.recv_timeout(WAIT_MAX), Ok(Signal::Terminate));
+        assert_eq!(heard.recv_timeout(WAIT_MAX), Ok(Signal::Terminate));
     }
     drop(third);
     drop(second);
@@ -136,7 +136,7 @@ fn assert_later_catches_see_what_the_program_has_set(own: usize) {
     let heard = listening(&sixth);
     raise(libc::SIGUSR1);
     assert_eq!(
-        (heard.recv_timeout(PATIENCE), calls()),
+        (heard.recv_timeout(WAIT_MAX), calls()),
         (Ok(Signal::User1), 0),
         "the program's handler isn't called"
     );

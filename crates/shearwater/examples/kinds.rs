@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use shearwater::tasks::yield_now;
-use shearwater::{App, Call, Control, DriverChoice, Fast, Line, Order, Request, Response, Server};
+use shearwater::{App, Call, Control, CoroutineCall, DriverChoice, Fast, Order, Request, Response, Server};
 
 const TEXT: &str = "Hello, World!";
 /// Maximum length of a body in bytes.

@@ -16,11 +16,11 @@ use crate::pattern;
 use crate::plan::MakeService;
 use crate::route::{Handler, Route};
 use crate::states::{MakeLocal, States};
-use crate::{Place, RouteError, RouteErrors, RouteMethod, Routes, Service};
+use crate::{RouteError, RouteErrors, RouteMethod, Routes, Service, SourceLocation};
 
 /// A registered item with its path and its source location.
 pub(crate) struct Registered<T> {
-    pub(crate) place: Place,
+    pub(crate) place: SourceLocation,
     pub(crate) path: String,
     pub(crate) item: T,
 }
@@ -69,7 +69,7 @@ pub struct App {
     pub(crate) locals: Vec<MakeLocal>,
     pub(crate) deferred: Vec<MakeDeferred>,
     pub(crate) stacks: StackOptions,
-    state_places: Vec<((&'static str, TypeId), Place)>,
+    state_places: Vec<((&'static str, TypeId), SourceLocation)>,
     pub(crate) errors: Vec<RouteError>,
 }
 
@@ -178,7 +178,7 @@ impl App {
         location: &'static Location<'static>,
     ) -> &mut Route {
         let path = self.with_prefix(path);
-        let place = Place::new(format!("{method} {path}"), location);
+        let place = SourceLocation::new(format!("{method} {path}"), location);
         self.routes.push(Registered { place, path, item: Route::new(method, handler) });
         &mut self.routes.last_mut().expect("a route was just pushed").item
     }
@@ -190,7 +190,7 @@ impl App {
     #[track_caller]
     pub fn fast(&mut self, path: &str, fast: Fast) -> &mut Self {
         let path = self.with_prefix(path);
-        let place = Place::new(format!("the fast route {path}"), Location::caller());
+        let place = SourceLocation::new(format!("the fast route {path}"), Location::caller());
         self.fast.push(Registered { place, path, item: fast });
         self
     }
@@ -204,7 +204,7 @@ impl App {
         handler: impl Fn(&Request<'_>, &mut Response<'_>) + Send + Sync + 'static,
     ) -> &mut Route {
         let path = if self.prefix.is_empty() { "/".to_owned() } else { self.prefix.clone() };
-        let place = Place::new(format!("the fallback of {path}"), Location::caller());
+        let place = SourceLocation::new(format!("the fallback of {path}"), Location::caller());
         let route = Route::new(Method::Other.into(), Handler::Sync(Box::new(handler)));
         self.prefixes.push(Registered { place, path, item: PrefixHandler::Fallback(route) });
         match self.prefixes.last_mut().map(|given| &mut given.item) {
@@ -227,7 +227,7 @@ impl App {
         make: impl Fn(usize) -> S + Send + Sync + 'static,
     ) -> &mut Self {
         let path = self.with_prefix(prefix);
-        let place = Place::new(format!("the mount {path}"), Location::caller());
+        let place = SourceLocation::new(format!("the mount {path}"), Location::caller());
         self.prefixes.push(Registered { place, path, item: PrefixHandler::Mount(self.services.len()) });
         self.services.push(Box::new(move |worker| Box::new(make(worker))));
         self
@@ -257,7 +257,7 @@ impl App {
         let inner = match pattern::prefix(&path) {
             Ok(inner) => inner,
             Err(why) => {
-                let given = Place::new(format!("the scope {path}"), Location::caller());
+                let given = SourceLocation::new(format!("the scope {path}"), Location::caller());
                 self.errors.push(RouteError::Refused { given, why });
                 self.prefix.clone()
             }
@@ -286,7 +286,7 @@ impl App {
     ///
     /// The step sees the status and may change the response, including one made by a `before` step. It doesn't see a
     /// deferred response (of an async handler, a coroutine or a service), even if that is ready immediately; header
-    /// fields and overlays that it sets are added to it. It doesn't run if the handler panics, nor for requests that
+    /// fields and header_rules that it sets are added to it. It doesn't run if the handler panics, nor for requests that
     /// the server rejects itself.
     pub fn after(
         &mut self,
@@ -346,7 +346,7 @@ impl App {
 
     /// Registers a state type, of which there may be one shared and one local value.
     fn claim_state(&mut self, kind: &'static str, of: (TypeId, &str), location: &'static Location<'static>) {
-        let given = Place::new(format!("the {kind} of type {}", of.1), location);
+        let given = SourceLocation::new(format!("the {kind} of type {}", of.1), location);
         match self.state_places.iter().find(|(known, _)| *known == (kind, of.0)) {
             Some((_, with)) => self.errors.push(RouteError::Conflict { given, with: with.clone() }),
             None => self.state_places.push(((kind, of.0), given)),

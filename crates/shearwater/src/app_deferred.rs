@@ -8,7 +8,7 @@ use shearwater_http1::Method;
 
 use crate::deferred::MakeDeferred;
 use crate::route::Handler;
-use crate::{App, Line, Outcome, Route, RouteMethod, deferred};
+use crate::{App, CoroutineCall, Outcome, Route, RouteMethod, deferred};
 
 impl App {
     fn add_deferred(
@@ -72,7 +72,7 @@ impl App {
     pub fn get_coroutine<R: Outcome>(
         &mut self,
         path: &str,
-        handler: impl Fn(&mut Line<'_>) -> R + Send + Sync + 'static,
+        handler: impl Fn(&mut CoroutineCall<'_>) -> R + Send + Sync + 'static,
     ) -> &mut Route {
         self.route_coroutine(Method::Get, path, handler)
     }
@@ -82,19 +82,19 @@ impl App {
     pub fn post_coroutine<R: Outcome>(
         &mut self,
         path: &str,
-        handler: impl Fn(&mut Line<'_>) -> R + Send + Sync + 'static,
+        handler: impl Fn(&mut CoroutineCall<'_>) -> R + Send + Sync + 'static,
     ) -> &mut Route {
         self.route_coroutine(Method::Post, path, handler)
     }
 
     /// Adds a coroutine for a method and a path, which are as in [`route`](Self::route): straight-line code that may
-    /// wait. See [`Line`].
+    /// wait. See [`CoroutineCall`].
     #[track_caller]
     pub fn route_coroutine<R: Outcome>(
         &mut self,
         method: impl Into<RouteMethod>,
         path: &str,
-        handler: impl Fn(&mut Line<'_>) -> R + Send + Sync + 'static,
+        handler: impl Fn(&mut CoroutineCall<'_>) -> R + Send + Sync + 'static,
     ) -> &mut Route {
         let method = method.into();
         let label = format!("{method} {}", self.with_prefix(path));

@@ -1,6 +1,6 @@
 //! Values by the origin of the requesting page.
 
-use shearwater_http1::{Head, Known};
+use shearwater_http1::{Head, KnownField};
 
 /// A value for each origin, and one for all others.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl<T> ByOrigin<T> {
         if self.origins.is_empty() {
             return &self.other;
         }
-        let sent = head.field(Known::Origin);
+        let sent = head.field(KnownField::Origin);
         let own = sent.and_then(|sent| self.origins.iter().find(|(origin, _)| **origin == *sent));
         own.map_or(&self.other, |(_, value)| value)
     }

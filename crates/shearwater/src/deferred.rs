@@ -7,7 +7,7 @@ use std::sync::Arc;
 use shearwater_engine::tasks::{Coroutine, StackOptions, Stacks};
 use shearwater_engine::{Call, Request, Response};
 
-use crate::Line;
+use crate::CoroutineCall;
 
 /// A worker's function that starts a deferred handler.
 pub(crate) type DeferredHandler = Box<dyn Fn(&Request<'_>, &mut Response<'_>)>;
@@ -76,7 +76,7 @@ pub(crate) fn asynchronous<R: Outcome>(
         let handler = Rc::new(Arc::clone(&handler));
         Box::new(move |request, response| {
             let handler = Rc::clone(&handler);
-            response.later(request, |mut call| async move {
+            response.defer(request, |mut call| async move {
                 let outcome = handler(&mut call).await;
                 finish(call, outcome);
             });
@@ -87,7 +87,7 @@ pub(crate) fn asynchronous<R: Outcome>(
 /// Wraps a coroutine. `label` names it if its stack overflows.
 pub(crate) fn coroutine<R: Outcome>(
     label: &str,
-    handler: impl Fn(&mut Line<'_>) -> R + Send + Sync + 'static,
+    handler: impl Fn(&mut CoroutineCall<'_>) -> R + Send + Sync + 'static,
 ) -> MakeDeferred {
     let (handler, label) = (Arc::new(handler), label.to_owned());
     MakeDeferred::Coroutine(Box::new(move |stacks| {
@@ -95,9 +95,9 @@ pub(crate) fn coroutine<R: Outcome>(
             (Rc::new(Arc::clone(&handler)), Rc::<str>::from(&*label), Rc::clone(stacks));
         Box::new(move |request, response| {
             let handler = Rc::clone(&handler);
-            response.later(request, |call| {
+            response.defer(request, |call| {
                 Coroutine::new(&stacks, Rc::clone(&label), move |suspend| {
-                    let mut line = Line::new(call, suspend);
+                    let mut line = CoroutineCall::new(call, suspend);
                     let outcome = handler(&mut line);
                     finish(line.into_call(), outcome);
                 })

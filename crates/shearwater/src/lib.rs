@@ -20,7 +20,7 @@
 //!
 //! - [`App`]: routes with parameters, [fast routes](Fast), scopes, mounts, middleware and state.
 //! - [`Request`] and [`Response`]: the arguments of a handler that responds immediately.
-//! - [`Call`] and [`Line`]: the arguments of async handlers and coroutines, with streamed bodies in both directions;
+//! - [`Call`] and [`CoroutineCall`]: the arguments of async handlers and coroutines, with streamed bodies in both directions;
 //!   [`offload`] runs blocking work.
 //! - [`Server`]: addresses, threads, [`Limits`], [`Timeouts`]; [`Running`] and [`Control`]: a running server, and how
 //!   to drain or stop it.
@@ -50,13 +50,13 @@
 mod app;
 mod app_deferred;
 mod by_origin;
+mod coroutine_call;
 mod cors;
 mod deferred;
 mod encoded;
 mod error;
 mod exact;
 mod fast;
-mod line;
 mod middleware;
 mod node;
 mod node_builder;
@@ -64,7 +64,6 @@ mod normal_path;
 mod offload;
 mod outstanding;
 mod pattern;
-mod place;
 mod plan;
 mod planning;
 mod report;
@@ -75,18 +74,18 @@ mod route_method;
 mod routes;
 mod server;
 mod signals;
+mod source_location;
 mod spelling;
 mod states;
 pub mod testing;
 
 pub use app::App;
+pub use coroutine_call::CoroutineCall;
 pub use cors::Cors;
 pub use deferred::Outcome;
 pub use error::Error;
 pub use fast::Fast;
-pub use line::Line;
 pub use offload::{OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloaded, offload};
-pub use place::Place;
 pub use report::Verbosity;
 pub use route::Route;
 pub use route_error::{RouteError, RouteErrors};
@@ -94,25 +93,23 @@ pub use route_method::RouteMethod;
 pub use routes::{Routes, RoutesService};
 pub use server::{Running, Server};
 pub use signals::SignalWatch;
+pub use source_location::SourceLocation;
 
 pub use shearwater_engine::http1::{
-    Expectation, Field, Framing, Head, Known, Method, ResponseContent, Target, Version, is_protocol,
+    Expectation, Field, Framing, Head, KnownField, Method, ResponseContent, Target, Version, is_protocol,
     is_same_protocol,
 };
 pub use shearwater_engine::io::os::DescriptorLimit;
 pub use shearwater_engine::io::{AcceptError, FileSlice, Item, Shared, SharedFile};
 pub use shearwater_engine::{
     AcceptMode, BodyPolicy, BodySink, Call, ConnectionGuard, ConnectionId, Context, Control, DriverChoice,
-    End, Failure, FieldLines, Gone, HandedOver, Limits, ListenAddress, ListeningSocket, Notice, On, Overlay,
-    Pieces, Prebuilt, Request, Response, Shortfall, StartError, StartReport, Summary, TcpOptions, Timeouts,
-    Totals, Wanted, raise_descriptor_limit,
+    End, Failure, FieldLines, Gone, HandedOver, HeaderRules, LimitWarning, Limits, ListenAddress,
+    ListeningSocket, Notice, On, Pieces, Prebuilt, Request, Response, Service, StartError, StartReport,
+    Summary, TcpOptions, Timeouts, Totals, Wanted, raise_descriptor_limit,
 };
 
 /// Timers, tasks and coroutine stacks of a worker.
 pub use shearwater_engine::tasks::{self, Order, StackOptions};
-
-/// A request handler as the engine calls it: one value per worker, without locks.
-pub use shearwater_engine::App as Service;
 
 /// Runs the code of `docs/guide` as doc tests.
 #[cfg(doctest)]

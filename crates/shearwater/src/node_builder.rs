@@ -2,7 +2,7 @@
 
 use crate::middleware::Steps;
 use crate::node::{Node, allow};
-use crate::{Place, RouteError, RouteMethod};
+use crate::{RouteError, RouteMethod, SourceLocation};
 
 /// A path's methods and their handlers so far.
 #[derive(Default)]
@@ -13,7 +13,7 @@ pub(crate) struct NodeBuilder {
 
 struct Claim {
     method: RouteMethod,
-    place: Place,
+    place: SourceLocation,
     by: ClaimedBy,
 }
 
@@ -31,7 +31,7 @@ impl NodeBuilder {
     pub(crate) fn claim(
         &mut self,
         method: RouteMethod,
-        place: Place,
+        place: SourceLocation,
         by: ClaimedBy,
     ) -> Result<(), RouteError> {
         self.has_route |= matches!(by, ClaimedBy::Target(_));
@@ -55,7 +55,7 @@ impl NodeBuilder {
     }
 
     /// Returns the place of its first method.
-    pub(crate) fn place(&self) -> Option<&Place> {
+    pub(crate) fn place(&self) -> Option<&SourceLocation> {
         self.claims.first().map(|claim| &claim.place)
     }
 

@@ -16,7 +16,7 @@ use crate::node_builder::{ClaimedBy, NodeBuilder};
 use crate::pattern::{self, Path};
 use crate::plan::{PrefixRoute, PrefixTarget, RouteTable, Target};
 use crate::route::Route;
-use crate::{Place, RouteError, RouteErrors, RouteMethod};
+use crate::{RouteError, RouteErrors, RouteMethod, SourceLocation};
 
 /// A segment that no request can have and no pattern names.
 const UNNAMED: &str = "/\u{1}";
@@ -175,7 +175,7 @@ impl Compiler {
     }
 
     /// Returns the error for a pattern that matchit rejects.
-    fn insert_error(&self, given: Place, error: InsertError) -> RouteError {
+    fn insert_error(&self, given: SourceLocation, error: InsertError) -> RouteError {
         let why = match error {
             InsertError::Conflict { with } => match self.place_of(&with) {
                 Some(with) => return RouteError::Conflict { given, with: with.clone() },
@@ -191,7 +191,7 @@ impl Compiler {
     }
 
     /// Returns the place that adds a pattern first.
-    fn place_of(&self, pattern: &str) -> Option<&Place> {
+    fn place_of(&self, pattern: &str) -> Option<&SourceLocation> {
         self.numbers.get(pattern).and_then(|&number| self.pattern_builders[number].1.place())
     }
 
@@ -251,7 +251,7 @@ impl Compiler {
         handlers: Vec<Registered<PrefixHandler>>,
         patterns: &Router<usize>,
     ) -> Vec<PrefixRoute> {
-        let mut places: HashMap<String, Place> = HashMap::new();
+        let mut places: HashMap<String, SourceLocation> = HashMap::new();
         // Has more segments than any pattern: a pattern that matches them takes all paths under the prefix.
         let deepest =
             self.pattern_builders.iter().map(|(path, _)| path.matches('/').count()).max().unwrap_or(0);

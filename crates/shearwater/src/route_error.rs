@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Place;
+use crate::SourceLocation;
 
 /// A mistake in an [`App`](crate::App). Displays as one sentence with the file and line of each item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,21 +11,21 @@ pub enum RouteError {
     /// Two items match the same requests, or are state of the same type.
     Conflict {
         /// The item added later.
-        given: Place,
+        given: SourceLocation,
         /// The item added earlier.
-        with: Place,
+        with: SourceLocation,
     },
     /// Another item matches all its requests.
     Unreachable {
         /// The item that is never reached.
-        given: Place,
+        given: SourceLocation,
         /// The item that matches instead.
-        by: Place,
+        by: SourceLocation,
     },
     /// The path, method or response is invalid.
     Refused {
         /// The invalid item.
-        given: Place,
+        given: SourceLocation,
         /// The reason.
         why: String,
     },

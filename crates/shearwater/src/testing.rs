@@ -22,7 +22,7 @@
 //! # Ok::<(), shearwater::Error>(())
 //! ```
 
-mod answer;
+mod response;
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use shearwater_engine::{Control, Limits, Setup, Timeouts, Totals, Worker};
 use crate::outstanding::{Outstanding, Waited};
 use crate::{App, Error, RoutesService};
 
-pub use answer::Answer;
+pub use response::TestResponse;
 
 /// Number of turns after which a worker counts as never idle.
 const TURNS_MAX: usize = 1_000_000;
@@ -45,7 +45,7 @@ const TURNS_MAX: usize = 1_000_000;
 const STEP: Duration = Duration::from_millis(10);
 
 /// Real time for which a test waits for the next piece of offloaded work.
-pub const OFFLOADED_PATIENCE: Duration = Duration::from_secs(60);
+pub const OFFLOADED_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// An app under test, on its own worker.
 pub struct Tested {
@@ -97,7 +97,7 @@ impl Tested {
     ///
     /// # Panics
     /// If there is no response within a simulated day; and as [`settle_offloaded`](Self::settle_offloaded).
-    pub fn ask(&mut self, request: impl AsRef<[u8]>) -> Answer {
+    pub fn ask(&mut self, request: impl AsRef<[u8]>) -> TestResponse {
         let mut client = self.connect();
         client.send(request);
         let end_ms = self.net.now_ms() + 24 * 3600 * 1000;
@@ -115,7 +115,7 @@ impl Tested {
     ///
     /// # Panics
     /// As [`ask`](Self::ask).
-    pub fn get(&mut self, target: &str) -> Answer {
+    pub fn get(&mut self, target: &str) -> TestResponse {
         self.ask(format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n"))
     }
 
@@ -123,7 +123,7 @@ impl Tested {
     ///
     /// # Panics
     /// As [`ask`](Self::ask).
-    pub fn post(&mut self, target: &str, body: impl AsRef<[u8]>) -> Answer {
+    pub fn post(&mut self, target: &str, body: impl AsRef<[u8]>) -> TestResponse {
         let body = body.as_ref();
         let head = format!("POST {target} HTTP/1.1\r\nHost: test\r\nContent-Length: {}\r\n\r\n", body.len());
         self.ask([head.as_bytes(), body].concat())
@@ -156,10 +156,10 @@ impl Tested {
     /// It doesn't wait for work of other threads: run [turns](Self::turn) until that has arrived.
     ///
     /// # Panics
-    /// If no work finishes within [`OFFLOADED_PATIENCE`]; and as [`settle`](Self::settle).
+    /// If no work finishes within [`OFFLOADED_WAIT_MAX`]; and as [`settle`](Self::settle).
     pub fn settle_offloaded(&mut self) {
         assert!(
-            self.settle_within(OFFLOADED_PATIENCE),
+            self.settle_within(OFFLOADED_WAIT_MAX),
             "offloaded work didn't finish; help: if it isn't meant to, use `connect`, `settle` and `pass`"
         );
     }
@@ -232,9 +232,9 @@ impl Client {
     /// Returns the next final response if it has arrived in full. Interim ones (`100 Continue`) are skipped.
     ///
     /// Doesn't support responses to `HEAD`.
-    pub fn answer(&mut self) -> Option<Answer> {
+    pub fn answer(&mut self) -> Option<TestResponse> {
         self.received.extend(self.peer.read());
-        let (response, len) = Answer::parse(&self.received, self.peer.saw_fin())?;
+        let (response, len) = TestResponse::parse(&self.received, self.peer.saw_fin())?;
         self.received.drain(..len);
         Some(response)
     }
@@ -272,7 +272,7 @@ mod tests {
     use std::sync::{Arc, Barrier};
     use std::time::Duration;
 
-    use super::{OFFLOADED_PATIENCE, Tested};
+    use super::{OFFLOADED_WAIT_MAX, Tested};
     use crate::{App, Call, Offloaded, offload};
 
     #[test]
@@ -292,7 +292,7 @@ mod tests {
         assert!(!tested.settle_within(Duration::ZERO), "it isn't done");
         assert!(client.answer().is_none());
         gate.wait();
-        assert!(tested.settle_within(OFFLOADED_PATIENCE), "it is done");
+        assert!(tested.settle_within(OFFLOADED_WAIT_MAX), "it is done");
         assert_eq!(client.answer().expect("the work is done").text(), "done");
         assert!(tested.settle_within(Duration::ZERO), "there is nothing to wait for");
     }

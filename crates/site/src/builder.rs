@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use shearwater::Overlay;
+use shearwater::HeaderRules;
 use shearwater_files::Folder;
 use shearwater_files::resolve::resolve;
 
@@ -19,10 +19,10 @@ use crate::routes::{Pattern, Routes, segments};
 /// Parts that sites share.
 pub(crate) struct Shared<'f> {
     folders: &'f [Folder],
-    pub(crate) overlays: Vec<Overlay>,
+    pub(crate) header_rules: Vec<HeaderRules>,
     pub(crate) fixed: Vec<Fixed>,
     pub(crate) warnings: Mistakes,
-    /// Numbers of the overlays and fixed responses: most sites have the same ones.
+    /// Numbers of the header_rules and fixed responses: most sites have the same ones.
     known_changes: HashMap<Changes, u32>,
     known_fixed: HashMap<Fixed, u32>,
 }
@@ -31,7 +31,7 @@ impl<'f> Shared<'f> {
     pub(crate) fn new(folders: &'f [Folder]) -> Self {
         Self {
             folders,
-            overlays: Vec::new(),
+            header_rules: Vec::new(),
             fixed: Vec::new(),
             warnings: Mistakes::default(),
             known_changes: HashMap::new(),
@@ -39,13 +39,13 @@ impl<'f> Shared<'f> {
         }
     }
 
-    fn overlay(&mut self, changes: &Changes) -> Option<u32> {
+    fn header_rules(&mut self, changes: &Changes) -> Option<u32> {
         if let Some(&known) = self.known_changes.get(changes) {
             return Some(known);
         }
-        let overlay = headers::overlay(changes)?;
-        let new = number(self.overlays.len());
-        self.overlays.push(overlay);
+        let header_rules = headers::header_rules(changes)?;
+        let new = number(self.header_rules.len());
+        self.header_rules.push(header_rules);
         self.known_changes.insert(changes.clone(), new);
         Some(new)
     }
@@ -121,10 +121,10 @@ impl Builder<'_, '_> {
     /// Adds the rule of requests without a route.
     fn add_own_rule(&mut self, site: &Site) {
         self.changes = self.check_headers(&site.headers, "");
-        let overlay = self.shared.overlay(&self.changes);
+        let header_rules = self.shared.header_rules(&self.changes);
         let action = self.action(&site.content, "");
         self.check_required_headers(Some(&site.content), &self.changes.clone(), "");
-        self.plan.rules.push(Rule { action, overlay, pages: 0 });
+        self.plan.rules.push(Rule { action, header_rules, pages: 0 });
         self.plan.pages.push(Vec::new());
     }
 
@@ -193,18 +193,18 @@ impl Builder<'_, '_> {
             Some(content) => self.action(content, &key),
             None => own.action,
         };
-        let overlay = if route.headers == Headers::default() {
+        let header_rules = if route.headers == Headers::default() {
             self.check_required_headers(route.content.as_ref(), &self.changes.clone(), &key);
-            own.overlay
+            own.header_rules
         } else {
             let changes = self.check_headers(&route.headers, &key);
             let changes = headers::merge(&self.changes, changes);
             self.check_required_headers(route.content.as_ref(), &changes, &key);
-            self.shared.overlay(&changes)
+            self.shared.header_rules(&changes)
         };
         let rule = number(self.plan.rules.len());
         // Its error pages are added when all routes are known.
-        self.plan.rules.push(Rule { action, overlay, pages: 0 });
+        self.plan.rules.push(Rule { action, header_rules, pages: 0 });
         self.keys.push(format!("{}{key}", self.key));
         let known = match Pattern::parse(&route.path) {
             Ok(pattern) => self.plan.routes.insert(&pattern, rule),

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use shearwater::{FieldLines, Item, Known, Prebuilt, Request, Response, Shared};
+use shearwater::{FieldLines, Item, KnownField, Prebuilt, Request, Response, Shared};
 use shearwater_files::accept;
 use shearwater_files::resolve::resolve;
 
@@ -127,7 +127,7 @@ impl BuiltInPages {
         // The text depends on Accept as well.
         response.field_once("Vary", "Accept");
         // Browsers list text/html when they show a page; other programs get a line of text.
-        if !accept::names(request.head().all(Known::Accept), b"text/html") {
+        if !accept::names(request.head().all(KnownField::Accept), b"text/html") {
             return;
         }
         let status = response.status_code();

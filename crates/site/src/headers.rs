@@ -1,6 +1,6 @@
 //! Changes to response headers, checked and encoded.
 
-use shearwater::{On, Overlay};
+use shearwater::{HeaderRules, On};
 
 use crate::mistakes::{Invalid, invalid};
 use crate::options::Headers;
@@ -98,7 +98,7 @@ fn check(name: &str, change: &Change) -> Result<(), Invalid> {
             return Err(invalid("invalid header value", help));
         }
     }
-    apply(&mut Overlay::new(), name, change).map_err(|why| invalid("invalid header", why))
+    apply(&mut HeaderRules::new(), name, change).map_err(|why| invalid("invalid header", why))
 }
 
 /// Merges the changes of a site into those of its route, which take precedence.
@@ -121,23 +121,23 @@ pub(crate) fn sets(changes: &Changes, name: &str) -> bool {
 ///
 /// # Panics
 /// If the changes are not those of [`changes`], which tests each.
-pub(crate) fn overlay(changes: &Changes) -> Option<Overlay> {
-    let mut overlay = Overlay::new();
+pub(crate) fn header_rules(changes: &Changes) -> Option<HeaderRules> {
+    let mut header_rules = HeaderRules::new();
     for (name, change) in changes {
-        apply(&mut overlay, name, change).expect("each change was tested");
+        apply(&mut header_rules, name, change).expect("each change was tested");
     }
-    (!changes.is_empty()).then_some(overlay)
+    (!changes.is_empty()).then_some(header_rules)
 }
 
-fn apply(overlay: &mut Overlay, name: &str, change: &Change) -> Result<(), String> {
+fn apply(header_rules: &mut HeaderRules, name: &str, change: &Change) -> Result<(), String> {
     let is_policy = [POLICY, POLICY_REPORTED].iter().any(|policy| policy.eq_ignore_ascii_case(name));
     match change {
         // Only built-in pages have one.
-        Change::Remove if is_policy => Ok(overlay),
-        Change::Remove => overlay.remove(name),
-        Change::Set(value) if is_policy => overlay.add_unless(POLICY, name, value, responses(name)),
-        Change::Set(value) if name.eq_ignore_ascii_case("Vary") => overlay.add(name, value, On::Every),
-        Change::Set(value) => overlay.set(name, value, responses(name)),
+        Change::Remove if is_policy => Ok(header_rules),
+        Change::Remove => header_rules.remove(name),
+        Change::Set(value) if is_policy => header_rules.add_unless(POLICY, name, value, responses(name)),
+        Change::Set(value) if name.eq_ignore_ascii_case("Vary") => header_rules.add(name, value, On::Every),
+        Change::Set(value) => header_rules.set(name, value, responses(name)),
     }
     .map(|_| ())
 }
@@ -153,7 +153,7 @@ fn responses(name: &str) -> On {
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, Changes, changes, merge, overlay, responses};
+    use super::{Change, Changes, changes, header_rules, merge, responses};
     use crate::options::Headers;
     use shearwater::On;
 
@@ -223,7 +223,7 @@ mod tests {
         .map(|(name, change)| (name.to_owned(), change))
         .into();
         assert_eq!(merged, wanted);
-        assert!(overlay(&merged).is_some() && overlay(&Changes::new()).is_none());
+        assert!(header_rules(&merged).is_some() && header_rules(&Changes::new()).is_none());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use shearwater::Overlay;
+use shearwater::HeaderRules;
 use shearwater_files::{CacheLimits, Folder};
 
 use crate::builder::{self, Shared};
@@ -54,7 +54,7 @@ pub(crate) struct Plan {
     pub(crate) cache: CacheLimits,
     pub(crate) hosts: Hosts,
     pub(crate) sites: Vec<SitePlan>,
-    pub(crate) overlays: Vec<Overlay>,
+    pub(crate) header_rules: Vec<HeaderRules>,
     pub(crate) fixed: Vec<Fixed>,
     /// The match of every request, if there is only one site and it has files and no routes.
     pub(crate) only: Option<RouteMatch>,
@@ -75,7 +75,7 @@ pub(crate) struct SitePlan {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
     pub(crate) action: Action,
-    pub(crate) overlay: Option<u32>,
+    pub(crate) header_rules: Option<u32>,
     /// A set of error pages.
     pub(crate) pages: u32,
 }
@@ -119,9 +119,9 @@ impl Plan {
             },
             _ => None,
         };
-        let Shared { overlays, fixed, warnings, .. } = shared;
+        let Shared { header_rules, fixed, warnings, .. } = shared;
         let Options { folders, cache, .. } = options;
-        Ok(Self { folders, cache, hosts, sites, overlays, fixed, only, warnings })
+        Ok(Self { folders, cache, hosts, sites, header_rules, fixed, only, warnings })
     }
 }
 

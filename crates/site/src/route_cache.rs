@@ -100,7 +100,7 @@ mod tests {
     use crate::plan::{Action, Rule};
 
     fn found(site: u32) -> RouteMatch {
-        RouteMatch { site, rule: Rule { action: Action::Nothing, overlay: None, pages: 0 } }
+        RouteMatch { site, rule: Rule { action: Action::Nothing, header_rules: None, pages: 0 } }
     }
 
     fn site(cache: &RouteCache, host: &str, path: &str) -> Option<u32> {

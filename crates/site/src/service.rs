@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater::{Overlay, Request, Response, Service};
+use shearwater::{HeaderRules, Request, Response, Service};
 use shearwater_files::resolve::{BadPath, resolve};
 use shearwater_files::{FileCache, Files};
 
@@ -21,7 +21,7 @@ const OF_ERRORS: [&str; 4] = ["Allow", "Content-Range", "Retry-After", "Vary"];
 pub struct SiteService {
     plan: Arc<Plan>,
     files: Vec<Files>,
-    overlays: Vec<Rc<Overlay>>,
+    header_rules: Vec<Rc<HeaderRules>>,
     fixed: Vec<FixedResponse>,
     built_in_pages: BuiltInPages,
     cache: RefCell<RouteCache>,
@@ -46,7 +46,7 @@ impl SiteService {
         let cache = FileCache::new(plan.cache);
         Self {
             files: plan.folders.iter().map(|folder| folder.files_in(&cache)).collect(),
-            overlays: plan.overlays.iter().cloned().map(Rc::new).collect(),
+            header_rules: plan.header_rules.iter().cloned().map(Rc::new).collect(),
             fixed: plan.fixed.iter().map(FixedResponse::new).collect(),
             built_in_pages: BuiltInPages::new(),
             cache: RefCell::new(RouteCache::new()),
@@ -74,16 +74,16 @@ impl SiteService {
 
     /// Applies the header changes of a rule.
     #[inline]
-    fn overlay(&self, found: &RouteMatch, response: &mut Response<'_>) {
-        if let Some(overlay) = found.rule.overlay {
-            response.overlay(&self.overlays[overlay as usize]);
+    fn header_rules(&self, found: &RouteMatch, response: &mut Response<'_>) {
+        if let Some(header_rules) = found.rule.header_rules {
+            response.header_rules(&self.header_rules[header_rules as usize]);
         }
     }
 
     /// Responds by a rule. An error without a body of its own gets an error page.
     #[inline(always)]
     fn act(&self, found: &RouteMatch, request: &Request<'_>, response: &mut Response<'_>) {
-        self.overlay(found, response);
+        self.header_rules(found, response);
         let is_whole = match found.rule.action {
             Action::Files(folder) => {
                 self.files[folder as usize].respond(request, response);
@@ -131,7 +131,7 @@ impl SiteService {
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
-        self.overlay(found, response);
+        self.header_rules(found, response);
         match found.rule.action {
             Action::Files(folder) => self.files[folder as usize].respond(request, response),
             _ if bad == BadPath::NoName => drop(response.unhandled_target(request, ALLOW)),

@@ -129,12 +129,12 @@ impl Tasks {
         self.blocks.free_spare();
     }
 
-    /// Calls `look` with the waker of the next [spawned](Self::spawn) task, so that work that is ready at
+    /// Calls `poll_now` with the waker of the next [spawned](Self::spawn) task, so that work that is ready at
     /// once needs no task.
     ///
     /// A pending future can then be spawned without another poll: a wake since then counts. Nothing may be
     /// spawned or end in between. Returns `None` if there are [`Options::tasks_max`] tasks.
-    pub fn look<T>(&mut self, look: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
+    pub fn poll_now<T>(&mut self, look: impl FnOnce(&mut Context<'_>) -> T) -> Option<T> {
         if self.free.is_empty() {
             let index = self.free_slot()?;
             self.free.push(index);

@@ -76,7 +76,7 @@ impl<M: Maker> Bridge<M> {
         }
         let pool = Rc::clone(&self.pool);
         response
-            .later(request, |call| call::begin(until_gone(call), made, expected, handshake, service, pool));
+            .defer(request, |call| call::begin(until_gone(call), made, expected, handshake, service, pool));
     }
 
     /// Prepares an upgrade if the request offers a registered protocol, has no body, and the limit isn't reached.
@@ -99,14 +99,14 @@ impl<M: Maker> Bridge<M> {
         &self,
         request: &Request<'_>,
         response: &mut Response<'_>,
-        future: <M::Service as HttpService>::Answering,
+        future: <M::Service as HttpService>::ResponseFuture,
     ) {
         let mut future = self.pool.futures.take(future);
-        let output = match response.look(|cx| future.get().poll(cx)) {
+        let output = match response.poll_now(|cx| future.get().poll(cx)) {
             Some(Poll::Ready(output)) => output,
             Some(Poll::Pending) => {
                 let pool = Rc::clone(&self.pool);
-                return response.later_when_woken(request, |call| {
+                return response.defer_when_woken(request, |call| {
                     call::resume(until_gone(call), RequestBody::NONE, future, None, pool)
                 });
             }
@@ -117,7 +117,7 @@ impl<M: Maker> Bridge<M> {
             Ok(pending) if pending.status() != StatusCode::SWITCHING_PROTOCOLS => {
                 self.send(request, response, pending);
             }
-            failed => response.later(request, |call| {
+            failed => response.defer(request, |call| {
                 call.cut(failed.err().unwrap_or_else(|| handshake::NOT_OFFERED.to_owned()));
                 ready(())
             }),
@@ -128,15 +128,15 @@ impl<M: Maker> Bridge<M> {
         &self,
         request: &Request<'_>,
         response: &mut Response<'_>,
-        pending: http::Response<<M::Service as HttpService>::Answer>,
+        pending: http::Response<<M::Service as HttpService>::ResponseBody>,
     ) {
         let mut pending = PendingResponse::new(pending, request.method(), &self.pool);
-        pending.poll_first(|body| response.look(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending));
-        let Some(pending) = response.tell(|response| pending.send_whole(response, &self.pool)) else {
+        pending.poll_first(|body| response.poll_now(|cx| body.poll_frame(cx)).unwrap_or(Poll::Pending));
+        let Some(pending) = response.respond_now(|response| pending.send_whole(response, &self.pool)) else {
             return;
         };
         let pool = Rc::clone(&self.pool);
-        response.later(request, |call| {
+        response.defer(request, |call| {
             let mut call = until_gone(call);
             let rest = pending.begin(&mut call, &pool);
             async move {

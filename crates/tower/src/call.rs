@@ -43,7 +43,7 @@ pub(crate) async fn begin<S: HttpService>(
 pub(crate) async fn resume<S: HttpService>(
     mut call: Call,
     mut request_body: RequestBody,
-    future: PinnedSlot<S::Answering>,
+    future: PinnedSlot<S::ResponseFuture>,
     handshake: Option<Box<Handshake>>,
     pool: Rc<WorkerPool<S>>,
 ) {
@@ -76,7 +76,7 @@ pub(crate) async fn resume<S: HttpService>(
 fn send<S: HttpService>(
     call: &mut Call,
     request_body: &mut RequestBody,
-    response: http::Response<S::Answer>,
+    response: http::Response<S::ResponseBody>,
     pool: &WorkerPool<S>,
     cx: &mut Context<'_>,
 ) -> Option<RemainingBody<S>> {

@@ -90,7 +90,7 @@ fn serve(serving: &mut Serving) {
 pub(crate) fn accept<S: HttpService>(
     handshake: Option<Box<Handshake>>,
     call: &mut Call,
-    response: Response<S::Answer>,
+    response: Response<S::ResponseBody>,
     pool: &WorkerPool<S>,
 ) -> Result<(), String> {
     let handshake = handshake.ok_or(NOT_OFFERED)?;

@@ -1,9 +1,9 @@
 //! A cache of header values that clients repeat in each request, so that they are validated and copied once.
 
 use http::HeaderValue;
-use shearwater::Known;
+use shearwater::KnownField;
 
-use crate::limits::{USUAL_VALUE_BYTES_MAX, USUAL_VALUE_MISSES_MAX};
+use crate::limits::{CACHED_VALUE_BYTES_MAX, CACHED_VALUE_MISSES_MAX};
 
 /// The cache of one worker: one value for each cacheable header.
 #[derive(Debug)]
@@ -20,18 +20,18 @@ struct Entry {
 
 impl HeaderValueCache {
     pub(crate) fn new() -> Self {
-        Self { entries: vec![Entry::default(); Known::COUNT].into() }
+        Self { entries: vec![Entry::default(); KnownField::COUNT].into() }
     }
 
     /// Returns the cached value if it equals the one sent.
-    pub(crate) fn get(&mut self, name: Known, sent: &[u8]) -> Option<HeaderValue> {
+    pub(crate) fn get(&mut self, name: KnownField, sent: &[u8]) -> Option<HeaderValue> {
         if !describes_client(name) {
             return None;
         }
         let entry = &mut self.entries[name as usize];
         match &entry.value {
             Some(value) if value.as_bytes() == sent => return Some(value.clone()),
-            Some(_) if entry.misses < USUAL_VALUE_MISSES_MAX => entry.misses += 1,
+            Some(_) if entry.misses < CACHED_VALUE_MISSES_MAX => entry.misses += 1,
             _ => entry.store(sent),
         }
         None
@@ -42,91 +42,91 @@ impl Entry {
     /// Stores a copy, because a slice would keep the head's whole block alive.
     #[cold]
     fn store(&mut self, sent: &[u8]) {
-        if sent.len() <= USUAL_VALUE_BYTES_MAX {
+        if sent.len() <= CACHED_VALUE_BYTES_MAX {
             (self.value, self.misses) = (HeaderValue::from_bytes(sent).ok(), 0);
         }
     }
 }
 
 /// Returns true if a field describes the client, and not the request or the user.
-fn describes_client(name: Known) -> bool {
+fn describes_client(name: KnownField) -> bool {
     matches!(
         name,
-        Known::Accept
-            | Known::AcceptCharset
-            | Known::AcceptEncoding
-            | Known::AcceptLanguage
-            | Known::CacheControl
-            | Known::Connection
-            | Known::ContentType
-            | Known::Dnt
-            | Known::Host
-            | Known::KeepAlive
-            | Known::Origin
-            | Known::Pragma
-            | Known::Priority
-            | Known::SecChUa
-            | Known::SecChUaMobile
-            | Known::SecChUaPlatform
-            | Known::SecFetchDest
-            | Known::SecFetchMode
-            | Known::SecFetchSite
-            | Known::SecFetchUser
-            | Known::Te
-            | Known::UpgradeInsecureRequests
-            | Known::UserAgent
-            | Known::Via
-            | Known::XForwardedHost
-            | Known::XForwardedProto
+        KnownField::Accept
+            | KnownField::AcceptCharset
+            | KnownField::AcceptEncoding
+            | KnownField::AcceptLanguage
+            | KnownField::CacheControl
+            | KnownField::Connection
+            | KnownField::ContentType
+            | KnownField::Dnt
+            | KnownField::Host
+            | KnownField::KeepAlive
+            | KnownField::Origin
+            | KnownField::Pragma
+            | KnownField::Priority
+            | KnownField::SecChUa
+            | KnownField::SecChUaMobile
+            | KnownField::SecChUaPlatform
+            | KnownField::SecFetchDest
+            | KnownField::SecFetchMode
+            | KnownField::SecFetchSite
+            | KnownField::SecFetchUser
+            | KnownField::Te
+            | KnownField::UpgradeInsecureRequests
+            | KnownField::UserAgent
+            | KnownField::Via
+            | KnownField::XForwardedHost
+            | KnownField::XForwardedProto
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use shearwater::Known;
+    use shearwater::KnownField;
 
-    use super::{HeaderValueCache, USUAL_VALUE_BYTES_MAX, USUAL_VALUE_MISSES_MAX};
+    use super::{CACHED_VALUE_BYTES_MAX, CACHED_VALUE_MISSES_MAX, HeaderValueCache};
 
     #[test]
     fn what_was_sent_before_is_there_and_nothing_else() {
         let mut values = HeaderValueCache::new();
-        assert!(values.get(Known::Host, b"one").is_none());
-        assert_eq!(values.get(Known::Host, b"one").expect("seen"), "one");
+        assert!(values.get(KnownField::Host, b"one").is_none());
+        assert_eq!(values.get(KnownField::Host, b"one").expect("seen"), "one");
         for other in [&b"two"[..], b"", b"one ", b"on"] {
-            assert!(values.get(Known::Host, other).is_none(), "{other:?}");
+            assert!(values.get(KnownField::Host, other).is_none(), "{other:?}");
         }
-        assert!(values.get(Known::UserAgent, b"one").is_none(), "another field");
+        assert!(values.get(KnownField::UserAgent, b"one").is_none(), "another field");
     }
 
     #[test]
     fn one_that_comes_no_more_makes_room_after_so_many_others() {
         let mut values = HeaderValueCache::new();
-        assert!(values.get(Known::Accept, b"old").is_none());
-        for _ in 0..=USUAL_VALUE_MISSES_MAX {
-            assert!(values.get(Known::Accept, b"new").is_none());
+        assert!(values.get(KnownField::Accept, b"old").is_none());
+        for _ in 0..=CACHED_VALUE_MISSES_MAX {
+            assert!(values.get(KnownField::Accept, b"new").is_none());
         }
-        assert_eq!(values.get(Known::Accept, b"new").expect("seen"), "new");
-        assert!(values.get(Known::Accept, b"old").is_none());
+        assert_eq!(values.get(KnownField::Accept, b"new").expect("seen"), "new");
+        assert!(values.get(KnownField::Accept, b"old").is_none());
     }
 
     #[test]
     fn a_long_one_is_not_kept() {
         let mut values = HeaderValueCache::new();
-        let longest = [b'a'; USUAL_VALUE_BYTES_MAX];
-        for long in [&[b'a'; USUAL_VALUE_BYTES_MAX + 1][..], &longest] {
-            assert!(values.get(Known::UserAgent, long).is_none());
+        let longest = [b'a'; CACHED_VALUE_BYTES_MAX];
+        for long in [&[b'a'; CACHED_VALUE_BYTES_MAX + 1][..], &longest] {
+            assert!(values.get(KnownField::UserAgent, long).is_none());
         }
-        assert!(values.get(Known::UserAgent, &longest).is_some());
+        assert!(values.get(KnownField::UserAgent, &longest).is_some());
     }
 
     #[test]
     fn what_tells_of_a_person_or_is_no_value_is_not_kept() {
         let mut values = HeaderValueCache::new();
         for _ in 0..3 {
-            for name in [Known::Authorization, Known::Cookie, Known::ProxyAuthorization] {
+            for name in [KnownField::Authorization, KnownField::Cookie, KnownField::ProxyAuthorization] {
                 assert!(values.get(name, b"secret").is_none());
             }
-            assert!(values.get(Known::Host, b"a\0b").is_none());
+            assert!(values.get(KnownField::Host, b"a\0b").is_none());
         }
     }
 }

@@ -22,10 +22,10 @@ pub const UPGRADES_MAX: usize = 4096;
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// Memory in bytes that a worker pools for futures of services, and as much again for response bodies.
-pub const SPARE_SEATS_BYTES_MAX: usize = 256 * 1024;
+pub const SPARE_SLOTS_BYTES_MAX: usize = 256 * 1024;
 
 /// Maximum length in bytes of a cached header value; each worker caches one per cacheable header.
-pub const USUAL_VALUE_BYTES_MAX: usize = 256;
+pub const CACHED_VALUE_BYTES_MAX: usize = 256;
 
 /// Number of misses after which a cached header value is replaced.
-pub const USUAL_VALUE_MISSES_MAX: u8 = 8;
+pub const CACHED_VALUE_MISSES_MAX: u8 = 8;

@@ -3,29 +3,29 @@
 use std::sync::LazyLock;
 
 use http::HeaderName;
-use shearwater::Known;
+use shearwater::KnownField;
 
 /// Indexed by [`Known`].
 static NAMES: LazyLock<Box<[HeaderName]>> =
-    LazyLock::new(|| Known::all().iter().map(|known| of(*known)).collect());
+    LazyLock::new(|| KnownField::all().iter().map(|known| of(*known)).collect());
 
 /// Returns the name of a field. Cloning it doesn't allocate.
-pub(crate) fn name(known: Known) -> &'static HeaderName {
+pub(crate) fn name(known: KnownField) -> &'static HeaderName {
     &NAMES[known as usize]
 }
 
 /// Creates a name. About twenty that `http` doesn't know itself are leaked.
-fn of(known: Known) -> HeaderName {
+fn of(known: KnownField) -> HeaderName {
     HeaderName::from_static(Box::leak(known.name().to_ascii_lowercase().into_boxed_str()))
 }
 
 #[cfg(test)]
 mod tests {
-    use shearwater::Known;
+    use shearwater::KnownField;
 
     #[test]
     fn each_is_what_it_is_called() {
-        for known in Known::all() {
+        for known in KnownField::all() {
             assert_eq!(super::name(*known).as_str(), known.name().to_ascii_lowercase());
         }
     }

@@ -23,21 +23,21 @@ pub(crate) struct PendingResponse<S: HttpService> {
     /// The body's length in bytes, if known.
     length: Option<u64>,
     /// The body, or `None` if the response has none or doesn't send it.
-    body: Option<PinnedSlot<S::Answer>>,
+    body: Option<PinnedSlot<S::ResponseBody>>,
     /// The result of the body's first poll.
-    first: Polled<S::Answer>,
+    first: Polled<S::ResponseBody>,
     is_head_only: bool,
 }
 
 /// The rest of a body whose head has been sent, with the next frame if it was already polled.
 pub(crate) struct RemainingBody<S: HttpService> {
-    pub(crate) body: PinnedSlot<S::Answer>,
-    pub(crate) next: Polled<S::Answer>,
+    pub(crate) body: PinnedSlot<S::ResponseBody>,
+    pub(crate) next: Polled<S::ResponseBody>,
 }
 
 impl<S: HttpService> PendingResponse<S> {
     /// Wraps the response to a request with this method.
-    pub(crate) fn new(response: http::Response<S::Answer>, method: Method, pool: &WorkerPool<S>) -> Self {
+    pub(crate) fn new(response: http::Response<S::ResponseBody>, method: Method, pool: &WorkerPool<S>) -> Self {
         let (head, body) = response.into_parts();
         let length = body.size_hint().exact();
         let is_head_only = method == Method::Head;
@@ -47,7 +47,7 @@ impl<S: HttpService> PendingResponse<S> {
     }
 
     /// Polls the body for its first frame.
-    pub(crate) fn poll_first(&mut self, poll: impl FnOnce(Pin<&mut S::Answer>) -> Polled<S::Answer>) {
+    pub(crate) fn poll_first(&mut self, poll: impl FnOnce(Pin<&mut S::ResponseBody>) -> Polled<S::ResponseBody>) {
         if let Some(body) = &mut self.body {
             self.first = poll(body.get());
         }
@@ -60,7 +60,7 @@ impl<S: HttpService> PendingResponse<S> {
         }
         if let Some(mut body) = self.body.take() {
             let is_last = body.get().is_end_stream();
-            let Some(whole) = whole::<S::Answer>(&self.first, self.length, is_last) else {
+            let Some(whole) = whole::<S::ResponseBody>(&self.first, self.length, is_last) else {
                 self.body = Some(body);
                 return Some(self);
             };

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::pin::Pin;
 
-use crate::limits::SPARE_SEATS_BYTES_MAX;
+use crate::limits::SPARE_SLOTS_BYTES_MAX;
 
 /// Minimum size in bytes that a slot counts as.
 const SLOT_BYTES_MIN: usize = 64;
@@ -27,7 +27,7 @@ impl<T> SlotPool<T> {
     /// Maximum number of free slots.
     const KEPT_MAX: usize = {
         let bytes = size_of::<Option<T>>();
-        SPARE_SEATS_BYTES_MAX / if bytes < SLOT_BYTES_MIN { SLOT_BYTES_MIN } else { bytes }
+        SPARE_SLOTS_BYTES_MAX / if bytes < SLOT_BYTES_MIN { SLOT_BYTES_MIN } else { bytes }
     };
 
     pub(crate) fn new() -> Self {
@@ -60,7 +60,7 @@ impl<T> SlotPool<T> {
 mod tests {
     use std::rc::Rc;
 
-    use super::{SLOT_BYTES_MIN, SPARE_SEATS_BYTES_MAX, SlotPool};
+    use super::{SLOT_BYTES_MIN, SPARE_SLOTS_BYTES_MAX, SlotPool};
 
     #[test]
     fn what_was_put_back_is_dropped_and_its_place_used_again() {
@@ -79,15 +79,15 @@ mod tests {
     fn so_many_bytes_of_them_are_kept() {
         fn kept<T: Clone>(value: &T) -> usize {
             let slots = SlotPool::new();
-            let taken: Vec<_> = (0..SPARE_SEATS_BYTES_MAX)
+            let taken: Vec<_> = (0..SPARE_SLOTS_BYTES_MAX)
                 .step_by(SLOT_BYTES_MIN / 2)
                 .map(|_| slots.take(value.clone()))
                 .collect();
             taken.into_iter().for_each(|slot| slots.put(slot));
             slots.free.borrow().len()
         }
-        assert_eq!(kept(&()), SPARE_SEATS_BYTES_MAX / SLOT_BYTES_MIN);
+        assert_eq!(kept(&()), SPARE_SLOTS_BYTES_MAX / SLOT_BYTES_MIN);
         let kilobyte = kept(&[0u8; 1024]);
-        assert!(kilobyte > 0 && kilobyte * 1024 <= SPARE_SEATS_BYTES_MAX, "{kilobyte}");
+        assert!(kilobyte > 0 && kilobyte * 1024 <= SPARE_SLOTS_BYTES_MAX, "{kilobyte}");
     }
 }

@@ -13,13 +13,13 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// The service is cloned for each request, so clones should be cheap.
 pub trait HttpService:
-    Service<Request<Body>, Response = Response<Self::Answer>, Error = Self::Fault, Future = Self::Answering>
+    Service<Request<Body>, Response = Response<Self::ResponseBody>, Error = Self::Fault, Future = Self::ResponseFuture>
     + Clone
     + Send
     + 'static
 {
     /// The body type of responses.
-    type Answer: http_body::Body<Data = Self::Piece, Error = Self::BodyFault> + Send + 'static;
+    type ResponseBody: http_body::Body<Data = Self::Piece, Error = Self::BodyFault> + Send + 'static;
     /// The data type of the body's frames.
     type Piece: Buf + Send;
     /// The error type of the body.
@@ -27,7 +27,7 @@ pub trait HttpService:
     /// The error type of the service.
     type Fault: Into<BoxError>;
     /// The future of a response.
-    type Answering: Future<Output = Result<Response<Self::Answer>, Self::Fault>> + Send + 'static;
+    type ResponseFuture: Future<Output = Result<Response<Self::ResponseBody>, Self::Fault>> + Send + 'static;
 }
 
 impl<S, B> HttpService for S
@@ -39,9 +39,9 @@ where
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
-    type Answer = B;
+    type ResponseBody = B;
     type Piece = B::Data;
     type BodyFault = B::Error;
     type Fault = S::Error;
-    type Answering = S::Future;
+    type ResponseFuture = S::Future;
 }

@@ -9,8 +9,8 @@ use crate::tower_service::HttpService;
 /// The pools of one worker.
 pub(crate) struct WorkerPool<S: HttpService> {
     pub(crate) heads: RefCell<HeadPool>,
-    pub(crate) futures: SlotPool<S::Answering>,
-    pub(crate) bodies: SlotPool<S::Answer>,
+    pub(crate) futures: SlotPool<S::ResponseFuture>,
+    pub(crate) bodies: SlotPool<S::ResponseBody>,
 }
 
 impl<S: HttpService> WorkerPool<S> {

@@ -2,14 +2,14 @@
 
 /// Status, header fields and body of a response on a connection that then closed.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ClientResponse {
     pub(crate) status: u16,
     /// Names in lower case.
     fields: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl ClientResponse {
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").expect("a head has an end");
         let head = std::str::from_utf8(&bytes[..end]).unwrap();

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output,
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::answer::Answer;
+use crate::answer::ClientResponse;
 
 /// Maximum duration of each wait before the test fails.
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -79,7 +79,7 @@ impl Program {
     }
 
     /// Sends a request on a new connection. `fields` are lines without line ends.
-    pub(crate) fn ask(&self, method: &str, target: &str, fields: &[&str], body: &[u8]) -> Answer {
+    pub(crate) fn ask(&self, method: &str, target: &str, fields: &[&str], body: &[u8]) -> ClientResponse {
         let mut stream = self.connect();
         let mut head = format!("{method} {target} HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n");
         fields.iter().for_each(|field| head.push_str(&format!("{field}\r\n")));
@@ -89,10 +89,10 @@ impl Program {
         stream.write_all(&[head.as_bytes(), b"\r\n", body].concat()).unwrap();
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).unwrap();
-        Answer::parse(&bytes)
+        ClientResponse::parse(&bytes)
     }
 
-    pub(crate) fn get(&self, target: &str) -> Answer {
+    pub(crate) fn get(&self, target: &str) -> ClientResponse {
         self.ask("GET", target, &[], b"")
     }
 

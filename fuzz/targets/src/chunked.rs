@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
-use shearwater_http1::{BodyDecoder, BodyEvent, BodyLimits, Framing, Reject};
+use shearwater_http1::{BodyDecoder, BodyEvent, BodyLimits, Framing, ParseError};
 
 use crate::grammar::{CONTENT, QUOTED, TOKEN, pattern};
 use crate::input::{DEFAULT, Stage};
@@ -22,7 +22,7 @@ struct Decoded {
     trailers: Vec<u8>,
     /// Offset of the body's end, if it is complete.
     end: Option<usize>,
-    rejected: Option<Reject>,
+    rejected: Option<ParseError>,
 }
 
 /// Decodes the body in `input`: after the stage, a byte that is `-` for chunks or else a length, then the body.

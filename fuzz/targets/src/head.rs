@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 use shearwater_http1::{
-    Expectation, Framing, Head, HeadLimits, Known, METHOD_BYTES_MAX, Method, Target, Version,
+    Expectation, Framing, Head, HeadLimits, KnownField, METHOD_BYTES_MAX, Method, Target, Version,
 };
 
 use crate::grammar::{CONTENT, TOKEN, pattern};
@@ -71,12 +71,12 @@ fn check_lookups(head: &Head<'_>, fields: &[Field<'_>]) {
     for (name, _) in fields {
         let values = values(fields, name);
         assert_eq!(head.field_named(name), values.first().copied(), "the first {name}");
-        if let Some(known) = Known::from_name(name.as_bytes()) {
+        if let Some(known) = KnownField::from_name(name.as_bytes()) {
             assert_eq!(head.field(known), values.first().copied(), "the first known {name}");
             assert_eq!(head.all(known).collect::<Vec<_>>(), values, "all of the known {name}");
         }
     }
-    for known in Known::all() {
+    for known in KnownField::all() {
         assert_eq!(head.all(*known).count(), values(fields, known.name()).len(), "{}", known.name());
     }
 }

@@ -2,13 +2,13 @@
 
 use shearwater_engine::Limits;
 use shearwater_engine::http1::{
-    BodyDecoder, BodyEvent, BodyLimits, Expectation, Framing, Head, HeadLimits, HeadParser, Method, Parsed,
-    Reject, Target, Version,
+    BodyDecoder, BodyEvent, BodyLimits, Expectation, Framing, Head, HeadLimits, HeadParser, Method,
+    ParseError, Parsed, Target, Version,
 };
 
 use crate::harness::app::{BUFFER_BYTES_MAX, REFUSED_AT, text_of};
 use crate::harness::client::is_head;
-use crate::harness::{Answer, Unit};
+use crate::harness::{ExpectedResponse, Unit};
 
 /// Routes whose responses depend on more than method, target and body.
 const NOT_MODELLED: &str = "status field value prebuilt peer big file short-file policy-panics";
@@ -55,11 +55,11 @@ fn next_unit(rest: &[u8], limits: &Limits, is_first: bool) -> Option<Unit> {
 
 /// Returns a request that stays partial.
 fn undecided(rest: &[u8]) -> Unit {
-    Unit { decided_at: rest.len() + 1, ..Unit::new(rest, Answer::incomplete()) }
+    Unit { decided_at: rest.len() + 1, ..Unit::new(rest, ExpectedResponse::incomplete()) }
 }
 
-fn rejected(rest: &[u8], at: usize, reject: Reject) -> Unit {
-    let answer = Answer::refusal(status_line(reject.status()), &reject.to_string());
+fn rejected(rest: &[u8], at: usize, reject: ParseError) -> Unit {
+    let answer = ExpectedResponse::refusal(status_line(reject.status()), &reject.to_string());
     Unit::refused(rest, at, if is_head(rest) { answer.bodyless() } else { answer })
 }
 
@@ -78,9 +78,9 @@ fn status_line(status: u16) -> &'static str {
 enum End {
     Whole,
     Partial,
-    Rejected(Reject),
+    Rejected(ParseError),
     /// The handler that reads it responds early.
-    Handler(Answer),
+    Handler(ExpectedResponse),
 }
 
 /// A request with a complete head.
@@ -102,17 +102,17 @@ impl<'a> Request<'a> {
         let head = &self.head;
         if head.method() == Method::Connect {
             let why = "CONNECT is not implemented: this is no proxy.";
-            return Some(self.refused(head.len(), Answer::refusal("501 Not Implemented", why)));
+            return Some(self.refused(head.len(), ExpectedResponse::refusal("501 Not Implemented", why)));
         }
         if let Target::Absolute { scheme, .. } = head.target()
             && !scheme.eq_ignore_ascii_case("http")
         {
             let why = "The scheme of the target is not served on this connection.";
-            return Some(self.refused(head.len(), Answer::refusal("421 Misdirected Request", why)));
+            return Some(self.refused(head.len(), ExpectedResponse::refusal("421 Misdirected Request", why)));
         }
         if head.expectation() == Expectation::Unknown {
             let why = "The only expectation known here is 100-continue.";
-            return Some(self.refused(head.len(), Answer::refusal("417 Expectation Failed", why)));
+            return Some(self.refused(head.len(), ExpectedResponse::refusal("417 Expectation Failed", why)));
         }
         if [NOT_MODELLED, DEFERRED]
             .iter()
@@ -132,7 +132,7 @@ impl<'a> Request<'a> {
         let buffered_max = if self.route == "buffer" { BUFFER_BYTES_MAX } else { u64::MAX };
         match framing {
             Framing::Length(len) if len > limits.body_bytes_max.min(buffered_max) => {
-                Some(self.refused(head.len(), Answer::too_large()))
+                Some(self.refused(head.len(), ExpectedResponse::too_large()))
             }
             _ => Some(self.with_body(framing)),
         }
@@ -145,7 +145,7 @@ impl<'a> Request<'a> {
             End::Partial => undecided(self.rest),
             End::Rejected(reject) => rejected(self.rest, at, reject),
             End::Handler(answer) => self.refused(at, answer),
-            End::Whole if self.route == "sink-ends-in-panic" => self.refused(at, Answer::failed()),
+            End::Whole if self.route == "sink-ends-in-panic" => self.refused(at, ExpectedResponse::failed()),
             End::Whole => self.answered(at, &content),
         }
     }
@@ -169,10 +169,10 @@ impl<'a> Request<'a> {
             }
             match self.route {
                 "sink-refuses" if content.len() > REFUSED_AT => {
-                    let answer = Answer::refusal("422 Unprocessable Content", "The body was refused.");
+                    let answer = ExpectedResponse::refusal("422 Unprocessable Content", "The body was refused.");
                     return (at, content, End::Handler(answer));
                 }
-                "sink-panics" if !content.is_empty() => return (at, content, End::Handler(Answer::failed())),
+                "sink-panics" if !content.is_empty() => return (at, content, End::Handler(ExpectedResponse::failed())),
                 _ => {}
             }
         }
@@ -180,7 +180,7 @@ impl<'a> Request<'a> {
     }
 
     /// Returns a rejection after `at` bytes; the client may send more.
-    fn refused(&self, at: usize, answer: Answer) -> Unit {
+    fn refused(&self, at: usize, answer: ExpectedResponse) -> Unit {
         Unit::refused(self.rest, at, self.for_method(answer))
     }
 
@@ -192,9 +192,9 @@ impl<'a> Request<'a> {
             b""
         };
         let answer = match self.route {
-            "panic" | "half-panic" => Answer::failed(),
-            "empty" => Answer::bytes(b""),
-            _ => Answer::text("200 OK", text_of(self.head.method_name(), self.head.target_str(), seen)),
+            "panic" | "half-panic" => ExpectedResponse::failed(),
+            "empty" => ExpectedResponse::bytes(b""),
+            _ => ExpectedResponse::text("200 OK", text_of(self.head.method_name(), self.head.target_str(), seen)),
         };
         let answer = match self.head.version() {
             _ if !self.head.keep_alive() || self.route == "close" => answer.last(),
@@ -208,7 +208,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn for_method(&self, answer: Answer) -> Answer {
+    fn for_method(&self, answer: ExpectedResponse) -> ExpectedResponse {
         if self.head.method() == Method::Head { answer.bodyless() } else { answer }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Head {
 
 /// A complete response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ClientResponse {
     pub(crate) head: Head,
     pub(crate) body: Vec<u8>,
 }
@@ -58,7 +58,7 @@ impl Client {
 
     /// Sends a request and reads its response. `fields` are lines without line ends; `Content-Length` is added if there
     /// is a body.
-    pub(crate) fn ask(&mut self, method: &str, target: &str, fields: &[&str], body: &[u8]) -> Answer {
+    pub(crate) fn ask(&mut self, method: &str, target: &str, fields: &[&str], body: &[u8]) -> ClientResponse {
         let mut request = format!("{method} {target} HTTP/1.1\r\nHost: test\r\n");
         for field in fields {
             request.push_str(field);
@@ -73,14 +73,14 @@ impl Client {
     }
 
     /// Reads the final response to a request, and skips interim ones.
-    pub(crate) fn answer(&mut self, method: &str) -> Answer {
+    pub(crate) fn answer(&mut self, method: &str) -> ClientResponse {
         let mut head = self.head();
         while head.status < 200 && head.status != 101 {
             head = self.head();
         }
         let empty = method == "HEAD" || matches!(head.status, 101 | 204 | 304);
         let body = if empty { Vec::new() } else { self.body(&head) };
-        Answer { head, body }
+        ClientResponse { head, body }
     }
 
     /// Reads the next head, also an interim one.
@@ -210,7 +210,7 @@ impl Head {
     }
 }
 
-impl Answer {
+impl ClientResponse {
     pub(crate) fn status(&self) -> u16 {
         self.head.status
     }
@@ -226,15 +226,15 @@ impl Answer {
 }
 
 /// Sends a request on a new connection.
-pub(crate) fn ask(addr: SocketAddr, method: &str, target: &str, fields: &[&str], body: &[u8]) -> Answer {
+pub(crate) fn ask(addr: SocketAddr, method: &str, target: &str, fields: &[&str], body: &[u8]) -> ClientResponse {
     Client::connect(addr).ask(method, target, fields, body)
 }
 
-pub(crate) fn get(addr: SocketAddr, target: &str) -> Answer {
+pub(crate) fn get(addr: SocketAddr, target: &str) -> ClientResponse {
     ask(addr, "GET", target, &[], b"")
 }
 
 /// Sends a request with a JSON body.
-pub(crate) fn ask_json(addr: SocketAddr, method: &str, target: &str, body: &serde_json::Value) -> Answer {
+pub(crate) fn ask_json(addr: SocketAddr, method: &str, target: &str, body: &serde_json::Value) -> ClientResponse {
     ask(addr, method, target, &["Content-Type: application/json"], body.to_string().as_bytes())
 }

@@ -6,7 +6,7 @@ use axum::http::Version;
 use axum::routing::{get, post};
 use futures_util::stream;
 
-use crate::client::{Answer, Client};
+use crate::client::{ClientResponse, Client};
 use crate::serve::{Served, serve};
 
 fn served() -> Served {
@@ -18,7 +18,7 @@ fn served() -> Served {
     serve(app)
 }
 
-fn asked(server: &Served, request: &str) -> (Client, Answer) {
+fn asked(server: &Served, request: &str) -> (Client, ClientResponse) {
     let mut client = Client::connect(server.addr);
     client.send(request);
     let answer = client.answer("GET");

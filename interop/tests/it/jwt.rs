@@ -12,7 +12,7 @@ use jsonwebtoken::{DecodingKey, EncodingKey, Header, Validation, decode, encode}
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::client::{Answer, ask, ask_json, get as ask_get};
+use crate::client::{ClientResponse, ask, ask_json, get as ask_get};
 use crate::serve::{Served, serve};
 
 #[derive(Serialize, Deserialize)]
@@ -71,7 +71,7 @@ fn served(keys: &Keys) -> Served {
     serve(Router::new().route("/login", post(login)).route("/me", get(me)).with_state(keys.clone()))
 }
 
-fn me(server: &Served, token: &str) -> Answer {
+fn me(server: &Served, token: &str) -> ClientResponse {
     ask(server.addr, "GET", "/me", &[&format!("Authorization: Bearer {token}")], b"")
 }
 

@@ -7,7 +7,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Client, ask};
+use crate::client::{ClientResponse, Client, ask};
 use crate::serve::serve;
 
 const FORM_BYTES_MAX: usize = 1024 * 1024;
@@ -45,7 +45,7 @@ fn form(file: &[u8]) -> Vec<u8> {
     [head.as_bytes(), file, format!("\r\n--{BOUNDARY}--\r\n").as_bytes()].concat()
 }
 
-fn post_form(client: &mut Client, body: &[u8]) -> Answer {
+fn post_form(client: &mut Client, body: &[u8]) -> ClientResponse {
     client.ask("POST", "/upload", &[&format!("Content-Type: multipart/form-data; boundary={BOUNDARY}")], body)
 }
 

@@ -9,7 +9,7 @@ use axum::extract::{ConnectInfo, Path, State};
 use axum::response::Response;
 use axum::routing::get;
 use tokio::sync::broadcast;
-use tungstenite::{Message as Sent, WebSocket as Line};
+use tungstenite::{Message as Sent, WebSocket as CoroutineCall};
 
 use crate::client::{Client, get as ask_get};
 use crate::serve::{Served, serve};
@@ -63,14 +63,14 @@ fn served() -> Served {
     serve(app)
 }
 
-fn connect(server: &Served, path: &str) -> Line<TcpStream> {
+fn connect(server: &Served, path: &str) -> CoroutineCall<TcpStream> {
     let stream = TcpStream::connect(server.addr).unwrap();
     stream.set_read_timeout(Some(WAIT_MAX)).unwrap();
     stream.set_write_timeout(Some(WAIT_MAX)).unwrap();
     tungstenite::client(format!("ws://test{path}"), stream).unwrap().0
 }
 
-fn text(line: &mut Line<TcpStream>) -> String {
+fn text(line: &mut CoroutineCall<TcpStream>) -> String {
     line.read().unwrap().into_text().unwrap().to_string()
 }
 

@@ -19,7 +19,7 @@ use crate::{scenario, server};
 const REQUESTS: [u64; 2] = [2_048, 10_240];
 const CONNECTIONS: u32 = 32;
 /// Time for a server to respond and to end while it is counted.
-const PATIENCE: Duration = Duration::from_secs(300);
+const WAIT_MAX: Duration = Duration::from_secs(300);
 /// Seconds of a count, on average.
 pub(crate) const ESTIMATED_S: f64 = 15.0;
 
@@ -53,7 +53,7 @@ fn total(order: &Order<'_>, requests: u64) -> Result<u64, String> {
     let under = Launch { environment: launch.environment, ..under };
     let mut running = Server::start(&under, address, &folder.path().join("valgrind.log"))?;
     let bytes = length(&order.probe()?);
-    let millis = PATIENCE.as_millis() as u64;
+    let millis = WAIT_MAX.as_millis() as u64;
     let load = Load {
         connections: CONNECTIONS,
         pacing: Pacing::Rounds,
@@ -62,7 +62,7 @@ fn total(order: &Order<'_>, requests: u64) -> Result<u64, String> {
         ..scenario.load(address, bytes, millis)
     };
     let tally = client::run(&load).map_err(|error| format!("client: {error}"))?;
-    running.end_within(PATIENCE);
+    running.end_within(WAIT_MAX);
     if tally.responses != requests || tally.socket_errors() + tally.status_errors > 0 {
         return Err(format!("{} of {requests} responses; {tally:?}", tally.responses));
     }

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::client::Client;
 
 /// Timeout of a program that doesn't exit.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Variable with the driver for the whole suite.
 const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
@@ -73,7 +73,7 @@ fn wait(child: Child) -> Output {
         ended.send(()).ok();
         output
     });
-    if has_ended.recv_timeout(PATIENCE).is_err() {
+    if has_ended.recv_timeout(WAIT_MAX).is_err() {
         kill_process(pid, Signal::KILL).ok();
         panic!("the program did not end: {:?}", waiting.join());
     }
@@ -124,7 +124,7 @@ impl Serving {
         let serving = Self { child: Some(child), stdout: None, stderr: None, banner };
         let begun = Instant::now();
         while TcpStream::connect(address).is_err() {
-            assert!(begun.elapsed() < PATIENCE, "it does not listen");
+            assert!(begun.elapsed() < WAIT_MAX, "it does not listen");
             std::thread::yield_now();
         }
         serving
@@ -286,7 +286,7 @@ impl Summary {
             if is_there(&summary) {
                 return summary;
             }
-            assert!(begun.elapsed() < PATIENCE, "it never comes to that: {}", summary.0);
+            assert!(begun.elapsed() < WAIT_MAX, "it never comes to that: {}", summary.0);
         }
     }
 

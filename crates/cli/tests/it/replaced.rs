@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use testkit::versions::{Body, VersionedFile, content, read};
 
-use crate::client::{Client, PATIENCE};
+use crate::client::{Client, WAIT_MAX};
 use crate::process::{Serving, Temporary, drivers, program};
 
 /// Changes of each file in each way.
@@ -47,7 +47,7 @@ impl Answers {
     fn wait_for_more(&self) {
         let (wanted, begun) = (self.0.load(Ordering::Relaxed) + 4, Instant::now());
         while self.0.load(Ordering::Relaxed) < wanted {
-            assert!(begun.elapsed() < PATIENCE, "no answers come");
+            assert!(begun.elapsed() < WAIT_MAX, "no answers come");
             std::thread::yield_now();
         }
     }
@@ -125,7 +125,7 @@ fn ask_beside_changes(
         }
         let (begun, mut tags) = (Instant::now(), Tags::new());
         while ask(&mut Client::connect(address), &path, name, may_be_short, &mut tags) != Some(last) {
-            assert!(begun.elapsed() < PATIENCE, "{name}: the last change does not show");
+            assert!(begun.elapsed() < WAIT_MAX, "{name}: the last change does not show");
         }
         is_over.store(true, Ordering::Relaxed);
         let whole: u32 = asking.into_iter().map(|one| one.join().expect("every answer is promised")).sum();
@@ -188,7 +188,7 @@ fn serves_one_release_of_a_swapped_folder() {
                 let (path, begun) = (format!("/{len}.bin"), Instant::now());
                 let last = || ask(&mut Client::connect(address), &path, "swapped", false, &mut Tags::new());
                 while last() != Some(CHANGES) {
-                    assert!(begun.elapsed() < PATIENCE, "the last release does not show");
+                    assert!(begun.elapsed() < WAIT_MAX, "the last release does not show");
                 }
             }
         });

@@ -1,6 +1,6 @@
 //! Sites of a configuration: the cases of `tests/sites.md`, each a site of one server with a host name of its own.
 
-use crate::client::{Answer, Client};
+use crate::client::{ClientResponse, Client};
 use crate::process::{Serving, Temporary, drivers, just};
 
 const CASES: &str = include_str!("../sites.md");
@@ -84,7 +84,7 @@ impl Version {
     }
 }
 
-fn check_answer(answer: &Answer, expected: &str, version: &Version, shown: &str) {
+fn check_answer(answer: &ClientResponse, expected: &str, version: &Version, shown: &str) {
     let mut parts = expected.split(" | ");
     assert_eq!(Some(answer.status.to_string().as_str()), parts.next(), "{shown}");
     for part in parts {

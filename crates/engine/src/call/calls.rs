@@ -11,8 +11,8 @@ use shearwater_tasks::{Options, TaskId, Tasks, Timers};
 
 use crate::call::peers::Peers;
 use crate::call::{Call, Exchange};
+use crate::header_rules::HeaderRules;
 use crate::limits::{SPARE_BUFFER_BYTES_MAX, SPARE_CALLS_MAX};
-use crate::overlay::Overlay;
 use crate::panics;
 use crate::request::Request;
 use crate::respond::Fault;
@@ -24,7 +24,7 @@ pub(crate) struct Deferred {
     pub(crate) task: TaskId,
     /// The future was already polled with the waker of this task.
     pub(crate) is_polled: bool,
-    /// Fields and an overlay that middleware set for the response.
+    /// Fields and an header_rules that middleware set for the response.
     pub(crate) inherited: Inherited,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Deferred {
 #[derive(Default)]
 pub(crate) struct Inherited {
     pub(crate) fields: Vec<u8>,
-    pub(crate) overlay: Option<Rc<Overlay>>,
+    pub(crate) header_rules: Option<Rc<HeaderRules>>,
     pub(crate) fault: Option<Box<Fault>>,
     pub(crate) close: bool,
 }

@@ -4,15 +4,15 @@ use shearwater_engine::Limits;
 
 use crate::harness::app::{self, REFUSED_AT, text_of};
 use crate::harness::unit::head;
-use crate::harness::{Answer, Unit, World};
+use crate::harness::{ExpectedResponse, Unit, World};
 
-fn ok(method: &str, target: &str, body: &[u8]) -> Answer {
-    Answer::text("200 OK", text_of(method, target, body))
+fn ok(method: &str, target: &str, body: &[u8]) -> ExpectedResponse {
+    ExpectedResponse::text("200 OK", text_of(method, target, body))
 }
 
 /// Returns the responses to a client that sends these pieces, one per turn.
 #[track_caller]
-fn said(world: &mut World, pieces: &[&[u8]], answers: &[Answer]) {
+fn said(world: &mut World, pieces: &[&[u8]], answers: &[ExpectedResponse]) {
     let mut client = world.connect();
     for piece in pieces {
         client.send(piece);
@@ -43,7 +43,7 @@ fn an_empty_body_that_expects_is_answered_at_once() {
         let mut client = world.connect();
         client.send(head("POST", "/sink/1", "Expect: 100-continue\r\nContent-Length: 0\r\n"));
         world.settle();
-        client.assert_got(&[Answer::text("200 OK", text_of("POST", "/sink/1", b""))]);
+        client.assert_got(&[ExpectedResponse::text("200 OK", text_of("POST", "/sink/1", b""))]);
         client.peer.finish();
         world.end();
     }
@@ -68,20 +68,20 @@ fn http_1_0_gets_no_100() {
 fn a_refused_body_gets_no_100() {
     let mut world = World::default();
     let request = head("POST", "/plain/1", "Expect: 100-continue\r\nContent-Length: 99999999999\r\n");
-    said(&mut world, &[&request], &[Answer::too_large()]);
+    said(&mut world, &[&request], &[ExpectedResponse::too_large()]);
 }
 
 /// RFC 9110 section 10.1.1: the head alone decides the response.
 #[test]
 fn a_body_that_nobody_reads_gets_no_100() {
-    let refused = Answer::text("404 Not Found", text_of("POST", "/status/1?404", b""));
+    let refused = ExpectedResponse::text("404 Not Found", text_of("POST", "/status/1?404", b""));
     for (target, answer) in [
         ("/status/1?404", refused),
         ("/plain/1", ok("POST", "/plain/1", b"")),
         ("/later/0", ok("POST", "/later/0", b"")),
         ("/later/1", ok("POST", "/later/1", b"")),
         ("/later/2", ok("POST", "/later/2", b"")),
-        ("/panic/1", Answer::failed()),
+        ("/panic/1", ExpectedResponse::failed()),
     ] {
         for framing in ["Content-Length: 5", "Transfer-Encoding: chunked"] {
             let mut world = World::default();
@@ -125,7 +125,7 @@ fn a_body_that_comes_while_its_handler_waits_is_no_request() {
 #[test]
 fn a_sink_may_refuse() {
     let mut world = World::default();
-    let refusal = Answer::refusal("422 Unprocessable Content", "The body was refused.");
+    let refusal = ExpectedResponse::refusal("422 Unprocessable Content", "The body was refused.");
     let request = head("POST", "/sink-refuses/1", "Content-Length: 200\r\n");
     let within = vec![b'x'; REFUSED_AT];
     said(&mut world, &[&request, &within, b"x"], std::slice::from_ref(&refusal));
@@ -145,9 +145,9 @@ fn panics_cost_their_request_and_nothing_else() {
     for target in ["/sink-panics/1", "/sink-ends-in-panic/2", "/policy-panics/3", "/panic/4", "/half-panic/5"]
     {
         let request = head("POST", target, "Content-Length: 5\r\n");
-        said_beside(&mut world, &[&request, b"hello"], &[Answer::failed()]);
+        said_beside(&mut world, &[&request, b"hello"], &[ExpectedResponse::failed()]);
         let whole = [&request[..], b"hello"].concat();
-        said_beside(&mut world, &[&whole, &Unit::get(1).bytes], &[Answer::failed()]);
+        said_beside(&mut world, &[&whole, &Unit::get(1).bytes], &[ExpectedResponse::failed()]);
     }
     other.send(&unit.bytes[90..]);
     world.settle();
@@ -160,7 +160,7 @@ fn panics_cost_their_request_and_nothing_else() {
 
 /// Like [`said`], beside a connection that stays open.
 #[track_caller]
-fn said_beside(world: &mut World, pieces: &[&[u8]], answers: &[Answer]) {
+fn said_beside(world: &mut World, pieces: &[&[u8]], answers: &[ExpectedResponse]) {
     let mut client = world.connect();
     for piece in pieces {
         client.send(piece);

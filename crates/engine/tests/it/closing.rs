@@ -2,11 +2,11 @@
 
 use shearwater_engine::Limits;
 use shearwater_engine::io::sim::SimOptions;
-use shearwater_engine::limits::ENDS_PER_TURN_MAX;
+use shearwater_engine::limits::DISCONNECTS_PER_TURN_MAX;
 
 use crate::harness::app::text_of;
 use crate::harness::unit::head;
-use crate::harness::{Answer, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Setting, Unit, World};
 
 /// One request for each kind of rejection or failure, with its status.
 fn refused() -> Vec<(&'static str, Vec<u8>)> {
@@ -105,7 +105,7 @@ fn who_sends_more_than_is_thrown_away_is_reset() {
 #[test]
 fn when_many_leave_at_once_a_turn_lets_go_of_a_few() {
     let mut world = World::default();
-    let mut leaving: Vec<_> = (0..10 * ENDS_PER_TURN_MAX).map(|_| world.connect()).collect();
+    let mut leaving: Vec<_> = (0..10 * DISCONNECTS_PER_TURN_MAX).map(|_| world.connect()).collect();
     let mut staying = world.connect();
     world.settle();
     for (index, client) in leaving.iter_mut().enumerate() {
@@ -120,7 +120,7 @@ fn when_many_leave_at_once_a_turn_lets_go_of_a_few() {
     world.turn();
     staying.assert_got(&[Unit::get(1).answer]);
     let open = world.in_use().0;
-    assert!(open >= 9 * ENDS_PER_TURN_MAX, "{open}");
+    assert!(open >= 9 * DISCONNECTS_PER_TURN_MAX, "{open}");
     let now_ms = world.net.now_ms();
     world.settle();
     assert_eq!(world.net.now_ms(), now_ms, "the others don't wait for anything");
@@ -130,7 +130,7 @@ fn when_many_leave_at_once_a_turn_lets_go_of_a_few() {
 
 #[test]
 fn those_who_come_and_leave_at_once_do_not_pile_up() {
-    const EACH_TURN: usize = 4 * ENDS_PER_TURN_MAX;
+    const EACH_TURN: usize = 4 * DISCONNECTS_PER_TURN_MAX;
     let mut world = World::default();
     let mut clients = Vec::new();
     for turn in 0..50 {
@@ -168,7 +168,7 @@ fn nothing_behind_the_last_request_is_answered() {
 #[test]
 fn what_comes_late_behind_the_last_request_resets_nothing() {
     let closing = |target: &str| {
-        let answer = Answer::text("200 OK", text_of("GET", target, b"")).last();
+        let answer = ExpectedResponse::text("200 OK", text_of("GET", target, b"")).last();
         Unit::new(head("GET", target, "Connection: close\r\n"), answer)
     };
     let lasts = [closing("/plain/1"), closing("/later/0"), closing("/later/1"), Unit::http10(1, false)];
@@ -229,7 +229,7 @@ fn an_end_in_the_middle_is_told() {
         client.send(&Unit::post("buffer", 1, 50).bytes[..cut]);
         client.peer.finish();
         world.settle();
-        client.assert_got(&[Answer::incomplete()]);
+        client.assert_got(&[ExpectedResponse::incomplete()]);
         client.assert_closed();
         world.end();
     }

@@ -5,7 +5,7 @@ use shearwater_engine::io::sim::SimOptions;
 
 use crate::harness::app::text_of;
 use crate::harness::unit::head;
-use crate::harness::{Answer, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Setting, Unit, World};
 
 #[test]
 fn nothing_has_happened_at_the_start() {
@@ -78,8 +78,8 @@ fn every_answer_is_counted_once() {
         Unit::get(1),
         Unit::malformed(2),
         Unit::panicking(3),
-        Unit::new(head("POST", "/policy-panics/4", "Content-Length: 1\r\n"), Answer::failed()),
-        Unit::new(head("GET", "/value", ""), Answer::failed()),
+        Unit::new(head("POST", "/policy-panics/4", "Content-Length: 1\r\n"), ExpectedResponse::failed()),
+        Unit::new(head("GET", "/value", ""), ExpectedResponse::failed()),
         Unit::too_large(5, 1 << 30, 0),
         Unit::post("sink", 6, 10),
         Unit::closed_by_handler(7),
@@ -97,7 +97,7 @@ fn every_answer_is_counted_once() {
     assert_eq!(totals.requests + totals.requests_refused, requests.len() as u64);
     assert_eq!((totals.requests, totals.requests_refused), (5, 3));
     assert_eq!((totals.handler_panics, totals.handler_errors), (2, 1));
-    let classes = [totals.answers_2xx(), totals.answers_3xx, totals.answers_4xx, totals.answers_5xx];
+    let classes = [totals.responses_2xx(), totals.responses_3xx, totals.responses_4xx, totals.responses_5xx];
     assert_eq!(classes, [3, 0, 2, 3]);
     assert_eq!(totals.connections_broken, 0);
 }
@@ -106,7 +106,7 @@ fn every_answer_is_counted_once() {
 fn a_handler_that_refuses_is_no_refusal_of_the_servers() {
     let mut world = World::default();
     let mut client = world.connect();
-    let answer = Answer::text("404 Not Found", text_of("GET", "/status?404", b""));
+    let answer = ExpectedResponse::text("404 Not Found", text_of("GET", "/status?404", b""));
     client.send(head("GET", "/status?404", ""));
     world.settle();
     client.assert_got(&[answer]);
@@ -128,8 +128,8 @@ fn answers_are_counted_by_their_class() {
     }
     world.end();
     let totals = world.totals();
-    let classes = [totals.answers_2xx(), totals.answers_3xx, totals.answers_4xx, totals.answers_5xx];
-    assert_eq!((totals.answers(), classes), (18, [3, 4, 5, 6]));
+    let classes = [totals.responses_2xx(), totals.responses_3xx, totals.responses_4xx, totals.responses_5xx];
+    assert_eq!((totals.responses(), classes), (18, [3, 4, 5, 6]));
 }
 
 #[test]

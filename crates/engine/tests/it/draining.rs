@@ -4,7 +4,7 @@ use shearwater_engine::Notice;
 use shearwater_engine::io::sim::SimOptions;
 
 use crate::harness::unit::head;
-use crate::harness::{Answer, Client, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Client, Setting, Unit, World};
 
 fn idle_client(world: &mut World) -> Client {
     let mut client = world.connect();
@@ -165,7 +165,7 @@ fn a_large_answer_under_way_has_its_time() {
     client.peer.set_window(1 << 18);
     client.peer.set_reading(true);
     world.settle();
-    client.assert_got(&[Answer::big()]);
+    client.assert_got(&[ExpectedResponse::big()]);
     world.run();
     client.assert_closed();
 }

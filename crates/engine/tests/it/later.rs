@@ -112,7 +112,7 @@ fn a_panic_costs_its_request() {
         let (text, mut client) = got(&mut world, get(&format!("/later-panics/{digit}")));
         assert!(text.starts_with("HTTP/1.1 500 "), "{text:?}");
         client.assert_closed();
-        assert_eq!((world.totals().handler_panics, world.totals().answers_5xx), (1, 1));
+        assert_eq!((world.totals().handler_panics, world.totals().responses_5xx), (1, 1));
         assert!(matches!(world.told()[..], [Notice::HandlerPanicked { .. }]));
         end(world, &mut client);
     }

@@ -95,7 +95,7 @@ fn a_trickled_body_ends_though_it_is_mirrored() {
             client.send("a");
             world.pass(9000);
         }
-        assert_eq!((at_work(), world.totals().hit_body_pace), (0, 1), "{route}: {}", world.totals());
+        assert_eq!((at_work(), world.totals().hit_body_rate), (0, 1), "{route}: {}", world.totals());
         world.end();
     }
 }

@@ -8,11 +8,11 @@ use shearwater_engine::tasks::Order;
 
 use crate::harness::app::{BUFFER_BYTES_MAX, text_of};
 use crate::harness::unit::head;
-use crate::harness::{Answer, Client, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Client, Setting, Unit, World};
 
 /// Returns the response to one request, sent in two pieces.
 #[track_caller]
-fn gets(world: &mut World, request: &[u8], answer: &Answer) {
+fn gets(world: &mut World, request: &[u8], answer: &ExpectedResponse) {
     let mut client = world.connect();
     let (first, second) = request.split_at(request.len() / 2);
     client.send(first);
@@ -24,12 +24,12 @@ fn gets(world: &mut World, request: &[u8], answer: &Answer) {
     world.end();
 }
 
-fn ok(method: &str, target: &str, body: &[u8]) -> Answer {
-    Answer::text("200 OK", text_of(method, target, body))
+fn ok(method: &str, target: &str, body: &[u8]) -> ExpectedResponse {
+    ExpectedResponse::text("200 OK", text_of(method, target, body))
 }
 
-fn head_too_large() -> Answer {
-    Answer::refusal("431 Request Header Fields Too Large", "The request head is larger than the limit.")
+fn head_too_large() -> ExpectedResponse {
+    ExpectedResponse::refusal("431 Request Header Fields Too Large", "The request head is larger than the limit.")
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn target_bytes() {
     let mut world = World::default();
     let of_len = |len: usize| format!("/plain/{}", "x".repeat(len - "/plain/".len()));
     gets(&mut world, &head("GET", &of_len(8192), ""), &ok("GET", &of_len(8192), b""));
-    let refusal = Answer::refusal("414 URI Too Long", "The request target is longer than the limit.");
+    let refusal = ExpectedResponse::refusal("414 URI Too Long", "The request target is longer than the limit.");
     gets(&mut world, &head("GET", &of_len(8193), ""), &refusal);
 }
 
@@ -58,7 +58,7 @@ fn fields() {
     let mut world = World::default();
     gets(&mut world, &head("GET", "/plain/1", &"X: y\r\n".repeat(99)), &ok("GET", "/plain/1", b""));
     let refusal =
-        Answer::refusal("431 Request Header Fields Too Large", "The request has more fields than the limit.");
+        ExpectedResponse::refusal("431 Request Header Fields Too Large", "The request has more fields than the limit.");
     gets(&mut world, &head("GET", "/plain/1", &"X: y\r\n".repeat(100)), &refusal);
 }
 
@@ -72,8 +72,8 @@ fn body_bytes() {
             let unit = Unit::post_chunked(route, 1, len, 333);
             gets(&mut world, &unit.bytes, &unit.answer);
         }
-        gets(&mut world, &Unit::post(route, 1, 1001).bytes, &Answer::too_large());
-        gets(&mut world, &Unit::post_chunked(route, 1, 1001, 333).bytes, &Answer::too_large());
+        gets(&mut world, &Unit::post(route, 1, 1001).bytes, &ExpectedResponse::too_large());
+        gets(&mut world, &Unit::post_chunked(route, 1, 1001, 333).bytes, &ExpectedResponse::too_large());
     }
 }
 
@@ -83,8 +83,8 @@ fn a_handlers_own_bound_of_a_body() {
     let len = BUFFER_BYTES_MAX as usize;
     let unit = Unit::post("buffer", 1, len);
     gets(&mut world, &unit.bytes, &unit.answer);
-    gets(&mut world, &Unit::post("buffer", 1, len + 1).bytes, &Answer::too_large());
-    gets(&mut world, &Unit::post_chunked("buffer", 1, len + 1, 5000).bytes, &Answer::too_large());
+    gets(&mut world, &Unit::post("buffer", 1, len + 1).bytes, &ExpectedResponse::too_large());
+    gets(&mut world, &Unit::post_chunked("buffer", 1, len + 1, 5000).bytes, &ExpectedResponse::too_large());
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn chunk_lines_and_trailers() {
         ),
     ];
     for (body, status, sentence) in sentences {
-        gets(&mut world, &chunked(&body), &Answer::refusal(status, sentence));
+        gets(&mut world, &chunked(&body), &ExpectedResponse::refusal(status, sentence));
     }
 }
 
@@ -129,7 +129,7 @@ fn buffered_bytes_of_bodies() {
     first.assert_got(&[]);
     second.assert_got(&[]);
     let mut third = part(&mut world, 3);
-    third.assert_got(&[Answer::buffers_full()]);
+    third.assert_got(&[ExpectedResponse::buffers_full()]);
     third.assert_closed();
     assert_eq!(world.totals().hit_buffered_bytes, 1);
     // The others continue, and requests that need no memory are served.
@@ -207,7 +207,7 @@ fn buffered_bytes_of_pipelined_input() {
     other.send(&unit.bytes);
     world.settle();
     other.assert_got(&[unit.answer]);
-    let answers = [vec![Answer::big()], Unit::answers(&units)].concat();
+    let answers = [vec![ExpectedResponse::big()], Unit::answers(&units)].concat();
     for client in &mut clients {
         client.peer.set_window(1 << 20);
         client.peer.set_reading(true);
@@ -319,7 +319,7 @@ fn input_kept_while_sending() {
     client.peer.set_window(1 << 20);
     client.peer.set_reading(true);
     world.settle();
-    let mut answers = vec![Answer::big()];
+    let mut answers = vec![ExpectedResponse::big()];
     answers.extend(Unit::answers(&units));
     client.assert_got(&answers);
     world.end();

@@ -1,16 +1,16 @@
 //! Minimum rates: clients that are too slow are disconnected in time, those just fast enough are served.
 
 use shearwater_engine::io::sim::SimPeer;
-use shearwater_engine::limits::WRITE_LOOK_MS;
+use shearwater_engine::limits::WRITE_CHECK_MS;
 use shearwater_engine::{Limits, Timeouts};
 
 use crate::harness::app::BIG_BYTES;
 use crate::harness::unit::head;
-use crate::harness::{Answer, Client, Unit, World};
+use crate::harness::{ExpectedResponse, Client, Unit, World};
 
 const LATE_MS: u64 = 256;
 /// Two checks, each up to 1.3 s late.
-const LATE_LOOKS_MS: u64 = 2600;
+const LATE_CHECKS_MS: u64 = 2600;
 const WRITE_MS: u64 = 60_000;
 
 /// Acts once a second; returns the seconds until the server has closed the connection, if it has.
@@ -45,10 +45,10 @@ fn a_body_that_trickles_is_refused_when_its_grace_is_over() {
         let ended = each_second(&mut world, &mut client, 60, |client| client.send(b"x"));
         // Ten bytes have earned 42 ms.
         assert!(ended.is_some_and(|seconds| (10..=11).contains(&seconds)), "{route}: {ended:?}");
-        client.assert_got(&[Answer::timeout()]);
+        client.assert_got(&[ExpectedResponse::timeout()]);
         client.assert_closed();
         world.end();
-        assert_eq!((world.totals().hit_body_pace, world.totals().hit_body_ms), (1, 0));
+        assert_eq!((world.totals().hit_body_rate, world.totals().hit_body_ms), (1, 0));
     }
 }
 
@@ -60,9 +60,9 @@ fn chunks_earn_nothing_but_their_content() {
     let chunk = format!("1;{}\r\nx\r\n", "x".repeat(250));
     let ended = each_second(&mut world, &mut client, 60, |client| client.send(&chunk));
     assert!(ended.is_some_and(|seconds| (10..=11).contains(&seconds)), "{ended:?}");
-    client.assert_got(&[Answer::timeout()]);
+    client.assert_got(&[ExpectedResponse::timeout()]);
     world.end();
-    assert_eq!(world.totals().hit_body_pace, 1);
+    assert_eq!(world.totals().hit_body_rate, 1);
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn a_body_a_little_too_slow_is_refused_when_its_time_is_used_up() {
     // Each second costs a sixth of one.
     let ended = each_second(&mut world, &mut client, 100, |client| client.send([b'x'; 200]));
     assert!(ended.is_some_and(|seconds| (55..=57).contains(&seconds)), "{ended:?}");
-    client.assert_got(&[Answer::timeout()]);
+    client.assert_got(&[ExpectedResponse::timeout()]);
     world.end();
-    assert_eq!(world.totals().hit_body_pace, 1);
+    assert_eq!(world.totals().hit_body_rate, 1);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_body_just_fast_enough_is_taken() {
         client.assert_got(&[unit.answer]);
         client.peer.finish();
         world.end();
-        assert_eq!(world.totals().hit_body_pace, 0);
+        assert_eq!(world.totals().hit_body_rate, 0);
     }
 }
 
@@ -110,9 +110,9 @@ fn a_stall_is_forgiven_who_was_fast_before_it() {
     let peer = client.peer.clone();
     let took_ms = world.sleep_until(|| peer.saw_fin()) - began_ms;
     assert!((30_000..=30_000 + LATE_MS).contains(&took_ms), "{took_ms}");
-    client.assert_got(&[Answer::timeout()]);
+    client.assert_got(&[ExpectedResponse::timeout()]);
     world.end();
-    assert_eq!((world.totals().hit_body_pace, world.totals().hit_body_ms), (0, 1));
+    assert_eq!((world.totals().hit_body_rate, world.totals().hit_body_ms), (0, 1));
 }
 
 #[test]
@@ -161,12 +161,12 @@ fn who_reads_a_byte_a_second_is_reset_in_time() {
         let (mut world, mut client) = downloading(Limits::default(), window, room_min);
         let ended = read_slowly(&mut world, &mut client, 1, 100).expect("it is put out");
         let took_ms = ended * 1000;
-        let least_ms = WRITE_LOOK_MS + WRITE_MS;
-        assert!((least_ms..=least_ms + LATE_LOOKS_MS + 1000).contains(&took_ms), "{window}: {took_ms} ms");
+        let least_ms = WRITE_CHECK_MS + WRITE_MS;
+        assert!((least_ms..=least_ms + LATE_CHECKS_MS + 1000).contains(&took_ms), "{window}: {took_ms} ms");
         assert!(client.peer.saw_reset());
         world.end();
         let totals = world.totals();
-        assert_eq!((totals.hit_send_pace + totals.hit_write_ms, totals.connections_reset), (1, 1));
+        assert_eq!((totals.hit_send_rate + totals.hit_write_ms, totals.connections_reset), (1, 1));
     }
 }
 
@@ -176,11 +176,11 @@ fn who_reads_a_little_too_slowly_is_reset_and_who_is_just_fast_enough_is_not() {
         let (mut world, mut client) = downloading(Limits::default(), 100_000, 1);
         let ended = read_slowly(&mut world, &mut client, bytes_per_second, 300);
         assert_eq!(ended.is_some(), is_reset, "{bytes_per_second} bytes a second: {ended:?}");
-        assert_eq!(world.totals().hit_send_pace, u64::from(is_reset));
+        assert_eq!(world.totals().hit_send_rate, u64::from(is_reset));
         client.peer.set_reading(true);
         world.settle();
         if !is_reset {
-            client.assert_got(&[Answer::big()]);
+            client.assert_got(&[ExpectedResponse::big()]);
         }
         world.end();
     }
@@ -191,7 +191,7 @@ fn an_honest_slow_reader_behind_a_large_buffer_is_served() {
     // Room is reported to the server after 70 s: by then the client has long shown that it reads.
     let (mut world, mut client) = downloading(Limits::default(), 2_000_000, 700_000);
     read_slowly(&mut world, &mut client, 10_000, BIG_BYTES as u64 / 10_000 + 2);
-    client.assert_got(&[Answer::big()]);
+    client.assert_got(&[ExpectedResponse::big()]);
     assert!(!client.peer.saw_reset());
     client.peer.finish();
     world.end();
@@ -209,7 +209,7 @@ fn what_earlier_answers_left_in_the_buffer_is_no_slowness_of_the_next() {
     assert_eq!(read_slowly(&mut world, &mut client, 2000, 120), None);
     client.peer.set_reading(true);
     world.settle();
-    client.assert_got(&[Answer::big(), Answer::big()]);
+    client.assert_got(&[ExpectedResponse::big(), ExpectedResponse::big()]);
     client.peer.finish();
     world.end();
 }
@@ -219,11 +219,11 @@ fn each_send_is_measured_by_itself() {
     let (mut world, mut client) = downloading(Limits::default(), 100_000, 1);
     for round in 0..3 {
         // At the check the total equals that of the round before, which implies nothing about this round.
-        world.pass(WRITE_LOOK_MS + LATE_LOOKS_MS);
+        world.pass(WRITE_CHECK_MS + LATE_CHECKS_MS);
         assert!(!client.peer.saw_reset(), "round {round}");
         client.peer.set_reading(true);
         world.settle();
-        client.assert_got(&[Answer::big()]);
+        client.assert_got(&[ExpectedResponse::big()]);
         client.got.clear();
         client.peer.set_reading(false);
         client.send(Unit::big().bytes);
@@ -241,7 +241,7 @@ fn without_a_pace_some_progress_is_enough() {
     assert_eq!(read_slowly(&mut world, &mut client, 5, 300), None);
     client.peer.set_reading(true);
     world.settle();
-    client.assert_got(&[Answer::big()]);
+    client.assert_got(&[ExpectedResponse::big()]);
     client.got.clear();
     let unit = Unit::post("buffer", 1, 40);
     client.send(&unit.bytes[..unit.bytes.len() - 40]);

@@ -54,7 +54,7 @@ fn panics_in_bodies_and_behind_responses_are_reported_alike() {
     for unit in [
         Unit::new(
             head("POST", "/policy-panics/1", "Content-Length: 1\r\n"),
-            crate::harness::Answer::failed(),
+            crate::harness::ExpectedResponse::failed(),
         ),
         Unit::post("sink-panics", 2, 500),
     ] {
@@ -116,7 +116,7 @@ fn files_are_reported_by_their_error_and_the_response_goes_out_as_it_is() {
         ]
     );
     let totals = world.totals();
-    assert_eq!((totals.handler_panics, totals.handler_errors, totals.answers_4xx), (0, 0, 4));
+    assert_eq!((totals.handler_panics, totals.handler_errors, totals.responses_4xx), (0, 0, 4));
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use crate::harness::app::text_of;
 use crate::harness::unit::head;
 use crate::harness::waiting::ANNOUNCED_BYTES;
-use crate::harness::{Answer, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Setting, Unit, World};
 
 /// Sends all of it at once and checks the responses; then the client sends a FIN.
 #[track_caller]
-fn ask(world: &mut World, request: impl AsRef<[u8]>, answers: &[Answer]) {
+fn ask(world: &mut World, request: impl AsRef<[u8]>, answers: &[ExpectedResponse]) {
     let mut client = world.connect();
     client.send(request);
     world.settle();
@@ -22,9 +22,9 @@ fn bodies_are_left_out_where_http_has_none() {
     let mut world = World::default();
     let units = [Unit::head(1), Unit::no_content(2), Unit::not_modified(3), Unit::get(4)];
     ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
-    let big = Unit::new(head("HEAD", "/big", ""), Answer::big().bodyless());
+    let big = Unit::new(head("HEAD", "/big", ""), ExpectedResponse::big().bodyless());
     ask(&mut world, &big.bytes, &[big.answer]);
-    let file = Unit::new(head("HEAD", "/file", ""), Answer::file().bodyless());
+    let file = Unit::new(head("HEAD", "/file", ""), ExpectedResponse::file().bodyless());
     ask(&mut world, &file.bytes, &[file.answer]);
 }
 
@@ -32,7 +32,7 @@ fn bodies_are_left_out_where_http_has_none() {
 fn a_205_is_empty_whatever_its_handler_has_written() {
     for method in ["GET", "HEAD"] {
         let mut world = World::default();
-        let mut answer = Answer::text("205 Reset Content", "");
+        let mut answer = ExpectedResponse::text("205 Reset Content", "");
         ask(&mut world, head(method, "/status/1?205", ""), std::slice::from_ref(&answer));
         answer.fields = "Content-Type: text/plain\r\nETag: \"1\"\r\n";
         ask(&mut world, head(method, "/prebuilt?205", ""), std::slice::from_ref(&answer));
@@ -57,7 +57,7 @@ fn http_1_0_keeps_its_connection_where_the_end_is_known() {
         ("GET /stream-status/1?205", "205 Reset Content", Some(0)),
         ("GET /stream-status/1?304", "304 Not Modified", None),
     ] {
-        let mut answer = Answer::bytes(b"").connection("keep-alive");
+        let mut answer = ExpectedResponse::bytes(b"").connection("keep-alive");
         (answer.status, answer.length) = (status, length);
         let units = [Unit::new(format!("{line} {kept}"), answer), Unit::http10(2, true)];
         ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
@@ -68,23 +68,23 @@ fn http_1_0_keeps_its_connection_where_the_end_is_known() {
 fn a_refused_head_gets_no_body_either() {
     let mut world = World::default();
     let expectation =
-        Answer::refusal("417 Expectation Failed", "The only expectation known here is 100-continue.");
+        ExpectedResponse::refusal("417 Expectation Failed", "The only expectation known here is 100-continue.");
     ask(&mut world, head("HEAD", "/plain/1", "Expect: more\r\n"), &[expectation.bodyless()]);
     let large = head("HEAD", "/plain/1", "Content-Length: 99999999999\r\n");
-    ask(&mut world, large, &[Answer::too_large().bodyless()]);
-    ask(&mut world, head("HEAD", "/panic/1", ""), &[Answer::failed().bodyless()]);
+    ask(&mut world, large, &[ExpectedResponse::too_large().bodyless()]);
+    ask(&mut world, head("HEAD", "/panic/1", ""), &[ExpectedResponse::failed().bodyless()]);
     let panics = head("HEAD", "/policy-panics/1", "Content-Length: 3\r\n");
-    ask(&mut world, panics, &[Answer::failed().bodyless()]);
+    ask(&mut world, panics, &[ExpectedResponse::failed().bodyless()]);
     let mut client = world.connect();
     client.send(head("HEAD", "/buffer/1", "Content-Length: 3\r\n"));
     world.settle();
     client.peer.finish();
     world.settle();
-    client.assert_got(&[Answer::incomplete().bodyless()]);
+    client.assert_got(&[ExpectedResponse::incomplete().bodyless()]);
     let mut client = world.connect();
     client.send(head("HEAD", "/buffer/1", "Content-Length: 3\r\n"));
     world.end();
-    client.assert_got(&[Answer::timeout().bodyless()]);
+    client.assert_got(&[ExpectedResponse::timeout().bodyless()]);
     // The next request of a connection that has sent a `HEAD` is no `HEAD`.
     let units = [Unit::head(1), Unit::malformed(2)];
     ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
@@ -129,14 +129,14 @@ fn a_head_that_never_gets_complete_gets_no_body() {
         [("HEAD ", true), ("HEAD /plain", true), ("\r\nHEAD /", true), ("HEAD / HTTP/1.1\r\nHost", true)];
     for (start, is_head) in cases.into_iter().chain([("HEAD", false), ("HEADER /", false), ("head /", false)])
     {
-        let form = |answer: Answer| if is_head { answer.bodyless() } else { answer };
+        let form = |answer: ExpectedResponse| if is_head { answer.bodyless() } else { answer };
         let mut world = World::default();
         let mut client = world.connect();
         client.send(start);
         world.settle();
         client.peer.finish();
         world.settle();
-        client.assert_got(&[form(Answer::incomplete())]);
+        client.assert_got(&[form(ExpectedResponse::incomplete())]);
         // After another request and in two pieces.
         let mut client = world.connect();
         client.send(Unit::get(1).bytes);
@@ -144,14 +144,14 @@ fn a_head_that_never_gets_complete_gets_no_body() {
         world.settle();
         client.send(&start[2..]);
         world.end();
-        client.assert_got(&[Unit::get(1).answer, form(Answer::timeout())]);
+        client.assert_got(&[Unit::get(1).answer, form(ExpectedResponse::timeout())]);
     }
 }
 
 #[test]
 fn an_answer_left_alone_is_an_empty_200() {
     let mut world = World::default();
-    let mut answer = Answer::text("200 OK", "");
+    let mut answer = ExpectedResponse::text("200 OK", "");
     answer.fields = "";
     ask(&mut world, head("GET", "/empty", ""), &[answer]);
 }
@@ -159,7 +159,7 @@ fn an_answer_left_alone_is_an_empty_200() {
 #[test]
 fn an_answer_encoded_before_is_like_any_other() {
     let mut world = World::default();
-    let mut answer = Answer::bytes(b"encoded before\n");
+    let mut answer = ExpectedResponse::bytes(b"encoded before\n");
     answer.fields = "Content-Type: text/plain\r\nETag: \"1\"\r\n";
     ask(&mut world, head("GET", "/prebuilt", ""), std::slice::from_ref(&answer));
     ask(&mut world, head("HEAD", "/prebuilt", ""), &[answer.clone().bodyless()]);
@@ -172,7 +172,7 @@ fn an_answer_encoded_before_is_like_any_other() {
     }
     answer.status = "404 Not Found";
     ask(&mut world, head("GET", "/prebuilt?404", ""), std::slice::from_ref(&answer));
-    ask(&mut world, head("GET", "/prebuilt?text", ""), &[Answer::text("403 Forbidden", "no")]);
+    ask(&mut world, head("GET", "/prebuilt?text", ""), &[ExpectedResponse::text("403 Forbidden", "no")]);
     answer.status = "200 OK";
     answer.fields = "Content-Type: text/css\r\nETag: \"1\"\r\nX-Own: 1\r\n";
     ask(&mut world, head("GET", "/prebuilt?type", ""), &[answer]);
@@ -182,9 +182,9 @@ fn an_answer_encoded_before_is_like_any_other() {
 fn a_handler_may_not_set_what_is_the_servers_own() {
     let mut world = World::default();
     for name in ["Connection", "content-length", "DATE", "Transfer-Encoding", "no(token", ""] {
-        ask(&mut world, head("GET", &format!("/field?{name}"), ""), &[Answer::failed()]);
+        ask(&mut world, head("GET", &format!("/field?{name}"), ""), &[ExpectedResponse::failed()]);
     }
-    ask(&mut world, head("GET", "/value", ""), &[Answer::failed()]);
+    ask(&mut world, head("GET", "/value", ""), &[ExpectedResponse::failed()]);
     assert_eq!(world.totals().handler_errors, 7);
     assert_eq!(world.totals().requests, 7);
     assert_eq!(world.told().len(), 1, "the operator is told once");
@@ -194,7 +194,7 @@ fn a_handler_may_not_set_what_is_the_servers_own() {
 fn a_status_that_is_none_is_a_500() {
     let mut world = World::default();
     for status in ["100", "101", "199", "600"] {
-        ask(&mut world, head("GET", &format!("/status?{status}"), ""), &[Answer::failed()]);
+        ask(&mut world, head("GET", &format!("/status?{status}"), ""), &[ExpectedResponse::failed()]);
     }
     assert_eq!(world.totals().handler_panics, 4);
 }
@@ -213,7 +213,7 @@ fn http_1_1_is_told_only_of_the_end() {
     ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
     let target = "/plain/3";
     let close = head("GET", target, "Connection: keep-alive, Close\r\n");
-    ask(&mut world, close, &[Answer::text("200 OK", text_of("GET", target, b"")).last()]);
+    ask(&mut world, close, &[ExpectedResponse::text("200 OK", text_of("GET", target, b"")).last()]);
 }
 
 #[test]
@@ -226,18 +226,18 @@ fn a_later_minor_version_is_1_1() {
 #[test]
 fn what_is_not_done_here_is_refused() {
     let mut world = World::default();
-    let connect = Answer::refusal("501 Not Implemented", "CONNECT is not implemented: this is no proxy.");
+    let connect = ExpectedResponse::refusal("501 Not Implemented", "CONNECT is not implemented: this is no proxy.");
     ask(&mut world, b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\nGET / HTTP/1.1\r\n", &[connect]);
-    let version = Answer::refusal("505 HTTP Version Not Supported", "The major version of HTTP is not 1.");
+    let version = ExpectedResponse::refusal("505 HTTP Version Not Supported", "The major version of HTTP is not 1.");
     ask(&mut world, b"GET / HTTP/2.0\r\n\r\n", &[version]);
     let expectation =
-        Answer::refusal("417 Expectation Failed", "The only expectation known here is 100-continue.");
+        ExpectedResponse::refusal("417 Expectation Failed", "The only expectation known here is 100-continue.");
     ask(&mut world, head("GET", "/", "Expect: 100-continue, more\r\n"), &[expectation]);
 }
 
 #[test]
 fn a_target_of_another_scheme_is_misdirected() {
-    let refusal = Answer::refusal(
+    let refusal = ExpectedResponse::refusal(
         "421 Misdirected Request",
         "The scheme of the target is not served on this connection.",
     );
@@ -253,7 +253,7 @@ fn a_target_of_another_scheme_is_misdirected() {
         ask(&mut world, expecting, std::slice::from_ref(&refusal));
     }
     for target in ["http://example.org/plain/1", "HTTP://other.example/plain/1"] {
-        ask(&mut world, head("GET", target, ""), &[Answer::text("200 OK", text_of("GET", target, b""))]);
+        ask(&mut world, head("GET", target, ""), &[ExpectedResponse::text("200 OK", text_of("GET", target, b""))]);
     }
 }
 
@@ -262,9 +262,9 @@ fn a_trusted_gateway_may_send_https_targets() {
     let mut world = World::new(Setting { trusted_gateway: true, ..Setting::default() });
     for target in ["https://example.org/plain/1", "Https://example.org/plain/1", "http://example.org/plain/1"]
     {
-        ask(&mut world, head("GET", target, ""), &[Answer::text("200 OK", text_of("GET", target, b""))]);
+        ask(&mut world, head("GET", target, ""), &[ExpectedResponse::text("200 OK", text_of("GET", target, b""))]);
     }
-    let refusal = Answer::refusal(
+    let refusal = ExpectedResponse::refusal(
         "421 Misdirected Request",
         "The scheme of the target is not served on this connection.",
     );
@@ -289,7 +289,7 @@ fn the_date_follows_the_clock() {
 fn the_peers_address_is_told() {
     let mut world = World::default();
     let client = world.connect();
-    let address = Answer::text("200 OK", format!("{:?}", Some(client.peer.address())));
+    let address = ExpectedResponse::text("200 OK", format!("{:?}", Some(client.peer.address())));
     let mut client = client;
     client.send(head("GET", "/peer", ""));
     world.settle();

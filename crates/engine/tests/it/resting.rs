@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use shearwater_engine::Timeouts;
-use shearwater_engine::limits::{LASTING_MS_MAX, REST_AFTER_MS, REST_EVENTS_MIN};
+use shearwater_engine::limits::{CACHED_OPEN_FILE_MS_MAX, IDLE_TRIM_AFTER_MS, IDLE_TRIM_EVENTS_MIN};
 
 use crate::harness::app::is_kept;
 use crate::harness::asking::get;
@@ -20,7 +20,7 @@ fn rests() -> u32 {
 fn begin() -> (World, Client) {
     let at_rest: fn() = || RESTS.set(RESTS.get() + 1);
     RESTS.set(0);
-    let timeouts = Timeouts { idle_ms: 60 * REST_AFTER_MS, ..Timeouts::default() };
+    let timeouts = Timeouts { idle_ms: 60 * IDLE_TRIM_AFTER_MS, ..Timeouts::default() };
     let mut world = World::new(Setting { at_rest: Some(at_rest), timeouts, ..Setting::default() });
     let client = world.connect();
     world.settle();
@@ -29,7 +29,7 @@ fn begin() -> (World, Client) {
 
 /// Causes as many events as a trim requires.
 fn stir(world: &mut World, client: &mut Client) {
-    for _ in 0..REST_EVENTS_MIN {
+    for _ in 0..IDLE_TRIM_EVENTS_MIN {
         ask(world, client);
     }
 }
@@ -50,13 +50,13 @@ fn a_worker_rests_once_when_nothing_happens() {
         assert_eq!(rests(), times - 1, "it has just been heard of");
         let rested_ms = world.sleep_until(|| rests() == times);
         assert!(
-            (REST_AFTER_MS..=REST_AFTER_MS + 1).contains(&(rested_ms - asked_ms)),
+            (IDLE_TRIM_AFTER_MS..=IDLE_TRIM_AFTER_MS + 1).contains(&(rested_ms - asked_ms)),
             "{asked_ms}, {rested_ms}"
         );
     }
     // It continues sleeping, and wakes for the client's deadline alone, by way of its timer's levels.
     let (net, rested_ms) = (world.net.clone(), world.net.now_ms());
-    world.sleep_until(|| net.now_ms() > rested_ms + 10 * REST_AFTER_MS);
+    world.sleep_until(|| net.now_ms() > rested_ms + 10 * IDLE_TRIM_AFTER_MS);
     assert_eq!(rests(), 3, "once");
     drop(client);
     world.end();
@@ -66,9 +66,9 @@ fn a_worker_rests_once_when_nothing_happens() {
 fn a_worker_that_is_heard_of_does_not_rest() {
     let (mut world, mut client) = begin();
     for _ in 0..20 {
-        let until_ms = world.net.now_ms() + REST_AFTER_MS - 1;
+        let until_ms = world.net.now_ms() + IDLE_TRIM_AFTER_MS - 1;
         stir(&mut world, &mut client);
-        world.net.advance(REST_AFTER_MS - 1);
+        world.net.advance(IDLE_TRIM_AFTER_MS - 1);
         assert!(world.net.now_ms() >= until_ms);
     }
     assert_eq!(rests(), 0);
@@ -114,7 +114,7 @@ fn few_events_are_not_worth_a_rest() {
     (0..5).for_each(|_| ask(&mut world, &mut client));
     let asked_ms = world.net.now_ms();
     world.turn();
-    assert!(world.net.now_ms() > asked_ms + 2 * REST_AFTER_MS, "it sleeps on");
+    assert!(world.net.now_ms() > asked_ms + 2 * IDLE_TRIM_AFTER_MS, "it sleeps on");
     assert_eq!(rests(), 0);
     let mut client = world.connect();
     stir(&mut world, &mut client);
@@ -133,5 +133,5 @@ fn a_file_is_closed_a_moment_after_it_was_asked_for() {
     client.send(get("/kept-file"));
     let closed_ms = world.sleep_until(|| !is_kept());
     let lasted_ms = closed_ms - asked_ms;
-    assert!((LASTING_MS_MAX..=LASTING_MS_MAX + 1).contains(&lasted_ms), "{lasted_ms} ms");
+    assert!((CACHED_OPEN_FILE_MS_MAX..=CACHED_OPEN_FILE_MS_MAX + 1).contains(&lasted_ms), "{lasted_ms} ms");
 }

@@ -1,11 +1,11 @@
 //! Each timeout with the driven clock: not early, no later than `Timeouts` promises, and with the right
 //! response.
 
-use shearwater_engine::limits::{EXPIRIES_PER_TURN_MIN, WRITE_LOOK_MS};
+use shearwater_engine::limits::{EXPIRIES_PER_TURN_MIN, WRITE_CHECK_MS};
 use shearwater_engine::{Limits, Timeouts};
 
 use crate::harness::unit::head;
-use crate::harness::{Answer, Client, Setting, Unit, World};
+use crate::harness::{ExpectedResponse, Client, Setting, Unit, World};
 
 /// Tolerance of timers, and of those of idle, writing and lingering connections.
 const LATE_MS: u64 = 256;
@@ -65,7 +65,7 @@ fn the_first_head_has_its_time_from_accept_however_it_trickles() {
         world.pass(1000);
     }
     ends_after(&mut world, &client, 1000, LATE_MS);
-    client.assert_got(&[Answer::timeout()]);
+    client.assert_got(&[ExpectedResponse::timeout()]);
     client.assert_closed();
     assert_eq!(world.totals().hit_first_head_ms, 1);
     world.end();
@@ -77,7 +77,7 @@ fn an_empty_line_begins_a_first_head_and_no_other() {
     client.send(b"\r\n");
     world.settle();
     ends_after(&mut world, &client, 10_000, LATE_MS);
-    client.assert_got(&[Answer::timeout()]);
+    client.assert_got(&[ExpectedResponse::timeout()]);
     world.end();
     for stray in [&b"\r"[..], b"\r\n"] {
         let (mut world, mut client) = begin_later(Timeouts::default());
@@ -166,7 +166,7 @@ fn a_later_head_has_its_time_from_its_first_byte() {
     }
     world.settle();
     ends_after(&mut world, &client, 1000, LATE_MS);
-    client.assert_got(&[Answer::timeout()]);
+    client.assert_got(&[ExpectedResponse::timeout()]);
     client.assert_closed();
     world.end();
 }
@@ -177,7 +177,7 @@ fn a_head_behind_pipelined_requests_has_its_time() {
     client.send([&Unit::stream(&[Unit::get(1), Unit::get(2)])[..], b"GET / HT"].concat());
     world.settle();
     ends_after(&mut world, &client, 3000, LATE_MS);
-    client.assert_got(&[Unit::get(1).answer, Unit::get(2).answer, Answer::timeout()]);
+    client.assert_got(&[Unit::get(1).answer, Unit::get(2).answer, ExpectedResponse::timeout()]);
     world.end();
 }
 
@@ -199,7 +199,7 @@ fn a_body_has_its_time_between_two_pieces() {
         }
         client.assert_got(&[]);
         ends_after(&mut world, &client, 5000, LATE_MS);
-        client.assert_got(&[Answer::timeout()]);
+        client.assert_got(&[ExpectedResponse::timeout()]);
         client.assert_closed();
         assert_eq!(world.totals().hit_body_ms, 1);
         world.end();
@@ -251,7 +251,7 @@ fn who_takes_nothing_is_reset() {
         client.peer.set_reading(false);
         client.send(Unit::big().bytes);
         world.settle();
-        ends_after(&mut world, &client, WRITE_LOOK_MS + WRITE_MS, 2 * LATE_IDLE_MS);
+        ends_after(&mut world, &client, WRITE_CHECK_MS + WRITE_MS, 2 * LATE_IDLE_MS);
         assert!(client.peer.saw_reset());
         assert_eq!(world.totals().hit_write_ms, 1);
         world.end();
@@ -300,7 +300,7 @@ fn who_takes_little_by_little_is_served() {
     assert!(!client.peer.saw_reset());
     client.peer.set_reading(true);
     world.settle();
-    client.assert_got(&[Answer::big()]);
+    client.assert_got(&[ExpectedResponse::big()]);
     world.end();
 }
 

@@ -15,7 +15,7 @@ pub(crate) use page::Names;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use shearwater::{FieldLines, Known, Request, Response, Shared};
+use shearwater::{FieldLines, KnownField, Request, Response, Shared};
 use shearwater_io::fs::{OpenError, Opened, Root};
 
 use crate::accept;
@@ -175,7 +175,7 @@ impl Format {
     /// Returns JSON if the client prefers it, else HTML.
     fn of(request: &Request<'_>) -> Self {
         let head = request.head();
-        let weight = |media_type| accept::weight(head.all(Known::Accept), media_type);
+        let weight = |media_type| accept::weight(head.all(KnownField::Accept), media_type);
         match weight(b"application/json") > weight(b"text/html") {
             true => Self::Json,
             false => Self::Html,

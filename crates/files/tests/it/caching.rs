@@ -3,14 +3,14 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::client::Answer;
+use crate::client::ClientResponse;
 use crate::site::Site;
 
 /// Time limit of a wait for a change, which must show within a second.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Returns a response without its variable parts: the date and the boundary between parts.
-fn stable(response: &Answer) -> (u16, Vec<String>, Vec<u8>) {
+fn stable(response: &ClientResponse) -> (u16, Vec<String>, Vec<u8>) {
     let boundary = response.field("Content-Type").and_then(|value| value.split_once("boundary="));
     let boundary = boundary.map_or("no boundary", |(_, boundary)| boundary);
     let fields = response.fields.iter().filter(|(name, _)| name != "Date");
@@ -36,7 +36,7 @@ fn until(site: &Site, target: &str, was: &[u8], wanted: impl Fn(u16, &[u8]) -> b
             "{} with content that was never written",
             response.status
         );
-        assert!(start.elapsed() < PATIENCE, "the change does not show");
+        assert!(start.elapsed() < WAIT_MAX, "the change does not show");
     }
 }
 

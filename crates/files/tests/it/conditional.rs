@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::client::{Answer, Client, PATIENCE};
+use crate::client::{Client, ClientResponse, WAIT_MAX};
 use crate::site::Site;
 
 /// Returns Sun, 06 Nov 1994 08:49:37.5 GMT.
@@ -18,7 +18,7 @@ fn site() -> (Site, Client) {
     (site, client)
 }
 
-fn etag(response: &Answer) -> String {
+fn etag(response: &ClientResponse) -> String {
     response.field("ETag").expect("an ETag").to_owned()
 }
 
@@ -59,7 +59,7 @@ fn another_file_of_the_same_time_and_length_is_another_version() {
         if response.status != 304 {
             break response;
         }
-        assert!(start.elapsed() < PATIENCE, "the change does not show");
+        assert!(start.elapsed() < WAIT_MAX, "the change does not show");
     };
     assert_eq!((response.status, response.text()), (200, "CONTENT"));
     assert_ne!(etag(&response), first);

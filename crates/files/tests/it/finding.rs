@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::site::Site;
 
 /// Time limit of a wait for a change, which must show within a second.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) fn strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
@@ -163,7 +163,7 @@ fn until(client: &mut Client, target: &str, was: &str, wanted: &str) {
             return;
         }
         assert!(found == was, "{found:?} while waiting for {wanted:?}");
-        assert!(start.elapsed() < PATIENCE, "{wanted:?} does not show");
+        assert!(start.elapsed() < WAIT_MAX, "{wanted:?} does not show");
     }
 }
 

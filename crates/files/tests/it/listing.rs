@@ -14,7 +14,7 @@ use crate::finding::{both, check, strings};
 use crate::site::Site;
 
 /// Time limit of a wait for a change, which must show within a second.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) const JSON: &str = "Accept: application/json";
 
@@ -237,12 +237,12 @@ fn a_change_shows_although_lists_are_kept() {
     assert_eq!(strings(&entries(&text(&mut client, "/", &[]))), seen);
     site.file("two", "2");
     while seen != ["./one", "./two"] {
-        assert!(start.elapsed() < PATIENCE && seen == ["./one"], "{seen:?}");
+        assert!(start.elapsed() < WAIT_MAX && seen == ["./one"], "{seen:?}");
         seen = strings(&entries(&text(&mut client, "/", &[])));
     }
     fs::remove_file(site.at("one")).expect("removed");
     while seen != ["./two"] {
-        assert!(start.elapsed() < 2 * PATIENCE && seen == ["./one", "./two"], "{seen:?}");
+        assert!(start.elapsed() < 2 * WAIT_MAX && seen == ["./one", "./two"], "{seen:?}");
         seen = strings(&entries(&text(&mut client, "/", &[])));
     }
 }

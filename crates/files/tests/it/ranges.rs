@@ -6,7 +6,7 @@ use shearwater::DriverChoice;
 use shearwater_files::CacheLimits;
 use shearwater_files::limits::RANGES_MAX;
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, ClientResponse};
 use crate::site::Site;
 
 /// Lengths of a cached and of an uncached file.
@@ -33,7 +33,7 @@ fn filled(site: Site) -> Site {
 type Parts = Vec<(String, Vec<u8>)>;
 
 /// Parses a response's parts and checks their form (RFC 2046 section 5.1).
-fn parts(response: &Answer) -> Parts {
+fn parts(response: &ClientResponse) -> Parts {
     let content_type = response.field("Content-Type").expect("a type");
     let Some(boundary) = content_type.strip_prefix("multipart/byteranges; boundary=") else {
         let range = response.field("Content-Range").expect("a range").strip_prefix("bytes ").expect("bytes");
@@ -57,7 +57,7 @@ fn parts(response: &Answer) -> Parts {
     parts
 }
 
-fn ranged(client: &mut Client, target: &str, range: &str) -> Answer {
+fn ranged(client: &mut Client, target: &str, range: &str) -> ClientResponse {
     client.request("GET", target, &[&format!("Range: {range}")])
 }
 

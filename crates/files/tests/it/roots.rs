@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use shearwater::testing::{Answer, Tested};
+use shearwater::testing::{TestResponse, Tested};
 use shearwater::{App, Request, Response, Service};
 use shearwater_files::{Files, FindOptions, Folder, FolderOptions};
 
 /// Time after a swap in which the old folder may still be served, in milliseconds.
 const VISIBLE_WITHIN_MS: u64 = 1000;
 /// Shortest time between two look-ups of the path, in milliseconds.
-const LOOKED_UP_EVERY_MS: u64 = 500;
+const LOOKUP_INTERVAL_MS: u64 = 500;
 const STEP: Duration = Duration::from_millis(20);
 /// Length of an uncached file.
 const LARGE: usize = 100_000;
@@ -115,7 +115,7 @@ impl Site {
         self.tested().pass(time);
     }
 
-    fn ask(&mut self, (path, fields): (&str, &str)) -> Answer {
+    fn ask(&mut self, (path, fields): (&str, &str)) -> TestResponse {
         self.tested().ask(format!("GET {path} HTTP/1.1\r\nHost: test\r\nAccept: text/html\r\n{fields}\r\n"))
     }
 
@@ -195,7 +195,7 @@ fn the_path_is_not_looked_up_for_each_request() {
     assert!(site.all_are('a'));
     let looked_up_ms = site.now_ms();
     SWAPS[1].1(&site, 'b');
-    while site.now_ms() < looked_up_ms + LOOKED_UP_EVERY_MS {
+    while site.now_ms() < looked_up_ms + LOOKUP_INTERVAL_MS {
         // Not in memory: opened, or found open, for each request.
         assert_eq!(site.version(("/large.bin", "")), 'a');
         site.pass(STEP);

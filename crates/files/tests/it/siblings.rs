@@ -8,11 +8,11 @@ use std::time::{Duration, Instant, SystemTime};
 use shearwater::DriverChoice;
 use shearwater_files::CacheLimits;
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, ClientResponse};
 use crate::site::Site;
 
 /// Time limit of a wait for a change, which must show within a second.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Lengths of a cached and of an uncached file.
 const SIZES: [usize; 2] = [1_000, 100_000];
@@ -24,11 +24,11 @@ fn content(of: &str, len: usize) -> Vec<u8> {
     of.bytes().cycle().take(len).collect()
 }
 
-fn get(client: &mut Client, target: &str, fields: &[&str]) -> Answer {
+fn get(client: &mut Client, target: &str, fields: &[&str]) -> ClientResponse {
     client.request("GET", target, fields)
 }
 
-fn tag(response: &Answer) -> String {
+fn tag(response: &ClientResponse) -> String {
     response.field("ETag").expect("a tag").to_owned()
 }
 
@@ -52,7 +52,7 @@ fn each_form_goes_to_who_accepts_it_wherever_it_is() {
             while get(&mut client, "/f.css", &[]).body.len() != len
                 || get(&mut client, "/f.css", &["Accept-Encoding: br"]).body.len() != packed_len
             {
-                assert!(start.elapsed() < PATIENCE, "the change does not show");
+                assert!(start.elapsed() < WAIT_MAX, "the change does not show");
             }
             for _ in 0..3 {
                 for (accepted, coding) in [
@@ -153,7 +153,7 @@ fn a_range_is_one_of_the_form_that_is_sent() {
                 if response.field("Content-Range") == Some(&format!("bytes 10-20/{len}")) {
                     break response;
                 }
-                assert!(start.elapsed() < PATIENCE, "the change does not show");
+                assert!(start.elapsed() < WAIT_MAX, "the change does not show");
             };
             assert_eq!((response.status, response.field("Content-Encoding")), (206, Some("br")));
             assert!(response.body == content("br", len)[10..=20]);
@@ -264,7 +264,7 @@ fn a_file_replaced_under_its_old_time_loses_its_siblings() {
                 while get(&mut client, "/f.css", &["Accept-Encoding: br, gzip, zstd", &has]).body
                     != content("other", new_len)
                 {
-                    assert!(start.elapsed() < PATIENCE, "{driver:?}: {len} bytes, the old content is sent");
+                    assert!(start.elapsed() < WAIT_MAX, "{driver:?}: {len} bytes, the old content is sent");
                 }
                 let response = get(&mut client, "/f.css", &["Accept-Encoding: br"]);
                 assert_eq!((response.field("Content-Encoding"), response.field("Vary")), (None, None));
@@ -333,7 +333,7 @@ fn a_sibling_that_states_another_length_is_left_out_after_changes_of_metadata() 
                     let accepted = format!("Accept-Encoding: {coding}");
                     while get(&mut client, "/f.css", &[&accepted]).body != content("other", new_len) {
                         assert!(
-                            start.elapsed() < PATIENCE,
+                            start.elapsed() < WAIT_MAX,
                             "{driver:?}: {len} bytes, the old {coding} is sent"
                         );
                     }
@@ -370,7 +370,7 @@ fn until(client: &mut Client, before: &[&str], wanted: &str, vary: Option<&str>)
             return;
         }
         assert!(before.contains(&text.trim_end()), "{text:?} while waiting for {wanted:?}");
-        assert!(start.elapsed() < PATIENCE, "{wanted:?} does not show");
+        assert!(start.elapsed() < WAIT_MAX, "{wanted:?} does not show");
     }
 }
 
@@ -405,7 +405,7 @@ fn siblings_that_come_and_go_show() {
         fs::remove_file(site.at("f.css")).expect("removed");
         let start = Instant::now();
         while get(&mut client, "/f.css", &["Accept-Encoding: gzip"]).status != 404 {
-            assert!(start.elapsed() < PATIENCE, "the removal does not show");
+            assert!(start.elapsed() < WAIT_MAX, "the removal does not show");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use shearwater::testing::{Answer, Tested};
+use shearwater::testing::{TestResponse, Tested};
 use shearwater::{App, DriverChoice};
 use shearwater_files::{CacheLimits, Folder};
 
@@ -47,7 +47,7 @@ impl Machine {
         }
     }
 
-    fn ask(&mut self, lines: &[&str]) -> Answer {
+    fn ask(&mut self, lines: &[&str]) -> TestResponse {
         let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
         self.tested.ask(format!("GET /s/f HTTP/1.1\r\nHost: test\r\n{lines}\r\n"))
     }
@@ -65,7 +65,7 @@ impl Drop for Machine {
     }
 }
 
-fn tag(response: &Answer) -> String {
+fn tag(response: &TestResponse) -> String {
     assert!(matches!(response.status, 200 | 206 | 304 | 412), "{response:?}");
     response.field("ETag").expect("a tag").to_owned()
 }

@@ -1,6 +1,6 @@
 //! Adopting parsers: they hold another parser's head, with no more memory than that needs until they parse.
 
-use shearwater_http1::{HeadLimits, HeadParser, Parsed, Reject};
+use shearwater_http1::{HeadLimits, HeadParser, ParseError, Parsed};
 
 /// A head with so many fields.
 fn head(fields: usize) -> Vec<u8> {
@@ -42,5 +42,5 @@ fn it_parses_once_it_has_room() {
     );
     assert_eq!(parser.head(&bytes).fields().count(), 5);
     parser.reset();
-    assert_eq!(parser.parse(&head(6)), Err(Reject::TooManyFields));
+    assert_eq!(parser.parse(&head(6)), Err(ParseError::TooManyFields));
 }

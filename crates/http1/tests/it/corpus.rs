@@ -71,7 +71,7 @@ fn the_corpus_is_as_large_as_promised_and_every_case_names_its_rule() {
 #[test]
 fn every_reason_for_refusal_has_a_case() {
     let cases = load();
-    for reject in shearwater_http1::Reject::ALL {
+    for reject in shearwater_http1::ParseError::ALL {
         let line = format!("reject {}", reject.name());
         let has_case = cases.iter().any(|case| case.expected.contains(&line));
         assert!(has_case, "no case expects {}", reject.name());

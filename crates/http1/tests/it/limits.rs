@@ -1,6 +1,6 @@
 //! Limits at the ends of their ranges, and errors that need no network.
 
-use shearwater_http1::{HeadLimits, HeadParser, Known, METHOD_BYTES_MAX, Method, Parsed, Reject};
+use shearwater_http1::{HeadLimits, HeadParser, KnownField, METHOD_BYTES_MAX, Method, ParseError, Parsed};
 
 const BOUNDLESS: HeadLimits =
     HeadLimits { head_bytes_max: usize::MAX, target_bytes_max: usize::MAX, fields_max: usize::MAX };
@@ -19,11 +19,11 @@ fn limits_beyond_the_usable_range_are_lowered() {
     assert_eq!(parser.parse(&most), Ok(Parsed::Complete { head_len: most.len() }));
     let head = parser.head(&most);
     assert_eq!(
-        (head.host(), head.field(Known::Host), head.fields().count()),
+        (head.host(), head.field(KnownField::Host), head.fields().count()),
         ("last", Some(&b"last"[..]), 65_534)
     );
     parser.reset();
-    assert_eq!(parser.parse(&with_fields(65_535)), Err(Reject::TooManyFields));
+    assert_eq!(parser.parse(&with_fields(65_535)), Err(ParseError::TooManyFields));
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_large_target_limit_is_kept() {
 #[test]
 fn limits_of_nothing_refuse_and_do_not_panic() {
     let mut parser = HeadParser::new(HeadLimits { head_bytes_max: 0, target_bytes_max: 0, fields_max: 0 });
-    assert_eq!(parser.parse(b"GET / HTTP/1.0\r\n\r\n"), Err(Reject::TargetTooLong));
+    assert_eq!(parser.parse(b"GET / HTTP/1.0\r\n\r\n"), Err(ParseError::TargetTooLong));
     parser.reset();
     assert_eq!(parser.parse(b""), Ok(Parsed::Partial));
 }
@@ -53,10 +53,10 @@ fn there_is_no_head_before_it_is_complete() {
 #[test]
 fn every_refusal_has_a_status_a_rule_and_a_sentence() {
     let statuses: std::collections::BTreeSet<u16> =
-        Reject::ALL.iter().map(|reject| reject.status()).collect();
+        ParseError::ALL.iter().map(|reject| reject.status()).collect();
     assert_eq!(statuses.into_iter().collect::<Vec<_>>(), [400, 414, 431, 501, 505]);
     let mut sentences = std::collections::BTreeSet::new();
-    for reject in Reject::ALL {
+    for reject in ParseError::ALL {
         let sentence = reject.to_string();
         assert!(sentence.ends_with('.') && sentence.matches(". ").count() == 0, "{sentence}");
         assert!(reject.rfc().starts_with("RFC "), "{}", reject.rfc());

@@ -3,7 +3,8 @@
 use crate::prng::Prng;
 use crate::session::{Event, Session, render};
 use shearwater_http1::{
-    BodyDecoder, BodyEvent, BodyLimits, Framing, HeadLimits, HeadParser, Known, Parsed, Reject, encode,
+    BodyDecoder, BodyEvent, BodyLimits, Framing, HeadLimits, HeadParser, KnownField, ParseError, Parsed,
+    encode,
 };
 
 const ROUNDS: usize = 20_000;
@@ -95,7 +96,7 @@ fn what_is_written_is_what_is_read() {
 }
 
 fn check_lookups(head: &shearwater_http1::Head<'_>, fields: &[(String, Vec<u8>)]) {
-    let (present, absent): (Vec<_>, Vec<_>) = Known::all()
+    let (present, absent): (Vec<_>, Vec<_>) = KnownField::all()
         .iter()
         .partition(|&&known| fields.iter().any(|field| field.0.eq_ignore_ascii_case(known.name())));
     assert!(!head.has_any(&absent) && !head.has_any(&[]));
@@ -109,7 +110,7 @@ fn check_lookups(head: &shearwater_http1::Head<'_>, fields: &[(String, Vec<u8>)]
             .map(|field| &field.1[..])
             .collect();
         assert_eq!(head.field_named(name), expected.first().copied(), "{name}");
-        if let Some(known) = Known::from_name(name.as_bytes()) {
+        if let Some(known) = KnownField::from_name(name.as_bytes()) {
             assert_eq!(head.field(known), expected.first().copied(), "{name}");
             assert_eq!(head.all(known).collect::<Vec<_>>(), expected, "{name}");
         }
@@ -144,7 +145,7 @@ fn decode(
     prng: &mut Prng,
     input: &[u8],
     piece_max: usize,
-) -> (Vec<u8>, Vec<u8>, Option<usize>, Option<Reject>) {
+) -> (Vec<u8>, Vec<u8>, Option<usize>, Option<ParseError>) {
     let mut decoder = BodyDecoder::new(Framing::Chunked, BodyLimits::default());
     let (mut data, mut trailers, mut at) = (Vec::new(), Vec::new(), 0);
     while at < input.len() {
@@ -216,7 +217,7 @@ fn chunk_sizes_are_read_as_httparse_reads_them() {
             }
             // RFC 9112 7.1.1: whitespace is valid before an extension only, and an extension has a name;
             // httparse accepts both.
-            Ok(_) => assert_eq!(ours, Err(Reject::InvalidChunkExtension), "\"{}\"", line.escape_ascii()),
+            Ok(_) => assert_eq!(ours, Err(ParseError::InvalidChunkExtension), "\"{}\"", line.escape_ascii()),
             // httparse counts digits, leading zeros too; we count bits.
             Err(_) if ours.is_ok() => assert!(line.starts_with(b"0"), "\"{}\"", line.escape_ascii()),
             Err(_) => {}
@@ -235,16 +236,16 @@ fn has_unnamed_extension(line: &[u8]) -> bool {
 
 #[test]
 fn every_known_name_is_found_in_any_case_and_no_other() {
-    for &known in Known::all() {
+    for &known in KnownField::all() {
         let name = known.name();
-        assert_eq!(Known::from_name(name.as_bytes()), Some(known));
-        assert_eq!(Known::from_name(name.to_ascii_lowercase().as_bytes()), Some(known));
-        assert_eq!(Known::from_name(name.to_ascii_uppercase().as_bytes()), Some(known));
+        assert_eq!(KnownField::from_name(name.as_bytes()), Some(known));
+        assert_eq!(KnownField::from_name(name.to_ascii_lowercase().as_bytes()), Some(known));
+        assert_eq!(KnownField::from_name(name.to_ascii_uppercase().as_bytes()), Some(known));
         for index in 0..name.len() {
             let mut other = name.as_bytes().to_vec();
             other[index] = b'_';
-            assert_eq!(Known::from_name(&other), None, "{}", other.escape_ascii());
-            assert_ne!(Known::from_name(&name.as_bytes()[..index]), Some(known));
+            assert_eq!(KnownField::from_name(&other), None, "{}", other.escape_ascii());
+            assert_ne!(KnownField::from_name(&name.as_bytes()[..index]), Some(known));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Resumption: no byte is scanned twice. The test overwrites scanned bytes with ones that a second scan would
 //! reject.
 
-use shearwater_http1::{HeadLimits, HeadParser, Known, Parsed};
+use shearwater_http1::{HeadLimits, HeadParser, KnownField, Parsed};
 
 #[test]
 fn finished_lines_are_not_read_again() {
@@ -18,7 +18,7 @@ fn finished_lines_are_not_read_again() {
     bytes[..original.len()].copy_from_slice(&original);
     let head = parser.head(&bytes);
     assert_eq!(
-        (head.path(), head.field_named("x"), head.field(Known::Accept)),
+        (head.path(), head.field_named("x"), head.field(KnownField::Accept)),
         ("/a", Some(&b"y"[..]), Some(&b"*/*"[..]))
     );
 }

@@ -1,7 +1,7 @@
 //! A connection without a network: bytes are fed in pieces, and the results recorded as a list of events.
 
 use shearwater_http1::{
-    BodyDecoder, BodyEvent, BodyLimits, Framing, Head, HeadLimits, HeadParser, Parsed, Reject, Target,
+    BodyDecoder, BodyEvent, BodyLimits, Framing, Head, HeadLimits, HeadParser, ParseError, Parsed, Target,
     Version,
 };
 use std::fmt::Write;
@@ -14,7 +14,7 @@ pub(crate) enum Event {
     Trailer(Vec<u8>),
     End,
     Partial,
-    Reject(Reject),
+    ParseError(ParseError),
 }
 
 /// Parses pipelined requests until the first error.
@@ -36,22 +36,22 @@ impl Session {
 
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
-        let is_refused = matches!(self.events.last(), Some(Event::Reject(_)));
+        let is_refused = matches!(self.events.last(), Some(Event::ParseError(_)));
         if !is_refused && let Err(reject) = self.advance() {
-            self.events.push(Event::Reject(reject));
+            self.events.push(Event::ParseError(reject));
         }
     }
 
     /// Returns the events of everything that was fed.
     pub(crate) fn finish(mut self) -> Vec<Event> {
-        let is_refused = matches!(self.events.last(), Some(Event::Reject(_)));
+        let is_refused = matches!(self.events.last(), Some(Event::ParseError(_)));
         if !is_refused && (self.body.is_some() || !self.pending.is_empty()) {
             self.events.push(Event::Partial);
         }
         self.events
     }
 
-    fn advance(&mut self) -> Result<(), Reject> {
+    fn advance(&mut self) -> Result<(), ParseError> {
         while !self.pending.is_empty() {
             let is_waiting = match self.body {
                 Some(_) => self.advance_body()?,
@@ -64,7 +64,7 @@ impl Session {
         Ok(())
     }
 
-    fn advance_head(&mut self) -> Result<bool, Reject> {
+    fn advance_head(&mut self) -> Result<bool, ParseError> {
         let Parsed::Complete { head_len } = self.parser.parse(&self.pending)? else { return Ok(true) };
         let head = self.parser.head(&self.pending);
         assert_eq!((head.len(), head.raw()), (head_len, &self.pending[..head_len]));
@@ -87,7 +87,7 @@ impl Session {
         Ok(false)
     }
 
-    fn advance_body(&mut self) -> Result<bool, Reject> {
+    fn advance_body(&mut self) -> Result<bool, ParseError> {
         let body = self.body.as_mut().expect("a body is being read");
         let step = body.decode(&self.pending)?;
         match step.event {
@@ -158,7 +158,7 @@ pub(crate) fn render(events: &[Event]) -> Vec<String> {
         Event::Trailer(bytes) => format!("trailer {}", bytes.escape_ascii()),
         Event::End => "end".to_owned(),
         Event::Partial => "partial".to_owned(),
-        Event::Reject(reject) => format!("reject {}", reject.name()),
+        Event::ParseError(reject) => format!("reject {}", reject.name()),
     };
     events.iter().map(line).collect()
 }

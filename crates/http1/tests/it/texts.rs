@@ -1,7 +1,7 @@
 //! Texts for people: a head in a log, and the reasons for unwritten fields.
 
 use shearwater_http1::encode::{self, BadField};
-use shearwater_http1::{HeadLimits, HeadParser, Known, Parsed};
+use shearwater_http1::{HeadLimits, HeadParser, KnownField, Parsed};
 
 #[test]
 fn a_head_in_a_log_tells_its_request_line_and_no_field() {
@@ -33,7 +33,7 @@ fn the_host_field_of_an_absolute_target_has_the_host_of_the_target() {
         assert_eq!(parser.parse(request), Ok(Parsed::Complete { head_len: request.len() }));
         let head = parser.head(request);
         assert_eq!((head.host(), head.field_named("host")), ("target:81", Some(&b"target:81"[..])));
-        assert_eq!(head.all(Known::Host).collect::<Vec<_>>(), [b"target:81"]);
+        assert_eq!(head.all(KnownField::Host).collect::<Vec<_>>(), [b"target:81"]);
         let fields: Vec<_> = head.fields().map(|field| (field.name, field.value)).collect();
         assert_eq!(fields, [("X", &b"y"[..]), ("host", b"target:81"), ("Accept", b"*/*")]);
         assert_eq!(head.raw(), request);

@@ -1,9 +1,9 @@
 //! Recent page-cache checks: many downloads of one file share one check.
 
-use crate::limits::{LOOK_LASTS_MS, LOOKS_MAX};
+use crate::limits::{FETCH_CHECK_MS, FETCH_CHECKS_MAX};
 use crate::shared_file::Inode;
 
-/// A cached range of each of the files checked most recently, at most `LOOKS_MAX`.
+/// A cached range of each of the files checked most recently, at most `FETCH_CHECKS_MAX`.
 #[derive(Debug, Default)]
 pub(super) struct CheckedRanges {
     found: Vec<(Inode, CheckedRange)>,
@@ -34,18 +34,18 @@ impl CheckedRanges {
         let new = CheckedRange { from: offset, until: offset + len, checked_ms: now_ms };
         if let Some((_, found)) = self.found.iter_mut().find(|(inode, _)| *inode == file) {
             *found = found.joined(new);
-        } else if self.found.len() < LOOKS_MAX {
+        } else if self.found.len() < FETCH_CHECKS_MAX {
             self.found.push((file, new));
         } else {
             self.found[self.oldest] = (file, new);
-            self.oldest = (self.oldest + 1) % LOOKS_MAX;
+            self.oldest = (self.oldest + 1) % FETCH_CHECKS_MAX;
         }
     }
 }
 
 impl CheckedRange {
     fn holds(self, now_ms: u64) -> bool {
-        now_ms < self.checked_ms + LOOK_LASTS_MS
+        now_ms < self.checked_ms + FETCH_CHECK_MS
     }
 
     /// Merges adjoining ranges, keeping the older time; otherwise returns the new one.
@@ -62,7 +62,7 @@ impl CheckedRange {
 mod tests {
     use std::fs::File;
 
-    use super::{CheckedRanges, Inode, LOOK_LASTS_MS, LOOKS_MAX};
+    use super::{CheckedRanges, FETCH_CHECK_MS, FETCH_CHECKS_MAX, Inode};
     use crate::SharedFile;
 
     fn inode(path: &str) -> Inode {
@@ -75,21 +75,21 @@ mod tests {
         let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
         assert!(!looks.hold(file, 0, 1, 0), "no check was made");
         looks.note(file, 100, 50, 7);
-        for now_ms in [7, 7 + LOOK_LASTS_MS - 1] {
+        for now_ms in [7, 7 + FETCH_CHECK_MS - 1] {
             assert!(looks.hold(file, 100, 50, now_ms) && looks.hold(file, 120, 30, now_ms));
             assert!(!looks.hold(file, 99, 2, now_ms) && !looks.hold(file, 149, 2, now_ms));
         }
         assert!(!looks.hold(inode("/dev/zero"), 100, 50, 7));
-        assert!(!looks.hold(file, 100, 50, 7 + LOOK_LASTS_MS));
+        assert!(!looks.hold(file, 100, 50, 7 + FETCH_CHECK_MS));
     }
 
     #[test]
     fn adjoining_stretches_become_one_of_the_older_look() {
         let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
         looks.note(file, 100, 50, 7);
-        looks.note(file, 150, 50, 7 + LOOK_LASTS_MS - 1);
-        assert!(looks.hold(file, 100, 100, 7 + LOOK_LASTS_MS - 1));
-        assert!(!looks.hold(file, 150, 50, 7 + LOOK_LASTS_MS), "the first check expires");
+        looks.note(file, 150, 50, 7 + FETCH_CHECK_MS - 1);
+        assert!(looks.hold(file, 100, 100, 7 + FETCH_CHECK_MS - 1));
+        assert!(!looks.hold(file, 150, 50, 7 + FETCH_CHECK_MS), "the first check expires");
         looks.note(file, 1000, 50, 8);
         assert!(
             looks.hold(file, 1000, 50, 8) && !looks.hold(file, 100, 50, 8),
@@ -100,11 +100,11 @@ mod tests {
     #[test]
     fn a_bounded_number_of_files_is_remembered() {
         let (mut looks, file) = (CheckedRanges::default(), inode("/dev/null"));
-        let files: Vec<_> = (0..2 * LOOKS_MAX as u64).map(|ino| Inode { ino, ..file }).collect();
+        let files: Vec<_> = (0..2 * FETCH_CHECKS_MAX as u64).map(|ino| Inode { ino, ..file }).collect();
         for file in &files {
             looks.note(*file, 0, 1, 7);
         }
         let held: Vec<_> = files.iter().map(|file| looks.hold(*file, 0, 1, 7)).collect();
-        assert_eq!(held, [[false; LOOKS_MAX], [true; LOOKS_MAX]].concat(), "the latest checks");
+        assert_eq!(held, [[false; FETCH_CHECKS_MAX], [true; FETCH_CHECKS_MAX]].concat(), "the latest checks");
     }
 }

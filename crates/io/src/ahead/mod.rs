@@ -1,6 +1,6 @@
 //! Reads ahead on another thread, so that other connections of the worker don't wait for the disk.
 //!
-//! It serves ranges of files of `FETCH_LOOK_BYTES_MIN` and more that are to be sent and aren't in the page
+//! It serves ranges of files of `FETCH_CHECK_BYTES_MIN` and more that are to be sent and aren't in the page
 //! cache. The worker itself reads shorter ranges, and those on file systems that can't report what is cached.
 
 mod fetcher;
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use crate::limits::{FETCH_BYTES, FETCH_LOOK_BYTES_MIN, FETCHER_RETRY_MS};
+use crate::limits::{FETCH_BYTES, FETCH_CHECK_BYTES_MIN, FETCHER_RETRY_MS};
 use crate::{FileSlice, Token, Waker};
 use fetcher::{Fetch, Fetcher};
 use looks::CheckedRanges;
@@ -53,7 +53,7 @@ impl Ahead {
     /// [`Ahead::next_fetched`] returns the connection. Returns `None` if they are cached, few, or can't be
     /// fetched. Dropping the returned handle cancels the fetch.
     pub(crate) fn fetch(&mut self, token: Token, slice: &FileSlice, len: u64) -> Option<Arc<()>> {
-        if len < FETCH_LOOK_BYTES_MIN || self.finds(slice, len) {
+        if len < FETCH_CHECK_BYTES_MIN || self.finds(slice, len) {
             return None;
         }
         let wants = Arc::new(());
@@ -108,7 +108,7 @@ mod tests {
     use std::io;
     use std::rc::Rc;
 
-    use super::{Ahead, FETCH_LOOK_BYTES_MIN, FETCHER_RETRY_MS, Fetcher};
+    use super::{Ahead, FETCH_CHECK_BYTES_MIN, FETCHER_RETRY_MS, Fetcher};
     use crate::{FileSlice, SharedFile, Token, Waker};
 
     fn slice() -> FileSlice {
@@ -121,10 +121,10 @@ mod tests {
         let mut ahead = Ahead::new(Waker::new(|| {}));
         ahead.find_nothing();
         let (token, slice) = (Token::new(0, 0), slice());
-        assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN - 1).is_none());
-        assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN).is_some());
+        assert!(ahead.fetch(token, &slice, FETCH_CHECK_BYTES_MIN - 1).is_none());
+        assert!(ahead.fetch(token, &slice, FETCH_CHECK_BYTES_MIN).is_some());
         ahead.look = |_, _, _| true;
-        assert!(ahead.fetch(token, &slice, FETCH_LOOK_BYTES_MIN).is_none(), "it is cached");
+        assert!(ahead.fetch(token, &slice, FETCH_CHECK_BYTES_MIN).is_none(), "it is cached");
     }
 
     #[test]

@@ -401,7 +401,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{Conns, Pushed};
-    use crate::limits::FETCH_LOOK_BYTES_MIN;
+    use crate::limits::FETCH_CHECK_BYTES_MIN;
     use crate::{FileSlice, Item, Output, SharedFile, Waker};
 
     /// Otherwise a file system without a page cache would stall the send for good.
@@ -417,10 +417,10 @@ mod tests {
         let path = std::env::temp_dir().join(format!("shearwater-conns-{}", std::process::id()));
         let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
         std::fs::remove_file(&path).expect("the file can be removed");
-        file.set_len(FETCH_LOOK_BYTES_MIN).expect("a sparse file");
+        file.set_len(FETCH_CHECK_BYTES_MIN).expect("a sparse file");
         let mut output = Output::new();
         let file = Rc::new(SharedFile::new(file));
-        output.push(Item::File(FileSlice { file, offset: 0, len: FETCH_LOOK_BYTES_MIN }));
+        output.push(Item::File(FileSlice { file, offset: 0, len: FETCH_CHECK_BYTES_MIN }));
 
         assert!(!conns.send_by_hand(token, output), "it waits for its share of the turn");
         conns.begin_turn(0);

@@ -11,8 +11,8 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use super::sends::Sending;
 use crate::ahead::Ahead;
 use crate::limits::{
-    COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_BYTES_PER_TURN_MAX, SEND_CALLS_PER_TURN_MAX,
-    SEND_TAKEN_BYTES_MIN,
+    COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_ACCEPTED_BYTES_MIN, SEND_BYTES_PER_TURN_MAX,
+    SEND_CALLS_PER_TURN_MAX,
 };
 use crate::watches::Watches;
 use crate::{FileSlice, Item, Output, Piece, SendError, Token, Waker, socket};
@@ -113,7 +113,7 @@ pub(crate) fn push(
     if sending.corked && matches!(end, Ok(()) | Err(Stop::Failed(_))) {
         sending.corked = socket::cork(socket.as_fd(), false);
     }
-    if matches!(end, Err(Stop::Full)) && sending.done >= SEND_TAKEN_BYTES_MIN {
+    if matches!(end, Err(Stop::Full)) && sending.done >= SEND_ACCEPTED_BYTES_MIN {
         socket::hold_more(socket.as_fd());
     }
     let taken = sending.done - before;

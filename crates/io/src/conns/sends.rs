@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::limits::SENDS_KEPT_MAX;
+use crate::limits::SPARE_SENDS_MAX;
 use crate::{Output, SendError};
 
 /// One send in flight: from `send` until its `Sent` is taken.
@@ -67,7 +67,7 @@ impl Sends {
         let result = sending.result.take().unwrap_or(Err(SendError::Cancelled));
         let output = std::mem::take(&mut sending.output);
         sending.wants = None;
-        if self.free.len() == self.sends.len() && self.sends.len() > SENDS_KEPT_MAX {
+        if self.free.len() == self.sends.len() && self.sends.len() > SPARE_SENDS_MAX {
             *self = Self::default();
         }
         (output, result)
@@ -78,7 +78,7 @@ impl Sends {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Output, SENDS_KEPT_MAX, Sending, Sends};
+    use super::{Output, SPARE_SENDS_MAX, Sending, Sends};
 
     #[test]
     fn a_fetch_is_wanted_until_its_send_has_ended() {
@@ -94,14 +94,14 @@ mod tests {
     #[test]
     fn the_places_of_a_busier_moment_are_freed_when_it_is_over() {
         let mut sends = Sends::default();
-        for count in [SENDS_KEPT_MAX, 3 * SENDS_KEPT_MAX] {
+        for count in [SPARE_SENDS_MAX, 3 * SPARE_SENDS_MAX] {
             let indices: Vec<_> = (0..count).map(|_| sends.insert(Sending::new(Output::new()))).collect();
             assert_eq!(sends.sends.len(), count);
             for index in indices {
                 assert!(sends.get(index).is_some());
                 assert!(sends.remove(index).1.is_err(), "it has no result");
             }
-            assert_eq!(sends.sends.len(), if count > SENDS_KEPT_MAX { 0 } else { count });
+            assert_eq!(sends.sends.len(), if count > SPARE_SENDS_MAX { 0 } else { count });
         }
         assert_eq!((sends.sends.capacity(), sends.free.capacity()), (0, 0));
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use shearwater_io::limits::{
-    EVENTS_PER_WAIT_MAX, FETCH_BYTES, SEND_TAKEN_BYTES_MIN, SEND_UNSENT_BYTES_FIRST, SEND_UNSENT_BYTES_MAX,
+    EVENTS_PER_WAIT_MAX, FETCH_BYTES, SEND_ACCEPTED_BYTES_MIN, SEND_UNSENT_BYTES_FIRST, SEND_UNSENT_BYTES_MAX,
 };
 use shearwater_io::listen::{ListenOptions, bind};
 use shearwater_io::os::open_descriptors;
@@ -378,7 +378,7 @@ fn what_the_kernel_holds_unsent_is_bounded<K: Kernel>() {
 /// A client that reads may have more unsent bytes in the kernel.
 #[cfg(target_os = "linux")]
 fn more_waits_in_the_kernel_for_a_client_that_takes_it<K: Kernel>() {
-    for (len, is_trusted) in [(SEND_TAKEN_BYTES_MIN - 1, false), (4 * SEND_TAKEN_BYTES_MIN, true)] {
+    for (len, is_trusted) in [(SEND_ACCEPTED_BYTES_MIN - 1, false), (4 * SEND_ACCEPTED_BYTES_MIN, true)] {
         let content = pattern(len as usize, 6);
         let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
         let mut output = Output::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use shearwater::{App, BodySink, Call, Gone, Line, Request, Response};
+use shearwater::{App, BodySink, Call, CoroutineCall, Gone, Request, Response};
 
 /// Announced length of a stream with a wrong length.
 const ANNOUNCED_BYTES: u64 = 10;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use shearwater::tasks::StackOptions;
-use shearwater::{App, Call, Line, Request, Response};
+use shearwater::{App, Call, CoroutineCall, Request, Response};
 
 /// Maximum number of requests that a worker holds.
 const STACKS_MAX: usize = 16 * 1024;

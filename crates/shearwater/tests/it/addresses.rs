@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use shearwater::{App, Limits, Request, Response, Server};
 
-use crate::client::{Client, PATIENCE};
+use crate::client::{Client, WAIT_MAX};
 use crate::served::{Served, here};
 
 fn limited(server: Server) -> Served {
@@ -18,7 +18,7 @@ fn limited(server: Server) -> Served {
 #[track_caller]
 fn is_refused(address: SocketAddr) {
     let read = TcpStream::connect(address).and_then(|mut stream| {
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(WAIT_MAX))?;
         stream.read(&mut [0])
     });
     assert_eq!(read.expect_err("no end in order").kind(), ErrorKind::ConnectionReset);

@@ -1,6 +1,6 @@
 //! Routes by path and method.
 
-use shearwater::{App, Call, Fast, Line, Method, Request, Response, Service};
+use shearwater::{App, Call, CoroutineCall, Fast, Method, Request, Response, Service};
 
 use crate::served::Served;
 

@@ -11,7 +11,7 @@ use shearwater_engine::{Options, Server};
 use crate::client::Client;
 
 /// Maximum wait before a test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_handler_that_keeps_its_worker_is_told_of() {
@@ -34,7 +34,7 @@ fn a_handler_that_keeps_its_worker_is_told_of() {
     let control = running.control();
     let mut client = Client::connect(running.start_report().addresses[0]);
     client.ask("GET", "/blocks", &[]);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + WAIT_MAX;
     let told = loop {
         match running.notice(until.saturating_duration_since(Instant::now())) {
             Some(Notice::WorkerBlocked { ms, times, .. }) => break (ms, times),

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Maximum wait before a test fails; never a measurement.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// One connection.
 pub(crate) struct Client {
@@ -16,9 +16,9 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE).expect("connects");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        let stream = TcpStream::connect_timeout(&address, WAIT_MAX).expect("connects");
+        stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
+        stream.set_write_timeout(Some(WAIT_MAX)).expect("a timeout");
         stream.set_nodelay(true).expect("no delay");
         Self { stream: BufReader::new(stream) }
     }
@@ -36,12 +36,12 @@ impl Client {
     }
 
     /// Sends a request and reads the response.
-    pub(crate) fn request(&mut self, method: &str, target: &str, fields: &[&str]) -> Answer {
+    pub(crate) fn request(&mut self, method: &str, target: &str, fields: &[&str]) -> ClientResponse {
         self.ask(method, target, fields).answer(method)
     }
 
     /// Reads the response to a request with this method.
-    pub(crate) fn answer(&mut self, method: &str) -> Answer {
+    pub(crate) fn answer(&mut self, method: &str) -> ClientResponse {
         let mut answer = self.head();
         let no_body = method == "HEAD" || matches!(answer.status, 100..=199 | 204 | 304);
         if !no_body {
@@ -53,13 +53,13 @@ impl Client {
     }
 
     /// Reads a response's head, and leaves its body.
-    pub(crate) fn head(&mut self) -> Answer {
+    pub(crate) fn head(&mut self) -> ClientResponse {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             let count = self.stream.read_line(&mut head).expect("a line of a head");
             assert!(count > 0, "the connection ended in a head: {head:?}");
         }
-        Answer::of(&head)
+        ClientResponse::of(&head)
     }
 
     /// Reads until the connection is closed, which must be orderly.
@@ -88,14 +88,14 @@ impl Client {
 
 /// A parsed response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ClientResponse {
     pub(crate) status: u16,
     /// Names and values in order.
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl ClientResponse {
     /// Parses a head, and checks the form common to all responses.
     fn of(head: &str) -> Self {
         let mut lines = head.trim_end_matches("\r\n").split("\r\n");

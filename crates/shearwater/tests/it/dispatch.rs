@@ -8,7 +8,7 @@ use shearwater::{
     AcceptMode, App, DriverChoice, Error, Request, Response, Running, Server, Service, Verbosity,
 };
 
-use crate::client::{Client, PATIENCE};
+use crate::client::{Client, WAIT_MAX};
 use crate::served::{Served, drivers};
 
 /// A drain time longer than any test.
@@ -66,7 +66,7 @@ impl Gate {
     fn pass(&self) {
         self.entered.fetch_add(1, Ordering::SeqCst);
         let open = self.open.lock().expect("unpoisoned");
-        let waited = self.opened.wait_timeout_while(open, PATIENCE, |open| !*open).expect("unpoisoned");
+        let waited = self.opened.wait_timeout_while(open, WAIT_MAX, |open| !*open).expect("unpoisoned");
         assert!(!waited.1.timed_out(), "nobody opens");
     }
 
@@ -102,7 +102,7 @@ fn held_up(driver: DriverChoice, workers: usize) -> (Served, Arc<Gate>, Vec<Clie
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
+        assert!(begun.elapsed() < WAIT_MAX, "not in time: {what}");
         std::thread::yield_now();
     }
 }

@@ -15,7 +15,7 @@ use crate::served::{Served, drivers, here};
 const LONG_MS: u64 = 60_000;
 
 /// Maximum wait for immediate events.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Holds the handler of `/wait`.
 struct Hold {
@@ -26,7 +26,7 @@ struct Hold {
 impl Hold {
     /// The handler is running and waits.
     fn is_entered(&self) {
-        self.entered.recv_timeout(PATIENCE).expect("the handler is called");
+        self.entered.recv_timeout(WAIT_MAX).expect("the handler is called");
     }
 
     fn release(&self) {
@@ -41,7 +41,7 @@ fn held_app() -> (App, Hold) {
     let mut app = App::new();
     app.get("/wait", move |_: &Request, response: &mut Response| {
         entering.send(()).expect("the test receives");
-        released.lock().expect("unpoisoned").recv_timeout(PATIENCE).expect("the test releases");
+        released.lock().expect("unpoisoned").recv_timeout(WAIT_MAX).expect("the test releases");
         response.text("waited");
     });
     app.get("/", |_: &Request, response: &mut Response| {
@@ -59,7 +59,7 @@ static LARGE: [u8; 64 * 1024 * 1024] = [b'x'; 64 * 1024 * 1024];
 /// Waits until the listeners are closed, which shows that the drain has begun.
 fn until_refused(address: SocketAddr) {
     let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
+    while begun.elapsed() < WAIT_MAX {
         match TcpStream::connect(address) {
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => return,
             _ => std::thread::yield_now(),
@@ -159,7 +159,7 @@ fn a_drain_does_not_wait_for_a_client_that_keeps_its_socket_open() {
         until_refused(served.address);
         assert_eq!(client.request("GET", "/", &[]).field("Connection"), Some("close"));
         let totals = served.wait();
-        assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < WAIT_MAX, "{:?}", begun.elapsed());
         assert_eq!((totals.hit_linger_ms, totals.connections_cut_off), (1, 0));
         client.is_ended();
     }

@@ -44,7 +44,7 @@ fn they_do_what_they_say() {
             assert_eq!(head.field("Content-Type"), Some("text/event-stream"));
             let chunks = (1..=3).map(|tick| format!("9\r\ndata: {tick}\n\n\r\n")).collect::<String>();
             assert_eq!(String::from_utf8_lossy(&client.rest()), format!("{chunks}0\r\n\r\n"));
-            assert_eq!(served.stop().answers_5xx, 0);
+            assert_eq!(served.stop().responses_5xx, 0);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use shearwater::{App, Cors, DriverChoice, Fast, Method, Request, Response};
 
-use crate::client::{Answer, Client};
+use crate::client::{ClientResponse, Client};
 use crate::served::{Served, drivers, here};
 
 /// Longer than bodies that are copied after the head.
@@ -33,13 +33,13 @@ fn app() -> App {
 }
 
 /// Returns a response without its `Date`.
-fn timeless(mut answer: Answer) -> Answer {
+fn timeless(mut answer: ClientResponse) -> ClientResponse {
     answer.fields.retain(|(name, _)| name != "Date");
     answer
 }
 
 /// Returns the fields after the server's own.
-fn fields(answer: &Answer) -> Vec<(&str, &str)> {
+fn fields(answer: &ClientResponse) -> Vec<(&str, &str)> {
     let fields = answer.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     fields.filter(|(name, _)| !matches!(*name, "Date" | "Server")).collect()
 }
@@ -126,7 +126,7 @@ fn one_path_may_have_several_each_for_its_methods() {
 }
 
 /// Returns the response to a page's request from an origin.
-fn from(client: &mut Client, method: &str, path: &str, origin: Option<&str>) -> Answer {
+fn from(client: &mut Client, method: &str, path: &str, origin: Option<&str>) -> ClientResponse {
     let origin = origin.map(|origin| format!("Origin: {origin}"));
     let fields: Vec<_> = origin.iter().map(String::as_str).collect();
     client.request(method, path, &fields)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use shearwater::{AcceptMode, App, Error, Notice, Request, Response, Server, StartError, Verbosity};
 use shearwater_engine::{Options, Server as Engine};
 
-use crate::client::{Client, PATIENCE};
+use crate::client::{Client, WAIT_MAX};
 use crate::served::{Served, drivers};
 
 fn app() -> App {
@@ -53,7 +53,7 @@ fn they_stand_beside_addresses_and_may_be_of_unix() {
     assert_eq!(served.unix_sockets, [path.as_path()]);
     assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
     let mut stream = UnixStream::connect(&path).expect("connects");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("sends");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an orderly close");
@@ -100,7 +100,7 @@ fn reports_a_failed_listener_once_and_accepts_on_the_others() {
             let running = server.start(move |worker| routes.service(worker)).expect("it starts");
             shared.shutdown(Shutdown::Both).expect("it listens");
             let worker = (accept == AcceptMode::Reuseport).then_some(0);
-            let told = running.notice(PATIENCE).expect("a notice is sent");
+            let told = running.notice(WAIT_MAX).expect("a notice is sent");
             let said = told.to_string();
             assert!(said.contains(&address) && said.contains("Invalid argument"), "{said}");
             let failed = Notice::ListenerFailed { worker, address, errno: 22 };

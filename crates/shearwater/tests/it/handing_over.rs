@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use shearwater::{App, BodySink, Call, DriverChoice, HandedOver, Limits, Request, Response};
 
-use crate::client::{Answer, Client, PATIENCE};
+use crate::client::{ClientResponse, Client, WAIT_MAX};
 use crate::served::{Served, drivers, here};
 
 /// An upgrade request.
@@ -124,7 +124,7 @@ fn an_upgraded_connection_counts_until_its_guard_is_dropped() {
         let mut client = served.connect();
         client.ask("GET", "/kept", &OFFER);
         assert_eq!(client.head().status, 101);
-        let HandedOver { descriptor, guard, .. } = handed.recv_timeout(PATIENCE).expect("it is handed over");
+        let HandedOver { descriptor, guard, .. } = handed.recv_timeout(WAIT_MAX).expect("it is handed over");
         let totals = served.control.totals();
         assert_eq!((totals.connections_upgraded, totals.connections_open()), (1, 1));
         let second = TcpStream::connect(served.address).and_then(|mut stream| stream.read(&mut [0]));
@@ -169,7 +169,7 @@ fn neither_a_drain_nor_a_stop_waits_for_an_upgraded_connection() {
             let mut client = served.connect();
             client.ask("GET", "/kept", &OFFER);
             assert_eq!(client.head().status, 101);
-            let handed = handed.recv_timeout(PATIENCE).expect("it is handed over");
+            let handed = handed.recv_timeout(WAIT_MAX).expect("it is handed over");
             ends(&served);
             let totals = served.wait();
             assert_eq!((totals.connections_upgraded, totals.connections_open()), (1, 0));
@@ -254,7 +254,7 @@ impl BodySink for UpgradingSink {
     fn finish(&mut self, request: &Request<'_>, response: &mut Response<'_>) {
         let take = |handed| drop(thread::spawn(|| speak(handed)));
         if self.is_deferred {
-            response.later(request, async move |mut call| call.upgrade("x/2", take));
+            response.defer(request, async move |mut call| call.upgrade("x/2", take));
         } else {
             response.upgrade(request, "x/2", take);
         }
@@ -320,7 +320,7 @@ fn an_upgrade_field_comes_with_its_connection_option() {
         });
         let served = Served::of(here().driver(driver), app);
         let mut client = served.connect();
-        let options = |answer: &Answer| {
+        let options = |answer: &ClientResponse| {
             let is_option = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("Connection");
             answer.fields.iter().filter(is_option).map(|(_, value)| value.clone()).collect::<Vec<_>>()
         };

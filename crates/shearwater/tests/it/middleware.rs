@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use shearwater::{App, BodySink, Call, Fast, Line, Request, Response};
+use shearwater::{App, BodySink, Call, CoroutineCall, Fast, Request, Response};
 
 use crate::client::Client;
 use crate::served::Served;
@@ -218,10 +218,10 @@ fn fields_of_steps_stand_beside_those_of_handlers_that_wait() {
         call.sleep(Duration::from_millis(1)).await;
         call.response().field("X-Way", "handler");
     });
-    app.get_coroutine("/coroutine", |line: &mut Line<'_>| {
+    app.get_coroutine("/coroutine", |line: &mut CoroutineCall<'_>| {
         line.response().field("X-Way", "handler");
     });
-    app.get_coroutine("/coroutine-waits", |line: &mut Line<'_>| {
+    app.get_coroutine("/coroutine-waits", |line: &mut CoroutineCall<'_>| {
         line.sleep(Duration::from_millis(1));
         line.response().field("X-Way", "handler");
     });

@@ -9,7 +9,7 @@ use std::time::Instant;
 use shearwater::{App, Control, DriverChoice, Notice, Timeouts, Totals};
 use shearwater_engine::{Options, Running, Server};
 
-use crate::client::{Client, PATIENCE};
+use crate::client::{Client, WAIT_MAX};
 use crate::served::drivers;
 
 #[path = "../../examples/trial_server/faults.rs"]
@@ -58,13 +58,13 @@ impl Faulty {
 
     /// Returns the next notice.
     fn told(&self) -> Notice {
-        self.running.notice(PATIENCE).expect("a notice is sent")
+        self.running.notice(WAIT_MAX).expect("a notice is sent")
     }
 
     /// Waits for a number of guards. Each check is a request of another client, which the worker serves meanwhile.
     #[track_caller]
     fn until_alive(&self, count: usize) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_MAX;
         let mut other = self.connect();
         while other.request("GET", "/alive", &[]).text() != count.to_string() {
             assert!(Instant::now() < deadline, "{} are alive, not {count}", self.alive.count());

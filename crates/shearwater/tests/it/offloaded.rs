@@ -9,16 +9,16 @@ use std::thread;
 use std::time::Duration;
 
 use shearwater::testing::Tested;
-use shearwater::{App, Call, Gone, Line, Offloaded, offload};
+use shearwater::{App, Call, CoroutineCall, Gone, Offloaded, offload};
 
 /// Maximum wait before a test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Work that lasts until the test releases it.
 fn gated() -> (SyncSender<u32>, impl Fn() -> u32 + Clone + Send + Sync + 'static) {
     let (open, gate) = sync_channel::<u32>(1);
     let gate: Arc<Mutex<Receiver<u32>>> = Arc::new(Mutex::new(gate));
-    (open, move || gate.lock().expect("nobody panics").recv_timeout(PATIENCE).expect("the gate opens"))
+    (open, move || gate.lock().expect("nobody panics").recv_timeout(WAIT_MAX).expect("the gate opens"))
 }
 
 fn tested(app: App) -> Tested {

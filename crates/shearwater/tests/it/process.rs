@@ -9,7 +9,7 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::client::PATIENCE;
+use crate::client::WAIT_MAX;
 
 /// Environment variable set in the child process.
 const IS_PROCESS: &str = "SHEARWATER_TEST_PROCESS";
@@ -91,7 +91,7 @@ impl Drop for Process {
 fn kill_unless_dropped(pid: Pid) -> SyncSender<()> {
     let (net, dropped) = sync_channel(0);
     thread::spawn(move || {
-        if dropped.recv_timeout(2 * PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        if dropped.recv_timeout(2 * WAIT_MAX) == Err(RecvTimeoutError::Timeout) {
             kill_process(pid, Signal::KILL).ok();
         }
     });

@@ -3,13 +3,13 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
-use shearwater::testing::{Answer, Tested};
+use shearwater::testing::{TestResponse, Tested};
 use shearwater::{
-    AcceptMode, App, BodyPolicy, Call, Control, Cors, DriverChoice, Error, Failure, Fast, FieldLines, Gone,
-    Limits, Line, ListenAddress, ListeningSocket, Method, Notice, Offloaded, Order, Overlay, Place, Request,
-    Response, ResponseContent, RouteError, RouteErrors, RouteMethod, Routes, RoutesService, Running, Server,
-    Shortfall, StackOptions, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, Verbosity,
-    offload,
+    AcceptMode, App, BodyPolicy, Call, Control, CoroutineCall, Cors, DriverChoice, Error, Failure, Fast,
+    FieldLines, Gone, HeaderRules, LimitWarning, Limits, ListenAddress, ListeningSocket, Method, Notice,
+    Offloaded, Order, Request, Response, ResponseContent, RouteError, RouteErrors, RouteMethod, Routes,
+    RoutesService, Running, Server, SourceLocation, StackOptions, StartError, StartReport, Summary,
+    TcpOptions, Timeouts, Totals, Verbosity, offload,
 };
 
 fn sent<T: Send + 'static>() {}
@@ -28,7 +28,7 @@ fn what_sets_a_server_up_may_be_made_on_any_thread() {
     shared::<Fast>();
     shared::<Cors>();
     shared::<Control>();
-    shared::<Overlay>();
+    shared::<HeaderRules>();
     shared::<FieldLines>();
     shared::<ListeningSocket>();
     sent::<Running>();
@@ -38,12 +38,12 @@ fn what_sets_a_server_up_may_be_made_on_any_thread() {
     compared::<StackOptions>();
     compared::<ListenAddress>();
     compared::<StartReport>();
-    compared::<Shortfall>();
+    compared::<LimitWarning>();
     compared::<Totals>();
     compared::<Summary>();
     compared::<Notice>();
-    compared::<Place>();
-    compared::<Answer>();
+    compared::<SourceLocation>();
+    compared::<TestResponse>();
     compared::<RouteMethod>();
     key::<ResponseContent>();
     key::<AcceptMode>();
@@ -69,7 +69,7 @@ fn what_a_worker_lends_shows_itself() {
     shown::<Request<'_>>();
     shown::<Response<'_>>();
     shown::<Call>();
-    shown::<Line<'_>>();
+    shown::<CoroutineCall<'_>>();
     shown::<RoutesService>();
     shown::<BodyPolicy>();
     shown::<Tested>();

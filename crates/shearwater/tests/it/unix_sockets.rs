@@ -11,7 +11,7 @@ use shearwater::{
     Verbosity,
 };
 
-use crate::client::PATIENCE;
+use crate::client::WAIT_MAX;
 use crate::served::{Served, drivers};
 
 /// A temporary folder.
@@ -46,7 +46,7 @@ fn app() -> App {
 /// Sends a request on a new connection and reads until its end.
 fn ask(path: &Path) -> String {
     let mut stream = UnixStream::connect(path).expect("connects");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("sends");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an orderly close");
@@ -102,7 +102,7 @@ fn who_is_in_the_queue_is_answered_in_a_drain() {
             let mut streams: Vec<_> =
                 (0..50).map(|_| UnixStream::connect(&path).expect("connects")).collect();
             for stream in &mut streams {
-                stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+                stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
                 stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sends");
             }
             served.control.drain(60_000);

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use shearwater::testing::Tested;
-use shearwater::{App, Call, Limits, Line, Order, Request, Response, StackOptions, Timeouts, offload};
+use shearwater::{
+    App, Call, CoroutineCall, Limits, Order, Request, Response, StackOptions, Timeouts, offload,
+};
 
 use crate::served::{Served, drivers, here};
 
@@ -304,7 +306,7 @@ fn work_on_another_thread_is_waited_for() {
                 assert_eq!(answer.text(), "Err(Panicked)", "{kind}");
                 assert_eq!(client.request("GET", &format!("{kind}/sleep/1"), &[]).text(), "slept 1");
             }
-            assert_eq!(served.stop().answers_5xx, 0);
+            assert_eq!(served.stop().responses_5xx, 0);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The form of responses on the wire: the same for every kind of handler, on each driver.
 
 use shearwater::tasks::yield_now;
-use shearwater::{App, Call, Fast, Line, Request, Response, Service, Timeouts};
+use shearwater::{App, Call, CoroutineCall, Fast, Request, Response, Service, Timeouts};
 use std::io::ErrorKind;
 
-use crate::client::{Answer, Client};
+use crate::client::{ClientResponse, Client};
 use crate::served::{Served, drivers, here};
 
 const TEXT: &str = "some text";
@@ -79,7 +79,7 @@ impl Service for Mounted {
 }
 
 /// Returns the response to an HTTP/1.0 request with keep-alive.
-fn ask_1_0(client: &mut Client, method: &str, path: &str) -> Answer {
+fn ask_1_0(client: &mut Client, method: &str, path: &str) -> ClientResponse {
     client.send(format!("{method} {path} HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"));
     client.head()
 }

@@ -9,7 +9,7 @@ use shearwater::{DriverChoice, Error, Running, Server, StartError, Verbosity};
 use shearwater_files::{CacheLimits, Folder};
 use shearwater_site::{Content, ErrorPage, Fixed, Headers, Options, Redirect, Route, Site, Sites};
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, ClientResponse};
 
 /// Returns a site of the first folder.
 pub(crate) fn site() -> Site {
@@ -99,7 +99,7 @@ impl Served {
     }
 
     /// Requests a path of `localhost`.
-    pub(crate) fn get(&self, target: &str, fields: &[&str]) -> Answer {
+    pub(crate) fn get(&self, target: &str, fields: &[&str]) -> ClientResponse {
         self.connect().request("GET", target, fields)
     }
 

@@ -202,7 +202,7 @@ fn the_order_is_that_of_the_options() {
 fn what_is_ready_when_it_is_looked_at_needs_no_task() {
     let mut tasks = tasks();
     let mut future = ready(17);
-    assert_eq!(tasks.look(|cx| Pin::new(&mut future).poll(cx)), Some(Poll::Ready(17)));
+    assert_eq!(tasks.poll_now(|cx| Pin::new(&mut future).poll(cx)), Some(Poll::Ready(17)));
     assert!(tasks.is_empty() && turn(&mut tasks).is_empty());
 }
 
@@ -211,7 +211,7 @@ fn what_was_looked_at_is_polled_when_it_was_woken_since() {
     for woken_before in [false, true] {
         let (mut tasks, event) = (tasks(), Event::default());
         let mut wait = Box::pin(event.wait());
-        assert_eq!(tasks.look(|cx| wait.as_mut().poll(cx)), Some(Poll::Pending));
+        assert_eq!(tasks.poll_now(|cx| wait.as_mut().poll(cx)), Some(Poll::Pending));
         if woken_before {
             event.wake();
         }
@@ -232,12 +232,12 @@ fn who_wakes_after_a_look_without_a_task_harms_no_later_one() {
     let (mut tasks, event) = (tasks(), Event::default());
     for _ in 0..3 {
         let mut kept = None;
-        tasks.look(|cx| kept = Some(cx.waker().clone())).expect("the queue has room");
+        tasks.poll_now(|cx| kept = Some(cx.waker().clone())).expect("the queue has room");
         kept.expect("it was checked").wake();
         assert!(turn(&mut tasks).is_empty());
     }
     let mut wait = Box::pin(event.wait());
-    assert_eq!(tasks.look(|cx| wait.as_mut().poll(cx)), Some(Poll::Pending));
+    assert_eq!(tasks.poll_now(|cx| wait.as_mut().poll(cx)), Some(Poll::Pending));
     let id = spawn(&mut tasks, wait);
     assert!(turn(&mut tasks).is_empty(), "that was another's");
     event.happen();
@@ -248,7 +248,7 @@ fn who_wakes_after_a_look_without_a_task_harms_no_later_one() {
 fn where_there_is_no_room_for_a_task_nothing_is_looked_at() {
     let mut tasks = Tasks::new(Options { tasks_max: 1, ..Options::default() }, || ());
     let only = spawn(&mut tasks, pending());
-    assert_eq!(tasks.look(|_| panic!("there is no room")), None::<()>);
+    assert_eq!(tasks.poll_now(|_| panic!("there is no room")), None::<()>);
     tasks.cancel(only);
-    assert_eq!(tasks.look(|_| ()), Some(()));
+    assert_eq!(tasks.poll_now(|_| ()), Some(()));
 }

@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use http_body_util::BodyExt;
 use shearwater::Limits;
 
-use crate::client::PATIENCE;
+use crate::client::WAIT_MAX;
 use crate::served::{Served, drivers, here};
 
 /// Returns the length of a body and the sum of its bytes.
@@ -229,7 +229,7 @@ fn who_reads_elsewhere_is_told_when_the_client_goes() {
         let mut wire = served.wire();
         wire.0.ask("POST", "/", &["Content-Length: 10"]).send([1, 2, 3]);
         drop(wire);
-        assert_eq!(told.recv_timeout(PATIENCE).expect("it ends"), "cut off");
+        assert_eq!(told.recv_timeout(WAIT_MAX).expect("it ends"), "cut off");
     }
 }
 
@@ -246,7 +246,7 @@ fn a_body_that_a_task_still_reads_ends_with_the_response() {
         let mut wire = served.wire();
         wire.0.ask("POST", "/", &["Content-Length: 10"]).send([1, 2, 3]);
         assert_eq!(wire.answer("POST").text(), "accepted");
-        assert_eq!(told.recv_timeout(PATIENCE).expect("it ends"), "cut off");
+        assert_eq!(told.recv_timeout(WAIT_MAX).expect("it ends"), "cut off");
     }
 }
 

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::routing::get;
 use tokio::sync::watch;
 
-use crate::client::{Client, PATIENCE};
+use crate::client::{Client, WAIT_MAX};
 use crate::served::{drivers, here, runtime};
 
 /// A router whose `/wait` waits until released.
@@ -50,7 +50,7 @@ fn a_drain_answers_what_was_received_and_takes_nobody_new() {
     let address = running.address();
     let mut client = Client::connect(address);
     client.ask("GET", "/wait", &[]);
-    has_begun.recv_timeout(PATIENCE).expect("it is called");
+    has_begun.recv_timeout(WAIT_MAX).expect("it is called");
     running.drain();
     until_refused(address);
     release.send(true).expect("it waits");
@@ -68,7 +68,7 @@ fn a_drain_answers_a_request_that_offers_an_upgrade() {
         let running = here(router).driver(driver).start().expect("starts");
         let mut client = Client::connect(running.address());
         client.ask("GET", "/wait", &["Connection: upgrade", "Upgrade: websocket"]);
-        has_begun.recv_timeout(PATIENCE).expect("it is called");
+        has_begun.recv_timeout(WAIT_MAX).expect("it is called");
         running.drain();
         until_refused(running.address());
         release.send(true).expect("it waits");
@@ -85,7 +85,7 @@ fn a_drain_ends_in_its_time() {
     let running = here(router).drain_ms(50).start().expect("starts");
     let mut client = Client::connect(running.address());
     client.ask("GET", "/wait", &[]);
-    has_begun.recv_timeout(PATIENCE).expect("it is called");
+    has_begun.recv_timeout(WAIT_MAX).expect("it is called");
     running.drain();
     runtime().block_on(running.ended()).expect("ends normally");
     // Cut off by close or reset.
@@ -102,7 +102,7 @@ fn a_drain_may_have_no_end() {
         let running = here(router).driver(driver).drain_ms(u64::MAX).start().expect("starts");
         let mut client = Client::connect(running.address());
         client.ask("GET", "/wait", &[]);
-        has_begun.recv_timeout(PATIENCE).expect("it is called");
+        has_begun.recv_timeout(WAIT_MAX).expect("it is called");
         running.drain();
         until_refused(running.address());
         release.send(true).expect("it waits");
@@ -119,7 +119,7 @@ fn who_drops_what_it_awaits_stops_it() {
     let address = running.address();
     let mut client = Client::connect(address);
     client.ask("GET", "/wait", &[]);
-    has_begun.recv_timeout(PATIENCE).expect("it is called");
+    has_begun.recv_timeout(WAIT_MAX).expect("it is called");
     drop(running);
     until_refused(address);
 }

@@ -9,7 +9,7 @@ use axum::routing::get;
 use shearwater::{Error, StartError};
 use shearwater_tower::{bind, serve};
 
-use crate::client::{Client, PATIENCE};
+use crate::client::{Client, WAIT_MAX};
 use crate::served::Served;
 
 fn router() -> Router {
@@ -36,7 +36,7 @@ fn at_a_socket_of_unix() {
     let running =
         serve(UnixListener::bind(&path).expect("a socket"), router()).workers(1).start().expect("starts");
     let mut stream = UnixStream::connect(&path).expect("connects");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").expect("sends");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an orderly close");

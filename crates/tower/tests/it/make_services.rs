@@ -15,7 +15,7 @@ use axum::{Router, ServiceExt};
 use shearwater_tower::{AxumRequests, MakeHttpService, bind, serve};
 use tower::{Layer, service_fn};
 
-use crate::client::PATIENCE;
+use crate::client::WAIT_MAX;
 use crate::served::Served;
 
 /// The response to `GET /`, and the client's address.
@@ -88,7 +88,7 @@ fn a_client_without_an_address_gets_a_500_where_one_is_needed() {
     let service = Router::new().route("/", get(hello)).into_make_service_with_connect_info::<SocketAddr>();
     let running = serve(listener, service).workers(1).start().expect("starts");
     let mut stream = UnixStream::connect(&path).expect("connects");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").expect("sends");
     let mut response = String::new();
     stream.read_to_string(&mut response).expect("an orderly close");

@@ -12,7 +12,7 @@ use axum::Router;
 use axum::routing::get;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::client::PATIENCE;
+use crate::client::WAIT_MAX;
 use crate::served::{Served, drivers, here, runtime};
 
 async fn spawned() -> String {
@@ -118,10 +118,10 @@ fn a_handler_is_dropped_when_its_client_goes() {
         let served = Served::on(driver, Router::new().route("/", get(wait)));
         let mut wire = served.wire();
         wire.0.ask("GET", "/", &[]);
-        has_begun.recv_timeout(PATIENCE).expect("it is called");
+        has_begun.recv_timeout(WAIT_MAX).expect("it is called");
         assert!(has_ended.try_recv().is_err(), "it waits");
         drop(wire);
-        has_ended.recv_timeout(PATIENCE).expect("it is dropped");
+        has_ended.recv_timeout(WAIT_MAX).expect("it is dropped");
     }
 }
 
@@ -155,9 +155,9 @@ fn what_is_dropped_at_the_end_finds_its_runtime() {
         drop(entered);
         let mut client = served.connect();
         client.ask("GET", "/", &[]);
-        has_begun.recv_timeout(PATIENCE).expect("it is called");
+        has_begun.recv_timeout(WAIT_MAX).expect("it is called");
         drop(served);
-        has_ended.recv_timeout(PATIENCE).expect("it is dropped, and can spawn");
+        has_ended.recv_timeout(WAIT_MAX).expect("it is dropped, and can spawn");
     }
 }
 

@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use shearwater::{App, Limits, Timeouts};
 use tokio::io::AsyncWriteExt;
 
-use crate::client::{Answer, Client, PATIENCE};
+use crate::client::{ClientResponse, Client, WAIT_MAX};
 use crate::served::{Served, drivers, here, runtime};
 use crate::wire::Wire;
 
@@ -146,7 +146,7 @@ fn there_are_no_more_than_there_may_be() {
         let mut wire = served.wire();
         wire.0.ask("GET", "/ws", &HANDSHAKE);
         match wire.0.head() {
-            Answer { status: 101, .. } => break,
+            ClientResponse { status: 101, .. } => break,
             answer => assert_eq!(answer.status, 426),
         }
     }
@@ -177,7 +177,7 @@ fn where_there_can_be_no_upgrade_the_request_is_an_ordinary_one() {
 }
 
 /// Returns a response without its `Date`.
-fn undated(mut answer: Answer) -> Answer {
+fn undated(mut answer: ClientResponse) -> ClientResponse {
     answer.fields.retain(|(name, _)| name != "Date");
     answer
 }
@@ -302,7 +302,7 @@ fn upgraded_connections_count_for_all_until_they_close() {
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
+        assert!(begun.elapsed() < WAIT_MAX, "not in time: {what}");
         std::thread::yield_now();
     }
 }
@@ -344,7 +344,7 @@ fn a_registered_protocol_is_the_services_from_the_first_byte_to_the_last() {
             client.send(head + &behind);
             let answer = client.head();
             assert_eq!((answer.status, answer.field("Upgrade")), (101, Some("Tide-Way/2")), "{offer}");
-            ends.recv_timeout(PATIENCE).expect("it is notified").expect("it is upgraded");
+            ends.recv_timeout(WAIT_MAX).expect("it is notified").expect("it is upgraded");
             let sent: Vec<u8> = (0..LENGTH).map(|at| u8::try_from(at % 251).expect("small")).collect();
             client.send(&sent).end_sending();
             assert!(client.rest() == [behind.as_bytes(), &sent].concat(), "{offer}");
@@ -362,7 +362,7 @@ fn a_service_whose_response_is_no_101_finds_no_upgrade() {
             let mut wire = served.wire();
             let answer = wire.request("GET", "/", &["Connection: upgrade", &format!("Upgrade: {offer}")]);
             assert_eq!((answer.status, answer.field("Connection")), (200, Some("upgrade")));
-            ends.recv_timeout(PATIENCE).expect("it is notified").expect_err("it is not upgraded");
+            ends.recv_timeout(WAIT_MAX).expect("it is notified").expect_err("it is not upgraded");
             assert_eq!(wire.request("GET", "/", &[]).status, 200, "the connection stays");
         }
     }
@@ -385,7 +385,7 @@ fn a_101_that_cannot_be_is_a_500() {
             let mut client = served.connect();
             client.send(format!("GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\n{offer}\r\n\r\nx"));
             assert_eq!(client.answer("GET").status, 500, "{upgrade:?} {offer}");
-            ends.recv_timeout(PATIENCE).expect("it is notified").expect_err("it is not upgraded");
+            ends.recv_timeout(WAIT_MAX).expect("it is notified").expect_err("it is not upgraded");
             assert_eq!(served.totals().connections_upgraded, 0);
         }
     }
@@ -407,9 +407,9 @@ fn a_client_that_goes_before_the_101_takes_the_service_along() {
         let served = Served::of(here(Router::new().route("/", get(wait))).driver(driver));
         let mut client = served.connect();
         client.ask("GET", "/", &HANDSHAKE);
-        begins.recv_timeout(PATIENCE).expect("it is called");
+        begins.recv_timeout(WAIT_MAX).expect("it is called");
         drop(client);
-        drops.recv_timeout(PATIENCE).expect("it is dropped");
+        drops.recv_timeout(WAIT_MAX).expect("it is dropped");
     }
 }
 

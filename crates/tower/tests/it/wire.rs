@@ -2,20 +2,20 @@
 
 use std::io::{BufRead, Read};
 
-use crate::client::{Answer, Client};
+use crate::client::{ClientResponse, Client};
 
 /// One connection.
 pub(crate) struct Wire(pub(crate) Client);
 
 impl Wire {
     /// Sends a request without a body, and reads the response.
-    pub(crate) fn request(&mut self, method: &str, target: &str, fields: &[&str]) -> Answer {
+    pub(crate) fn request(&mut self, method: &str, target: &str, fields: &[&str]) -> ClientResponse {
         self.0.ask(method, target, fields);
         self.answer(method)
     }
 
     /// Sends a request with a body of known length, and reads the response.
-    pub(crate) fn send_body(&mut self, target: &str, fields: &[&str], body: &[u8]) -> Answer {
+    pub(crate) fn send_body(&mut self, target: &str, fields: &[&str], body: &[u8]) -> ClientResponse {
         let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
         let head = format!(
             "POST {target} HTTP/1.1\r\nHost: localhost\r\n{fields}Content-Length: {}\r\n\r\n",
@@ -27,7 +27,7 @@ impl Wire {
     }
 
     /// Reads a response of any framing.
-    pub(crate) fn answer(&mut self, method: &str) -> Answer {
+    pub(crate) fn answer(&mut self, method: &str) -> ClientResponse {
         let mut answer = self.0.head();
         if method == "HEAD" || matches!(answer.status, 100..=199 | 204 | 304) {
             return answer;

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Instant;
 
 use super::on_each_driver;
-use crate::client::{Client, PATIENCE};
+use crate::client::{Client, WAIT_MAX};
 use crate::process::Temporary;
 
 /// Replaces a file atomically.
@@ -33,7 +33,7 @@ fn kept(settings: &str, between: &[&str], is_expected: bool) {
         folder.file("www/other.txt", "others");
         let mut client = serving.connect();
         let begun = Instant::now();
-        let times = |version: &u64| if is_expected { begun.elapsed() < PATIENCE } else { *version < 300 };
+        let times = |version: &u64| if is_expected { begun.elapsed() < WAIT_MAX } else { *version < 300 };
         let mut versions = (0..).take_while(times);
         let is_kept = versions.any(|version| is_old(folder, &mut client, version, between));
         assert_eq!(is_kept, is_expected, "{settings}");

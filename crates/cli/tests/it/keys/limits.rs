@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 
 use super::on_each_driver;
-use crate::client::PATIENCE;
+use crate::client::WAIT_MAX;
 use crate::process::{Serving, Summary};
 
 /// Returns the status of the response to bytes on a new connection.
@@ -81,8 +81,8 @@ pub(super) fn buffered_bytes_max() {
 /// Checks that a new connection is reset.
 #[track_caller]
 fn is_reset(address: SocketAddr) {
-    let read = TcpStream::connect_timeout(&address, PATIENCE).and_then(|mut stream| {
-        stream.set_read_timeout(Some(PATIENCE))?;
+    let read = TcpStream::connect_timeout(&address, WAIT_MAX).and_then(|mut stream| {
+        stream.set_read_timeout(Some(WAIT_MAX))?;
         stream.read(&mut [0])
     });
     let error = read.expect_err("a reset");

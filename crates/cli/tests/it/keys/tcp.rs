@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::on_each_driver;
-use crate::client::PATIENCE;
+use crate::client::WAIT_MAX;
 use crate::process::Serving;
 use crate::system::{self, Socket, State};
 
@@ -19,7 +19,7 @@ fn until(what: &str, is_so: impl Fn(&[Socket]) -> bool) {
         if is_so(&sockets) {
             return;
         }
-        assert!(begun.elapsed() < PATIENCE, "it never comes to {what}");
+        assert!(begun.elapsed() < WAIT_MAX, "it never comes to {what}");
         thread::yield_now();
     }
 }
@@ -132,5 +132,5 @@ pub(super) fn backlog() {
 
 /// Asks for a connection; it comes, or is refused when the server is gone.
 fn ask_for(address: SocketAddr) -> JoinHandle<Option<TcpStream>> {
-    thread::spawn(move || TcpStream::connect_timeout(&address, PATIENCE).ok())
+    thread::spawn(move || TcpStream::connect_timeout(&address, WAIT_MAX).ok())
 }

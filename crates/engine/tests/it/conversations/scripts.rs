@@ -3,7 +3,7 @@
 use shearwater_engine::Limits;
 
 use crate::harness::unit::head;
-use crate::harness::{Answer, Conversation, End, Setting, Step, Unit};
+use crate::harness::{ExpectedResponse, Conversation, End, Setting, Step, Unit};
 
 /// 1: three requests, each after the response to the one before.
 pub(crate) fn keep_alive() -> Conversation {
@@ -89,7 +89,7 @@ pub(crate) fn head_in_single_bytes() -> Conversation {
     let full = padded(1, HEAD_BYTES_MAX);
     let over = padded(2, HEAD_BYTES_MAX + 1);
     let refusal =
-        Answer::refusal("431 Request Header Fields Too Large", "The request head is larger than the limit.");
+        ExpectedResponse::refusal("431 Request Header Fields Too Large", "The request head is larger than the limit.");
     let over = Unit::refused(over.bytes, HEAD_BYTES_MAX + 1, refusal);
     let limits = Limits { head_bytes_max: HEAD_BYTES_MAX, ..Limits::default() };
     let alone = Conversation::alone(vec![full, over], &pieces(1, 2 * HEAD_BYTES_MAX + 1));

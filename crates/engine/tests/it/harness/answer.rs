@@ -4,7 +4,7 @@ use super::app;
 
 /// An expected response.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct ExpectedResponse {
     /// Status code and reason phrase.
     pub(crate) status: &'static str,
     pub(crate) connection: Option<&'static str>,
@@ -23,7 +23,7 @@ pub(crate) enum Body {
 
 const TEXT: &str = "Content-Type: text/plain; charset=utf-8\r\n";
 
-impl Answer {
+impl ExpectedResponse {
     /// A text on a connection that stays open.
     pub(crate) fn text(status: &'static str, text: impl Into<Vec<u8>>) -> Self {
         let body = text.into();
@@ -129,7 +129,7 @@ pub(crate) enum Verdict {
 }
 
 impl Expected {
-    pub(crate) fn push(&mut self, answer: &Answer) {
+    pub(crate) fn push(&mut self, answer: &ExpectedResponse) {
         self.push_bytes(format!("HTTP/1.1 {}\r\nServer: shearwater\r\nDate: ", answer.status).as_bytes());
         self.pieces.push(Piece::Date);
         let mut head = "\r\n".to_owned();

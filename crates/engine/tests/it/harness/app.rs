@@ -11,7 +11,7 @@ use super::{unruly, waiting};
 use shearwater_engine::http1::Head;
 use shearwater_engine::io::fs::Meta;
 use shearwater_engine::io::{FileSlice, Item, Shared, SharedFile};
-use shearwater_engine::{App, BodyPolicy, BodySink, FieldLines, Prebuilt, Request, Response};
+use shearwater_engine::{BodyPolicy, BodySink, FieldLines, Prebuilt, Request, Response, Service};
 
 /// Panic message of handlers.
 pub(crate) const ON_PURPOSE: &str = "a panic on purpose";
@@ -27,7 +27,7 @@ pub(crate) const REFUSED_AT: usize = 100;
 /// The app under test.
 pub(crate) struct TestApp;
 
-impl App for TestApp {
+impl Service for TestApp {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         let route = first_segment(head.path());
         if waiting::takes_body(route) || unruly::takes_body(route) {

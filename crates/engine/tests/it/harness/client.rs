@@ -2,7 +2,7 @@
 
 use shearwater_engine::io::sim::SimPeer;
 
-use super::answer::{Answer, Expected, Verdict, show};
+use super::answer::{ExpectedResponse, Expected, Verdict, show};
 use super::unit::Unit;
 
 /// A client of the simulated network.
@@ -47,7 +47,7 @@ impl Client {
 
     /// Asserts that it has received exactly these responses.
     #[track_caller]
-    pub(crate) fn assert_got(&mut self, answers: &[Answer]) {
+    pub(crate) fn assert_got(&mut self, answers: &[ExpectedResponse]) {
         let mut expected = Expected::default();
         answers.iter().for_each(|answer| expected.push(answer));
         self.assert_expected(&expected);
@@ -79,8 +79,8 @@ pub(crate) fn expected(units: &[Unit], sent: usize, end: End) -> Expected {
         }
         if left < unit.decided_at {
             let unfinished = match end {
-                End::Silence if left > 0 => Answer::timeout(),
-                End::Finish if left > 0 => Answer::incomplete(),
+                End::Silence if left > 0 => ExpectedResponse::timeout(),
+                End::Finish if left > 0 => ExpectedResponse::incomplete(),
                 _ => return expected,
             };
             expected.push(&if is_head(&unit.bytes[..left]) { unfinished.bodyless() } else { unfinished });
@@ -125,11 +125,11 @@ pub(crate) fn drained(units: &[Unit], sent: usize) -> Vec<Expected> {
 
 /// Returns the possible output if `unit` is unfinished: the responses so far, and a rejection.
 fn with_tails(answered: &Expected, unit: &Unit) -> Vec<Expected> {
-    let mut tails = vec![Answer::timeout(), Answer::incomplete()];
+    let mut tails = vec![ExpectedResponse::timeout(), ExpectedResponse::incomplete()];
     if is_head(&unit.bytes) {
-        tails.extend(tails.clone().into_iter().map(Answer::bodyless));
+        tails.extend(tails.clone().into_iter().map(ExpectedResponse::bodyless));
     }
-    let with = |tail: &Answer| {
+    let with = |tail: &ExpectedResponse| {
         let mut expected = answered.clone();
         expected.push(tail);
         expected

@@ -11,7 +11,7 @@ pub(crate) mod unruly;
 pub(crate) mod waiting;
 pub(crate) mod world;
 
-pub(crate) use answer::{Answer, Expected};
+pub(crate) use answer::{ExpectedResponse, Expected};
 pub(crate) use client::{Client, End};
 pub(crate) use conversation::{Conversation, Step};
 pub(crate) use unit::Unit;

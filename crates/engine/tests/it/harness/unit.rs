@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use shearwater_engine::http1::Reject;
+use shearwater_engine::http1::ParseError;
 
-use super::answer::Answer;
+use super::answer::ExpectedResponse;
 use super::app;
 
 /// Bytes of a request shown in messages.
@@ -14,7 +14,7 @@ const SHOWN_BYTES: usize = 120;
 #[derive(Clone)]
 pub(crate) struct Unit {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) answer: Answer,
+    pub(crate) answer: ExpectedResponse,
     /// Bytes that decide the response: all, unless a request is rejected early.
     pub(crate) decided_at: usize,
     /// The connection ends after the response.
@@ -31,14 +31,14 @@ impl fmt::Debug for Unit {
 }
 
 impl Unit {
-    pub(crate) fn new(bytes: impl Into<Vec<u8>>, answer: Answer) -> Self {
+    pub(crate) fn new(bytes: impl Into<Vec<u8>>, answer: ExpectedResponse) -> Self {
         let bytes = bytes.into();
         let is_last = answer.connection == Some("close");
         Self { decided_at: bytes.len(), bytes, answer, is_last, goes_on_at: None }
     }
 
     /// Returns a request that is rejected as soon as its first `decided_at` bytes are received.
-    pub(crate) fn refused(bytes: impl Into<Vec<u8>>, decided_at: usize, answer: Answer) -> Self {
+    pub(crate) fn refused(bytes: impl Into<Vec<u8>>, decided_at: usize, answer: ExpectedResponse) -> Self {
         Self { decided_at, ..Self::new(bytes, answer) }
     }
 
@@ -49,14 +49,14 @@ impl Unit {
     /// Returns a request without a body, with any method.
     pub(crate) fn plain(method: &str, number: usize) -> Self {
         let target = format!("/plain/{number}");
-        Self::new(head(method, &target, ""), Answer::text("200 OK", app::text_of(method, &target, b"")))
+        Self::new(head(method, &target, ""), ExpectedResponse::text("200 OK", app::text_of(method, &target, b"")))
     }
 
     /// Returns a request whose response is deferred.
     pub(crate) fn later(method: &str, number: usize) -> Self {
         let target = format!("/later/{number}");
         let unit =
-            Self::new(head(method, &target, ""), Answer::text("200 OK", app::text_of(method, &target, b"")));
+            Self::new(head(method, &target, ""), ExpectedResponse::text("200 OK", app::text_of(method, &target, b"")));
         match method {
             "HEAD" => Self { answer: unit.answer.bodyless(), ..unit },
             _ => unit,
@@ -70,26 +70,26 @@ impl Unit {
     }
 
     pub(crate) fn no_content(number: usize) -> Self {
-        let answer = Answer::text("204 No Content", "").lengthless();
+        let answer = ExpectedResponse::text("204 No Content", "").lengthless();
         Self::new(head("GET", &format!("/status/{number}?204"), ""), answer)
     }
 
     pub(crate) fn not_modified(number: usize) -> Self {
-        let answer = Answer::text("304 Not Modified", "").lengthless();
+        let answer = ExpectedResponse::text("304 Not Modified", "").lengthless();
         Self::new(head("GET", &format!("/status/{number}?304"), ""), answer)
     }
 
     pub(crate) fn big() -> Self {
-        Self::new(head("GET", "/big", ""), Answer::big())
+        Self::new(head("GET", "/big", ""), ExpectedResponse::big())
     }
 
     pub(crate) fn file() -> Self {
-        Self::new(head("GET", "/file", ""), Answer::file())
+        Self::new(head("GET", "/file", ""), ExpectedResponse::file())
     }
 
     /// Returns the same file, opened for this request alone.
     pub(crate) fn own_file() -> Self {
-        Self::new(head("GET", "/own-file", ""), Answer::file())
+        Self::new(head("GET", "/own-file", ""), ExpectedResponse::file())
     }
 
     /// Returns a body of known length. `route` is `plain` (discarded), `buffer`, `sink` or `taken`.
@@ -103,7 +103,7 @@ impl Unit {
         let mut bytes = head("POST", &target, &format!("{fields}Content-Length: {len}\r\n"));
         bytes.extend_from_slice(&body);
         let seen = if route == "plain" { &[] } else { &body[..] };
-        Self::new(bytes, Answer::text("200 OK", app::text_of("POST", &target, seen)))
+        Self::new(bytes, ExpectedResponse::text("200 OK", app::text_of("POST", &target, seen)))
     }
 
     /// Returns a body in chunks of `chunk` bytes, with an extension and trailers.
@@ -118,7 +118,7 @@ impl Unit {
         }
         bytes.extend_from_slice(b"0\r\nX-Digest: none\r\nX-Other: GET / HTTP/1.1\r\n\r\n");
         let seen = if route == "plain" { &[] } else { &body[..] };
-        Self::new(bytes, Answer::text("200 OK", app::text_of("POST", &target, seen)))
+        Self::new(bytes, ExpectedResponse::text("200 OK", app::text_of("POST", &target, seen)))
     }
 
     /// Returns a body that waits for `100 Continue`. Not for routes that discard bodies.
@@ -139,37 +139,37 @@ impl Unit {
     /// Makes the client request the close.
     pub(crate) fn closing(number: usize) -> Self {
         let target = format!("/plain/{number}");
-        let answer = Answer::text("200 OK", app::text_of("GET", &target, b"")).last();
+        let answer = ExpectedResponse::text("200 OK", app::text_of("GET", &target, b"")).last();
         Self::new(head("GET", &target, "Connection: close\r\n"), answer)
     }
 
     /// Makes the handler request the close.
     pub(crate) fn closed_by_handler(number: usize) -> Self {
         let target = format!("/close/{number}");
-        let answer = Answer::text("200 OK", app::text_of("GET", &target, b"")).last();
+        let answer = ExpectedResponse::text("200 OK", app::text_of("GET", &target, b"")).last();
         Self::new(head("GET", &target, ""), answer)
     }
 
     /// Makes it HTTP/1.0, which closes by default.
     pub(crate) fn http10(number: usize, keep_alive: bool) -> Self {
         let target = format!("/plain/{number}");
-        let answer = Answer::text("200 OK", app::text_of("GET", &target, b""));
+        let answer = ExpectedResponse::text("200 OK", app::text_of("GET", &target, b""));
         let field = if keep_alive { "Connection: keep-alive\r\n" } else { "" };
         let bytes = format!("GET {target} HTTP/1.0\r\n{field}\r\n");
         Self::new(bytes, answer.connection(if keep_alive { "keep-alive" } else { "close" }))
     }
 
     pub(crate) fn panicking(number: usize) -> Self {
-        Self::new(head("GET", &format!("/panic/{number}"), ""), Answer::failed())
+        Self::new(head("GET", &format!("/panic/{number}"), ""), ExpectedResponse::failed())
     }
 
     /// Returns a request with a space before a colon; the rest is never read.
     pub(crate) fn malformed(number: usize) -> Self {
         let start = format!("GET /plain/{number} HTTP/1.1\r\nHost: a\r\nX-Bad : b\r\n");
         let decided_at = start.len();
-        let sentence = Reject::SpaceBeforeColon.to_string();
+        let sentence = ParseError::SpaceBeforeColon.to_string();
         let bytes = start + "X-Good: c\r\n\r\nGET /plain/smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
-        Self::refused(bytes, decided_at, Answer::refusal("400 Bad Request", &sentence))
+        Self::refused(bytes, decided_at, ExpectedResponse::refusal("400 Bad Request", &sentence))
     }
 
     /// Returns a body declared larger than allowed: rejected at its head; `len` bytes of it are sent anyway.
@@ -177,7 +177,7 @@ impl Unit {
         let mut bytes = head("POST", &format!("/buffer/{number}"), &format!("Content-Length: {said}\r\n"));
         let decided_at = bytes.len();
         bytes.resize(bytes.len() + len, b'x');
-        Self::refused(bytes, decided_at, Answer::too_large())
+        Self::refused(bytes, decided_at, ExpectedResponse::too_large())
     }
 
     /// Returns the bytes of many units.
@@ -185,7 +185,7 @@ impl Unit {
         units.iter().flat_map(|unit| unit.bytes.iter().copied()).collect()
     }
 
-    pub(crate) fn answers(units: &[Self]) -> Vec<Answer> {
+    pub(crate) fn answers(units: &[Self]) -> Vec<ExpectedResponse> {
         units.iter().map(|unit| unit.answer.clone()).collect()
     }
 }

@@ -34,22 +34,22 @@ pub(crate) fn takes_body(route: &str) -> bool {
 /// Defers the response, if the route is one of these.
 pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Response<'_>) -> bool {
     match route {
-        "prebuilt-stream" => response.later(request, prebuilt_stream),
-        "bad-field-stream" => response.later(request, bad_field_stream),
+        "prebuilt-stream" => response.defer(request, prebuilt_stream),
+        "bad-field-stream" => response.defer(request, bad_field_stream),
         "twice" => {
-            response.later(request, never);
-            response.later(request, later);
+            response.defer(request, never);
+            response.defer(request, later);
         }
         "begins-and-panics" => {
-            response.later(request, never);
+            response.defer(request, never);
             panic!("{ON_PURPOSE}");
         }
-        "make-panics" => response.later(request, make_panics),
-        "forgets-sleep" => response.later(request, forgets_sleep),
-        "flood" => response.later(request, flood),
-        "speaks-first" => response.later(request, speaks_first),
-        "large" => response.later(request, large),
-        "keeps" => response.later(request, keeps),
+        "make-panics" => response.defer(request, make_panics),
+        "forgets-sleep" => response.defer(request, forgets_sleep),
+        "flood" => response.defer(request, flood),
+        "speaks-first" => response.defer(request, speaks_first),
+        "large" => response.defer(request, large),
+        "keeps" => response.defer(request, keeps),
         "lets-go" => {
             KEPT.with(RefCell::take);
             response.text("let go\n");

@@ -65,22 +65,22 @@ pub(crate) fn takes_body(route: &str) -> bool {
 /// Defers the response, if the route is one of these.
 pub(crate) fn respond(route: &str, request: &Request<'_>, response: &mut Response<'_>) -> bool {
     match route {
-        "later" => response.later(request, later),
+        "later" => response.defer(request, later),
         "looked" => looked(request, response),
-        "taken" => response.later(request, taken),
-        "mirror" => response.later(request, mirror),
-        "unread" => response.later(request, unread),
-        "hungry" => response.later(request, hungry),
+        "taken" => response.defer(request, taken),
+        "mirror" => response.defer(request, mirror),
+        "unread" => response.defer(request, unread),
+        "hungry" => response.defer(request, hungry),
         "at-once" => drop(response.text("at once\n")),
-        "stream" => response.later(request, stream),
-        "ticks" | "unread-ticks" => response.later(request, ticks),
-        "announced" => response.later(request, announced),
-        "stream-status" => response.later(request, stream_status),
-        "cut" => response.later(request, cut),
-        "later-panics" => response.later(request, later_panics),
-        "never" | "buffer-never" => response.later(request, never),
-        "loyal" | "loyal-taken" => response.later(request, loyal),
-        "background" => response.later(request, background),
+        "stream" => response.defer(request, stream),
+        "ticks" | "unread-ticks" => response.defer(request, ticks),
+        "announced" => response.defer(request, announced),
+        "stream-status" => response.defer(request, stream_status),
+        "cut" => response.defer(request, cut),
+        "later-panics" => response.defer(request, later_panics),
+        "never" | "buffer-never" => response.defer(request, never),
+        "loyal" | "loyal-taken" => response.defer(request, loyal),
+        "background" => response.defer(request, background),
         _ => return false,
     }
     true
@@ -125,9 +125,9 @@ fn looked(request: &Request<'_>, response: &mut Response<'_>) {
         }
         presence
     });
-    match response.look(|cx| waiting.as_mut().poll(cx)) {
+    match response.poll_now(|cx| waiting.as_mut().poll(cx)) {
         Some(Poll::Ready(_)) => drop(response.text("at once\n")),
-        Some(Poll::Pending) => response.later_when_woken(request, |mut call| async move {
+        Some(Poll::Pending) => response.defer_when_woken(request, |mut call| async move {
             let _presence = waiting.await;
             call.response().text("later\n");
         }),

@@ -2,7 +2,7 @@
 
 use super::oracle::{self, Request, Verdict};
 use crate::prng::Prng;
-use shearwater_http1::{Head, HeadLimits, HeadParser, Parsed, Reject, Target, Version};
+use shearwater_http1::{Head, HeadLimits, HeadParser, ParseError, Parsed, Target, Version};
 
 macro_rules! outcomes {
     ($($outcome:ident $reason:literal)*) => {
@@ -93,7 +93,7 @@ impl Comparer {
 
 /// Returns the kind of an error of ours if httparse accepts, or wants more; `None` if the input lacks the
 /// claimed fault.
-fn stricter(reject: Reject, input: &[u8], theirs: &Verdict<'_>) -> Option<Outcome> {
+fn stricter(reject: ParseError, input: &[u8], theirs: &Verdict<'_>) -> Option<Outcome> {
     let (method, target) = match theirs {
         Verdict::Accepted(request) => (Some(request.method), Some(request.target)),
         Verdict::Partial { target, method } => (*method, *target),
@@ -104,32 +104,32 @@ fn stricter(reject: Reject, input: &[u8], theirs: &Verdict<'_>) -> Option<Outcom
         _ => None,
     };
     let (outcome, is_shown) = match reject {
-        Reject::BareLf => (Outcome::BareLf, has_bare_lf(input)),
-        Reject::ExtraEmptyLine => (Outcome::EmptyLines, input.starts_with(b"\r\n\r")),
-        Reject::InvalidTargetByte => {
+        ParseError::BareLf => (Outcome::BareLf, has_bare_lf(input)),
+        ParseError::ExtraEmptyLine => (Outcome::EmptyLines, input.starts_with(b"\r\n\r")),
+        ParseError::InvalidTargetByte => {
             let is_foreign = |letter: char| letter == '#' || !letter.is_ascii_graphic();
             (Outcome::TargetBytes, target.is_some_and(|target| target.contains(is_foreign)))
         }
-        Reject::InvalidTarget
-        | Reject::InvalidTargetAuthority
-        | Reject::InvalidConnectTarget
-        | Reject::AsteriskWithoutOptions => {
+        ParseError::InvalidTarget
+        | ParseError::InvalidTargetAuthority
+        | ParseError::InvalidConnectTarget
+        | ParseError::AsteriskWithoutOptions => {
             let is_plain = target.is_some_and(|target| target.starts_with('/')) && method != Some("CONNECT");
             (Outcome::TargetForm, !is_plain)
         }
-        Reject::TargetTooLong | Reject::MethodTooLong | Reject::HeadTooLarge => {
+        ParseError::TargetTooLong | ParseError::MethodTooLong | ParseError::HeadTooLarge => {
             (Outcome::Limits, is_long(input))
         }
-        Reject::MissingHost | Reject::DuplicateHost | Reject::InvalidHost => {
+        ParseError::MissingHost | ParseError::DuplicateHost | ParseError::InvalidHost => {
             (Outcome::Host, request.is_some_and(|request| !request.has_plain_host()))
         }
-        Reject::TransferEncodingAndContentLength
-        | Reject::DuplicateContentLength
-        | Reject::InvalidContentLength
-        | Reject::TransferEncodingInHttp10
-        | Reject::InvalidTransferEncoding
-        | Reject::ChunkedNotLast
-        | Reject::UnknownTransferCoding => {
+        ParseError::TransferEncodingAndContentLength
+        | ParseError::DuplicateContentLength
+        | ParseError::InvalidContentLength
+        | ParseError::TransferEncodingInHttp10
+        | ParseError::InvalidTransferEncoding
+        | ParseError::ChunkedNotLast
+        | ParseError::UnknownTransferCoding => {
             (Outcome::Framing, request.is_some_and(|request| request.framing().is_none()))
         }
         _ => return None,

@@ -16,10 +16,10 @@ pub enum On {
     Content,
 }
 
-/// Header changes, encoded once, for [`Response::overlay`](crate::Response::overlay). Each worker has its
+/// Header changes, encoded once, for [`Response::header_rules`](crate::Response::header_rules). Each worker has its
 /// own.
 #[derive(Debug, Clone, Default)]
-pub struct Overlay {
+pub struct HeaderRules {
     /// Replacement of the `Server` line; `None` keeps it.
     server: Option<Vec<u8>>,
     content: Layer,
@@ -42,8 +42,8 @@ struct Unless {
     line: Vec<u8>,
 }
 
-impl Overlay {
-    /// Returns an overlay without changes.
+impl HeaderRules {
+    /// Returns an header_rules without changes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -237,7 +237,7 @@ mod tests {
     use shearwater_http1::{Method, Version};
     use shearwater_io::{Item, Output, Shared};
 
-    use super::{On, Overlay, mask_of};
+    use super::{HeaderRules, On, mask_of};
     use crate::respond::{RequestFacts, Responder};
     use crate::{FieldLines, Prebuilt, Response};
 
@@ -268,25 +268,28 @@ mod tests {
         Rc::new(Prebuilt::new("text/plain", &lines, body).expect("a media type"))
     }
 
-    fn overlay() -> Rc<Overlay> {
-        let mut overlay = Overlay::new();
-        overlay.set("cache-control", "max-age=1", On::NoError).expect("a field");
-        overlay.set("X-Own", "own", On::Every).expect("a field");
-        overlay.set("Content-Language", "en", On::Content).expect("a field");
-        overlay.add("Vary", "Origin", On::Every).expect("a field");
-        overlay.remove("Gone").and_then(|overlay| overlay.set("server", "S", On::Every)).expect("fields");
-        Rc::new(overlay)
+    fn header_rules() -> Rc<HeaderRules> {
+        let mut header_rules = HeaderRules::new();
+        header_rules.set("cache-control", "max-age=1", On::NoError).expect("a field");
+        header_rules.set("X-Own", "own", On::Every).expect("a field");
+        header_rules.set("Content-Language", "en", On::Content).expect("a field");
+        header_rules.add("Vary", "Origin", On::Every).expect("a field");
+        header_rules
+            .remove("Gone")
+            .and_then(|header_rules| header_rules.set("server", "S", On::Every))
+            .expect("fields");
+        Rc::new(header_rules)
     }
 
     #[test]
     fn fields_are_replaced_added_and_left_out() {
-        let overlay = overlay();
+        let header_rules = header_rules();
         let moved = "Server: S\r\ncache-control: max-age=1\r\nX-Own: own\r\nVary: Origin\r\n";
         let own = moved.replace("Vary", "Content-Language: en\r\nVary");
         let end = "Content-Type: text/plain\r\nETag: \"1\"\r\nContent-Length: 3\r\n\r\nabc";
         assert_eq!(
             sent(|response| {
-                response.overlay(&overlay).prebuilt(&prebuilt());
+                response.header_rules(&header_rules).prebuilt(&prebuilt());
             }),
             format!("{own}{end}")
         );
@@ -295,7 +298,7 @@ mod tests {
             fields.iter().for_each(|(name, value)| {
                 response.field(name, value);
             });
-            response.status(status).overlay(&overlay);
+            response.status(status).header_rules(&header_rules);
         };
         let rest = "Vary: Accept\r\nContent-Length: 0\r\n\r\n";
         assert_eq!(sent(|response| fields(response, 200)), format!("{own}{rest}"));
@@ -312,25 +315,25 @@ mod tests {
             response.prebuilt(&prebuilt());
         });
         let under = sent(|response| {
-            response.overlay(&Rc::new(Overlay::new())).prebuilt(&prebuilt());
+            response.header_rules(&Rc::new(HeaderRules::new())).prebuilt(&prebuilt());
         });
         assert_eq!(whole, under);
-        let mut overlay = Overlay::new();
-        overlay.remove("Server").expect("it can be left out");
+        let mut header_rules = HeaderRules::new();
+        header_rules.remove("Server").expect("it can be left out");
         let bare = sent(|response| {
-            response.overlay(&Rc::new(overlay)).prebuilt(&prebuilt());
+            response.header_rules(&Rc::new(header_rules)).prebuilt(&prebuilt());
         });
         assert_eq!(Some(bare.as_str()), whole.strip_prefix("Server: shearwater\r\n"));
     }
 
     #[test]
     fn add_unless_skips_responses_with_the_other_field() {
-        let mut overlay = Overlay::new();
-        overlay.add_unless("etag", "X-Own", "own", On::NoError).expect("a field");
-        let overlay = Rc::new(overlay);
+        let mut header_rules = HeaderRules::new();
+        header_rules.add_unless("etag", "X-Own", "own", On::NoError).expect("a field");
+        let header_rules = Rc::new(header_rules);
         let has_own = |handler: &dyn Fn(&mut Response<'_>)| {
             let text = sent(|response| {
-                response.overlay(&overlay);
+                response.header_rules(&header_rules);
                 handler(response);
             });
             text.contains("X-Own: own\r\n")
@@ -389,9 +392,9 @@ mod tests {
 
     #[test]
     fn a_panic_takes_it_along() {
-        let overlay = overlay();
+        let header_rules = header_rules();
         let text = sent(|response| {
-            response.overlay(&overlay);
+            response.header_rules(&header_rules);
             panic!("on purpose");
         });
         assert!(text.starts_with("Server: shearwater\r\nConnection: close\r\n"), "{text}");
@@ -399,20 +402,20 @@ mod tests {
 
     #[test]
     fn what_is_the_answers_own_is_refused() {
-        let mut overlay = Overlay::new();
+        let mut header_rules = HeaderRules::new();
         for name in ["Connection", "content-length", "Content-Type", "DATE", "Transfer-Encoding", "a b", ""] {
-            assert!(overlay.set(name, "1", On::Every).is_err(), "{name}");
-            assert!(overlay.add(name, "1", On::Every).is_err(), "{name}");
-            assert!(overlay.remove(name).is_err(), "{name}");
+            assert!(header_rules.set(name, "1", On::Every).is_err(), "{name}");
+            assert!(header_rules.add(name, "1", On::Every).is_err(), "{name}");
+            assert!(header_rules.remove(name).is_err(), "{name}");
         }
         for name in ["X", "Server"] {
-            assert!(overlay.set(name, "a\r\nB: c", On::Every).is_err(), "{name}");
+            assert!(header_rules.set(name, "a\r\nB: c", On::Every).is_err(), "{name}");
         }
-        assert!(overlay.add("Server", "1", On::Every).is_err());
-        assert!(overlay.add_unless("X", "Content-Type", "1", On::Every).is_err());
-        assert!(overlay.layer(200).lines.is_empty() && overlay.layer(400).lines.is_empty());
-        assert!(overlay.layer(200).unless.is_empty());
-        assert!(overlay.server().is_none() && !overlay.layer(200).without().may_meet(u64::MAX));
+        assert!(header_rules.add("Server", "1", On::Every).is_err());
+        assert!(header_rules.add_unless("X", "Content-Type", "1", On::Every).is_err());
+        assert!(header_rules.layer(200).lines.is_empty() && header_rules.layer(400).lines.is_empty());
+        assert!(header_rules.layer(200).unless.is_empty());
+        assert!(header_rules.server().is_none() && !header_rules.layer(200).without().may_meet(u64::MAX));
     }
 
     #[test]

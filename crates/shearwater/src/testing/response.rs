@@ -5,7 +5,7 @@ use shearwater_engine::http1::{BodyDecoder, BodyEvent, BodyLimits, Framing};
 /// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct TestResponse {
     /// The status code.
     pub status: u16,
     /// Name and value of each header field, in order.
@@ -14,7 +14,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl TestResponse {
     /// Returns the value of the first header field with this name, in any case.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {

@@ -17,7 +17,7 @@ use crate::offload::{self, Offloaded};
 /// disconnected: its stack is unwound then, as by a panic, which drops its values.
 ///
 /// ```
-/// use shearwater::{App, Line};
+/// use shearwater::{App, CoroutineCall};
 /// use std::time::Duration;
 ///
 /// let mut app = App::new();
@@ -26,18 +26,18 @@ use crate::offload::{self, Offloaded};
 ///     line.response().text("slow\n");
 /// });
 /// ```
-pub struct Line<'a> {
+pub struct CoroutineCall<'a> {
     call: Call,
     suspend: &'a Suspend<'a>,
 }
 
-impl fmt::Debug for Line<'_> {
+impl fmt::Debug for CoroutineCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Line").field("call", &self.call).finish_non_exhaustive()
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> CoroutineCall<'a> {
     pub(crate) fn new(call: Call, suspend: &'a Suspend<'a>) -> Self {
         Self { call, suspend }
     }
@@ -95,7 +95,7 @@ impl<'a> Line<'a> {
     }
 }
 
-impl Deref for Line<'_> {
+impl Deref for CoroutineCall<'_> {
     type Target = Call;
 
     fn deref(&self) -> &Call {
@@ -103,7 +103,7 @@ impl Deref for Line<'_> {
     }
 }
 
-impl DerefMut for Line<'_> {
+impl DerefMut for CoroutineCall<'_> {
     fn deref_mut(&mut self) -> &mut Call {
         &mut self.call
     }

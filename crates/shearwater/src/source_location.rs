@@ -5,12 +5,12 @@ use std::panic::Location;
 
 /// A route, mount or state, and the place in the program that adds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     what: String,
     location: &'static Location<'static>,
 }
 
-impl Place {
+impl SourceLocation {
     pub(crate) fn new(what: String, location: &'static Location<'static>) -> Self {
         Self { what, location }
     }
@@ -28,7 +28,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}:{})", self.what, self.location.file(), self.location.line())
     }

@@ -27,7 +27,7 @@ pub enum Wanted {
 /// A resource of which there is less than configured. Displays as one sentence with a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Shortfall {
+pub struct LimitWarning {
     /// The resource.
     pub wanted: Wanted,
     /// Configured amount.
@@ -36,14 +36,14 @@ pub struct Shortfall {
     pub effective: u64,
 }
 
-impl Shortfall {
+impl LimitWarning {
     /// Returns `None` if there is enough.
     fn of(wanted: Wanted, asked: u64, effective: u64) -> Option<Self> {
         (effective < asked).then_some(Self { wanted, asked, effective })
     }
 }
 
-impl fmt::Display for Shortfall {
+impl fmt::Display for LimitWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { wanted, asked, effective } = self;
         match wanted {
@@ -99,25 +99,25 @@ impl Found {
     }
 
     /// Compares the limits with `options` for so many workers.
-    pub(crate) fn shortfalls(&self, options: &Options, workers: usize) -> Vec<Shortfall> {
+    pub(crate) fn limit_warnings(&self, options: &Options, workers: usize) -> Vec<LimitWarning> {
         let soft = self.descriptors.soft_now;
         let asked = options.limits.connections_max;
         let connections = if asked == usize::MAX {
-            Shortfall::of(Wanted::Descriptors, DESCRIPTORS_WANTED, soft)
+            LimitWarning::of(Wanted::Descriptors, DESCRIPTORS_WANTED, soft)
         } else {
             let asked = asked.saturating_mul(workers) as u64;
-            Shortfall::of(Wanted::Connections, asked, self.connections)
+            LimitWarning::of(Wanted::Connections, asked, self.connections)
         };
         let backlog = u64::from(options.backlog);
-        let queue = Shortfall::of(Wanted::Backlog, backlog, u64::from(self.backlog(options.backlog)));
-        let files = self.system_files_max.and_then(|max| Shortfall::of(Wanted::SystemFiles, soft, max));
+        let queue = LimitWarning::of(Wanted::Backlog, backlog, u64::from(self.backlog(options.backlog)));
+        let files = self.system_files_max.and_then(|max| LimitWarning::of(Wanted::SystemFiles, soft, max));
         [queue, connections, files].into_iter().flatten().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DescriptorLimit, Found, Options, Shortfall, Wanted};
+    use super::{DescriptorLimit, Found, LimitWarning, Options, Wanted};
     use crate::limits::Limits;
 
     const FOUND: Found = Found {
@@ -134,18 +134,18 @@ mod tests {
 
     #[test]
     fn where_there_is_enough_nothing_is_said() {
-        assert_eq!(FOUND.shortfalls(&options(4096, 8_750), 2), []);
+        assert_eq!(FOUND.limit_warnings(&options(4096, 8_750), 2), []);
         let many = DescriptorLimit { soft_now: 1 << 20, ..FOUND.descriptors };
         let found = Found { descriptors: many, backlog_max: None, system_files_max: None, ..FOUND };
-        assert_eq!(found.shortfalls(&options(u32::MAX, usize::MAX), 2), []);
+        assert_eq!(found.limit_warnings(&options(u32::MAX, usize::MAX), 2), []);
         assert_eq!(found.backlog(u32::MAX), u32::MAX);
     }
 
     #[test]
     fn each_thing_that_is_short_is_said_once_with_what_to_do() {
         let found = Found { system_files_max: Some(9000), ..FOUND };
-        let short = found.shortfalls(&options(65_535, 1_000_000), 2);
-        let of = |wanted, asked, effective| Shortfall { wanted, asked, effective };
+        let short = found.limit_warnings(&options(65_535, 1_000_000), 2);
+        let of = |wanted, asked, effective| LimitWarning { wanted, asked, effective };
         assert_eq!(
             short,
             [
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn without_a_number_of_connections_the_descriptors_count() {
-        let short = FOUND.shortfalls(&options(77, usize::MAX), 2);
-        assert_eq!(short, [Shortfall { wanted: Wanted::Descriptors, asked: 65_536, effective: 20_000 }]);
+        let short = FOUND.limit_warnings(&options(77, usize::MAX), 2);
+        assert_eq!(short, [LimitWarning { wanted: Wanted::Descriptors, asked: 65_536, effective: 20_000 }]);
         assert!(short[0].to_string().contains("20000, 65536 would be comfortable"));
     }
 }

@@ -1,4 +1,4 @@
-//! The interface of a program: an [`App`] that responds to requests.
+//! The interface of a program: an [`Service`] that responds to requests.
 
 use shearwater_http1::Head;
 use std::fmt;
@@ -8,7 +8,7 @@ use crate::{Request, Response};
 /// The request handler of one worker. Each worker has its own, so it needs no lock.
 ///
 /// A panic in any of its methods fails the request (`500`, then the connection is closed) and nothing else.
-pub trait App {
+pub trait Service {
     /// Chooses how to receive a request's body. Called only for requests that have one.
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
         let _ = head;
@@ -32,9 +32,9 @@ pub enum BodyPolicy {
     },
     /// Passes the body on piece by piece as it arrives, without buffering.
     Stream(Box<dyn BodySink>),
-    /// Leaves the body to a [deferred](crate::Response::later) handler, which is called with the head and
+    /// Leaves the body to a [deferred](crate::Response::defer) handler, which is called with the head and
     /// pulls the body by [`Call::read`](crate::Call::read). The body is received no faster than that. Without
-    /// `later` it is not read, and the connection is closed after the response unless the whole body has
+    /// `defer` it is not read, and the connection is closed after the response unless the whole body has
     /// already arrived.
     Call,
 }
@@ -50,7 +50,7 @@ impl fmt::Debug for BodyPolicy {
     }
 }
 
-/// Receives a body piece by piece, then responds in place of [`App::respond`].
+/// Receives a body piece by piece, then responds in place of [`Service::respond`].
 pub trait BodySink {
     /// Takes the next piece, which is never empty.
     ///
