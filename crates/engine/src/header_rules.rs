@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_answers_own_is_refused() {
+    fn what_is_the_responses_own_is_refused() {
         let mut header_rules = HeaderRules::new();
         for name in ["Connection", "content-length", "Content-Type", "DATE", "Transfer-Encoding", "a b", ""] {
             assert!(header_rules.set(name, "1", On::Every).is_err(), "{name}");

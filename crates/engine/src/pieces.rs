@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_in_pieces_has_their_length_and_no_body_for_head() {
+    fn an_response_in_pieces_has_their_length_and_no_body_for_head() {
         let pieces = || {
             let mut pieces = Pieces::new();
             pieces.bytes("a").stretch(&Item::Shared(Shared::Static(b"0123456789")), 2, 2);

@@ -65,12 +65,12 @@ static ALLOCATOR: Counting = Counting;
 struct Counted {
     files: Files,
     worker: usize,
-    answered: Arc<[AtomicU64; WORKERS]>,
+    responded: Arc<[AtomicU64; WORKERS]>,
 }
 
 impl Service for Counted {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        self.answered[self.worker].fetch_add(1, Ordering::Relaxed);
+        self.responded[self.worker].fetch_add(1, Ordering::Relaxed);
         self.files.respond(request, response);
     }
 }
@@ -78,20 +78,20 @@ impl Service for Counted {
 /// Sends `count` requests, over the connections in turn, with different heads. Doesn't allocate.
 fn ask(clients: &mut [TcpStream], count: usize) {
     let mut head = [0; 512];
-    let mut answer = [0; 4096];
+    let mut response = [0; 4096];
     for number in 0..count {
         let client = &mut clients[number % CONNECTIONS];
         let len = write_head(&mut head, number);
         client.write_all(&head[..len]).expect("the server reads");
         let mut got = 0;
-        while !is_whole(&answer[..got]) {
-            let read = client.read(&mut answer[got..]).expect("the server responds");
+        while !is_whole(&response[..got]) {
+            let read = client.read(&mut response[got..]).expect("the server responds");
             assert!(read > 0, "the server closed");
             got += read;
         }
-        assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+        assert!(response.starts_with(b"HTTP/1.1 200 OK\r\n"));
         // Every second file has a gzip sibling.
-        assert_eq!(answer[got - 1], if number.is_multiple_of(2) { b'x' } else { b'y' });
+        assert_eq!(response[got - 1], if number.is_multiple_of(2) { b'x' } else { b'y' });
     }
 }
 
@@ -111,17 +111,17 @@ fn write_head(head: &mut [u8], number: usize) -> usize {
     room - rest.len()
 }
 
-fn is_whole(answer: &[u8]) -> bool {
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n");
-    end.is_some_and(|end| answer.len() == end + 4 + FILE_BYTES)
+fn is_whole(response: &[u8]) -> bool {
+    let end = response.windows(4).position(|window| window == b"\r\n\r\n");
+    end.is_some_and(|end| response.len() == end + 4 + FILE_BYTES)
 }
 
 /// Returns the allocator calls in [`REQUESTS`] requests; `None` if the driver isn't available.
 fn calls(folder: &Folder, driver: DriverChoice) -> Option<u64> {
-    let answered = Arc::new([const { AtomicU64::new(0) }; WORKERS]);
-    let counted = Arc::clone(&answered);
+    let responded = Arc::new([const { AtomicU64::new(0) }; WORKERS]);
+    let counted = Arc::clone(&responded);
     let folder = folder.clone();
-    let service = move |worker| Counted { files: folder.files(), worker, answered: Arc::clone(&counted) };
+    let service = move |worker| Counted { files: folder.files(), worker, responded: Arc::clone(&counted) };
     let server = Server::new("127.0.0.1:0").workers(WORKERS).driver(driver).verbosity(Verbosity::Off);
     let running = match server.start(service) {
         Ok(running) => running,
@@ -132,10 +132,10 @@ fn calls(folder: &Folder, driver: DriverChoice) -> Option<u64> {
     warm_up(&mut clients);
     let calls = settled(|| {
         let before = CALLS.load(Ordering::Relaxed);
-        let answered_before = answered.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let responded_before = responded.each_ref().map(|count| count.load(Ordering::Relaxed));
         ask(&mut clients, REQUESTS);
         let calls = CALLS.load(Ordering::Relaxed) - before;
-        for (count, before) in answered.iter().zip(answered_before) {
+        for (count, before) in responded.iter().zip(responded_before) {
             assert!(count.load(Ordering::Relaxed) > before, "a worker got no requests");
         }
         calls

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     let run = match parser.as_str() {
         "ours" => ours,
         "httparse" => others,
-        "answer" => answer,
+        "answer" => response,
         _ => return usage(),
     };
     let started = Instant::now();
@@ -94,7 +94,7 @@ fn others(input: &[u8], rounds: usize) -> usize {
 }
 
 /// Writes the head of a response for each head of the input.
-fn answer(input: &[u8], rounds: usize) -> usize {
+fn response(input: &[u8], rounds: usize) -> usize {
     let mut out = Vec::with_capacity(1024);
     let mut seen = 0;
     for _ in 0..rounds {

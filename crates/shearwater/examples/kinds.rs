@@ -74,10 +74,10 @@ fn add_waiting(app: &mut App) {
         yield_now().await;
         call.response().text(TEXT);
     });
-    app.get_coroutine("/coroutine", |line: &mut Line| {
+    app.get_coroutine("/coroutine", |line: &mut CoroutineCall| {
         line.response().text(TEXT);
     });
-    app.get_coroutine("/corouturn", |line: &mut Line| {
+    app.get_coroutine("/corouturn", |line: &mut CoroutineCall| {
         line.yield_now();
         line.response().text(TEXT);
     });

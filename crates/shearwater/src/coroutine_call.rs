@@ -21,7 +21,7 @@ use crate::offload::{self, Offloaded};
 /// use std::time::Duration;
 ///
 /// let mut app = App::new();
-/// app.get_coroutine("/slow", |line: &mut Line| {
+/// app.get_coroutine("/slow", |line: &mut CoroutineCall| {
 ///     line.sleep(Duration::from_millis(100));
 ///     line.response().text("slow\n");
 /// });
@@ -33,7 +33,7 @@ pub struct CoroutineCall<'a> {
 
 impl fmt::Debug for CoroutineCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Line").field("call", &self.call).finish_non_exhaustive()
+        f.debug_struct("CoroutineCall").field("call", &self.call).finish_non_exhaustive()
     }
 }
 

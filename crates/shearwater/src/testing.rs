@@ -15,9 +15,9 @@
 //! let mut client = tested.connect();
 //! client.send("GET /slow HTTP/1.1\r\nHost: test\r\n\r\n");
 //! tested.settle();
-//! assert!(client.answer().is_none());
+//! assert!(client.response().is_none());
 //! tested.pass(Duration::from_secs(3600));
-//! let response = client.answer().expect("an hour has passed");
+//! let response = client.response().expect("an hour has passed");
 //! assert_eq!((response.status, response.text()), (200, "an hour later"));
 //! # Ok::<(), shearwater::Error>(())
 //! ```
@@ -103,7 +103,7 @@ impl Tested {
         let end_ms = self.net.now_ms() + 24 * 3600 * 1000;
         loop {
             self.settle_offloaded();
-            if let Some(response) = client.answer() {
+            if let Some(response) = client.response() {
                 return response;
             }
             assert!(self.net.now_ms() < end_ms, "no response within a day; received: {:?}", client.unread());
@@ -232,14 +232,14 @@ impl Client {
     /// Returns the next final response if it has arrived in full. Interim ones (`100 Continue`) are skipped.
     ///
     /// Doesn't support responses to `HEAD`.
-    pub fn answer(&mut self) -> Option<TestResponse> {
+    pub fn response(&mut self) -> Option<TestResponse> {
         self.received.extend(self.peer.read());
         let (response, len) = TestResponse::parse(&self.received, self.peer.saw_fin())?;
         self.received.drain(..len);
         Some(response)
     }
 
-    /// Returns the bytes received that [`answer`](Self::answer) hasn't returned.
+    /// Returns the bytes received that [`response`](Self::response) hasn't returned.
     pub fn unread(&mut self) -> &[u8] {
         self.received.extend(self.peer.read());
         &self.received
@@ -290,10 +290,10 @@ mod tests {
         let mut client = tested.connect();
         client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
         assert!(!tested.settle_within(Duration::ZERO), "it isn't done");
-        assert!(client.answer().is_none());
+        assert!(client.response().is_none());
         gate.wait();
         assert!(tested.settle_within(OFFLOADED_WAIT_MAX), "it is done");
-        assert_eq!(client.answer().expect("the work is done").text(), "done");
+        assert_eq!(client.response().expect("the work is done").text(), "done");
         assert!(tested.settle_within(Duration::ZERO), "there is nothing to wait for");
     }
 }

@@ -107,19 +107,19 @@ fn app() -> App {
 /// Sends `count` requests round-robin over the connections. Doesn't allocate.
 fn ask(clients: &mut [TcpStream], count: usize) {
     let mut head = [0; 512];
-    let mut answer = [0; 4096];
+    let mut response = [0; 4096];
     for number in 0..count {
         let client = &mut clients[number % CONNECTIONS];
         let (line, status) = KINDS[number % KINDS.len()];
         let len = write_head(&mut head, line, number);
         client.write_all(&head[..len]).expect("the server reads");
         let mut got = 0;
-        while !is_whole(&answer[..got]) {
-            let read = client.read(&mut answer[got..]).expect("the server responds");
+        while !is_whole(&response[..got]) {
+            let read = client.read(&mut response[got..]).expect("the server responds");
             assert!(read > 0, "the server closed");
             got += read;
         }
-        assert_eq!(answer[..got].get(9..12), Some(status.as_bytes()), "{line}");
+        assert_eq!(response[..got].get(9..12), Some(status.as_bytes()), "{line}");
     }
 }
 
@@ -132,14 +132,14 @@ fn write_head(head: &mut [u8], line: &str, number: usize) -> usize {
 }
 
 /// Returns true if a complete response has arrived.
-fn is_whole(answer: &[u8]) -> bool {
+fn is_whole(response: &[u8]) -> bool {
     const LENGTH: &[u8] = b"\r\nContent-Length: ";
-    let find = |what: &[u8]| answer.windows(what.len()).position(|window| window == what);
+    let find = |what: &[u8]| response.windows(what.len()).position(|window| window == what);
     let Some(end) = find(b"\r\n\r\n") else { return false };
-    let digits = find(LENGTH).map_or(&b"0"[..], |at| &answer[at + LENGTH.len()..end]);
+    let digits = find(LENGTH).map_or(&b"0"[..], |at| &response[at + LENGTH.len()..end]);
     let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
     let len = digits.fold(0, |len, digit| len * 10 + usize::from(digit - b'0'));
-    answer.len() == end + 4 + len
+    response.len() == end + 4 + len
 }
 
 /// Returns the number of allocator calls in a steady round; `None` if the driver isn't available.

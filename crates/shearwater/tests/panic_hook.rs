@@ -81,7 +81,7 @@ fn serve(role: &str) {
 fn assert_500(address: SocketAddr, path: &str) {
     let mut stream = TcpStream::connect(address).expect("connects");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").expect("is sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("UTF-8");
-    assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("UTF-8");
+    assert!(response.starts_with("HTTP/1.1 500 "), "{response}");
 }

@@ -66,12 +66,12 @@ static ALLOCATOR: Counting = Counting;
 struct Counted {
     service: SiteService,
     worker: usize,
-    answered: Arc<[AtomicU64; WORKERS]>,
+    responded: Arc<[AtomicU64; WORKERS]>,
 }
 
 impl Service for Counted {
     fn respond(&self, request: &Request<'_>, response: &mut Response<'_>) {
-        self.answered[self.worker].fetch_add(1, Ordering::Relaxed);
+        self.responded[self.worker].fetch_add(1, Ordering::Relaxed);
         self.service.respond(request, response);
     }
 }
@@ -94,20 +94,24 @@ const HOSTS: [&str; 4] = ["example.org", "WWW.Example.org:8080", "a.b.example.or
 /// Asks `count` times, over the connections in turn, no two heads alike. Allocates nothing itself.
 fn ask(clients: &mut [TcpStream], count: usize) {
     let mut head = [0; 512];
-    let mut answer = [0; 4096];
+    let mut response = [0; 4096];
     for number in 0..count {
         let client = &mut clients[number % CONNECTIONS];
         let len = write_head(&mut head, number);
         client.write_all(&head[..len]).expect("the server reads");
         let mut got = 0;
-        while !is_whole(&answer[..got]) {
-            let read = client.read(&mut answer[got..]).expect("the server answers");
+        while !is_whole(&response[..got]) {
+            let read = client.read(&mut response[got..]).expect("the server answers");
             assert!(read > 0, "the server closed");
             got += read;
         }
         let (path, status) = ASKED[number % ASKED.len()];
-        assert!(answer.starts_with(status.as_bytes()), "{path}: {}", String::from_utf8_lossy(&answer[..got]));
-        let has = |line: &[u8]| answer[..got].windows(line.len()).any(|window| window == line);
+        assert!(
+            response.starts_with(status.as_bytes()),
+            "{path}: {}",
+            String::from_utf8_lossy(&response[..got])
+        );
+        let has = |line: &[u8]| response[..got].windows(line.len()).any(|window| window == line);
         assert!(has(b"\r\nX-Frame-Options: DENY\r\n") && !has(b"\r\nLast-Modified:"));
     }
 }
@@ -137,21 +141,21 @@ fn write_head(head: &mut [u8], number: usize) -> usize {
 }
 
 /// Returns whether the response is complete by its Content-Length.
-fn is_whole(answer: &[u8]) -> bool {
+fn is_whole(response: &[u8]) -> bool {
     const LENGTH: &[u8] = b"\r\nContent-Length: ";
-    let at = |text: &[u8]| answer.windows(text.len()).position(|window| window == text);
+    let at = |text: &[u8]| response.windows(text.len()).position(|window| window == text);
     let (Some(end), Some(length)) = (at(b"\r\n\r\n"), at(LENGTH)) else { return false };
-    let digits = answer[length + LENGTH.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+    let digits = response[length + LENGTH.len()..].iter().take_while(|byte| byte.is_ascii_digit());
     let length = digits.fold(0, |number, digit| number * 10 + usize::from(digit - b'0'));
-    answer.len() == end + 4 + length
+    response.len() == end + 4 + length
 }
 
 /// The allocator's calls in [`REQUESTS`] requests; `None` where the driver can't be had.
 fn calls(sites: &Sites, driver: DriverChoice) -> Option<u64> {
-    let answered = Arc::new([const { AtomicU64::new(0) }; WORKERS]);
-    let counted = Arc::clone(&answered);
+    let responded = Arc::new([const { AtomicU64::new(0) }; WORKERS]);
+    let counted = Arc::clone(&responded);
     let sites = sites.clone();
-    let service = move |worker| Counted { service: sites.service(), worker, answered: Arc::clone(&counted) };
+    let service = move |worker| Counted { service: sites.service(), worker, responded: Arc::clone(&counted) };
     let server = Server::new("127.0.0.1:0").workers(WORKERS).driver(driver).verbosity(Verbosity::Off);
     let running = match server.start(service) {
         Ok(running) => running,
@@ -162,10 +166,10 @@ fn calls(sites: &Sites, driver: DriverChoice) -> Option<u64> {
     warm_up(&mut clients);
     let calls = settled(|| {
         let before = CALLS.load(Ordering::Relaxed);
-        let answered_before = answered.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let responded_before = responded.each_ref().map(|count| count.load(Ordering::Relaxed));
         ask(&mut clients, REQUESTS);
         let calls = CALLS.load(Ordering::Relaxed) - before;
-        for (count, before) in answered.iter().zip(answered_before) {
+        for (count, before) in responded.iter().zip(responded_before) {
             assert!(count.load(Ordering::Relaxed) > before, "a worker had nothing to do");
         }
         calls
@@ -210,8 +214,8 @@ fn connect(address: SocketAddr) -> Vec<TcpStream> {
 fn sites(folder: Folder) -> Sites {
     let route = |path: &str| Route { path: path.to_owned(), ..Route::default() };
     let fixed = |path: &str, status, text: &str| {
-        let answer = Fixed { status, media_type: "text/plain".to_owned(), body: text.into() };
-        Route { content: Some(Content::Fixed(answer)), ..route(path) }
+        let response = Fixed { status, media_type: "text/plain".to_owned(), body: text.into() };
+        Route { content: Some(Content::Fixed(response)), ..route(path) }
     };
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let set =

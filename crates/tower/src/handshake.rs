@@ -2,7 +2,7 @@
 //!
 //! Services get an upgraded connection by [`hyper::upgrade::on`], as axum's extractors do. It takes an [`OnUpgrade`] out of the request,
 //! and only hyper can make one. So for each request that may be upgraded, hyper serves a connection in memory: it reads a short request,
-//! and the service gets the `OnUpgrade` that hyper made for that. The engine reads and answers the client's request. If the response is a
+//! and the service gets the `OnUpgrade` that hyper made for that. The engine reads and responses the client's request. If the response is a
 //! `101`, the client's connection becomes the one that hyper serves. hyper writes a `101` of its own, which is thrown away, and fulfils
 //! the `OnUpgrade`.
 

@@ -37,7 +37,11 @@ pub(crate) struct RemainingBody<S: HttpService> {
 
 impl<S: HttpService> PendingResponse<S> {
     /// Wraps the response to a request with this method.
-    pub(crate) fn new(response: http::Response<S::ResponseBody>, method: Method, pool: &WorkerPool<S>) -> Self {
+    pub(crate) fn new(
+        response: http::Response<S::ResponseBody>,
+        method: Method,
+        pool: &WorkerPool<S>,
+    ) -> Self {
         let (head, body) = response.into_parts();
         let length = body.size_hint().exact();
         let is_head_only = method == Method::Head;
@@ -47,7 +51,10 @@ impl<S: HttpService> PendingResponse<S> {
     }
 
     /// Polls the body for its first frame.
-    pub(crate) fn poll_first(&mut self, poll: impl FnOnce(Pin<&mut S::ResponseBody>) -> Polled<S::ResponseBody>) {
+    pub(crate) fn poll_first(
+        &mut self,
+        poll: impl FnOnce(Pin<&mut S::ResponseBody>) -> Polled<S::ResponseBody>,
+    ) {
         if let Some(body) = &mut self.body {
             self.first = poll(body.get());
         }

@@ -13,8 +13,12 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// The service is cloned for each request, so clones should be cheap.
 pub trait HttpService:
-    Service<Request<Body>, Response = Response<Self::ResponseBody>, Error = Self::Fault, Future = Self::ResponseFuture>
-    + Clone
+    Service<
+        Request<Body>,
+        Response = Response<Self::ResponseBody>,
+        Error = Self::Fault,
+        Future = Self::ResponseFuture,
+    > + Clone
     + Send
     + 'static
 {

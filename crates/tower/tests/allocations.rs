@@ -77,14 +77,14 @@ fn router() -> Router {
 
 /// Sends requests one after the other. Doesn't allocate.
 fn ask(client: &mut TcpStream, request: &str, end: &str, count: u64) {
-    let mut answer = [0; 1024];
+    let mut response = [0; 1024];
     for _ in 0..count {
         client.write_all(request.as_bytes()).expect("the server reads");
         let mut len = 0;
-        while !answer[..len].ends_with(end.as_bytes()) {
-            len += client.read(&mut answer[len..]).expect("the server responds");
+        while !response[..len].ends_with(end.as_bytes()) {
+            len += client.read(&mut response[len..]).expect("the server responds");
         }
-        assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+        assert!(response.starts_with(b"HTTP/1.1 200 OK\r\n"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of the built program: routes on the wire, settings, startup and shutdown.
 
-mod answer;
 mod program;
+mod response;
 
 mod chat;
 mod modes;

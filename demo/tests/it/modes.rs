@@ -8,7 +8,7 @@ use crate::program::Program;
 const MARK: &str = "x-content-type-options";
 
 #[test]
-fn the_application_answers_all_in_standard_mode() {
+fn the_application_responses_all_in_standard_mode() {
     let demo = Program::start(&[("SERVER_MODE", "standard")]);
     for path in ["/", "/json", "/plaintext", "/none"] {
         assert_eq!(demo.get(path).field(MARK), Some("nosniff"), "{path}");

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output,
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::answer::ClientResponse;
+use crate::response::ClientResponse;
 
 /// Maximum duration of each wait before the test fails.
 const WAIT_MAX: Duration = Duration::from_secs(20);

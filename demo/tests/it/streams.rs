@@ -61,7 +61,7 @@ fn events_are_numbered() {
 }
 
 #[test]
-fn an_echo_answers_before_the_body_ends() {
+fn an_echo_responses_before_the_body_ends() {
     let demo = Program::start(&[]);
     let mut sender = demo.connect();
     let mut stream = BufReader::new(sender.try_clone().unwrap());
@@ -146,7 +146,7 @@ fn a_second_signal_ends_it_at_once() {
 
 /// Requests in flight are completed after the signal.
 #[test]
-fn a_signal_waits_for_answers() {
+fn a_signal_waits_for_responses() {
     let demo = Program::start(&[]);
     let mut stream = demo.connect();
     // The head of the echo shows that the request is being served.

@@ -59,8 +59,8 @@ fn undecided(rest: &[u8]) -> Unit {
 }
 
 fn rejected(rest: &[u8], at: usize, reject: ParseError) -> Unit {
-    let answer = ExpectedResponse::refusal(status_line(reject.status()), &reject.to_string());
-    Unit::refused(rest, at, if is_head(rest) { answer.bodyless() } else { answer })
+    let response = ExpectedResponse::refusal(status_line(reject.status()), &reject.to_string());
+    Unit::refused(rest, at, if is_head(rest) { response.bodyless() } else { response })
 }
 
 fn status_line(status: u16) -> &'static str {
@@ -123,7 +123,7 @@ impl<'a> Request<'a> {
         }
         let framing = head.framing();
         if framing == Framing::None {
-            return Some(self.answered(head.len(), b""));
+            return Some(self.responded(head.len(), b""));
         }
         // A `100` depends on when the body arrives; the end of a partial body, on the method HEAD.
         if head.expectation() != Expectation::None || head.method() == Method::Head {
@@ -144,9 +144,9 @@ impl<'a> Request<'a> {
         match end {
             End::Partial => undecided(self.rest),
             End::Rejected(reject) => rejected(self.rest, at, reject),
-            End::Handler(answer) => self.refused(at, answer),
+            End::Handler(response) => self.refused(at, response),
             End::Whole if self.route == "sink-ends-in-panic" => self.refused(at, ExpectedResponse::failed()),
-            End::Whole => self.answered(at, &content),
+            End::Whole => self.responded(at, &content),
         }
     }
 
@@ -169,10 +169,13 @@ impl<'a> Request<'a> {
             }
             match self.route {
                 "sink-refuses" if content.len() > REFUSED_AT => {
-                    let answer = ExpectedResponse::refusal("422 Unprocessable Content", "The body was refused.");
-                    return (at, content, End::Handler(answer));
+                    let response =
+                        ExpectedResponse::refusal("422 Unprocessable Content", "The body was refused.");
+                    return (at, content, End::Handler(response));
                 }
-                "sink-panics" if !content.is_empty() => return (at, content, End::Handler(ExpectedResponse::failed())),
+                "sink-panics" if !content.is_empty() => {
+                    return (at, content, End::Handler(ExpectedResponse::failed()));
+                }
                 _ => {}
             }
         }
@@ -180,35 +183,38 @@ impl<'a> Request<'a> {
     }
 
     /// Returns a rejection after `at` bytes; the client may send more.
-    fn refused(&self, at: usize, answer: ExpectedResponse) -> Unit {
-        Unit::refused(self.rest, at, self.for_method(answer))
+    fn refused(&self, at: usize, response: ExpectedResponse) -> Unit {
+        Unit::refused(self.rest, at, self.for_method(response))
     }
 
     /// Returns the app's response to a request of `len` bytes.
-    fn answered(&self, len: usize, content: &[u8]) -> Unit {
+    fn responded(&self, len: usize, content: &[u8]) -> Unit {
         let seen = if matches!(self.route, "buffer" | "sink" | "sink-refuses" | "sink-panics") {
             content
         } else {
             b""
         };
-        let answer = match self.route {
+        let response = match self.route {
             "panic" | "half-panic" => ExpectedResponse::failed(),
             "empty" => ExpectedResponse::bytes(b""),
-            _ => ExpectedResponse::text("200 OK", text_of(self.head.method_name(), self.head.target_str(), seen)),
+            _ => ExpectedResponse::text(
+                "200 OK",
+                text_of(self.head.method_name(), self.head.target_str(), seen),
+            ),
         };
-        let answer = match self.head.version() {
-            _ if !self.head.keep_alive() || self.route == "close" => answer.last(),
-            Version::Http10 if answer.connection.is_none() => answer.connection("keep-alive"),
-            Version::Http10 | Version::Http11 => answer,
+        let response = match self.head.version() {
+            _ if !self.head.keep_alive() || self.route == "close" => response.last(),
+            Version::Http10 if response.connection.is_none() => response.connection("keep-alive"),
+            Version::Http10 | Version::Http11 => response,
         };
-        let answer = self.for_method(answer);
-        match answer.connection {
-            Some("close") => Unit::refused(self.rest, len, answer),
-            _ => Unit::new(&self.rest[..len], answer),
+        let response = self.for_method(response);
+        match response.connection {
+            Some("close") => Unit::refused(self.rest, len, response),
+            _ => Unit::new(&self.rest[..len], response),
         }
     }
 
-    fn for_method(&self, answer: ExpectedResponse) -> ExpectedResponse {
-        if self.head.method() == Method::Head { answer.bodyless() } else { answer }
+    fn for_method(&self, response: ExpectedResponse) -> ExpectedResponse {
+        if self.head.method() == Method::Head { response.bodyless() } else { response }
     }
 }

@@ -41,7 +41,7 @@ fn chunks_are_counted_too() {
         client.send("POST /small HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
         let chunks: String = "1\r\nx\r\n".repeat(length);
         client.send(chunks + "0\r\n\r\n");
-        assert_eq!(client.answer("POST").status(), status, "{length} chunks");
+        assert_eq!(client.response("POST").status(), status, "{length} chunks");
     }
 }
 
@@ -55,6 +55,6 @@ fn an_upload_of_20_mib_needs_both_limits_raised() {
     let body = vec![b'x'; LARGE_BYTES];
     assert_eq!(ask(serve(router()).addr, "POST", "/", &[], &body).status(), 413);
     let raised = serve_with(router(), |serve| serve.body_bytes_max(LARGE_BYTES as u64));
-    let answer = ask(raised.addr, "POST", "/", &[], &body);
-    assert_eq!((answer.status(), answer.text()), (200, LARGE_BYTES.to_string().as_str()));
+    let response = ask(raised.addr, "POST", "/", &[], &body);
+    assert_eq!((response.status(), response.text()), (200, LARGE_BYTES.to_string().as_str()));
 }

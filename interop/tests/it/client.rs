@@ -69,11 +69,11 @@ impl Client {
         }
         request.push_str("\r\n");
         self.send([request.as_bytes(), body].concat());
-        self.answer(method)
+        self.response(method)
     }
 
     /// Reads the final response to a request, and skips interim ones.
-    pub(crate) fn answer(&mut self, method: &str) -> ClientResponse {
+    pub(crate) fn response(&mut self, method: &str) -> ClientResponse {
         let mut head = self.head();
         while head.status < 200 && head.status != 101 {
             head = self.head();

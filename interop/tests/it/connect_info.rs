@@ -25,8 +25,8 @@ fn each_connection_has_its_own_address() {
     for _ in 0..2 {
         for client in &mut clients {
             let local = client.stream().local_addr().unwrap().to_string();
-            let answer = client.ask("GET", "/", &[], b"");
-            assert_eq!((answer.text(), answer.head.field("x-peer")), (local.as_str(), Some(local.as_str())));
+            let response = client.ask("GET", "/", &[], b"");
+            assert_eq!((response.text(), response.head.field("x-peer")), (local.as_str(), Some(local.as_str())));
         }
     }
 }

@@ -60,7 +60,7 @@ async fn explain(method: Method, uri: Uri, error: io::Error) -> (StatusCode, Str
 }
 
 #[test]
-fn an_error_is_an_answer() {
+fn an_error_is_an_response() {
     let server = serve(Router::new().route("/root", get(root)));
     let mut client = Client::connect(server.addr);
     for (target, status, text) in [
@@ -68,8 +68,8 @@ fn an_error_is_an_answer() {
         ("/root?n=-1", 422, "it must not be negative"),
         ("/root?n=x", 400, "invalid digit found in string"),
     ] {
-        let answer = client.ask("GET", target, &[], b"");
-        assert_eq!((answer.status(), answer.text()), (status, text), "{target}");
+        let response = client.ask("GET", target, &[], b"");
+        assert_eq!((response.status(), response.text()), (status, text), "{target}");
     }
     assert_eq!(client.ask("GET", "/root", &[], b"").status(), 400, "no query at all");
 }

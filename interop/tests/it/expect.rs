@@ -35,8 +35,8 @@ fn who_waits_is_told_to_go_on() {
         client.send(head("Authorization: yes\r\n"));
         assert_eq!(client.head().status, 100);
         client.send("12345");
-        let answer = client.answer("POST");
-        assert_eq!((answer.status(), answer.text()), (200, "5"));
+        let response = client.response("POST");
+        assert_eq!((response.status(), response.text()), (200, "5"));
     }
 }
 
@@ -53,9 +53,9 @@ fn who_is_refused_need_not_send() {
 }
 
 #[test]
-fn who_does_not_wait_is_answered_all_the_same() {
+fn who_does_not_wait_is_responded_all_the_same() {
     let server = served();
     let mut client = Client::connect(server.addr);
     client.send(head("Authorization: yes\r\n") + "12345");
-    assert_eq!(client.answer("POST").text(), "5");
+    assert_eq!(client.response("POST").text(), "5");
 }

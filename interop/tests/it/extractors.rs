@@ -75,7 +75,7 @@ fn fields_arrive_as_they_were_sent() {
 }
 
 #[test]
-fn a_field_may_stand_twice_in_an_answer() {
+fn a_field_may_stand_twice_in_an_response() {
     let server = serve(app());
     assert_eq!(ask_get(server.addr, "/cookies").head.all("set-cookie"), ["a=1", "b=2"]);
 }

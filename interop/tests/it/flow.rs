@@ -120,7 +120,7 @@ fn a_slow_handler_holds_the_upload_back() {
         client.send(&piece[..length]);
         rest -= length;
     }
-    assert_eq!(client.answer("POST").text(), BODY_BYTES.to_string());
+    assert_eq!(client.response("POST").text(), BODY_BYTES.to_string());
     assert_eq!(ask_get(server.addr, "/").text(), "turn");
 }
 

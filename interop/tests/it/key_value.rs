@@ -115,7 +115,7 @@ fn what_takes_too_long_is_told_so() {
 }
 
 #[test]
-fn a_compressed_answer_unpacks_to_the_value() {
+fn a_compressed_response_unpacks_to_the_value() {
     let server = serve(app(DEADLINE));
     let text = "shear water ".repeat(2000);
     ask(server.addr, "PUT", "/text", &[], text.as_bytes());

@@ -63,8 +63,8 @@ fn parts_arrive_with_their_names_types_and_bytes() {
     let mut client = Client::connect(server.addr);
     for length in [0, 1, 1000, 100_000, 900_000] {
         let file: Vec<u8> = (0..length).map(|at| u8::try_from(at % 253).unwrap()).collect();
-        let answer = post_form(&mut client, &form(&file));
-        assert_eq!((answer.status(), answer.json()), (200, expected(&file)), "{length} bytes");
+        let response = post_form(&mut client, &form(&file));
+        assert_eq!((response.status(), response.json()), (200, expected(&file)), "{length} bytes");
     }
 }
 
@@ -84,8 +84,8 @@ fn a_form_may_be_cut_anywhere() {
         let mut client = Client::connect(server.addr);
         client.send([head.as_bytes(), &body[..cut]].concat());
         client.send(&body[cut..]);
-        let answer = client.answer("POST");
-        assert_eq!((answer.status(), answer.json()), (200, expected(b"\r\n--\r\n----wav")), "cut at {cut}");
+        let response = client.response("POST");
+        assert_eq!((response.status(), response.json()), (200, expected(b"\r\n--\r\n----wav")), "cut at {cut}");
     }
 }
 

@@ -67,16 +67,16 @@ fn a_panic_within_a_body_leaves_it_without_an_end() {
 }
 
 #[test]
-fn a_layer_makes_an_answer_of_it() {
+fn a_layer_makes_an_response_of_it() {
     let told = |_: Box<dyn std::any::Any + Send>| -> Response<Body> {
-        let answer = Response::builder().status(StatusCode::INTERNAL_SERVER_ERROR);
-        answer.body(Body::from("we are sorry")).unwrap()
+        let response = Response::builder().status(StatusCode::INTERNAL_SERVER_ERROR);
+        response.body(Body::from("we are sorry")).unwrap()
     };
     let server = serve(app().layer(CatchPanicLayer::custom(told)));
     let mut client = Client::connect(server.addr);
     for path in ["/now", "/later", "/now"] {
-        let answer = client.ask("GET", path, &[], b"");
-        assert_eq!((answer.status(), answer.text()), (500, "we are sorry"));
+        let response = client.ask("GET", path, &[], b"");
+        assert_eq!((response.status(), response.text()), (500, "we are sorry"));
     }
     assert_eq!(client.ask("GET", "/", &[], b"").text(), "served", "on the same connection");
 }

@@ -91,7 +91,7 @@ fn a_redirect_says_where_to() {
 }
 
 #[test]
-fn a_preflight_is_answered_by_the_layer() {
+fn a_preflight_is_responded_by_the_layer() {
     let cors = CorsLayer::new().allow_origin(Any).allow_methods([Method::GET, Method::DELETE]);
     let server = serve(app().layer(cors));
     let asked = ["Origin: http://shop.example", "Access-Control-Request-Method: DELETE"];

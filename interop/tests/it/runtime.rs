@@ -51,9 +51,9 @@ async fn gateway(State(behind): State<SocketAddr>) -> Result<String, StatusCode>
     let mut line = TcpStream::connect(behind).await.map_err(failed)?;
     let request = "GET /behind HTTP/1.1\r\nHost: behind\r\nConnection: close\r\n\r\n";
     line.write_all(request.as_bytes()).await.map_err(failed)?;
-    let mut answer = String::new();
-    line.read_to_string(&mut answer).await.map_err(failed)?;
-    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).ok_or(StatusCode::BAD_GATEWAY)
+    let mut response = String::new();
+    line.read_to_string(&mut response).await.map_err(failed)?;
+    response.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).ok_or(StatusCode::BAD_GATEWAY)
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn asked(addr: SocketAddr, path: &str) -> Client {
 }
 
 #[test]
-fn what_was_asked_before_is_answered() {
+fn what_was_asked_before_is_responded() {
     let Held { mut server, gate, mut entered } = held();
     let mut waiting = asked(server.addr, "/wait");
     let mut streaming = asked(server.addr, "/in-two");
@@ -77,10 +77,10 @@ fn what_was_asked_before_is_answered() {
 
     server.begin_shutdown();
     gate.open();
-    let answer = waiting.answer("GET");
-    assert_eq!((answer.status(), answer.text()), (200, "answered"));
+    let response = waiting.response("GET");
+    assert_eq!((response.status(), response.text()), (200, "answered"));
     assert!(waiting.is_closed());
-    assert_eq!(streaming.answer("GET").text(), "first, last");
+    assert_eq!(streaming.response("GET").text(), "first, last");
     assert!(streaming.is_closed());
     // A server may linger until clients close too, so that its last bytes arrive.
     drop((waiting, streaming));
@@ -109,7 +109,7 @@ fn an_ended_server_takes_no_connection() {
 
 /// `shutdown` returns only after the last response.
 #[test]
-fn the_end_waits_for_the_last_answer() {
+fn the_end_waits_for_the_last_response() {
     let Held { mut server, gate, mut entered } = held();
     let mut idle = Client::connect(server.addr);
     assert_eq!(idle.ask("GET", "/", &[], b"").text(), "hello");
@@ -119,7 +119,7 @@ fn the_end_waits_for_the_last_answer() {
     assert!(idle.is_closed(), "the drain has begun");
     assert!(!server.has_ended(), "it ended with an answer to give");
     gate.open();
-    assert_eq!(waiting.answer("GET").text(), "answered");
+    assert_eq!(waiting.response("GET").text(), "answered");
     drop((idle, waiting));
     server.shutdown();
 }

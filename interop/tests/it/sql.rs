@@ -70,7 +70,7 @@ fn amount(server: &Served, owner: &str) -> i64 {
 }
 
 #[test]
-fn rows_become_answers() {
+fn rows_become_responses() {
     let server = serve_made(app());
     assert_eq!(ask_get(server.addr, "/account/ada").json(), json!({ "owner": "ada", "amount": 200 }));
     assert_eq!(ask_get(server.addr, "/account/nobody").status(), 404);

@@ -46,8 +46,8 @@ fn a_file_comes_with_its_type_and_length() {
 fn head_says_the_length_and_sends_nothing() {
     let (server, _folder) = served("static-head");
     let mut client = Client::connect(server.addr);
-    let answer = client.ask("HEAD", "/site/large.bin", &[], b"");
-    assert_eq!((answer.status(), answer.head.content_length()), (200, Some(LARGE_BYTES)));
+    let response = client.ask("HEAD", "/site/large.bin", &[], b"");
+    assert_eq!((response.status(), response.head.content_length()), (200, Some(LARGE_BYTES)));
     assert_eq!(client.ask("GET", "/api/time", &[], b"").text(), "noon", "no byte of a body in between");
 }
 

@@ -117,12 +117,12 @@ fn a_chunked_body_is_counted_whole() {
     let body = chunked(&content(), &[1, 7, 4096, 100_000]);
     client.send("POST /count HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
     client.send(body);
-    assert_eq!(client.answer("POST").text(), FILE_BYTES.to_string());
+    assert_eq!(client.response("POST").text(), FILE_BYTES.to_string());
 }
 
 /// The echo arrives while the request is still being sent.
 #[test]
-fn an_echo_answers_before_the_body_ends() {
+fn an_echo_responses_before_the_body_ends() {
     let folder = Folder::new("streaming-echo");
     let server = serve(app(&folder));
     let mut client = Client::connect(server.addr);

@@ -129,11 +129,11 @@ fn a_message_right_behind_the_head_is_heard() {
     let frame = [0x81, 0x82, 0, 0, 0, 0, b'h', b'i'];
     client.send([head.as_bytes(), &frame].concat());
 
-    let answer = client.answer("GET");
-    assert_eq!(answer.status(), 101);
-    assert_eq!(answer.head.field("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-    assert_eq!(answer.head.field("sec-websocket-protocol"), Some("echo.v1"));
-    assert!(answer.head.field("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket")));
+    let response = client.response("GET");
+    assert_eq!(response.status(), 101);
+    assert_eq!(response.head.field("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    assert_eq!(response.head.field("sec-websocket-protocol"), Some("echo.v1"));
+    assert!(response.head.field("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket")));
     let greeting = client.exactly(2);
     client.exactly(usize::from(greeting[1]));
     assert_eq!(client.exactly(4), [0x81, 2, b'h', b'i']);
@@ -155,8 +155,8 @@ fn an_upgrade_that_is_not_taken_is_an_ordinary_request() {
     for _ in 0..3 {
         let mut client = Client::connect(server.addr);
         assert_eq!(client.ask("GET", "/", &[], b"").text(), "plain");
-        let answer = client.ask("GET", "/", &["Connection: Upgrade", "Upgrade: tideway"], b"");
-        assert_eq!((answer.status(), answer.text()), (200, "plain"));
+        let response = client.ask("GET", "/", &["Connection: Upgrade", "Upgrade: tideway"], b"");
+        assert_eq!((response.status(), response.text()), (200, "plain"));
         assert_eq!(client.ask("GET", "/", &[], b"").text(), "plain", "the connection is kept");
     }
 }
@@ -168,8 +168,8 @@ fn an_upgrade_may_follow_another_request() {
     let mut client = Client::connect(server.addr);
     assert_eq!(client.ask("GET", "/missing", &[], b"").status(), 404);
     let stream = client.stream().try_clone().unwrap();
-    let (mut line, answer) = tungstenite::client("ws://test/echo", stream).unwrap();
-    assert_eq!(answer.status(), 101);
+    let (mut line, response) = tungstenite::client("ws://test/echo", stream).unwrap();
+    assert_eq!(response.status(), 101);
     text(&mut line);
     line.send(Sent::text("second")).unwrap();
     assert_eq!(text(&mut line), "second");

@@ -34,21 +34,21 @@ fn a_connection_serves_many_requests() {
     let server = served();
     let mut client = Client::connect(server.addr);
     for _ in 0..REQUESTS {
-        let answer = client.ask("GET", "/", &[], b"");
-        assert_eq!((answer.status(), answer.text()), (200, "hello"));
-        assert_eq!(answer.head.content_length(), Some(5));
-        assert_eq!(answer.head.all("date").len(), 1);
+        let response = client.ask("GET", "/", &[], b"");
+        assert_eq!((response.status(), response.text()), (200, "hello"));
+        assert_eq!(response.head.content_length(), Some(5));
+        assert_eq!(response.head.all("date").len(), 1);
     }
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_order() {
+fn pipelined_requests_are_responded_in_order() {
     let server = served();
     let mut client = Client::connect(server.addr);
     let request = |number: usize| format!("GET /number/{number} HTTP/1.1\r\nHost: test\r\n\r\n");
     client.send((0..PIPELINED).map(request).collect::<String>());
     for number in 0..PIPELINED {
-        assert_eq!(client.answer("GET").text(), number.to_string());
+        assert_eq!(client.response("GET").text(), number.to_string());
     }
 }
 
@@ -74,7 +74,7 @@ fn a_request_may_be_cut_anywhere() {
     for cut in 1..request.len() {
         client.send(&request[..cut]);
         client.send(&request[cut..]);
-        assert_eq!(client.answer("POST").text(), "5", "cut at {cut}");
+        assert_eq!(client.response("POST").text(), "5", "cut at {cut}");
     }
 }
 
@@ -85,8 +85,8 @@ fn a_small_body_that_nobody_reads_is_passed_over() {
     let mut client = Client::connect(server.addr);
     for _ in 0..10 {
         client.send("POST /ignore HTTP/1.1\r\nHost: test\r\nContent-Length: 9\r\n\r\nignore meGET / HTTP/1.1\r\nHost: test\r\n\r\n");
-        assert_eq!(client.answer("POST").text(), "not read");
-        assert_eq!(client.answer("GET").text(), "hello");
+        assert_eq!(client.response("POST").text(), "not read");
+        assert_eq!(client.response("GET").text(), "hello");
     }
 }
 
@@ -100,7 +100,7 @@ fn what_is_no_http_is_refused_and_closed() {
     ] {
         let mut client = Client::connect(server.addr);
         client.send(bytes);
-        assert_eq!(client.answer("GET").status(), 400, "{bytes}");
+        assert_eq!(client.response("GET").status(), 400, "{bytes}");
         assert!(client.is_closed());
     }
     assert_eq!(ask_get(server.addr, "/").text(), "hello");

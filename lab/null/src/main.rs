@@ -1,4 +1,4 @@
-//! The null server: answers every request with constant bytes, with as few system calls as the kernel allows. It parses
+//! The null server: responses every request with constant bytes, with as few system calls as the kernel allows. It parses
 //! nothing and enforces no limits: it is the floor that real servers are compared with.
 //!
 //! One worker, the main thread. Without `--pipeline` every receive gets one response, which is right for clients that wait

@@ -1,4 +1,4 @@
-//! The floor with io_uring: one enter per turn takes all that has come and submits all answers.
+//! The floor with io_uring: one enter per turn takes all that has come and submits all responses.
 
 use std::convert::Infallible;
 use std::io;

@@ -49,9 +49,9 @@ fn substitutes_environment_variables() {
         let mut command = just(folder.path(), &arguments);
         command.env("SHEARWATER_TEST_KEY", "hunter2").env("SHEARWATER_TEST_ROOT", root);
         let serving = Serving::of(&mut command);
-        let answer = serving.connect().request("GET", "/f.txt", &[]);
-        assert_eq!((answer.text(), answer.field("X-Key")), (content, Some("a hunter2 b")));
-        assert_eq!(answer.field("X-Plain"), Some("${SHEARWATER_TEST_KEY}"));
+        let response = serving.connect().request("GET", "/f.txt", &[]);
+        assert_eq!((response.text(), response.field("X-Key")), (content, Some("a hunter2 b")));
+        assert_eq!(response.field("X-Plain"), Some("${SHEARWATER_TEST_KEY}"));
         assert!(!serving.banner.contains("hunter2"), "{}", serving.banner);
     }
     let mut command = just(folder.path(), &["config", "show", "site.toml"]);

@@ -121,18 +121,18 @@ const OTHERS: &[Case] = &[
 #[test]
 fn suggests_the_right_command_line() {
     let folder = folder();
-    let answered = |arguments: &[&str], expected: String| {
+    let responded = |arguments: &[&str], expected: String| {
         assert_eq!(run(folder.path(), arguments), (2, String::new(), expected), "{arguments:?}");
     };
     for given in ADDRESSES {
         let line = "`shearwater --port 8000` listens on 127.0.0.1, `shearwater --listen 0.0.0.0:8000` on all addresses";
-        answered(&[given], format!("error: `{given}` is an address, not a folder\nhelp: {line}\n"));
+        responded(&[given], format!("error: `{given}` is an address, not a folder\nhelp: {line}\n"));
     }
     for (arguments, expected) in COMMANDS {
-        answered(arguments, format!("error: no such command or folder: {expected}"));
+        responded(arguments, format!("error: no such command or folder: {expected}"));
     }
     for (arguments, expected) in OTHERS {
-        answered(arguments, format!("error: {expected}"));
+        responded(arguments, format!("error: {expected}"));
     }
 }
 

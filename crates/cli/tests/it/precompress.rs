@@ -30,8 +30,8 @@ fn serves_the_files_that_it_makes() {
     let serving = Serving::start(folder.path(), &["site"]);
     for coding in ["br", "zstd", "gzip"] {
         let field = format!("Accept-Encoding: {coding}");
-        let answer = serving.connect().request("GET", "/a.css", &[&field]);
-        assert_eq!((answer.status, answer.field("Content-Encoding")), (200, Some(coding)));
+        let response = serving.connect().request("GET", "/a.css", &[&field]);
+        assert_eq!((response.status, response.field("Content-Encoding")), (200, Some(coding)));
     }
     assert_eq!(serving.connect().request("GET", "/a.css", &[]).field("Content-Encoding"), None);
     let (code, stdout, _) = run(folder.path(), &["precompress", "site"]);

@@ -17,7 +17,7 @@ const CHANGES: u32 = 8;
 /// Lengths of the files: in memory, and sent from the descriptor by one call or many.
 const LENGTHS: [usize; 3] = [2 * 1024, 100 * 1024, 400 * 1024];
 
-/// Leads from a generation to the next, with a moment between two changes; and whether a part of an answer may be missing then.
+/// Leads from a generation to the next, with a moment between two changes; and whether a part of an response may be missing then.
 type Step = fn(&VersionedFile, u32, &dyn Fn()) -> std::io::Result<()>;
 const STEPS: [(&str, Step, bool); 4] = [
     ("renamed over", |target, generation, _| target.replace(generation), false),
@@ -38,7 +38,7 @@ fn deleted(target: &VersionedFile, generation: u32, moment: &dyn Fn()) -> std::i
     target.replace(generation)
 }
 
-/// Answers that have come.
+/// Responses that have come.
 #[derive(Default)]
 struct Answers(AtomicU64);
 
@@ -91,7 +91,7 @@ fn ask(client: &mut Client, path: &str, step: &str, may_be_short: bool, tags: &m
     }
 }
 
-/// Of which generation and length an answer with this tag was.
+/// Of which generation and length an response with this tag was.
 type Tags = HashMap<String, (u32, usize)>;
 
 /// Asks while the file changes, and then until the last generation comes: it has to, and soon.
@@ -102,7 +102,7 @@ fn ask_beside_changes(
 ) {
     let address = serving.address();
     let path = format!("/{}", target.path.file_name().and_then(|name| name.to_str()).expect("its name"));
-    let (is_over, answers) = (&AtomicBool::new(false), &Answers::default());
+    let (is_over, responses) = (&AtomicBool::new(false), &Answers::default());
     std::thread::scope(|scope| {
         let _ends = SetWhenDropped(is_over);
         let asking: Vec<_> = (0..2)
@@ -112,7 +112,7 @@ fn ask_beside_changes(
                     while !is_over.load(Ordering::Relaxed) {
                         let mut client = Client::connect(address);
                         whole += u32::from(ask(&mut client, &path, name, may_be_short, &mut tags).is_some());
-                        answers.0.fetch_add(1, Ordering::Relaxed);
+                        responses.0.fetch_add(1, Ordering::Relaxed);
                     }
                     whole
                 })
@@ -120,8 +120,8 @@ fn ask_beside_changes(
             .collect();
         let last = CHANGES + 1;
         for generation in 2..=last {
-            step(target, generation, &|| answers.wait_for_more()).expect("it can be changed");
-            answers.wait_for_more();
+            step(target, generation, &|| responses.wait_for_more()).expect("it can be changed");
+            responses.wait_for_more();
         }
         let (begun, mut tags) = (Instant::now(), Tags::new());
         while ask(&mut Client::connect(address), &path, name, may_be_short, &mut tags) != Some(last) {
@@ -167,7 +167,7 @@ fn serves_one_release_of_a_swapped_folder() {
         release(&folder, 1);
         let arguments = ["current", "--listen", "127.0.0.1:0", "--driver", driver, "--workers", "2"];
         let serving = Serving::of(&mut program(folder.path(), &arguments));
-        let (address, is_over, answers) = (serving.address(), &AtomicBool::new(false), &Answers::default());
+        let (address, is_over, responses) = (serving.address(), &AtomicBool::new(false), &Answers::default());
         std::thread::scope(|scope| {
             let _ends = SetWhenDropped(is_over);
             for len in LENGTHS {
@@ -176,13 +176,13 @@ fn serves_one_release_of_a_swapped_folder() {
                         let mut client = Client::connect(address);
                         // It asserts that the response is whole and of one release.
                         ask(&mut client, &format!("/{len}.bin"), "swapped", false, &mut Tags::new());
-                        answers.0.fetch_add(1, Ordering::Relaxed);
+                        responses.0.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
             for generation in 2..=CHANGES {
                 release(&folder, generation);
-                answers.wait_for_more();
+                responses.wait_for_more();
             }
             for len in LENGTHS {
                 let (path, begun) = (format!("/{len}.bin"), Instant::now());
@@ -212,7 +212,7 @@ fn a_download_during_a_change_is_whole_or_truncated() {
             client.stream.read_exact(&mut begun).expect("it has begun");
             step(&target, 2, &|| {}).expect("it can be changed");
             let body = [&begun[..], &client.rest()].concat();
-            // A client knows of an answer that is short that it is of no use, whatever came.
+            // A client knows of an response that is short that it is of no use, whatever came.
             let read = if name == "rewritten" { Body::Version(1) } else { read(&body, 0, 0) };
             assert_eq!(read, Body::Version(1), "{name}");
             // The first step of cutting it is to replace it.

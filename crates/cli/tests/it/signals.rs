@@ -59,7 +59,7 @@ fn a_signal_drains_and_prints_a_summary() {
         }
         let mut bad = serving.connect();
         bad.send("GET / HTTP/1.1\r\n\r\n").end_sending();
-        assert_eq!(bad.answer("GET").status, 400);
+        assert_eq!(bad.response("GET").status, 400);
         bad.is_ended();
         serving.signal(signal);
         let (code, farewell, stderr) = serving.end();

@@ -1,6 +1,6 @@
 //! Sites of a configuration: the cases of `tests/sites.md`, each a site of one server with a host name of its own.
 
-use crate::client::{ClientResponse, Client};
+use crate::client::{Client, ClientResponse};
 use crate::process::{Serving, Temporary, drivers, just};
 
 const CASES: &str = include_str!("../sites.md");
@@ -48,7 +48,7 @@ impl Case {
     fn check(&self, client: &mut Client, driver: &str) {
         let mut version = Version::default();
         for exchange in &self.exchanges {
-            let (request, response) = exchange.split_once(" -> ").expect("an arrow");
+            let (request, expected) = exchange.split_once(" -> ").expect("an arrow");
             let mut parts = request.split(" | ");
             let line = parts.next().expect("a request line");
             let headers: Vec<String> = parts.map(|part| version.substitute(part)).collect();
@@ -56,15 +56,15 @@ impl Case {
             let host = if has_host { String::new() } else { format!("Host: {}\r\n", self.hosts[0]) };
             let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
             let method = line.split(' ').next().expect("a method");
-            let answer = client.send(format!("{line} HTTP/1.1\r\n{host}{headers}\r\n")).answer(method);
-            check_answer(
-                &answer,
-                response,
+            let response = client.send(format!("{line} HTTP/1.1\r\n{host}{headers}\r\n")).response(method);
+            check_response(
+                &response,
+                expected,
                 &version,
-                &format!("{} ({driver}): {exchange}\n{answer:?}", self.title),
+                &format!("{} ({driver}): {exchange}\n{response:?}", self.title),
             );
-            if let Some(etag) = answer.field("ETag") {
-                let modified = answer.field("Last-Modified").unwrap_or_default().to_owned();
+            if let Some(etag) = response.field("ETag") {
+                let modified = response.field("Last-Modified").unwrap_or_default().to_owned();
                 version = Version { etag: etag.to_owned(), modified };
             }
         }
@@ -84,18 +84,18 @@ impl Version {
     }
 }
 
-fn check_answer(answer: &ClientResponse, expected: &str, version: &Version, shown: &str) {
+fn check_response(response: &ClientResponse, expected: &str, version: &Version, shown: &str) {
     let mut parts = expected.split(" | ");
-    assert_eq!(Some(answer.status.to_string().as_str()), parts.next(), "{shown}");
+    assert_eq!(Some(response.status.to_string().as_str()), parts.next(), "{shown}");
     for part in parts {
         let text = |json: &str| serde_json::from_str::<String>(json).expect("a string");
         if let Some(body) = part.strip_prefix("= ") {
-            assert_eq!(answer.text(), text(body), "{shown}");
+            assert_eq!(response.text(), text(body), "{shown}");
         } else if let Some(body) = part.strip_prefix("~ ") {
-            assert!(answer.text().contains(&text(body)), "{body}: {shown}");
+            assert!(response.text().contains(&text(body)), "{body}: {shown}");
         } else {
             let (name, value) = part.split_once(':').expect("a header");
-            let found = answer.field(name).unwrap_or_default();
+            let found = response.field(name).unwrap_or_default();
             let value = version.substitute(value.trim_start());
             match value.strip_prefix("not ") {
                 _ if value == "*" => assert_ne!(found, "", "{name}: {shown}"),
@@ -105,7 +105,7 @@ fn check_answer(answer: &ClientResponse, expected: &str, version: &Version, show
         }
     }
     let mut vary: Vec<_> =
-        answer.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("Vary")).collect();
+        response.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("Vary")).collect();
     let count = vary.len();
     vary.sort();
     vary.dedup();

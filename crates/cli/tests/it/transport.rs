@@ -82,7 +82,7 @@ fn resumes_accepting_when_descriptors_are_free() {
         assert!(said.contains("no connections are accepted for now: its share of descriptors"), "{said}");
         limit_descriptors(serving.pid(), 200);
         for client in &mut waiting {
-            assert_eq!(client.answer("GET").status, 200);
+            assert_eq!(client.response("GET").status, 200);
         }
         let said = serving.hear();
         assert!(said.contains("connections are accepted again"), "{said}");
@@ -111,7 +111,7 @@ fn a_second_signal_stops_a_full_worker_without_acceptor() {
         serving.signal(Signal::TERM);
         // Each makes room for the next by closing.
         for mut client in asking {
-            assert_eq!(client.answer("GET").status, 200);
+            assert_eq!(client.response("GET").status, 200);
         }
         serving.signal(Signal::TERM);
         let (code, _, stderr) = serving.end();
@@ -141,7 +141,7 @@ fn new_clients_do_not_wait_for_a_full_worker() {
             assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
         }
         drop(staying);
-        assert_eq!(waiting.answer("GET").status, 200);
+        assert_eq!(waiting.response("GET").status, 200);
     }
 }
 
@@ -162,5 +162,5 @@ fn raises_the_soft_descriptor_limit_for_folders() {
     assert!(serving.banner.contains("limit raised from 64 to"), "{}", serving.banner);
     let mut client = serving.connect();
     client.send("GET / HTTP/1.1\r\nHost: s99.test\r\n\r\n");
-    assert_eq!(client.answer("GET").status, 200);
+    assert_eq!(client.response("GET").status, 200);
 }

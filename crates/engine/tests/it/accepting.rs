@@ -17,7 +17,7 @@ fn assert_served(world: &mut World, client: &mut Client) {
     client.got.clear();
     client.send(Unit::get(1).bytes);
     world.settle();
-    client.assert_got(&[Unit::get(1).answer]);
+    client.assert_got(&[Unit::get(1).response]);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_drain_ends_though_descriptors_ran_out() {
     second.send(Unit::get(2).bytes);
     world.control.drain(60_000);
     let took_ms = world.run();
-    second.assert_got(&[Unit::new("", Unit::get(2).answer.last()).answer]);
+    second.assert_got(&[Unit::new("", Unit::get(2).response.last()).response]);
     assert!(world.connect().peer.saw_reset(), "the listeners are closed");
     assert!(took_ms < 15_000, "{took_ms} ms");
 }

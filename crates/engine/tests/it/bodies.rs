@@ -12,31 +12,31 @@ fn ok(method: &str, target: &str, body: &[u8]) -> ExpectedResponse {
 
 /// Returns the responses to a client that sends these pieces, one per turn.
 #[track_caller]
-fn said(world: &mut World, pieces: &[&[u8]], answers: &[ExpectedResponse]) {
+fn said(world: &mut World, pieces: &[&[u8]], responses: &[ExpectedResponse]) {
     let mut client = world.connect();
     for piece in pieces {
         client.send(piece);
         world.settle();
     }
-    client.assert_got(answers);
+    client.assert_got(responses);
     client.peer.finish();
     world.end();
 }
 
 #[test]
-fn an_empty_body_is_answered_at_once() {
+fn an_empty_body_is_responded_at_once() {
     let mut world = World::default();
     for route in ["plain", "buffer", "sink"] {
         let unit = Unit::post(route, 1, 0);
-        said(&mut world, &[&unit.bytes], &[unit.answer]);
+        said(&mut world, &[&unit.bytes], &[unit.response]);
         let unit = Unit::post_chunked(route, 2, 0, 1);
-        said(&mut world, &[&unit.bytes], &[unit.answer]);
+        said(&mut world, &[&unit.bytes], &[unit.response]);
     }
     assert_eq!(world.totals().requests, 6);
 }
 
 #[test]
-fn an_empty_body_that_expects_is_answered_at_once() {
+fn an_empty_body_that_expects_is_responded_at_once() {
     // Also if a `100` would fill the output.
     for output_bytes_max in [1, 64 * 1024] {
         let mut world = World::with_limits(Limits { output_bytes_max, ..Limits::default() });
@@ -54,7 +54,7 @@ fn a_body_that_has_begun_gets_no_100() {
     let mut world = World::default();
     let unit = Unit::post_expecting("buffer", 1, 40);
     let (begun, rest) = unit.bytes.split_at(unit.bytes.len() - 20);
-    said(&mut world, &[begun, rest], &[unit.answer]);
+    said(&mut world, &[begun, rest], &[unit.response]);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_refused_body_gets_no_100() {
 #[test]
 fn a_body_that_nobody_reads_gets_no_100() {
     let refused = ExpectedResponse::text("404 Not Found", text_of("POST", "/status/1?404", b""));
-    for (target, answer) in [
+    for (target, response) in [
         ("/status/1?404", refused),
         ("/plain/1", ok("POST", "/plain/1", b"")),
         ("/later/0", ok("POST", "/later/0", b"")),
@@ -88,12 +88,12 @@ fn a_body_that_nobody_reads_gets_no_100() {
             let mut client = world.connect();
             client.send(head("POST", target, &format!("Expect: 100-continue\r\n{framing}\r\n")));
             world.pass(10);
-            client.assert_got(&[answer.clone().last()]);
+            client.assert_got(&[response.clone().last()]);
             client.assert_closed();
             // A client that sends the body anyway isn't reset, and nothing in it is a request.
             client.send(Unit::get(2).bytes);
             world.settle();
-            client.assert_got(&[answer.clone().last()]);
+            client.assert_got(&[response.clone().last()]);
             client.assert_closed();
             client.peer.finish();
             world.end();
@@ -151,7 +151,7 @@ fn panics_cost_their_request_and_nothing_else() {
     }
     other.send(&unit.bytes[90..]);
     world.settle();
-    other.assert_got(&[unit.answer]);
+    other.assert_got(&[unit.response]);
     other.peer.finish();
     world.end();
     assert_eq!(world.totals().handler_panics, 10);
@@ -160,13 +160,13 @@ fn panics_cost_their_request_and_nothing_else() {
 
 /// Like [`said`], beside a connection that stays open.
 #[track_caller]
-fn said_beside(world: &mut World, pieces: &[&[u8]], answers: &[ExpectedResponse]) {
+fn said_beside(world: &mut World, pieces: &[&[u8]], responses: &[ExpectedResponse]) {
     let mut client = world.connect();
     for piece in pieces {
         client.send(piece);
         world.settle();
     }
-    client.assert_got(answers);
+    client.assert_got(responses);
     client.assert_closed();
     client.peer.finish();
     world.settle();
@@ -179,7 +179,7 @@ fn trailers_are_no_fields_and_no_request() {
     said(
         &mut world,
         &[&[&unit.bytes[..], &Unit::get(2).bytes].concat()],
-        &[unit.answer, Unit::get(2).answer],
+        &[unit.response, Unit::get(2).response],
     );
 }
 

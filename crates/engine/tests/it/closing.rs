@@ -39,7 +39,7 @@ fn refused() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn the_last_answer_arrives_though_the_client_sends_on() {
+fn the_last_response_arrives_though_the_client_sends_on() {
     for (status, request) in refused() {
         let mut world = World::default();
         let mut client = world.connect();
@@ -65,7 +65,7 @@ fn the_last_answer_arrives_though_the_client_sends_on() {
 }
 
 #[test]
-fn what_was_held_back_is_read_after_the_last_answer() {
+fn what_was_held_back_is_read_after_the_last_response() {
     let mut world = World::default();
     let mut client = world.connect();
     client.peer.set_window(1000);
@@ -77,7 +77,7 @@ fn what_was_held_back_is_read_after_the_last_answer() {
     client.peer.set_reading(true);
     world.settle();
     assert_eq!(client.peer.unread(), 0);
-    client.assert_got(&Unit::answers(&units));
+    client.assert_got(&Unit::responses(&units));
     client.assert_closed();
     client.peer.finish();
     world.end();
@@ -118,7 +118,7 @@ fn when_many_leave_at_once_a_turn_lets_go_of_a_few() {
     }
     staying.send(Unit::get(1).bytes);
     world.turn();
-    staying.assert_got(&[Unit::get(1).answer]);
+    staying.assert_got(&[Unit::get(1).response]);
     let open = world.in_use().0;
     assert!(open >= 9 * DISCONNECTS_PER_TURN_MAX, "{open}");
     let now_ms = world.net.now_ms();
@@ -147,7 +147,7 @@ fn those_who_come_and_leave_at_once_do_not_pile_up() {
 }
 
 #[test]
-fn nothing_behind_the_last_request_is_answered() {
+fn nothing_behind_the_last_request_is_responded() {
     let lasts = [Unit::closing(1), Unit::http10(1, false), Unit::closed_by_handler(1), Unit::panicking(1)];
     for last in lasts {
         let mut world = World::default();
@@ -158,7 +158,7 @@ fn nothing_behind_the_last_request_is_answered() {
                 .concat(),
         );
         world.end();
-        client.assert_got(&[Unit::get(0).answer, last.answer]);
+        client.assert_got(&[Unit::get(0).response, last.response]);
         client.assert_closed();
         assert_eq!(world.totals().requests, 2);
     }
@@ -168,8 +168,8 @@ fn nothing_behind_the_last_request_is_answered() {
 #[test]
 fn what_comes_late_behind_the_last_request_resets_nothing() {
     let closing = |target: &str| {
-        let answer = ExpectedResponse::text("200 OK", text_of("GET", target, b"")).last();
-        Unit::new(head("GET", target, "Connection: close\r\n"), answer)
+        let response = ExpectedResponse::text("200 OK", text_of("GET", target, b"")).last();
+        Unit::new(head("GET", target, "Connection: close\r\n"), response)
     };
     let lasts = [closing("/plain/1"), closing("/later/0"), closing("/later/1"), Unit::http10(1, false)];
     for last in lasts {
@@ -183,7 +183,7 @@ fn what_comes_late_behind_the_last_request_resets_nothing() {
         client.peer.set_reading(true);
         client.send(Unit::get(3).bytes);
         world.settle();
-        client.assert_got(std::slice::from_ref(&last.answer));
+        client.assert_got(std::slice::from_ref(&last.response));
         client.assert_closed();
         client.peer.finish();
         world.settle();
@@ -193,21 +193,21 @@ fn what_comes_late_behind_the_last_request_resets_nothing() {
 }
 
 #[test]
-fn a_half_closed_client_gets_all_its_answers() {
+fn a_half_closed_client_gets_all_its_responses() {
     let mut world = World::default();
     let units: Vec<Unit> = (0..300).map(Unit::get).collect();
     let mut client = world.connect();
     client.send(Unit::stream(&units));
     client.peer.finish();
     world.settle();
-    client.assert_got(&Unit::answers(&units));
+    client.assert_got(&Unit::responses(&units));
     client.assert_closed();
     world.end();
     assert_eq!(world.net.now_ms(), 0, "without waiting for anything");
 }
 
 #[test]
-fn a_half_closed_client_that_reads_late_gets_a_large_answer() {
+fn a_half_closed_client_that_reads_late_gets_a_large_response() {
     let mut world = World::default();
     let mut client = world.connect();
     client.peer.set_reading(false);
@@ -217,7 +217,7 @@ fn a_half_closed_client_that_reads_late_gets_a_large_answer() {
     world.settle();
     client.peer.set_reading(true);
     world.end();
-    client.assert_got(&Unit::answers(&units));
+    client.assert_got(&Unit::responses(&units));
     client.assert_closed();
 }
 
@@ -243,7 +243,7 @@ fn an_end_between_requests_is_met_with_an_end() {
     world.settle();
     client.peer.finish();
     world.settle();
-    client.assert_got(&[Unit::get(1).answer]);
+    client.assert_got(&[Unit::get(1).response]);
     client.assert_closed();
     let mut client = world.connect();
     client.peer.finish();
@@ -254,7 +254,7 @@ fn an_end_between_requests_is_met_with_an_end() {
 }
 
 #[test]
-fn an_end_while_paused_comes_after_the_answers() {
+fn an_end_while_paused_comes_after_the_responses() {
     let mut world = World::default();
     let mut client = world.connect();
     client.peer.set_window(1000);
@@ -266,7 +266,7 @@ fn an_end_while_paused_comes_after_the_answers() {
     assert!(client.peer.unread() > 100_000, "receiving is paused");
     client.peer.set_reading(true);
     world.end();
-    client.assert_got(&Unit::answers(&units));
+    client.assert_got(&Unit::responses(&units));
     client.assert_closed();
 }
 

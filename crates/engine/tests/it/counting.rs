@@ -72,7 +72,7 @@ fn a_connection_breaks_once_whoever_tells_of_it() {
 }
 
 #[test]
-fn every_answer_is_counted_once() {
+fn every_response_is_counted_once() {
     let mut world = World::default();
     let requests = [
         Unit::get(1),
@@ -88,7 +88,7 @@ fn every_answer_is_counted_once() {
         let mut client = world.connect();
         client.send(&unit.bytes);
         world.settle();
-        client.assert_got(std::slice::from_ref(&unit.answer));
+        client.assert_got(std::slice::from_ref(&unit.response));
         client.peer.finish();
         world.settle();
     }
@@ -106,17 +106,17 @@ fn every_answer_is_counted_once() {
 fn a_handler_that_refuses_is_no_refusal_of_the_servers() {
     let mut world = World::default();
     let mut client = world.connect();
-    let answer = ExpectedResponse::text("404 Not Found", text_of("GET", "/status?404", b""));
+    let response = ExpectedResponse::text("404 Not Found", text_of("GET", "/status?404", b""));
     client.send(head("GET", "/status?404", ""));
     world.settle();
-    client.assert_got(&[answer]);
+    client.assert_got(&[response]);
     client.peer.finish();
     world.end();
     assert_eq!((world.totals().requests, world.totals().requests_refused), (1, 0));
 }
 
 #[test]
-fn answers_are_counted_by_their_class() {
+fn responses_are_counted_by_their_class() {
     let mut world = World::default();
     for (status, times) in [(200, 2), (204, 1), (301, 1), (304, 3), (404, 4), (499, 1), (500, 1), (503, 5)] {
         for _ in 0..times {

@@ -97,7 +97,7 @@ impl Crew {
 }
 
 #[test]
-fn each_worker_gets_as_many_and_all_are_answered() {
+fn each_worker_gets_as_many_and_all_are_responded() {
     for seed in 0..20 {
         let mut crew = Crew::new(seed, 16, usize::MAX);
         let mut clients: Vec<_> = (0..101).map(|_| crew.connect(&Unit::get(1))).collect();
@@ -108,7 +108,7 @@ fn each_worker_gets_as_many_and_all_are_answered() {
         // A worker that was full in its turn gets one less, and the next one more.
         assert!(accepted.iter().all(|count| count.abs_diff(25) <= 16), "seed {seed}: {accepted:?}");
         for client in &mut clients {
-            client.assert_got(&[Unit::get(1).answer]);
+            client.assert_got(&[Unit::get(1).response]);
             client.peer.finish();
         }
         crew.settle();
@@ -126,7 +126,7 @@ fn with_room_for_all_the_spread_is_even() {
 }
 
 #[test]
-fn who_was_handed_over_is_answered_in_a_drain_whatever_comes_first() {
+fn who_was_handed_over_is_responded_in_a_drain_whatever_comes_first() {
     for seed in 0..50 {
         let mut crew = Crew::new(seed, 64, usize::MAX);
         let mut early: Vec<_> = (0..50).map(|_| crew.connect(&Unit::get(1))).collect();
@@ -143,8 +143,8 @@ fn who_was_handed_over_is_answered_in_a_drain_whatever_comes_first() {
                 // The order may follow a request of the same turn; then the connection closes silently.
                 let told = String::from_utf8_lossy(client.read()).contains("Connection: close");
                 assert!(told || seed > 0, "seed {seed}");
-                let answer = unit.answer.clone();
-                client.assert_got(&[if told { answer.last() } else { answer }]);
+                let response = unit.response.clone();
+                client.assert_got(&[if told { response.last() } else { response }]);
                 client.assert_closed();
             }
         }
@@ -153,14 +153,14 @@ fn who_was_handed_over_is_answered_in_a_drain_whatever_comes_first() {
 }
 
 #[test]
-fn a_drain_with_full_workers_answers_all_in_their_turn() {
+fn a_drain_with_full_workers_responses_all_in_their_turn() {
     let mut crew = Crew::new(0, 8, 2);
     let mut clients: Vec<_> = (0..24).map(|_| crew.connect(&Unit::get(1))).collect();
     crew.control.drain(60_000);
     drop(crew.dispatcher.take());
     crew.run();
     for client in &mut clients {
-        client.assert_got(&[Unit::get(1).answer.last()]);
+        client.assert_got(&[Unit::get(1).response.last()]);
     }
 }
 
@@ -195,6 +195,6 @@ fn a_worker_that_has_failed_is_passed_over() {
     crew.dispatcher().wake();
     crew.settle();
     assert_eq!(crew.accepted(), [20, 20, 20]);
-    kept.iter_mut().for_each(|client| client.assert_got(&[Unit::get(1).answer]));
+    kept.iter_mut().for_each(|client| client.assert_got(&[Unit::get(1).response]));
     assert_eq!(lost.len(), 10);
 }

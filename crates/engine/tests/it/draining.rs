@@ -4,13 +4,13 @@ use shearwater_engine::Notice;
 use shearwater_engine::io::sim::SimOptions;
 
 use crate::harness::unit::head;
-use crate::harness::{ExpectedResponse, Client, Setting, Unit, World};
+use crate::harness::{Client, ExpectedResponse, Setting, Unit, World};
 
 fn idle_client(world: &mut World) -> Client {
     let mut client = world.connect();
     client.send(Unit::get(0).bytes);
     world.settle();
-    client.assert_got(&[Unit::get(0).answer]);
+    client.assert_got(&[Unit::get(0).response]);
     client.got.clear();
     client
 }
@@ -50,14 +50,14 @@ fn idle_connections_get_a_moment_and_are_closed_in_silence() {
 }
 
 #[test]
-fn a_request_within_the_moment_is_answered_as_the_last() {
+fn a_request_within_the_moment_is_responded_as_the_last() {
     let mut world = World::default();
     let mut client = idle_client(&mut world);
     world.control.drain(60_000);
     world.settle();
     client.send(Unit::get(1).bytes);
     world.settle();
-    client.assert_got(&[Unit::get(1).answer.last()]);
+    client.assert_got(&[Unit::get(1).response.last()]);
     client.assert_closed();
     client.peer.finish();
     world.run();
@@ -77,8 +77,8 @@ fn a_client_that_has_its_last_response_and_stays_is_left_soon() {
     world.settle();
     client.send(Unit::get(2).bytes);
     world.settle();
-    client.assert_got(&[Unit::get(2).answer.last()]);
-    lingering.assert_got(&[Unit::closed_by_handler(1).answer]);
+    client.assert_got(&[Unit::get(2).response.last()]);
+    lingering.assert_got(&[Unit::closed_by_handler(1).response]);
     let took_ms = world.run();
     assert!(SHORTLY.contains(&took_ms), "{took_ms} ms");
     for client in [&mut client, &mut lingering] {
@@ -104,13 +104,13 @@ fn a_client_that_has_not_got_its_last_response_or_still_sends_is_waited_for_as_e
         client.peer.set_reading(true);
         let took_ms = world.run();
         assert!(took_ms < 3_000, "{took_ms} ms");
-        client.assert_got(&[Unit::get(2).answer.last()]);
+        client.assert_got(&[Unit::get(2).response.last()]);
         client.assert_closed();
     }
 }
 
 #[test]
-fn all_that_was_received_is_answered_and_only_the_last_says_so() {
+fn all_that_was_received_is_responded_and_only_the_last_says_so() {
     let mut world = World::default();
     let mut client = world.connect();
     client.peer.set_reading(false);
@@ -121,9 +121,9 @@ fn all_that_was_received_is_answered_and_only_the_last_says_so() {
     world.settle();
     client.peer.set_reading(true);
     world.settle();
-    let mut answers = Unit::answers(&units);
-    answers[199] = answers[199].clone().last();
-    client.assert_got(&answers);
+    let mut responses = Unit::responses(&units);
+    responses[199] = responses[199].clone().last();
+    client.assert_got(&responses);
     client.assert_closed();
     client.peer.finish();
     world.run();
@@ -144,7 +144,7 @@ fn a_half_received_request_is_completed() {
     body.send(&unit.bytes[900..]);
     world.settle();
     for client in [&mut head, &mut body] {
-        client.assert_got(&[unit.answer.clone().last()]);
+        client.assert_got(&[unit.response.clone().last()]);
         client.assert_closed();
         client.peer.finish();
     }
@@ -152,7 +152,7 @@ fn a_half_received_request_is_completed() {
 }
 
 #[test]
-fn a_large_answer_under_way_has_its_time() {
+fn a_large_response_under_way_has_its_time() {
     let mut world = World::default();
     let mut client = world.connect();
     client.peer.set_window(0);
@@ -220,7 +220,7 @@ fn connections_that_were_queued_are_served() {
     world.control.drain(60_000);
     world.settle();
     for client in &mut clients {
-        client.assert_got(&[Unit::get(1).answer.last()]);
+        client.assert_got(&[Unit::get(1).response.last()]);
         client.peer.finish();
     }
     world.run();
@@ -279,7 +279,7 @@ fn who_connects_while_the_worker_ends_is_turned_away() {
 
 /// A body of no bytes that its handler doesn't read ends with its head: a request follows.
 #[test]
-fn what_follows_an_empty_body_is_answered() {
+fn what_follows_an_empty_body_is_responded() {
     for empty in ["Content-Length: 0\r\n", ""] {
         let mut world = World::default();
         let mut client = world.connect();

@@ -63,15 +63,15 @@ fn drops_a_handler_that_ends_with_its_client_at_a_fin() {
 }
 
 #[test]
-fn answers_a_half_closed_client_within_the_time() {
-    for (behind, answers) in [(BEHIND[0], "200"), (BEHIND[1], "200 400"), (BEHIND[2], "200 200")] {
+fn responses_a_half_closed_client_within_the_time() {
+    for (behind, responses) in [(BEHIND[0], "200"), (BEHIND[1], "200 400"), (BEHIND[2], "200 200")] {
         let mut world = World::default();
         let mut client = waiting(&mut world, "/hungry/0", behind);
         client.peer.finish();
         world.pass(21_000);
         let text = String::from_utf8_lossy(client.read()).into_owned();
-        let statuses: Vec<_> = text.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
-        assert_eq!(statuses.join(" "), answers, "{text:?}");
+        let statuses: Vec<_> = text.split("HTTP/1.1 ").skip(1).map(|response| &response[..3]).collect();
+        assert_eq!(statuses.join(" "), responses, "{text:?}");
         client.assert_closed();
         world.end();
     }
@@ -153,7 +153,7 @@ fn restarts_the_time_with_each_send() {
 /// A handler that stops reading its body keeps receiving paused: the FIN follows unread input.
 #[test]
 fn bounds_a_handler_that_takes_no_more_of_its_body() {
-    for (half_closed_ms, is_answered) in [(25_000, true), (10_000, false)] {
+    for (half_closed_ms, is_responded) in [(25_000, true), (10_000, false)] {
         let mut world = World::with_timeouts(Timeouts { half_closed_ms, ..Timeouts::default() });
         let mut client = world.connect();
         client.send(post("/hungry/0", &"x".repeat(300_000)));
@@ -162,8 +162,8 @@ fn bounds_a_handler_that_takes_no_more_of_its_body() {
         client.peer.finish();
         world.pass(40_000);
         let text = String::from_utf8_lossy(client.read()).into_owned();
-        assert_eq!((text.ends_with("300000\n"), at_work()), (is_answered, 0), "{text:?}");
-        assert_eq!(world.totals().hit_half_closed_ms, u64::from(!is_answered));
+        assert_eq!((text.ends_with("300000\n"), at_work()), (is_responded, 0), "{text:?}");
+        assert_eq!(world.totals().hit_half_closed_ms, u64::from(!is_responded));
         world.end();
     }
 }

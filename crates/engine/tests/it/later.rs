@@ -38,7 +38,7 @@ fn a_stream_to_http_1_0_ends_with_its_connection() {
 }
 
 #[test]
-fn a_stream_s_head_alone_answers_head() {
+fn a_stream_s_head_alone_responses_head() {
     for digit in 0..4 {
         let mut world = World::default();
         let (text, mut client) = got(&mut world, head("HEAD", &format!("/stream/{digit}?3"), ""));
@@ -156,7 +156,7 @@ fn a_body_comes_back_while_it_is_sent() {
 }
 
 #[test]
-fn an_answer_before_the_body_is_read_closes_unless_it_is_there() {
+fn an_response_before_the_body_is_read_closes_unless_it_is_there() {
     for target in ["/unread/0", "/unread/1", "/unread/2", "/at-once/1"] {
         let mut world = World::default();
         let whole = post(target, "twelve bytes");
@@ -243,7 +243,7 @@ fn a_slow_body_is_refused_and_its_handler_dropped() {
 }
 
 #[test]
-fn a_bad_body_is_refused_before_the_answer_and_cut_off_behind_its_head() {
+fn a_bad_body_is_refused_before_the_response_and_cut_off_behind_its_head() {
     let mut world = World::default();
     let request =
         [&head("POST", "/taken/0", "Transfer-Encoding: chunked\r\n")[..], b"3\r\nabc\r\nzz\r\n"].concat();
@@ -298,7 +298,7 @@ fn a_client_that_is_gone_takes_its_handler_along() {
 }
 
 #[test]
-fn a_half_closed_client_gets_its_answer() {
+fn a_half_closed_client_gets_its_response() {
     let mut world = World::default();
     let mut client = world.connect();
     client.send(get("/later/2"));
@@ -342,7 +342,7 @@ fn a_body_that_ends_early_is_refused() {
 }
 
 #[test]
-fn as_many_as_may_be_are_answered_later_and_no_more() {
+fn as_many_as_may_be_are_responded_later_and_no_more() {
     let mut world = World::with_limits(Limits { calls_max: 2, ..Limits::default() });
     let mut waiting: Vec<_> = (0..2).map(|_| got(&mut world, get("/never")).1).collect();
     let (text, mut refused) = got(&mut world, get("/later/0"));
@@ -370,7 +370,7 @@ fn what_calls_hold_counts_among_what_is_buffered() {
 }
 
 #[test]
-fn a_handler_may_go_on_behind_its_answer() {
+fn a_handler_may_go_on_behind_its_response() {
     let mut world = World::default();
     let (text, mut client) = got(&mut world, get("/background"));
     assert!(text.ends_with("answered\n"), "{text:?}");
@@ -425,16 +425,16 @@ fn ten_thousand_that_wait_hold_nobody_up() {
         assert!(quick.read().len() > before, "answered by the next turn");
     }
     world.pass(25_000);
-    let answered =
+    let responded =
         clients.iter_mut().filter_map(|client| client.read().ends_with(b"\r\n\r\n0\n").then_some(()));
-    assert_eq!(answered.count(), WAITING);
+    assert_eq!(responded.count(), WAITING);
     clients.iter_mut().for_each(|client| client.peer.finish());
     end(world, &mut quick);
 }
 
 /// The prebuilt response has its own length.
 #[test]
-fn a_stream_takes_the_place_of_a_prebuilt_answer() {
+fn a_stream_takes_the_place_of_a_prebuilt_response() {
     let mut world = World::default();
     let (text, mut client) = got(&mut world, get("/prebuilt-stream"));
     let (head, body) = parts(&text);
@@ -465,7 +465,7 @@ fn the_head_of_a_long_stream_ends() {
 
 /// Pipelined requests get their responses, however each is handled.
 #[test]
-fn a_drain_answers_what_was_sent_behind() {
+fn a_drain_responses_what_was_sent_behind() {
     for route in ["buffer/0", "taken/0", "taken/1", "later/0", "later/1"] {
         let mut world = World::default();
         let (_, mut client) = got(&mut world, get("/plain/1"));

@@ -51,13 +51,13 @@ fn what_an_aborted_upload_held_goes_back() {
 }
 
 #[test]
-fn what_an_early_answer_held_goes_back() {
+fn what_an_early_response_held_goes_back() {
     let request = large("POST", "/unread/0", "Content-Length: 10\r\n");
     assert_goes_back(with_bytes(TWO_LARGE_BYTES), &request, "HTTP/1.1 200 ");
 }
 
 #[test]
-fn what_the_first_of_two_answers_held_goes_back() {
+fn what_the_first_of_two_responses_held_goes_back() {
     assert_goes_back(with_bytes(TWO_LARGE_BYTES), &large("GET", "/twice/0", ""), "HTTP/1.1 200 ");
     assert_goes_back(with_calls(2), &get("/twice/0"), "HTTP/1.1 200 ");
 }

@@ -8,18 +8,18 @@ use shearwater_engine::tasks::Order;
 
 use crate::harness::app::{BUFFER_BYTES_MAX, text_of};
 use crate::harness::unit::head;
-use crate::harness::{ExpectedResponse, Client, Setting, Unit, World};
+use crate::harness::{Client, ExpectedResponse, Setting, Unit, World};
 
 /// Returns the response to one request, sent in two pieces.
 #[track_caller]
-fn gets(world: &mut World, request: &[u8], answer: &ExpectedResponse) {
+fn gets(world: &mut World, request: &[u8], response: &ExpectedResponse) {
     let mut client = world.connect();
     let (first, second) = request.split_at(request.len() / 2);
     client.send(first);
     world.settle();
     client.send(second);
     world.settle();
-    client.assert_got(std::slice::from_ref(answer));
+    client.assert_got(std::slice::from_ref(response));
     client.peer.finish();
     world.end();
 }
@@ -29,7 +29,10 @@ fn ok(method: &str, target: &str, body: &[u8]) -> ExpectedResponse {
 }
 
 fn head_too_large() -> ExpectedResponse {
-    ExpectedResponse::refusal("431 Request Header Fields Too Large", "The request head is larger than the limit.")
+    ExpectedResponse::refusal(
+        "431 Request Header Fields Too Large",
+        "The request head is larger than the limit.",
+    )
 }
 
 #[test]
@@ -49,7 +52,8 @@ fn target_bytes() {
     let mut world = World::default();
     let of_len = |len: usize| format!("/plain/{}", "x".repeat(len - "/plain/".len()));
     gets(&mut world, &head("GET", &of_len(8192), ""), &ok("GET", &of_len(8192), b""));
-    let refusal = ExpectedResponse::refusal("414 URI Too Long", "The request target is longer than the limit.");
+    let refusal =
+        ExpectedResponse::refusal("414 URI Too Long", "The request target is longer than the limit.");
     gets(&mut world, &head("GET", &of_len(8193), ""), &refusal);
 }
 
@@ -57,8 +61,10 @@ fn target_bytes() {
 fn fields() {
     let mut world = World::default();
     gets(&mut world, &head("GET", "/plain/1", &"X: y\r\n".repeat(99)), &ok("GET", "/plain/1", b""));
-    let refusal =
-        ExpectedResponse::refusal("431 Request Header Fields Too Large", "The request has more fields than the limit.");
+    let refusal = ExpectedResponse::refusal(
+        "431 Request Header Fields Too Large",
+        "The request has more fields than the limit.",
+    );
     gets(&mut world, &head("GET", "/plain/1", &"X: y\r\n".repeat(100)), &refusal);
 }
 
@@ -68,9 +74,9 @@ fn body_bytes() {
     for route in ["plain", "buffer", "sink"] {
         for len in [999, 1000] {
             let unit = Unit::post(route, 1, len);
-            gets(&mut world, &unit.bytes, &unit.answer);
+            gets(&mut world, &unit.bytes, &unit.response);
             let unit = Unit::post_chunked(route, 1, len, 333);
-            gets(&mut world, &unit.bytes, &unit.answer);
+            gets(&mut world, &unit.bytes, &unit.response);
         }
         gets(&mut world, &Unit::post(route, 1, 1001).bytes, &ExpectedResponse::too_large());
         gets(&mut world, &Unit::post_chunked(route, 1, 1001, 333).bytes, &ExpectedResponse::too_large());
@@ -82,7 +88,7 @@ fn a_handlers_own_bound_of_a_body() {
     let mut world = World::default();
     let len = BUFFER_BYTES_MAX as usize;
     let unit = Unit::post("buffer", 1, len);
-    gets(&mut world, &unit.bytes, &unit.answer);
+    gets(&mut world, &unit.bytes, &unit.response);
     gets(&mut world, &Unit::post("buffer", 1, len + 1).bytes, &ExpectedResponse::too_large());
     gets(&mut world, &Unit::post_chunked("buffer", 1, len + 1, 5000).bytes, &ExpectedResponse::too_large());
 }
@@ -136,11 +142,11 @@ fn buffered_bytes_of_bodies() {
     first.send(&Unit::post("buffer", 1, 30_000).bytes[20_000..]);
     second.peer.finish();
     world.settle();
-    first.assert_got(&[Unit::post("buffer", 1, 30_000).answer]);
+    first.assert_got(&[Unit::post("buffer", 1, 30_000).response]);
     let mut fourth = part(&mut world, 4);
     fourth.send(&Unit::post("buffer", 4, 30_000).bytes[20_000..]);
     world.settle();
-    fourth.assert_got(&[Unit::post("buffer", 4, 30_000).answer]);
+    fourth.assert_got(&[Unit::post("buffer", 4, 30_000).response]);
     world.end();
 }
 
@@ -206,13 +212,13 @@ fn buffered_bytes_of_pipelined_input() {
     let mut other = world.connect();
     other.send(&unit.bytes);
     world.settle();
-    other.assert_got(&[unit.answer]);
-    let answers = [vec![ExpectedResponse::big()], Unit::answers(&units)].concat();
+    other.assert_got(&[unit.response]);
+    let responses = [vec![ExpectedResponse::big()], Unit::responses(&units)].concat();
     for client in &mut clients {
         client.peer.set_window(1 << 20);
         client.peer.set_reading(true);
         world.settle();
-        client.assert_got(&answers);
+        client.assert_got(&responses);
     }
 }
 
@@ -223,7 +229,7 @@ fn requests_per_turn() {
     let units: Vec<Unit> = (0..REQUESTS_PER_TURN_MAX * 3).map(Unit::get).collect();
     client.send(Unit::stream(&units));
     world.settle();
-    client.assert_got(&Unit::answers(&units));
+    client.assert_got(&Unit::responses(&units));
     assert_eq!(sends(&world), 3, "one send for each turn");
     assert_eq!((world.totals().hit_requests_per_turn, world.totals().hit_output_bytes), (2, 0));
     world.end();
@@ -239,10 +245,10 @@ fn others_have_their_turn_between() {
     modest.send(Unit::get(1).bytes);
     world.turn();
     world.turn();
-    modest.assert_got(&[Unit::get(1).answer]);
+    modest.assert_got(&[Unit::get(1).response]);
     assert!(busy.read().len() < 100_000, "the busy one is not done yet");
     world.settle();
-    busy.assert_got(&Unit::answers(&units));
+    busy.assert_got(&Unit::responses(&units));
     world.end();
 }
 
@@ -254,7 +260,7 @@ fn output_bytes() {
         let units: Vec<Unit> = (0..10).map(Unit::get).collect();
         client.send(Unit::stream(&units));
         world.settle();
-        client.assert_got(&Unit::answers(&units));
+        client.assert_got(&Unit::responses(&units));
         assert_eq!(sends(&world), wanted, "{output_bytes_max}");
         let hits = (world.totals().hit_output_bytes, world.totals().hit_requests_per_turn);
         assert_eq!(hits, (wanted as u64 - 1, 0), "{output_bytes_max}");
@@ -269,7 +275,7 @@ fn output_items() {
     let units: Vec<Unit> = (0..OUTPUT_ITEMS_MAX + 1).map(|_| Unit::file()).collect();
     client.send(Unit::stream(&units));
     world.settle();
-    client.assert_got(&Unit::answers(&units));
+    client.assert_got(&Unit::responses(&units));
     assert_eq!((world.totals().hit_output_items, world.totals().hit_output_bytes), (1, 0));
     world.end();
 }
@@ -286,7 +292,7 @@ fn output_files() {
         units.push(Unit::get(1));
         client.send(Unit::stream(&units));
         world.settle();
-        client.assert_got(&Unit::answers(&units));
+        client.assert_got(&Unit::responses(&units));
         assert_eq!(world.totals().hit_output_files, waits, "{files}");
         world.end();
     }
@@ -319,9 +325,9 @@ fn input_kept_while_sending() {
     client.peer.set_window(1 << 20);
     client.peer.set_reading(true);
     world.settle();
-    let mut answers = vec![ExpectedResponse::big()];
-    answers.extend(Unit::answers(&units));
-    client.assert_got(&answers);
+    let mut responses = vec![ExpectedResponse::big()];
+    responses.extend(Unit::responses(&units));
+    client.assert_got(&responses);
     world.end();
 }
 
@@ -343,7 +349,7 @@ fn a_body_that_comes_while_its_100_is_on_its_way_is_held_back() {
     world.settle();
     let mut expected = crate::harness::Expected::default();
     expected.push_go_on();
-    expected.push(&unit.answer);
+    expected.push(&unit.response);
     client.assert_expected(&expected);
     world.end();
 }
@@ -355,15 +361,15 @@ fn requests_per_connection() {
     // One by one, all at once, and with bodies in pieces; each connection counts from 0, also in a reused
     // slot.
     let units = [Unit::get(1), Unit::post("buffer", 2, 50), Unit::get(3), Unit::get(4)];
-    let last = units[2].answer.clone().last();
-    let answers = [units[0].answer.clone(), units[1].answer.clone(), last];
+    let last = units[2].response.clone().last();
+    let responses = [units[0].response.clone(), units[1].response.clone(), last];
     for piece_bytes in [usize::MAX, 1000, 1] {
         let mut client = world.connect();
         for piece in Unit::stream(&units).chunks(piece_bytes) {
             client.send(piece);
             world.settle();
         }
-        client.assert_got(&answers);
+        client.assert_got(&responses);
         client.assert_closed();
         client.peer.finish();
         world.settle();
@@ -372,7 +378,7 @@ fn requests_per_connection() {
     let mut client = world.connect();
     client.send([Unit::get(1).bytes, Unit::malformed(2).bytes].concat());
     world.settle();
-    client.assert_got(&[Unit::get(1).answer, Unit::malformed(2).answer]);
+    client.assert_got(&[Unit::get(1).response, Unit::malformed(2).response]);
     client.peer.finish();
     world.end();
     let totals = world.totals();
@@ -385,7 +391,7 @@ fn a_connection_of_one_request() {
     let mut client = world.connect();
     client.send(Unit::stream(&[Unit::get(1), Unit::get(2)]));
     world.settle();
-    client.assert_got(&[Unit::get(1).answer.last()]);
+    client.assert_got(&[Unit::get(1).response.last()]);
     client.assert_closed();
     client.peer.finish();
     world.end();
@@ -408,6 +414,6 @@ fn the_order_of_those_who_wait_is_a_setting() {
         let sends = trace.iter().filter(|operation| operation.kind == OperationKind::SendAttempt);
         let slots: Vec<_> = sends.filter_map(|operation| Some(operation.token?.slot())).collect();
         assert_eq!(slots, wanted, "{order:?}");
-        clients.iter_mut().for_each(|client| client.assert_got(&Unit::answers(&pipeline)));
+        clients.iter_mut().for_each(|client| client.assert_got(&Unit::responses(&pipeline)));
     }
 }

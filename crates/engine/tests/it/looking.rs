@@ -31,7 +31,7 @@ fn what_was_looked_at_takes_as_many_turns_as_if_it_had_not_been() {
 }
 
 #[test]
-fn where_nothing_more_can_be_answered_later_nothing_is_looked_at() {
+fn where_nothing_more_can_be_responded_later_nothing_is_looked_at() {
     let mut world = World::with_limits(Limits { calls_max: 1, ..Limits::default() });
     let (_, waiting) = got(&mut world, get("/never"));
     let (text, refused) = got(&mut world, get("/looked/0"));

@@ -6,7 +6,7 @@ use shearwater_engine::{Limits, Timeouts};
 
 use crate::harness::app::BIG_BYTES;
 use crate::harness::unit::head;
-use crate::harness::{ExpectedResponse, Client, Unit, World};
+use crate::harness::{Client, ExpectedResponse, Unit, World};
 
 const LATE_MS: u64 = 256;
 /// Two checks, each up to 1.3 s late.
@@ -88,7 +88,7 @@ fn a_body_just_fast_enough_is_taken() {
             }
         });
         assert_eq!(ended, None, "{route}");
-        client.assert_got(&[unit.answer]);
+        client.assert_got(&[unit.response]);
         client.peer.finish();
         world.end();
         assert_eq!(world.totals().hit_body_rate, 0);
@@ -130,7 +130,7 @@ fn a_body_that_is_not_read_has_its_grace_when_it_is_read_again() {
     world.pass(9000);
     client.send(&second.bytes[second.bytes.len() - 100..]);
     world.settle();
-    client.assert_got(&[first.answer, second.answer]);
+    client.assert_got(&[first.response, second.response]);
     client.peer.finish();
     world.end();
 }
@@ -201,7 +201,7 @@ fn an_honest_slow_reader_behind_a_large_buffer_is_served() {
 }
 
 #[test]
-fn what_earlier_answers_left_in_the_buffer_is_no_slowness_of_the_next() {
+fn what_earlier_responses_left_in_the_buffer_is_no_slowness_of_the_next() {
     let (mut world, mut client) = downloading(Limits::default(), 3_200_000, 1);
     // The first is in the buffer as a whole, and most of it still there when the second begins to wait.
     client.send(Unit::big().bytes);
@@ -249,7 +249,7 @@ fn without_a_pace_some_progress_is_enough() {
     let ended =
         each_second(&mut world, &mut client, 40, |client| client.send(rest.next().expect("40 bytes")));
     assert_eq!(ended, None);
-    client.assert_got(&[unit.answer]);
+    client.assert_got(&[unit.response]);
     client.peer.finish();
     world.end();
 }

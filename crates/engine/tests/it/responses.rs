@@ -7,11 +7,11 @@ use crate::harness::{ExpectedResponse, Setting, Unit, World};
 
 /// Sends all of it at once and checks the responses; then the client sends a FIN.
 #[track_caller]
-fn ask(world: &mut World, request: impl AsRef<[u8]>, answers: &[ExpectedResponse]) {
+fn ask(world: &mut World, request: impl AsRef<[u8]>, responses: &[ExpectedResponse]) {
     let mut client = world.connect();
     client.send(request);
     world.settle();
-    client.assert_got(answers);
+    client.assert_got(responses);
     client.peer.finish();
     world.end();
     client.assert_closed();
@@ -21,26 +21,26 @@ fn ask(world: &mut World, request: impl AsRef<[u8]>, answers: &[ExpectedResponse
 fn bodies_are_left_out_where_http_has_none() {
     let mut world = World::default();
     let units = [Unit::head(1), Unit::no_content(2), Unit::not_modified(3), Unit::get(4)];
-    ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+    ask(&mut world, Unit::stream(&units), &Unit::responses(&units));
     let big = Unit::new(head("HEAD", "/big", ""), ExpectedResponse::big().bodyless());
-    ask(&mut world, &big.bytes, &[big.answer]);
+    ask(&mut world, &big.bytes, &[big.response]);
     let file = Unit::new(head("HEAD", "/file", ""), ExpectedResponse::file().bodyless());
-    ask(&mut world, &file.bytes, &[file.answer]);
+    ask(&mut world, &file.bytes, &[file.response]);
 }
 
 #[test]
 fn a_205_is_empty_whatever_its_handler_has_written() {
     for method in ["GET", "HEAD"] {
         let mut world = World::default();
-        let mut answer = ExpectedResponse::text("205 Reset Content", "");
-        ask(&mut world, head(method, "/status/1?205", ""), std::slice::from_ref(&answer));
-        answer.fields = "Content-Type: text/plain\r\nETag: \"1\"\r\n";
-        ask(&mut world, head(method, "/prebuilt?205", ""), std::slice::from_ref(&answer));
-        answer.fields = "";
+        let mut response = ExpectedResponse::text("205 Reset Content", "");
+        ask(&mut world, head(method, "/status/1?205", ""), std::slice::from_ref(&response));
+        response.fields = "Content-Type: text/plain\r\nETag: \"1\"\r\n";
+        ask(&mut world, head(method, "/prebuilt?205", ""), std::slice::from_ref(&response));
+        response.fields = "";
         let bodies = ["/big?205", "/file?205", "/stream-status/0?205", "/stream-status/1?205"];
         for target in bodies {
-            let units = [Unit::new(head(method, target, ""), answer.clone()), Unit::get(2)];
-            ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+            let units = [Unit::new(head(method, target, ""), response.clone()), Unit::get(2)];
+            ask(&mut world, Unit::stream(&units), &Unit::responses(&units));
         }
     }
 }
@@ -57,18 +57,20 @@ fn http_1_0_keeps_its_connection_where_the_end_is_known() {
         ("GET /stream-status/1?205", "205 Reset Content", Some(0)),
         ("GET /stream-status/1?304", "304 Not Modified", None),
     ] {
-        let mut answer = ExpectedResponse::bytes(b"").connection("keep-alive");
-        (answer.status, answer.length) = (status, length);
-        let units = [Unit::new(format!("{line} {kept}"), answer), Unit::http10(2, true)];
-        ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+        let mut response = ExpectedResponse::bytes(b"").connection("keep-alive");
+        (response.status, response.length) = (status, length);
+        let units = [Unit::new(format!("{line} {kept}"), response), Unit::http10(2, true)];
+        ask(&mut world, Unit::stream(&units), &Unit::responses(&units));
     }
 }
 
 #[test]
 fn a_refused_head_gets_no_body_either() {
     let mut world = World::default();
-    let expectation =
-        ExpectedResponse::refusal("417 Expectation Failed", "The only expectation known here is 100-continue.");
+    let expectation = ExpectedResponse::refusal(
+        "417 Expectation Failed",
+        "The only expectation known here is 100-continue.",
+    );
     ask(&mut world, head("HEAD", "/plain/1", "Expect: more\r\n"), &[expectation.bodyless()]);
     let large = head("HEAD", "/plain/1", "Content-Length: 99999999999\r\n");
     ask(&mut world, large, &[ExpectedResponse::too_large().bodyless()]);
@@ -87,7 +89,7 @@ fn a_refused_head_gets_no_body_either() {
     client.assert_got(&[ExpectedResponse::timeout().bodyless()]);
     // The next request of a connection that has sent a `HEAD` is no `HEAD`.
     let units = [Unit::head(1), Unit::malformed(2)];
-    ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+    ask(&mut world, Unit::stream(&units), &Unit::responses(&units));
 }
 
 #[test]
@@ -129,7 +131,7 @@ fn a_head_that_never_gets_complete_gets_no_body() {
         [("HEAD ", true), ("HEAD /plain", true), ("\r\nHEAD /", true), ("HEAD / HTTP/1.1\r\nHost", true)];
     for (start, is_head) in cases.into_iter().chain([("HEAD", false), ("HEADER /", false), ("head /", false)])
     {
-        let form = |answer: ExpectedResponse| if is_head { answer.bodyless() } else { answer };
+        let form = |response: ExpectedResponse| if is_head { response.bodyless() } else { response };
         let mut world = World::default();
         let mut client = world.connect();
         client.send(start);
@@ -144,38 +146,38 @@ fn a_head_that_never_gets_complete_gets_no_body() {
         world.settle();
         client.send(&start[2..]);
         world.end();
-        client.assert_got(&[Unit::get(1).answer, form(ExpectedResponse::timeout())]);
+        client.assert_got(&[Unit::get(1).response, form(ExpectedResponse::timeout())]);
     }
 }
 
 #[test]
-fn an_answer_left_alone_is_an_empty_200() {
+fn an_response_left_alone_is_an_empty_200() {
     let mut world = World::default();
-    let mut answer = ExpectedResponse::text("200 OK", "");
-    answer.fields = "";
-    ask(&mut world, head("GET", "/empty", ""), &[answer]);
+    let mut response = ExpectedResponse::text("200 OK", "");
+    response.fields = "";
+    ask(&mut world, head("GET", "/empty", ""), &[response]);
 }
 
 #[test]
-fn an_answer_encoded_before_is_like_any_other() {
+fn an_response_encoded_before_is_like_any_other() {
     let mut world = World::default();
-    let mut answer = ExpectedResponse::bytes(b"encoded before\n");
-    answer.fields = "Content-Type: text/plain\r\nETag: \"1\"\r\n";
-    ask(&mut world, head("GET", "/prebuilt", ""), std::slice::from_ref(&answer));
-    ask(&mut world, head("HEAD", "/prebuilt", ""), &[answer.clone().bodyless()]);
-    ask(&mut world, head("GET", "/prebuilt", "Connection: close\r\n"), &[answer.clone().last()]);
+    let mut response = ExpectedResponse::bytes(b"encoded before\n");
+    response.fields = "Content-Type: text/plain\r\nETag: \"1\"\r\n";
+    ask(&mut world, head("GET", "/prebuilt", ""), std::slice::from_ref(&response));
+    ask(&mut world, head("HEAD", "/prebuilt", ""), &[response.clone().bodyless()]);
+    ask(&mut world, head("GET", "/prebuilt", "Connection: close\r\n"), &[response.clone().last()]);
     let kept = b"GET /prebuilt HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
-    ask(&mut world, kept, &[answer.clone().connection("keep-alive")]);
+    ask(&mut world, kept, &[response.clone().connection("keep-alive")]);
     for (query, status) in [("204", "204 No Content"), ("304", "304 Not Modified")] {
-        answer.status = status;
-        ask(&mut world, head("GET", &format!("/prebuilt?{query}"), ""), &[answer.clone().lengthless()]);
+        response.status = status;
+        ask(&mut world, head("GET", &format!("/prebuilt?{query}"), ""), &[response.clone().lengthless()]);
     }
-    answer.status = "404 Not Found";
-    ask(&mut world, head("GET", "/prebuilt?404", ""), std::slice::from_ref(&answer));
+    response.status = "404 Not Found";
+    ask(&mut world, head("GET", "/prebuilt?404", ""), std::slice::from_ref(&response));
     ask(&mut world, head("GET", "/prebuilt?text", ""), &[ExpectedResponse::text("403 Forbidden", "no")]);
-    answer.status = "200 OK";
-    answer.fields = "Content-Type: text/css\r\nETag: \"1\"\r\nX-Own: 1\r\n";
-    ask(&mut world, head("GET", "/prebuilt?type", ""), &[answer]);
+    response.status = "200 OK";
+    response.fields = "Content-Type: text/css\r\nETag: \"1\"\r\nX-Own: 1\r\n";
+    ask(&mut world, head("GET", "/prebuilt?type", ""), &[response]);
 }
 
 #[test]
@@ -203,14 +205,14 @@ fn a_status_that_is_none_is_a_500() {
 fn http_1_0_is_told_how_its_connection_goes_on() {
     let mut world = World::default();
     let units = [Unit::http10(1, true), Unit::http10(2, true), Unit::http10(3, false)];
-    ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+    ask(&mut world, Unit::stream(&units), &Unit::responses(&units));
 }
 
 #[test]
 fn http_1_1_is_told_only_of_the_end() {
     let mut world = World::default();
     let units = [Unit::get(1), Unit::closing(2)];
-    ask(&mut world, Unit::stream(&units), &Unit::answers(&units));
+    ask(&mut world, Unit::stream(&units), &Unit::responses(&units));
     let target = "/plain/3";
     let close = head("GET", target, "Connection: keep-alive, Close\r\n");
     ask(&mut world, close, &[ExpectedResponse::text("200 OK", text_of("GET", target, b"")).last()]);
@@ -220,18 +222,22 @@ fn http_1_1_is_told_only_of_the_end() {
 fn a_later_minor_version_is_1_1() {
     let mut world = World::default();
     let request = b"GET /plain/1 HTTP/1.7\r\nHost: a\r\n\r\n";
-    ask(&mut world, request, &[Unit::get(1).answer]);
+    ask(&mut world, request, &[Unit::get(1).response]);
 }
 
 #[test]
 fn what_is_not_done_here_is_refused() {
     let mut world = World::default();
-    let connect = ExpectedResponse::refusal("501 Not Implemented", "CONNECT is not implemented: this is no proxy.");
+    let connect =
+        ExpectedResponse::refusal("501 Not Implemented", "CONNECT is not implemented: this is no proxy.");
     ask(&mut world, b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\nGET / HTTP/1.1\r\n", &[connect]);
-    let version = ExpectedResponse::refusal("505 HTTP Version Not Supported", "The major version of HTTP is not 1.");
+    let version =
+        ExpectedResponse::refusal("505 HTTP Version Not Supported", "The major version of HTTP is not 1.");
     ask(&mut world, b"GET / HTTP/2.0\r\n\r\n", &[version]);
-    let expectation =
-        ExpectedResponse::refusal("417 Expectation Failed", "The only expectation known here is 100-continue.");
+    let expectation = ExpectedResponse::refusal(
+        "417 Expectation Failed",
+        "The only expectation known here is 100-continue.",
+    );
     ask(&mut world, head("GET", "/", "Expect: 100-continue, more\r\n"), &[expectation]);
 }
 
@@ -253,7 +259,11 @@ fn a_target_of_another_scheme_is_misdirected() {
         ask(&mut world, expecting, std::slice::from_ref(&refusal));
     }
     for target in ["http://example.org/plain/1", "HTTP://other.example/plain/1"] {
-        ask(&mut world, head("GET", target, ""), &[ExpectedResponse::text("200 OK", text_of("GET", target, b""))]);
+        ask(
+            &mut world,
+            head("GET", target, ""),
+            &[ExpectedResponse::text("200 OK", text_of("GET", target, b""))],
+        );
     }
 }
 
@@ -262,7 +272,11 @@ fn a_trusted_gateway_may_send_https_targets() {
     let mut world = World::new(Setting { trusted_gateway: true, ..Setting::default() });
     for target in ["https://example.org/plain/1", "Https://example.org/plain/1", "http://example.org/plain/1"]
     {
-        ask(&mut world, head("GET", target, ""), &[ExpectedResponse::text("200 OK", text_of("GET", target, b""))]);
+        ask(
+            &mut world,
+            head("GET", target, ""),
+            &[ExpectedResponse::text("200 OK", text_of("GET", target, b""))],
+        );
     }
     let refusal = ExpectedResponse::refusal(
         "421 Misdirected Request",

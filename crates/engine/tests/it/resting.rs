@@ -38,7 +38,7 @@ fn ask(world: &mut World, client: &mut Client) {
     client.got.clear();
     client.send(Unit::get(0).bytes);
     world.settle();
-    client.assert_got(&[Unit::get(0).answer]);
+    client.assert_got(&[Unit::get(0).response]);
 }
 
 #[test]
@@ -81,15 +81,15 @@ fn what_is_unfinished_outlives_a_rest() {
     stir(&mut world, &mut client);
     client.got.clear();
     let mut other = world.connect();
-    let (bytes, answer) = (Unit::get(0).bytes, Unit::get(0).answer);
+    let (bytes, response) = (Unit::get(0).bytes, Unit::get(0).response);
     let (first, last) = bytes.split_at(bytes.len() / 2);
     client.send(first);
     other.send(bytes.repeat(3));
     world.sleep_until(|| rests() == 1);
     client.send(last);
     world.settle();
-    client.assert_got(std::slice::from_ref(&answer));
-    other.assert_got(&[answer.clone(), answer.clone(), answer]);
+    client.assert_got(std::slice::from_ref(&response));
+    other.assert_got(&[response.clone(), response.clone(), response]);
 }
 
 #[test]

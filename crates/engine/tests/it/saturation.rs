@@ -98,7 +98,7 @@ fn slow_readers_end_as_fast_as_they_come() {
 
 /// Requests that arrived while the worker was blocked wait in the kernel and are fetched over many turns.
 #[test]
-fn a_request_that_was_not_fetched_is_answered_whatever_the_time() {
+fn a_request_that_was_not_fetched_is_responded_whatever_the_time() {
     const EVENTS_PER_TURN: usize = 40;
     const CLIENTS: usize = 20 * EVENTS_PER_TURN;
     let sim = SimOptions { events_per_wait_max: EVENTS_PER_TURN, ..SimOptions::default() };
@@ -110,7 +110,7 @@ fn a_request_that_was_not_fetched_is_answered_whatever_the_time() {
     world.net.advance(3_600_000);
     world.settle();
     for client in &mut clients {
-        client.assert_got(&[Unit::get(1).answer]);
+        client.assert_got(&[Unit::get(1).response]);
         assert!(!client.peer.saw_fin());
     }
     world.end();
@@ -122,7 +122,7 @@ fn a_request_that_was_not_fetched_is_answered_whatever_the_time() {
 
 /// A turn reads a bounded part of a connection's input. The rest arrived in time.
 #[test]
-fn a_head_whose_end_is_read_in_a_later_turn_is_answered() {
+fn a_head_whose_end_is_read_in_a_later_turn_is_responded() {
     let sim = SimOptions { recv_buffer_bytes: 4, ..SimOptions::default() };
     let mut world = World::new(Setting { sim, ..Setting::default() });
     let mut client = world.connect();
@@ -133,6 +133,6 @@ fn a_head_whose_end_is_read_in_a_later_turn_is_answered() {
         world.net.advance(11_000);
     }
     world.turn();
-    client.assert_got(&[Unit::get(1).answer]);
+    client.assert_got(&[Unit::get(1).response]);
     world.end();
 }

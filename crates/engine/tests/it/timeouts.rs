@@ -5,7 +5,7 @@ use shearwater_engine::limits::{EXPIRIES_PER_TURN_MIN, WRITE_CHECK_MS};
 use shearwater_engine::{Limits, Timeouts};
 
 use crate::harness::unit::head;
-use crate::harness::{ExpectedResponse, Client, Setting, Unit, World};
+use crate::harness::{Client, ExpectedResponse, Setting, Unit, World};
 
 /// Tolerance of timers, and of those of idle, writing and lingering connections.
 const LATE_MS: u64 = 256;
@@ -39,7 +39,7 @@ fn begin_later(timeouts: Timeouts) -> (World, Client) {
     let (mut world, mut client) = begin(timeouts);
     client.send(Unit::get(0).bytes);
     world.settle();
-    client.assert_got(&[Unit::get(0).answer]);
+    client.assert_got(&[Unit::get(0).response]);
     client.got.clear();
     (world, client)
 }
@@ -124,8 +124,8 @@ fn a_stray_line_end_is_remembered() {
                 client.send(piece);
                 world.settle();
             }
-            let answer = format!("HTTP/1.1 {status} ");
-            assert!(client.read().starts_with(answer.as_bytes()), "{first:?} in pieces of {piece}");
+            let response = format!("HTTP/1.1 {status} ");
+            assert!(client.read().starts_with(response.as_bytes()), "{first:?} in pieces of {piece}");
             client.peer.reset();
             world.end();
         }
@@ -149,7 +149,7 @@ fn a_stray_line_end_between_requests_does_no_harm() {
     }
     client.peer.finish();
     world.end();
-    client.assert_got(&[Unit::get(1).answer, Unit::get(2).answer]);
+    client.assert_got(&[Unit::get(1).response, Unit::get(2).response]);
     client.assert_closed();
 }
 
@@ -177,7 +177,7 @@ fn a_head_behind_pipelined_requests_has_its_time() {
     client.send([&Unit::stream(&[Unit::get(1), Unit::get(2)])[..], b"GET / HT"].concat());
     world.settle();
     ends_after(&mut world, &client, 3000, LATE_MS);
-    client.assert_got(&[Unit::get(1).answer, Unit::get(2).answer, ExpectedResponse::timeout()]);
+    client.assert_got(&[Unit::get(1).response, Unit::get(2).response, ExpectedResponse::timeout()]);
     world.end();
 }
 
@@ -237,7 +237,7 @@ fn each_request_begins_the_idle_time_anew() {
         client.send(Unit::get(number).bytes);
     }
     world.settle();
-    client.assert_got(&(0..20).map(|number| Unit::get(number).answer).collect::<Vec<_>>());
+    client.assert_got(&(0..20).map(|number| Unit::get(number).response).collect::<Vec<_>>());
     ends_after(&mut world, &client, 5000, LATE_IDLE_MS);
     world.end();
 }
@@ -268,7 +268,7 @@ fn who_waits_for_a_disk_is_not_reset() {
     assert!(!client.peer.saw_reset());
     client.peer.set_on_disk(false);
     world.settle();
-    client.assert_got(&[Unit::big().answer]);
+    client.assert_got(&[Unit::big().response]);
     assert_eq!(world.totals().hit_write_ms, 0);
     world.end();
 }
@@ -309,7 +309,7 @@ fn a_client_that_never_ends_its_side_is_left_after_a_while() {
     let (mut world, mut client) = begin_later(Timeouts { linger_ms: 4000, ..Timeouts::default() });
     client.send(Unit::malformed(1).bytes);
     world.settle();
-    client.assert_got(&[Unit::malformed(1).answer]);
+    client.assert_got(&[Unit::malformed(1).response]);
     client.assert_closed();
     let began_ms = world.net.now_ms();
     let net = world.net.clone();
@@ -357,7 +357,7 @@ fn a_worker_that_was_held_up_acts_on_what_has_passed_a_bounded_part_in_each_turn
     // A request that has arrived meanwhile gets its response before its connection's deadline is checked.
     clients[0].send(Unit::get(1).bytes);
     world.turn();
-    clients[0].assert_got(&[Unit::get(1).answer]);
+    clients[0].assert_got(&[Unit::get(1).response]);
     let left = clients.iter().filter(|client| !client.peer.saw_fin()).count();
     assert_eq!((left, world.totals().hit_expiries_per_turn), (100, 1));
     let now_ms = world.net.now_ms();
@@ -403,7 +403,7 @@ fn the_longest_timeouts_are_no_danger() {
         client.send([byte]);
         world.settle();
     }
-    client.assert_got(&Unit::answers(&units));
+    client.assert_got(&Unit::responses(&units));
     world.pass(100_000);
     client.peer.finish();
     world.end();

@@ -41,7 +41,7 @@ fn until(site: &Site, target: &str, was: &[u8], wanted: impl Fn(u16, &[u8]) -> b
 }
 
 #[test]
-fn answers_are_those_of_the_file_byte_for_byte() {
+fn responses_are_those_of_the_file_byte_for_byte() {
     let sites = [Site::new(), Site::cached()];
     let written = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     for site in &sites {

@@ -138,7 +138,7 @@ const TABLE: &[(&[&str], u16)] = &[
 ];
 
 #[test]
-fn each_condition_is_answered_as_the_rfc_says() {
+fn each_condition_is_responded_as_the_rfc_says() {
     let (_site, mut client) = site();
     let tag = etag(&client.request("GET", "/f.txt", &[]));
     for (fields, status) in TABLE {

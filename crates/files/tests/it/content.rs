@@ -45,10 +45,10 @@ fn pipelined_files_come_in_order() {
     }
     for _ in 0..3 {
         for content in &contents {
-            assert!(client.answer("GET").body == *content);
+            assert!(client.response("GET").body == *content);
         }
-        assert_eq!(client.answer("HEAD").field("Content-Length"), Some("300000"));
-        assert_eq!(client.answer("GET").status, 404);
+        assert_eq!(client.response("HEAD").field("Content-Length"), Some("300000"));
+        assert_eq!(client.response("GET").status, 404);
     }
 }
 
@@ -183,6 +183,6 @@ fn more_files_in_one_turn_than_are_kept_open() {
     let mut client = site.connect();
     client.send(requests.collect::<String>());
     for number in order {
-        assert!(client.answer("GET").body == bytes(number), "{number}");
+        assert!(client.response("GET").body == bytes(number), "{number}");
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn check(site: &Site, table: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_folder_is_answered_with_the_first_index_that_it_has() {
+fn a_folder_is_responded_with_the_first_index_that_it_has() {
     for site in both(&options(&["index.html", "index.htm", "Home page"], &[])) {
         site.file("a/index.htm", "a").file("a/Home page", "not a").file("b/Home page", "b");
         site.file("c/index.html/x", "a folder").file("c/index.htm", "c").file("d/x", "none");
@@ -198,7 +198,7 @@ fn what_comes_and_goes_shows_although_it_is_remembered() {
 
 /// More names and files than the caches hold.
 #[test]
-fn answers_are_right_where_little_is_kept() {
+fn responses_are_right_where_little_is_kept() {
     let limits = CacheLimits { cached_files_max: 2, ..CacheLimits::default() };
     let site = Site::of("served", &options(&["index.html"], &["{path}", "{path}.html", "/f"]), limits);
     site.file("f", "f");

@@ -3,7 +3,7 @@
 use crate::site::Site;
 
 #[test]
-fn a_folder_is_answered_with_its_index() {
+fn a_folder_is_responded_with_its_index() {
     let site = Site::new();
     site.file("index.html", "top").file("a/index.html", "a").file("a/b c/index.html", "b c");
     for (target, body) in [

@@ -50,9 +50,9 @@ impl TwoFolders {
 
     fn list(&mut self, query: &str) -> String {
         let request = format!("GET /s/x/?{query} HTTP/1.1\r\nHost: a\r\n{JSON}\r\n\r\n");
-        let answer = self.tested.ask(request);
-        assert_eq!(answer.status, 200, "{query}");
-        answer.text().to_owned()
+        let response = self.tested.ask(request);
+        assert_eq!(response.status, 200, "{query}");
+        response.text().to_owned()
     }
 }
 

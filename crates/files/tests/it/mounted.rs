@@ -86,8 +86,8 @@ fn the_path_behind_the_prefix_names_the_file_with_each_driver() {
             ("/static/page", 200, "page"),
             ("/static/own", 200, "own"),
         ] {
-            let answer = client.request("GET", target, &[]);
-            assert_eq!((answer.status, answer.text()), (status, body), "{target}");
+            let response = client.request("GET", target, &[]);
+            assert_eq!((response.status, response.text()), (status, body), "{target}");
         }
         for (target, status) in
             [("/static/none", 404), ("/a.txt", 404), ("/staticx", 404), ("/static/../a.txt", 400)]
@@ -109,8 +109,8 @@ fn redirects_lead_back_beneath_the_prefix() {
         ("/static/page.html", 308, "/static/page"),
         ("/static/page/?a", 308, "/static/page?a"),
     ] {
-        let answer = client.request("GET", target, &[]);
-        assert_eq!((answer.status, answer.field("Location")), (status, Some(location)), "{target}");
+        let response = client.request("GET", target, &[]);
+        assert_eq!((response.status, response.field("Location")), (status, Some(location)), "{target}");
     }
 }
 
@@ -177,11 +177,11 @@ fn no_way_of_writing_a_path_leads_around_a_guard() {
     for number in 0..PIECES.len().pow(4) {
         let pieces = (0..4).map(|digit| PIECES[number / PIECES.len().pow(digit) % PIECES.len()]);
         let target = format!("/{}", pieces.collect::<String>());
-        let answer = client.request("GET", &target, &[]);
-        assert_ne!(answer.text(), "sub", "{target}");
+        let response = client.request("GET", &target, &[]);
+        assert_ne!(response.text(), "sub", "{target}");
         if other.request("GET", &target, &[]).text() == "sub" {
             reached += 1;
-            assert_eq!((answer.status, answer.text()), (403, "guarded"), "{target}");
+            assert_eq!((response.status, response.text()), (403, "guarded"), "{target}");
         }
     }
     assert!(reached > 10, "the guarded file was requested in {reached} ways");

@@ -24,7 +24,7 @@ impl Service for Pages {
 fn sites() -> [Site; 2] {
     let rule = CacheRule { files: FileMatch::Path("/*".into()), value: "immutable".into() };
     let options = FolderOptions { cache_control: vec![rule], ..FolderOptions::default() };
-    [CacheLimits::none(), CacheLimits::default()].map(|cache| Site::answering(&options, cache, Pages))
+    [CacheLimits::none(), CacheLimits::default()].map(|cache| Site::responding(&options, cache, Pages))
 }
 
 #[test]
@@ -41,21 +41,21 @@ fn a_page_has_the_status_and_nothing_of_the_file() {
                 ("/404/404.html", &["Range: bytes=0-1", tag, "If-Match: \"x\""], 404, "missing", None),
                 ("/503/.pages/500", &[], 503, "hidden", None),
             ] {
-                let answer = client.request("GET", target, fields);
-                assert_eq!((answer.status, answer.text()), (status, body), "{target} {fields:?}");
-                assert_eq!(answer.field("Content-Encoding"), coding);
+                let response = client.request("GET", target, fields);
+                assert_eq!((response.status, response.text()), (status, body), "{target} {fields:?}");
+                assert_eq!(response.field("Content-Encoding"), coding);
                 for name in ["ETag", "Last-Modified", "Accept-Ranges", "Cache-Control", "Content-Range"] {
-                    assert_eq!(answer.field(name), None, "{target} {name}");
+                    assert_eq!(response.field(name), None, "{target} {name}");
                 }
                 let varies = target.ends_with("404.html").then_some("Accept-Encoding");
-                assert_eq!(answer.field("Vary"), varies);
+                assert_eq!(response.field("Vary"), varies);
             }
-            let answer = client.request("HEAD", "/404/404.html", &[]);
-            assert_eq!((answer.status, answer.field("Content-Length")), (404, Some("7")));
+            let response = client.request("HEAD", "/404/404.html", &[]);
+            assert_eq!((response.status, response.field("Content-Length")), (404, Some("7")));
             assert_eq!(client.request("POST", "/405/404.html", &[]).text(), "missing");
-            let answer = client.request("GET", "/404/large.html", &[]);
-            assert_eq!((answer.status, answer.body.len()), (404, 100_000));
-            assert_eq!(answer.field("Content-Type"), Some("text/html; charset=utf-8"));
+            let response = client.request("GET", "/404/large.html", &[]);
+            assert_eq!((response.status, response.body.len()), (404, 100_000));
+            assert_eq!(response.field("Content-Type"), Some("text/html; charset=utf-8"));
         }
     }
 }
@@ -67,9 +67,9 @@ fn where_there_is_no_page_nothing_is_said() {
         for target in
             ["/404/none.html", "/404/dir", "/404/dir/", "/404/", "/404/out", "/404/../outside/canary"]
         {
-            let answer = site.connect().request("GET", target, &[]);
+            let response = site.connect().request("GET", target, &[]);
             assert_eq!(
-                (answer.status, answer.text(), answer.fields.len()),
+                (response.status, response.text(), response.fields.len()),
                 (500, "no page\n", 4),
                 "{target}"
             );

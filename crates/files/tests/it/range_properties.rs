@@ -86,7 +86,7 @@ fn the_spans_are_the_bytes_that_are_asked_for_in_their_order() {
 }
 
 #[test]
-fn whatever_is_sent_the_answer_is_sound() {
+fn whatever_is_sent_the_response_is_sound() {
     const ALPHABET: &[&str] =
         &["bytes=", "0", "1", "9", "18446744073709551615", "-", ",", " ", "x", "=", "\0"];
     let mut numbers = Numbers(0xbad5eed);

@@ -74,7 +74,7 @@ const FORMS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn each_form_is_answered_wherever_the_file_is() {
+fn each_form_is_responded_wherever_the_file_is() {
     for site in [filled(Site::new()), filled(Site::cached())] {
         for (target, len) in [("/small.txt", SMALL), ("/large.bin", LARGE)] {
             let (content, mut client) = (bytes(len), site.connect());
@@ -137,7 +137,7 @@ fn the_type_of_the_file_is_that_of_its_parts() {
 }
 
 #[test]
-fn each_answer_in_parts_has_a_boundary_of_its_own() {
+fn each_response_in_parts_has_a_boundary_of_its_own() {
     let site = filled(Site::cached());
     let mut client = site.connect();
     let types: Vec<_> = (0..10)
@@ -201,7 +201,7 @@ fn what_is_no_range_of_a_file_is_ignored() {
 }
 
 #[test]
-fn so_many_ranges_are_answered() {
+fn so_many_ranges_are_responded() {
     let site = filled(Site::new());
     let mut client = site.connect();
     let ranges = |count: usize| {
@@ -237,11 +237,11 @@ fn every_driver_sends_large_parts() {
             "/large.bin",
             &["Range: bytes=7-7"],
         );
-        let got = parts(&client.answer("GET"));
+        let got = parts(&client.response("GET"));
         let wanted = [10_000_000..20_000_000, 5..10, len - 5_000_000..len, 2_000_000..9_000_001];
         assert_eq!(got.len(), wanted.len());
         assert!(got.iter().zip(wanted).all(|((_, body), wanted)| *body == content[wanted]), "{driver:?}");
-        assert_eq!(client.answer("GET").body, content[7..8]);
+        assert_eq!(client.response("GET").body, content[7..8]);
     }
     assert!(driven > 0);
 }
@@ -254,15 +254,15 @@ fn other_requests_of_the_same_turn_get_their_own() {
     let (one, two) = ("Range: bytes=5-6\r\n", "Range: bytes=1000000-1200000,3-3\r\n");
     client.send([request(one), request(two), request("Range: bytes=-1\r\n"), request(one)].concat());
     let content = bytes(LARGE);
-    assert!(client.answer("GET").body == content[5..7]);
-    let response = parts(&client.answer("GET"));
+    assert!(client.response("GET").body == content[5..7]);
+    let response = parts(&client.response("GET"));
     assert!(response[0].1 == content[1_000_000..=1_200_000] && response[1].1 == content[3..4]);
-    assert!(client.answer("GET").body == content[LARGE - 1..]);
-    assert!(client.answer("GET").body == content[5..7]);
+    assert!(client.response("GET").body == content[LARGE - 1..]);
+    assert!(client.response("GET").body == content[5..7]);
     // After the whole file, which then stays open.
     client.send([request(""), request(two)].concat());
-    assert!(client.answer("GET").body == content);
-    assert_eq!(parts(&client.answer("GET")).len(), 2);
+    assert!(client.response("GET").body == content);
+    assert_eq!(parts(&client.response("GET")).len(), 2);
 }
 
 #[test]

@@ -121,21 +121,21 @@ impl Site {
 
     /// Returns the version of a response, or `-` if there was nothing to send. Panics if it is of two versions.
     fn version(&mut self, target: (&str, &str)) -> char {
-        let answer = self.ask(target);
-        assert!(answer.status < 500, "{target:?}: {}", answer.status);
-        if answer.status != if target.0 == "/error-page" { 404 } else { 200 }
-            || answer.text().starts_with("no page")
+        let response = self.ask(target);
+        assert!(response.status < 500, "{target:?}: {}", response.status);
+        if response.status != if target.0 == "/error-page" { 404 } else { 200 }
+            || response.text().starts_with("no page")
         {
             return '-';
         }
-        if answer.body[0] == b'<' {
-            let is_listed = |version: &char| answer.text().contains(&format!("name-{version}"));
+        if response.body[0] == b'<' {
+            let is_listed = |version: &char| response.text().contains(&format!("name-{version}"));
             let versions: Vec<char> = "abc".chars().filter(is_listed).collect();
             assert!(versions.len() <= 1, "a list of two folders");
             return *versions.first().unwrap_or(&'-');
         }
-        let version = char::from(answer.body[0]);
-        assert!(answer.body.iter().all(|&byte| char::from(byte) == version), "{target:?}: a mixture");
+        let version = char::from(response.body[0]);
+        assert!(response.body.iter().all(|&byte| char::from(byte) == version), "{target:?}: a mixture");
         version
     }
 

@@ -83,7 +83,7 @@ fn each_form_goes_to_who_accepts_it_wherever_it_is() {
 }
 
 #[test]
-fn every_answer_says_that_it_varies() {
+fn every_response_says_that_it_varies() {
     let site = Site::new();
     packed(&site, 1_000, 500);
     site.file("alone.css", "alone");
@@ -421,7 +421,7 @@ fn all_forms_in_one_turn() {
         };
         client.send(forms.iter().map(ask).collect::<String>());
         for form in forms {
-            let response = client.answer("GET");
+            let response = client.response("GET");
             let wanted = if form == "identity" { content("plain", 100_000) } else { content(form, 90_000) };
             assert!(response.body == wanted, "{form}");
         }

@@ -67,7 +67,7 @@ impl Site {
     }
 
     /// Creates a site whose service is built from the files.
-    pub(crate) fn answering<S: Service + 'static>(
+    pub(crate) fn responding<S: Service + 'static>(
         options: &FolderOptions,
         cache: CacheLimits,
         make: impl Fn(Files) -> S + Send + Sync + 'static,
@@ -145,8 +145,8 @@ impl Site {
 
     /// Returns the status and body for `GET`.
     pub(crate) fn get(&self, target: &str) -> (u16, Vec<u8>) {
-        let answer = self.connect().request("GET", target, &[]);
-        (answer.status, answer.body)
+        let response = self.connect().request("GET", target, &[]);
+        (response.status, response.body)
     }
 
     /// Returns the status for `GET`.

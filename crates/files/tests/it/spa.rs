@@ -56,7 +56,7 @@ fn who_navigates_gets_the_page() {
 
 /// Responses that depend on `Accept` have `Vary`.
 #[test]
-fn answers_by_accept_vary() {
+fn responses_by_accept_vary() {
     for site in both(&options("/index.html", false)) {
         site.file("index.html", "app");
         let mut client = site.connect();

@@ -189,7 +189,7 @@ mod tests {
     }
 
     /// Responds to the first event, and returns the number of further events in the same turn.
-    fn answer_the_first(driver: &mut Uring, token: Token) -> usize {
+    fn response_the_first(driver: &mut Uring, token: Token) -> usize {
         for _ in 0..100 {
             driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
             let mut behind = None;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_short_answer_that_nobody_waits_for_is_late() {
+    fn only_a_short_response_that_nobody_waits_for_is_late() {
         let longest = SENT_LATE_BYTES_MAX as usize;
         for (len, is_awaited, late) in [(longest, false, 1), (longest, true, 0), (longest + 1, false, 0)] {
             let Some((mut driver, tokens, _peers)) = connected(1) else { return };
@@ -246,7 +246,7 @@ mod tests {
             if is_ended {
                 peers[0].shutdown(Shutdown::Write).expect("it can");
             }
-            let behind = answer_the_first(&mut driver, tokens[0]);
+            let behind = response_the_first(&mut driver, tokens[0]);
             if behind == 0 && expected == 0 {
                 println!("skipped: each receive has a turn of its own");
                 continue;

@@ -414,15 +414,15 @@ fn a_driver_without_listeners_waits_and_stops<K: Kernel>() {
 /// A half-closed peer leaves its socket readable for ever, which must not trigger checks for writability.
 fn a_half_closed_peer_does_not_wake_the_driver<K: Kernel>() {
     let (mut world, peer, token) = World::<SocketHarness<K>>::connected();
-    let answer = pattern(8_000_000, 15);
-    world.send(token, plain(&answer));
+    let response = pattern(8_000_000, 15);
+    world.send(token, plain(&response));
     world.harness.shutdown(peer);
     world.until("its end is told", |world| world.page(token).ended == Some(Ended::Eof));
     world.idle();
     let start = Instant::now();
     assert_eq!(world.turn(40), 0);
     assert!(start.elapsed() >= Duration::from_millis(40), "woken for nothing");
-    assert!(world.peer_gets(peer, answer.len()) == answer);
+    assert!(world.peer_gets(peer, response.len()) == response);
     world.until("it is sent", |world| !world.is_sending(token));
     world.close_and_wait(token);
 }

@@ -65,7 +65,7 @@ pub(crate) fn what_is_short_goes_first<K: Kernel>() {
     let mut output = Output::new();
     output.push(file_item(&file, 0, FILE));
     world.send(download, output);
-    let (mut chunk, mut answered_beside, mut words, mut turns) = (Vec::new(), 0, 0, 0);
+    let (mut chunk, mut responded_beside, mut words, mut turns) = (Vec::new(), 0, 0, 0);
     while world.is_sending(download) {
         world.harness.read(reader, usize::MAX, &mut chunk);
         chunk.clear();
@@ -75,21 +75,21 @@ pub(crate) fn what_is_short_goes_first<K: Kernel>() {
         }
         let before = world.driver().send_progress(download);
         world.wait(5);
-        let mut answers = false;
+        let mut responses = false;
         while let Some(note) = world.step() {
             if matches!(note, Note::Received(token, _) if token == quick) {
                 assert_eq!(world.driver().send_progress(download), before, "read behind a part of the file");
-                let mut answer = Output::new();
-                answer.bytes_mut().extend_from_slice(b"an answer");
-                world.send(quick, answer);
-                answers = true;
+                let mut response = Output::new();
+                response.bytes_mut().extend_from_slice(b"an answer");
+                world.send(quick, response);
+                responses = true;
             }
         }
         let goes_on = !world.is_sending(download) || world.driver().send_progress(download) > before;
         world.harness.read(neighbour, usize::MAX, &mut chunk);
-        if answers && goes_on {
+        if responses && goes_on {
             assert_eq!(chunk, b"an answer", "it waits for the file's part of the turn");
-            answered_beside += 1;
+            responded_beside += 1;
         }
         // After a turn without progress it may leave in the next one.
         world.until("the answer is sent", |world| !world.is_sending(quick));
@@ -97,7 +97,7 @@ pub(crate) fn what_is_short_goes_first<K: Kernel>() {
         turns += 1;
         assert!(turns < 10_000, "the file never comes to its end");
     }
-    assert!(answered_beside > 10, "{answered_beside} of {turns}");
+    assert!(responded_beside > 10, "{responded_beside} of {turns}");
 }
 
 /// T2: a response in memory is sent at once up to a length; longer ones after other connections were read.

@@ -156,8 +156,8 @@ fn turns_of(exchanges: usize, is_awaited: bool) -> usize {
         }
     });
     let token = first_accepted(&mut driver);
-    let (mut turns, mut answered, mut asked, mut sending) = (0, 0, false, false);
-    while answered < exchanges {
+    let (mut turns, mut responded, mut asked, mut sending) = (0, 0, false, false);
+    while responded < exchanges {
         driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
         turns += 1;
         while let Some(event) = driver.next() {
@@ -170,7 +170,7 @@ fn turns_of(exchanges: usize, is_awaited: bool) -> usize {
         if asked && !sending {
             assert!(!driver.send_at_once(token, &mut plain(b"answer"), || is_awaited));
             (asked, sending) = (false, true);
-            answered += 1;
+            responded += 1;
         }
     }
     driver.wait(Some(Duration::from_secs(1))).expect("the driver waits");
@@ -421,7 +421,7 @@ fn a_dropped_driver_closes_what_it_has_accepted() {
 /// Large heads that each get a response don't count as uploads: otherwise a partial head would occupy memory
 /// while its rest waits.
 #[test]
-fn large_heads_that_are_answered_are_no_uploads() {
+fn large_heads_that_are_responded_are_no_uploads() {
     const CLIENTS: usize = 40;
     // Three buffers, the last of them partly filled.
     const HEAD: usize = 35_000;

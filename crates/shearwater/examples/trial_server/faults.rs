@@ -146,44 +146,44 @@ fn add_async(app: &mut App) {
 }
 
 fn add_coroutines(app: &mut App) {
-    app.get_coroutine("/panic", |line: &mut Line| {
+    app.get_coroutine("/panic", |line: &mut CoroutineCall| {
         let _guard = line.state::<Alive>().guard();
         line.sleep(MOMENT);
         give_up()
     });
-    app.get_coroutine("/panic-behind", |line: &mut Line| {
+    app.get_coroutine("/panic-behind", |line: &mut CoroutineCall| {
         let _guard = line.state::<Alive>().guard();
         line.send(b"begun")?;
         line.sleep(MOMENT);
         give_up()
     });
-    app.get_coroutine("/overflow", |line: &mut Line| {
+    app.get_coroutine("/overflow", |line: &mut CoroutineCall| {
         line.response().text(&depth(1).to_string());
     });
-    app.post_coroutine("/unread", |line: &mut Line| {
+    app.post_coroutine("/unread", |line: &mut CoroutineCall| {
         line.response().text("unread");
     });
-    app.post_coroutine("/early", |line: &mut Line| {
+    app.post_coroutine("/early", |line: &mut CoroutineCall| {
         line.response().text("early");
     })
     .read();
-    app.post_coroutine("/ignores", |line: &mut Line| {
+    app.post_coroutine("/ignores", |line: &mut CoroutineCall| {
         let _guard = line.state::<Alive>().guard();
         line.sleep(10 * MOMENT);
         line.response().text("ignored");
     })
     .read();
-    app.get_coroutine("/waits", |line: &mut Line| {
+    app.get_coroutine("/waits", |line: &mut CoroutineCall| {
         let _guard = line.state::<Alive>().guard();
         line.sleep(HOUR);
     });
-    app.get_coroutine("/streams", |line: &mut Line| {
+    app.get_coroutine("/streams", |line: &mut CoroutineCall| {
         let _guard = line.state::<Alive>().guard();
         while line.send(b"more\n").is_ok() {
             line.sleep(MOMENT);
         }
     });
-    app.get_coroutine("/length/{sent}", |line: &mut Line| {
+    app.get_coroutine("/length/{sent}", |line: &mut CoroutineCall| {
         let _guard = line.state::<Alive>().guard();
         let sent = vec![b'x'; number(line.param("sent"))];
         line.begin(Some(ANNOUNCED_BYTES));
@@ -191,11 +191,11 @@ fn add_coroutines(app: &mut App) {
         line.sleep(MOMENT);
         Ok::<(), Gone>(())
     });
-    app.get_coroutine("/blocks/{ms}", |line: &mut Line| {
+    app.get_coroutine("/blocks/{ms}", |line: &mut CoroutineCall| {
         std::thread::sleep(milliseconds(line.param("ms")));
         line.response().text("blocked");
     });
-    app.get_coroutine("/fails", |_: &mut Line| Err::<(), _>("no luck"));
+    app.get_coroutine("/fails", |_: &mut CoroutineCall| Err::<(), _>("no luck"));
 }
 
 /// Panics. Its return type fits handlers that send first.

@@ -60,7 +60,7 @@ pub(crate) fn add(app: &mut App) {
         held(call).await;
         call.response().text("held\n");
     });
-    app.get_coroutine("/coroutine/held", |line: &mut Line| {
+    app.get_coroutine("/coroutine/held", |line: &mut CoroutineCall| {
         line.wait(held(line));
         line.response().text("held\n");
     });

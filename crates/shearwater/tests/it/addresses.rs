@@ -25,7 +25,7 @@ fn is_refused(address: SocketAddr) {
 }
 
 #[track_caller]
-fn answered(client: &mut Client) {
+fn responded(client: &mut Client) {
     assert_eq!(client.request("GET", "/", &[]).status, 200);
 }
 
@@ -33,8 +33,8 @@ fn answered(client: &mut Client) {
 fn a_third_connection_is_reset_until_one_of_the_others_has_ended() {
     let served = limited(here());
     let (mut first, mut second) = (served.connect(), served.connect());
-    answered(&mut first);
-    answered(&mut second);
+    responded(&mut first);
+    responded(&mut second);
     is_refused(served.address);
     first.end_sending().is_ended();
     drop(first);
@@ -44,7 +44,7 @@ fn a_third_connection_is_reset_until_one_of_the_others_has_ended() {
         assert!(begun.elapsed() < Duration::from_secs(20), "it is not closed");
         std::thread::yield_now();
     }
-    answered(&mut served.connect());
+    responded(&mut served.connect());
     drop(second);
     assert_eq!(served.stop().connections_refused, 1);
 }
@@ -61,12 +61,12 @@ fn an_ipv4_address_counts_alike_in_both_its_forms() {
     let mapped_v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, mapped.port()));
     let mapped = SocketAddr::from((Ipv4Addr::LOCALHOST, mapped.port()));
     let mut clients = [plain, mapped].map(Client::connect);
-    clients.iter_mut().for_each(answered);
+    clients.iter_mut().for_each(responded);
     is_refused(plain);
     is_refused(mapped);
     // Another address has its own count.
     let mut others = [mapped_v6; 2].map(Client::connect);
-    others.iter_mut().for_each(answered);
+    others.iter_mut().for_each(responded);
     is_refused(mapped_v6);
     drop((clients, others));
     assert_eq!(served.stop().connections_refused, 3);

@@ -63,8 +63,8 @@ fn a_request_finds_its_route() {
         ("get", "/", 501, "Not Implemented\n"),
         ("PROPFIND", "/both", 501, "Not Implemented\n"),
     ] {
-        let answer = client.request(method, target, &["Content-Length: 0"]);
-        assert_eq!((answer.status, answer.text()), (status, body), "{method} {target}");
+        let response = client.request(method, target, &["Content-Length: 0"]);
+        assert_eq!((response.status, response.text()), (status, body), "{method} {target}");
     }
 }
 
@@ -81,9 +81,9 @@ fn a_refused_method_and_options_name_those_allowed() {
         ("OPTIONS", "/both", 204, "GET, POST, HEAD, OPTIONS"),
         ("OPTIONS", "/post", 204, "POST, OPTIONS"),
     ] {
-        let answer = client.request(method, target, &[]);
-        assert_eq!((answer.status, answer.field("Allow")), (status, Some(allowed)), "{method} {target}");
-        assert_eq!(answer.field("Content-Length").is_none(), status == 204, "{method} {target}");
+        let response = client.request(method, target, &[]);
+        assert_eq!((response.status, response.field("Allow")), (status, Some(allowed)), "{method} {target}");
+        assert_eq!(response.field("Content-Length").is_none(), status == 204, "{method} {target}");
     }
 }
 
@@ -114,7 +114,7 @@ fn an_extension_method_has_routes_and_is_known_everywhere_then() {
         let name = call.head().method_name().to_owned();
         call.response().text(&name);
     });
-    app.route_coroutine("propfind", "/dav", |line: &mut Line| {
+    app.route_coroutine("propfind", "/dav", |line: &mut CoroutineCall| {
         line.response().text("lower case");
     });
     app.fast("/fast", Fast::text("fast"));
@@ -148,11 +148,11 @@ fn an_extension_method_has_routes_and_is_known_everywhere_then() {
         ("BREW", "/inner/x", 501, "Not Implemented\n", None),
         ("lock", "/both", 501, "Not Implemented\n", None),
     ] {
-        let answer = client.ask(method, target, &["Content-Length: 4"]).send("body").answer(method);
-        let form = (answer.status, answer.text(), answer.field("Allow"));
+        let response = client.ask(method, target, &["Content-Length: 4"]).send("body").response(method);
+        let form = (response.status, response.text(), response.field("Allow"));
         assert_eq!(form, (status, body, allow), "{method} {target}");
     }
-    assert_eq!(client.ask("LOCK", "/both", &["Content-Length: 6"]).answer("LOCK").status, 413);
+    assert_eq!(client.ask("LOCK", "/both", &["Content-Length: 6"]).response("LOCK").status, 413);
 }
 
 #[test]
@@ -170,14 +170,14 @@ fn an_extension_method_is_known_to_a_mount_of_everything() {
 }
 
 #[test]
-fn options_of_the_server_as_a_whole_is_answered() {
+fn options_of_the_server_as_a_whole_is_responded() {
     let served = Served::app(app());
     let mut client = served.connect();
     // The same request in two forms (RFC 9112 section 3.2.4).
     for target in ["*", "http://localhost"] {
-        let answer = client.request("OPTIONS", target, &[]);
-        let fields = ["Content-Length", "Allow"].map(|name| answer.field(name));
-        assert_eq!((answer.status, fields), (204, [None, None]), "{target}");
+        let response = client.request("OPTIONS", target, &[]);
+        let fields = ["Content-Length", "Allow"].map(|name| response.field(name));
+        assert_eq!((response.status, fields), (204, [None, None]), "{target}");
     }
     for target in ["http://localhost/", "http://localhost?q", "/"] {
         assert!(
@@ -194,8 +194,8 @@ fn no_method_is_named_twice_in_allow() {
         app.route(method, "/", |_: &Request, _: &mut Response| {});
     }
     let served = Served::app(app);
-    let answer = served.connect().request("PUT", "/", &[]);
-    let mut methods: Vec<_> = answer.field("Allow").expect("Allow").split(", ").collect();
+    let response = served.connect().request("PUT", "/", &[]);
+    let mut methods: Vec<_> = response.field("Allow").expect("Allow").split(", ").collect();
     methods.sort_unstable();
     assert_eq!(methods, ["GET", "HEAD", "OPTIONS"]);
 }
@@ -207,9 +207,9 @@ fn head_is_get_without_the_body_unless_it_has_a_route() {
     let mut get = client.request("GET", "/", &[]);
     let mut head = client.request("HEAD", "/", &[]);
     assert_eq!(get.body, b"root");
-    for answer in [&mut get, &mut head] {
-        answer.body.clear();
-        answer.fields.retain(|(name, _)| name != "Date");
+    for response in [&mut get, &mut head] {
+        response.body.clear();
+        response.fields.retain(|(name, _)| name != "Date");
     }
     assert_eq!(head, get);
     let own = client.request("HEAD", "/head", &[]);
@@ -260,32 +260,32 @@ fn a_fallback_of_everything_leaves_the_rest_in_force() {
             });
         });
     };
-    let answer = |define: &dyn Fn(&mut App), target: &str| {
+    let response = |define: &dyn Fn(&mut App), target: &str| {
         let mut app = App::new();
         fallback(&mut app);
         define(&mut app);
         let served = Served::app(app);
-        let answer = served.connect().request("GET", target, &[]);
-        (answer.text().to_owned(), answer.field("X-After").map(str::to_owned))
+        let response = served.connect().request("GET", target, &[]);
+        (response.text().to_owned(), response.field("X-After").map(str::to_owned))
     };
     let nothing = |_: &mut App| {};
-    assert_eq!(answer(&nothing, "/a"), ("fallback".to_owned(), None));
+    assert_eq!(response(&nothing, "/a"), ("fallback".to_owned(), None));
     let pattern = |app: &mut App| {
         app.get("/{x}", |_: &Request, response: &mut Response| {
             response.text("pattern");
         });
     };
-    assert_eq!(answer(&pattern, "/a"), ("pattern".to_owned(), None));
+    assert_eq!(response(&pattern, "/a"), ("pattern".to_owned(), None));
     let state = |app: &mut App| {
         app.state("state".to_owned());
     };
-    assert_eq!(answer(&state, "/a?state"), ("state".to_owned(), None));
+    assert_eq!(response(&state, "/a?state"), ("state".to_owned(), None));
     let after = |app: &mut App| {
         app.after(|_: &Request, response: &mut Response| {
             response.field("X-After", "yes");
         });
     };
-    assert_eq!(answer(&after, "/a"), ("fallback".to_owned(), Some("yes".to_owned())));
+    assert_eq!(response(&after, "/a"), ("fallback".to_owned(), Some("yes".to_owned())));
     let mount = |app: &mut App| {
         app.scope("/a", |app| {
             app.fallback(|_: &Request, response: &mut Response| {
@@ -293,5 +293,5 @@ fn a_fallback_of_everything_leaves_the_rest_in_force() {
             });
         });
     };
-    assert_eq!(answer(&mount, "/a"), ("inner".to_owned(), None));
+    assert_eq!(response(&mount, "/a"), ("inner".to_owned(), None));
 }

@@ -44,7 +44,7 @@ fn a_handler_that_keeps_its_worker_is_told_of() {
     };
     assert!(told.0 >= 20 && told.1 == 1, "{told:?}");
     let_go.send(()).expect("it waits");
-    assert_eq!(client.answer("GET").text(), "done");
+    assert_eq!(client.response("GET").text(), "done");
     control.stop();
     running.wait().expect("it ends normally");
 }

@@ -67,8 +67,8 @@ fn served() -> Served {
 
 fn post(client: &mut Client, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
     client.ask("POST", target, &[&format!("Content-Length: {}", body.len())]).send(body);
-    let answer = client.answer("POST");
-    (answer.status, answer.body)
+    let response = client.response("POST");
+    (response.status, response.body)
 }
 
 /// The same body in chunks of `chunk_bytes`.
@@ -78,8 +78,8 @@ fn post_chunked(client: &mut Client, target: &str, body: &[u8], chunk_bytes: usi
         client.send(format!("{:x}\r\n", chunk.len())).send(chunk).send("\r\n");
     }
     client.send("0\r\n\r\n");
-    let answer = client.answer("POST");
-    (answer.status, answer.body)
+    let response = client.response("POST");
+    (response.status, response.body)
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn a_body_that_nobody_keeps_is_an_error_where_it_is_asked_for() {
         }
         // There is no body to miss.
         let mut client = served.connect();
-        let answer = client.request("POST", target, &[]);
-        assert_eq!((answer.status, answer.body), (200, Vec::new()), "{target}");
+        let response = client.request("POST", target, &[]);
+        assert_eq!((response.status, response.body), (200, Vec::new()), "{target}");
         assert_eq!(post(&mut client, target, b""), (200, Vec::new()), "{target}");
         if target != "/kept-though-read" {
             assert_eq!(post_chunked(&mut client, target, b"", 1), (200, Vec::new()), "{target}");
@@ -164,10 +164,10 @@ fn a_client_that_asks_first_is_told_to_go_on_or_not() {
     let served = served();
     let mut client = served.connect();
     client.ask("POST", "/buffer", &["Content-Length: 3", "Expect: 100-continue"]);
-    assert_eq!(client.answer("POST").status, 100);
-    assert_eq!(client.send("abc").answer("POST").body, b"abc");
+    assert_eq!(client.response("POST").status, 100);
+    assert_eq!(client.send("abc").response("POST").body, b"abc");
     client.ask("POST", "/buffer", &["Content-Length: 1001", "Expect: 100-continue"]);
-    assert_eq!(client.answer("POST").status, 413);
+    assert_eq!(client.response("POST").status, 413);
     client.end_sending().is_ended();
 }
 

@@ -37,19 +37,19 @@ impl Client {
 
     /// Sends a request and reads the response.
     pub(crate) fn request(&mut self, method: &str, target: &str, fields: &[&str]) -> ClientResponse {
-        self.ask(method, target, fields).answer(method)
+        self.ask(method, target, fields).response(method)
     }
 
     /// Reads the response to a request with this method.
-    pub(crate) fn answer(&mut self, method: &str) -> ClientResponse {
-        let mut answer = self.head();
-        let no_body = method == "HEAD" || matches!(answer.status, 100..=199 | 204 | 304);
+    pub(crate) fn response(&mut self, method: &str) -> ClientResponse {
+        let mut response = self.head();
+        let no_body = method == "HEAD" || matches!(response.status, 100..=199 | 204 | 304);
         if !no_body {
-            let len = answer.field("Content-Length").expect("a length").parse().expect("a number");
-            answer.body = vec![0; len];
-            self.stream.read_exact(&mut answer.body).expect("the whole body");
+            let len = response.field("Content-Length").expect("a length").parse().expect("a number");
+            response.body = vec![0; len];
+            self.stream.read_exact(&mut response.body).expect("the whole body");
         }
-        answer
+        response
     }
 
     /// Reads a response's head, and leaves its body.
@@ -106,12 +106,12 @@ impl ClientResponse {
             (name.to_owned(), value.to_owned())
         };
         let fields: Vec<_> = lines.map(split).collect();
-        let answer = Self { status: status.parse().expect("a status"), fields, body: Vec::new() };
-        if answer.status >= 200 {
-            assert!(answer.field("Date").is_some_and(|date| date.ends_with(" GMT")), "{head}");
-            assert_eq!(answer.field("Server"), Some("shearwater"), "{head}");
+        let response = Self { status: status.parse().expect("a status"), fields, body: Vec::new() };
+        if response.status >= 200 {
+            assert!(response.field("Date").is_some_and(|date| date.ends_with(" GMT")), "{head}");
+            assert_eq!(response.field("Server"), Some("shearwater"), "{head}");
         }
-        answer
+        response
     }
 
     /// Returns the value of a header that must occur at most once.

@@ -38,17 +38,17 @@ fn ten_thousand_connections_are_spread_evenly() {
     const WAVE: usize = 500;
     for driver in drivers() {
         let served = Served::running(dispatching(driver, WORKERS).start(Number).expect("starts"));
-        let mut answered_by = [0; WORKERS];
+        let mut responded_by = [0; WORKERS];
         for _ in 0..WAVES {
             let mut clients: Vec<Client> = (0..WAVE).map(|_| served.connect()).collect();
             for client in &mut clients {
                 let worker: usize = client.request("GET", "/", &[]).text().parse().expect("a number");
-                answered_by[worker] += 1;
+                responded_by[worker] += 1;
             }
         }
         let even = WAVES * WAVE / WORKERS;
         // Differs by one batch at most, if an inbox was ever full.
-        assert!(answered_by.iter().all(|count: &usize| count.abs_diff(even) <= 64), "{answered_by:?}");
+        assert!(responded_by.iter().all(|count: &usize| count.abs_diff(even) <= 64), "{responded_by:?}");
         let totals = served.stop();
         assert_eq!(totals.connections_accepted, (WAVES * WAVE) as u64);
     }
@@ -124,10 +124,10 @@ fn when_every_inbox_is_full_connections_wait_and_none_is_lost() {
         until("the inboxes are full", || served.control.totals().hit_inbox > 0);
         gate.open();
         for client in &mut clients {
-            assert_eq!(client.answer("GET").text(), "answered");
+            assert_eq!(client.response("GET").text(), "answered");
         }
         for holder in &mut holders {
-            assert_eq!(holder.answer("GET").text(), "waited");
+            assert_eq!(holder.response("GET").text(), "waited");
         }
         let totals = served.stop();
         assert_eq!((totals.requests, totals.connections_accepted), (702, 702));
@@ -136,7 +136,7 @@ fn when_every_inbox_is_full_connections_wait_and_none_is_lost() {
 }
 
 #[test]
-fn a_drain_answers_who_was_handed_over_and_who_still_waits() {
+fn a_drain_responses_who_was_handed_over_and_who_still_waits() {
     for driver in drivers() {
         let (served, gate, mut holders) = held_up(driver, 2);
         let mut clients = crowd(&served);
@@ -144,11 +144,11 @@ fn a_drain_answers_who_was_handed_over_and_who_still_waits() {
         served.control.drain(LONG_MS);
         gate.open();
         for client in &mut clients {
-            assert_eq!(client.answer("GET").text(), "answered");
+            assert_eq!(client.response("GET").text(), "answered");
             client.end_sending().is_ended();
         }
         for holder in &mut holders {
-            assert_eq!(holder.answer("GET").text(), "waited");
+            assert_eq!(holder.response("GET").text(), "waited");
             holder.end_sending().is_ended();
         }
         let totals = served.wait();

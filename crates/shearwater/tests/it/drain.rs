@@ -83,7 +83,7 @@ fn a_drain_closes_idle_connections_in_order() {
 }
 
 #[test]
-fn a_drain_answers_busy_and_queued_connections() {
+fn a_drain_responses_busy_and_queued_connections() {
     let (app, hold) = held_app();
     let served = Served::of(here().timeouts(Timeouts { drain_idle_ms: 1, ..Timeouts::default() }), app);
     let mut known = served.connect();
@@ -99,12 +99,12 @@ fn a_drain_answers_busy_and_queued_connections() {
     }
     served.control.drain(LONG_MS);
     hold.release();
-    assert_eq!(busy.answer("GET").text(), "waited");
+    assert_eq!(busy.response("GET").text(), "waited");
     busy.end_sending().is_ended();
-    assert_eq!(known.answer("GET").text(), "answered");
+    assert_eq!(known.response("GET").text(), "answered");
     known.end_sending().is_ended();
     for client in &mut queued {
-        assert_eq!(client.answer("GET").text(), "answered");
+        assert_eq!(client.response("GET").text(), "answered");
         client.end_sending().is_ended();
     }
     let totals = served.wait();
@@ -113,7 +113,7 @@ fn a_drain_answers_busy_and_queued_connections() {
 }
 
 #[test]
-fn a_drain_answers_every_pipelined_request_that_was_received() {
+fn a_drain_responses_every_pipelined_request_that_was_received() {
     let (app, hold) = held_app();
     let served = Served::of(here().timeouts(Timeouts { drain_idle_ms: 1, ..Timeouts::default() }), app);
     let mut busy = served.connect();
@@ -123,15 +123,15 @@ fn a_drain_answers_every_pipelined_request_that_was_received() {
     queued.ask("GET", "/", &[]).ask("GET", "/", &[]).ask("GET", "/", &[]);
     served.control.drain(LONG_MS);
     hold.release();
-    assert_eq!(busy.answer("GET").text(), "waited");
+    assert_eq!(busy.response("GET").text(), "waited");
     for _ in 0..3 {
-        assert_eq!(queued.answer("GET").text(), "answered");
+        assert_eq!(queued.response("GET").text(), "answered");
     }
     queued.end_sending().is_ended();
 }
 
 #[test]
-fn the_last_answer_of_a_drain_says_that_it_is_the_last() {
+fn the_last_response_of_a_drain_says_that_it_is_the_last() {
     let (app, _hold) = held_app();
     let timeouts = Timeouts { drain_idle_ms: LONG_MS, ..Timeouts::default() };
     let served = Served::of(here().timeouts(timeouts), app);
@@ -213,7 +213,7 @@ fn a_handler_that_does_not_return_is_told_and_does_not_hold_up_the_end() {
     assert!(matches!(&error, Error::Failed(failure) if failure.worker == Some(0)), "{error:?}");
     assert!(error.to_string().contains("handler"), "{error}");
     hold.release();
-    assert_eq!(busy.answer("GET").text(), "waited");
+    assert_eq!(busy.response("GET").text(), "waited");
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn they_do_what_they_say() {
             let body = "a line\n".repeat(LINES);
             client.ask("POST", "/lines", &[&format!("Content-Length: {}", body.len())]);
             client.stream.get_mut().write_all(body.as_bytes()).expect("it is read");
-            assert_eq!(client.answer("POST").text(), format!("{LINES} lines\n"));
+            assert_eq!(client.response("POST").text(), format!("{LINES} lines\n"));
             client.ask("GET", "/ticks", &["Connection: close"]);
             let head = client.head();
             assert_eq!(head.field("Content-Type"), Some("text/event-stream"));

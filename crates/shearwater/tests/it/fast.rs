@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use shearwater::{App, Cors, DriverChoice, Fast, Method, Request, Response};
 
-use crate::client::{ClientResponse, Client};
+use crate::client::{Client, ClientResponse};
 use crate::served::{Served, drivers, here};
 
 /// Longer than bodies that are copied after the head.
@@ -33,18 +33,18 @@ fn app() -> App {
 }
 
 /// Returns a response without its `Date`.
-fn timeless(mut answer: ClientResponse) -> ClientResponse {
-    answer.fields.retain(|(name, _)| name != "Date");
-    answer
+fn timeless(mut response: ClientResponse) -> ClientResponse {
+    response.fields.retain(|(name, _)| name != "Date");
+    response
 }
 
 /// Returns the fields after the server's own.
-fn fields(answer: &ClientResponse) -> Vec<(&str, &str)> {
-    let fields = answer.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+fn fields(response: &ClientResponse) -> Vec<(&str, &str)> {
+    let fields = response.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     fields.filter(|(name, _)| !matches!(*name, "Date" | "Server")).collect()
 }
 
-fn answers_with(driver: DriverChoice) {
+fn responses_with(driver: DriverChoice) {
     let served = Served::of(here().driver(driver), app());
     let mut client = served.connect();
     let fast = timeless(client.request("GET", "/text", &[]));
@@ -66,30 +66,30 @@ fn answers_with(driver: DriverChoice) {
     let large = client.request("GET", "/large", &[]);
     assert_eq!(large.body, [b'x'; LARGE]);
     for count in 0..3 {
-        let answer = client.request("GET", "/count", &[]);
-        assert_eq!(answer.text(), format!("{{\"count\":{count}}}"));
+        let response = client.request("GET", "/count", &[]);
+        assert_eq!(response.text(), format!("{{\"count\":{count}}}"));
         assert_eq!(
-            (answer.field("X-A"), answer.field("Content-Type")),
+            (response.field("X-A"), response.field("Content-Type")),
             (Some("b"), Some("application/json"))
         );
     }
 }
 
 #[test]
-fn the_answer_is_that_of_a_handler_with_each_driver() {
+fn the_response_is_that_of_a_handler_with_each_driver() {
     for driver in drivers() {
-        answers_with(driver);
+        responses_with(driver);
     }
 }
 
 #[test]
-fn requests_one_behind_the_other_are_answered_in_order() {
+fn requests_one_behind_the_other_are_responded_in_order() {
     let served = Served::app(app());
     let mut client = served.connect();
     let targets = ["/text", "/large", "/json", "/text"];
     let all: String = targets.map(|target| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")).concat();
     client.send(all);
-    let lens = targets.map(|_| client.answer("GET").body.len());
+    let lens = targets.map(|_| client.response("GET").body.len());
     assert_eq!(lens, [13, LARGE, 7, 13]);
 }
 
@@ -104,11 +104,11 @@ fn a_fast_route_has_its_own_methods_alone() {
         ("HEAD", 405, Some("POST, PUT, OPTIONS")),
         ("OPTIONS", 204, Some("POST, PUT, OPTIONS")),
     ] {
-        let answer = client.request(method, "/methods", &["Content-Length: 0"]);
-        assert_eq!((answer.status, answer.field("Allow")), (status, allow), "{method}");
+        let response = client.request(method, "/methods", &["Content-Length: 0"]);
+        assert_eq!((response.status, response.field("Allow")), (status, allow), "{method}");
     }
     client.send("POST /methods HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
-    assert_eq!(client.answer("POST").text(), "a", "the body is thrown away");
+    assert_eq!(client.response("POST").text(), "a", "the body is thrown away");
 }
 
 #[test]
@@ -153,14 +153,14 @@ fn pages_of_every_origin_may_read() {
     let served = Served::app(shared());
     let mut client = served.connect();
     for origin in [None, Some("https://a.example")] {
-        let answer = from(&mut client, "GET", "/any", origin);
+        let response = from(&mut client, "GET", "/any", origin);
         let expected = [
             ("Content-Type", "application/json"),
             ("Access-Control-Allow-Origin", "*"),
             ("Access-Control-Expose-Headers", "X-A"),
             ("Content-Length", "2"),
         ];
-        assert_eq!(fields(&answer), expected);
+        assert_eq!(fields(&response), expected);
         let preflight = from(&mut client, "OPTIONS", "/any", origin);
         let expected = [
             ("Allow", "GET, OPTIONS, HEAD"),
@@ -185,16 +185,16 @@ fn pages_of_named_origins_may_read_and_others_not() {
         (Some("null"), false),
         (None, false),
     ] {
-        let answer = from(&mut client, "POST", "/own", origin);
+        let response = from(&mut client, "POST", "/own", origin);
         let preflight = from(&mut client, "OPTIONS", "/own", origin);
         let allowed = origin.filter(|_| is_allowed);
         let credentials = is_allowed.then_some("true");
-        for answer in [&answer, &preflight] {
-            assert_eq!(answer.field("Access-Control-Allow-Origin"), allowed, "{origin:?}");
-            assert_eq!(answer.field("Access-Control-Allow-Credentials"), credentials, "{origin:?}");
-            assert_eq!(answer.field("Vary"), Some("Origin"), "{origin:?}");
+        for response in [&response, &preflight] {
+            assert_eq!(response.field("Access-Control-Allow-Origin"), allowed, "{origin:?}");
+            assert_eq!(response.field("Access-Control-Allow-Credentials"), credentials, "{origin:?}");
+            assert_eq!(response.field("Vary"), Some("Origin"), "{origin:?}");
         }
-        assert_eq!((answer.status, answer.text()), (200, "own"));
+        assert_eq!((response.status, response.text()), (200, "own"));
         let methods = is_allowed.then_some("POST");
         assert_eq!((preflight.status, preflight.field("Access-Control-Allow-Methods")), (204, methods));
         assert_eq!(preflight.field("Allow"), Some("POST, OPTIONS"));

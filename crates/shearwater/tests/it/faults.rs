@@ -26,10 +26,10 @@ fn app() -> App {
 
 #[track_caller]
 fn fails(client: &mut Client, target: &str) {
-    let answer = client.request("GET", target, &[]);
-    assert_eq!((answer.status, answer.text()), (500, "Internal Server Error\n"), "{target}");
-    assert_eq!(answer.field("Connection"), Some("close"), "{target}");
-    assert_eq!(answer.field("X-Half"), None, "{target}");
+    let response = client.request("GET", target, &[]);
+    assert_eq!((response.status, response.text()), (500, "Internal Server Error\n"), "{target}");
+    assert_eq!(response.field("Connection"), Some("close"), "{target}");
+    assert_eq!(response.field("X-Half"), None, "{target}");
     client.end_sending().is_ended();
 }
 
@@ -66,12 +66,12 @@ fn many_panics_among_many_connections() {
 }
 
 #[test]
-fn what_was_pipelined_before_a_panic_is_answered() {
+fn what_was_pipelined_before_a_panic_is_responded() {
     let served = Served::app(app());
     let mut client = served.connect();
     client.ask("GET", "/", &[]).ask("GET", "/panic", &[]).ask("GET", "/", &[]);
-    assert_eq!(client.answer("GET").status, 200);
-    assert_eq!(client.answer("GET").status, 500);
+    assert_eq!(client.response("GET").status, 200);
+    assert_eq!(client.response("GET").status, 500);
     client.end_sending().is_ended();
 }
 

@@ -55,9 +55,9 @@ fn they_stand_beside_addresses_and_may_be_of_unix() {
     let mut stream = UnixStream::connect(&path).expect("connects");
     stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("sends");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an orderly close");
-    assert!(answer.ends_with("served"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("an orderly close");
+    assert!(response.ends_with("served"), "{response}");
     served.stop();
     assert!(path.exists(), "its file is that of who made it");
     std::fs::remove_file(&path).expect("it is there");

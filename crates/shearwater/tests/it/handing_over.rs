@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use shearwater::{App, BodySink, Call, DriverChoice, HandedOver, Limits, Request, Response};
 
-use crate::client::{ClientResponse, Client, WAIT_MAX};
+use crate::client::{Client, ClientResponse, WAIT_MAX};
 use crate::served::{Served, drivers, here};
 
 /// An upgrade request.
@@ -62,7 +62,7 @@ fn assert_taken_over(client: &mut Client, before: &[&str], with_it: usize) {
     bytes += &"z".repeat(with_it);
     client.send(bytes);
     for target in before {
-        let len = client.answer("GET").body.len();
+        let len = client.response("GET").body.len();
         assert_eq!(len, if *target == "/big" { BIG_BYTES } else { 5 }, "{target}");
     }
     let head = client.head();
@@ -92,7 +92,7 @@ fn a_connection_is_taken_over_with_all_that_came() {
 }
 
 #[test]
-fn earlier_answers_are_sent_first() {
+fn earlier_responses_are_sent_first() {
     for driver in drivers() {
         let served = served(driver);
         for with_it in [0, 100, 5000] {
@@ -206,14 +206,14 @@ fn what_cannot_be_an_upgrade_is_a_500_and_nobody_takes_it_over() {
             {
                 let mut client = served.connect();
                 client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
-                assert_eq!(client.answer("GET").status, 500, "{target} {fields:?}");
+                assert_eq!(client.response("GET").status, 500, "{target} {fields:?}");
             }
             let mut client = served.connect();
             client.send(UPGRADE.replace("/up", target).replace("1.1", "1.0"));
-            assert_eq!(client.answer("GET").status, 500, "{target} in HTTP/1.0");
+            assert_eq!(client.response("GET").status, 500, "{target} in HTTP/1.0");
             let mut client = served.connect();
             client.send(UPGRADE.replace("/up", target).replace("Host", "Content-Length: 4\r\nHost") + "body");
-            assert_eq!(client.answer("GET").status, 500, "{target} with a body");
+            assert_eq!(client.response("GET").status, 500, "{target} with a body");
         }
         for target in ["/streams", "/odd"] {
             assert_eq!(served.connect().request("GET", target, &OFFER).status, 500, "{target}");
@@ -303,7 +303,7 @@ fn sends_100_before_101_to_a_client_that_expects_it() {
         }
         let mut client = served.connect();
         client.send(UPGRADE.replace("/up", "/refuses").replace("Host", "Expect: 100-continue\r\nHost"));
-        assert_eq!(client.answer("GET").status, 500, "no 100 without a 101");
+        assert_eq!(client.response("GET").status, 500, "no 100 without a 101");
     }
 }
 
@@ -320,14 +320,14 @@ fn an_upgrade_field_comes_with_its_connection_option() {
         });
         let served = Served::of(here().driver(driver), app);
         let mut client = served.connect();
-        let options = |answer: &ClientResponse| {
+        let options = |response: &ClientResponse| {
             let is_option = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("Connection");
-            answer.fields.iter().filter(is_option).map(|(_, value)| value.clone()).collect::<Vec<_>>()
+            response.fields.iter().filter(is_option).map(|(_, value)| value.clone()).collect::<Vec<_>>()
         };
         for (target, expected) in [("/", &["upgrade"][..]), ("/?close", &["close", "upgrade"])] {
-            let answer = client.request("GET", target, &[]);
-            assert_eq!((answer.status, answer.field("Upgrade")), (426, Some("x/2")));
-            assert_eq!(options(&answer), expected, "{target}");
+            let response = client.request("GET", target, &[]);
+            assert_eq!((response.status, response.field("Upgrade")), (426, Some("x/2")));
+            assert_eq!(options(&response), expected, "{target}");
         }
     }
 }

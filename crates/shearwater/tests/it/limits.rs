@@ -22,8 +22,8 @@ fn small() -> Server {
 #[track_caller]
 fn refused(client: &mut Client, sent: impl AsRef<[u8]>, status: u16) {
     client.send(sent).send(vec![b'x'; MORE_BYTES]);
-    let answer = client.answer("GET");
-    assert_eq!((answer.status, answer.field("Connection")), (status, Some("close")));
+    let response = client.response("GET");
+    assert_eq!((response.status, response.field("Connection")), (status, Some("close")));
     // Sending continues after the end of the response, without a reset.
     client.send(vec![b'x'; MORE_BYTES]).is_ended();
     client.send(vec![b'x'; MORE_BYTES]).end_sending().is_ended();
@@ -81,9 +81,9 @@ fn what_is_exactly_as_large_as_allowed_is_served() {
     assert_eq!(client.request("GET", &format!("/{}", "x".repeat(999)), &[]).status, 200);
     let fixed = "GET / HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n".len();
     client.send(format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(2000 - fixed)));
-    assert_eq!(client.answer("GET").status, 200);
+    assert_eq!(client.response("GET").status, 200);
     client.ask("POST", "/", &["Content-Length: 1000"]).send([b'x'; 1000]);
-    assert_eq!(client.answer("POST").status, 200);
+    assert_eq!(client.response("POST").status, 200);
 }
 
 #[test]
@@ -97,10 +97,10 @@ fn what_takes_too_long_is_408() {
         let served = served(here().timeouts(timeouts));
         let mut client = served.connect();
         if !before.is_empty() {
-            assert_eq!(client.send(before).answer("GET").status, 200);
+            assert_eq!(client.send(before).response("GET").status, 200);
         }
-        let answer = client.send(slow).answer("GET");
-        assert_eq!((answer.status, answer.field("Connection")), (408, Some("close")), "{slow:?}");
+        let response = client.send(slow).response("GET");
+        assert_eq!((response.status, response.field("Connection")), (408, Some("close")), "{slow:?}");
         client.send(vec![b'x'; MORE_BYTES]).is_ended();
         client.end_sending().is_ended();
         let totals = served.stop();

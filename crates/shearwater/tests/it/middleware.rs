@@ -25,9 +25,9 @@ fn sign(name: &'static str) -> impl Fn(&Request<'_>, &mut Response<'_>) + Send +
 }
 
 fn way(client: &mut Client, method: &str, target: &str) -> (u16, String) {
-    let answer = client.request(method, target, &[]);
-    let way = answer.fields.iter().filter(|(name, _)| name == "X-Way").map(|(_, value)| value.as_str());
-    (answer.status, way.collect::<Vec<_>>().join(", "))
+    let response = client.request(method, target, &[]);
+    let way = response.fields.iter().filter(|(name, _)| name == "X-Way").map(|(_, value)| value.as_str());
+    (response.status, way.collect::<Vec<_>>().join(", "))
 }
 
 fn handler(_: &Request, response: &mut Response) {
@@ -90,7 +90,7 @@ fn steps_run_from_outside_in_and_back() {
 }
 
 #[test]
-fn a_step_that_answers_ends_the_way_there() {
+fn a_step_that_responses_ends_the_way_there() {
     let mut app = App::new();
     app.before(note("first"));
     app.before(|request: &Request, response: &mut Response| {
@@ -166,7 +166,7 @@ impl BodySink for Echo {
 }
 
 #[test]
-fn a_route_that_streams_has_its_steps_around_the_answer() {
+fn a_route_that_streams_has_its_steps_around_the_response() {
     let mut app = App::new();
     app.before(|request: &Request, response: &mut Response| match request.query() {
         Some("stop") => {
@@ -181,9 +181,9 @@ fn a_route_that_streams_has_its_steps_around_the_answer() {
     let mut client = served.connect();
     for (target, status, body) in [("/", 200, "abc"), ("/?stop", 403, "stopped")] {
         client.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"));
-        let answer = client.answer("POST");
-        assert_eq!((answer.status, answer.text()), (status, body));
-        assert_eq!(answer.field("X-Way"), Some(format!("after {status}").as_str()));
+        let response = client.response("POST");
+        assert_eq!((response.status, response.text()), (status, body));
+        assert_eq!(response.field("X-Way"), Some(format!("after {status}").as_str()));
     }
 }
 

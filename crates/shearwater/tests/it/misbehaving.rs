@@ -96,9 +96,9 @@ fn each(kinds: &[&str], check: impl Fn(Faulty, &str)) {
 #[track_caller]
 fn assert_500(served: &Faulty, target: &str) {
     let mut client = served.connect();
-    let answer = client.request("GET", target, &[]);
-    assert_eq!((answer.status, answer.text()), (500, "Internal Server Error\n"), "{target}");
-    assert_eq!(answer.field("Connection"), Some("close"), "{target}");
+    let response = client.request("GET", target, &[]);
+    assert_eq!((response.status, response.text()), (500, "Internal Server Error\n"), "{target}");
+    assert_eq!(response.field("Connection"), Some("close"), "{target}");
     client.is_ended();
 }
 
@@ -128,7 +128,7 @@ fn a_panic_is_a_500() {
 }
 
 #[test]
-fn a_panic_behind_the_head_cuts_the_answer_off() {
+fn a_panic_behind_the_head_cuts_the_response_off() {
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         client.ask("GET", &format!("{kind}/panic-behind"), &[]);
@@ -153,7 +153,7 @@ fn a_body_that_nobody_reads_is_read_all_the_same() {
     each(&KINDS, |served, kind| {
         let mut client = served.connect();
         posting(&mut client, &format!("{kind}/unread"));
-        assert_eq!(client.send(vec![b'x'; LARGE_BYTES]).answer("POST").text(), "unread");
+        assert_eq!(client.send(vec![b'x'; LARGE_BYTES]).response("POST").text(), "unread");
         assert_eq!(client.request("GET", "/alive", &[]).text(), "0", "the connection stays open");
         assert_eq!(served.end(), (0, 0));
     });
@@ -164,20 +164,20 @@ fn a_body_that_a_handler_wanted_and_never_reads_costs_the_connection() {
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         posting(&mut client, &format!("{kind}/ignores"));
-        let answer = client.send(vec![b'x'; LARGE_BYTES]).answer("POST");
-        assert_eq!((answer.text(), answer.field("Connection")), ("ignored", Some("close")));
+        let response = client.send(vec![b'x'; LARGE_BYTES]).response("POST");
+        assert_eq!((response.text(), response.field("Connection")), ("ignored", Some("close")));
         client.end_sending().is_ended();
         assert_eq!(served.end(), (0, 0));
     });
 }
 
 #[test]
-fn an_answer_before_the_body_arrives_and_the_rest_is_thrown_away() {
+fn an_response_before_the_body_arrives_and_the_rest_is_thrown_away() {
     each(&LATER, |served, kind| {
         let mut client = served.connect();
         posting(&mut client, &format!("{kind}/early"));
-        let answer = client.answer("POST");
-        assert_eq!((answer.text(), answer.field("Connection")), ("early", Some("close")));
+        let response = client.response("POST");
+        assert_eq!((response.text(), response.field("Connection")), ("early", Some("close")));
         client.send(vec![b'x'; LARGE_BYTES]).end_sending().is_ended();
         assert_eq!(served.end(), (0, 0));
     });

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use shearwater::{App, Cors, Error, Fast, Method, Request, Response, RouteError, Server};
 
-fn answer(_: &Request, _: &mut Response) {}
+fn response(_: &Request, _: &mut Response) {}
 
 /// Returns the only mistake of an app, without places, whose lines other tests check.
 #[track_caller]
@@ -22,7 +22,7 @@ fn mistake(define: impl FnOnce(&mut App)) -> String {
 }
 
 #[test]
-fn what_answers_the_same_requests_is_named_with_its_other() {
+fn what_responses_the_same_requests_is_named_with_its_other() {
     type Define = fn(&mut App);
     let both = |one: Define, other: Define| {
         mistake(|app| {
@@ -31,17 +31,17 @@ fn what_answers_the_same_requests_is_named_with_its_other() {
         })
     };
     let get = |app: &mut App| {
-        app.get("/a", answer);
+        app.get("/a", response);
     };
     assert_eq!(
         both(get, |app| {
-            app.get("/a", answer);
+            app.get("/a", response);
         }),
         "GET /a = GET /a"
     );
     assert_eq!(
         both(get, |app| {
-            app.route(Method::Get, "/a", answer);
+            app.route(Method::Get, "/a", response);
         }),
         "GET /a = GET /a"
     );
@@ -52,34 +52,34 @@ fn what_answers_the_same_requests_is_named_with_its_other() {
     assert_eq!(both(fast, get), "the fast route /a = GET /a");
     assert_eq!(both(fast, fast), "the fast route /a = the fast route /a");
     let pattern = |app: &mut App| {
-        app.get("/a/{x}", answer);
+        app.get("/a/{x}", response);
     };
     assert_eq!(
         both(pattern, |app| {
-            app.get("/a/{x}", answer);
+            app.get("/a/{x}", response);
         }),
         "GET /a/{x} = GET /a/{x}"
     );
     assert_eq!(
         both(pattern, |app| {
-            app.get("/a/{y}", answer);
+            app.get("/a/{y}", response);
         }),
         "GET /a/{y} = GET /a/{x}"
     );
     assert_eq!(
         both(pattern, |app| {
-            app.post("/a/{y}", answer);
+            app.post("/a/{y}", response);
         }),
         "POST /a/{y} = GET /a/{x}"
     );
     assert_eq!(
         both(pattern, |app| {
-            app.get("/a/{*x}", answer);
+            app.get("/a/{*x}", response);
         }),
         "GET /a/{*x} = GET /a/{x}"
     );
     let fallback = |app: &mut App| {
-        app.fallback(answer);
+        app.fallback(response);
     };
     assert_eq!(both(fallback, fallback), "the fallback of / = the fallback of /");
     let state = |app: &mut App| {
@@ -93,17 +93,17 @@ fn what_answers_the_same_requests_is_named_with_its_other() {
 }
 
 #[test]
-fn what_is_never_reached_is_named_with_what_answers_in_its_place() {
+fn what_is_never_reached_is_named_with_what_responses_in_its_place() {
     let hidden = mistake(|app| {
-        app.fallback(answer);
-        app.get("/{*rest}", answer);
+        app.fallback(response);
+        app.get("/{*rest}", response);
     });
     assert_eq!(hidden, "the fallback of / < GET /{*rest}");
     let hidden = mistake(|app| {
         app.scope("/a", |app| {
-            app.fallback(answer);
+            app.fallback(response);
         });
-        app.get("/{x}/{*rest}", answer);
+        app.get("/{x}/{*rest}", response);
     });
     assert_eq!(hidden, "the fallback of /a < GET /{x}/{*rest}");
 }
@@ -123,20 +123,20 @@ fn what_no_request_has_is_refused_with_the_reason() {
     ] {
         assert_eq!(
             mistake(|app| {
-                app.get(path, answer);
+                app.get(path, response);
             }),
             format!("GET {path}: {why}")
         );
     }
     assert_eq!(
         mistake(|app| {
-            app.route(Method::Connect, "/", answer);
+            app.route(Method::Connect, "/", response);
         }),
         "CONNECT /: Connect can't be routed"
     );
     assert_eq!(
         mistake(|app| {
-            app.route(Method::Other, "/", answer);
+            app.route(Method::Other, "/", response);
         }),
         "Other /: Other can't be routed"
     );
@@ -144,21 +144,21 @@ fn what_no_request_has_is_refused_with_the_reason() {
         let why = format!("invalid method {name:?}: a method is a token of at most 32 bytes");
         assert_eq!(
             mistake(|app| {
-                app.route(name, "/", answer);
+                app.route(name, "/", response);
             }),
             format!("{name} /: {why}")
         );
     }
     assert_eq!(
         mistake(|app| {
-            app.route("CONNECT", "/", answer);
+            app.route("CONNECT", "/", response);
         }),
         "CONNECT /: Connect can't be routed"
     );
     assert_eq!(
         mistake(|app| {
-            app.route("PROPFIND", "/", answer).buffer(5);
-            app.route("PROPFIND", "/", answer);
+            app.route("PROPFIND", "/", response).buffer(5);
+            app.route("PROPFIND", "/", response);
         }),
         "PROPFIND / = PROPFIND /"
     );
@@ -171,7 +171,7 @@ fn what_no_request_has_is_refused_with_the_reason() {
     assert_eq!(
         mistake(|app| {
             app.scope("/a", |app| {
-                app.get("b", answer);
+                app.get("b", response);
             });
         }),
         "GET b: a path must begin with a slash"
@@ -184,7 +184,7 @@ fn standard_methods_in_another_case_are_refused() {
         let why = format!("method names are case-sensitive; help: write {right:?}");
         assert_eq!(
             mistake(|app| {
-                app.route(name, "/", answer);
+                app.route(name, "/", response);
             }),
             format!("{name} /: {why}")
         );
@@ -223,7 +223,7 @@ fn parameters_in_other_spellings_are_refused_with_the_right_one() {
         ("/{...path}", ALL, "/{*path}"),
     ] {
         let given = mistake(|app| {
-            app.get(path, answer);
+            app.get(path, response);
         });
         assert_eq!(given, format!("GET {path}: {why}; help: write {right:?}"));
         let given = mistake(|app| {
@@ -240,7 +240,7 @@ fn parameters_in_other_spellings_are_refused_with_the_right_one() {
     }
     let mut app = App::new();
     for path in ["/v1/things:batch", "/a:b/{id}", "/{{id}}", "/a*b", "/a-{b}.html", "/{image-number}"] {
-        app.get(path, answer);
+        app.get(path, response);
     }
     assert!(app.build().is_ok(), "these are what they say");
 }
@@ -265,7 +265,7 @@ fn parameters_in_prefixes_are_refused_in_every_spelling() {
         assert_eq!(given, format!("the mount {path}: {why}"));
         let inner: [fn(&mut App); 2] = [
             |app| _ = app.mount("/", |_| App::new().build().expect("no mistakes").service(0)),
-            |app| _ = app.fallback(answer),
+            |app| _ = app.fallback(response),
         ];
         for define in inner {
             let given = mistake(|app| {
@@ -285,23 +285,23 @@ fn parameters_in_prefixes_are_refused_in_every_spelling() {
 fn a_handler_that_does_not_wait_reads_no_body() {
     const WHY: &str = "`.read()` is for async handlers and coroutines";
     let given = mistake(|app| {
-        app.post("/upload", answer).read();
+        app.post("/upload", response).read();
     });
     let help =
         "add the handler with `post_async` or `post_coroutine`, or buffer the body with `.buffer(bytes_max)`";
     assert_eq!(given, format!("POST /upload: {WHY}; help: {help}"));
     let given = mistake(|app| {
-        app.put("/upload/{id}", answer).read();
+        app.put("/upload/{id}", response).read();
     });
     let help = "add the handler with `route_async` or `route_coroutine`, or buffer the body with `.buffer(bytes_max)`";
     assert_eq!(given, format!("PUT /upload/{{id}}: {WHY}; help: {help}"));
     let given = mistake(|app| {
-        app.fallback(answer).read();
+        app.fallback(response).read();
     });
     assert_eq!(given, format!("the fallback of /: {WHY}; help: buffer the body with `.buffer(bytes_max)`"));
     let mut app = App::new();
     app.post_async("/a", async |_: &mut shearwater::Call| {}).read();
-    app.post("/b", answer).read().buffer(1);
+    app.post("/b", response).read().buffer(1);
     assert!(app.build().is_ok());
 }
 
@@ -334,10 +334,10 @@ fn a_fast_route_that_can_not_be_encoded_is_refused() {
 #[test]
 fn all_mistakes_are_told_at_once_with_file_and_line() {
     let mut app = App::new();
-    app.get("/a", answer);
+    app.get("/a", response);
     let line = line!() + 1;
-    app.get("/a", answer);
-    app.get("b", answer);
+    app.get("/a", response);
+    app.get("b", response);
     let Err(Error::Routes(errors)) = Server::new("127.0.0.1:0").start_app(app) else {
         panic!("it starts with mistakes")
     };
@@ -361,16 +361,16 @@ fn all_mistakes_are_told_at_once_with_file_and_line() {
 #[test]
 fn what_does_not_meet_stands_side_by_side() {
     let mut app = App::new();
-    app.get("/a/{x}", answer);
-    app.post("/a/{x}", answer);
-    app.put("/a/b", answer);
-    app.get("/a/{x}/c", answer);
-    app.get("/{x}/{y}/{z}/{u}", answer);
-    app.get("/b/{*rest}", answer);
+    app.get("/a/{x}", response);
+    app.post("/a/{x}", response);
+    app.put("/a/b", response);
+    app.get("/a/{x}/c", response);
+    app.get("/{x}/{y}/{z}/{u}", response);
+    app.get("/b/{*rest}", response);
     app.fast("/a/b", Fast::text("a"));
-    app.fallback(answer);
+    app.fallback(response);
     app.scope("/a", |app| {
-        app.fallback(answer);
+        app.fallback(response);
         app.before(|_: &Request, _: &mut Response| ControlFlow::Continue(()));
     });
     app.state(1u8).state(1u16).local(|_| 1u8);

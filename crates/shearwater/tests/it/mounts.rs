@@ -59,7 +59,7 @@ fn app() -> App {
 }
 
 #[test]
-fn a_mount_answers_what_lies_beneath_and_has_no_route() {
+fn a_mount_responses_what_lies_beneath_and_has_no_route() {
     let served = Served::app(app());
     let mut client = served.connect();
     for (method, target, status, body) in [
@@ -80,8 +80,8 @@ fn a_mount_answers_what_lies_beneath_and_has_no_route() {
         ("GET", "/s", 404, "Not Found\n"),
         ("OPTIONS", "*", 204, ""),
     ] {
-        let answer = client.request(method, target, &[]);
-        assert_eq!((answer.status, answer.text()), (status, body), "{method} {target}");
+        let response = client.request(method, target, &[]);
+        assert_eq!((response.status, response.text()), (status, body), "{method} {target}");
     }
 }
 
@@ -110,8 +110,8 @@ fn bodies_go_where_the_mounted_service_says() {
     let post = |target: &str, body: &str| {
         let mut client = served.connect();
         client.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()));
-        let answer = client.send(body).answer("POST");
-        (answer.status, answer.text().to_owned())
+        let response = client.send(body).response("POST");
+        (response.status, response.text().to_owned())
     };
     assert_eq!(post("/a/b", "xyz"), (200, "/a|/b|/a/b|".to_owned()));
     assert_eq!(post("/a/b?buffer", "xyz"), (200, "/a|/b|/a/b|xyz".to_owned()));
@@ -134,12 +134,12 @@ fn checked_routes_serve_within_a_service_of_the_program() {
     let routes = app().build().expect("nothing is wrong");
     let running = crate::served::here().start(move |worker| Within(routes.service(worker))).expect("starts");
     let served = Served::running(running);
-    let answer = served.connect().request("GET", "/a/route", &[]);
-    assert_eq!((answer.text(), answer.field("X-Within")), ("route", Some("yes")));
+    let response = served.connect().request("GET", "/a/route", &[]);
+    assert_eq!((response.text(), response.field("X-Within")), ("route", Some("yes")));
 }
 
 #[test]
-fn a_mount_of_everything_answers_as_one_among_others() {
+fn a_mount_of_everything_responses_as_one_among_others() {
     let mut app = App::new();
     app.mount("/", |_| Show::default());
     app.get("/exact", |_: &Request, response: &mut Response| {
@@ -153,9 +153,9 @@ fn a_mount_of_everything_answers_as_one_among_others() {
         ("GET", "/exact", 200, "exact"),
         ("POST", "/exact", 405, "Method Not Allowed\n"),
     ] {
-        let answer = client.request(method, target, &[]);
-        assert_eq!((answer.status, answer.text()), (status, body), "{method} {target}");
+        let response = client.request(method, target, &[]);
+        assert_eq!((response.status, response.text()), (status, body), "{method} {target}");
     }
     client.send("POST /a?stream HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nxyz");
-    assert_eq!(client.answer("POST").text(), "sink |/a");
+    assert_eq!(client.response("POST").text(), "sink |/a");
 }

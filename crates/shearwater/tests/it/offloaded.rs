@@ -26,7 +26,7 @@ fn tested(app: App) -> Tested {
 }
 
 #[test]
-fn an_answer_waits_for_work_on_another_thread_and_no_time_passes() {
+fn an_response_waits_for_work_on_another_thread_and_no_time_passes() {
     let mut app = App::new();
     app.get_async("/async", async |call: &mut Call| -> Result<(), Offloaded> {
         let there = offload(|| thread::current().id()).await?;
@@ -35,7 +35,7 @@ fn an_answer_waits_for_work_on_another_thread_and_no_time_passes() {
         call.response().text(&format!("{product} {}", there == thread::current().id()));
         Ok(())
     });
-    app.get_coroutine("/line", |line: &mut Line| -> Result<(), Offloaded> {
+    app.get_coroutine("/line", |line: &mut CoroutineCall| -> Result<(), Offloaded> {
         let number = (0..100).try_fold(0, |sum, one| Ok(sum + line.offload(move || one)?))?;
         line.response().text(&number.to_string());
         Ok(())
@@ -63,7 +63,7 @@ fn work_and_sleep_take_turns() {
 }
 
 #[test]
-fn a_panic_on_another_thread_is_an_answer_too() {
+fn a_panic_on_another_thread_is_an_response_too() {
     let mut app = App::new();
     app.get_async("/", async |_: &mut Call| -> Result<(), Offloaded> {
         // Without a message on standard error.
@@ -86,10 +86,10 @@ fn what_is_sent_before_the_work_is_there_before() {
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     tested.settle();
     let first = String::from_utf8_lossy(client.unread()).into_owned();
-    assert!(first.contains("at once") && client.answer().is_none(), "{first}");
+    assert!(first.contains("at once") && client.response().is_none(), "{first}");
     open.send(42).expect("the work waits for it");
     tested.settle_offloaded();
-    assert_eq!(client.answer().expect("the work is done").text(), "at once 42");
+    assert_eq!(client.response().expect("the work is done").text(), "at once 42");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn nobody_waits_for_work_whose_handler_is_gone() {
     let mut client = tested.connect();
     client.send("GET /in-time HTTP/1.1\r\nHost: test\r\n\r\n");
     tested.pass(Duration::from_secs(5));
-    assert_eq!(client.answer().expect("its time is over").status, 504);
+    assert_eq!(client.response().expect("its time is over").status, 504);
     tested.settle_offloaded();
     for _ in 0..2 {
         open.send(0).expect("the work waits for it");

@@ -66,8 +66,8 @@ fn a_request_finds_its_pattern() {
         ("GET", "/{{literal}}", 404, "Not Found\n"),
         ("PUT", "/user/7", 405, "Method Not Allowed\n"),
     ] {
-        let answer = client.request(method, target, &[]);
-        assert_eq!((answer.status, answer.text()), (status, body), "{method} {target}");
+        let response = client.request(method, target, &[]);
+        assert_eq!((response.status, response.text()), (status, body), "{method} {target}");
     }
 }
 
@@ -80,8 +80,8 @@ fn a_pattern_has_methods_as_a_path_has() {
         ("OPTIONS", "/user/7", 204, "GET, DELETE, HEAD, OPTIONS"),
         ("TRACE", "/files/a", 405, "GET, HEAD, OPTIONS"),
     ] {
-        let answer = client.request(method, target, &[]);
-        assert_eq!((answer.status, answer.field("Allow")), (status, Some(allowed)), "{method} {target}");
+        let response = client.request(method, target, &[]);
+        assert_eq!((response.status, response.field("Allow")), (status, Some(allowed)), "{method} {target}");
     }
     let head = client.request("HEAD", "/user/7", &[]);
     assert_eq!((head.status, head.field("Content-Length")), (200, Some("11")));
@@ -113,8 +113,8 @@ fn parameters_are_decoded_once_on_demand() {
         ("/%FF", 400, ""),
         ("/a/x", 200, "none"),
     ] {
-        let answer = client.request("GET", target, &[]);
-        assert_eq!((answer.status, answer.text()), (status, body), "{target}");
+        let response = client.request("GET", target, &[]);
+        assert_eq!((response.status, response.text()), (status, body), "{target}");
     }
 }
 
@@ -144,8 +144,8 @@ fn bodies_go_where_the_route_of_the_pattern_says() {
     let put = |path: &str, body: &str| {
         let mut client = served.connect();
         client.send(format!("PUT {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()));
-        let answer = client.send(body).answer("PUT");
-        (answer.status, answer.text().to_owned())
+        let response = client.send(body).response("PUT");
+        (response.status, response.text().to_owned())
     };
     assert_eq!(put("/kept/a", "12345678"), (200, "12345678".to_owned()));
     assert_eq!(put("/kept/a", "123456789").0, 413);
@@ -184,8 +184,8 @@ fn what_a_fast_route_leaves_goes_on_to_patterns_then_to_fallbacks() {
         ("OPTIONS", "/z", 204, "", Some("GET, HEAD, OPTIONS")),
         ("GET", "/z/", 404, "Not Found\n", None),
     ] {
-        let answer = client.request(method, target, &[]);
-        let answered = (answer.status, answer.text(), answer.field("Allow"));
-        assert_eq!(answered, (status, body, allow), "{method} {target}");
+        let response = client.request(method, target, &[]);
+        let responded = (response.status, response.text(), response.field("Allow"));
+        assert_eq!(responded, (status, body, allow), "{method} {target}");
     }
 }

@@ -17,8 +17,8 @@ fn served() -> Served {
 }
 
 /// Removes the value of `Date` from responses, after checking its format.
-fn without_dates(answers: &[u8]) -> String {
-    let text = std::str::from_utf8(answers).expect("text");
+fn without_dates(responses: &[u8]) -> String {
+    let text = std::str::from_utf8(responses).expect("text");
     let mut parts = text.split("\r\nDate: ");
     let first = parts.next().unwrap_or("").to_owned();
     parts.fold(first, |gathered, part| {
@@ -49,7 +49,7 @@ const ANSWERS: &str = "HTTP/1.1 200 OK\r\nServer: shearwater\r\nDate: *\r\n\
     Content-Type: text/plain; charset=utf-8\r\nContent-Length: 4\r\n\r\nlast";
 
 #[test]
-fn answers_come_in_order_whatever_the_pieces() {
+fn responses_come_in_order_whatever_the_pieces() {
     let served = served();
     for piece_bytes in [REQUESTS.len(), 1, 2, 7, 100] {
         let mut client = served.connect();
@@ -69,24 +69,24 @@ fn far_more_than_one_turn_takes() {
         (0..REQUESTS).map(|number| format!("GET /?{number} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
     client.send(asked);
     for number in 0..REQUESTS {
-        assert_eq!(client.answer("GET").text(), number.to_string());
+        assert_eq!(client.response("GET").text(), number.to_string());
     }
     client.end_sending().is_ended();
     assert_eq!(served.stop().requests, REQUESTS as u64);
 }
 
 #[test]
-fn a_client_that_has_ended_its_side_still_gets_its_answers() {
+fn a_client_that_has_ended_its_side_still_gets_its_responses() {
     let served = served();
     let mut client = served.connect();
     client.ask("GET", "/?one", &[]).ask("GET", "/?two", &[]).end_sending();
-    assert_eq!(client.answer("GET").text(), "one");
-    assert_eq!(client.answer("GET").text(), "two");
+    assert_eq!(client.response("GET").text(), "one");
+    assert_eq!(client.response("GET").text(), "two");
     client.is_ended();
 }
 
 #[test]
-fn behind_the_last_request_nothing_is_answered() {
+fn behind_the_last_request_nothing_is_responded() {
     let served = served();
     let mut client = served.connect();
     // Sent whole: after the client's `Connection: close` the server may be gone before a second piece arrives (RFC 9112
@@ -94,16 +94,16 @@ fn behind_the_last_request_nothing_is_answered() {
     let both =
         "GET /?one HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET /?two HTTP/1.1\r\nHost: a\r\n\r\n";
     client.send(both).end_sending();
-    assert_eq!(client.answer("GET").text(), "one");
+    assert_eq!(client.response("GET").text(), "one");
     client.is_ended();
 }
 
 #[test]
-fn a_malformed_request_ends_the_row_behind_the_answers_before_it() {
+fn a_malformed_request_ends_the_row_behind_the_responses_before_it() {
     let served = served();
     let mut client = served.connect();
     client.ask("GET", "/?one", &[]).send("GET / HTTP/1.1\r\nHost : a\r\n\r\n").ask("GET", "/?two", &[]);
-    assert_eq!(client.answer("GET").text(), "one");
-    assert_eq!(client.answer("GET").status, 400);
+    assert_eq!(client.response("GET").text(), "one");
+    assert_eq!(client.response("GET").status, 400);
     client.end_sending().is_ended();
 }

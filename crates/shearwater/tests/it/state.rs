@@ -37,9 +37,9 @@ fn state_is_found_by_its_type_in_every_kind_of_route() {
     let served = Served::app(app);
     let mut client = served.connect();
     for (count, target) in ["/exact", "/of/x", "/else/x", "/before"].into_iter().enumerate() {
-        let answer = client.request("GET", target, &[]);
+        let response = client.request("GET", target, &[]);
         assert_eq!(
-            (answer.status, answer.text()),
+            (response.status, response.text()),
             (200, format!("shared own 7 {count}").as_str()),
             "{target}"
         );
@@ -88,10 +88,10 @@ fn each_worker_has_its_own_made_on_its_own_thread() {
     let served = Served::of(here().workers(WORKERS).accept_mode(AcceptMode::Dispatch), app);
     let mut clients: Vec<_> = (0..WORKERS).map(|_| served.connect()).collect();
     for round in 1..=2 {
-        let mut answers: Vec<_> =
+        let mut responses: Vec<_> =
             clients.iter_mut().map(|client| client.request("GET", "/", &[]).text().to_owned()).collect();
-        answers.sort();
-        assert_eq!(answers, (0..WORKERS).map(|worker| format!("{worker} {round}")).collect::<Vec<_>>());
+        responses.sort();
+        assert_eq!(responses, (0..WORKERS).map(|worker| format!("{worker} {round}")).collect::<Vec<_>>());
     }
     let mut made = made.lock().expect("not poisoned").clone();
     made.sort_unstable();

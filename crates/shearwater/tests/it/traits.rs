@@ -94,8 +94,8 @@ fn what_is_shown_of_a_request_leaves_its_fields_and_its_body_out() {
     assert!(shown.starts_with("App { routes: 1,"), "{shown}");
     let mut tested = Tested::new(app).expect("one route");
     let request = "POST /echo HTTP/1.1\r\nHost: test\r\nAuthorization: Basic c2VjcmV0\r\nContent-Length: 6\r\n\r\nsecret";
-    let answer = tested.ask(request);
-    let shown = answer.text();
+    let response = tested.ask(request);
+    let shown = response.text();
     assert!(shown.contains("target: \"/echo\"") && shown.contains("body_len: 6"), "{shown}");
     assert!(shown.contains("status: 201, body_len: 5"), "{shown}");
     assert!(!shown.contains("secret") && !shown.contains("c2VjcmV0"), "{shown}");

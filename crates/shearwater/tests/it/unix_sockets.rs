@@ -48,9 +48,9 @@ fn ask(path: &Path) -> String {
     let mut stream = UnixStream::connect(path).expect("connects");
     stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("sends");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an orderly close");
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("an orderly close");
+    response
 }
 
 fn server(driver: DriverChoice, workers: usize, mode: AcceptMode, path: &Path) -> Server {
@@ -81,8 +81,11 @@ fn it_is_served_by_every_driver_in_every_mode() {
             assert_eq!(mode & 0o777, 0o660, "owner and group");
             let _idle: Vec<_> = (0..5).map(|_| UnixStream::connect(&path).expect("connects")).collect();
             for _ in 0..10 {
-                let answer = ask(&path);
-                assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("served"), "{answer}");
+                let response = ask(&path);
+                assert!(
+                    response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("served"),
+                    "{response}"
+                );
             }
             assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
             let totals = served.stop();
@@ -93,7 +96,7 @@ fn it_is_served_by_every_driver_in_every_mode() {
 }
 
 #[test]
-fn who_is_in_the_queue_is_answered_in_a_drain() {
+fn who_is_in_the_queue_is_responded_in_a_drain() {
     let folder = Temporary::new();
     for driver in drivers() {
         for workers in [1, 2] {
@@ -107,9 +110,12 @@ fn who_is_in_the_queue_is_answered_in_a_drain() {
             }
             served.control.drain(60_000);
             for mut stream in streams {
-                let mut answer = String::new();
-                stream.read_to_string(&mut answer).expect("an orderly close");
-                assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("served"), "{answer}");
+                let mut response = String::new();
+                stream.read_to_string(&mut response).expect("an orderly close");
+                assert!(
+                    response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("served"),
+                    "{response}"
+                );
             }
             assert_eq!(served.wait().requests, 50);
             assert!(!path.exists());

@@ -109,20 +109,20 @@ fn async_routes(app: &mut App, alive: &Alive) {
 
 fn coroutine_routes(app: &mut App, alive: &Alive) {
     let guarded = alive.clone();
-    app.get_coroutine("/sleep/{ms}", move |line: &mut Line| {
+    app.get_coroutine("/sleep/{ms}", move |line: &mut CoroutineCall| {
         let _guard = guarded.guard();
         let ms = line.param("ms").and_then(|ms| ms.parse().ok()).unwrap_or(0);
         line.sleep(Duration::from_millis(ms));
         let text = format!("slept {ms}");
         line.response().text(&text);
     });
-    app.get_coroutine("/state", |line: &mut Line| {
+    app.get_coroutine("/state", |line: &mut CoroutineCall| {
         let count: &Cell<u32> = line.local();
         count.set(count.get() + 1);
         let text = format!("{} {}", line.state::<String>(), count.get());
         line.response().text(&text);
     });
-    app.post_coroutine("/digest", |line: &mut Line| {
+    app.post_coroutine("/digest", |line: &mut CoroutineCall| {
         let mut sum = 0u64;
         while let Some(piece) = line.read() {
             sum += piece.iter().map(|byte| u64::from(*byte)).sum::<u64>();
@@ -130,31 +130,31 @@ fn coroutine_routes(app: &mut App, alive: &Alive) {
         line.response().text(&sum.to_string());
     })
     .read();
-    app.post_coroutine("/kept", |line: &mut Line| {
+    app.post_coroutine("/kept", |line: &mut CoroutineCall| {
         let text = String::from_utf8_lossy(line.body()).to_uppercase();
         line.response().text(&text);
     })
     .buffer(100);
-    app.get_coroutine("/count", |line: &mut Line| {
+    app.get_coroutine("/count", |line: &mut CoroutineCall| {
         for number in 0..3 {
             line.sleep(Duration::from_secs(1));
             line.send(format!("{number}\n").as_bytes())?;
         }
         Ok::<(), shearwater::Gone>(())
     });
-    app.get_coroutine("/fails", |_: &mut Line| Err::<(), _>("on purpose"));
+    app.get_coroutine("/fails", |_: &mut CoroutineCall| Err::<(), _>("on purpose"));
     let guarded = alive.clone();
-    app.get_coroutine("/panics", move |line: &mut Line| {
+    app.get_coroutine("/panics", move |line: &mut CoroutineCall| {
         let _guard = guarded.guard();
         line.sleep(Duration::from_secs(1));
         give_up();
     });
-    app.get_coroutine("/offload", |line: &mut Line| {
+    app.get_coroutine("/offload", |line: &mut CoroutineCall| {
         let found = line.offload(|| std::thread::current().name().map(str::to_owned));
         let text = format!("{found:?}");
         line.response().text(&text);
     });
-    app.get_coroutine("/offload-panics", |line: &mut Line| {
+    app.get_coroutine("/offload-panics", |line: &mut CoroutineCall| {
         let found = line.offload(give_up);
         let text = format!("{found:?}");
         line.response().text(&text);
@@ -182,8 +182,8 @@ fn parameters_states_and_bodies_are_there() {
         let body = vec![3; 1_000_000];
         assert_eq!(tested.post(&format!("{kind}/digest"), body).text(), "3000000");
         assert_eq!(tested.post(&format!("{kind}/digest"), "").text(), "0");
-        let answer = tested.ask(format!("DELETE {kind}/state HTTP/1.1\r\nHost: a\r\n\r\n"));
-        assert_eq!((answer.status, answer.field("Allow")), (405, Some("GET, HEAD, OPTIONS")));
+        let response = tested.ask(format!("DELETE {kind}/state HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert_eq!((response.status, response.field("Allow")), (405, Some("GET, HEAD, OPTIONS")));
     });
 }
 
@@ -198,7 +198,7 @@ fn a_stream_takes_its_time() {
             let wanted = format!("\r\n2\r\n{number}\n\r\n");
             assert!(String::from_utf8_lossy(client.unread()).contains(&wanted), "{kind} {number}");
         }
-        assert_eq!(client.answer().expect("it is whole").text(), "0\n1\n2\n");
+        assert_eq!(client.response().expect("it is whole").text(), "0\n1\n2\n");
     });
 }
 
@@ -206,8 +206,8 @@ fn a_stream_takes_its_time() {
 fn an_error_and_a_panic_are_a_500() {
     both(|kind, mut tested, alive| {
         for (path, count) in [("/fails", 1), ("/panics", 2)] {
-            let answer = tested.get(&format!("{kind}{path}"));
-            assert_eq!((answer.status, answer.text()), (500, "Internal Server Error\n"), "{kind}{path}");
+            let response = tested.get(&format!("{kind}{path}"));
+            assert_eq!((response.status, response.text()), (500, "Internal Server Error\n"), "{kind}{path}");
             assert_eq!(alive.count(), 0);
             let totals = tested.totals();
             assert_eq!(totals.handler_errors + totals.handler_panics, count);
@@ -258,8 +258,8 @@ fn handlers_of_one_worker_wait_side_by_side() {
         tested.settle();
         tested.pass(Duration::from_millis(1010));
         for (number, client) in clients.iter_mut().enumerate() {
-            let answer = client.answer().expect("all have slept at the same time");
-            assert_eq!(answer.text(), format!("slept {}", 1000 - number));
+            let response = client.response().expect("all have slept at the same time");
+            assert_eq!(response.text(), format!("slept {}", 1000 - number));
         }
     });
 }
@@ -287,7 +287,7 @@ fn the_order_of_the_ready_is_a_setting() {
             })
             .collect();
         tested.pass(Duration::from_secs(1));
-        let got = clients.iter_mut().map(|client| client.answer().expect("it has slept").text().to_owned());
+        let got = clients.iter_mut().map(|client| client.response().expect("it has slept").text().to_owned());
         assert_eq!(got.collect::<Vec<_>>(), wanted.map(|number| number.to_string()), "{order:?}");
     }
 }
@@ -300,10 +300,10 @@ fn work_on_another_thread_is_waited_for() {
             let served = Served::of(here().driver(driver), app(&Alive::default()));
             let mut client = served.connect();
             for _ in 0..20 {
-                let answer = client.request("GET", &format!("{kind}/offload"), &[]);
-                assert_eq!(answer.text(), "Ok(Some(\"offload\"))", "{kind}");
-                let answer = client.request("GET", &format!("{kind}/offload-panics"), &[]);
-                assert_eq!(answer.text(), "Err(Panicked)", "{kind}");
+                let response = client.request("GET", &format!("{kind}/offload"), &[]);
+                assert_eq!(response.text(), "Ok(Some(\"offload\"))", "{kind}");
+                let response = client.request("GET", &format!("{kind}/offload-panics"), &[]);
+                assert_eq!(response.text(), "Err(Panicked)", "{kind}");
                 assert_eq!(client.request("GET", &format!("{kind}/sleep/1"), &[]).text(), "slept 1");
             }
             assert_eq!(served.stop().responses_5xx, 0);
@@ -313,7 +313,7 @@ fn work_on_another_thread_is_waited_for() {
 
 /// A `HEAD` request gets its response, and no body is produced.
 #[test]
-fn a_stream_s_handler_is_dropped_behind_the_answer_to_head() {
+fn a_stream_s_handler_is_dropped_behind_the_response_to_head() {
     for pause_ms in [0, 1000] {
         let alive = Alive::default();
         let guarded = alive.clone();
@@ -353,16 +353,16 @@ fn ten_thousand_that_sleep_hold_nobody_up() {
         for _ in 0..10 {
             quick.send(get("/plain"));
             // No extra turn: it would sleep until the first timer.
-            let answer = (0..2).find_map(|_| {
+            let response = (0..2).find_map(|_| {
                 tested.turn();
-                quick.answer()
+                quick.response()
             });
-            assert_eq!(answer.expect("answered by the next turn").text(), "plain", "{kind}");
+            assert_eq!(response.expect("answered by the next turn").text(), "plain", "{kind}");
         }
         assert_eq!((alive.count(), tested.now_ms() < 5000), (SLEEPING, true), "{kind}: they still sleep");
         tested.pass(Duration::from_millis(5100));
-        let texts = sleepers.iter_mut().filter_map(|client| client.answer());
-        assert_eq!(texts.filter(|answer| answer.text() == "slept 5000").count(), SLEEPING, "{kind}");
+        let texts = sleepers.iter_mut().filter_map(|client| client.response());
+        assert_eq!(texts.filter(|response| response.text() == "slept 5000").count(), SLEEPING, "{kind}");
         assert_eq!(alive.count(), 0);
     }
 }

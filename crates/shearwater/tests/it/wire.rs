@@ -4,7 +4,7 @@ use shearwater::tasks::yield_now;
 use shearwater::{App, Call, CoroutineCall, Fast, Request, Response, Service, Timeouts};
 use std::io::ErrorKind;
 
-use crate::client::{ClientResponse, Client};
+use crate::client::{Client, ClientResponse};
 use crate::served::{Served, drivers, here};
 
 const TEXT: &str = "some text";
@@ -38,11 +38,11 @@ fn app(status: u16) -> App {
         call.begin(None);
         call.send(TEXT.as_bytes()).await
     });
-    app.get_coroutine("/coroutine", move |line: &mut Line| {
+    app.get_coroutine("/coroutine", move |line: &mut CoroutineCall| {
         line.yield_now();
         line.response().status(status).text(TEXT);
     });
-    app.get_coroutine("/coroutine-stream", move |line: &mut Line| {
+    app.get_coroutine("/coroutine-stream", move |line: &mut CoroutineCall| {
         line.response().status(status);
         line.begin(None);
         line.send(TEXT.as_bytes())
@@ -59,11 +59,11 @@ fn app(status: u16) -> App {
         call.response().status(status).text(TEXT);
     })
     .read();
-    app.post_coroutine("/post-coroutine", move |line: &mut Line| {
+    app.post_coroutine("/post-coroutine", move |line: &mut CoroutineCall| {
         line.yield_now();
         line.response().status(status).text(TEXT);
     });
-    app.post_coroutine("/post-coroutine-unread", move |line: &mut Line| {
+    app.post_coroutine("/post-coroutine-unread", move |line: &mut CoroutineCall| {
         line.response().status(status).text(TEXT);
     })
     .read();
@@ -91,8 +91,9 @@ fn a_205_has_no_content() {
         for path in WHOLE.iter().chain(&STREAMS) {
             let mut client = served.connect();
             for method in ["GET", "HEAD", "GET"] {
-                let answer = client.request(method, path, &[]);
-                let form = (answer.status, answer.field("Content-Length"), answer.field("Transfer-Encoding"));
+                let response = client.request(method, path, &[]);
+                let form =
+                    (response.status, response.field("Content-Length"), response.field("Transfer-Encoding"));
                 assert_eq!(form, (205, Some("0"), None), "{driver:?} {method} {path}");
             }
         }
@@ -106,8 +107,9 @@ fn a_head_of_unknown_length_has_no_transfer_encoding() {
         for path in STREAMS {
             let mut client = served.connect();
             for _ in 0..2 {
-                let answer = client.request("HEAD", path, &[]);
-                let form = (answer.status, answer.field("Content-Length"), answer.field("Transfer-Encoding"));
+                let response = client.request("HEAD", path, &[]);
+                let form =
+                    (response.status, response.field("Content-Length"), response.field("Transfer-Encoding"));
                 assert_eq!(form, (200, None, None), "{driver:?} {path}");
             }
         }
@@ -125,16 +127,16 @@ fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
                     if method == "GET" && status == 200 && STREAMS.contains(path) {
                         continue;
                     }
-                    let answer = ask_1_0(&mut client, method, path);
+                    let response = ask_1_0(&mut client, method, path);
                     let what = format!("{driver:?} {status} {method} {path}");
                     assert_eq!(
-                        (answer.status, answer.field("Connection")),
+                        (response.status, response.field("Connection")),
                         (status, Some("keep-alive")),
                         "{what}"
                     );
-                    assert_eq!(answer.field("Transfer-Encoding"), None, "{what}");
+                    assert_eq!(response.field("Transfer-Encoding"), None, "{what}");
                     let length =
-                        answer.field("Content-Length").map(|length| length.parse().expect("a number"));
+                        response.field("Content-Length").map(|length| length.parse().expect("a number"));
                     let mut body = vec![0; if method == "GET" { length.unwrap_or(0) } else { 0 }];
                     std::io::Read::read_exact(&mut client.stream, &mut body).expect("a body");
                 }
@@ -143,8 +145,8 @@ fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
         let served = Served::of(here().driver(driver), app(200));
         for path in STREAMS {
             let mut client = served.connect();
-            let answer = ask_1_0(&mut client, "GET", path);
-            assert_eq!(answer.field("Connection"), Some("close"), "{driver:?} {path}");
+            let response = ask_1_0(&mut client, "GET", path);
+            assert_eq!(response.field("Connection"), Some("close"), "{driver:?} {path}");
             assert_eq!(client.rest(), TEXT.as_bytes());
         }
     }
@@ -161,9 +163,9 @@ fn a_head_that_is_refused_early_gets_no_body() {
         {
             let mut client = served.connect();
             client.send(request);
-            let answer = client.head();
-            assert_eq!(answer.status, status, "{driver:?}");
-            assert_ne!(answer.field("Content-Length"), Some("0"), "{driver:?} {status}");
+            let response = client.head();
+            assert_eq!(response.status, status, "{driver:?}");
+            assert_ne!(response.field("Content-Length"), Some("0"), "{driver:?} {status}");
             client.is_ended();
         }
     }
@@ -218,9 +220,9 @@ fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
             client.send(format!(
                 "{method} {path} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n{length}{fields}\r\n"
             ));
-            let answer = client.answer("POST");
+            let response = client.response("POST");
             assert_eq!(
-                (answer.status, answer.field("Connection")),
+                (response.status, response.field("Connection")),
                 (status, Some("close")),
                 "{driver:?} {path}"
             );
@@ -239,8 +241,8 @@ fn a_target_of_another_scheme_is_misdirected() {
             let served = Served::of(here().driver(driver).trusted_gateway(is_trusted), app(200));
             for path in WHOLE {
                 for (scheme, status) in [("https", https), ("ftp", 421), ("http", 200)] {
-                    let answer = served.connect().request("GET", &format!("{scheme}://a{path}"), &[]);
-                    assert_eq!(answer.status, status, "{driver:?} {scheme} {path}");
+                    let response = served.connect().request("GET", &format!("{scheme}://a{path}"), &[]);
+                    assert_eq!(response.status, status, "{driver:?} {scheme} {path}");
                 }
             }
         }

@@ -35,11 +35,11 @@ const FILES: [(&str, &str); 5] = [
 fn sends_pages_with_the_status_of_the_error() {
     on_each_driver(&FILES, &sites(), |served| {
         for target in ["/none", "/none/", "/x/y/z?q", "/f.txt/", "/a%2fb", "/two/none"] {
-            let answer = served.get(target, &[]);
-            assert_eq!((answer.status, answer.text()), (404, PAGE), "{target}");
-            assert_eq!(answer.field("Content-Type"), Some("text/html; charset=utf-8"));
+            let response = served.get(target, &[]);
+            assert_eq!((response.status, response.text()), (404, PAGE), "{target}");
+            assert_eq!(response.field("Content-Type"), Some("text/html; charset=utf-8"));
             for name in ["ETag", "Last-Modified", "Accept-Ranges", "Content-Range"] {
-                assert_eq!(answer.field(name), None, "{target} {name}");
+                assert_eq!(response.field(name), None, "{target} {name}");
             }
         }
         let page = served.get("/404.html", &[]);
@@ -49,9 +49,9 @@ fn sends_pages_with_the_status_of_the_error() {
             "asked for by its own name it is a page as any other"
         );
         assert!(page.field("ETag").is_some());
-        let answer = served.get("/a/none", &[]);
-        assert_eq!((answer.status, answer.text()), (404, "{}"));
-        assert_eq!(answer.field("Content-Type"), Some("application/json"));
+        let response = served.get("/a/none", &[]);
+        assert_eq!((response.status, response.text()), (404, "{}"));
+        assert_eq!(response.field("Content-Type"), Some("application/json"));
     });
 }
 
@@ -63,8 +63,8 @@ fn pages_ignore_conditions_and_ranges() {
         for fields in
             [[same.as_str()], ["Range: bytes=0-3"], ["If-Match: \"x\""], ["Accept: application/json"]]
         {
-            let answer = served.get("/none", &fields);
-            assert_eq!((answer.status, answer.text()), (404, PAGE), "{fields:?}");
+            let response = served.get("/none", &fields);
+            assert_eq!((response.status, response.text()), (404, PAGE), "{fields:?}");
         }
     });
 }
@@ -76,9 +76,9 @@ fn sends_pages_for_every_method() {
         let head = client.request("HEAD", "/none", &[]);
         let len = PAGE.len().to_string();
         assert_eq!((head.status, head.field("Content-Length")), (404, Some(len.as_str())));
-        let answer = client.ask("POST", "/f.txt", &["Content-Length: 4"]).send("body").answer("POST");
-        assert_eq!((answer.status, answer.text()), (405, PAGE));
-        assert_eq!(answer.field("Allow"), Some("GET, HEAD, OPTIONS"), "what the error has to say is kept");
+        let response = client.ask("POST", "/f.txt", &["Content-Length: 4"]).send("body").response("POST");
+        assert_eq!((response.status, response.text()), (405, PAGE));
+        assert_eq!(response.field("Allow"), Some("GET, HEAD, OPTIONS"), "what the error has to say is kept");
         assert_eq!(client.request("GET", "/f.txt", &[]).text(), "file");
     });
 }
@@ -91,12 +91,12 @@ fn sends_changed_pages_and_does_without_removed_ones() {
         fs::remove_file(&path).expect("it is there");
         fs::create_dir(&path).expect("a folder in its place");
         // It was never asked for: nothing is kept of it.
-        let answer = served.get("/none", &[]);
-        assert_eq!((answer.status, answer.text()), (404, "Not Found\n"));
-        let answer = served.get("/f.txt", &["Range: bytes=9-"]);
-        assert_eq!(answer.status, 416, "its page was never there");
-        assert_eq!(answer.field("Content-Range"), Some("bytes */4"));
-        assert_eq!(answer.text(), "The file has none of the bytes that were asked for.\n");
+        let response = served.get("/none", &[]);
+        assert_eq!((response.status, response.text()), (404, "Not Found\n"));
+        let response = served.get("/f.txt", &["Range: bytes=9-"]);
+        assert_eq!(response.status, 416, "its page was never there");
+        assert_eq!(response.field("Content-Range"), Some("bytes */4"));
+        assert_eq!(response.text(), "The file has none of the bytes that were asked for.\n");
     });
 }
 
@@ -116,18 +116,18 @@ fn sends_built_in_pages_to_browsers_and_text_to_others() {
             ),
         ] {
             for accept in ["Accept: */*", "Accept: text/html;q=0, */*", "X: y"] {
-                let answer = served.get(target, &[fields, &[accept]].concat());
-                assert_eq!((answer.status, answer.text()), (status, text), "{target} {accept}");
-                assert_eq!(answer.field("Vary"), Some("Accept"));
-                assert_eq!(answer.field("Content-Type"), Some("text/plain; charset=utf-8"));
+                let response = served.get(target, &[fields, &[accept]].concat());
+                assert_eq!((response.status, response.text()), (status, text), "{target} {accept}");
+                assert_eq!(response.field("Vary"), Some("Accept"));
+                assert_eq!(response.field("Content-Type"), Some("text/plain; charset=utf-8"));
             }
-            let answer = served.get(target, &[fields, &[BROWSER]].concat());
-            assert_eq!(answer.status, status);
-            assert!(answer.text().contains(&format!("<title>{title}</title>")), "{}", answer.text());
-            assert_eq!(answer.field("Content-Type"), Some("text/html; charset=utf-8"));
-            assert_eq!(answer.field("Vary"), Some("Accept"));
+            let response = served.get(target, &[fields, &[BROWSER]].concat());
+            assert_eq!(response.status, status);
+            assert!(response.text().contains(&format!("<title>{title}</title>")), "{}", response.text());
+            assert_eq!(response.field("Content-Type"), Some("text/html; charset=utf-8"));
+            assert_eq!(response.field("Vary"), Some("Accept"));
             let head = served.connect().request("HEAD", target, &[fields, &[BROWSER]].concat());
-            assert_eq!(head.field("Content-Length"), Some(answer.body.len().to_string().as_str()));
+            assert_eq!(head.field("Content-Length"), Some(response.body.len().to_string().as_str()));
         }
     });
 }
@@ -137,9 +137,9 @@ fn malformed_requests_get_no_page_of_the_site() {
     on_each_driver(&FILES, &[Site { error_pages: vec![page(400, "/404.html")], ..site() }], |served| {
         let mut client = served.connect();
         client.send("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
-        let answer = client.answer("GET");
-        assert_eq!(answer.status, 400);
-        assert!(!answer.text().contains("own page"), "{}", answer.text());
+        let response = client.response("GET");
+        assert_eq!(response.status, 400);
+        assert!(!response.text().contains("own page"), "{}", response.text());
         // Of a path that names nothing the site is known.
         assert_eq!(served.get("/%zz", &[]).text(), PAGE);
     });

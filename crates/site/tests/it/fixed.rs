@@ -4,7 +4,7 @@ use shearwater_site::{Content, Fixed, Route, Site};
 
 use crate::served::{fixed, on_each_driver, page, route, site};
 
-fn answering(path: &str, content: Content) -> Route {
+fn responding(path: &str, content: Content) -> Route {
     Route { content: Some(content), ..route(path) }
 }
 
@@ -12,13 +12,13 @@ fn sites() -> Vec<Site> {
     let json =
         Fixed { status: 200, media_type: "application/json".to_owned(), body: b"{\"up\":true}".into() };
     let routes = vec![
-        answering("/health", Content::Fixed(json)),
-        answering("/nothing", fixed(204, "")),
-        answering("/gone/*", fixed(410, "it was here\n")),
-        answering("/closed/*", fixed(403, "")),
-        answering("/teapot", fixed(418, "")),
-        answering("/odd", fixed(299, "odd")),
-        answering("/large", fixed(200, &"x".repeat(40_000))),
+        responding("/health", Content::Fixed(json)),
+        responding("/nothing", fixed(204, "")),
+        responding("/gone/*", fixed(410, "it was here\n")),
+        responding("/closed/*", fixed(403, "")),
+        responding("/teapot", fixed(418, "")),
+        responding("/odd", fixed(299, "odd")),
+        responding("/large", fixed(200, &"x".repeat(40_000))),
     ];
     vec![Site { routes, error_pages: vec![page(410, "/410.html"), page(403, "/403.html")], ..site() }]
 }
@@ -42,12 +42,13 @@ fn fixed_responses_allow_get_head_and_options() {
     on_each_driver(&[], &sites(), |served| {
         let mut client = served.connect();
         for method in ["POST", "PUT", "DELETE", "BREW"] {
-            let answer = client.ask(method, "/health", &["Content-Length: 4"]).send("body").answer(method);
+            let response =
+                client.ask(method, "/health", &["Content-Length: 4"]).send("body").response(method);
             let form = if method == "BREW" { (501, None) } else { (405, Some("GET, HEAD, OPTIONS")) };
-            assert_eq!((answer.status, answer.field("Allow")), form, "{method}");
+            assert_eq!((response.status, response.field("Allow")), form, "{method}");
         }
-        let answer = client.request("OPTIONS", "/health", &[]);
-        assert_eq!((answer.status, answer.field("Allow")), (204, Some("GET, HEAD, OPTIONS")));
+        let response = client.request("OPTIONS", "/health", &[]);
+        assert_eq!((response.status, response.field("Allow")), (204, Some("GET, HEAD, OPTIONS")));
     });
 }
 
@@ -56,10 +57,10 @@ fn fixed_errors_apply_to_every_method_and_keep_their_body() {
     on_each_driver(&[("one/403.html", "closed"), ("one/410.html", "page")], &sites(), |served| {
         let mut client = served.connect();
         for method in ["GET", "POST", "OPTIONS", "DELETE"] {
-            let answer = client.request(method, "/gone/a", &[]);
-            assert_eq!((answer.status, answer.text()), (410, "it was here\n"), "{method}");
-            let answer = client.request(method, "/closed/a", &[]);
-            assert_eq!((answer.status, answer.text()), (403, "closed"), "{method}");
+            let response = client.request(method, "/gone/a", &[]);
+            assert_eq!((response.status, response.text()), (410, "it was here\n"), "{method}");
+            let response = client.request(method, "/closed/a", &[]);
+            assert_eq!((response.status, response.text()), (403, "closed"), "{method}");
         }
         assert_eq!(client.request("GET", "/teapot", &[]).text(), "Error\n");
     });

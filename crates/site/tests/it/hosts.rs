@@ -70,7 +70,7 @@ fn requests_without_host_get_the_default_site() {
     on_each_driver(&[], &sites(), |served| {
         let mut client = served.connect();
         client.send("GET / HTTP/1.0\r\n\r\n");
-        assert_eq!(client.answer("GET").text(), "default");
+        assert_eq!(client.response("GET").text(), "default");
     });
 }
 

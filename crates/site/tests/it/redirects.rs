@@ -36,11 +36,15 @@ fn redirects_with_status_and_location() {
             ("/both/x", 308, "/instead"),
         ] {
             for _ in 0..2 {
-                let answer = served.get(target, &[]);
-                assert_eq!((answer.status, answer.field("Location")), (status, Some(location)), "{target}");
-                assert_eq!(answer.text(), format!("{location}\n"), "{target}");
-                assert_eq!(answer.field("X-Own"), Some("own"));
-                assert_eq!(answer.field("Content-Type"), Some("text/plain; charset=utf-8"));
+                let response = served.get(target, &[]);
+                assert_eq!(
+                    (response.status, response.field("Location")),
+                    (status, Some(location)),
+                    "{target}"
+                );
+                assert_eq!(response.text(), format!("{location}\n"), "{target}");
+                assert_eq!(response.field("X-Own"), Some("own"));
+                assert_eq!(response.field("Content-Type"), Some("text/plain; charset=utf-8"));
             }
         }
         assert_eq!(served.get("/blog/kept", &[]).text(), "kept", "this very path goes before a star");
@@ -53,8 +57,9 @@ fn redirects_every_method() {
     on_each_driver(&[], &[moved()], |served| {
         for method in ["HEAD", "POST", "PUT", "DELETE", "OPTIONS", "BREW"] {
             let mut client = served.connect();
-            let answer = client.ask(method, "/blog/x", &["Content-Length: 4"]).send("body").answer(method);
-            assert_eq!((answer.status, answer.field("Location")), (308, Some("/news/x")), "{method}");
+            let response =
+                client.ask(method, "/blog/x", &["Content-Length: 4"]).send("body").response(method);
+            assert_eq!((response.status, response.field("Location")), (308, Some("/news/x")), "{method}");
         }
     });
 }
@@ -73,12 +78,12 @@ fn no_path_redirects_to_another_host_on_the_wire() {
             ("/all/@evil.example", "/@evil.example"),
             ("http://localhost//all//evil.example", "/evil.example"),
         ] {
-            let answer = served.get(target, &[]);
-            assert_eq!((answer.status, answer.field("Location")), (307, Some(location)), "{target}");
+            let response = served.get(target, &[]);
+            assert_eq!((response.status, response.field("Location")), (307, Some(location)), "{target}");
         }
         for target in ["/all/%2fevil.example", "/all/..//evil.example", "/all/%2e%2e//evil.example"] {
-            let answer = served.get(target, &[]);
-            assert!(matches!(answer.status, 400 | 404) && answer.field("Location").is_none(), "{target}");
+            let response = served.get(target, &[]);
+            assert!(matches!(response.status, 400 | 404) && response.field("Location").is_none(), "{target}");
         }
     });
 }

@@ -38,8 +38,8 @@ fn an_exact_path_wins_then_the_longest_prefix() {
                 ("/caf%c3%a9/x", "caf\u{e9}"),
             ] {
                 for _ in 0..2 {
-                    let answer = served.get(target, &[]);
-                    assert_eq!((answer.status, answer.text()), (200, text), "{target}");
+                    let response = served.get(target, &[]);
+                    assert_eq!((response.status, response.text()), (200, text), "{target}");
                 }
             }
             assert_eq!(served.get("/doc", &[]).status, 404);

@@ -107,8 +107,8 @@ impl Served {
     pub(crate) fn of_host(&self, host: &str, target: &str) -> (u16, String) {
         let mut client = self.connect();
         client.send(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-        let answer = client.answer("GET");
-        (answer.status, answer.text().to_owned())
+        let response = client.response("GET");
+        (response.status, response.text().to_owned())
     }
 }
 

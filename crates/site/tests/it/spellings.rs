@@ -49,9 +49,9 @@ fn no_spelling_of_a_path_avoids_its_route() {
             if !path.starts_with('/') {
                 continue;
             }
-            let answer = client.request("GET", &path, &[]);
-            assert!(!answer.text().contains(SECRET), "{path}");
-            match answer.status {
+            let response = client.request("GET", &path, &[]);
+            assert!(!response.text().contains(SECRET), "{path}");
+            match response.status {
                 403 => seen[0] += 1,
                 400 => seen[1] += 1,
                 404 => seen[2] += 1,

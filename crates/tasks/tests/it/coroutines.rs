@@ -200,8 +200,8 @@ fn destructors_may_ask_for_what_is_ready_while_they_unwind() {
     }
     let (mut tasks, stacks) = (tasks(), stacks());
     for cancelled in [true, false] {
-        let answer = Rc::new(Cell::new(0));
-        let told = Rc::clone(&answer);
+        let response = Rc::new(Cell::new(0));
+        let told = Rc::clone(&response);
         let id = start(&mut tasks, &stacks, move |suspend| {
             let _asks = Asks(suspend, told);
             suspend.wait(yield_now());
@@ -213,7 +213,7 @@ fn destructors_may_ask_for_what_is_ready_while_they_unwind() {
         } else {
             assert!(catch_unwind(AssertUnwindSafe(|| tasks.poll(id))).is_err());
         }
-        assert_eq!((answer.get(), tasks.len()), (7, 0));
+        assert_eq!((response.get(), tasks.len()), (7, 0));
     }
 }
 

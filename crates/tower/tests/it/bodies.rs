@@ -88,13 +88,13 @@ fn byte_by_byte_and_in_chunks_too() {
         for byte in bytes(20) {
             wire.0.send([byte]);
         }
-        assert_eq!(wire.answer("POST").text(), summed(&bytes(20)));
+        assert_eq!(wire.response("POST").text(), summed(&bytes(20)));
         wire.0.ask("POST", "/sum", &["Transfer-Encoding: chunked"]);
         for piece in bytes(200_000).chunks(999) {
             wire.0.send(format!("{:x}\r\n", piece.len())).send(piece).send("\r\n");
         }
         wire.0.send("0\r\nX-Trailer: 1\r\n\r\n");
-        assert_eq!(wire.answer("POST").text(), summed(&bytes(200_000)));
+        assert_eq!(wire.response("POST").text(), summed(&bytes(200_000)));
         assert_eq!(wire.request("POST", "/sum", &[]).text(), "0 0", "the connection stays open");
     }
 }
@@ -108,12 +108,16 @@ fn what_is_said_of_their_length_is_right() {
     assert_eq!(wire.send_body("/hint", &[], &bytes(200_000)).text(), "Some(200000) false Some(200000)");
     wire.0.ask("POST", "/hint", &["Transfer-Encoding: chunked"]).send("3\r\nabc\r\n");
     wire.0.send("0\r\n\r\n");
-    let answer = wire.answer("POST");
-    assert!(["None false Some(3)", "Some(3) false Some(3)"].contains(&answer.text()), "{}", answer.text());
+    let response = wire.response("POST");
+    assert!(
+        ["None false Some(3)", "Some(3) false Some(3)"].contains(&response.text()),
+        "{}",
+        response.text()
+    );
 }
 
 #[test]
-fn an_answer_may_go_on_while_its_request_does() {
+fn an_response_may_go_on_while_its_request_does() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
@@ -139,7 +143,7 @@ fn a_client_that_waits_for_a_word_gets_it_once_somebody_reads() {
         wire.0.ask("POST", "/sum", &["Content-Length: 3", "Expect: 100-continue"]);
         assert_eq!(wire.0.head().status, 100);
         wire.0.send([1, 2, 3]);
-        assert_eq!(wire.answer("POST").text(), "3 6");
+        assert_eq!(wire.response("POST").text(), "3 6");
     }
 }
 
@@ -155,8 +159,8 @@ fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
         ] {
             let mut wire = served.wire();
             wire.0.ask(method, target, &[&format!("Content-Length: {length}"), "Expect: 100-continue"]);
-            let answer = wire.answer(method);
-            assert_eq!((answer.status, answer.field("connection")), (status, Some("close")), "{target}");
+            let response = wire.response(method);
+            assert_eq!((response.status, response.field("connection")), (status, Some("close")), "{target}");
             wire.0.ask("GET", "/none", &[]).end_sending().is_ended();
         }
         assert_eq!(served.totals().connections_reset, 0);
@@ -168,10 +172,10 @@ fn nobody_need_read_them() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
-        let answer = wire.send_body("/refused", &[], b"short");
-        assert_eq!((answer.status, answer.field("connection")), (403, None));
-        let answer = wire.send_body("/refused", &[], &bytes(1_000_000));
-        assert_eq!((answer.status, answer.text()), (403, "no"));
+        let response = wire.send_body("/refused", &[], b"short");
+        assert_eq!((response.status, response.field("connection")), (403, None));
+        let response = wire.send_body("/refused", &[], &bytes(1_000_000));
+        assert_eq!((response.status, response.text()), (403, "no"));
     }
 }
 
@@ -187,7 +191,7 @@ fn beyond_the_limit_they_are_refused() {
         .send("3e9\r\n")
         .send(bytes(1001))
         .send("\r\n");
-    assert_eq!(wire.answer("POST").status, 413);
+    assert_eq!(wire.response("POST").status, 413);
 }
 
 /// A program that raises axum's limit must raise the server's too.
@@ -207,7 +211,7 @@ fn the_default_limit_is_10_mib_and_body_bytes_max_moves_it() {
         wire.0.ask("POST", "/sum", &[&format!("Content-Length: {LEN}")]);
         // A rejected client may be unable to send all of it.
         drop(std::io::Write::write_all(wire.0.stream.get_mut(), &vec![7; LEN]));
-        assert_eq!(wire.answer("POST").status, status);
+        assert_eq!(wire.response("POST").status, status);
     }
 }
 
@@ -245,7 +249,7 @@ fn a_body_that_a_task_still_reads_ends_with_the_response() {
         let served = Served::on(driver, Router::new().route("/", post(detached)));
         let mut wire = served.wire();
         wire.0.ask("POST", "/", &["Content-Length: 10"]).send([1, 2, 3]);
-        assert_eq!(wire.answer("POST").text(), "accepted");
+        assert_eq!(wire.response("POST").text(), "accepted");
         assert_eq!(told.recv_timeout(WAIT_MAX).expect("it ends"), "cut off");
     }
 }
@@ -301,7 +305,7 @@ fn a_slow_reader_holds_its_client_up() {
             wire.0.send(&piece[..len]);
             sent += len;
         }
-        assert_eq!(wire.answer("POST").text(), LEN.to_string());
+        assert_eq!(wire.response("POST").text(), LEN.to_string());
         go_on.send_replace(false);
     }
 }

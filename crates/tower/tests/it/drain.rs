@@ -44,7 +44,7 @@ fn until_refused(address: SocketAddr) {
 }
 
 #[test]
-fn a_drain_answers_what_was_received_and_takes_nobody_new() {
+fn a_drain_responses_what_was_received_and_takes_nobody_new() {
     let (router, has_begun, release) = held();
     let running = here(router).start().expect("starts");
     let address = running.address();
@@ -54,15 +54,15 @@ fn a_drain_answers_what_was_received_and_takes_nobody_new() {
     running.drain();
     until_refused(address);
     release.send(true).expect("it waits");
-    let answer = client.answer("GET");
-    assert_eq!((answer.text(), answer.field("connection")), ("waited", Some("close")));
+    let response = client.response("GET");
+    assert_eq!((response.text(), response.field("connection")), ("waited", Some("close")));
     // Otherwise the server lingers until the client closes.
     drop(client);
     runtime().block_on(running.ended()).expect("ends normally");
 }
 
 #[test]
-fn a_drain_answers_a_request_that_offers_an_upgrade() {
+fn a_drain_responses_a_request_that_offers_an_upgrade() {
     for driver in drivers() {
         let (router, has_begun, release) = held();
         let running = here(router).driver(driver).start().expect("starts");
@@ -72,8 +72,8 @@ fn a_drain_answers_a_request_that_offers_an_upgrade() {
         running.drain();
         until_refused(running.address());
         release.send(true).expect("it waits");
-        let answer = client.answer("GET");
-        assert_eq!((answer.text(), answer.field("connection")), ("waited", Some("close")));
+        let response = client.response("GET");
+        assert_eq!((response.text(), response.field("connection")), ("waited", Some("close")));
         drop(client);
         runtime().block_on(running.ended()).expect("ends normally");
     }
@@ -106,7 +106,7 @@ fn a_drain_may_have_no_end() {
         running.drain();
         until_refused(running.address());
         release.send(true).expect("it waits");
-        assert_eq!(client.answer("GET").text(), "waited");
+        assert_eq!(client.response("GET").text(), "waited");
         drop(client);
         runtime().block_on(running.ended()).expect("ends normally");
     }

@@ -45,7 +45,7 @@ fn an_app_that_leaves_nothing_to_the_router_is_an_error() {
 }
 
 /// Responds with the requested status, immediately or deferred.
-async fn answer(Path((status, when)): Path<(u16, String)>) -> axum::response::Response {
+async fn response(Path((status, when)): Path<(u16, String)>) -> axum::response::Response {
     if when == "soon" {
         tokio::task::yield_now().await;
     }
@@ -69,17 +69,17 @@ fn steps_around_a_service_see_no_difference_between_at_once_and_later() {
             let status = response.status_code().to_string();
             response.field("Seen", status).html("<p>after</p>");
         });
-        let router = Router::new().route("/{status}/{when}", get(answer));
+        let router = Router::new().route("/{status}/{when}", get(response));
         let served = Served::of(here(router).driver(driver).fast(fast));
         let mut wire = served.wire();
         for (status, body) in [(200, "answer"), (404, ""), (204, "")] {
             let mut heads = Vec::new();
             for (method, when) in [("GET", "now"), ("GET", "soon"), ("HEAD", "now"), ("HEAD", "soon")] {
-                let answer = wire.request(method, &format!("/{status}/{when}"), &[]);
+                let response = wire.request(method, &format!("/{status}/{when}"), &[]);
                 let body = if method == "HEAD" { "" } else { body };
-                assert_eq!((answer.status, answer.text()), (status, body), "{method} {when}");
-                assert_eq!((answer.field("Before"), answer.field("Seen")), (Some("yes"), Some("200")));
-                let mut fields = answer.fields.clone();
+                assert_eq!((response.status, response.text()), (status, body), "{method} {when}");
+                assert_eq!((response.field("Before"), response.field("Seen")), (Some("yes"), Some("200")));
+                let mut fields = response.fields.clone();
                 fields.retain(|(name, _)| name != "Date");
                 fields.sort();
                 heads.push(fields);

@@ -1,6 +1,5 @@
 //! Tests of unchanged axum routers on the engine, on the wire.
 
-mod answers;
 mod bodies;
 #[path = "../../../shearwater/tests/it/client.rs"]
 mod client;
@@ -11,6 +10,7 @@ mod make_services;
 #[path = "../../../shearwater/tests/it/process.rs"]
 mod process;
 mod readiness;
+mod responses;
 mod routes;
 mod served;
 mod signals;

@@ -57,9 +57,9 @@ fn extractors_and_state_work_on_every_driver() {
         assert_eq!(wire.request("GET", "/user/17", &[]).text(), "user 17");
         assert_eq!(wire.request("GET", "/user/x", &[]).status, 400);
         assert_eq!(wire.request("GET", "/page?number=3", &[]).text(), "page 3");
-        let answer = wire.send_body("/json", &["Content-Type: application/json"], br#"{"a":[1]}"#);
-        assert_eq!((answer.status, answer.field("content-type")), (200, Some("application/json")));
-        assert_eq!(answer.text(), r#"{"got":{"a":[1]}}"#);
+        let response = wire.send_body("/json", &["Content-Type: application/json"], br#"{"a":[1]}"#);
+        assert_eq!((response.status, response.field("content-type")), (200, Some("application/json")));
+        assert_eq!(response.text(), r#"{"got":{"a":[1]}}"#);
         assert_eq!(wire.send_body("/json", &[], b"{}").status, 415);
         let created = wire.send_body("/created", &[], b"");
         assert_eq!((created.status, created.text()), (201, "made"));
@@ -73,16 +73,16 @@ fn extractors_and_state_work_on_every_driver() {
 fn what_is_asked_for_arrives_as_it_was_sent() {
     let served = Served::new(router());
     let mut wire = served.wire();
-    let answer = wire.request("DELETE", "/said?a=%20b", &["X-Own: 1", "x-own: \u{e9}"]);
-    assert_eq!(answer.text(), "DELETE /said?a=%20b HTTP/1.1 localhost [[49], [195, 169]]");
+    let response = wire.request("DELETE", "/said?a=%20b", &["X-Own: 1", "x-own: \u{e9}"]);
+    assert_eq!(response.text(), "DELETE /said?a=%20b HTTP/1.1 localhost [[49], [195, 169]]");
     wire.0.send("PROPFIND http://example.org/said HTTP/1.1\r\nHost: example.org\r\n\r\n");
-    assert_eq!(wire.answer("PROPFIND").text(), "PROPFIND http://example.org/said HTTP/1.1 example.org []");
+    assert_eq!(wire.response("PROPFIND").text(), "PROPFIND http://example.org/said HTTP/1.1 example.org []");
     wire.0.send("GET /said HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
-    let answer = wire.answer("GET");
-    assert_eq!(answer.text(), "GET /said HTTP/1.0 h []");
-    assert_eq!(answer.field("Connection"), Some("keep-alive"));
+    let response = wire.response("GET");
+    assert_eq!(response.text(), "GET /said HTTP/1.0 h []");
+    assert_eq!(response.field("Connection"), Some("keep-alive"));
     wire.0.send("GET /said HTTP/1.0\r\nHost: h\r\n\r\n");
-    assert_eq!(wire.answer("GET").field("Connection"), Some("close"));
+    assert_eq!(wire.response("GET").field("Connection"), Some("close"));
     wire.0.is_ended();
 }
 
@@ -93,32 +93,32 @@ fn a_target_of_another_scheme_is_misdirected() {
         assert_eq!(served.wire().request("GET", "https://example.org/said", &[]).status, 421);
         let serve = here(router()).driver(driver).server(|server| server.trusted_gateway(true));
         let served = Served::of(serve);
-        let answer = served.wire().request("GET", "https://example.org/said", &[]);
-        assert_eq!(answer.text(), "GET https://example.org/said HTTP/1.1 example.org []");
+        let response = served.wire().request("GET", "https://example.org/said", &[]);
+        assert_eq!(response.text(), "GET https://example.org/said HTTP/1.1 example.org []");
         assert_eq!(served.wire().request("GET", "ftp://example.org/said", &[]).status, 421);
     }
 }
 
 #[test]
-fn axums_own_answers_are_its_own() {
+fn axums_own_responses_are_its_own() {
     let served = Served::new(router());
     let mut wire = served.wire();
     assert_eq!(wire.request("GET", "/none", &[]).status, 404);
-    let answer = wire.request("PUT", "/", &[]);
-    assert_eq!((answer.status, answer.field("allow")), (405, Some("GET,HEAD")));
-    let answer = wire.request("HEAD", "/", &[]);
-    assert_eq!((answer.status, answer.field("content-length")), (200, Some("4")));
+    let response = wire.request("PUT", "/", &[]);
+    assert_eq!((response.status, response.field("allow")), (405, Some("GET,HEAD")));
+    let response = wire.request("HEAD", "/", &[]);
+    assert_eq!((response.status, response.field("content-length")), (200, Some("4")));
     assert_eq!(wire.request("GET", "/", &[]).text(), "root", "nothing stands between the two");
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_order() {
+fn pipelined_requests_are_responded_in_order() {
     let served = Served::new(router());
     let mut wire = served.wire();
     let all: String = (0..50).map(|id| format!("GET /user/{id} HTTP/1.1\r\nHost: h\r\n\r\n")).collect();
     wire.0.send(all);
     for id in 0..50 {
-        assert_eq!(wire.answer("GET").text(), format!("user {id}"));
+        assert_eq!(wire.response("GET").text(), format!("user {id}"));
     }
 }
 

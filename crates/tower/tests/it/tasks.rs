@@ -75,9 +75,9 @@ fn sockets_of_tokio_work_in_handlers() {
         get(move || async move {
             let mut stream = tokio::net::TcpStream::connect(address).await.expect("connects");
             stream.write_all(b"question").await.expect("writes");
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await.expect("reads");
-            answer
+            let mut response = String::new();
+            stream.read_to_string(&mut response).await.expect("reads");
+            response
         }),
     );
     for driver in drivers() {
@@ -89,7 +89,7 @@ fn sockets_of_tokio_work_in_handlers() {
         std::io::Read::read_exact(&mut stream, &mut question).expect("the question");
         std::io::Write::write_all(&mut stream, b"answer").expect("a response");
         drop(stream);
-        assert_eq!((question, wire.answer("GET").text()), (*b"question", "answer"));
+        assert_eq!((question, wire.response("GET").text()), (*b"question", "answer"));
     }
 }
 
@@ -162,12 +162,12 @@ fn what_is_dropped_at_the_end_finds_its_runtime() {
 }
 
 #[test]
-fn who_has_said_all_gets_an_answer_that_is_there_at_once() {
+fn who_has_said_all_gets_an_response_that_is_there_at_once() {
     for driver in drivers() {
         let served = Served::on(driver, Router::new().route("/", get(|| async { "served" })));
         let mut client = served.connect();
         client.ask("GET", "/", &[]).end_sending();
-        assert_eq!(client.answer("GET").text(), "served");
+        assert_eq!(client.response("GET").text(), "served");
         client.is_ended();
     }
 }
@@ -190,7 +190,7 @@ fn others_are_served_while_one_waits() {
     assert_eq!(served.wire().request("GET", "/", &[]).text(), "served");
     release.send(true).expect("they wait");
     for wire in &mut waiting {
-        assert_eq!(wire.answer("GET").text(), "waited");
+        assert_eq!(wire.response("GET").text(), "waited");
     }
 }
 
@@ -249,8 +249,8 @@ fn a_panic_costs_its_own_request() {
     let served = Served::new(router);
     for target in ["/panics", "/late"] {
         let mut wire = served.wire();
-        let answer = wire.request("GET", target, &[]);
-        assert_eq!((answer.status, answer.field("connection")), (500, Some("close")));
+        let response = wire.request("GET", target, &[]);
+        assert_eq!((response.status, response.field("connection")), (500, Some("close")));
         wire.0.is_ended();
     }
     assert_eq!(served.wire().request("GET", "/", &[]).text(), "served");

@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use shearwater::{App, Limits, Timeouts};
 use tokio::io::AsyncWriteExt;
 
-use crate::client::{ClientResponse, Client, WAIT_MAX};
+use crate::client::{Client, ClientResponse, WAIT_MAX};
 use crate::served::{Served, drivers, here, runtime};
 use crate::wire::Wire;
 
@@ -76,10 +76,10 @@ const HANDSHAKE: [&str; 4] = [
 
 fn shake_hands(wire: &mut Wire) -> Vec<u8> {
     wire.0.ask("GET", "/ws", &HANDSHAKE);
-    let answer = wire.0.head();
-    assert_eq!((answer.status, answer.field("upgrade")), (101, Some("websocket")), "{answer:?}");
-    assert_eq!(answer.field("connection"), Some("upgrade"));
-    assert_eq!(answer.field("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    let response = wire.0.head();
+    assert_eq!((response.status, response.field("upgrade")), (101, Some("websocket")), "{response:?}");
+    assert_eq!(response.field("connection"), Some("upgrade"));
+    assert_eq!(response.field("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
     message(wire)
 }
 
@@ -147,7 +147,7 @@ fn there_are_no_more_than_there_may_be() {
         wire.0.ask("GET", "/ws", &HANDSHAKE);
         match wire.0.head() {
             ClientResponse { status: 101, .. } => break,
-            answer => assert_eq!(answer.status, 426),
+            response => assert_eq!(response.status, 426),
         }
     }
     say(&mut second, "still here");
@@ -169,17 +169,17 @@ fn a_drain_does_not_wait_for_what_was_upgraded() {
 fn where_there_can_be_no_upgrade_the_request_is_an_ordinary_one() {
     let router = Router::new().route("/", axum::routing::post(|body: String| async { body }));
     let served = Served::new(router);
-    let answer = served.wire().send_body("/", &["Connection: upgrade", "Upgrade: other/1"], b"a body");
-    assert_eq!((answer.status, answer.text()), (200, "a body"));
+    let response = served.wire().send_body("/", &["Connection: upgrade", "Upgrade: other/1"], b"a body");
+    assert_eq!((response.status, response.text()), (200, "a body"));
     let mut wire = served.wire();
     wire.0.send("GET /none HTTP/1.0\r\nConnection: upgrade, keep-alive\r\nUpgrade: other/1\r\n\r\n");
-    assert_eq!(wire.answer("GET").field("connection"), Some("keep-alive"), "HTTP/1.0 has none");
+    assert_eq!(wire.response("GET").field("connection"), Some("keep-alive"), "HTTP/1.0 has none");
 }
 
 /// Returns a response without its `Date`.
-fn undated(mut answer: ClientResponse) -> ClientResponse {
-    answer.fields.retain(|(name, _)| name != "Date");
-    answer
+fn undated(mut response: ClientResponse) -> ClientResponse {
+    response.fields.retain(|(name, _)| name != "Date");
+    response
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn a_response_other_than_101_is_the_same_as_without_an_upgrade() {
             for method in ["GET", "HEAD", "DELETE"] {
                 let plain = undated(wire.request(method, target, &[]));
                 for offer in offers {
-                    let answer = undated(wire.request(method, target, offer));
-                    assert_eq!(answer, plain, "{method} {target} {offer:?}");
+                    let response = undated(wire.request(method, target, offer));
+                    assert_eq!(response, plain, "{method} {target} {offer:?}");
                 }
             }
         }
@@ -212,13 +212,13 @@ fn a_101_has_the_fields_of_every_response() {
         let served = Served::of(here(router()).driver(driver).connect_info().fast(steps()));
         let mut wire = served.wire();
         wire.0.ask("GET", "/ws", &HANDSHAKE);
-        let answer = wire.0.head();
-        assert_eq!(answer.status, 101);
+        let response = wire.0.head();
+        assert_eq!(response.status, 101);
         for (name, value) in [("Server", "shearwater"), ("X-Before", "yes"), ("X-After", "yes")] {
-            assert_eq!(answer.field(name), Some(value), "{answer:?}");
+            assert_eq!(response.field(name), Some(value), "{response:?}");
         }
-        assert!(answer.field("Date").is_some(), "{answer:?}");
-        assert!(answer.field("Content-Length").is_none(), "{answer:?}");
+        assert!(response.field("Date").is_some(), "{response:?}");
+        assert!(response.field("Content-Length").is_none(), "{response:?}");
         message(&mut wire);
     }
 }
@@ -244,7 +244,7 @@ fn a_client_that_offers_an_upgrade_and_reads_nothing_is_reset() {
 }
 
 #[test]
-fn pipelined_requests_behind_a_response_other_than_101_are_answered() {
+fn pipelined_requests_behind_a_response_other_than_101_are_responded() {
     for driver in drivers() {
         let served = Served::of(here(router()).driver(driver));
         let mut wire = served.wire();
@@ -255,8 +255,8 @@ fn pipelined_requests_behind_a_response_other_than_101_are_answered() {
         for (status, text) in
             [(200, "served"), (200, "served soon"), (404, ""), (200, "a stream"), (200, "served")]
         {
-            let answer = wire.answer("GET");
-            assert_eq!((answer.status, answer.text()), (status, text));
+            let response = wire.response("GET");
+            assert_eq!((response.status, response.text()), (status, text));
         }
     }
 }
@@ -292,7 +292,7 @@ fn upgraded_connections_count_for_all_until_they_close() {
         assert_eq!(served.totals().connections_accepted, 2);
         let [first, second] = lines;
         drop(first);
-        assert_eq!(third.answer("GET").text(), "served");
+        assert_eq!(third.response("GET").text(), "served");
         drop(second);
     }
 }
@@ -342,8 +342,8 @@ fn a_registered_protocol_is_the_services_from_the_first_byte_to_the_last() {
             // Bytes that look like another request belong to the new protocol.
             let behind = "GET /none HTTP/1.1\r\nHost: h\r\n\r\n".repeat(100);
             client.send(head + &behind);
-            let answer = client.head();
-            assert_eq!((answer.status, answer.field("Upgrade")), (101, Some("Tide-Way/2")), "{offer}");
+            let response = client.head();
+            assert_eq!((response.status, response.field("Upgrade")), (101, Some("Tide-Way/2")), "{offer}");
             ends.recv_timeout(WAIT_MAX).expect("it is notified").expect("it is upgraded");
             let sent: Vec<u8> = (0..LENGTH).map(|at| u8::try_from(at % 251).expect("small")).collect();
             client.send(&sent).end_sending();
@@ -360,8 +360,8 @@ fn a_service_whose_response_is_no_101_finds_no_upgrade() {
             let (router, ends) = switching(StatusCode::OK, Some("websocket"));
             let served = Served::of(here(router).driver(driver));
             let mut wire = served.wire();
-            let answer = wire.request("GET", "/", &["Connection: upgrade", &format!("Upgrade: {offer}")]);
-            assert_eq!((answer.status, answer.field("Connection")), (200, Some("upgrade")));
+            let response = wire.request("GET", "/", &["Connection: upgrade", &format!("Upgrade: {offer}")]);
+            assert_eq!((response.status, response.field("Connection")), (200, Some("upgrade")));
             ends.recv_timeout(WAIT_MAX).expect("it is notified").expect_err("it is not upgraded");
             assert_eq!(wire.request("GET", "/", &[]).status, 200, "the connection stays");
         }
@@ -384,7 +384,7 @@ fn a_101_that_cannot_be_is_a_500() {
             let served = Served::of(here(router).driver(driver));
             let mut client = served.connect();
             client.send(format!("GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\n{offer}\r\n\r\nx"));
-            assert_eq!(client.answer("GET").status, 500, "{upgrade:?} {offer}");
+            assert_eq!(client.response("GET").status, 500, "{upgrade:?} {offer}");
             ends.recv_timeout(WAIT_MAX).expect("it is notified").expect_err("it is not upgraded");
             assert_eq!(served.totals().connections_upgraded, 0);
         }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read};
 
-use crate::client::{ClientResponse, Client};
+use crate::client::{Client, ClientResponse};
 
 /// One connection.
 pub(crate) struct Wire(pub(crate) Client);
@@ -11,7 +11,7 @@ impl Wire {
     /// Sends a request without a body, and reads the response.
     pub(crate) fn request(&mut self, method: &str, target: &str, fields: &[&str]) -> ClientResponse {
         self.0.ask(method, target, fields);
-        self.answer(method)
+        self.response(method)
     }
 
     /// Sends a request with a body of known length, and reads the response.
@@ -23,25 +23,25 @@ impl Wire {
         );
         // In one write, so that a short body arrives with its head.
         self.0.send([head.as_bytes(), body].concat());
-        self.answer("POST")
+        self.response("POST")
     }
 
     /// Reads a response of any framing.
-    pub(crate) fn answer(&mut self, method: &str) -> ClientResponse {
-        let mut answer = self.0.head();
-        if method == "HEAD" || matches!(answer.status, 100..=199 | 204 | 304) {
-            return answer;
+    pub(crate) fn response(&mut self, method: &str) -> ClientResponse {
+        let mut response = self.0.head();
+        if method == "HEAD" || matches!(response.status, 100..=199 | 204 | 304) {
+            return response;
         }
-        answer.body = match (answer.field("Content-Length"), answer.field("Transfer-Encoding")) {
+        response.body = match (response.field("Content-Length"), response.field("Transfer-Encoding")) {
             (Some(length), None) => self.exactly(length.parse().expect("a number")),
             (None, Some("chunked")) => self.chunks(),
             (None, None) => {
-                assert_eq!(answer.field("Connection"), Some("close"), "{answer:?}");
+                assert_eq!(response.field("Connection"), Some("close"), "{response:?}");
                 self.0.rest()
             }
             both => panic!("{both:?}"),
         };
-        answer
+        response
     }
 
     pub(crate) fn exactly(&mut self, len: usize) -> Vec<u8> {

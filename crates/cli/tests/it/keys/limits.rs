@@ -17,9 +17,9 @@ fn get(target: &str, fields: &str) -> String {
 }
 
 /// Checks that a request at the limit is accepted, and one beyond it is refused and counted under the key's name.
-fn bound(key: &str, value: u64, allowed: &str, answered: u16, refused: &str, refused_with: u16) {
+fn bound(key: &str, value: u64, allowed: &str, responded: u16, refused: &str, refused_with: u16) {
     on_each_driver(&format!("[limits]\n{key} = {value}\n"), |_, mut serving| {
-        assert_eq!(status(&serving, allowed), answered, "{key}");
+        assert_eq!(status(&serving, allowed), responded, "{key}");
         assert_eq!(Summary::so_far(&mut serving).reached(key), 0, "{key}");
         assert_eq!(status(&serving, refused), refused_with, "{key}");
         assert_eq!(Summary::so_far(&mut serving).reached(key), 1, "{key}");
@@ -120,7 +120,7 @@ pub(super) fn linger_bytes_max() {
     for (bytes, is_reached) in [(1000, true), (10_000_000, false)] {
         on_each_driver(&format!("[limits]\nlinger_bytes_max = {bytes}\n"), |_, mut serving| {
             let mut client = serving.connect();
-            assert_eq!(client.send("GET / HTTP/1.1\r\n\r\n").answer("GET").status, 400);
+            assert_eq!(client.send("GET / HTTP/1.1\r\n\r\n").response("GET").status, 400);
             client.is_ended();
             client.send("x".repeat(5000));
             Summary::until(&mut serving, |so_far| {

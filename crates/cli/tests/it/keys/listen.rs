@@ -11,13 +11,13 @@ use crate::process::{Serving, drivers, just};
 /// Sends a request on a stream and returns the response.
 fn get(mut stream: impl Read + Write) -> String {
     stream.write_all(b"GET /f.txt HTTP/1.0\r\n\r\n").expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("answered");
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("answered");
+    response
 }
 
-fn is_served(answer: &str) -> bool {
-    answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\ncontent")
+fn is_served(response: &str) -> bool {
+    response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("\r\n\r\ncontent")
 }
 
 /// Returns the loopback addresses of the machine.

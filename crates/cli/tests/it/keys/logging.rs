@@ -47,7 +47,7 @@ fn logs_warnings_from_their_level_on() {
                 said.push_str(&serving.hear());
             }
             drop(first);
-            assert_eq!(second.answer("GET").status, 200);
+            assert_eq!(second.response("GET").status, 200);
             serving.signal(Signal::TERM);
             said.push_str(&serving.end().2);
             assert_eq!(said.contains("accepts no connections for now"), is_said, "{level}: {said}");

@@ -27,7 +27,7 @@ pub(super) fn max_connections() {
         let so_far = Summary::so_far(&mut serving);
         assert_eq!((so_far.count("connections"), so_far.count("open")), (2, 2));
         drop(one);
-        assert_eq!(three.answer("GET").status, 200);
+        assert_eq!(three.response("GET").status, 200);
     });
 }
 
@@ -57,7 +57,7 @@ fn at_once(serving: &Serving, request: &str, count: usize) -> Client {
     client.send(request.repeat(count));
     serving.signal(Signal::CONT);
     for _ in 0..count {
-        assert_eq!(client.answer("GET").text(), "content");
+        assert_eq!(client.response("GET").text(), "content");
     }
     client
 }

@@ -103,7 +103,7 @@ pub(super) fn order() {
                 }
             }
             for client in &mut clients {
-                (0..200).for_each(|_| assert_eq!(client.answer("GET").text(), "content"));
+                (0..200).for_each(|_| assert_eq!(client.response("GET").text(), "content"));
             }
         });
     }

@@ -40,7 +40,7 @@ pub(super) fn write() {
 pub(super) fn linger() {
     on_each_driver("[timeouts]\nlinger = \"100ms\"\n", |_, mut serving| {
         let mut client = serving.connect();
-        assert_eq!(client.send("GET / HTTP/1.1\r\n\r\n").answer("GET").status, 400);
+        assert_eq!(client.send("GET / HTTP/1.1\r\n\r\n").response("GET").status, 400);
         client.is_ended();
         let begun = std::time::Instant::now();
         let so_far = Summary::until(&mut serving, |so_far| so_far.count("open") == 0);

@@ -66,11 +66,11 @@ fn drained_in_the_middle() {
 }
 
 #[test]
-fn answered_later() {
-    sweep(&scripts::answered_later());
+fn responded_later() {
+    sweep(&scripts::responded_later());
 }
 
 #[test]
-fn answered_later_in_a_pipeline() {
-    sweep(&scripts::answered_later_in_a_pipeline());
+fn responded_later_in_a_pipeline() {
+    sweep(&scripts::responded_later_in_a_pipeline());
 }

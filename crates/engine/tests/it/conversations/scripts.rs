@@ -3,7 +3,7 @@
 use shearwater_engine::Limits;
 
 use crate::harness::unit::head;
-use crate::harness::{ExpectedResponse, Conversation, End, Setting, Step, Unit};
+use crate::harness::{Conversation, End, ExpectedResponse, Setting, Step, Unit};
 
 /// 1: three requests, each after the response to the one before.
 pub(crate) fn keep_alive() -> Conversation {
@@ -38,7 +38,7 @@ pub(crate) fn chunked_upload_to_a_sink() -> Conversation {
 }
 
 /// 13: deferred handlers that read bodies as they arrive; the last digit says how they wait.
-pub(crate) fn answered_later() -> Conversation {
+pub(crate) fn responded_later() -> Conversation {
     let mut units: Vec<Unit> = (0..4).map(|number| Unit::later("GET", number)).collect();
     units.extend([
         Unit::post("taken", 1, 700),
@@ -57,7 +57,7 @@ pub(crate) fn answered_later() -> Conversation {
 }
 
 /// 14: the same, all at once.
-pub(crate) fn answered_later_in_a_pipeline() -> Conversation {
+pub(crate) fn responded_later_in_a_pipeline() -> Conversation {
     let mut units: Vec<Unit> = (0..30).map(|number| Unit::later("GET", number)).collect();
     units.extend((0..10).map(|number| Unit::post("taken", number, 50 * number)));
     units.push(Unit::closing(1));
@@ -88,8 +88,10 @@ pub(crate) fn head_in_single_bytes() -> Conversation {
     const HEAD_BYTES_MAX: usize = 160;
     let full = padded(1, HEAD_BYTES_MAX);
     let over = padded(2, HEAD_BYTES_MAX + 1);
-    let refusal =
-        ExpectedResponse::refusal("431 Request Header Fields Too Large", "The request head is larger than the limit.");
+    let refusal = ExpectedResponse::refusal(
+        "431 Request Header Fields Too Large",
+        "The request head is larger than the limit.",
+    );
     let over = Unit::refused(over.bytes, HEAD_BYTES_MAX + 1, refusal);
     let limits = Limits { head_bytes_max: HEAD_BYTES_MAX, ..Limits::default() };
     let alone = Conversation::alone(vec![full, over], &pieces(1, 2 * HEAD_BYTES_MAX + 1));
@@ -101,7 +103,7 @@ fn padded(number: usize, head_bytes: usize) -> Unit {
     let plain = Unit::get(number);
     let padding = head_bytes - plain.bytes.len() - "X-Pad: \r\n".len();
     let field = format!("X-Pad: {}\r\n", "p".repeat(padding));
-    Unit::new(head("GET", &format!("/plain/{number}"), &field), plain.answer)
+    Unit::new(head("GET", &format!("/plain/{number}"), &field), plain.response)
 }
 
 /// 7: a body rejected at its head, while the client continues sending and reads only then.
@@ -171,7 +173,7 @@ pub(crate) fn many_ways_to_end() -> Conversation {
 /// 12: a drain with an idle connection, one in a head, one in a body, one that continues, and one that
 /// doesn't read its response.
 pub(crate) fn drained_in_the_middle() -> Conversation {
-    let last = |unit: Unit| Unit::new(unit.bytes, unit.answer.last());
+    let last = |unit: Unit| Unit::new(unit.bytes, unit.response.last());
     let mut conversation = Conversation::default();
     conversation.add(vec![Unit::get(1)], &[Step::SendAll], End::Silence);
     conversation.add(vec![Unit::get(2), Unit::get(3)], &[Step::Send(60)], End::Cut);

@@ -199,10 +199,10 @@ fn kept_file() -> Rc<Prebuilt> {
     KEPT.with_borrow_mut(|kept| {
         kept.upgrade().unwrap_or_else(|| {
             let file = Item::File(own_slice());
-            let answer =
+            let response =
                 Rc::new(Prebuilt::new("text/plain", &FieldLines::new(), file).expect("a media type"));
-            *kept = Rc::downgrade(&answer);
-            answer
+            *kept = Rc::downgrade(&response);
+            response
         })
     })
 }

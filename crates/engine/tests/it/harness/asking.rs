@@ -24,8 +24,8 @@ pub(crate) fn post(target: &str, body: &str) -> String {
 
 /// Returns head and body of a response.
 #[track_caller]
-pub(crate) fn parts(answer: &str) -> (&str, &str) {
-    answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no end of the head: {answer:?}"))
+pub(crate) fn parts(response: &str) -> (&str, &str) {
+    response.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no end of the head: {response:?}"))
 }
 
 /// Asserts that the connection is usable: another request succeeds on it.

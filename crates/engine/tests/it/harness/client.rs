@@ -2,7 +2,7 @@
 
 use shearwater_engine::io::sim::SimPeer;
 
-use super::answer::{ExpectedResponse, Expected, Verdict, show};
+use super::response::{Expected, ExpectedResponse, Verdict, show};
 use super::unit::Unit;
 
 /// A client of the simulated network.
@@ -47,9 +47,9 @@ impl Client {
 
     /// Asserts that it has received exactly these responses.
     #[track_caller]
-    pub(crate) fn assert_got(&mut self, answers: &[ExpectedResponse]) {
+    pub(crate) fn assert_got(&mut self, responses: &[ExpectedResponse]) {
         let mut expected = Expected::default();
-        answers.iter().for_each(|answer| expected.push(answer));
+        responses.iter().for_each(|response| expected.push(response));
         self.assert_expected(&expected);
     }
 
@@ -86,7 +86,7 @@ pub(crate) fn expected(units: &[Unit], sent: usize, end: End) -> Expected {
             expected.push(&if is_head(&unit.bytes[..left]) { unfinished.bodyless() } else { unfinished });
             return expected;
         }
-        expected.push(&unit.answer);
+        expected.push(&unit.response);
         if unit.is_last {
             return expected;
         }
@@ -98,43 +98,43 @@ pub(crate) fn expected(units: &[Unit], sent: usize, end: End) -> Expected {
 /// Returns the possible output for a client of a draining worker: any number of its responses, the last of
 /// which says so; then a rejection as too slow or incomplete.
 pub(crate) fn drained(units: &[Unit], sent: usize) -> Vec<Expected> {
-    let mut answered = Expected::default();
+    let mut responded = Expected::default();
     let mut allowed = Vec::new();
     let mut left = sent;
     for unit in units {
         if unit.goes_on_at.is_some_and(|at| left >= at) {
-            allowed.extend(with_tails(&answered, unit));
-            answered.push_go_on();
+            allowed.extend(with_tails(&responded, unit));
+            responded.push_go_on();
         }
-        allowed.extend(with_tails(&answered, unit));
+        allowed.extend(with_tails(&responded, unit));
         if left < unit.decided_at {
             return allowed;
         }
-        let mut last = answered.clone();
-        last.push(&unit.answer.clone().last());
+        let mut last = responded.clone();
+        last.push(&unit.response.clone().last());
         allowed.push(last);
-        answered.push(&unit.answer);
+        responded.push(&unit.response);
         if unit.is_last {
             return allowed;
         }
         left -= unit.bytes.len();
     }
-    allowed.push(answered);
+    allowed.push(responded);
     allowed
 }
 
 /// Returns the possible output if `unit` is unfinished: the responses so far, and a rejection.
-fn with_tails(answered: &Expected, unit: &Unit) -> Vec<Expected> {
+fn with_tails(responded: &Expected, unit: &Unit) -> Vec<Expected> {
     let mut tails = vec![ExpectedResponse::timeout(), ExpectedResponse::incomplete()];
     if is_head(&unit.bytes) {
         tails.extend(tails.clone().into_iter().map(ExpectedResponse::bodyless));
     }
     let with = |tail: &ExpectedResponse| {
-        let mut expected = answered.clone();
+        let mut expected = responded.clone();
         expected.push(tail);
         expected
     };
-    std::iter::once(answered.clone()).chain(tails.iter().map(with)).collect()
+    std::iter::once(responded.clone()).chain(tails.iter().map(with)).collect()
 }
 
 /// Returns true if the method was sent, and is `HEAD`.

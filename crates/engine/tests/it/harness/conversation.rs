@@ -1,7 +1,7 @@
 //! A conversation: clients with their requests, and a script of steps.
 
-use super::answer::{Verdict, show};
 use super::client::{Client, End, drained, expected};
+use super::response::{Verdict, show};
 use super::unit::Unit;
 use super::world::{Setting, World};
 

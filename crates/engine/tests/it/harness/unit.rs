@@ -4,8 +4,8 @@ use std::fmt;
 
 use shearwater_engine::http1::ParseError;
 
-use super::answer::ExpectedResponse;
 use super::app;
+use super::response::ExpectedResponse;
 
 /// Bytes of a request shown in messages.
 const SHOWN_BYTES: usize = 120;
@@ -14,7 +14,7 @@ const SHOWN_BYTES: usize = 120;
 #[derive(Clone)]
 pub(crate) struct Unit {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) answer: ExpectedResponse,
+    pub(crate) response: ExpectedResponse,
     /// Bytes that decide the response: all, unless a request is rejected early.
     pub(crate) decided_at: usize,
     /// The connection ends after the response.
@@ -26,20 +26,20 @@ pub(crate) struct Unit {
 impl fmt::Debug for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = String::from_utf8_lossy(&self.bytes[..self.bytes.len().min(SHOWN_BYTES)]);
-        write!(f, "{} bytes {text:?} -> {}", self.bytes.len(), self.answer.status)
+        write!(f, "{} bytes {text:?} -> {}", self.bytes.len(), self.response.status)
     }
 }
 
 impl Unit {
-    pub(crate) fn new(bytes: impl Into<Vec<u8>>, answer: ExpectedResponse) -> Self {
+    pub(crate) fn new(bytes: impl Into<Vec<u8>>, response: ExpectedResponse) -> Self {
         let bytes = bytes.into();
-        let is_last = answer.connection == Some("close");
-        Self { decided_at: bytes.len(), bytes, answer, is_last, goes_on_at: None }
+        let is_last = response.connection == Some("close");
+        Self { decided_at: bytes.len(), bytes, response, is_last, goes_on_at: None }
     }
 
     /// Returns a request that is rejected as soon as its first `decided_at` bytes are received.
-    pub(crate) fn refused(bytes: impl Into<Vec<u8>>, decided_at: usize, answer: ExpectedResponse) -> Self {
-        Self { decided_at, ..Self::new(bytes, answer) }
+    pub(crate) fn refused(bytes: impl Into<Vec<u8>>, decided_at: usize, response: ExpectedResponse) -> Self {
+        Self { decided_at, ..Self::new(bytes, response) }
     }
 
     pub(crate) fn get(number: usize) -> Self {
@@ -49,16 +49,21 @@ impl Unit {
     /// Returns a request without a body, with any method.
     pub(crate) fn plain(method: &str, number: usize) -> Self {
         let target = format!("/plain/{number}");
-        Self::new(head(method, &target, ""), ExpectedResponse::text("200 OK", app::text_of(method, &target, b"")))
+        Self::new(
+            head(method, &target, ""),
+            ExpectedResponse::text("200 OK", app::text_of(method, &target, b"")),
+        )
     }
 
     /// Returns a request whose response is deferred.
     pub(crate) fn later(method: &str, number: usize) -> Self {
         let target = format!("/later/{number}");
-        let unit =
-            Self::new(head(method, &target, ""), ExpectedResponse::text("200 OK", app::text_of(method, &target, b"")));
+        let unit = Self::new(
+            head(method, &target, ""),
+            ExpectedResponse::text("200 OK", app::text_of(method, &target, b"")),
+        );
         match method {
-            "HEAD" => Self { answer: unit.answer.bodyless(), ..unit },
+            "HEAD" => Self { response: unit.response.bodyless(), ..unit },
             _ => unit,
         }
     }
@@ -66,17 +71,17 @@ impl Unit {
     /// Returns a `HEAD`, whose response has a length and no body.
     pub(crate) fn head(number: usize) -> Self {
         let unit = Self::plain("HEAD", number);
-        Self { answer: unit.answer.bodyless(), ..unit }
+        Self { response: unit.response.bodyless(), ..unit }
     }
 
     pub(crate) fn no_content(number: usize) -> Self {
-        let answer = ExpectedResponse::text("204 No Content", "").lengthless();
-        Self::new(head("GET", &format!("/status/{number}?204"), ""), answer)
+        let response = ExpectedResponse::text("204 No Content", "").lengthless();
+        Self::new(head("GET", &format!("/status/{number}?204"), ""), response)
     }
 
     pub(crate) fn not_modified(number: usize) -> Self {
-        let answer = ExpectedResponse::text("304 Not Modified", "").lengthless();
-        Self::new(head("GET", &format!("/status/{number}?304"), ""), answer)
+        let response = ExpectedResponse::text("304 Not Modified", "").lengthless();
+        Self::new(head("GET", &format!("/status/{number}?304"), ""), response)
     }
 
     pub(crate) fn big() -> Self {
@@ -126,7 +131,7 @@ impl Unit {
         let unit = Self::post_with(route, number, len, "Expect: 100-continue\r\n");
         let head_len = unit.bytes.len() - len;
         match route {
-            "plain" => Self::new(&unit.bytes[..head_len], unit.answer.last()),
+            "plain" => Self::new(&unit.bytes[..head_len], unit.response.last()),
             _ => Self { goes_on_at: Some(head_len), ..unit },
         }
     }
@@ -139,24 +144,24 @@ impl Unit {
     /// Makes the client request the close.
     pub(crate) fn closing(number: usize) -> Self {
         let target = format!("/plain/{number}");
-        let answer = ExpectedResponse::text("200 OK", app::text_of("GET", &target, b"")).last();
-        Self::new(head("GET", &target, "Connection: close\r\n"), answer)
+        let response = ExpectedResponse::text("200 OK", app::text_of("GET", &target, b"")).last();
+        Self::new(head("GET", &target, "Connection: close\r\n"), response)
     }
 
     /// Makes the handler request the close.
     pub(crate) fn closed_by_handler(number: usize) -> Self {
         let target = format!("/close/{number}");
-        let answer = ExpectedResponse::text("200 OK", app::text_of("GET", &target, b"")).last();
-        Self::new(head("GET", &target, ""), answer)
+        let response = ExpectedResponse::text("200 OK", app::text_of("GET", &target, b"")).last();
+        Self::new(head("GET", &target, ""), response)
     }
 
     /// Makes it HTTP/1.0, which closes by default.
     pub(crate) fn http10(number: usize, keep_alive: bool) -> Self {
         let target = format!("/plain/{number}");
-        let answer = ExpectedResponse::text("200 OK", app::text_of("GET", &target, b""));
+        let response = ExpectedResponse::text("200 OK", app::text_of("GET", &target, b""));
         let field = if keep_alive { "Connection: keep-alive\r\n" } else { "" };
         let bytes = format!("GET {target} HTTP/1.0\r\n{field}\r\n");
-        Self::new(bytes, answer.connection(if keep_alive { "keep-alive" } else { "close" }))
+        Self::new(bytes, response.connection(if keep_alive { "keep-alive" } else { "close" }))
     }
 
     pub(crate) fn panicking(number: usize) -> Self {
@@ -185,8 +190,8 @@ impl Unit {
         units.iter().flat_map(|unit| unit.bytes.iter().copied()).collect()
     }
 
-    pub(crate) fn answers(units: &[Self]) -> Vec<ExpectedResponse> {
-        units.iter().map(|unit| unit.answer.clone()).collect()
+    pub(crate) fn responses(units: &[Self]) -> Vec<ExpectedResponse> {
+        units.iter().map(|unit| unit.response.clone()).collect()
     }
 }
 

@@ -1,13 +1,13 @@
-//! Random conversations on a rough kernel, each from one seed: ten thousand whose every answer is known, and some hundreds with
+//! Random conversations on a rough kernel, each from one seed: ten thousand whose every response is known, and some hundreds with
 //! handlers that wait, in two ways.
 //!
 //! `SHEARWATER_SEED=7 cargo test -p shearwater-engine seeds::random -- --nocapture` holds one and shows what happened;
 //! `SHEARWATER_SEEDS=200000` holds more (best with `--release`).
 
-mod answering;
 mod asked;
 mod leaving;
 mod random;
+mod responding;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Mutex;
@@ -42,10 +42,10 @@ fn random_clients_leave_nothing_behind() {
     hold_or_replay(leaving::hold);
 }
 
-/// Whatever it takes to answer: each request gets its own answer, in order, until one says that it is the last.
+/// Whatever it takes to response: each request gets its own response, in order, until one says that it is the last.
 #[test]
-fn random_requests_are_answered_in_order() {
-    hold_or_replay(answering::hold);
+fn random_requests_are_responded_in_order() {
+    hold_or_replay(responding::hold);
 }
 
 fn hold_or_replay(hold_one: fn(u64)) {

@@ -112,7 +112,7 @@ fn client_of(
 fn plan_unit(dice: &mut Dice, unit: &Unit, is_slow: bool, plan: &mut Vec<Step>) {
     let mut left = unit.bytes.len();
     if let Some(at) = unit.goes_on_at {
-        // Waits for the 100, behind all earlier answers.
+        // Waits for the 100, behind all earlier responses.
         plan.extend([Step::Settle, Step::Send(at), Step::Settle]);
         left -= at;
     }

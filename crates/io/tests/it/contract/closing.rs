@@ -10,8 +10,8 @@ use super::world::{Ended, Note, SentAs, World, mixed, pattern, plain};
 
 pub(crate) fn c1_fin_follows_what_was_sent<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
-    let answer = pattern(100_000, 15);
-    world.send(token, plain(&answer));
+    let response = pattern(100_000, 15);
+    world.send(token, plain(&response));
     let mut got = Vec::new();
     world.until("it is sent", |world| {
         world.harness.read(peer, usize::MAX, &mut got);
@@ -21,7 +21,7 @@ pub(crate) fn c1_fin_follows_what_was_sent<H: Harness>() {
     let (state, rest) = world.peer_ends(peer);
     got.extend(rest);
     assert_eq!(state, PeerState::Eof);
-    assert!(got == answer);
+    assert!(got == response);
     world.harness.write(peer, b"receiving goes on");
     world.until("it is heard", |world| world.page(token).received == b"receiving goes on");
     world.harness.shutdown(peer);
@@ -66,7 +66,7 @@ pub(crate) fn c2_close_delivers_a_decided_send_first<H: Harness>() {
     assert!(sent == [SentAs::Cancelled] || got == b"goodbye");
 }
 
-pub(crate) fn c2_a_send_begun_in_answer_to_a_sent_comes_before_closed<H: Harness>() {
+pub(crate) fn c2_a_send_begun_in_response_to_a_sent_comes_before_closed<H: Harness>() {
     for len in [4, 400_000] {
         let (mut world, _, token) = World::<H>::connected();
         world.send(token, plain(b"first"));
@@ -87,7 +87,7 @@ pub(crate) fn c2_a_send_begun_in_answer_to_a_sent_comes_before_closed<H: Harness
     }
 }
 
-pub(crate) fn c2_close_in_answer_to_each_event<H: Harness>() {
+pub(crate) fn c2_close_in_response_to_each_event<H: Harness>() {
     let closes: [fn(&Note) -> bool; 4] = [
         |note| matches!(note, Note::Accepted(_)),
         |note| matches!(note, Note::Received(..)),

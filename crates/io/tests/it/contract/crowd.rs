@@ -9,7 +9,7 @@ use super::world::{Note, World, pattern, plain};
 
 const CROWD: usize = 1000;
 
-pub(crate) fn a_thousand_connections_are_answered<H: Harness>() {
+pub(crate) fn a_thousand_connections_are_responded<H: Harness>() {
     let mut world = World::<H>::new();
     let mut peers = Vec::new();
     while peers.len() < CROWD {
@@ -26,7 +26,7 @@ pub(crate) fn a_thousand_connections_are_answered<H: Harness>() {
         for (number, peer) in peers.iter().enumerate() {
             world.harness.write(*peer, format!("question {number} of {round}\n").as_bytes());
         }
-        answer_each_line(&mut world);
+        response_each_line(&mut world);
         for (number, peer) in peers.iter().enumerate() {
             let wanted = format!("QUESTION {number} OF {round}\n");
             assert_eq!(world.peer_gets(*peer, wanted.len()), wanted.as_bytes());
@@ -38,24 +38,24 @@ pub(crate) fn a_thousand_connections_are_answered<H: Harness>() {
 }
 
 /// Takes turns until each peer has its complete line back, in capitals.
-fn answer_each_line<H: Harness>(world: &mut World<H>) {
-    let mut answered = 0;
+fn response_each_line<H: Harness>(world: &mut World<H>) {
+    let mut responded = 0;
     for _ in 0..100_000 {
         world.wait(100);
         while let Some(note) = world.step() {
             let Note::Received(token, _) = note else { continue };
             if let Some(lines) = world.page(token).received.strip_suffix(b"\n") {
                 let line = lines.rsplit(|byte| *byte == b'\n').next().unwrap_or(lines);
-                let answer = [&line.to_ascii_uppercase()[..], b"\n"].concat();
-                world.send(token, plain(&answer));
-                answered += 1;
+                let response = [&line.to_ascii_uppercase()[..], b"\n"].concat();
+                world.send(token, plain(&response));
+                responded += 1;
             }
         }
-        if answered == CROWD {
+        if responded == CROWD {
             return;
         }
     }
-    panic!("{answered} of {CROWD} are answered");
+    panic!("{responded} of {CROWD} are answered");
 }
 
 pub(crate) fn churn_leaves_nothing_behind<H: Harness>() {

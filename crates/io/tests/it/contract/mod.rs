@@ -45,7 +45,7 @@ macro_rules! contract_suite {
                 r3_pause_holds_and_resume_loses_nothing, r3_pause_within_a_turn, r3_pausing_and_resuming_twice,
                 r4_data_and_fin_together, r4_fin_behind_a_full_buffer, r4_fin_between_wait_and_receive,
                 r4_fin_while_paused, r4_fin_alone, r4_reset_with_unread_data, r4_reset_while_paused,
-                r5_a_half_closed_peer_gets_its_answer,
+                r5_a_half_closed_peer_gets_its_response,
                 r6_a_fin_is_reported_while_paused, r6_a_fin_before_the_pause_is_reported, r6_a_reset_is_reported_while_paused,
                 r6_a_fin_is_reported_once, r6_closing_a_paused_connection_ends_it,
                 r7_more_than_a_turn_reads_is_read_later;
@@ -63,12 +63,12 @@ macro_rules! contract_suite {
                 s10_a_file_rewritten_on_the_way_ends_short, s10_a_file_that_grows_or_gets_other_metadata_is_sent_whole,
                 s10_a_file_that_is_touched_on_the_way_is_sent_whole_if_the_system_tells;
             closing: c1_fin_follows_what_was_sent, c2_close_ends_with_closed, c2_close_cuts_a_send_off,
-                c2_close_delivers_a_decided_send_first, c2_a_send_begun_in_answer_to_a_sent_comes_before_closed,
-                c2_close_in_answer_to_each_event, c3_reset_resets, c3_reset_discards_what_is_unsent, c4_a_broken_connection_stays, c5_detach_hands_the_connection_out;
+                c2_close_delivers_a_decided_send_first, c2_a_send_begun_in_response_to_a_sent_comes_before_closed,
+                c2_close_in_response_to_each_event, c3_reset_resets, c3_reset_discards_what_is_unsent, c4_a_broken_connection_stays, c5_detach_hands_the_connection_out;
             tokens: k1_a_slot_comes_again_with_another_generation, k1_slots_are_dense, k1_a_closing_slot_is_not_reused,
                 k2_verbs_on_closed_tokens_do_nothing;
             waking: w1_a_wake_ends_the_next_wait, w1_wakes_may_merge, w1_a_wake_between_events;
-            crowd: a_thousand_connections_are_answered, churn_leaves_nothing_behind;
+            crowd: a_thousand_connections_are_responded, churn_leaves_nothing_behind;
         }
     };
     ($harness:ty; $($group:ident: $($name:ident),+;)+) => {

@@ -176,14 +176,14 @@ pub(crate) fn r4_reset_while_paused<H: Harness>() {
     assert_eq!(world.driver().connections(), 0);
 }
 
-pub(crate) fn r5_a_half_closed_peer_gets_its_answer<H: Harness>() {
+pub(crate) fn r5_a_half_closed_peer_gets_its_response<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     world.harness.write(peer, b"question");
     world.harness.shutdown(peer);
     ends_after(&mut world, token, b"question");
-    let answer = pattern(500_000, 10);
-    world.send(token, plain(&answer));
-    assert!(world.peer_gets(peer, answer.len()) == answer);
+    let response = pattern(500_000, 10);
+    world.send(token, plain(&response));
+    assert!(world.peer_gets(peer, response.len()) == response);
     world.until("it is sent", |world| !world.is_sending(token));
     world.close_and_wait(token);
     assert_eq!(world.peer_ends(peer), (PeerState::Eof, Vec::new()));

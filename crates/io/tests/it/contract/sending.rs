@@ -234,15 +234,15 @@ pub(crate) fn s6_progress_never_goes_back<H: Harness>() {
 pub(crate) fn s7_what_is_sent_at_once_is_told_by_no_event<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     for round in 0..40 {
-        let answer = pattern(1 + round * 37, 1);
-        let at_once = world.send_at_once(token, &mut plain(&answer));
+        let response = pattern(1 + round * 37, 1);
+        let at_once = world.send_at_once(token, &mut plain(&response));
         if at_once {
             // Nothing is in flight: the next may follow in the same turn.
             assert_eq!(world.driver().send_progress(token), 0);
             world.send(token, plain(b"and more"));
         }
         let more: &[u8] = if at_once { b"and more" } else { b"" };
-        assert!(world.peer_gets(peer, answer.len() + more.len()) == [&answer[..], more].concat());
+        assert!(world.peer_gets(peer, response.len() + more.len()) == [&response[..], more].concat());
         world.until("what is in flight comes back", |world| !world.is_sending(token));
     }
     world.close_and_wait(token);
@@ -252,9 +252,9 @@ pub(crate) fn s7_what_nobody_waits_for_comes_back<H: Harness>() {
     let (mut world, peer, token) = World::<H>::connected();
     // Also without other events, and if the socket takes only a part.
     for len in [1, 6, 4096, 4097, 3_000_000] {
-        let answer = pattern(len, len as u64);
-        world.send_for(token, &mut plain(&answer), false);
-        assert!(world.peer_gets(peer, len) == answer);
+        let response = pattern(len, len as u64);
+        world.send_for(token, &mut plain(&response), false);
+        assert!(world.peer_gets(peer, len) == response);
         world.until("it comes back", |world| !world.is_sending(token));
     }
     // A close doesn't wait for the next event either.
@@ -266,9 +266,9 @@ pub(crate) fn s7_what_nobody_waits_for_comes_back<H: Harness>() {
 pub(crate) fn s7_what_is_not_comes_back<H: Harness>() {
     // More than any socket takes, a file, and a connection that is broken.
     let (mut world, peer, token) = World::<H>::connected();
-    let answer = pattern(20_000_000, 2);
-    assert!(!world.send_at_once(token, &mut plain(&answer)));
-    assert!(world.peer_gets(peer, answer.len()) == answer);
+    let response = pattern(20_000_000, 2);
+    assert!(!world.send_at_once(token, &mut plain(&response)));
+    assert!(world.peer_gets(peer, response.len()) == response);
     world.until("it comes back", |world| !world.is_sending(token));
     let (mut output, contents) = mixed(3);
     let at_once = world.send_at_once(token, &mut output);
@@ -286,8 +286,8 @@ pub(crate) fn s8_what_the_peer_takes_is_seen_before_there_is_room<H: Harness>() 
     let (mut world, peer, token) = World::<H>::connected();
     let Some(owed) = world.driver().unacknowledged(token) else { return };
     assert_eq!(owed, 0, "nothing was sent");
-    let answer = pattern(20_000_000, 8);
-    world.send(token, plain(&answer));
+    let response = pattern(20_000_000, 8);
+    world.send(token, plain(&response));
     for _ in 0..100 {
         world.turn(5);
     }
@@ -296,7 +296,7 @@ pub(crate) fn s8_what_the_peer_takes_is_seen_before_there_is_room<H: Harness>() 
     assert!(owed > 0 && owed <= sent, "{owed} of {sent}");
     let mut got = Vec::new();
     let mut seen_before_room = 0;
-    while got.len() < answer.len() {
+    while got.len() < response.len() {
         world.harness.read(peer, 20_000, &mut got);
         world.turn(1);
         let (sent_now, owed_now) = taken(&mut world, token);
@@ -304,7 +304,7 @@ pub(crate) fn s8_what_the_peer_takes_is_seen_before_there_is_room<H: Harness>() 
         seen_before_room += usize::from(sent_now == sent && owed_now < owed);
         (sent, owed) = (sent_now, owed_now);
     }
-    assert!(got == answer);
+    assert!(got == response);
     assert!(seen_before_room > 0, "at least its end");
     world.until("it comes back", |world| !world.is_sending(token));
     world.until("all is acknowledged", |world| world.driver().unacknowledged(token) == Some(0));

@@ -8,7 +8,7 @@ use shearwater_io::{CloseKind, Driver, Event, ReadEnd, SendError};
 use super::{accepted, output, pattern, turn, turns};
 
 #[test]
-fn a_half_closed_peer_gets_its_answer() {
+fn a_half_closed_peer_gets_its_response() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     peer.write(b"question");
     peer.finish();
@@ -40,7 +40,7 @@ fn fin_is_seen_behind_the_last_byte_only() {
 }
 
 #[test]
-fn closing_with_unread_input_destroys_the_answer() {
+fn closing_with_unread_input_destroys_the_response() {
     for (reset_losses, arrives) in [(1.0, &b""[..]), (0.0, &b"413"[..])] {
         let (mut sim, peer, token) = accepted(SimOptions { reset_losses, ..SimOptions::default() });
         peer.set_reading(false);
@@ -56,7 +56,7 @@ fn closing_with_unread_input_destroys_the_answer() {
 }
 
 #[test]
-fn input_after_the_close_destroys_the_answer() {
+fn input_after_the_close_destroys_the_response() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     peer.set_reading(false);
     sim.send(token, output(b"413"));
@@ -94,7 +94,7 @@ fn sending_after_the_fin_fails() {
 }
 
 #[test]
-fn a_lingering_close_saves_the_answer() {
+fn a_lingering_close_saves_the_response() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     peer.set_reading(false);
     peer.write(&pattern(100_000));
@@ -147,7 +147,7 @@ fn a_reset_by_the_peer_breaks_both_directions() {
 }
 
 #[test]
-fn a_peer_that_has_closed_answers_with_a_reset() {
+fn a_peer_that_has_closed_responses_with_a_reset() {
     let (mut sim, peer, token) = accepted(SimOptions::default());
     peer.close();
     assert!(matches!(turns(&mut sim)[..], [Event::ReadClosed { end: ReadEnd::Eof, .. }]));

@@ -103,22 +103,23 @@ fn check(client: &mut Client, asked: &[Asked]) {
         let text = String::from_utf8_lossy(got);
         return assert!(text.contains("Connection: close\r\n"), "a reset: {asked:?} {text}");
     }
-    let (mut rest, mut answered, mut is_over) = (got, 0, false);
+    let (mut rest, mut responded, mut is_over) = (got, 0, false);
     while !rest.is_empty() {
         let text = String::from_utf8_lossy(&rest[..rest.len().min(300)]);
         assert!(!is_over, "goes on behind the last answer: {text:?}");
         let asked =
-            asked.get(answered).unwrap_or_else(|| panic!("an answer that nobody asked for: {text:?}"));
-        let answer = Answered::cut(rest, asked.form).unwrap_or_else(|| panic!("{asked:?} cut off: {text:?}"));
-        rest = &rest[answer.len..];
-        if answer.status == 100 {
+            asked.get(responded).unwrap_or_else(|| panic!("an answer that nobody asked for: {text:?}"));
+        let response =
+            Answered::cut(rest, asked.form).unwrap_or_else(|| panic!("{asked:?} cut off: {text:?}"));
+        rest = &rest[response.len..];
+        if response.status == 100 {
             continue;
         }
-        answer.check(asked);
-        answered += 1;
-        is_over = answer.is_last;
+        response.check(asked);
+        responded += 1;
+        is_over = response.is_last;
     }
-    assert!(is_over || answered == asked.len(), "{answered} answers to {asked:?}");
+    assert!(is_over || responded == asked.len(), "{responded} answers to {asked:?}");
 }
 
 /// A response, separated from the next.

@@ -129,19 +129,19 @@ pub(crate) enum Verdict {
 }
 
 impl Expected {
-    pub(crate) fn push(&mut self, answer: &ExpectedResponse) {
-        self.push_bytes(format!("HTTP/1.1 {}\r\nServer: shearwater\r\nDate: ", answer.status).as_bytes());
+    pub(crate) fn push(&mut self, response: &ExpectedResponse) {
+        self.push_bytes(format!("HTTP/1.1 {}\r\nServer: shearwater\r\nDate: ", response.status).as_bytes());
         self.pieces.push(Piece::Date);
         let mut head = "\r\n".to_owned();
-        if let Some(option) = answer.connection {
+        if let Some(option) = response.connection {
             head += &format!("Connection: {option}\r\n");
         }
-        head += answer.fields;
-        if let Some(length) = answer.length {
+        head += response.fields;
+        if let Some(length) = response.length {
             head += &format!("Content-Length: {length}\r\n");
         }
         self.push_bytes((head + "\r\n").as_bytes());
-        match &answer.body {
+        match &response.body {
             Body::Bytes(bytes) => self.push_bytes(bytes),
             Body::Static(bytes) => self.pieces.push(Piece::Static(bytes)),
         }

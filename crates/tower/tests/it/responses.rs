@@ -92,15 +92,15 @@ fn pieces_come_as_they_are_made_on_every_driver() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
         assert_eq!(wire.request("GET", "/pieces", &[]).text(), "piece 0\npiece 1\npiece 2\n");
-        let answer = wire.request("GET", "/late", &[]);
+        let response = wire.request("GET", "/late", &[]);
         assert_eq!(
-            (answer.text(), answer.field("transfer-encoding")),
+            (response.text(), response.field("transfer-encoding")),
             ("piece 0\npiece 1\npiece 2\n", Some("chunked"))
         );
         assert_eq!(wire.request("GET", "/empty", &[]).field("content-length"), Some("0"));
         // Without chunks the body ends with the connection.
         wire.0.send("GET /late HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
-        assert_eq!(wire.answer("GET").text(), "piece 0\npiece 1\npiece 2\n");
+        assert_eq!(wire.response("GET").text(), "piece 0\npiece 1\npiece 2\n");
     }
 }
 
@@ -109,11 +109,11 @@ fn what_is_known_of_the_length_is_said() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
-        let answer = wire.request("GET", "/long", &[]);
-        assert_eq!(answer.field("content-length"), Some("300000"));
-        assert!(answer.body == vec![b'x'; 300_000]);
-        let answer = wire.request("GET", "/announced", &[]);
-        assert_eq!((answer.text(), answer.field("content-length")), ("piece 0\npiece 1\n", Some("16")));
+        let response = wire.request("GET", "/long", &[]);
+        assert_eq!(response.field("content-length"), Some("300000"));
+        assert!(response.body == vec![b'x'; 300_000]);
+        let response = wire.request("GET", "/announced", &[]);
+        assert_eq!((response.text(), response.field("content-length")), ("piece 0\npiece 1\n", Some("16")));
         for (target, length) in
             [("/long", Some("300000")), ("/announced", Some("16")), ("/pieces", None), ("/empty", Some("0"))]
         {
@@ -141,8 +141,8 @@ fn each_status_has_the_form_that_http_gives_it() {
         // The server's own response, after which the connection is closed.
         ("/101", 500, Some("22")),
     ] {
-        let answer = wire.request("GET", target, &[]);
-        assert_eq!((answer.status, answer.field("content-length")), (status, length), "{target}");
+        let response = wire.request("GET", target, &[]);
+        assert_eq!((response.status, response.field("content-length")), (status, length), "{target}");
     }
 }
 
@@ -152,10 +152,10 @@ fn a_head_of_unknown_length_has_no_transfer_encoding() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
         for target in ["/pieces", "/late", "/205-pieces"] {
-            let answer = wire.request("HEAD", target, &[]);
+            let response = wire.request("HEAD", target, &[]);
             let length = (target == "/205-pieces").then_some("0");
             assert_eq!(
-                (answer.field("transfer-encoding"), answer.field("content-length")),
+                (response.field("transfer-encoding"), response.field("content-length")),
                 (None, length),
                 "{target}"
             );
@@ -179,7 +179,7 @@ fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
             ("GET", "/299"),
         ] {
             wire.0.send(format!("{method} {target} HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"));
-            assert_eq!(wire.answer(method).field("connection"), Some("keep-alive"), "{method} {target}");
+            assert_eq!(wire.response(method).field("connection"), Some("keep-alive"), "{method} {target}");
         }
     }
 }
@@ -189,13 +189,13 @@ fn fields_of_the_connection_are_the_servers_own() {
     let served = Served::new(router());
     let mut wire = served.wire();
     // The client checks that `Date` and `Server` occur once.
-    let answer = wire.request("GET", "/fields", &[]);
-    assert_eq!((answer.text(), answer.field("etag")), ("fields", Some("\"1\"")));
-    assert_eq!((answer.field("transfer-encoding"), answer.field("trailer")), (None, None));
-    let answer = wire.request("GET", "/trailers", &["TE: trailers"]);
-    assert_eq!(answer.text(), "data");
-    let answer = wire.request("GET", "/close", &[]);
-    assert_eq!((answer.text(), answer.field("connection")), ("closed", Some("close")));
+    let response = wire.request("GET", "/fields", &[]);
+    assert_eq!((response.text(), response.field("etag")), ("fields", Some("\"1\"")));
+    assert_eq!((response.field("transfer-encoding"), response.field("trailer")), (None, None));
+    let response = wire.request("GET", "/trailers", &["TE: trailers"]);
+    assert_eq!(response.text(), "data");
+    let response = wire.request("GET", "/close", &[]);
+    assert_eq!((response.text(), response.field("connection")), ("closed", Some("close")));
     wire.0.is_ended();
 }
 
@@ -210,7 +210,7 @@ fn what_comes_late_behind_the_last_request_resets_nothing() {
                 assert_eq!(error.kind(), ErrorKind::Interrupted, "{target}: {error}");
             }
             wire.0.ask("GET", target, &[]).ask("GET", target, &[]);
-            assert_eq!(wire.answer("GET").status, 200, "{target}");
+            assert_eq!(wire.response("GET").status, 200, "{target}");
             wire.0.is_ended();
             wire.0.ask("GET", target, &[]).end_sending().is_ended();
         }
@@ -222,8 +222,8 @@ fn what_comes_late_behind_the_last_request_resets_nothing() {
 fn what_can_not_be_completed_is_not_ended_as_if_it_were() {
     for driver in drivers() {
         let served = Served::on(driver, router());
-        let answer = served.wire().request("GET", "/fails-at-once", &[]);
-        assert_eq!(answer.status, 500);
+        let response = served.wire().request("GET", "/fails-at-once", &[]);
+        assert_eq!(response.status, 500);
         let mut wire = served.wire();
         wire.0.ask("GET", "/fails-later", &[]);
         assert_eq!(wire.0.head().status, 200);

@@ -18,12 +18,12 @@ impl ClientResponse {
         let field =
             |line: &str| line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned()));
         let fields = lines.map(|line| field(line).expect("a field is a name and a value")).collect();
-        let mut answer =
+        let mut response =
             Self { status: status[..3].parse().unwrap(), fields, body: bytes[end + 4..].to_vec() };
-        if answer.field("transfer-encoding") == Some("chunked") {
-            answer.body = unchunked(&answer.body);
+        if response.field("transfer-encoding") == Some("chunked") {
+            response.body = unchunked(&response.body);
         }
-        answer
+        response
     }
 
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
