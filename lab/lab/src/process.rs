@@ -159,8 +159,12 @@ fn read(path: &str) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))
 }
 
-/// CPU time, run-queue wait and context switches of threads.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// CPU time, run-queue wait and context switches of each thread of some processes, by its folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Threads(BTreeMap<String, [u64; 3]>);
+
+/// Sum over threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub(crate) cpu_ns: u64,
     /// Time ready to run but waiting for a CPU.
@@ -168,10 +172,6 @@ pub(crate) struct Spent {
     /// Times it gave up or lost its core: each is followed by a wake-up.
     pub(crate) switches: u64,
 }
-
-/// Figures of each thread of some processes, by its folder.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Threads(BTreeMap<String, Spent>);
 
 impl Threads {
     /// Reads all threads of the processes. A missing process or statistic is an error: the sum would be too small.
@@ -196,14 +196,11 @@ impl Threads {
         if let Some(ended) = earlier.0.keys().find(|name| !self.0.contains_key(*name)) {
             return Err(format!("{ended}: the thread has ended meanwhile"));
         }
-        Ok(self.0.iter().fold(Spent::default(), |sum, (name, now)| {
-            let before = earlier.0.get(name).copied().unwrap_or_default();
-            Spent {
-                cpu_ns: sum.cpu_ns + now.cpu_ns.saturating_sub(before.cpu_ns),
-                wait_ns: sum.wait_ns + now.wait_ns.saturating_sub(before.wait_ns),
-                switches: sum.switches + now.switches.saturating_sub(before.switches),
-            }
-        }))
+        let sum = |figure: usize| {
+            let before = |name| earlier.0.get(name).map_or(0, |before: &[u64; 3]| before[figure]);
+            self.0.iter().map(|(name, now)| now[figure].saturating_sub(before(name))).sum()
+        };
+        Ok(Spent { cpu_ns: sum(0), wait_ns: sum(1), switches: sum(2) })
     }
 
     pub(crate) fn are_those_of(&self, other: &Self) -> bool {
@@ -212,16 +209,12 @@ impl Threads {
 }
 
 /// Parses a thread's `schedstat` (time on CPU, time waited, slices) and the context switches in its `status`.
-fn parse_thread(schedstat: &str, status: &str) -> Option<Spent> {
+fn parse_thread(schedstat: &str, status: &str) -> Option<[u64; 3]> {
     let fields: Option<Vec<u64>> =
         schedstat.split_ascii_whitespace().map(|field| field.parse().ok()).collect();
     let &[cpu_ns, wait_ns, _slices] = fields?.as_slice() else { return None };
-    let switches = |name: &str| {
-        let count = status.lines().find_map(|line| line.strip_prefix(name))?;
-        count.trim().parse::<u64>().ok()
-    };
-    let switches = switches("voluntary_ctxt_switches:")? + switches("nonvoluntary_ctxt_switches:")?;
-    Some(Spent { cpu_ns, wait_ns, switches })
+    let count = |name| status.lines().find_map(|line| line.strip_prefix(name))?.trim().parse::<u64>().ok();
+    Some([cpu_ns, wait_ns, count("voluntary_ctxt_switches:")? + count("nonvoluntary_ctxt_switches:")?])
 }
 
 /// Returns the idle time of a core since boot, waiting for disks included.
@@ -263,8 +256,7 @@ mod tests {
     #[test]
     fn parses_what_the_kernel_writes() {
         let status = "Name:\tnginx\nvoluntary_ctxt_switches:\t41\nnonvoluntary_ctxt_switches:\t2\n";
-        let spent = Spent { cpu_ns: 677_520_419, wait_ns: 20_232_140, switches: 43 };
-        assert_eq!(parse_thread("677520419 20232140 5447\n", status), Some(spent));
+        assert_eq!(parse_thread("677520419 20232140 5447\n", status), Some([677_520_419, 20_232_140, 43]));
         for wrong in ["", "1", "1 2", "a b c", "-1 2 3"] {
             assert_eq!(parse_thread(wrong, status), None, "{wrong:?}");
         }
@@ -277,8 +269,7 @@ mod tests {
     #[test]
     fn an_ended_thread_leaves_no_figure_and_a_new_one_counts_whole() {
         let threads = |times: &[(&str, u64)]| {
-            let spent = |cpu_ns| Spent { cpu_ns, wait_ns: 1, switches: 0 };
-            Threads(times.iter().map(|(name, cpu_ns)| ((*name).to_owned(), spent(*cpu_ns))).collect())
+            Threads(times.iter().map(|(name, cpu_ns)| ((*name).to_owned(), [*cpu_ns, 1, 0])).collect())
         };
         let earlier = threads(&[("1", 10), ("2", 20)]);
         let later = threads(&[("1", 15), ("2", 20), ("3", 7)]);

@@ -14,9 +14,20 @@ const STRIDE: usize = 7;
 pub(crate) const PLAINTEXT: &str = "Hello, World!";
 /// Larger files are sent with `sendfile`.
 const SENDFILE_BYTES_MIN: usize = 64 * 1024;
+/// Connections where a scenario doesn't say.
+const CONNECTIONS: u32 = 64;
 
 static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
-    let table: Table = toml::from_str(include_str!("../scenarios.toml")).expect("a test parses it");
+    let mut table: Table = toml::from_str(include_str!("../scenarios.toml")).expect("a test parses it");
+    for scenario in &mut table.scenarios {
+        scenario.depth = scenario.depth.max(1);
+        if scenario.connections == 0 {
+            scenario.connections = CONNECTIONS;
+        }
+        if scenario.body.is_empty() {
+            PLAINTEXT.clone_into(&mut scenario.body);
+        }
+    }
     table.scenarios
 });
 
@@ -39,7 +50,7 @@ pub(crate) enum ResponseSource {
 }
 
 /// One load; `scenarios.toml` describes the fields.
-#[derive(Debug, PartialEq, Deserialize)]
+#[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
@@ -58,27 +69,6 @@ pub(crate) struct Scenario {
     pub(crate) rate: Option<u32>,
     pub(crate) receive_buffer_bytes: Option<u32>,
     pub(crate) ready_min: Option<f64>,
-}
-
-impl Default for Scenario {
-    fn default() -> Self {
-        Self {
-            name: String::new(),
-            about: String::new(),
-            source: ResponseSource::Text,
-            path: String::new(),
-            file_bytes: 0,
-            body: PLAINTEXT.to_owned(),
-            post: false,
-            connections: 64,
-            depth: 1,
-            requests_per_connection: 0,
-            varied: false,
-            rate: None,
-            receive_buffer_bytes: None,
-            ready_min: None,
-        }
-    }
 }
 
 pub(crate) fn all() -> &'static [Scenario] {

@@ -21,23 +21,8 @@ const END: Duration = Duration::from_secs(30);
 /// Connections, pipelined requests, and requests after which a connection ends (0: never).
 const LOADS: [(u32, u32, u32); 5] = [(1, 1, 0), (32, 1, 0), (16, 8, 0), (32, 1, 10), (256, 1, 0)];
 
-/// Headers of browsers, a tool and a proxy, in today's shapes.
-const CLIENTS: [&str; 5] = [
-    "Host: site.test\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\n\
-     Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\nAccept-Language: en-GB,en;q=0.5\r\n\
-     Accept-Encoding: gzip, deflate, br, zstd\r\nConnection: keep-alive\r\nCookie: session=7c1f0e52b8d94a63; theme=dark\r\n\
-     Upgrade-Insecure-Requests: 1\r\nSec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\n\
-     Sec-Fetch-Site: same-origin\r\nPriority: u=0, i\r\n",
-    "Host: site.test\r\nConnection: keep-alive\r\nsec-ch-ua: \"Chromium\";v=\"140\", \"Not=A?Brand\";v=\"24\"\r\n\
-     sec-ch-ua-mobile: ?0\r\nUser-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
-     Chrome/140.0.0.0 Safari/537.36\r\nAccept: image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8\r\n\
-     Sec-Fetch-Site: same-origin\r\nReferer: http://shop.example/catalogue?page=3\r\nAccept-Encoding: gzip, deflate, br\r\n\
-     Accept-Language: de-DE,de;q=0.9,en-US;q=0.8,en;q=0.7\r\nCookie: cart=3f9d2b7a-5c1e-4f0a-9d6b-0a1b2c3d4e5f\r\n",
-    "Host: site.test\r\nUser-Agent: curl/8.14.1\r\nAccept: */*\r\n",
-    "host: site.test\r\n",
-    "X-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Proto: https\r\nHost: site.test\r\nConnection: keep-alive\r\n\
-     Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI3In0.c2lnbmF0dXJl\r\nAccept-Encoding: gzip\r\n",
-];
+/// Headers of browsers, a tool, a program and a proxy, in today's shapes.
+const CLIENTS: &str = include_str!("../clients.txt");
 /// Files: name, length, and true if siblings in Brotli and gzip are beside it.
 const FILES: [(&str, usize, bool); 7] = [
     ("index.html", 1_024, false),
@@ -120,6 +105,11 @@ fn probe(address: SocketAddr, (request, status, body): TrainingRequest) -> Resul
     Ok(CheckedRequest { request, status, bytes: length(&response) })
 }
 
+/// Returns the headers of each client.
+fn clients() -> impl Iterator<Item = String> {
+    CLIENTS.trim_end().split("\n\n").map(|headers| headers.replace('\n', "\r\n") + "\r\n")
+}
+
 fn request(line: &str, headers: &str, status: u16, body: &[u8]) -> TrainingRequest {
     (format!("{line} HTTP/1.1\r\n{headers}\r\n"), status, body.to_vec())
 }
@@ -127,7 +117,8 @@ fn request(line: &str, headers: &str, status: u16, body: &[u8]) -> TrainingReque
 /// Returns requests for files: whole, in part, again, by HEAD, coded; for what is missing or not allowed.
 fn files(address: SocketAddr) -> Result<Vec<TrainingRequest>, String> {
     let mut wanted = Vec::new();
-    for headers in CLIENTS {
+    for headers in clients() {
+        let headers = headers.as_str();
         for (name, length, is_coded) in FILES {
             let target = format!("/{}", name.strip_suffix("index.html").unwrap_or(name));
             let is_coded = is_coded && headers.contains("Accept-Encoding");
@@ -156,27 +147,26 @@ fn files(address: SocketAddr) -> Result<Vec<TrainingRequest>, String> {
 /// Returns requests to routes that respond with a text, with JSON, and, of the example `kinds`, with the body sent.
 fn handlers(targets: &[&str], is_kinds: bool) -> Vec<TrainingRequest> {
     let mut wanted = Vec::new();
-    for headers in CLIENTS {
+    for headers in clients() {
+        let headers = headers.as_str();
         for target in targets {
             wanted.push(request(&format!("GET {target}"), headers, 200, PLAINTEXT.as_bytes()));
             wanted.push(request(&format!("GET {target}?q=a+b&page=2"), headers, 200, PLAINTEXT.as_bytes()));
             wanted.push(request(&format!("HEAD {target}"), headers, 200, b""));
         }
-        wanted.push(request(
-            if is_kinds { "GET /json-text" } else { "GET /json" },
-            headers,
-            200,
-            JSON.as_bytes(),
-        ));
-        for (target, length) in
-            [("/post-body", 40), ("/post-body", 5_000), ("/take-body", 40), ("/take-body", 5_000)]
-        {
-            let body = String::from_utf8_lossy(&file_bytes(length)).into_owned();
-            let framings = [
+        let json = if is_kinds { "GET /json-text" } else { "GET /json" };
+        wanted.push(request(json, headers, 200, JSON.as_bytes()));
+        let bodies = if is_kinds {
+            [("/post-body", 40), ("/post-body", 5_000), ("/take-body", 40), ("/take-body", 5_000)].as_slice()
+        } else {
+            &[]
+        };
+        for (target, length) in bodies {
+            let body = String::from_utf8_lossy(&file_bytes(*length)).into_owned();
+            for framing in [
                 format!("Content-Length: {length}\r\n\r\n{body}"),
                 format!("Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"),
-            ];
-            for framing in framings.into_iter().filter(|_| is_kinds) {
+            ] {
                 let request = format!("POST {target} HTTP/1.1\r\n{headers}{framing}");
                 wanted.push((request, 200, body.clone().into_bytes()));
             }
