@@ -70,13 +70,15 @@ pub(crate) struct StartedServer {
 }
 
 impl<'a> Setup<'a> {
-    /// Chooses a port; the server has one worker.
+    /// Chooses a port.
     pub(crate) fn new(
         bench: &'a Bench<'a>,
         spec: &'static ServerSpec,
         scenario: &'static Scenario,
+        workers: u32,
+        null_bytes: u64,
     ) -> Result<Self, String> {
-        Ok(Self { bench, spec, scenario, address: free_address()?, workers: 1, null_bytes: 0 })
+        Ok(Self { bench, spec, scenario, address: free_address()?, workers, null_bytes })
     }
 
     /// Starts the server and probes it.

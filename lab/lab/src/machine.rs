@@ -1,15 +1,14 @@
 //! Circumstances of a result besides the servers: machine, kernel, versions, installed tools.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::programs::{locked, lookup, root};
+use crate::programs::{lookup, root};
 use crate::report::align;
-use crate::server::{self, ProgramOrigin};
+use crate::server;
 
 /// Programs of the system: name, purpose, installation, and true if nothing can be compared without it.
 const TOOLS: [(&str, &str, &str, bool); 4] = [
@@ -54,23 +53,12 @@ pub(crate) fn setup() -> (String, bool) {
         let state = found.map_or_else(|| missing(how), |path| path.display().to_string());
         rows.push([name.to_owned(), about.to_owned(), state]);
     }
-    let mut peers: BTreeMap<&str, Vec<&server::ServerSpec>> = BTreeMap::new();
-    for spec in server::all() {
-        if matches!(spec.origin, ProgramOrigin::Peers | ProgramOrigin::System) {
-            peers.entry(&spec.program).or_default().push(spec);
-        }
-    }
-    for (program, specs) in peers {
-        let first = specs[0];
-        let is_peer = first.origin == ProgramOrigin::Peers;
-        let state = match lookup(&first.path_outside_our_build()) {
-            None => missing(first.install.as_deref().unwrap_or("cargo lab setup --build-peers")),
-            Some(_) if is_peer => locked(),
-            Some(path) => printed_version(&path, first.version.as_deref().unwrap_or_default()),
+    for spec in server::all().iter().filter(|spec| spec.is_foreign() && !spec.about.is_empty()) {
+        let state = match lookup(&spec.path_of_foreign()) {
+            None => missing(spec.install.as_deref().unwrap_or("cargo lab setup --build-peers")),
+            Some(_) => spec.foreign_version(),
         };
-        let mut names: Vec<&str> = specs.iter().map(|spec| &*spec.name).collect();
-        names.dedup();
-        rows.push([program.to_owned(), format!("server {}", names.join(", ")), state]);
+        rows.push([spec.program.clone(), format!("server `{}`", spec.name), state]);
     }
     let note = format!("\n{} cores; two are needed, one for the server and one for the client\n", cores());
     (align(&rows) + &note, is_ready)

@@ -28,7 +28,7 @@ use clap::{Args, Parser, Subcommand};
 
 use bar::BarRow;
 use bench::{Bench, RunSettings};
-use experiment::Experiment;
+use experiment::{Experiment, Subject};
 use folder::RunFolder;
 use programs::OurPrograms;
 use series::{Series, SeriesPlan};
@@ -58,12 +58,7 @@ struct LabCli {
 #[derive(Debug, Subcommand)]
 enum LabCommand {
     /// Run servers in turn and compare their CPU time and system calls per response
-    Compare {
-        #[command(flatten)]
-        names: NameArgs,
-        #[command(flatten)]
-        run: RunArgs,
-    },
+    Compare(ComparisonArgs),
     /// Measure the project's figures and print which are met; exits with 1 if one is missed or not measured
     Bar {
         /// Only these rows and groups (axum, handlers, sites), separated by commas
@@ -79,12 +74,7 @@ enum LabCommand {
         run: RunArgs,
     },
     /// Count user instructions per request with valgrind (epoll only); they repeat on every machine
-    Instructions {
-        #[command(flatten)]
-        names: NameArgs,
-        #[command(flatten)]
-        run: RunArgs,
-    },
+    Instructions(ComparisonArgs),
     /// Build the program with a profile of how it runs [default: with the profile if there is one, else without]
     Pgo {
         action: Option<pgo::PgoAction>,
@@ -106,13 +96,15 @@ enum LabCommand {
 }
 
 #[derive(Debug, Args)]
-struct NameArgs {
+struct ComparisonArgs {
     /// Loads, as `list` names them, separated by commas
     #[arg(long)]
     scenario: String,
     /// Servers, as `list` names them, separated by commas; the first is the base
     #[arg(long)]
     servers: String,
+    #[command(flatten)]
+    run: RunArgs,
 }
 
 #[derive(Debug, Args)]
@@ -149,9 +141,10 @@ fn progress(line: &str) {
 /// Runs a command; returns false if a figure is missed or missing.
 fn run(command: LabCommand) -> Result<bool, String> {
     match command {
-        LabCommand::Compare { names, run } => {
-            let plans = names.plans(&[Experiment::Load, Experiment::SystemCalls])?;
-            let measured = measure("compare", plans, &[], &run)?;
+        LabCommand::Compare(args) => {
+            let plans = plans(&args.scenario, &args.servers, &[Experiment::Load, Experiment::SystemCalls])?;
+            let measured = measure("compare", plans, &[], &args.run)?;
+            // System calls are missing where perf is.
             Ok(measured
                 .iter()
                 .filter(|series| series.plan.experiment == Experiment::Load)
@@ -164,8 +157,9 @@ fn run(command: LabCommand) -> Result<bool, String> {
             let measured = measure("bar", plans, &rows, &run)?;
             Ok(rows.iter().all(|row| row.judge(&measured).is_met()))
         }
-        LabCommand::Instructions { names, run } => {
-            let measured = measure("instructions", names.plans(&[Experiment::Instructions])?, &[], &run)?;
+        LabCommand::Instructions(args) => {
+            let plans = plans(&args.scenario, &args.servers, &[Experiment::Instructions])?;
+            let measured = measure("instructions", plans, &[], &args.run)?;
             Ok(measured.iter().all(Series::is_whole))
         }
         LabCommand::Pgo { action, epoll_only } => pgo::run(action, !epoll_only).map(|()| true),
@@ -199,28 +193,19 @@ fn print(text: &str) -> Result<bool, String> {
     Ok(true)
 }
 
-impl NameArgs {
-    /// Returns the plans of experiments with these scenarios and servers.
-    fn plans(&self, experiments: &[Experiment]) -> Result<Vec<SeriesPlan>, String> {
-        let names: Vec<&str> = self.servers.split(',').collect();
-        if let Some(name) =
-            names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
-        {
-            return Err(format!("`{name}` is named twice; the base runs twice by itself"));
-        }
-        let mut plans = Vec::new();
-        for name in self.scenario.split(',') {
-            let scenario = scenario::find(name)?;
-            let servers =
-                names.iter().map(|name| server::find(name, scenario)).collect::<Result<Vec<_>, _>>()?;
-            plans.extend(experiments.iter().map(|experiment| SeriesPlan {
-                experiment: *experiment,
-                scenario,
-                servers: servers.clone(),
-            }));
-        }
-        Ok(plans)
+/// Returns the plans of experiments with these scenarios and servers.
+fn plans(scenarios: &str, servers: &str, experiments: &[Experiment]) -> Result<Vec<SeriesPlan>, String> {
+    let servers: Vec<&str> = servers.split(',').collect();
+    if let Some(at) = (1..servers.len()).find(|at| servers[..*at].contains(&servers[*at])) {
+        return Err(format!("`{}` is named twice; the base runs twice by itself", servers[at]));
     }
+    let mut subjects = Vec::new();
+    for scenario in scenarios.split(',') {
+        for &experiment in experiments {
+            subjects.extend(servers.iter().map(|&server| Subject { experiment, scenario, server }));
+        }
+    }
+    SeriesPlan::of(subjects)
 }
 
 /// Runs all plans, writes the file of the run, and prints the rows, or without rows all figures.
@@ -265,9 +250,7 @@ mod tests {
 
     #[test]
     fn names_are_checked_before_anything_is_run() {
-        let plans = |scenario: &str, servers: &str| {
-            NameArgs { scenario: scenario.to_owned(), servers: servers.to_owned() }.plans(&[Experiment::Load])
-        };
+        let plans = |scenario, servers| plans(scenario, servers, &[Experiment::Load]);
         assert_eq!(plans("1k,100k", "null-epoll,nginx").map(|plans| plans.len()), Ok(2));
         for (scenario, servers) in
             [("1k", "nginx,nginx"), ("1k", "apache"), ("1k", ""), ("2k", "nginx"), ("1k", "hyper")]

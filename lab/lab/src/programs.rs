@@ -81,7 +81,7 @@ pub(crate) fn build_peers() -> Result<(), String> {
 }
 
 /// Returns a program of the peers' workspace.
-pub(crate) fn peer(name: &str) -> PathBuf {
+pub(crate) fn peer(name: &Path) -> PathBuf {
     root().join("target/peers/release").join(name)
 }
 

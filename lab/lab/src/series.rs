@@ -3,7 +3,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::bench::{Bench, RunSettings, Setup, length};
+use crate::bench::{Bench, RunSettings, Setup};
 use crate::experiment::{Experiment, Round, Subject};
 use crate::scenario::Scenario;
 use crate::server::{self, REFERENCE, ServerSpec};
@@ -71,10 +71,8 @@ impl SeriesPlan {
 
     /// Returns the seconds that it takes if all rounds count and the files are old enough.
     pub(crate) fn estimated_s(&self, settings: RunSettings) -> f64 {
-        let is_load = self.experiment == Experiment::Load;
-        let rounds =
-            f64::from(self.experiment.rounds(settings)) * (self.servers.len() + usize::from(is_load)) as f64;
-        rounds * self.experiment.round_s(settings)
+        let names = self.servers.len() + usize::from(self.experiment == Experiment::Load);
+        f64::from(self.experiment.rounds(settings)) * names as f64 * self.experiment.round_s(settings)
     }
 
     /// Runs all rounds. Errors are those of our own server, whose responses give the null servers their length.
@@ -84,9 +82,7 @@ impl SeriesPlan {
         // First of all: the validators of a new file are longer, and so is its response.
         bench.folder.settle(scenario);
         let null_bytes = if self.servers.iter().any(|spec| spec.is_null()) {
-            let reference = Setup::new(bench, server::find(REFERENCE, scenario)?, scenario)?;
-            let _server = reference.start()?;
-            length(&reference.probe()?)
+            Setup::new(bench, server::find(REFERENCE, scenario)?, scenario, 1, 0)?.start()?.bytes
         } else {
             0
         };
@@ -103,14 +99,10 @@ impl SeriesPlan {
             random.shuffle(&mut order);
             for at in order {
                 let server = &mut series.servers[at];
-                let setup = Setup::new(bench, server.spec, scenario);
-                let setup = setup.map(|it| Setup { workers: experiment.workers(), null_bytes, ..it });
+                let setup = Setup::new(bench, server.spec, scenario, experiment.workers(), null_bytes);
                 let round = setup.map_or_else(|reason| Err(reason).into(), |it| experiment.run(&it));
-                crate::progress(&format!(
-                    "{number}/{rounds} {}: {}",
-                    server.label,
-                    describe(experiment, &round)
-                ));
+                let text = describe(experiment, &round);
+                crate::progress(&format!("{number}/{rounds} {}: {text}", server.label));
                 server.rounds.push(round);
             }
         }

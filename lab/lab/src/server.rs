@@ -29,7 +29,7 @@ struct Table {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ProgramOrigin {
+enum ProgramOrigin {
     #[default]
     Ours,
     Plain,
@@ -45,7 +45,7 @@ pub(crate) struct ServerSpec {
     pub(crate) about: String,
     drivers: Vec<String>,
     serves: Vec<ResponseSource>,
-    pub(crate) origin: ProgramOrigin,
+    origin: ProgramOrigin,
     pub(crate) program: String,
     arguments: String,
     environment: BTreeMap<String, String>,
@@ -53,7 +53,7 @@ pub(crate) struct ServerSpec {
     values: BTreeMap<String, String>,
     sites: Option<[u32; 2]>,
     pub(crate) pool: bool,
-    pub(crate) version: Option<String>,
+    version: Option<String>,
     pub(crate) install: Option<String>,
 }
 
@@ -131,30 +131,40 @@ impl ServerSpec {
         match self.origin {
             ProgramOrigin::Ours => programs.ours(&self.program),
             ProgramOrigin::Plain => programs.plain(&self.program),
-            ProgramOrigin::Peers | ProgramOrigin::System => self.path_outside_our_build(),
+            ProgramOrigin::Peers | ProgramOrigin::System => self.path_of_foreign(),
         }
     }
 
-    /// Returns the file of a program that is not built with ours.
-    pub(crate) fn path_outside_our_build(&self) -> PathBuf {
+    /// Returns true if its program is not built with ours.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self.origin, ProgramOrigin::Peers | ProgramOrigin::System)
+    }
+
+    pub(crate) fn path_of_foreign(&self) -> PathBuf {
         let name = Path::new(&self.program);
-        match self.origin {
-            ProgramOrigin::Peers => peer(&self.program),
-            _ => lookup(name).unwrap_or_else(|| name.to_owned()),
+        if self.origin == ProgramOrigin::Peers {
+            peer(name)
+        } else {
+            lookup(name).unwrap_or_else(|| name.to_owned())
         }
     }
 
-    /// Returns the version that was measured: what the program prints, or the lock file has; for ours the checkout's commit.
+    /// Returns what the program prints, or for crates what their lock file has.
+    pub(crate) fn foreign_version(&self) -> String {
+        match self.version.as_deref() {
+            Some(argument) => printed_version(&self.path_of_foreign(), argument),
+            None => locked(),
+        }
+    }
+
+    /// Returns the version that is measured; for ours the checkout's commit.
     pub(crate) fn measured_version(&self, programs: &OurPrograms) -> String {
         match self.origin {
+            _ if self.is_foreign() => self.foreign_version(),
             ProgramOrigin::Ours if programs.guided.is_some() => {
                 format!("{}, guided by {}", commit(), programs.guidance)
             }
-            ProgramOrigin::Ours | ProgramOrigin::Plain => commit(),
-            ProgramOrigin::Peers => locked(),
-            ProgramOrigin::System => {
-                printed_version(&self.path(programs), self.version.as_deref().unwrap_or_default())
-            }
+            _ => commit(),
         }
     }
 }
