@@ -1,7 +1,5 @@
 //! Builds guided by a profile: it is recorded by training our programs, and used for the same sources and compiler only.
 
-mod training;
-
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -11,6 +9,7 @@ use std::process::Command;
 
 use crate::process::{output, succeed};
 use crate::programs::{build_plain, cargo, root, target};
+use crate::training;
 
 /// Cargo's profile whose programs are guided: the packaged and measured one.
 pub(crate) const CARGO_PROFILE: &str = "dist";
@@ -24,7 +23,7 @@ const PROGRAM: &str = "--package shearwater-cli --bin shearwater";
 const SOURCES: [&str; 3] = ["Cargo.lock", "Cargo.toml", "crates"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Action {
+pub(crate) enum PgoAction {
     /// Build without a profile
     Off,
     /// Record the profile, replacing any earlier one
@@ -34,18 +33,18 @@ pub(crate) enum Action {
 }
 
 /// Does what was asked for: without an action, builds with the profile if there is one, else without.
-pub(crate) fn run(action: Option<Action>, uring: bool) -> Result<(), String> {
+pub(crate) fn run(action: Option<PgoAction>, uring: bool) -> Result<(), String> {
     let folder = match (action, find()) {
-        (Some(Action::Generate), _) => {
+        (Some(PgoAction::Generate), _) => {
             let profile = record(uring)?;
             println!("{}\n`cargo lab pgo` builds with it, `cargo lab` measures with it", profile.display());
             return Ok(());
         }
-        (None | Some(Action::Use), Ok(profile)) => build_with(&profile, PROGRAM)?,
-        (Some(Action::Use), Err(why)) => {
+        (None | Some(PgoAction::Use), Ok(profile)) => build_with(&profile, PROGRAM)?,
+        (Some(PgoAction::Use), Err(why)) => {
             return Err(format!("{why}\nhelp: `cargo lab pgo generate` records a profile"));
         }
-        (None | Some(Action::Off), found) => {
+        (None | Some(PgoAction::Off), found) => {
             let why =
                 found.err().filter(|_| action.is_none()).map(|why| format!(": {why}")).unwrap_or_default();
             crate::progress(&format!("building without a profile{why}"));
@@ -134,7 +133,7 @@ fn record(uring: bool) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Returns the compiler's own tool that merges traces: one of another LLVM may not parse them.
+/// Returns the compiler's own tool that merges traces: one of another LLVM might not parse them.
 fn merger() -> Result<PathBuf, String> {
     let folder = rustc(&["--print", "target-libdir"])?;
     let path = Path::new(folder.trim()).with_file_name("bin/llvm-profdata");

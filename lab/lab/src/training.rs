@@ -1,18 +1,17 @@
 //! The training of a profile: requests of browsers, tools and programs to files and handlers of every kind, on both drivers.
 //!
-//! It is no benchmark: a profile trained on one request makes that request fast and others slow. Every request is probed
+//! This is no benchmark: a profile trained on one request makes that request fast and others slow. Every request is probed
 //! once, and every response checked for status and length after that; a wrong one ends the training.
 
-use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use crate::block::{exchange, length};
-use crate::client::{self, Exchange, Load};
-use crate::folder::Folder;
-use crate::process::{Launch, Server, free_address};
-use crate::scenario::{self, JSON, PLAINTEXT, file_bytes};
+use crate::bench::{exchange, length};
+use crate::client::{self, CheckedRequest, Load};
+use crate::folder::RunFolder;
+use crate::process::{Launch, ServerProcess, free_address};
+use crate::scenario::{self, PLAINTEXT, file_bytes};
 
 /// Responses of one load, and an upper bound of its time.
 const RESPONSES: u64 = 15_000;
@@ -22,23 +21,8 @@ const END: Duration = Duration::from_secs(30);
 /// Connections, pipelined requests, and requests after which a connection ends (0: never).
 const LOADS: [(u32, u32, u32); 5] = [(1, 1, 0), (32, 1, 0), (16, 8, 0), (32, 1, 10), (256, 1, 0)];
 
-/// Headers of browsers, a tool and a proxy, in today's shapes.
-const CLIENTS: [&str; 5] = [
-    "Host: site.test\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\n\
-     Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\nAccept-Language: en-GB,en;q=0.5\r\n\
-     Accept-Encoding: gzip, deflate, br, zstd\r\nConnection: keep-alive\r\nCookie: session=7c1f0e52b8d94a63; theme=dark\r\n\
-     Upgrade-Insecure-Requests: 1\r\nSec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\n\
-     Sec-Fetch-Site: same-origin\r\nPriority: u=0, i\r\n",
-    "Host: site.test\r\nConnection: keep-alive\r\nsec-ch-ua: \"Chromium\";v=\"140\", \"Not=A?Brand\";v=\"24\"\r\n\
-     sec-ch-ua-mobile: ?0\r\nUser-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
-     Chrome/140.0.0.0 Safari/537.36\r\nAccept: image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8\r\n\
-     Sec-Fetch-Site: same-origin\r\nReferer: http://shop.example/catalogue?page=3\r\nAccept-Encoding: gzip, deflate, br\r\n\
-     Accept-Language: de-DE,de;q=0.9,en-US;q=0.8,en;q=0.7\r\nCookie: cart=3f9d2b7a-5c1e-4f0a-9d6b-0a1b2c3d4e5f\r\n",
-    "Host: site.test\r\nUser-Agent: curl/8.14.1\r\nAccept: */*\r\n",
-    "host: site.test\r\n",
-    "X-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Proto: https\r\nHost: site.test\r\nConnection: keep-alive\r\n\
-     Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI3In0.c2lnbmF0dXJl\r\nAccept-Encoding: gzip\r\n",
-];
+/// Headers of browsers, a tool, a program and a proxy, in today's shapes.
+const CLIENTS: &str = include_str!("../clients.txt");
 /// Files: name, length, and true if siblings in Brotli and gzip are beside it.
 const FILES: [(&str, usize, bool); 7] = [
     ("index.html", 1_024, false),
@@ -49,19 +33,26 @@ const FILES: [(&str, usize, bool); 7] = [
     ("img/photo.jpg", 150_000, false),
     ("fonts/text.woff2", 25_000, false),
 ];
+const JSON: &str = r#"{"message":"Hello, World!"}"#;
 /// Routes that respond with [`PLAINTEXT`], of the examples `kinds` and `plaintext`.
 const KINDS: &[&str] = &["/plaintext", "/fast-text", "/asynctext", "/asyncturn", "/coroutine", "/corouturn"];
 const ROUTES: &[&str] = &["/plaintext", "/item/00", "/item/31", "/item/63"];
 
 /// A request, and its response's status and body.
-type Wanted = (String, u16, Vec<u8>);
+type TrainingRequest = (String, u16, Vec<u8>);
 
 /// Trains all programs and returns the number of responses.
-pub(super) fn train(programs: &Path, uring: bool) -> Result<u64, String> {
-    let folder = Folder::create()?;
-    write_files(&folder)?;
+pub(crate) fn train(programs: &Path, uring: bool) -> Result<u64, String> {
+    let mut folder = RunFolder::create()?;
+    for (name, length, is_coded) in FILES {
+        let siblings = ["br", "gz"].map(|extension| (format!("{name}.{extension}"), length / 3));
+        let written = siblings.into_iter().filter(|_| is_coded).chain([(name.to_owned(), length)]);
+        for (name, length) in written {
+            folder.serve(&name, &file_bytes(length)).map_err(|error| format!("{name}: {error}"))?;
+        }
+    }
     // The validators of a new file change, and with them the length of its responses.
-    folder.settle(scenario::find("100k")?)?;
+    folder.settle(scenario::find("100k")?);
     let mut responses = 0;
     for driver in if uring { ["epoll", "uring"].as_slice() } else { &["epoll"] } {
         for program in ["shearwater", "examples/kinds", "examples/plaintext"] {
@@ -73,69 +64,61 @@ pub(super) fn train(programs: &Path, uring: bool) -> Result<u64, String> {
     Ok(responses)
 }
 
-fn write_files(folder: &Folder) -> Result<(), String> {
-    for (name, length, is_coded) in FILES {
-        let path = folder.public().join(name);
-        let siblings = ["br", "gz"].map(|extension| PathBuf::from(format!("{}.{extension}", path.display())));
-        let siblings = siblings.into_iter().filter(|_| is_coded).map(|sibling| (sibling, length / 3));
-        fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(|error| error.to_string())?;
-        for (path, length) in siblings.chain([(path, length)]) {
-            fs::write(&path, file_bytes(length)).map_err(|error| format!("{}: {error}", path.display()))?;
-        }
-    }
-    Ok(())
-}
-
-fn train_one(program: &Path, driver: &str, folder: &Folder) -> Result<u64, String> {
+fn train_one(program: &Path, driver: &str, folder: &RunFolder) -> Result<u64, String> {
     let address = free_address()?;
     // One worker: threads that count at the same place lose counts.
-    let (listen, public) = (address.to_string(), folder.public().display().to_string());
-    let arguments = [public.as_str(), "--listen", &listen, "--workers", "1", "--driver", driver];
     let settings =
-        [("SHEARWATER_LISTEN", &*listen), ("SHEARWATER_WORKERS", "1"), ("SHEARWATER_DRIVER", driver)];
-    let is_example = !program.ends_with("shearwater");
-    let launch = Launch {
-        environment: settings.map(|(name, value)| (name, value.to_owned())).to_vec(),
-        ..Launch::new(program, arguments.into_iter().filter(|_| !is_example))
-    };
-    let mut server = Server::start(&launch, address, &folder.path().join("server.log"))?;
+        [("LISTEN", address.to_string()), ("WORKERS", "1".to_owned()), ("DRIVER", driver.to_owned())];
+    let mut launch = Launch::new(program, [""; 0]);
+    if program.ends_with("shearwater") {
+        launch.arguments.push(folder.public().display().to_string());
+        launch.arguments.extend(settings.map(|(name, value)| format!("--{}={value}", name.to_lowercase())));
+    } else {
+        launch.environment = settings.map(|(name, value)| (format!("SHEARWATER_{name}"), value)).to_vec();
+    }
+    let mut server = ServerProcess::start(&launch, address, &folder.path().join("server.log"))?;
     let wanted = match program.file_name().and_then(|name| name.to_str()) {
         Some("shearwater") => files(address)?,
         Some("kinds") => handlers(KINDS, true),
         _ => handlers(ROUTES, false),
     };
-    let exchanges: Vec<Exchange> =
-        wanted.into_iter().map(|it| probe(address, it)).collect::<Result<_, _>>()?;
+    let requests = wanted.into_iter().map(|it| probe(address, it)).collect::<Result<Vec<_>, _>>()?;
     let mut responses = 0;
     for (connections, depth, requests_per_connection) in LOADS {
-        let (responses_max, load) = (Some(RESPONSES), Load::new(address, MILLIS, exchanges.clone()));
+        let (responses_max, load) = (Some(RESPONSES), Load::new(address, MILLIS, requests.clone()));
         let load = Load { responses_max, connections, depth, requests_per_connection, ..load };
-        let tally = client::run(&load).map_err(|error| format!("client: {error}"))?;
-        if tally.socket_errors() + tally.status_errors > 0 || tally.responses < RESPONSES {
-            return Err(format!("wrong or missing responses: {tally:?}"));
+        let counts = client::run(&load).map_err(|error| format!("client: {error}"))?;
+        if counts.socket_errors() + counts.status_errors > 0 || counts.responses < RESPONSES {
+            return Err(format!("wrong or missing responses: {counts:?}"));
         }
-        responses += tally.responses;
+        responses += counts.responses;
     }
     if server.end_within(END) { Ok(responses) } else { Err("the server did not exit cleanly".to_owned()) }
 }
 
-/// Compares one response and returns the exchange with its length.
-fn probe(address: SocketAddr, (request, status, body): Wanted) -> Result<Exchange, String> {
+/// Compares one response and returns the request with its response's length.
+fn probe(address: SocketAddr, (request, status, body): TrainingRequest) -> Result<CheckedRequest, String> {
     let response = exchange(address, &request)?;
     if response.status() != status || response.body != body {
         return Err(format!("{request:?}: {:?}, {} bytes", response.head.text(), response.body.len()));
     }
-    Ok(Exchange { request, status, bytes: length(&response) })
+    Ok(CheckedRequest { request, status, bytes: length(&response) })
 }
 
-fn request(line: &str, headers: &str, status: u16, body: &[u8]) -> Wanted {
+/// Returns the headers of each client.
+fn clients() -> impl Iterator<Item = String> {
+    CLIENTS.trim_end().split("\n\n").map(|headers| headers.replace('\n', "\r\n") + "\r\n")
+}
+
+fn request(line: &str, headers: &str, status: u16, body: &[u8]) -> TrainingRequest {
     (format!("{line} HTTP/1.1\r\n{headers}\r\n"), status, body.to_vec())
 }
 
 /// Returns requests for files: whole, in part, again, by HEAD, coded; for what is missing or not allowed.
-fn files(address: SocketAddr) -> Result<Vec<Wanted>, String> {
+fn files(address: SocketAddr) -> Result<Vec<TrainingRequest>, String> {
     let mut wanted = Vec::new();
-    for headers in CLIENTS {
+    for headers in clients() {
+        let headers = headers.as_str();
         for (name, length, is_coded) in FILES {
             let target = format!("/{}", name.strip_suffix("index.html").unwrap_or(name));
             let is_coded = is_coded && headers.contains("Accept-Encoding");
@@ -162,29 +145,28 @@ fn files(address: SocketAddr) -> Result<Vec<Wanted>, String> {
 }
 
 /// Returns requests to routes that respond with a text, with JSON, and, of the example `kinds`, with the body sent.
-fn handlers(targets: &[&str], is_kinds: bool) -> Vec<Wanted> {
+fn handlers(targets: &[&str], is_kinds: bool) -> Vec<TrainingRequest> {
     let mut wanted = Vec::new();
-    for headers in CLIENTS {
+    for headers in clients() {
+        let headers = headers.as_str();
         for target in targets {
             wanted.push(request(&format!("GET {target}"), headers, 200, PLAINTEXT.as_bytes()));
             wanted.push(request(&format!("GET {target}?q=a+b&page=2"), headers, 200, PLAINTEXT.as_bytes()));
             wanted.push(request(&format!("HEAD {target}"), headers, 200, b""));
         }
-        wanted.push(request(
-            if is_kinds { "GET /json-text" } else { "GET /json" },
-            headers,
-            200,
-            JSON.as_bytes(),
-        ));
-        for (target, length) in
-            [("/post-body", 40), ("/post-body", 5_000), ("/take-body", 40), ("/take-body", 5_000)]
-        {
-            let body = String::from_utf8_lossy(&file_bytes(length)).into_owned();
-            let framings = [
+        let json = if is_kinds { "GET /json-text" } else { "GET /json" };
+        wanted.push(request(json, headers, 200, JSON.as_bytes()));
+        let bodies = if is_kinds {
+            [("/post-body", 40), ("/post-body", 5_000), ("/take-body", 40), ("/take-body", 5_000)].as_slice()
+        } else {
+            &[]
+        };
+        for (target, length) in bodies {
+            let body = String::from_utf8_lossy(&file_bytes(*length)).into_owned();
+            for framing in [
                 format!("Content-Length: {length}\r\n\r\n{body}"),
                 format!("Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"),
-            ];
-            for framing in framings.into_iter().filter(|_| is_kinds) {
+            ] {
                 let request = format!("POST {target} HTTP/1.1\r\n{headers}{framing}");
                 wanted.push((request, 200, body.clone().into_bytes()));
             }
