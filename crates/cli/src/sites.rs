@@ -133,16 +133,18 @@ fn of_site(index: usize, site: &config::Site, folders: &mut Folders) -> site::Si
 
 fn of_route(of: &str, route: &config::Route, site: &config::Site, folders: &mut Folders) -> site::Route {
     let content = match &route.respond {
-        Some(respond) => Content::Fixed(site::Fixed {
+        Some(respond) => Some(Content::Fixed(site::Fixed {
             status: respond.status,
             media_type: respond.media_type.clone(),
             body: respond.body.clone().into_bytes(),
-        }),
-        None => folders.content(of, &route.serving),
+        })),
+        // That of the site.
+        None if route.serving == site.serving => None,
+        None => Some(folders.content(of, &route.serving)),
     };
     site::Route {
         path: route.path.clone(),
-        content: Some(content),
+        content,
         headers: of_headers(&route.headers),
         error_pages: of_pages(&route.serving.error_pages, &site.serving.error_pages),
     }

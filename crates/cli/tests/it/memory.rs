@@ -1,4 +1,4 @@
-//! The default memory limit of unfinished requests, a share of the machine's memory.
+//! Memory: the default limit of unfinished requests, a share of the machine's memory, and what is kept of a configuration.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -73,4 +73,27 @@ fn the_limit_is_reported_and_can_be_set() {
         let line = text.lines().find(|line| line.trim_start().starts_with("memory ")).expect("a line");
         assert!(code == 0 && line.contains(&format!("up to {wanted}")), "{text}");
     }
+}
+
+#[test]
+fn keeps_no_memory_of_the_parsed_configuration() {
+    const ROUTES: u64 = 20_000;
+    let folder = Temporary::new();
+    folder.file("www/index.html", "index");
+    let mut config = String::new();
+    for site in 0..ROUTES / 100 {
+        config += &format!("[[site]]\nhosts = [\"{site}.test\"]\nroot = \"www\"\n");
+        (0..100).for_each(|route| config += &format!("[[site.route]]\npath = \"/part-{route}/*\"\n"));
+    }
+    folder.file("site.toml", config);
+    let rss_kib = |arguments: &[&str]| {
+        let serving = Serving::start(folder.path(), arguments);
+        assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
+        testkit::process::rss_kib(serving.pid().as_raw_nonzero().get().unsigned_abs())
+    };
+    let (Some(plain), Some(configured)) = (rss_kib(&["www"]), rss_kib(&["--config", "site.toml"])) else {
+        return;
+    };
+    // Parsed, a route takes 2 KiB.
+    assert!(configured < plain + ROUTES / 2, "{plain} KiB, {configured} KiB with {ROUTES} routes");
 }
