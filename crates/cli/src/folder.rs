@@ -104,11 +104,9 @@ fn coding(coding: config::Coding) -> Coding {
     }
 }
 
-/// Every rule that was parsed without errors matches something.
+/// Every rule that was parsed without errors has a type or a path.
 fn rule(rule: &config::CacheControl) -> Option<CacheRule> {
-    let files = match rule.applies()? {
-        config::Applies::MediaType(kind) => FileMatch::Type(kind.to_owned()),
-        config::Applies::Path(path) => FileMatch::Path(path.to_owned()),
-    };
+    let files =
+        rule.media_type.clone().map(FileMatch::Type).or_else(|| rule.path.clone().map(FileMatch::Path))?;
     Some(CacheRule { files, value: rule.value.clone() })
 }

@@ -39,15 +39,16 @@ impl Plan {
             Some(path) => read(path)?,
             None => (Config::default(), None, None),
         };
+        let file = serve.config.as_deref().unwrap_or(Path::new(""));
         let site = match (site, &serve.dir) {
             (Some(_), Some(dir)) => {
-                let (dir, file) = (dir.display(), config.file().display());
+                let (dir, file) = (dir.display(), file.display());
                 let message = format!("both the folder {dir} and the sites of {file} are given");
                 return Err(Failure::helped(message, "name one of both"));
             }
             (Some(site), None) => site,
             (None, dir) => {
-                let base = serve.config.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+                let base = file.parent().unwrap_or(file);
                 Site::open(dir.as_deref(), base, settings::cache(&config.cache))?
             }
         };
