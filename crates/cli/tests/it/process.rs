@@ -23,7 +23,7 @@ const DRIVER: &str = "SHEARWATER_TEST_DRIVER";
 const ACCEPT: &str = "SHEARWATER_TEST_ACCEPT";
 
 /// Commands that take no driver.
-const COMMANDS: &[&str] = &["check", "config", "precompress"];
+pub(crate) const COMMANDS: &[&str] = &["check", "config", "precompress"];
 
 /// Returns the program with these arguments only, to be started in `folder`.
 pub(crate) fn just(folder: &Path, arguments: &[&str]) -> Command {
