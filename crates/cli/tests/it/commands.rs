@@ -1,17 +1,17 @@
-//! The command line: help, what can be served by name, addresses and drivers that are refused, `shearwater precompress`. Messages about
+//! The command line: help, what can be served by name, addresses and drivers that are refused, unused precompressed files. Messages about
 //! command lines are in `tests/commands.md`.
 
 use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use crate::process::{Serving, Temporary, just, run};
+use crate::process::{Serving, Temporary, program, run};
 
 #[test]
 fn prints_help_and_version() {
     let folder = Temporary::new();
     for flag in ["--help", "-h"] {
-        let (code, stdout, stderr) = run(folder.path(), &[flag]);
+        let (code, stdout, stderr) = run(&folder, &[flag]);
         assert_eq!((code, stderr.as_str()), (0, ""), "{flag}");
         let names = "Usage: shearwater|[DIR]|--config|check|precompress|config default|--listen|--workers|--driver|--pin|--drain|\
                      --help|--version|127.0.0.1:8080|./public|Examples:|SIGTERM|SIGUSR1|Exit codes|epoll|kqueue";
@@ -23,7 +23,7 @@ fn prints_help_and_version() {
     }
     for flag in ["--version", "-V"] {
         let expected = format!("shearwater {}\n", env!("CARGO_PKG_VERSION"));
-        assert_eq!(run(folder.path(), &[flag]), (0, expected, String::new()));
+        assert_eq!(run(&folder, &[flag]), (0, expected, String::new()));
     }
 }
 
@@ -47,7 +47,7 @@ fn accepts_unambiguous_command_lines() {
         (&["site", "--listen", "0"], "of the site"),
         (&["site", "--bind", "127.0.0.1:0"], "of the site"),
     ] {
-        let serving = Serving::of(&mut just(folder.path(), arguments));
+        let serving = Serving::of(&mut program(&folder, arguments));
         assert!(serving.address().ip().is_loopback(), "{arguments:?}");
         assert_eq!(serving.connect().request("GET", "/", &[]).text(), body, "{arguments:?}");
     }
@@ -58,7 +58,7 @@ fn serves_folders_with_confusing_names() {
     let folder = Temporary::new();
     for name in ["8000", "start", "chekc", "x.toml"] {
         folder.file(&format!("{name}/index.html"), name);
-        let serving = Serving::of(&mut just(folder.path(), &[name, "--port", "0"]));
+        let serving = Serving::of(&mut program(&folder, &[name, "--port", "0"]));
         assert_eq!(serving.connect().request("GET", "/", &[]).text(), name);
     }
 }
@@ -67,15 +67,15 @@ fn serves_folders_with_confusing_names() {
 fn rejects_a_port_in_use() {
     let folder = Temporary::new();
     let held = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let one = Serving::start(folder.path(), &["--workers", "1"]);
-    let several = Serving::start(folder.path(), &["--workers", "4"]);
+    let one = Serving::start(&folder, &["--workers", "1"]);
+    let several = Serving::start(&folder, &["--workers", "4"]);
     for address in [held.local_addr().expect("an address"), one.address(), several.address()] {
         for workers in ["1", "3"] {
             let arguments = ["--listen", &address.to_string(), "--workers", workers];
             let error = format!(
                 "error: {address} is taken by another program: choose another port, or end that program\n"
             );
-            assert_eq!(run(folder.path(), &arguments), (2, String::new(), error));
+            assert_eq!(run(&folder, &arguments), (2, String::new(), error));
         }
     }
     for serving in [one, several] {
@@ -86,80 +86,15 @@ fn rejects_a_port_in_use() {
 #[test]
 fn rejects_an_unavailable_driver() {
     let folder = Temporary::new();
-    let serving = Serving::start(folder.path(), &["--driver", "auto"]);
+    let serving = Serving::start(&folder, &["--driver", "auto"]);
     let driver = serving.line("driver").expect("a driver");
     let (found, reason) = driver.split_once(' ').expect("a reason");
     let is_there = |name: &str| name == found || reason.contains(&format!("--driver {name}"));
     for driver in ["epoll", "kqueue", "uring"].into_iter().filter(|name| !is_there(name)) {
-        let (code, stdout, stderr) = run(folder.path(), &["--driver", driver]);
+        let (code, stdout, stderr) = run(&folder, &["--driver", driver]);
         assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
         assert!(stderr.starts_with(&format!("error: driver {driver} isn't there: ")), "{stderr}");
         assert!(stderr.contains("--driver auto") && stderr.lines().count() == 1, "{stderr}");
-    }
-}
-
-fn compressible() -> Temporary {
-    let folder = Temporary::new();
-    folder
-        .file("site/a.css", "p { color: red }\n".repeat(200))
-        .file("site/small.css", "p {}")
-        .file("site/p.png", "x".repeat(4000));
-    folder
-}
-
-#[test]
-fn serves_the_files_that_precompress_makes() {
-    let folder = compressible();
-    let (code, stdout, stderr) = run(folder.path(), &["precompress", "site", "--jobs", "2"]);
-    assert_eq!((code, stderr.as_str()), (0, ""));
-    let lines: Vec<&str> = stdout.lines().collect();
-    assert_eq!(
-        lines[0],
-        "site: 3 files, 1 skipped as smaller than 1,024 bytes, 1 skipped as already compressed"
-    );
-    for (line, name) in lines[1..].iter().zip(["br", "zstd", "gzip"]) {
-        assert!(line.starts_with(&format!("  {name:<5} 1 made (3,400 bytes to ")), "{stdout}");
-        assert!(line.ends_with("), 0 up to date, 0 not smaller"), "{stdout}");
-    }
-    let serving = Serving::start(folder.path(), &["site"]);
-    for coding in ["br", "zstd", "gzip"] {
-        let field = format!("Accept-Encoding: {coding}");
-        let response = serving.connect().request("GET", "/a.css", &[&field]);
-        assert_eq!((response.status, response.field("Content-Encoding")), (200, Some(coding)));
-    }
-    assert_eq!(serving.connect().request("GET", "/a.css", &[]).field("Content-Encoding"), None);
-    let (code, stdout, _) = run(folder.path(), &["precompress", "site"]);
-    assert_eq!((code, stdout.matches(" 0 made (0 bytes to 0), 1 up to date").count()), (0, 3), "{stdout}");
-}
-
-#[test]
-fn precompress_prints_dry_runs_and_json() {
-    let folder = compressible();
-    let (code, stdout, _) = run(folder.path(), &["precompress", "site", "--dry-run", "--formats", "gzip"]);
-    assert_eq!(code, 0);
-    assert!(stdout.ends_with("already compressed\n  gzip  1 to make, 0 up to date\n"), "{stdout}");
-    let arguments =
-        ["precompress", "site", "--json", "--formats", "gzip,br,gzip", "--level", "br=1", "--min-bytes", "4"];
-    let (code, stdout, stderr) = run(folder.path(), &arguments);
-    assert_eq!((code, stderr.as_str()), (0, ""));
-    let summary: Value = serde_json::from_str(&stdout).expect("JSON");
-    let [gzip, br] = &summary["formats"].as_array().expect("formats")[..] else { panic!("{stdout}") };
-    assert!(gzip["bytes_after"].as_u64() < Some(3400), "{stdout}");
-    for (object, key, value) in [
-        (&summary, "folder", json!("site")),
-        (&summary, "dry_run", json!(false)),
-        (&summary, "files", json!(3)),
-        (&summary, "too_small", json!(0)),
-        (&summary, "already_compressed", json!(1)),
-        (&summary, "failures", json!([])),
-        (&summary, "failures_left_out", json!(0)),
-        (gzip, "format", json!("gzip")),
-        (gzip, "made", json!(1)),
-        (gzip, "not_smaller", json!(1)),
-        (gzip, "bytes_before", json!(3400)),
-        (br, "format", json!("br")),
-    ] {
-        assert_eq!(object[key], value, "{key}: {stdout}");
     }
 }
 
@@ -174,8 +109,8 @@ fn warns_about_unused_precompressed_files() {
          [[site.route]]\npath = \"/b/*\"\nroot = \"other\"\n",
     );
     let root = folder.path().join("www").display().to_string();
-    let check = || run(folder.path(), &["check", "site.toml"]);
-    assert_eq!(run(folder.path(), &["precompress", "www"]).0, 0);
+    let check = || run(&folder, &["check", "site.toml"]);
+    assert_eq!(run(&folder, &["precompress", "www"]).0, 0);
     assert_eq!(check().2, "");
     // Older than its file now.
     for name in ["www/a.css.br", "www/a.css.gz"] {
@@ -188,15 +123,14 @@ fn warns_about_unused_precompressed_files() {
     let (code, _, stderr) = check();
     assert_eq!((code, stderr), (0, warned.clone()));
     let example = format!("{root}/a.css.br");
-    let json: Value =
-        serde_json::from_str(&run(folder.path(), &["check", "--json", "site.toml"]).1).expect("JSON");
+    let json: Value = serde_json::from_str(&run(&folder, &["check", "--json", "site.toml"]).1).expect("JSON");
     let expected = json!([{ "folder": root, "count": 2, "example": example, "is_whole": true }]);
     assert_eq!(json["unused_siblings"], expected);
     // The server warns as well, after its start.
-    let mut serving = Serving::start(folder.path(), &["www"]);
+    let mut serving = Serving::start(&folder, &["www"]);
     assert_eq!(serving.hear() + &serving.hear(), warned);
     drop(serving);
-    let (code, stdout, _) = run(folder.path(), &["precompress", "www"]);
+    let (code, stdout, _) = run(&folder, &["precompress", "www"]);
     assert_eq!((code, stdout.matches(", 1 refreshed\n").count()), (0, 2), "{stdout}");
     assert_eq!(check().2, "");
 }

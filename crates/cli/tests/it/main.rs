@@ -2,7 +2,6 @@
 
 #[path = "../../../shearwater/tests/it/client.rs"]
 mod client;
-mod clients;
 mod commands;
 mod configured;
 mod keys;
@@ -14,4 +13,3 @@ mod replaced;
 mod resources;
 mod signals;
 mod sites;
-mod system;

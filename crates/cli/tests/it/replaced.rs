@@ -10,7 +10,7 @@ use std::time::Instant;
 use testkit::versions::{Body, VersionedFile, content, read};
 
 use crate::client::{Client, WAIT_MAX};
-use crate::process::{Serving, Temporary, drivers, program};
+use crate::process::{Serving, Temporary, drivers};
 
 /// Changes of each file in each way.
 const CHANGES: u32 = 8;
@@ -133,8 +133,7 @@ fn sends_the_old_or_the_new_version_of_a_changing_file() {
     for driver in drivers() {
         let folder = Temporary::new();
         folder.file("site/index.html", "");
-        let arguments = ["site", "--listen", "127.0.0.1:0", "--driver", driver, "--workers", "2"];
-        let serving = Serving::of(&mut program(folder.path(), &arguments));
+        let serving = Serving::start(&folder, &["site", "--driver", driver, "--workers", "2"]);
         for (number, (way, change, may_be_short)) in WAYS.into_iter().enumerate() {
             for len in LENGTHS {
                 let name = format!("{number}-{len}.bin");
@@ -171,8 +170,7 @@ fn serves_one_release_of_a_swapped_folder() {
     for driver in drivers() {
         let folder = Temporary::new();
         release(&folder, 1);
-        let arguments = ["current", "--listen", "127.0.0.1:0", "--driver", driver, "--workers", "2"];
-        let serving = Serving::of(&mut program(folder.path(), &arguments));
+        let serving = Serving::start(&folder, &["current", "--driver", driver, "--workers", "2"]);
         let paths = LENGTHS.map(|len| format!("/{len}.bin"));
         while_requested(serving.address(), &paths, ("swapped", false, CHANGES), |wait| {
             for version in 2..=CHANGES {

@@ -1,28 +1,18 @@
 //! Memory, descriptors, accept modes and Unix-domain sockets.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rustix::process::{Pid, Signal};
 
 use crate::client::Client;
-use crate::process::{Serving, Summary, Temporary, drivers, program};
-use crate::system;
+use crate::process::{Serving, Summary, Temporary, drivers, has_proc, program, program_after};
 
 /// Returns the most address space that a process has had, in KiB.
 fn mapped_kib(pid: Pid) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).expect("Linux tells");
     let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).expect("its size");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
-}
-
-/// Starts the program under `ulimit -v`.
-fn limited(folder: &Temporary, arguments: &[&str], kib: u64) -> Command {
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("ulimit -v {kib}; exec \"$0\" \"$@\"")]);
-    command.arg(program(folder.path(), arguments).get_program()).args(arguments);
-    command.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
 }
 
 /// Parses the number in the line about memory.
@@ -36,16 +26,16 @@ fn bytes_of(line: Option<&str>) -> u64 {
 fn refuses_partial_heads_beyond_the_memory_limit() {
     const LEFT_KIB: u64 = 128 * 1024;
     const CLIENTS: usize = 2600;
-    if !system::tells() {
+    if !has_proc() {
         return;
     }
     let folder = Temporary::new();
     for driver in drivers() {
         let arguments = ["--driver", driver, "--workers", "1", "--listen", "127.0.0.1:0"];
-        let unlimited = Serving::of(&mut program(folder.path(), &arguments));
+        let unlimited = Serving::of(&mut program(&folder, &arguments));
         let kib = mapped_kib(unlimited.pid()) + LEFT_KIB;
         drop(unlimited);
-        let mut serving = Serving::of(&mut limited(&folder, &arguments, kib));
+        let mut serving = Serving::of(&mut program_after(&format!("ulimit -v {kib}"), &folder, &arguments));
         let bytes = bytes_of(serving.line("memory"));
         assert!((1 << 20..LEFT_KIB * 512).contains(&bytes), "{bytes}");
         // Together they need more than the process can map.
@@ -66,7 +56,7 @@ fn refuses_partial_heads_beyond_the_memory_limit() {
 fn reports_a_memory_limit_as_set() {
     let folder = Temporary::new();
     folder.file("site.toml", "[limits]\nbuffered_bytes_max = 1000000\n[server]\nworkers = 1\n");
-    let serving = Serving::start(folder.path(), &["--config", "site.toml"]);
+    let serving = Serving::start(&folder, &["--config", "site.toml"]);
     assert_eq!(bytes_of(serving.line("memory")), 1_000_000);
 }
 
@@ -82,7 +72,7 @@ fn keeps_no_memory_of_the_parsed_configuration() {
     }
     folder.file("site.toml", config);
     let rss_kib = |arguments: &[&str]| {
-        let serving = Serving::start(folder.path(), arguments);
+        let serving = Serving::start(&folder, arguments);
         assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
         testkit::process::rss_kib(serving.pid().as_raw_nonzero().get().unsigned_abs())
     };
@@ -105,16 +95,6 @@ fn limit_descriptors(pid: Pid, soft: u64) -> bool {
 }
 
 #[test]
-fn reports_the_accept_mode() {
-    let folder = Temporary::new();
-    for mode in ["reuseport", "dispatch"] {
-        let serving = Serving::start(folder.path(), &["--workers", "2", "--accept", mode]);
-        assert_eq!(serving.line("accept"), Some(mode));
-        assert_eq!(serving.connect().request("GET", "/", &[]).status, 200);
-    }
-}
-
-#[test]
 fn serves_curl_at_a_unix_socket() {
     let folder = Temporary::new();
     folder.file("site/index.html", "index");
@@ -129,7 +109,7 @@ fn serves_curl_at_a_unix_socket() {
         for (mode, workers) in [("reuseport", "1"), ("reuseport", "3"), ("dispatch", "2")] {
             let arguments =
                 ["site", "--listen", &address, "--driver", driver, "--accept", mode, "-w", workers];
-            let serving = Serving::of(&mut program(folder.path(), &arguments));
+            let serving = Serving::of(&mut program(&folder, &arguments));
             assert_eq!(serving.line("socket"), path.to_str());
             let get = |target: &str| {
                 let mut curl = Command::new("curl");
@@ -155,7 +135,7 @@ fn resumes_accepting_when_descriptors_are_free() {
     let folder = Temporary::new();
     for driver in drivers() {
         let arguments = ["--workers", "2", "--accept", "dispatch", "--driver", driver];
-        let mut serving = Serving::start(folder.path(), &arguments);
+        let mut serving = Serving::start(&folder, &arguments);
         // Fewer than it has open.
         if !limit_descriptors(serving.pid(), 8) {
             return;
@@ -182,8 +162,8 @@ fn a_second_signal_stops_a_full_worker_without_acceptor() {
     folder.file("site/index.html", "index");
     folder.file("d.toml", "[performance]\nmax_connections = 1\n[[site]]\nroot = \"site\"\n");
     for driver in drivers() {
-        let arguments = ["--config", "d.toml", "-w", "1", "--accept", "dispatch", "--driver", driver];
-        let serving = Serving::start(folder.path(), &arguments);
+        let arguments = ["d.toml", "-w", "1", "--accept", "dispatch", "--driver", driver];
+        let serving = Serving::start(&folder, &arguments);
         let mut first = serving.connect();
         assert_eq!(first.request("GET", "/", &[]).status, 200);
         // More than one batch, so that the last ones are taken after the acceptor has stopped.
@@ -211,8 +191,8 @@ fn new_clients_do_not_wait_for_a_full_worker() {
     folder.file("site/index.html", "index");
     folder.file("d.toml", "[performance]\nmax_connections = 2\n[[site]]\nroot = \"site\"\n");
     for driver in drivers() {
-        let arguments = ["--config", "d.toml", "-w", "2", "--accept", "dispatch", "--driver", driver];
-        let mut serving = Serving::start(folder.path(), &arguments);
+        let arguments = ["d.toml", "-w", "2", "--accept", "dispatch", "--driver", driver];
+        let mut serving = Serving::start(&folder, &arguments);
         let mut staying = serving.connect();
         assert_eq!(staying.request("GET", "/", &[]).status, 200);
         let mut going = serving.connect();
@@ -240,11 +220,8 @@ fn raises_the_soft_descriptor_limit_for_folders() {
         config += &format!("[[site]]\nhosts = [\"s{number}.test\"]\nroot = \"{number}\"\n");
     }
     folder.file("d.toml", config);
-    let mut limited = Command::new("sh");
-    limited.args(["-c", "ulimit -Sn 64 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_shearwater")]);
-    limited.args(["--config", "d.toml", "--listen", "127.0.0.1:0"]).current_dir(folder.path());
-    limited.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let serving = Serving::of(&mut limited);
+    let arguments = ["d.toml", "--listen", "127.0.0.1:0"];
+    let serving = Serving::of(&mut program_after("ulimit -Sn 64", &folder, &arguments));
     assert!(serving.banner.contains("limit raised from 64 to"), "{}", serving.banner);
     let mut client = serving.connect();
     client.send("GET / HTTP/1.1\r\nHost: s99.test\r\n\r\n");

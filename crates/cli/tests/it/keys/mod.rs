@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use crate::process::{Serving, Temporary, drivers, just};
+use crate::process::{Serving, Temporary, drivers, program};
 use crate::sites;
 
 /// A site of one folder.
@@ -28,19 +28,12 @@ pub(crate) fn folder(config: &str) -> Temporary {
     folder
 }
 
-/// Serves `site.toml` with a driver on a free port.
-pub(crate) fn start(folder: &Temporary, driver: &str) -> Serving {
-    let arguments = ["--config", "site.toml", "--driver", driver, "--listen", "127.0.0.1:0"];
-    Serving::of(&mut just(folder.path(), &arguments))
-}
-
 /// Serves [`SITE`] with settings on each driver.
 fn on_each_driver(settings: &str, check: impl Fn(&Temporary, Serving)) {
     for driver in drivers() {
         println!("{driver}: {settings}");
         let folder = folder(&format!("{settings}{SITE}"));
-        let serving = start(&folder, driver);
-        check(&folder, serving);
+        check(&folder, Serving::start(&folder, &["site.toml", "--driver", driver]));
     }
 }
 
@@ -59,7 +52,7 @@ fn start_on_a_port(config: impl Fn(u16) -> String, driver: &str) -> (Temporary, 
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.expect("a port").port();
         let folder = folder(&config(port));
-        let mut command = just(folder.path(), &["--config", "site.toml", "--driver", driver]);
+        let mut command = program(&folder, &["site.toml", "--driver", driver]);
         let (code, stderr) = match Serving::try_start(&mut command) {
             Ok(serving) => return (folder, serving, port),
             Err(ended) => ended,

@@ -12,12 +12,11 @@ use rustix::process::Signal;
 
 use super::{SITE, folder, on_each_driver, start_on_a_port};
 use crate::client::WAIT_MAX;
-use crate::process::{Serving, drivers, just};
-use crate::system::{self, Socket, State, Thread};
+use crate::process::{Serving, Socket, State, Thread, drivers, has_proc, program, sockets, threads};
 
 /// Returns the threads of workers.
 fn workers_of(serving: &Serving) -> Vec<Thread> {
-    let threads = system::threads(serving.pid()).into_iter();
+    let threads = threads(serving.pid()).into_iter();
     threads.filter(|thread| thread.name.starts_with("worker-")).collect()
 }
 
@@ -26,7 +25,7 @@ pub(super) fn workers() {
     for count in [1, 3] {
         on_each_driver(&format!("[server]\nworkers = {count}\n"), |_, serving| {
             assert_eq!(serving.line("workers"), Some(count.to_string().as_str()));
-            if system::tells() {
+            if has_proc() {
                 assert_eq!(workers_of(&serving).len(), count, "{:?}", workers_of(&serving));
             }
         });
@@ -53,7 +52,7 @@ pub(super) fn http_port() {
         assert!(serving.banner.contains("all addresses of this machine"), "{}", serving.banner);
         // Port 0 picks a free one.
         let folder = folder(&config(0));
-        let serving = Serving::of(&mut just(folder.path(), &["--config", "site.toml", "--driver", driver]));
+        let serving = Serving::of(&mut program(&folder, &["site.toml", "--driver", driver]));
         let (url, _) = serving.line("URL").and_then(|url| url.split_once("  ")).expect("a URL and a note");
         let port = url.trim_end_matches('/').rsplit(':').next().expect("a port");
         assert_ne!(port.parse::<u16>().expect("a number"), 0, "{url}");
@@ -65,14 +64,12 @@ pub(super) fn http_port() {
 pub(super) fn driver() {
     for driver in drivers() {
         let folder = folder(&format!("[server]\nworkers = 1\ndriver = \"{driver}\"\n{SITE}"));
-        let arguments = ["--config", "site.toml", "--listen", "127.0.0.1:0"];
-        let serving = Serving::of(&mut just(folder.path(), &arguments));
+        let serving = Serving::start(&folder, &["site.toml"]);
         assert_eq!(serving.line("driver"), Some(format!("{driver} (as asked)").as_str()));
         assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "content");
-        if system::tells() {
-            let waits = system::descriptors(serving.pid());
-            let has_ring = waits.iter().any(|descriptor| descriptor.contains("io_uring"));
-            assert_eq!(has_ring, *driver == "uring", "{waits:?}");
+        if has_proc() {
+            let pid = serving.pid().as_raw_nonzero().get().unsigned_abs();
+            assert_eq!(testkit::process::uses_io_uring(pid), *driver == "uring");
         }
     }
 }
@@ -83,13 +80,13 @@ pub(super) fn accept() {
         on_each_driver(&format!("[server]\naccept = \"{mode}\"\nworkers = 3\n"), |_, serving| {
             assert_eq!(serving.line("accept"), Some(mode));
             assert_eq!(serving.connect().request("GET", "/f.txt", &[]).text(), "content");
-            if !system::tells() {
+            if !has_proc() {
                 return;
             }
             let port = serving.address().port();
             let listens = |socket: &&Socket| socket.port == port && socket.state == State::Listen;
-            assert_eq!(system::sockets().iter().filter(listens).count(), listeners);
-            let threads = system::threads(serving.pid());
+            assert_eq!(sockets().iter().filter(listens).count(), listeners);
+            let threads = threads(serving.pid());
             let has_acceptor = threads.iter().any(|thread| thread.name == "acceptor");
             assert_eq!(has_acceptor, mode == "dispatch", "{threads:?}");
         });
@@ -133,12 +130,12 @@ pub(super) fn trusted_gateway() {
 
 #[test]
 pub(super) fn pin() {
-    if !system::tells() {
+    if !has_proc() {
         return;
     }
     for is_pinned in [false, true] {
         on_each_driver(&format!("[server]\nworkers = 2\npin = {is_pinned}\n"), |_, serving| {
-            let threads = system::threads(serving.pid());
+            let threads = threads(serving.pid());
             let main =
                 threads.iter().find(|thread| !thread.name.starts_with("worker-")).expect("a first thread");
             let workers = workers_of(&serving);
@@ -181,7 +178,7 @@ pub(super) fn drain_timeout() {
 fn until(what: &str, holds: impl Fn(&[Socket]) -> bool) {
     let begun = Instant::now();
     loop {
-        let sockets = system::sockets();
+        let sockets = sockets();
         if holds(&sockets) {
             return;
         }
@@ -192,7 +189,7 @@ fn until(what: &str, holds: impl Fn(&[Socket]) -> bool) {
 
 #[test]
 pub(super) fn tcp_keepalive() {
-    if !system::tells() {
+    if !has_proc() {
         return;
     }
     for is_on in [false, true] {
@@ -265,7 +262,7 @@ pub(super) fn tcp_nodelay() {
 #[test]
 pub(super) fn backlog() {
     const CLIENTS: usize = 12;
-    if !system::tells() {
+    if !has_proc() {
         return;
     }
     for (backlog, held) in [(3, 4), (64, CLIENTS)] {
@@ -348,8 +345,7 @@ pub(super) fn mode() {
     for driver in drivers() {
         for (line, mode) in [("", 0o660), ("mode = \"0600\"\n", 0o600), ("mode = \"666\"\n", 0o666)] {
             let folder = folder(&format!("[[listen]]\naddress = \"unix:here.sock\"\n{line}{SITE}"));
-            let _serving =
-                Serving::of(&mut just(folder.path(), &["--config", "site.toml", "--driver", driver]));
+            let _serving = Serving::of(&mut program(&folder, &["site.toml", "--driver", driver]));
             let socket = folder.path().join("here.sock");
             let found = socket.metadata().expect("it is there").permissions().mode();
             assert_eq!(found & 0o777, mode, "{line}");
