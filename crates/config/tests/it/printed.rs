@@ -1,8 +1,9 @@
-//! The effective configuration parses to the same configuration.
+//! The default configuration, the one in effect, and the page of the documentation.
 
-use shearwater_config::{Config, print_effective};
+use shearwater_config::{Config, page, print_default, print_effective};
+use testkit::random::{Rng, part};
 
-use crate::{Dice, parse, right};
+use crate::{parse, right};
 
 /// Lines of a section, at most one of each row.
 type Rows = &'static [&'static [&'static str]];
@@ -62,47 +63,51 @@ const SERVING: Rows = &[
     ],
 ];
 
-fn some(dice: &mut Dice, rows: Rows, text: &mut String) {
+fn one<'a>(random: &mut Rng, of: &[&'a str]) -> &'a str {
+    of[random.usize(..of.len())]
+}
+
+fn some(random: &mut Rng, rows: Rows, text: &mut String) {
     for row in rows {
-        if dice.below(2) == 0 {
-            text.push_str(dice.one(row));
+        if random.bool() {
+            text.push_str(one(random, row));
             text.push('\n');
         }
     }
 }
 
-fn random(dice: &mut Dice) -> String {
+fn configuration(random: &mut Rng) -> String {
     let mut text = String::new();
     for (name, rows) in ONCE {
         text.push_str(&format!("[{name}]\n"));
-        some(dice, rows, &mut text);
+        some(random, rows, &mut text);
     }
-    for listener in 0..dice.below(3) {
-        let address = match dice.below(3) {
-            0 => format!("127.0.0.1:{}", 1000 + listener),
+    for listener in 0..random.u8(..3) {
+        let address = match random.u8(..3) {
+            0 => format!("127.0.0.1:{}", 1000 + u16::from(listener)),
             1 => format!("unix:${{DIR}}/{listener}.sock"),
-            _ => format!("[::]:{}", 2000 + listener),
+            _ => format!("[::]:{}", 2000 + u16::from(listener)),
         };
         text.push_str(&format!("[[listen]]\naddress = \"{address}\"\n"));
         if address.starts_with("unix") {
-            text.push_str(dice.one(&["", "mode = \"0600\"\n"]));
+            text.push_str(one(random, &["", "mode = \"0600\"\n"]));
         }
     }
-    for site in 0..dice.below(4) {
-        let root = dice.one(&["root = \"${DIR}\"", "root = \"/srv/x\"", "root = \"../y\""]);
+    for site in 0..random.u8(..4) {
+        let root = one(random, &["root = \"${DIR}\"", "root = \"/srv/x\"", "root = \"../y\""]);
         text.push_str(&format!("[[site]]\nhosts = [\"*.s{site}.org\", \"${{DIR}}{site}.org\"]\n{root}\n"));
-        some(dice, SERVING, &mut text);
-        for redirect in 0..dice.below(3) {
-            let to = dice.one(&["/new", "/new/{rest}", "https://${DIR}.org/"]);
-            let status = dice.one(&["", "status = 301\n", "status = 308\n"]);
+        some(random, SERVING, &mut text);
+        for redirect in 0..random.u8(..3) {
+            let to = one(random, &["/new", "/new/{rest}", "https://${DIR}.org/"]);
+            let status = one(random, &["", "status = 301\n", "status = 308\n"]);
             text.push_str(&format!("[[site.redirect]]\nfrom = \"/r{redirect}/*\"\nto = \"{to}\"\n{status}"));
         }
-        for route in 0..dice.below(4) {
+        for route in 0..random.u8(..4) {
             text.push_str(&format!("[[site.route]]\npath = \"/${{DIR}}/{route}/*\"\n"));
-            if dice.below(4) == 0 {
+            if random.u8(..4) == 0 {
                 text.push_str("respond = { status = 404, body = \"a\\nb ${SECRET}\" }\n");
             } else {
-                some(dice, SERVING, &mut text);
+                some(random, SERVING, &mut text);
             }
         }
     }
@@ -113,7 +118,7 @@ fn random(dice: &mut Dice) -> String {
 fn parses_the_effective_configuration_to_the_same() {
     let mut lines = 0;
     for seed in 1..=500 {
-        let text = random(&mut Dice(seed * 0x9e37_79b9));
+        let text = configuration(&mut part(seed, 0));
         let config = right(&text);
         let printed = print_effective(&config);
         let again = right(&printed);
@@ -148,4 +153,63 @@ fn prints_variables_and_escapes_as_written() {
     assert!(printed.contains("root = \"${DIR}\""), "{printed}");
     assert!(!format!("{config:?}").contains("[[site]]"), "the text is not part of what is debugged");
     assert!(parse(&printed).is_ok());
+}
+
+#[test]
+fn parses_the_default_configuration_to_the_defaults() {
+    assert_eq!(right(&print_default()), Config::default());
+}
+
+#[test]
+fn parses_commented_keys() {
+    let text = print_default();
+    let uncommented: Vec<&str> = text
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(key) if !key.starts_with(' ') && !key.is_empty() => key,
+            _ => line,
+        })
+        .collect();
+    let config = right(&uncommented.join("\n"));
+    assert_eq!((config.listen.len(), config.sites.len()), (1, 1));
+    assert_eq!((config.sites[0].redirects.len(), config.sites[0].routes.len()), (1, 1));
+    assert_eq!(config.server.http_port, Some(8080));
+}
+
+#[test]
+fn documents_every_section() {
+    let (text, page) = (print_default(), page());
+    for (heading, in_text) in [
+        ("`[server]`", "[server]"),
+        ("`[performance]`", "[performance]"),
+        ("`[limits]`", "[limits]"),
+        ("`[timeouts]`", "[timeouts]"),
+        ("`[cache]`", "[cache]"),
+        ("`[logging]`", "[logging]"),
+        ("`[[listen]]`", "#[[listen]]"),
+        ("`[[site]]`", "#[[site]]"),
+        ("`[[site.redirect]]`", "#[[site.redirect]]"),
+        ("`[[site.route]]`", "#[[site.route]]"),
+        ("`headers`, an inline table", ""),
+        ("`cache_control`, an inline table", ""),
+        ("`respond`, an inline table", ""),
+    ] {
+        assert!(page.contains(&format!("\n## {heading}\n")), "{heading}");
+        assert!(text.contains(&format!("\n{in_text}\n")), "{in_text}");
+    }
+    let (_, sections) = page.split_once("\n## ").expect("sections");
+    assert_eq!(sections.lines().filter(|line| line.starts_with("| `")).count(), 67);
+}
+
+#[test]
+fn wraps_lines_at_100_characters() {
+    for line in print_default().lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn the_page_is_up_to_date() {
+    let file = include_str!("../../../../docs/configuration.md");
+    assert!(file == page(), "run cargo run -p shearwater-config --example page > docs/configuration.md");
 }
