@@ -117,7 +117,7 @@ fn on_hyper() -> SocketAddr {
 }
 
 #[test]
-fn no_request_allocates_more_than_on_hyper() {
+fn allocates_no_more_than_hyper() {
     let ours = bind("127.0.0.1:0", router()).workers(1).verbosity(Verbosity::Off).start().expect("starts");
     let theirs = on_hyper();
     for (what, request, end) in ASKED {

@@ -65,7 +65,7 @@ fn summed(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn of_any_size_they_arrive_whole_on_every_driver() {
+fn receives_bodies_of_any_size() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
@@ -80,7 +80,7 @@ fn of_any_size_they_arrive_whole_on_every_driver() {
 }
 
 #[test]
-fn byte_by_byte_and_in_chunks_too() {
+fn receives_bodies_byte_by_byte_and_in_chunks() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
@@ -100,7 +100,7 @@ fn byte_by_byte_and_in_chunks_too() {
 }
 
 #[test]
-fn what_is_said_of_their_length_is_right() {
+fn reports_the_length_of_bodies() {
     let served = Served::new(router());
     let mut wire = served.wire();
     assert_eq!(wire.request("POST", "/hint", &[]).text(), "Some(0) true Some(0)");
@@ -117,7 +117,7 @@ fn what_is_said_of_their_length_is_right() {
 }
 
 #[test]
-fn an_response_may_go_on_while_its_request_does() {
+fn streams_the_response_while_the_request_arrives() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
@@ -136,7 +136,7 @@ fn an_response_may_go_on_while_its_request_does() {
 }
 
 #[test]
-fn a_client_that_waits_for_a_word_gets_it_once_somebody_reads() {
+fn sends_100_once_the_body_is_read() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
@@ -148,7 +148,7 @@ fn a_client_that_waits_for_a_word_gets_it_once_somebody_reads() {
 }
 
 #[test]
-fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
+fn rejects_by_the_head_without_waiting_for_the_body() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         for (method, target, length, status) in [
@@ -168,7 +168,7 @@ fn a_request_that_is_doomed_by_its_head_gets_its_status_at_once() {
 }
 
 #[test]
-fn nobody_need_read_them() {
+fn discards_bodies_that_are_not_read() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
@@ -180,7 +180,7 @@ fn nobody_need_read_them() {
 }
 
 #[test]
-fn beyond_the_limit_they_are_refused() {
+fn rejects_bodies_over_the_limit() {
     let limits = Limits { body_bytes_max: 1000, ..Limits::default() };
     let served = Served::of(here(router()).limits(limits));
     assert_eq!(served.wire().send_body("/sum", &[], &bytes(1000)).status, 200);
@@ -196,7 +196,7 @@ fn beyond_the_limit_they_are_refused() {
 
 /// A program that raises axum's limit must raise the server's too.
 #[test]
-fn the_default_limit_is_10_mib_and_body_bytes_max_moves_it() {
+fn body_bytes_max_replaces_the_default_of_10_mib() {
     const LEN: usize = 20 << 20;
     let router = || router().layer(DefaultBodyLimit::disable());
     let limits = Limits { fields_max: 50, ..Limits::default() };
@@ -216,7 +216,7 @@ fn the_default_limit_is_10_mib_and_body_bytes_max_moves_it() {
 }
 
 #[test]
-fn who_reads_elsewhere_is_told_when_the_client_goes() {
+fn reports_a_closed_client_to_a_reader_on_another_thread() {
     for driver in drivers() {
         let (tell, told) = sync_channel(1);
         let detached = move |body: Body| {
@@ -238,7 +238,7 @@ fn who_reads_elsewhere_is_told_when_the_client_goes() {
 }
 
 #[test]
-fn a_body_that_a_task_still_reads_ends_with_the_response() {
+fn cuts_off_a_body_when_the_response_ends() {
     for driver in drivers() {
         let (tell, told) = sync_channel(1);
         let detached = move |body: Body| {
@@ -255,7 +255,7 @@ fn a_body_that_a_task_still_reads_ends_with_the_response() {
 }
 
 #[test]
-fn a_slow_reader_holds_its_client_up() {
+fn stops_receiving_for_a_slow_reader() {
     // The client can't send more than the buffers in between hold while nobody reads.
     let (go_on, gone_on) = tokio::sync::watch::channel(false);
     let slow = move |body: Body| {

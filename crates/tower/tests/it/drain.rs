@@ -80,7 +80,7 @@ fn a_drain_responses_a_request_that_offers_an_upgrade() {
 }
 
 #[test]
-fn a_drain_ends_in_its_time() {
+fn drain_ends_at_its_deadline() {
     let (router, has_begun, _release) = held();
     let running = here(router).drain_ms(50).start().expect("starts");
     let mut client = Client::connect(running.address());
@@ -96,7 +96,7 @@ fn a_drain_ends_in_its_time() {
 }
 
 #[test]
-fn a_drain_may_have_no_end() {
+fn drain_without_a_deadline_waits() {
     for driver in drivers() {
         let (router, has_begun, release) = held();
         let running = here(router).driver(driver).drain_ms(u64::MAX).start().expect("starts");
@@ -113,7 +113,7 @@ fn a_drain_may_have_no_end() {
 }
 
 #[test]
-fn who_drops_what_it_awaits_stops_it() {
+fn stops_when_dropped() {
     let (router, has_begun, _release) = held();
     let running = here(router).start().expect("starts");
     let address = running.address();

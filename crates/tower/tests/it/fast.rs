@@ -12,7 +12,7 @@ use shearwater::{App, Error, Fast, Request, Response};
 use crate::served::{Served, drivers, here};
 
 #[test]
-fn what_they_have_no_route_for_is_the_routers() {
+fn passes_unmatched_requests_to_the_router() {
     for driver in drivers() {
         let mut fast = App::new();
         fast.fast("/plaintext", Fast::text("fast"));
@@ -36,7 +36,7 @@ fn what_they_have_no_route_for_is_the_routers() {
 }
 
 #[test]
-fn an_app_that_leaves_nothing_to_the_router_is_an_error() {
+fn rejects_an_app_that_leaves_nothing_to_the_router() {
     let mut fast = App::new();
     fast.fallback(|_: &Request, response: &mut Response| {
         response.text("all");
@@ -58,7 +58,7 @@ async fn response(Path((status, when)): Path<(u16, String)>) -> axum::response::
 
 /// Middleware applies to a service's response, immediate or deferred, for each method.
 #[test]
-fn steps_around_a_service_see_no_difference_between_at_once_and_later() {
+fn middleware_treats_deferred_responses_alike() {
     for driver in drivers() {
         let mut fast = App::new();
         fast.before(|_: &Request, response: &mut Response| {

@@ -17,7 +17,7 @@ fn router() -> Router {
 }
 
 #[test]
-fn at_a_socket_that_listens_with_any_number_of_workers() {
+fn serves_a_listening_socket_with_any_number_of_workers() {
     for workers in [1, 2] {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");
@@ -30,7 +30,7 @@ fn at_a_socket_that_listens_with_any_number_of_workers() {
 }
 
 #[test]
-fn at_a_socket_of_unix() {
+fn serves_a_unix_socket() {
     let path = std::env::temp_dir().join(format!("shearwater-tower-{}", std::process::id()));
     drop(std::fs::remove_file(&path));
     let running =
@@ -46,7 +46,7 @@ fn at_a_socket_of_unix() {
 }
 
 #[test]
-fn what_can_not_be_listened_at_is_an_error() {
+fn reports_an_address_that_cannot_be_bound() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("its address").to_string();
     match bind(address, router()).workers(1).start().err() {

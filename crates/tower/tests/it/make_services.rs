@@ -31,7 +31,7 @@ async fn hello() -> &'static str {
 }
 
 #[test]
-fn routers_routes_handlers_and_their_make_services_are_served() {
+fn serves_routers_handlers_and_their_make_services() {
     let router = || Router::new().route("/", get(hello));
     assert_eq!(got(router()).0, "hello");
     assert_eq!(got(router().into_make_service()).0, "hello");
@@ -42,7 +42,7 @@ fn routers_routes_handlers_and_their_make_services_are_served() {
 }
 
 #[test]
-fn services_fixed_to_axums_request_are_served() {
+fn serves_services_of_axums_request() {
     async fn shout(request: Request, next: Next) -> Response {
         let mut response = next.run(request).await;
         response.headers_mut().insert("x-layer", "yes".parse().expect("a value"));
@@ -67,7 +67,7 @@ impl Connected<SocketAddr> for Guest {
 }
 
 #[test]
-fn make_services_with_connect_info_know_the_client() {
+fn passes_the_clients_address_to_make_services() {
     let show = async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.to_string();
     let (shown, own) =
         got(Router::new().route("/", any(show)).into_make_service_with_connect_info::<SocketAddr>());
@@ -81,7 +81,7 @@ fn make_services_with_connect_info_know_the_client() {
 }
 
 #[test]
-fn a_client_without_an_address_gets_a_500_where_one_is_needed() {
+fn responds_500_if_a_needed_address_is_missing() {
     let path = std::env::temp_dir().join(format!("shearwater-make-{}", std::process::id()));
     drop(std::fs::remove_file(&path));
     let listener = UnixListener::bind(&path).expect("a socket");
@@ -101,7 +101,7 @@ fn a_client_without_an_address_gets_a_500_where_one_is_needed() {
 }
 
 #[test]
-fn a_listener_s_address_is_known_before_it_serves() {
+fn knows_a_listeners_address_before_serving() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
     assert_eq!(serve(listener, Router::new()).local_addr().expect("known"), address);

@@ -43,7 +43,7 @@ impl Service<Request<Body>> for Reluctant {
 }
 
 #[test]
-fn they_are_waited_for() {
+fn waits_until_the_service_is_ready() {
     for ready_at in [1, 2, 5] {
         let service = Reluctant { asked: 0, ready_at: Some(ready_at) };
         let served = Served::of(bind("127.0.0.1:0", service).workers(1).verbosity(Verbosity::Off));
@@ -56,7 +56,7 @@ fn they_are_waited_for() {
 }
 
 #[test]
-fn one_that_never_will_be_is_a_500() {
+fn responds_500_if_the_service_is_never_ready() {
     let served = Served::of(
         bind("127.0.0.1:0", Reluctant { asked: 0, ready_at: None }).workers(1).verbosity(Verbosity::Off),
     );

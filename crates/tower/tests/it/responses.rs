@@ -87,7 +87,7 @@ fn router() -> Router {
 }
 
 #[test]
-fn pieces_come_as_they_are_made_on_every_driver() {
+fn streams_bodies_as_they_are_produced() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
@@ -105,7 +105,7 @@ fn pieces_come_as_they_are_made_on_every_driver() {
 }
 
 #[test]
-fn what_is_known_of_the_length_is_said() {
+fn announces_known_lengths() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
@@ -128,7 +128,7 @@ fn what_is_known_of_the_length_is_said() {
 }
 
 #[test]
-fn each_status_has_the_form_that_http_gives_it() {
+fn frames_each_status_correctly() {
     let served = Served::new(router());
     let mut wire = served.wire();
     for (target, status, length) in [
@@ -147,7 +147,7 @@ fn each_status_has_the_form_that_http_gives_it() {
 }
 
 #[test]
-fn a_head_of_unknown_length_has_no_transfer_encoding() {
+fn sends_no_transfer_encoding_to_head_requests() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
@@ -165,7 +165,7 @@ fn a_head_of_unknown_length_has_no_transfer_encoding() {
 }
 
 #[test]
-fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
+fn keeps_http_1_0_connections_if_the_end_is_known() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
@@ -185,7 +185,7 @@ fn http_1_0_keeps_its_connection_where_the_end_of_the_response_is_known() {
 }
 
 #[test]
-fn fields_of_the_connection_are_the_servers_own() {
+fn drops_connection_headers_of_the_service() {
     let served = Served::new(router());
     let mut wire = served.wire();
     // The client checks that `Date` and `Server` occur once.
@@ -200,7 +200,7 @@ fn fields_of_the_connection_are_the_servers_own() {
 }
 
 #[test]
-fn what_comes_late_behind_the_last_request_resets_nothing() {
+fn closes_without_reset_despite_late_requests() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         for target in ["/long", "/late", "/empty"] {
@@ -219,7 +219,7 @@ fn what_comes_late_behind_the_last_request_resets_nothing() {
 }
 
 #[test]
-fn what_can_not_be_completed_is_not_ended_as_if_it_were() {
+fn cuts_off_responses_that_fail() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let response = served.wire().request("GET", "/fails-at-once", &[]);
@@ -237,7 +237,7 @@ fn what_can_not_be_completed_is_not_ended_as_if_it_were() {
 }
 
 #[test]
-fn a_slow_client_holds_the_body_up() {
+fn stops_polling_the_body_for_a_slow_client() {
     const PIECE: usize = 64 * 1024;
     const PIECES: usize = 1024;
     for driver in drivers() {
@@ -296,7 +296,7 @@ impl Buf for OnePiece {
 }
 
 #[test]
-fn a_slow_client_holds_a_long_piece_up() {
+fn splits_a_long_piece_for_a_slow_client() {
     let taken = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&taken);
     let service = tower::service_fn(move |_: axum::http::Request<shearwater_tower::Body>| {
@@ -326,7 +326,7 @@ fn still(number: &AtomicUsize) {
 }
 
 #[test]
-fn a_service_that_fails_is_a_500() {
+fn responds_500_if_the_service_fails() {
     let service = tower::service_fn(|request: axum::http::Request<shearwater_tower::Body>| async move {
         match request.uri().path() {
             "/fails" => Err(Error::other("as the test wants it")),

@@ -47,7 +47,7 @@ async fn said(method: Method, uri: Uri, version: Version, fields: HeaderMap) -> 
 }
 
 #[test]
-fn extractors_and_state_work_on_every_driver() {
+fn runs_extractors_and_state() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         let mut wire = served.wire();
@@ -70,7 +70,7 @@ fn extractors_and_state_work_on_every_driver() {
 }
 
 #[test]
-fn what_is_asked_for_arrives_as_it_was_sent() {
+fn passes_requests_as_they_were_sent() {
     let served = Served::new(router());
     let mut wire = served.wire();
     let response = wire.request("DELETE", "/said?a=%20b", &["X-Own: 1", "x-own: \u{e9}"]);
@@ -87,7 +87,7 @@ fn what_is_asked_for_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn a_target_of_another_scheme_is_misdirected() {
+fn rejects_targets_of_another_scheme() {
     for driver in drivers() {
         let served = Served::on(driver, router());
         assert_eq!(served.wire().request("GET", "https://example.org/said", &[]).status, 421);
@@ -100,7 +100,7 @@ fn a_target_of_another_scheme_is_misdirected() {
 }
 
 #[test]
-fn axums_own_responses_are_its_own() {
+fn leaves_axums_own_responses_unchanged() {
     let served = Served::new(router());
     let mut wire = served.wire();
     assert_eq!(wire.request("GET", "/none", &[]).status, 404);
@@ -112,7 +112,7 @@ fn axums_own_responses_are_its_own() {
 }
 
 #[test]
-fn pipelined_requests_are_responded_in_order() {
+fn responds_to_pipelined_requests_in_order() {
     let served = Served::new(router());
     let mut wire = served.wire();
     let all: String = (0..50).map(|id| format!("GET /user/{id} HTTP/1.1\r\nHost: h\r\n\r\n")).collect();
@@ -123,7 +123,7 @@ fn pipelined_requests_are_responded_in_order() {
 }
 
 #[test]
-fn the_clients_address_is_told_where_that_is_asked_for() {
+fn inserts_the_clients_address_on_request() {
     let router = || {
         Router::new().route(
             "/",
@@ -143,7 +143,7 @@ fn the_clients_address_is_told_where_that_is_asked_for() {
 }
 
 #[test]
-fn many_workers_serve_the_same_state() {
+fn shares_state_between_workers() {
     let served = Served::of(here(router()).workers(3));
     let mut numbers: Vec<u64> = (0..30)
         .map(|_| served.wire().request("GET", "/count", &[]).text().parse().expect("a number"))

@@ -28,7 +28,7 @@ fn process() {
 
 /// Holds for upgrade requests too.
 #[test]
-fn a_second_signal_ends_it_at_once_and_a_third_does_what_it_did_before() {
+fn second_signal_stops_and_third_has_its_previous_effect() {
     for fields in [&[][..], &["Connection: upgrade", "Upgrade: websocket"]] {
         let mut process = Process::start();
         let mut client = Client::connect(process.address);

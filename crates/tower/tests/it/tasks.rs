@@ -48,14 +48,14 @@ fn asked(served: &Served) {
 }
 
 #[test]
-fn without_a_runtime_around_it_a_small_one_is_there() {
+fn creates_a_runtime_if_there_is_none() {
     for driver in drivers() {
         asked(&Served::on(driver, router()));
     }
 }
 
 #[test]
-fn within_a_runtime_that_one_is_used() {
+fn uses_the_surrounding_runtime() {
     let mut around = tokio::runtime::Builder::new_multi_thread();
     let around = around.worker_threads(1).enable_all().thread_name("tokio of the test");
     let around = around.build().expect("a runtime");
@@ -67,7 +67,7 @@ fn within_a_runtime_that_one_is_used() {
 }
 
 #[test]
-fn sockets_of_tokio_work_in_handlers() {
+fn runs_tokio_sockets_in_handlers() {
     let other = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = other.local_addr().expect("its address");
     let router = Router::new().route(
@@ -103,7 +103,7 @@ impl Drop for Told {
 }
 
 #[test]
-fn a_handler_is_dropped_when_its_client_goes() {
+fn drops_the_handler_of_a_closed_client() {
     for driver in drivers() {
         let (begun, has_begun) = sync_channel(1);
         let (ended, has_ended) = sync_channel(1);
@@ -136,7 +136,7 @@ impl Drop for Returned {
 }
 
 #[test]
-fn what_is_dropped_at_the_end_finds_its_runtime() {
+fn drops_handlers_within_their_runtime_at_the_end() {
     for driver in drivers() {
         let mut around = tokio::runtime::Builder::new_multi_thread();
         let around = around.worker_threads(1).enable_all().build().expect("a runtime");
@@ -162,7 +162,7 @@ fn what_is_dropped_at_the_end_finds_its_runtime() {
 }
 
 #[test]
-fn who_has_said_all_gets_an_response_that_is_there_at_once() {
+fn responds_to_a_half_closed_client() {
     for driver in drivers() {
         let served = Served::on(driver, Router::new().route("/", get(|| async { "served" })));
         let mut client = served.connect();
@@ -173,7 +173,7 @@ fn who_has_said_all_gets_an_response_that_is_there_at_once() {
 }
 
 #[test]
-fn others_are_served_while_one_waits() {
+fn serves_others_while_handlers_wait() {
     let (release, released) = tokio::sync::watch::channel(false);
     let wait = move || {
         let mut released = released.clone();
@@ -220,7 +220,7 @@ impl Future for KeepsFirst {
 }
 
 #[test]
-fn a_handler_is_polled_with_one_waker_and_when_it_is_woken() {
+fn polls_a_handler_once_per_wake() {
     let handler = || async { KeepsFirst { woken: Arc::default(), polls: 0 }.await.to_string() };
     for driver in drivers() {
         let served = Served::on(driver, Router::new().route("/", get(handler)));
@@ -241,7 +241,7 @@ async fn panics_late() -> &'static str {
 }
 
 #[test]
-fn a_panic_costs_its_own_request() {
+fn panic_costs_only_its_own_request() {
     let router = Router::new()
         .route("/panics", get(panics))
         .route("/late", get(panics_late))
@@ -258,7 +258,7 @@ fn a_panic_costs_its_own_request() {
 }
 
 #[test]
-fn it_is_served_where_it_is_awaited() {
+fn serves_within_the_awaiting_runtime() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();

@@ -11,7 +11,7 @@ fn shared<T: Debug + Send + Sync + 'static>() {}
 
 /// Checked by the compiler.
 #[test]
-fn bodies_and_servers_may_be_anywhere() {
+fn bodies_and_servers_are_send() {
     shared::<Body>();
     shared::<BodyError>();
     shared::<Listen>();
@@ -21,7 +21,7 @@ fn bodies_and_servers_may_be_anywhere() {
 }
 
 #[test]
-fn a_server_may_be_awaited_by_any_task() {
+fn serve_can_be_awaited_by_any_task() {
     fn spawned<F: IntoFuture<IntoFuture: Send + 'static>>(_: &F) {}
     let serve = shearwater_tower::bind("127.0.0.1:0", Router::new());
     spawned(&serve);
@@ -30,7 +30,7 @@ fn a_server_may_be_awaited_by_any_task() {
 }
 
 #[test]
-fn an_error_of_a_body_tells_everything_once() {
+fn body_error_has_a_complete_text() {
     let text = "the request ended before its body was read";
     assert_eq!(BodyError::Over.to_string(), text);
     assert!(BodyError::Over.source().is_none());

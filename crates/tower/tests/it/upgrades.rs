@@ -98,7 +98,7 @@ fn message(wire: &mut Wire) -> Vec<u8> {
 }
 
 #[test]
-fn axums_web_sockets_work_on_every_driver() {
+fn serves_axums_web_sockets() {
     for driver in drivers() {
         let served = Served::of(here(router()).driver(driver).connect_info());
         let mut wire = served.wire();
@@ -115,7 +115,7 @@ fn axums_web_sockets_work_on_every_driver() {
 }
 
 #[test]
-fn what_is_sent_behind_the_handshake_is_not_lost() {
+fn keeps_bytes_sent_after_the_handshake() {
     for driver in drivers() {
         let served = Served::of(here(router()).driver(driver).connect_info());
         let mut wire = served.wire();
@@ -131,7 +131,7 @@ fn what_is_sent_behind_the_handshake_is_not_lost() {
 }
 
 #[test]
-fn there_are_no_more_than_there_may_be() {
+fn limits_upgraded_connections() {
     let served = Served::of(here(router()).upgrades_max(2).connect_info());
     let mut first = served.wire();
     let mut second = served.wire();
@@ -155,7 +155,7 @@ fn there_are_no_more_than_there_may_be() {
 }
 
 #[test]
-fn a_drain_does_not_wait_for_what_was_upgraded() {
+fn drain_does_not_wait_for_upgraded_connections() {
     for driver in drivers() {
         let running = here(router()).driver(driver).connect_info().start().expect("starts");
         let mut wire = Wire(Client::connect(running.address()));
@@ -166,7 +166,7 @@ fn a_drain_does_not_wait_for_what_was_upgraded() {
 }
 
 #[test]
-fn where_there_can_be_no_upgrade_the_request_is_an_ordinary_one() {
+fn ignores_upgrades_that_cannot_be() {
     let router = Router::new().route("/", axum::routing::post(|body: String| async { body }));
     let served = Served::new(router);
     let response = served.wire().send_body("/", &["Connection: upgrade", "Upgrade: other/1"], b"a body");
@@ -183,7 +183,7 @@ fn undated(mut response: ClientResponse) -> ClientResponse {
 }
 
 #[test]
-fn a_response_other_than_101_is_the_same_as_without_an_upgrade() {
+fn offers_do_not_change_other_responses() {
     let offers: [&[&str]; 5] = [
         &HANDSHAKE,
         &["Connection: Upgrade", "Upgrade: x"],
@@ -207,7 +207,7 @@ fn a_response_other_than_101_is_the_same_as_without_an_upgrade() {
 }
 
 #[test]
-fn a_101_has_the_fields_of_every_response() {
+fn sends_common_fields_with_a_101() {
     for driver in drivers() {
         let served = Served::of(here(router()).driver(driver).connect_info().fast(steps()));
         let mut wire = served.wire();
@@ -224,7 +224,7 @@ fn a_101_has_the_fields_of_every_response() {
 }
 
 #[test]
-fn a_client_that_offers_an_upgrade_and_reads_nothing_is_reset() {
+fn resets_a_client_that_offers_an_upgrade_and_never_reads() {
     let timeouts = Timeouts { write_ms: 200, ..Timeouts::default() };
     for driver in drivers() {
         let served = Served::of(here(router()).driver(driver).timeouts(timeouts));
@@ -244,7 +244,7 @@ fn a_client_that_offers_an_upgrade_and_reads_nothing_is_reset() {
 }
 
 #[test]
-fn pipelined_requests_behind_a_response_other_than_101_are_responded() {
+fn responds_to_requests_pipelined_after_an_offer() {
     for driver in drivers() {
         let served = Served::of(here(router()).driver(driver));
         let mut wire = served.wire();
@@ -262,7 +262,7 @@ fn pipelined_requests_behind_a_response_other_than_101_are_responded() {
 }
 
 #[test]
-fn upgraded_connections_count_for_those_of_their_address_until_they_close() {
+fn counts_upgraded_connections_per_address() {
     for driver in drivers() {
         let limits = Limits { connections_per_address_max: 2, ..Limits::default() };
         let served = Served::of(here(router()).driver(driver).connect_info().limits(limits));
@@ -279,7 +279,7 @@ fn upgraded_connections_count_for_those_of_their_address_until_they_close() {
 }
 
 #[test]
-fn upgraded_connections_count_for_all_until_they_close() {
+fn counts_upgraded_connections_in_the_total() {
     for driver in drivers() {
         let served = Served::of(
             here(router()).driver(driver).connect_info().server(|server| server.connections_max(2)),
@@ -330,7 +330,7 @@ fn switching(status: StatusCode, upgrade: Option<&'static str>) -> (Router, Rece
 }
 
 #[test]
-fn a_registered_protocol_is_the_services_from_the_first_byte_to_the_last() {
+fn passes_all_bytes_of_a_registered_protocol() {
     const LENGTH: usize = 300_000;
     for driver in drivers() {
         let (router, ends) = switching(StatusCode::SWITCHING_PROTOCOLS, Some("Tide-Way/2"));
@@ -354,7 +354,7 @@ fn a_registered_protocol_is_the_services_from_the_first_byte_to_the_last() {
 }
 
 #[test]
-fn a_service_whose_response_is_no_101_finds_no_upgrade() {
+fn ends_the_upgrade_without_a_101() {
     for driver in drivers() {
         for offer in ["websocket", "x"] {
             let (router, ends) = switching(StatusCode::OK, Some("websocket"));
@@ -369,7 +369,7 @@ fn a_service_whose_response_is_no_101_finds_no_upgrade() {
 }
 
 #[test]
-fn a_101_that_cannot_be_is_a_500() {
+fn replaces_an_impossible_101_with_500() {
     for driver in drivers() {
         for (upgrade, offer) in [
             (None, "Upgrade: websocket"),
@@ -392,7 +392,7 @@ fn a_101_that_cannot_be_is_a_500() {
 }
 
 #[test]
-fn a_client_that_goes_before_the_101_takes_the_service_along() {
+fn drops_the_service_of_a_client_closed_before_the_101() {
     for driver in drivers() {
         let (dropped, drops) = sync_channel(1);
         let (begun, begins) = sync_channel(1);
@@ -423,7 +423,7 @@ impl Drop for Dropped {
 }
 
 #[test]
-fn what_cannot_be_a_protocol_is_an_error_at_the_start() {
+fn rejects_invalid_protocols_at_startup() {
     for protocol in ["", "web socket", "/1", "x/", "x/1/2", "a,b"] {
         let Err(error) = here(Router::new()).upgrades([protocol]).start() else {
             panic!("it starts with {protocol:?}")
