@@ -52,7 +52,7 @@ fn waiting(process: &Process) -> Client {
 #[test]
 fn a_signal_after_the_end_ends_the_process_as_before() {
     for signal in [Signal::INT, Signal::TERM] {
-        let mut process = Process::start();
+        let mut process = Process::start("signals::process");
         process.signal(signal);
         process.server_ended();
         process.signal(signal);
@@ -65,7 +65,7 @@ fn a_signal_that_was_ignored_is_ignored_again_afterwards() {
     let program = env::current_exe().expect("this program is a file");
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' INT; exec \"$0\" \"$@\""]).arg(program);
-    let mut process = Process::of(&mut command);
+    let mut process = Process::of(&mut command, "signals::process");
     process.signal(Signal::INT);
     process.server_ended();
     process.signal(Signal::INT);
@@ -75,7 +75,7 @@ fn a_signal_that_was_ignored_is_ignored_again_afterwards() {
 
 #[test]
 fn the_first_signal_drains_and_the_second_stops() {
-    let mut process = Process::start();
+    let mut process = Process::start("signals::process");
     let _client = waiting(&process);
     process.signal(Signal::INT);
     process.until_refused();
@@ -86,7 +86,7 @@ fn the_first_signal_drains_and_the_second_stops() {
 /// A signal during a drain that the program started stops the server.
 #[test]
 fn a_signal_during_a_drain_that_the_program_has_ordered_stops() {
-    let mut process = Process::start();
+    let mut process = Process::start("signals::process");
     let _client = waiting(&process);
     assert_eq!(Client::connect(process.address).request("GET", "/drain", &[]).text(), "drains");
     process.until_refused();

@@ -218,42 +218,33 @@ fn body_bytes_max_replaces_the_default_of_10_mib() {
     }
 }
 
+/// Whether the client has closed or the response has ended.
 #[test]
-fn reports_a_closed_client_to_a_reader_on_another_thread() {
+fn cuts_off_a_body_that_is_read_on_another_thread() {
     for driver in drivers() {
-        let (tell, told) = sync_channel(1);
-        let detached = move |body: Body| {
-            let tell = tell.clone();
-            async move {
-                let task = tokio::spawn(async move {
-                    let result = sum(body).await;
-                    tell.send(result).expect("the test receives");
-                });
-                task.await.expect("no panic");
+        for awaits in [true, false] {
+            let (result, results) = sync_channel(1);
+            let detached = move |body: Body| {
+                let result = result.clone();
+                let read = async move { result.send(sum(body).await).expect("the test receives") };
+                let task = tokio::spawn(read);
+                async move {
+                    if awaits {
+                        task.await.expect("no panic");
+                    }
+                    "accepted"
+                }
+            };
+            let served = Served::on(driver, Router::new().route("/", post(detached)));
+            let mut client = served.connect();
+            client.ask("POST", "/", &["Content-Length: 10"]).send([1, 2, 3]);
+            if awaits {
+                drop(client);
+            } else {
+                assert_eq!(client.response("POST").text(), "accepted");
             }
-        };
-        let served = Served::on(driver, Router::new().route("/", post(detached)));
-        let mut client = served.connect();
-        client.ask("POST", "/", &["Content-Length: 10"]).send([1, 2, 3]);
-        drop(client);
-        assert_eq!(told.recv_timeout(TIMEOUT).expect("it ends"), "cut off");
-    }
-}
-
-#[test]
-fn cuts_off_a_body_when_the_response_ends() {
-    for driver in drivers() {
-        let (tell, told) = sync_channel(1);
-        let detached = move |body: Body| {
-            let tell = tell.clone();
-            tokio::spawn(async move { tell.send(sum(body).await).expect("the test receives") });
-            async { "accepted" }
-        };
-        let served = Served::on(driver, Router::new().route("/", post(detached)));
-        let mut client = served.connect();
-        client.ask("POST", "/", &["Content-Length: 10"]).send([1, 2, 3]);
-        assert_eq!(client.response("POST").text(), "accepted");
-        assert_eq!(told.recv_timeout(TIMEOUT).expect("it ends"), "cut off");
+            assert_eq!(results.recv_timeout(TIMEOUT).expect("it ends"), "cut off", "awaits: {awaits}");
+        }
     }
 }
 

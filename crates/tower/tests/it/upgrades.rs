@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::ControlFlow;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
 use axum::Router;
@@ -15,7 +15,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use futures_util::stream;
 use hyper_util::rt::TokioIo;
-use shearwater::{App, Limits, Timeouts};
+use shearwater::{App, DriverChoice, Limits, Timeouts};
+use shearwater_tower::Serve;
 use testkit::{ClientResponse, TIMEOUT, TestClient};
 use tokio::io::AsyncWriteExt;
 
@@ -53,8 +54,8 @@ async fn soon() -> &'static str {
     "served soon"
 }
 
-/// Middleware that sets a header field each, before and after the router.
-fn steps() -> App {
+/// Serves the router behind middleware that sets a header field before, and one after it.
+fn websockets(driver: DriverChoice) -> Serve<Router> {
     let mut app = App::new();
     app.before(|_: &shearwater::Request, response: &mut shearwater::Response| {
         response.field("X-Before", "yes");
@@ -63,7 +64,7 @@ fn steps() -> App {
     app.after(|_: &shearwater::Request, response: &mut shearwater::Response| {
         response.field("X-After", "yes");
     });
-    app
+    here(router()).driver(driver).connect_info().fast(app)
 }
 
 const HANDSHAKE: [&str; 4] = [
@@ -73,12 +74,23 @@ const HANDSHAKE: [&str; 4] = [
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 ];
 
+/// Upgrades a connection, checks the response, and returns the first message.
 fn shake_hands(client: &mut TestClient) -> Vec<u8> {
     client.ask("GET", "/ws", &HANDSHAKE);
     let response = client.head();
-    assert_eq!((response.status, response.field("upgrade")), (101, Some("websocket")), "{response:?}");
-    assert_eq!(response.field("connection"), Some("upgrade"));
-    assert_eq!(response.field("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    assert_eq!(response.status, 101, "{response:?}");
+    for (name, value) in [
+        ("Upgrade", Some("websocket")),
+        ("Connection", Some("upgrade")),
+        ("Sec-WebSocket-Accept", Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")),
+        ("Server", Some("shearwater")),
+        ("X-Before", Some("yes")),
+        ("X-After", Some("yes")),
+        ("Content-Length", None),
+    ] {
+        assert_eq!(response.field(name), value, "{response:?}");
+    }
+    assert!(response.field("Date").is_some(), "{response:?}");
     message(client)
 }
 
@@ -99,9 +111,9 @@ fn message(client: &mut TestClient) -> Vec<u8> {
 #[test]
 fn serves_axums_web_sockets() {
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).connect_info());
+        let served = Served::of(websockets(driver));
         let mut client = served.connect();
-        assert_eq!(client.request("GET", "/", &[]).text(), "served", "an ordinary request goes before it");
+        assert_eq!(client.get("/").text(), "served", "an ordinary request goes before it");
         let own = client.stream().local_addr().expect("an address").to_string();
         assert_eq!(shake_hands(&mut client), own.as_bytes());
         for number in 0..100 {
@@ -109,14 +121,14 @@ fn serves_axums_web_sockets() {
             say(&mut client, &text);
             assert_eq!(message(&mut client), text.as_bytes());
         }
-        assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
+        assert_eq!(served.connect().get("/").text(), "served");
     }
 }
 
 #[test]
 fn keeps_bytes_sent_after_the_handshake() {
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).connect_info());
+        let served = Served::of(websockets(driver));
         let mut client = served.connect();
         let fields: String = HANDSHAKE.iter().map(|field| format!("{field}\r\n")).collect();
         let mut all = format!("GET /ws HTTP/1.1\r\nHost: h\r\n{fields}\r\n").into_bytes();
@@ -131,7 +143,7 @@ fn keeps_bytes_sent_after_the_handshake() {
 
 #[test]
 fn limits_upgraded_connections() {
-    let served = Served::of(here(router()).upgrades_max(2).connect_info());
+    let served = Served::of(websockets(DriverChoice::Auto).upgrades_max(2));
     let mut first = served.connect();
     let mut second = served.connect();
     shake_hands(&mut first);
@@ -156,7 +168,7 @@ fn limits_upgraded_connections() {
 #[test]
 fn drain_does_not_wait_for_upgraded_connections() {
     for driver in drivers() {
-        let running = here(router()).driver(driver).connect_info().start().expect("starts");
+        let running = websockets(driver).start().expect("starts");
         let mut client = TestClient::connect(running.address());
         shake_hands(&mut client);
         running.drain();
@@ -192,7 +204,7 @@ fn offers_do_not_change_other_responses() {
         &["Connection: Upgrade", "Upgrade: \"odd, x/1,, websocket/"],
     ];
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).fast(steps()));
+        let served = Served::of(websockets(driver));
         let mut client = served.connect();
         for target in ["/", "/soon", "/stream", "/none"] {
             for method in ["GET", "HEAD", "DELETE"] {
@@ -207,27 +219,10 @@ fn offers_do_not_change_other_responses() {
 }
 
 #[test]
-fn sends_common_fields_with_a_101() {
-    for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).connect_info().fast(steps()));
-        let mut client = served.connect();
-        client.ask("GET", "/ws", &HANDSHAKE);
-        let response = client.head();
-        assert_eq!(response.status, 101);
-        for (name, value) in [("Server", "shearwater"), ("X-Before", "yes"), ("X-After", "yes")] {
-            assert_eq!(response.field(name), Some(value), "{response:?}");
-        }
-        assert!(response.field("Date").is_some(), "{response:?}");
-        assert!(response.field("Content-Length").is_none(), "{response:?}");
-        message(&mut client);
-    }
-}
-
-#[test]
 fn resets_a_client_that_offers_an_upgrade_and_never_reads() {
     let timeouts = Timeouts { write_ms: 200, ..Timeouts::default() };
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver).timeouts(timeouts));
+        let served = Served::of(websockets(driver).timeouts(timeouts));
         let clients: Vec<_> = [&HANDSHAKE[..], &["Connection: upgrade", "Upgrade: x"]]
             .into_iter()
             .cycle()
@@ -246,7 +241,7 @@ fn resets_a_client_that_offers_an_upgrade_and_never_reads() {
 #[test]
 fn responds_to_requests_pipelined_after_an_offer() {
     for driver in drivers() {
-        let served = Served::of(here(router()).driver(driver));
+        let served = Served::of(websockets(driver));
         let mut client = served.connect();
         let offer: String = HANDSHAKE.iter().map(|field| format!("{field}\r\n")).collect();
         let targets = ["/", "/soon", "/none", "/stream"];
@@ -265,7 +260,7 @@ fn responds_to_requests_pipelined_after_an_offer() {
 fn counts_upgraded_connections_per_address() {
     for driver in drivers() {
         let limits = Limits { connections_per_address_max: 2, ..Limits::default() };
-        let served = Served::of(here(router()).driver(driver).connect_info().limits(limits));
+        let served = Served::of(websockets(driver).limits(limits));
         let mut lines = [served.connect(), served.connect()];
         lines.iter_mut().for_each(|client| drop(shake_hands(client)));
         assert_eq!(served.totals().connections_open(), 2);
@@ -274,16 +269,14 @@ fn counts_upgraded_connections_per_address() {
         let [first, _second] = lines;
         drop(first);
         until("the first has ended", || served.totals().connections_open() == 1);
-        assert_eq!(served.connect().request("GET", "/", &[]).text(), "served");
+        assert_eq!(served.connect().get("/").text(), "served");
     }
 }
 
 #[test]
 fn counts_upgraded_connections_in_the_total() {
     for driver in drivers() {
-        let served = Served::of(
-            here(router()).driver(driver).connect_info().server(|server| server.connections_max(2)),
-        );
+        let served = Served::of(websockets(driver).server(|server| server.connections_max(2)));
         let mut lines = [served.connect(), served.connect()];
         lines.iter_mut().for_each(|client| drop(shake_hands(client)));
         let mut third = served.connect();
@@ -363,7 +356,7 @@ fn ends_the_upgrade_without_a_101() {
             let response = client.request("GET", "/", &["Connection: upgrade", &format!("Upgrade: {offer}")]);
             assert_eq!((response.status, response.field("Connection")), (200, Some("upgrade")));
             ends.recv_timeout(TIMEOUT).expect("it is notified").expect_err("it is not upgraded");
-            assert_eq!(client.request("GET", "/", &[]).status, 200, "the connection stays");
+            assert_eq!(client.get("/").status, 200, "the connection stays");
         }
     }
 }
@@ -388,37 +381,6 @@ fn replaces_an_impossible_101_with_500() {
             ends.recv_timeout(TIMEOUT).expect("it is notified").expect_err("it is not upgraded");
             assert_eq!(served.totals().connections_upgraded, 0);
         }
-    }
-}
-
-#[test]
-fn drops_the_service_of_a_client_closed_before_the_101() {
-    for driver in drivers() {
-        let (dropped, drops) = sync_channel(1);
-        let (begun, begins) = sync_channel(1);
-        let wait = move || {
-            let guard = Dropped(dropped.clone());
-            begun.send(()).expect("the test receives");
-            async move {
-                std::future::pending::<()>().await;
-                drop(guard);
-            }
-        };
-        let served = Served::of(here(Router::new().route("/", get(wait))).driver(driver));
-        let mut client = served.connect();
-        client.ask("GET", "/", &HANDSHAKE);
-        begins.recv_timeout(TIMEOUT).expect("it is called");
-        drop(client);
-        drops.recv_timeout(TIMEOUT).expect("it is dropped");
-    }
-}
-
-/// Reports its drop.
-struct Dropped(SyncSender<()>);
-
-impl Drop for Dropped {
-    fn drop(&mut self) {
-        self.0.send(()).expect("the test receives");
     }
 }
 
