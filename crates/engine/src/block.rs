@@ -13,9 +13,7 @@ use crate::conn::NONE;
 use crate::holders::{Class, Holders};
 use crate::limits::{EVICTED_BYTES_MIN, Limits, SPARE_BLOCKS_MAX};
 use crate::page_pool::PagePool;
-use crate::panics;
 use crate::pending_call::PendingCall;
-use crate::service::BodySink;
 use crate::upgrade::Taker;
 
 /// The destination of a body that is being received.
@@ -24,8 +22,6 @@ pub(crate) enum Destination {
     Discard,
     /// Buffered in the block.
     Buffer,
-    /// Passed on to the handler's sink.
-    Sink(Box<dyn BodySink>),
     /// Queued until its handler reads it.
     Call(Rc<Exchange>),
 }
@@ -84,12 +80,8 @@ impl Block {
 
     /// Returns the memory of the block and its buffers, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
-        let sink = match &self.destination {
-            Destination::Sink(sink) => size_of_val(&**sink),
-            Destination::Discard | Destination::Buffer | Destination::Call(_) => 0,
-        };
         let buffers = self.input.held_bytes() + self.head.held_bytes() + self.body.held_bytes();
-        size_of::<Self>() + self.parser.held_bytes() + buffers + sink
+        size_of::<Self>() + self.parser.held_bytes() + buffers
     }
 
     /// Returns the memory of the exchange with its handler, in bytes.
@@ -120,9 +112,7 @@ impl Block {
         self.head.clear(pool);
         self.body.clear(pool);
         self.decoder = None;
-        let destination = std::mem::replace(&mut self.destination, Destination::Discard);
-        // A sink that panics when it is dropped has no response left to fail; the panic hook has reported it.
-        let _ = panics::catch(|| drop(destination));
+        self.destination = Destination::Discard;
         self.parser.reset();
     }
 

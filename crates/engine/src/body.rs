@@ -1,4 +1,4 @@
-//! Bodies that don't arrive together with their head: discarded, buffered, or passed on.
+//! Bodies that don't arrive together with their head: discarded, or buffered.
 
 use shearwater_http1::{BodyDecoder, BodyEvent};
 use shearwater_io::Token;
@@ -10,7 +10,6 @@ use crate::deferral::Deferral;
 use crate::deferred::CallStart;
 use crate::dispatch::{Step, StepResult, facts};
 use crate::page_pool::PagePool;
-use crate::panics::{self, Panic};
 use crate::pending_call::PendingCall;
 use crate::refuse::Refusal;
 use crate::reports::named;
@@ -26,7 +25,6 @@ pub(crate) enum Piece {
     Full,
     Complete,
     Refused(Refusal),
-    Panicked(Box<Panic>),
 }
 
 impl<S: Service> WorkerState<S> {
@@ -34,7 +32,7 @@ impl<S: Service> WorkerState<S> {
     pub(crate) fn body_bytes_max(&self, policy: &BodyPolicy) -> u64 {
         match policy {
             BodyPolicy::Buffer { bytes_max } => self.limits.body_bytes_max.min(*bytes_max),
-            BodyPolicy::Discard | BodyPolicy::Stream(_) | BodyPolicy::Call => self.limits.body_bytes_max,
+            BodyPolicy::Discard | BodyPolicy::Call => self.limits.body_bytes_max,
         }
     }
 
@@ -61,7 +59,6 @@ impl<S: Service> WorkerState<S> {
         block.destination = match policy {
             BodyPolicy::Discard | BodyPolicy::Call => Destination::Discard,
             BodyPolicy::Buffer { .. } => Destination::Buffer,
-            BodyPolicy::Stream(sink) => Destination::Sink(sink),
         };
         self.blocks.put(conn.block, block);
         conn.phase = Phase::Body;
@@ -91,10 +88,6 @@ impl<S: Service> WorkerState<S> {
                 self.respond_to_body(token, &mut block, consumed < input.len(), turn, &mut waits)
             }
             Piece::Refused(refusal) => self.refuse(token, refusal).result,
-            Piece::Panicked(panic) => {
-                let request = named(&block.parser.head(&block.head));
-                self.fail(token, panic, Some(request)).result
-            }
         };
         if result != StepResult::Starve {
             block.end_request(&mut self.blocks.pool);
@@ -106,7 +99,7 @@ impl<S: Service> WorkerState<S> {
             self.handling_began(token);
         }
         if result == StepResult::Starve {
-            // A body that is discarded or passed on doesn't grow in memory.
+            // A body that is discarded doesn't grow in memory.
             if is_kept && !self.make_room(token) {
                 return self.refuse_full(token);
             }
@@ -129,18 +122,12 @@ impl<S: Service> WorkerState<S> {
         let request = Request::new(head, (!is_lost).then_some(&block.body), turn, token);
         let is_last = self.is_last(token);
         let service = &self.service;
-        let destination = &mut block.destination;
         let facts = facts(&head, is_followed, is_last);
         let outcome = self.responder.respond(
             facts,
             || named(&head),
             &mut self.calls,
-            |response| match destination {
-                Destination::Sink(sink) => sink.finish(&request, response),
-                Destination::Discard | Destination::Buffer | Destination::Call(_) => {
-                    service.respond(&request, response);
-                }
-            },
+            |response| service.respond(&request, response),
         );
         match outcome {
             Outcome::Responded(responded) => self.responded(token, responded),
@@ -210,10 +197,5 @@ fn take_data(block: &mut Block, bytes: &[u8], pool: &mut PagePool) -> Result<(),
             exchange.put(bytes);
             Ok(())
         }
-        Destination::Sink(sink) => match panics::catch(|| sink.data(bytes)) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(status)) => Err(Piece::Refused(Refusal::Handler(status))),
-            Err(panic) => Err(Piece::Panicked(panic)),
-        },
     }
 }

@@ -179,8 +179,6 @@ impl<S: Service> WorkerState<S> {
                 }
                 return Step::new(consumed, self.refuse(token, refusal).result);
             }
-            // Queueing bytes doesn't run code of the program.
-            Piece::Panicked(panic) => return Step::new(consumed, self.fail(token, panic, None).result),
             Piece::Starved => self.arm_pulled_body(token),
             Piece::Complete | Piece::Full => {}
         }

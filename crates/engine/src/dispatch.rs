@@ -170,8 +170,7 @@ impl<S: Service> WorkerState<S> {
         let policy = match crate::panics::catch(|| self.service.body_policy(&head)) {
             Ok(policy) => policy,
             Err(panic) => {
-                let request = named(&self.parser.head(bytes));
-                return self.fail(token, panic, Some(request));
+                return self.fail(token, panic, named(&self.parser.head(bytes)));
             }
         };
         if matches!(policy, BodyPolicy::Call) {
@@ -343,8 +342,8 @@ impl<S: Service> WorkerState<S> {
     }
 
     /// Responds with a `500` after a panic outside of the response handler.
-    pub(crate) fn fail(&mut self, token: Token, mut panic: Box<Panic>, request: Option<String>) -> Step {
-        panic.request = request;
+    pub(crate) fn fail(&mut self, token: Token, mut panic: Box<Panic>, request: String) -> Step {
+        panic.request = Some(request);
         self.faulty(Fault::Panic(panic));
         self.counters.requests_refused.add(1);
         self.counters.count_class(500);

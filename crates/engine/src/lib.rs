@@ -97,7 +97,7 @@ pub use request::{ConnectionId, Request};
 pub use response::Response;
 pub use running::{Failure, Running, Summary};
 pub use server::Server;
-pub use service::{BodyPolicy, BodySink, Service};
+pub use service::{BodyPolicy, Service};
 pub use start_error::StartError;
 pub use start_report::StartReport;
 pub use upgrade::{ConnectionGuard, HandedOver};

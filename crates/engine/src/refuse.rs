@@ -23,8 +23,6 @@ pub(crate) enum Refusal {
     Timeout,
     /// The client sent a FIN in the middle of it (RFC 9112 section 8).
     Incomplete,
-    /// Rejected by the handler that received the body.
-    Handler(u16),
     /// Too many requests are deferred.
     CallsFull,
 }
@@ -41,7 +39,6 @@ impl Refusal {
             Self::BuffersFull | Self::CallsFull => 503,
             Self::Timeout => 408,
             Self::Incomplete => 400,
-            Self::Handler(status) => status.clamp(400, 599),
         }
     }
 
@@ -73,7 +70,6 @@ impl Refusal {
             Self::BuffersFull => "Too many large requests at once. Try again later.".to_owned(),
             Self::Timeout => "The request took too long to arrive.".to_owned(),
             Self::Incomplete => "The request ended in the middle.".to_owned(),
-            Self::Handler(_) => "The body was refused.".to_owned(),
             Self::CallsFull => "Too many requests are in progress. Try again later.".to_owned(),
         }
     }
