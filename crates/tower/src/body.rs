@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use shearwater::{Call, Expectation, Framing, Head};
+use shearwater::Call;
+use shearwater::engine::{Expectation, Framing, Head};
 
 use crate::body_channel::{BodyReceiver, BodySender, Demand, channel};
 use crate::head_pool::HeadPool;

@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use http::StatusCode;
 use http_body::Body as _;
-use shearwater::{BodyPolicy, Call, Head, Request, Response, Service};
+use shearwater::engine::{BodyPolicy, Head};
+use shearwater::{Call, Request, Response, Service};
 use tokio::runtime::Handle;
 use tower_service::Service as _;
 

@@ -6,7 +6,7 @@ use crate::limits::{
 };
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue};
-use shearwater::KnownField;
+use shearwater::engine::KnownField;
 
 /// The pool of one worker.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ fn describes_client(name: KnownField) -> bool {
 #[cfg(test)]
 mod tests {
     use http::{HeaderMap, HeaderValue, header};
-    use shearwater::KnownField;
+    use shearwater::engine::KnownField;
 
     use super::{
         CACHED_VALUE_BYTES_MAX, CACHED_VALUE_MISSES_MAX, HEAD_BLOCK_BYTES, HEAD_IN_BLOCK_BYTES_MAX, HeadPool,

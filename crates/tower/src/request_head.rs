@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
-use shearwater::{Field, Head, KnownField, Method, Version};
+use shearwater::Method;
+use shearwater::engine::{Field, Head, KnownField, Version};
 
 use crate::head_pool::{HeadPool, HeaderValueCache};
 
@@ -137,7 +138,7 @@ fn of(known: KnownField) -> HeaderName {
 #[cfg(test)]
 mod tests {
     use http::{Request, header};
-    use shearwater::KnownField;
+    use shearwater::engine::KnownField;
     use shearwater_http1::{HeadLimits, HeadParser, Parsed};
 
     use super::{HeadError, HeadPool, TARGET_TOO_LONG, name};

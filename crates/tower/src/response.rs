@@ -7,7 +7,8 @@ use bytes::Buf;
 use http::response::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body::{Body as HttpBody, Frame};
-use shearwater::{Call, Method, Response, ResponseContent};
+use shearwater::engine::ResponseContent;
+use shearwater::{Call, Method, Response};
 
 use crate::limits::WHOLE_BODY_BYTES_MAX;
 use crate::service::HttpService;

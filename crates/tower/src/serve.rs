@@ -7,8 +7,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
+use shearwater::engine::is_protocol;
+
 use shearwater::{
-    App, DriverChoice, Error, Limits, ListeningSocket, Server, StartError, Timeouts, Verbosity, is_protocol,
+    App, DriverChoice, Error, Limits, ListeningSocket, Server, StartError, Timeouts, Verbosity,
 };
 
 use crate::bridge::Bridge;

@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 
-use shearwater::{App, BodyPolicy, Head, Request, Response, Service};
+use shearwater::engine::{BodyPolicy, Head};
+
+use shearwater::{App, Request, Response, Service};
 
 use crate::served::Served;
 

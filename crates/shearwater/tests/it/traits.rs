@@ -3,13 +3,13 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
+use shearwater::engine::{BodyPolicy, FieldLines, HeaderRules, ResponseContent};
 use shearwater::testing::{TestResponse, Tested};
 use shearwater::{
-    AcceptMode, App, BodyPolicy, Call, Control, CoroutineCall, Cors, DriverChoice, Error, Failure, Fast,
-    FieldLines, Gone, HeaderRules, LimitWarning, Limits, ListenAddress, ListeningSocket, Method, Notice,
-    Offloaded, Order, Request, Response, ResponseContent, RouteError, RouteErrors, RouteMethod, Routes,
-    RoutesService, Running, Server, SourceLocation, StackOptions, StartError, StartReport, Summary,
-    TcpOptions, Timeouts, Totals, Verbosity, offload,
+    AcceptMode, App, Call, Control, CoroutineCall, Cors, DriverChoice, Error, Failure, Fast, Gone,
+    LimitWarning, Limits, ListenAddress, ListeningSocket, Method, Notice, Offloaded, Order, Request,
+    Response, RouteError, RouteErrors, RouteMethod, Routes, RoutesService, Running, Server, SourceLocation,
+    StackOptions, StartError, StartReport, Summary, TcpOptions, Timeouts, Totals, Verbosity, offload,
 };
 
 fn sent<T: Send + 'static>() {}

@@ -6,85 +6,89 @@ use std::collections::{BTreeMap, HashMap};
 use matchit::{InsertError, Router};
 use shearwater_http1::Method;
 
-use crate::app::{App, PrefixHandler, Registered};
-use crate::encoded::{EncodedResponse, StaticResponse};
-use crate::exact::Exact;
-use crate::fast::Fast;
-use crate::middleware::{Middleware, Steps};
-use crate::node::allow;
-use crate::node_builder::{ClaimedBy, NodeBuilder};
-use crate::pattern::{self, Path};
-use crate::plan::{PrefixRoute, PrefixTarget, RouteTable, Target};
-use crate::route::Route;
-use crate::{RouteError, RouteErrors, RouteMethod, SourceLocation};
+use super::exact::Exact;
+use super::node::NodeBuilder;
+use super::route::{Route, RouteMethod};
+use super::table::{Parts, PrefixRoute, RouteTable, Target};
+use crate::error::{RouteError, RouteErrors, SourceLocation};
+use crate::fast::{Encoded, Fast, StaticResponse};
+use crate::middleware::Steps;
+use crate::path::{self, Path};
 
 /// A segment that no request can have and no pattern names.
 const UNNAMED: &str = "/\u{1}";
 
-/// Checks an app and compiles its routes.
-pub(crate) fn compile(app: App) -> Result<RouteTable, RouteErrors> {
-    let App {
-        routes,
-        fast,
-        prefixes,
-        services,
-        mut middleware,
-        states,
-        locals,
-        deferred,
-        stacks,
-        errors,
-        ..
-    } = app;
+/// A registered item with its path and its source location.
+pub(crate) struct Registered<T> {
+    pub(crate) place: SourceLocation,
+    pub(crate) path: String,
+    pub(crate) item: T,
+}
+
+/// An app's definitions.
+#[derive(Default)]
+pub(crate) struct Definitions {
+    pub(crate) routes: Vec<Registered<Route>>,
+    pub(crate) fast: Vec<Registered<Fast>>,
+    /// Mounts and fallbacks: handlers for all paths under a prefix without a route of their own.
+    pub(crate) prefixes: Vec<Registered<Target>>,
+    pub(crate) parts: Parts,
+    pub(crate) errors: Vec<RouteError>,
+}
+
+/// Checks definitions and compiles them.
+pub(super) fn compile(definitions: Definitions) -> Result<RouteTable, RouteErrors> {
+    let Definitions { routes, fast, prefixes, mut parts, errors } = definitions;
     let mut compiler = Compiler { errors, ..Compiler::default() };
     routes.into_iter().for_each(|route| compiler.route(route));
-    let fast = fast.into_iter().enumerate();
-    let fast: Vec<_> = fast.filter_map(|(number, fast)| compiler.claim_fast(number, fast)).collect();
+    let fast: Vec<_> = fast.into_iter().filter_map(|fast| compiler.claim_fast(fast)).collect();
     let patterns = compiler.insert_patterns();
     fast.into_iter().for_each(|fast| compiler.encode(fast, &patterns));
-    let prefixes = compiler.prefixes(prefixes, &patterns);
+    let mut prefixes = compiler.prefixes(prefixes, &patterns);
     RouteErrors::check(std::mem::take(&mut compiler.errors))?;
-    middleware.sort();
-    let has_state = !states.is_empty() || !locals.is_empty();
-    let exact = compiler.exact_nodes(&patterns, &middleware, has_state);
-    let Compiler { targets, static_responses, fast, pattern_builders, extensions, .. } = compiler;
-    let is_only = pattern_builders.is_empty() && extensions.is_empty() && middleware.is_empty() && !has_state;
-    let everything = match &prefixes[..] {
-        [PrefixRoute { prefix, target }] if prefix.is_empty() && is_only => Some(*target),
-        _ => None,
-    };
-    let of_fast = |number: usize, method: &RouteMethod| fast[number].of(method);
-    let node = |(_, builder): (String, NodeBuilder)| builder.into_node(&[], Steps::default(), of_fast);
+    parts.middleware.sort();
+    let has_state = !parts.states.is_empty() || !parts.locals.is_empty();
+    let exact = std::mem::take(&mut compiler.exact).into_iter().map(|(path, builder)| {
+        let others = compiler.fallthrough_methods(&path, &builder, &patterns);
+        let steps = parts.middleware.steps(path.as_bytes());
+        let is_bare = steps.is_empty() && !has_state;
+        (path.into_bytes().into_boxed_slice(), builder.into_node(&others, steps, is_bare))
+    });
+    let exact = Exact::of(exact);
+    let Compiler { mut targets, static_responses, pattern_builders, extensions, .. } = compiler;
+    let is_only = pattern_builders.is_empty()
+        && extensions.is_empty()
+        && parts.middleware.is_empty()
+        && !has_state
+        && matches!(&prefixes[..], [PrefixRoute { prefix, .. }] if prefix.is_empty());
+    let mut everything = None;
+    if is_only {
+        prefixes.clear();
+        // The last target is that of the only prefix.
+        everything = targets.pop();
+    }
+    let node = |(_, builder): (String, NodeBuilder)| builder.into_node(&[], Steps::default(), false);
     Ok(RouteTable {
         exact,
-        everything,
         patterns,
         pattern_nodes: pattern_builders.into_iter().map(node).collect(),
         prefixes,
+        everything,
         targets,
         static_responses,
-        services,
         extensions,
-        middleware,
-        states,
-        locals,
-        deferred,
-        stacks,
+        parts,
     })
 }
 
-/// The target indices of a fast route.
-struct FastTargets {
-    response: usize,
-    /// The target of `OPTIONS`.
-    preflight: Option<usize>,
-}
-
-impl FastTargets {
-    fn of(&self, method: &RouteMethod) -> usize {
-        let is_options = method.standard() == Some(Method::Options);
-        self.preflight.filter(|_| is_options).unwrap_or(self.response)
-    }
+/// A fast route whose methods are registered.
+struct ClaimedFast {
+    place: SourceLocation,
+    /// The path as requests send it.
+    path: String,
+    fast: Fast,
+    /// The index of its response's target; that of its preflight follows.
+    target: usize,
 }
 
 /// The routes compiled so far.
@@ -93,22 +97,24 @@ struct Compiler {
     errors: Vec<RouteError>,
     targets: Vec<Target>,
     static_responses: Vec<StaticResponse>,
-    /// By the index of the fast route; complete unless there are errors.
-    fast: Vec<FastTargets>,
     /// Sorted, so that the same program always gets the same table.
     exact: BTreeMap<String, NodeBuilder>,
     /// Patterns in the order in which they were added.
     pattern_builders: Vec<(String, NodeBuilder)>,
-    /// Extension methods, each once.
-    extensions: Vec<Box<str>>,
     /// The index of each pattern in `pattern_builders`.
     numbers: HashMap<String, usize>,
+    /// Extension methods, each once.
+    extensions: Vec<Box<str>>,
 }
 
 impl Compiler {
+    fn refuse(&mut self, given: SourceLocation, why: impl Into<String>) {
+        self.errors.push(RouteError::Refused { given, why: why.into() });
+    }
+
     fn route(&mut self, given: Registered<Route>) {
         let Registered { place, path, item: route } = given;
-        let builder = match pattern::read(&path) {
+        let builder = match path::read(&path) {
             Ok(Path::Exact(path)) => self.exact.entry(path).or_default(),
             Ok(Path::Pattern) => {
                 let number = *self.numbers.entry(path.clone()).or_insert(self.pattern_builders.len());
@@ -117,8 +123,9 @@ impl Compiler {
                 }
                 &mut self.pattern_builders[number].1
             }
-            Err(why) => return self.errors.push(RouteError::Refused { given: place, why }),
+            Err(why) => return self.refuse(place, why),
         };
+        let claimed = builder.claim(route.method.clone(), place.clone(), self.targets.len(), false);
         if let Some(name) = route.method.extension()
             && !self.extensions.iter().any(|known| **known == *name)
         {
@@ -130,33 +137,34 @@ impl Compiler {
             _ => "route",
         };
         if let Some(why) = route.mistake(kind) {
-            self.errors.push(RouteError::Refused { given: place.clone(), why });
+            self.refuse(place, why);
         }
-        let claimed = builder.claim(route.method.clone(), place, ClaimedBy::Target(self.targets.len()));
         self.errors.extend(claimed.err());
         self.targets.push(Target::Route(route));
     }
 
-    /// Registers a fast route's methods. Returns it with its path as requests send it.
-    fn claim_fast(&mut self, number: usize, given: Registered<Fast>) -> Option<Registered<Fast>> {
+    /// Registers a fast route's methods and reserves its targets.
+    fn claim_fast(&mut self, given: Registered<Fast>) -> Option<ClaimedFast> {
         let Registered { place, path, item: fast } = given;
-        let refused = |why: String| RouteError::Refused { given: place.clone(), why };
-        let path = match pattern::read(&path) {
+        let path = match path::read(&path) {
             Ok(Path::Exact(path)) => path,
             Ok(Path::Pattern) => {
-                self.errors.push(refused("a fast route can't have parameters".to_owned()));
+                self.refuse(place, "a fast route can't have parameters");
                 return None;
             }
             Err(why) => {
-                self.errors.push(refused(why));
+                self.refuse(place, why);
                 return None;
             }
         };
+        let target = self.targets.len();
+        self.targets.extend([Target::Static(usize::MAX), Target::Static(usize::MAX)]);
         let builder = self.exact.entry(path.clone()).or_default();
         for method in fast.all_methods() {
-            self.errors.extend(builder.claim(method.into(), place.clone(), ClaimedBy::Fast(number)).err());
+            let target = target + usize::from(fast.is_preflight(method));
+            self.errors.extend(builder.claim(method.into(), place.clone(), target, true).err());
         }
-        Some(Registered { place, path, item: fast })
+        Some(ClaimedFast { place, path, fast, target })
     }
 
     /// Builds the tree of patterns, whose values are indices of `pattern_builders`.
@@ -164,7 +172,7 @@ impl Compiler {
         let mut router = Router::new();
         for (number, (path, builder)) in self.pattern_builders.iter().enumerate() {
             let Some(place) = builder.place() else { continue };
-            if let Some(name) = pattern::repeated_name(path) {
+            if let Some(name) = path::repeated_name(path) {
                 let why = format!("two of its parameters are named {name:?}");
                 self.errors.push(RouteError::Refused { given: place.clone(), why });
             } else if let Err(error) = router.insert(path.as_str(), number) {
@@ -195,28 +203,25 @@ impl Compiler {
         self.numbers.get(pattern).and_then(|&number| self.pattern_builders[number].1.place())
     }
 
-    /// Encodes a fast route whose methods are registered.
-    fn encode(&mut self, given: Registered<Fast>, patterns: &Router<usize>) {
-        let Registered { place, path, item: fast } = given;
+    /// Encodes a fast route, once all methods of its path are known.
+    fn encode(&mut self, claimed: ClaimedFast, patterns: &Router<usize>) {
+        let ClaimedFast { place, path, fast, target } = claimed;
         let Some(builder) = self.exact.get(&path) else { return };
-        let allow = allow(builder.methods().chain(&self.fallthrough_methods(&path, builder, patterns)));
-        let encoded = match fast.encode(&allow) {
+        let allow = builder.allow(&self.fallthrough_methods(&path, builder, patterns));
+        let (response, preflight) = match fast.encode(&allow) {
             Ok(encoded) => encoded,
-            Err(why) => return self.errors.push(RouteError::Refused { given: place, why }),
+            Err(why) => return self.refuse(place, why),
         };
-        let response = self.targets.len();
-        self.targets.push(match encoded.response {
-            EncodedResponse::Static(fixed) => {
+        self.targets[target] = match response {
+            Encoded::Static(fixed) => {
                 self.static_responses.push(fixed);
                 Target::Static(self.static_responses.len() - 1)
             }
-            EncodedResponse::Dynamic(dynamic) => Target::Dynamic(dynamic),
-        });
-        let preflight = encoded.preflight.map(|lines| {
-            self.targets.push(Target::Preflight(lines));
-            self.targets.len() - 1
-        });
-        self.fast.push(FastTargets { response, preflight });
+            Encoded::Dynamic(dynamic) => Target::Dynamic(dynamic),
+        };
+        if let Some(lines) = preflight {
+            self.targets[target + 1] = Target::Preflight(lines);
+        }
     }
 
     /// Returns the methods of the pattern that requests of an exact path fall through to.
@@ -232,36 +237,19 @@ impl Compiler {
         })
     }
 
-    fn exact_nodes(&mut self, patterns: &Router<usize>, middleware: &Middleware, has_state: bool) -> Exact {
-        let exact = std::mem::take(&mut self.exact);
-        let nodes = exact.into_iter().map(|(path, builder)| {
-            let fallthrough_methods = self.fallthrough_methods(&path, &builder, patterns);
-            let path = path.into_bytes().into_boxed_slice();
-            let of_fast = |number: usize, method: &RouteMethod| self.fast[number].of(method);
-            let mut node = builder.into_node(&fallthrough_methods, middleware.steps(&path), of_fast);
-            node.is_bare = node.steps().is_empty() && !has_state;
-            (path, node)
-        });
-        Exact::of(nodes)
-    }
-
     /// Compiles mounts and fallbacks, sorted by length of their prefixes, the longest first.
-    fn prefixes(
-        &mut self,
-        handlers: Vec<Registered<PrefixHandler>>,
-        patterns: &Router<usize>,
-    ) -> Vec<PrefixRoute> {
+    fn prefixes(&mut self, given: Vec<Registered<Target>>, patterns: &Router<usize>) -> Vec<PrefixRoute> {
         let mut places: HashMap<String, SourceLocation> = HashMap::new();
         // Has more segments than any pattern: a pattern that matches them takes all paths under the prefix.
         let deepest =
             self.pattern_builders.iter().map(|(path, _)| path.matches('/').count()).max().unwrap_or(0);
         let unnamed = UNNAMED.repeat(deepest + 1);
         let mut routes = Vec::new();
-        for Registered { place, path, item } in handlers {
-            let prefix = match pattern::prefix(&path) {
+        for Registered { place, path, item } in given {
+            let prefix = match path::prefix(&path) {
                 Ok(prefix) => prefix,
                 Err(why) => {
-                    self.errors.push(RouteError::Refused { given: place, why });
+                    self.refuse(place, why);
                     continue;
                 }
             };
@@ -273,17 +261,13 @@ impl Compiler {
             if let Some(by) = before.and_then(|matched| self.pattern_builders[*matched.value].1.place()) {
                 self.errors.push(RouteError::Unreachable { given: place.clone(), by: by.clone() });
             }
-            let target = match item {
-                PrefixHandler::Mount(service) => PrefixTarget::Mount(service),
-                PrefixHandler::Fallback(route) => {
-                    if let Some(why) = route.mistake("") {
-                        self.errors.push(RouteError::Refused { given: place, why });
-                    }
-                    self.targets.push(Target::Route(route));
-                    PrefixTarget::Fallback(self.targets.len() - 1)
-                }
-            };
-            routes.push(PrefixRoute { prefix, target });
+            if let Target::Route(route) = &item
+                && let Some(why) = route.mistake("")
+            {
+                self.refuse(place, why);
+            }
+            routes.push(PrefixRoute { prefix, target: self.targets.len() });
+            self.targets.push(item);
         }
         routes.sort_by_key(|route| Reverse(route.prefix.len()));
         routes

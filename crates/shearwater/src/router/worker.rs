@@ -1,22 +1,22 @@
 //! Compiled routes, and the worker that dispatches requests to them.
 
+use std::any::{Any, TypeId};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shearwater_engine::{BodyPolicy, FieldLines, Prebuilt, Request, Response};
+use matchit::Params;
+use shearwater_engine::{BodyPolicy, Context, FieldLines, Prebuilt, Request, Response, Service};
 use shearwater_http1::Head;
 
-use crate::by_origin::ByOrigin;
-use crate::deferred::DeferredHandler;
-use crate::encoded::{DynamicResponse, StaticResponse};
-use crate::node::Node;
-use crate::plan::{PrefixTarget, Resolution, Resolved, RouteTable, Target};
-use crate::route_context::RouteContext;
-use crate::states::{Locals, States};
-use crate::{App, RouteErrors, Service, deferred, planning};
+use super::compile::{Definitions, compile};
+use super::node::Node;
+use super::table::{Resolved, RouteTable, Target, Unmatched};
+use crate::error::RouteErrors;
+use crate::fast::{ByOrigin, DynamicResponse, StaticResponse};
+use crate::handlers::{self, DeferredHandler};
 
-/// The compiled routes of an [`App`], shared by all workers. Cheap to clone.
+/// The compiled routes of an [`App`](crate::App), shared by all workers. Cheap to clone.
 #[derive(Clone)]
 pub struct Routes(Arc<RouteTable>);
 
@@ -27,8 +27,8 @@ impl fmt::Debug for Routes {
 }
 
 impl Routes {
-    pub(crate) fn of(app: App) -> Result<Self, RouteErrors> {
-        planning::compile(app).map(|table| Self(Arc::new(table)))
+    pub(crate) fn of(definitions: Definitions) -> Result<Self, RouteErrors> {
+        compile(definitions).map(|table| Self(Arc::new(table)))
     }
 
     /// Creates the service of one worker, with its own state, mounted services and encoded responses. To be called on
@@ -36,17 +36,18 @@ impl Routes {
     #[must_use]
     pub fn service(&self, worker: usize) -> RoutesService {
         let table = Arc::clone(&self.0);
+        let parts = &table.parts;
         RoutesService(Rc::new(WorkerRoutes {
             static_responses: table.static_responses.iter().map(StaticResponse::encode).collect(),
-            services: table.services.iter().map(|make| make(worker)).collect(),
-            locals: Locals::new(&table.locals, worker),
-            deferred: deferred::instantiate(&table.deferred, table.stacks),
+            services: parts.services.iter().map(|make| make(worker)).collect(),
+            locals: parts.locals.iter().map(|(of, make)| (*of, make(worker))).collect(),
+            deferred: handlers::instantiate(&parts.deferred, parts.stacks),
             table,
         }))
     }
 }
 
-/// The routes of an [`App`] on one worker.
+/// The routes of an [`App`](crate::App) on one worker.
 pub struct RoutesService(Rc<WorkerRoutes>);
 
 impl fmt::Debug for RoutesService {
@@ -55,17 +56,27 @@ impl fmt::Debug for RoutesService {
     }
 }
 
-pub(crate) struct WorkerRoutes {
+struct WorkerRoutes {
     table: Arc<RouteTable>,
     static_responses: Vec<ByOrigin<Rc<Prebuilt>>>,
     services: Vec<Box<dyn Service>>,
-    locals: Locals,
+    locals: Vec<(TypeId, Box<dyn Any>)>,
     deferred: Vec<DeferredHandler>,
 }
 
 impl Service for RoutesService {
     fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
-        self.0.body_policy(head)
+        let worker = &*self.0;
+        let target = match worker.table.exact(head.method(), head.path_bytes()) {
+            Some((_, Some(target))) => Ok(target),
+            Some((node, None)) => worker.table.find_inexact(Some(node), head).target,
+            None => worker.table.find_inexact(None, head).target,
+        };
+        match target {
+            Ok(Target::Route(route)) => route.body,
+            Ok(Target::Mount(service)) => worker.services[*service].body_policy(head),
+            Ok(_) | Err(_) => BodyPolicy::Discard,
+        }
     }
 
     #[inline]
@@ -77,11 +88,8 @@ impl Service for RoutesService {
             Some((node, Some(target))) if node.is_bare => worker.call(target, request, response),
             Some((node, Some(target))) => worker.respond_exact(node, target, request, response),
             Some((node, None)) => worker.respond_inexact(Some(node), request, response),
-            None => match table.everything {
-                Some(PrefixTarget::Fallback(target)) => {
-                    worker.call(&table.targets[target], request, response);
-                }
-                Some(PrefixTarget::Mount(service)) => worker.services[service].respond(request, response),
+            None => match &table.everything {
+                Some(target) => worker.call(target, request, response),
                 None => worker.respond_inexact(None, request, response),
             },
         }
@@ -89,16 +97,6 @@ impl Service for RoutesService {
 }
 
 impl WorkerRoutes {
-    fn body_policy(&self, head: &Head<'_>) -> BodyPolicy {
-        match self.table.find(head).resolution {
-            Resolution::Target(Target::Route(route)) => route.body_policy(),
-            Resolution::Mount { service, .. } => self.services[service].body_policy(head),
-            Resolution::Target(_) | Resolution::MethodNotAllowed(_) | Resolution::NotFound => {
-                BodyPolicy::Discard
-            }
-        }
-    }
-
     /// Calls the target of an exact path between the path's middleware.
     #[inline(never)]
     fn respond_exact(
@@ -109,7 +107,7 @@ impl WorkerRoutes {
         response: &mut Response<'_>,
     ) {
         let context = self.context(request, None, 0);
-        let middleware = &self.table.middleware;
+        let middleware = &self.table.parts.middleware;
         middleware.run_steps(node.steps(), &request.within(&context), response, |request, response| {
             self.call(target, request, response);
         });
@@ -125,7 +123,7 @@ impl WorkerRoutes {
     ) {
         let head = request.head();
         let resolved = self.table.find_inexact(exact, &head);
-        let middleware = &self.table.middleware;
+        let middleware = &self.table.parts.middleware;
         if middleware.is_empty() {
             return self.dispatch(&resolved, request, response);
         }
@@ -141,43 +139,38 @@ impl WorkerRoutes {
         request: &Request<'_>,
         response: &mut Response<'_>,
     ) {
-        let mount_len =
-            if let Resolution::Mount { prefix_len, .. } = resolved.resolution { prefix_len } else { 0 };
-        let context = self.context(request, resolved.params.as_ref(), mount_len);
+        let context = self.context(request, resolved.params.as_ref(), resolved.mount_len);
         let request = &request.within(&context);
-        match &resolved.resolution {
-            Resolution::MethodNotAllowed(node) => drop(response.unhandled_method(request, node.allow())),
-            Resolution::NotFound => drop(response.unhandled_target(request, "")),
-            Resolution::Target(target) => self.call(target, request, response),
-            Resolution::Mount { service, .. } => self.services[*service].respond(request, response),
+        match resolved.target {
+            Ok(target) => self.call(target, request, response),
+            Err(Unmatched::Method(node)) => drop(response.unhandled_method(request, node.allow())),
+            Err(Unmatched::Path) => drop(response.unhandled_target(request, "")),
         }
     }
 
     fn context<'a>(
         self: &'a Rc<Self>,
         request: &Request<'_>,
-        params: Option<&'a matchit::Params<'a, 'a>>,
+        params: Option<&'a Params<'a, 'a>>,
         mount_len: usize,
     ) -> RouteContext<'a> {
         RouteContext { worker: self, params, mount_len, is_method_known: request.is_method_known() }
     }
 
-    pub(crate) fn knows_method(&self, name: &str) -> bool {
-        self.table.extensions.iter().any(|known| **known == *name)
+    fn state(&self, of: TypeId) -> Option<&dyn Any> {
+        let found = self.table.parts.states.iter().find(|(known, _)| *known == of);
+        found.map(|(_, state)| &**state as &dyn Any)
     }
 
-    pub(crate) fn states(&self) -> &States {
-        &self.table.states
-    }
-
-    pub(crate) fn locals(&self) -> &Locals {
-        &self.locals
+    fn local(&self, of: TypeId) -> Option<&dyn Any> {
+        self.locals.iter().find(|(known, _)| *known == of).map(|(_, local)| &**local)
     }
 
     #[inline(always)]
     fn call(&self, target: &Target, request: &Request<'_>, response: &mut Response<'_>) {
         match target {
             Target::Route(route) => route.respond(request, response, &self.deferred),
+            Target::Mount(index) => self.services[*index].respond(request, response),
             Target::Static(index) => respond_static(&self.static_responses[*index], request, response),
             Target::Dynamic(dynamic) => respond_dynamic(dynamic, request, response),
             Target::Preflight(lines) => respond_preflight(lines, request, response),
@@ -199,4 +192,67 @@ fn respond_dynamic(dynamic: &DynamicResponse, request: &Request<'_>, response: &
 #[inline(never)]
 fn respond_preflight(lines: &ByOrigin<FieldLines>, request: &Request<'_>, response: &mut Response<'_>) {
     response.status(204).lines(lines.get(&request.head()));
+}
+
+/// Adds the router's data to a request while its handler runs.
+struct RouteContext<'a> {
+    worker: &'a Rc<WorkerRoutes>,
+    params: Option<&'a Params<'a, 'a>>,
+    mount_len: usize,
+    /// True for a standard method, and for one that an enclosing router knows.
+    is_method_known: bool,
+}
+
+impl Context for RouteContext<'_> {
+    fn param(&self, name: &str) -> Option<&str> {
+        self.params?.get(name)
+    }
+
+    fn mount_len(&self) -> usize {
+        self.mount_len
+    }
+
+    fn state(&self, of: TypeId) -> Option<&dyn Any> {
+        self.worker.state(of)
+    }
+
+    fn local(&self, of: TypeId) -> Option<&dyn Any> {
+        self.worker.local(of)
+    }
+
+    fn knows_method(&self, name: &str) -> bool {
+        self.is_method_known || self.worker.table.extensions.iter().any(|known| **known == *name)
+    }
+
+    fn kept(&self) -> Option<Rc<dyn Context>> {
+        let worker = Rc::clone(self.worker);
+        let owned = |(name, value): (&str, &str)| (name.into(), value.into());
+        let params = self.params.map(|params| params.iter().map(owned).collect()).unwrap_or_default();
+        Some(Rc::new(OwnedRouteContext { worker, params, mount_len: self.mount_len }))
+    }
+}
+
+/// An owned copy for deferred handlers.
+struct OwnedRouteContext {
+    worker: Rc<WorkerRoutes>,
+    params: Vec<(Box<str>, Box<str>)>,
+    mount_len: usize,
+}
+
+impl Context for OwnedRouteContext {
+    fn param(&self, name: &str) -> Option<&str> {
+        self.params.iter().find(|(known, _)| **known == *name).map(|(_, value)| &**value)
+    }
+
+    fn mount_len(&self) -> usize {
+        self.mount_len
+    }
+
+    fn state(&self, of: TypeId) -> Option<&dyn Any> {
+        self.worker.state(of)
+    }
+
+    fn local(&self, of: TypeId) -> Option<&dyn Any> {
+        self.worker.local(of)
+    }
 }

@@ -4,7 +4,7 @@
 //! the key. The table is immutable and clients can't add to it, so collisions are fixed when it is built, and a lookup
 //! that fails compares with those at most.
 
-use crate::node::Node;
+use super::node::Node;
 
 const WORD_BYTES: usize = size_of::<u64>();
 /// The longest path that the outer words cover, in bytes.
@@ -38,7 +38,7 @@ struct Slot {
 
 /// A table from paths to nodes.
 #[derive(Debug)]
-pub(crate) struct Exact {
+pub(super) struct Exact {
     /// The number of slots is a power of two.
     slots: Box<[Slot]>,
     nodes: Box<[Node]>,
@@ -47,7 +47,7 @@ pub(crate) struct Exact {
 
 impl Exact {
     /// Builds a table of paths, each of which occurs once.
-    pub(crate) fn of(nodes: impl IntoIterator<Item = (Box<[u8]>, Node)>) -> Self {
+    pub(super) fn of(nodes: impl IntoIterator<Item = (Box<[u8]>, Node)>) -> Self {
         let (paths, nodes): (Vec<Box<[u8]>>, Vec<Node>) = nodes.into_iter().unzip();
         let empty = Slot { words: Words { first: 0, last: 0 }, len: 0, number: NONE };
         let mut slots = vec![empty; (paths.len() * SLOTS_PER_PATH).next_power_of_two()].into_boxed_slice();
@@ -65,7 +65,7 @@ impl Exact {
 
     /// Returns the node of a path.
     #[inline(always)]
-    pub(crate) fn get(&self, path: &[u8]) -> Option<&Node> {
+    pub(super) fn get(&self, path: &[u8]) -> Option<&Node> {
         if self.nodes.is_empty() {
             return None;
         }
@@ -135,13 +135,17 @@ fn mix(one: u64, other: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::node::{Node, NodeBuilder};
+    use super::super::route::RouteMethod;
     use super::{Exact, NONE};
     use crate::middleware::Steps;
-    use crate::node::Node;
 
+    /// Builds a table. The `Allow` of each node begins with its path, to tell them apart.
     fn table(paths: &[String]) -> Exact {
-        let node =
-            |path: &String| (path.as_bytes().into(), Node::new([], path.clone(), false, Steps::default()));
+        let node = |path: &String| {
+            let others = [RouteMethod::from(path.as_str())];
+            (path.as_bytes().into(), NodeBuilder::default().into_node(&others, Steps::default(), false))
+        };
         Exact::of(paths.iter().map(node))
     }
 
@@ -156,10 +160,10 @@ mod tests {
     }
 
     #[test]
-    fn each_path_has_its_own_and_no_other_has_any() {
+    fn finds_each_path_and_no_other() {
         let bytes = "/abcdefghijklmnopqrstuvwxyz/0123456789/";
         for until in 0..bytes.len() {
-            // All that a path is but the last byte, and each with one byte another.
+            // All prefixes of a path, and copies of it with one byte changed.
             let mut paths: Vec<String> = (0..until).map(|len| bytes[..len].to_owned()).collect();
             for place in 0..until {
                 let mut other = bytes[..until].to_owned();
@@ -168,7 +172,8 @@ mod tests {
             }
             let table = table(&paths);
             for path in &paths {
-                assert_eq!(table.get(path.as_bytes()).map(Node::allow), Some(path.as_str()));
+                let found = table.get(path.as_bytes()).map(Node::allow);
+                assert_eq!(found, Some(format!("{path}, OPTIONS").as_str()));
             }
             assert!(table.get(&bytes.as_bytes()[..until]).is_none());
             assert!(table.get(b"\0").is_none() && table.get(b"/a\0").is_none());
@@ -177,7 +182,7 @@ mod tests {
 
     /// Typical paths, which differ in a few bytes at the front, in the middle or at the end.
     #[test]
-    fn paths_that_are_alike_do_not_gather_in_one_place() {
+    fn spreads_similar_paths() {
         for (before, behind) in
             [("/", ""), ("/api/v1/item/", ""), ("/api/v1/item/", "/description"), ("", "")]
         {

@@ -1,14 +1,18 @@
 //! Fast routes: responses that are encoded once, before the first request.
 
+mod cors;
+
 use std::borrow::Cow;
 use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
 
-use shearwater_engine::{FieldLines, Response};
-use shearwater_http1::Method;
+use shearwater_engine::{FieldLines, Prebuilt, Response};
+use shearwater_http1::{Head, Method};
+use shearwater_io::{Item, Shared};
 
-use crate::by_origin::ByOrigin;
-use crate::cors::Cors;
-use crate::encoded::{DynamicResponse, Encoded, EncodedResponse, StaticResponse, Write};
+pub(crate) use cors::ByOrigin;
+pub use cors::Cors;
 
 /// A response that is encoded once and sent for each request of a path, for [`App::fast`](crate::App::fast).
 ///
@@ -129,8 +133,14 @@ impl Fast {
         own.filter(move |method| Some(*method) != preflights).chain(preflights)
     }
 
-    /// Encodes the response for all workers. `allow` lists the methods of its path.
-    pub(crate) fn encode(self, allow: &str) -> Result<Encoded, String> {
+    /// Returns true if requests with this method are preflights.
+    pub(crate) fn is_preflight(&self, method: Method) -> bool {
+        self.cors.is_some() && method == Method::Options
+    }
+
+    /// Encodes the response for all workers, and the field lines of responses to preflights. `allow` lists the methods of
+    /// its path.
+    pub(crate) fn encode(self, allow: &str) -> Result<(Encoded, Option<ByOrigin<FieldLines>>), String> {
         if self.methods.is_empty() {
             return Err("it has no methods".to_owned());
         }
@@ -148,11 +158,18 @@ impl Fast {
         };
         let response = match self.content {
             Content::Bytes { media_type, body } => {
-                EncodedResponse::Static(StaticResponse::new(media_type, body, lines)?)
+                let body = match body {
+                    Cow::Borrowed(bytes) => Bytes::Static(bytes),
+                    Cow::Owned(bytes) => Bytes::Shared(bytes.into()),
+                };
+                let response = StaticResponse { media_type, body, lines };
+                // Tries here what every worker will do, so that mistakes are reported at startup.
+                response.try_encode()?;
+                Encoded::Static(response)
             }
-            Content::With(write) => EncodedResponse::Dynamic(DynamicResponse::new(write, lines)),
+            Content::With(write) => Encoded::Dynamic(DynamicResponse { write, lines }),
         };
-        Ok(Encoded { response, preflight: preflight.transpose()? })
+        Ok((response, preflight.transpose()?))
     }
 
     /// Returns the methods that pages may use, as a list.
@@ -167,5 +184,55 @@ fn bytes_of(text: Cow<'static, str>) -> Cow<'static, [u8]> {
     match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
         Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    }
+}
+
+/// Fills in a response.
+type Write = Box<dyn Fn(&mut Response<'_>) + Send + Sync>;
+
+/// A fast route's response, as all workers share it.
+pub(crate) enum Encoded {
+    Static(StaticResponse),
+    Dynamic(DynamicResponse),
+}
+
+/// A constant response.
+pub(crate) struct StaticResponse {
+    media_type: String,
+    body: Bytes,
+    lines: ByOrigin<FieldLines>,
+}
+
+enum Bytes {
+    Static(&'static [u8]),
+    Shared(Arc<[u8]>),
+}
+
+impl StaticResponse {
+    /// Encodes the response for a worker.
+    pub(crate) fn encode(&self) -> ByOrigin<Rc<Prebuilt>> {
+        self.try_encode().expect("the same response was encoded at startup")
+    }
+
+    fn try_encode(&self) -> Result<ByOrigin<Rc<Prebuilt>>, String> {
+        let body = match &self.body {
+            Bytes::Static(bytes) => Shared::Static(bytes),
+            Bytes::Shared(block) => Shared::Block(Rc::new(Arc::clone(block))),
+        };
+        let encode = |lines: &_| Prebuilt::new(&self.media_type, lines, Item::Shared(body.clone()));
+        self.lines.map(|lines| encode(lines).map(Rc::new))
+    }
+}
+
+/// A response that a closure fills in for each request.
+pub(crate) struct DynamicResponse {
+    write: Write,
+    lines: ByOrigin<FieldLines>,
+}
+
+impl DynamicResponse {
+    #[inline]
+    pub(crate) fn respond(&self, head: &Head<'_>, response: &mut Response<'_>) {
+        (self.write)(response.lines(self.lines.get(head)));
     }
 }

@@ -1,14 +1,12 @@
 //! A thread pool for blocking work, so that no worker waits for a disk, a lock or a database.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
-use std::thread;
 use std::time::Duration;
-
-use crate::outstanding::Outstanding;
+use std::{fmt, thread};
 
 /// Maximum number of threads that run offloaded work, shared by all workers of the process.
 pub const OFFLOAD_THREADS_MAX: usize = 64;
@@ -207,6 +205,95 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+thread_local! {
+    /// The counter of the app whose worker is running on this thread; `None` for a server's worker.
+    static CURRENT: RefCell<Option<Arc<Outstanding>>> = const { RefCell::new(None) };
+}
+
+/// A counter of one app's offloaded work.
+#[derive(Debug, Default)]
+pub(crate) struct Outstanding {
+    count: Mutex<Count>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    /// Started, and neither done nor abandoned.
+    begun: usize,
+    /// Done or abandoned.
+    finished: u64,
+}
+
+/// The result of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// No work is outstanding.
+    Nothing,
+    /// A piece of work finished.
+    Finished,
+    /// No work finished in time.
+    TimedOut,
+}
+
+impl Outstanding {
+    /// Returns the counter of the app under test whose worker is running on this thread.
+    pub(crate) fn current() -> Option<Arc<Self>> {
+        CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
+    }
+
+    /// Runs `action` with this as the current counter.
+    pub(crate) fn during<R>(self: &Arc<Self>, action: impl FnOnce() -> R) -> R {
+        let _restore = Restore(CURRENT.replace(Some(Arc::clone(self))));
+        action()
+    }
+
+    /// Counts a piece of work as started.
+    pub(crate) fn begin(&self) {
+        self.lock().begun += 1;
+    }
+
+    /// Counts a piece of work as finished, after its task was woken.
+    pub(crate) fn end(&self) {
+        let mut count = self.lock();
+        count.begun -= 1;
+        count.finished += 1;
+        drop(count);
+        self.changed.notify_all();
+    }
+
+    /// Returns the number of finished pieces.
+    pub(crate) fn finished(&self) -> u64 {
+        self.lock().finished
+    }
+
+    /// Waits until more than `seen` pieces have finished, or none is outstanding.
+    pub(crate) fn wait(&self, seen: u64, timeout: Duration) -> Waited {
+        let waits = |count: &mut Count| count.finished == seen && count.begun > 0;
+        let waited = self.changed.wait_timeout_while(self.lock(), timeout, waits);
+        let (count, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match (count.finished == seen, count.begun) {
+            (false, _) => Waited::Finished,
+            (true, 0) => Waited::Nothing,
+            (true, _) => Waited::TimedOut,
+        }
+    }
+
+    /// Locks the counts, ignoring poison: they are consistent at every step.
+    fn lock(&self) -> MutexGuard<'_, Count> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Restores the previous counter on drop, also after a panic.
+struct Restore(Option<Arc<Outstanding>>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        CURRENT.set(self.0.take());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{SyncSender, sync_channel};
@@ -219,7 +306,7 @@ mod tests {
     const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
     #[test]
-    fn so_many_threads_and_so_much_that_waits() {
+    fn limits_threads_and_queued_work() {
         let pool: &'static Pool = Box::leak(Box::default());
         let gate = Arc::new(Barrier::new(OFFLOAD_THREADS_MAX + 1));
         let (done, is_done) = sync_channel(OFFLOAD_THREADS_MAX + OFFLOAD_WAITING_MAX);
@@ -246,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_work_ends() {
+    fn ends_an_idle_thread() {
         let pool: &'static Pool = Box::leak(Box::default());
         lock(&pool.state).threads = 1;
         let (done, is_done) = sync_channel(OFFLOAD_THREADS_MAX + OFFLOAD_WAITING_MAX);
@@ -267,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_panics_when_it_is_dropped_ends_no_thread() {
+    fn survives_results_that_panic_on_drop() {
         let pool: &'static Pool = Box::leak(Box::default());
         let (dropped, is_dropped) = sync_channel(1);
         for _ in 0..=OFFLOAD_THREADS_MAX {

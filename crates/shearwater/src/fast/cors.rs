@@ -1,8 +1,7 @@
-//! CORS headers of fast routes, encoded once.
+//! CORS headers of fast routes, encoded once, and values by the origin of the requesting page.
 
 use shearwater_engine::FieldLines;
-
-use crate::by_origin::ByOrigin;
+use shearwater_http1::{Head, KnownField};
 
 /// The CORS policy of a fast route (Fetch standard), for [`Fast::cors`](crate::Fast::cors).
 ///
@@ -133,4 +132,40 @@ fn is_origin(text: &str) -> bool {
     let is_bare = |authority: &str| !authority.is_empty() && !authority.contains(['/', '?', '#', '@']);
     let is_lower = !text.contains(|letter: char| letter.is_ascii_uppercase());
     text == "null" || is_lower && authority.is_some_and(is_bare)
+}
+
+/// A value for each origin, and one for all others.
+#[derive(Debug)]
+pub(crate) struct ByOrigin<T> {
+    origins: Vec<(Box<[u8]>, T)>,
+    other: T,
+}
+
+impl<T> ByOrigin<T> {
+    /// Creates a table with a value for each origin, and one for all others.
+    pub(crate) fn new(origins: Vec<(Box<[u8]>, T)>, other: T) -> Self {
+        Self { origins, other }
+    }
+
+    /// Creates a table with the same value for all origins.
+    pub(crate) fn uniform(value: T) -> Self {
+        Self { origins: Vec::new(), other: value }
+    }
+
+    /// Returns the value for a request's origin.
+    #[inline]
+    pub(crate) fn get(&self, head: &Head<'_>) -> &T {
+        if self.origins.is_empty() {
+            return &self.other;
+        }
+        let sent = head.field(KnownField::Origin);
+        let own = sent.and_then(|sent| self.origins.iter().find(|(origin, _)| **origin == *sent));
+        own.map_or(&self.other, |(_, value)| value)
+    }
+
+    /// Converts each value.
+    pub(crate) fn map<U, E>(&self, make: impl Fn(&T) -> Result<U, E>) -> Result<ByOrigin<U>, E> {
+        let origins = self.origins.iter().map(|(origin, value)| Ok((origin.clone(), make(value)?)));
+        Ok(ByOrigin { origins: origins.collect::<Result<_, E>>()?, other: make(&self.other)? })
+    }
 }
