@@ -2,6 +2,7 @@
 
 pub(crate) mod offload;
 
+use std::cell::OnceCell;
 use std::fmt::{self, Display};
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
@@ -16,29 +17,19 @@ pub use offload::{OFFLOAD_IDLE, OFFLOAD_THREADS_MAX, OFFLOAD_WAITING_MAX, Offloa
 /// A worker's function that starts a deferred handler.
 pub(crate) type DeferredHandler = Box<dyn Fn(&Request<'_>, &mut Response<'_>)>;
 
-/// Creates a [`DeferredHandler`] on a worker's thread.
-pub(crate) enum MakeDeferred {
-    Async(MakeAsync),
-    Coroutine(MakeCoroutine),
-}
-
-type MakeAsync = Box<dyn Fn() -> DeferredHandler + Send + Sync>;
-type MakeCoroutine = Box<dyn Fn(&Rc<Stacks>) -> DeferredHandler + Send + Sync>;
+/// Creates a [`DeferredHandler`] on a worker's thread. The argument returns the worker's stacks for coroutines.
+pub(crate) type MakeDeferred = Box<dyn Fn(&dyn Fn() -> Rc<Stacks>) -> DeferredHandler + Send + Sync>;
 
 /// Creates a worker's deferred handlers. Allocates stacks only if one of them is a coroutine.
 ///
 /// # Panics
 /// If the signal stack or handler for stack overflows can't be installed.
 pub(crate) fn instantiate(all: &[MakeDeferred], options: StackOptions) -> Vec<DeferredHandler> {
-    let has_coroutines = all.iter().any(|make| matches!(make, MakeDeferred::Coroutine(_)));
-    let stacks = has_coroutines.then(|| {
+    let stacks = OnceCell::new();
+    let allocate = || {
         Stacks::new(options).unwrap_or_else(|error| panic!("can't prepare stacks for coroutines: {error}"))
-    });
-    let made = all.iter().filter_map(|make| match make {
-        MakeDeferred::Async(make) => Some(make()),
-        MakeDeferred::Coroutine(make) => stacks.as_ref().map(make),
-    });
-    made.collect()
+    };
+    all.iter().map(|make| make(&|| Rc::clone(stacks.get_or_init(allocate)))).collect()
 }
 
 /// The result of a deferred handler: `()`, or a `Result` whose error is logged.
@@ -75,7 +66,7 @@ pub(crate) fn asynchronous<R: Outcome>(
     handler: impl AsyncFn(&mut Call) -> R + Send + Sync + 'static,
 ) -> MakeDeferred {
     let handler = Arc::new(handler);
-    MakeDeferred::Async(Box::new(move || {
+    Box::new(move |_| {
         // One reference count per worker, so that calls write to no memory shared between workers.
         let handler = Rc::new(Arc::clone(&handler));
         Box::new(move |request, response| {
@@ -85,7 +76,7 @@ pub(crate) fn asynchronous<R: Outcome>(
                 finish(call, outcome);
             });
         })
-    }))
+    })
 }
 
 /// Wraps a coroutine. `label` names it if its stack overflows.
@@ -94,20 +85,19 @@ pub(crate) fn coroutine<R: Outcome>(
     handler: impl Fn(&mut CoroutineCall<'_>) -> R + Send + Sync + 'static,
 ) -> MakeDeferred {
     let (handler, label) = (Arc::new(handler), label.to_owned());
-    MakeDeferred::Coroutine(Box::new(move |stacks| {
-        let (handler, label, stacks) =
-            (Rc::new(Arc::clone(&handler)), Rc::<str>::from(&*label), Rc::clone(stacks));
+    Box::new(move |stacks| {
+        let (handler, label, stacks) = (Rc::new(Arc::clone(&handler)), Rc::<str>::from(&*label), stacks());
         Box::new(move |request, response| {
             let handler = Rc::clone(&handler);
             response.defer(request, |call| {
                 Coroutine::new(&stacks, Rc::clone(&label), move |suspend| {
-                    let mut line = CoroutineCall::new(call, suspend);
-                    let outcome = handler(&mut line);
-                    finish(line.into_call(), outcome);
+                    let mut call = CoroutineCall { call, suspend };
+                    let outcome = handler(&mut call);
+                    finish(call.call, outcome);
                 })
             });
         })
-    }))
+    })
 }
 
 /// A [`Call`] whose waiting methods are plain functions, for [coroutines](crate::App::route_coroutine).
@@ -138,15 +128,7 @@ impl fmt::Debug for CoroutineCall<'_> {
     }
 }
 
-impl<'a> CoroutineCall<'a> {
-    pub(crate) fn new(call: Call, suspend: &'a Suspend<'a>) -> Self {
-        Self { call, suspend }
-    }
-
-    pub(crate) fn into_call(self) -> Call {
-        self.call
-    }
-
+impl CoroutineCall<'_> {
     /// Waits for a future and returns its output.
     pub fn wait<F: Future>(&self, future: F) -> F::Output {
         self.suspend.wait(future)

@@ -70,68 +70,51 @@ fn offload_to<T: Send + 'static>(
     pool: &'static Pool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, Offloaded>> {
-    let slot = Arc::new(ResultSlot::new(Outstanding::current()));
-    let (awaiting, shared) = (Awaiting(Arc::clone(&slot)), Arc::clone(&slot));
+    let awaited = Awaited { result: None, waker: None, outstanding: Piece::begin() };
+    let awaiting = Awaiting(Arc::new(Mutex::new(awaited)));
+    let slot = Arc::clone(&awaiting.0);
     let is_queued = pool.queue(Box::new(move || {
-        shared.put(catch_unwind(AssertUnwindSafe(work)).map_err(|_| Offloaded::Panicked));
+        put(&slot, catch_unwind(AssertUnwindSafe(work)).map_err(|_| Offloaded::Panicked));
     }));
     if !is_queued {
-        slot.put(Err(Offloaded::Full));
+        put(&awaiting.0, Err(Offloaded::Full));
     }
-    std::future::poll_fn(move |cx| awaiting.0.poll(cx.waker()))
+    std::future::poll_fn(move |cx| {
+        let mut awaited = lock(&awaiting.0);
+        match awaited.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                awaited.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    })
 }
 
-/// Shared slot for the result of a piece of work.
-struct ResultSlot<T>(Mutex<Awaited<T>>);
-
+/// The result of a piece of work, shared by its thread and its future.
 struct Awaited<T> {
     result: Option<Result<T, Offloaded>>,
     waker: Option<Waker>,
     /// Set under [`testing`](crate::testing) until the result is stored or its future dropped.
-    outstanding: Option<Arc<Outstanding>>,
+    outstanding: Option<Piece>,
 }
 
-impl<T> ResultSlot<T> {
-    fn new(outstanding: Option<Arc<Outstanding>>) -> Self {
-        outstanding.iter().for_each(|outstanding| outstanding.begin());
-        Self(Mutex::new(Awaited { result: None, waker: None, outstanding }))
-    }
-
-    fn put(&self, result: Result<T, Offloaded>) {
-        let (waker, outstanding) = {
-            let mut awaited = lock(&self.0);
-            awaited.result = Some(result);
-            (awaited.waker.take(), awaited.outstanding.take())
-        };
-        waker.into_iter().for_each(Waker::wake);
-        outstanding.into_iter().for_each(|outstanding| outstanding.end());
-    }
-
-    /// Marks that the result is no longer awaited.
-    fn abandon(&self) {
-        let outstanding = lock(&self.0).outstanding.take();
-        outstanding.into_iter().for_each(|outstanding| outstanding.end());
-    }
-
-    fn poll(&self, waker: &Waker) -> Poll<Result<T, Offloaded>> {
-        let mut awaited = lock(&self.0);
-        match awaited.result.take() {
-            Some(result) => Poll::Ready(result),
-            None => {
-                awaited.waker = Some(waker.clone());
-                Poll::Pending
-            }
-        }
-    }
-}
-
-/// The awaiting side of a slot.
-struct Awaiting<T>(Arc<ResultSlot<T>>);
+/// The awaiting side.
+struct Awaiting<T>(Arc<Mutex<Awaited<T>>>);
 
 impl<T> Drop for Awaiting<T> {
     fn drop(&mut self) {
-        self.0.abandon();
+        lock(&self.0).outstanding = None;
     }
+}
+
+fn put<T>(awaited: &Mutex<Awaited<T>>, result: Result<T, Offloaded>) {
+    let mut awaited = lock(awaited);
+    awaited.result = Some(result);
+    let (waker, outstanding) = (awaited.waker.take(), awaited.outstanding.take());
+    drop(awaited);
+    waker.into_iter().for_each(Waker::wake);
+    drop(outstanding);
 }
 
 /// The process's threads and their queue.
@@ -237,40 +220,21 @@ pub(crate) enum Waited {
 }
 
 impl Outstanding {
-    /// Returns the counter of the app under test whose worker is running on this thread.
-    pub(crate) fn current() -> Option<Arc<Self>> {
-        CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
-    }
-
     /// Runs `action` with this as the current counter.
     pub(crate) fn during<R>(self: &Arc<Self>, action: impl FnOnce() -> R) -> R {
         let _restore = Restore(CURRENT.replace(Some(Arc::clone(self))));
         action()
     }
 
-    /// Counts a piece of work as started.
-    pub(crate) fn begin(&self) {
-        self.lock().begun += 1;
-    }
-
-    /// Counts a piece of work as finished, after its task was woken.
-    pub(crate) fn end(&self) {
-        let mut count = self.lock();
-        count.begun -= 1;
-        count.finished += 1;
-        drop(count);
-        self.changed.notify_all();
-    }
-
     /// Returns the number of finished pieces.
     pub(crate) fn finished(&self) -> u64 {
-        self.lock().finished
+        lock(&self.count).finished
     }
 
     /// Waits until more than `seen` pieces have finished, or none is outstanding.
     pub(crate) fn wait(&self, seen: u64, timeout: Duration) -> Waited {
         let waits = |count: &mut Count| count.finished == seen && count.begun > 0;
-        let waited = self.changed.wait_timeout_while(self.lock(), timeout, waits);
+        let waited = self.changed.wait_timeout_while(lock(&self.count), timeout, waits);
         let (count, _) = waited.unwrap_or_else(PoisonError::into_inner);
         match (count.finished == seen, count.begun) {
             (false, _) => Waited::Finished,
@@ -278,10 +242,27 @@ impl Outstanding {
             (true, _) => Waited::TimedOut,
         }
     }
+}
 
-    /// Locks the counts, ignoring poison: they are consistent at every step.
-    fn lock(&self) -> MutexGuard<'_, Count> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+/// A piece of work under test, counted from its start until it is dropped.
+struct Piece(Arc<Outstanding>);
+
+impl Piece {
+    /// Counts a piece of work, if an app under test runs on this thread.
+    fn begin() -> Option<Self> {
+        let current = CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()?;
+        lock(&current.count).begun += 1;
+        Some(Self(current))
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        let mut count = lock(&self.0.count);
+        count.begun -= 1;
+        count.finished += 1;
+        drop(count);
+        self.0.changed.notify_all();
     }
 }
 
