@@ -1,16 +1,20 @@
-//! Async handlers and coroutines: with a simulated clock, and on real sockets with other threads.
+//! Async handlers and coroutines: with a simulated clock, offloaded work, and on real sockets with other threads.
 
 use std::cell::Cell;
-use std::sync::Arc;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
 use shearwater::testing::Tested;
-use shearwater::{
-    App, Call, CoroutineCall, Limits, Order, Request, Response, StackOptions, Timeouts, offload,
-};
+use shearwater::{App, Call, CoroutineCall, Gone, Limits, Offloaded, Order, StackOptions, Timeouts, offload};
+use testkit::TIMEOUT;
 
-use crate::served::{Served, drivers, here};
+use crate::served::{Served, drivers, here, text};
 
 /// Counts values on handlers' stacks and in their futures.
 #[derive(Clone, Default)]
@@ -47,9 +51,7 @@ fn app(alive: &Alive) -> App {
     app.local(|_| Cell::new(0u32));
     app.scope("/async", |app| async_routes(app, alive));
     app.scope("/coroutine", |app| coroutine_routes(app, alive));
-    app.get("/plain", |_: &Request, response: &mut Response| {
-        response.text("plain");
-    });
+    app.get("/plain", text("plain"));
     app
 }
 
@@ -172,7 +174,7 @@ fn both(check: impl Fn(&str, Tested, &Alive)) {
 }
 
 #[test]
-fn parameters_states_and_bodies_are_there() {
+fn deferred_handlers_see_parameters_state_and_bodies() {
     both(|kind, mut tested, _| {
         assert_eq!(tested.get(&format!("{kind}/sleep/7")).text(), "slept 7");
         assert_eq!(tested.get(&format!("{kind}/state")).text(), "shared 1");
@@ -188,7 +190,7 @@ fn parameters_states_and_bodies_are_there() {
 }
 
 #[test]
-fn a_stream_takes_its_time() {
+fn streams_with_pauses() {
     both(|kind, mut tested, _| {
         let mut client = tested.connect();
         client.send(format!("GET {kind}/count HTTP/1.1\r\nHost: a\r\n\r\n"));
@@ -203,7 +205,7 @@ fn a_stream_takes_its_time() {
 }
 
 #[test]
-fn an_error_and_a_panic_are_a_500() {
+fn responds_500_to_errors_and_panics() {
     both(|kind, mut tested, alive| {
         for (path, count) in [("/fails", 1), ("/panics", 2)] {
             let response = tested.get(&format!("{kind}{path}"));
@@ -216,7 +218,7 @@ fn an_error_and_a_panic_are_a_500() {
 }
 
 #[test]
-fn who_goes_away_takes_the_handler_along() {
+fn drops_handlers_of_reset_clients() {
     both(|kind, mut tested, alive| {
         let mut clients: Vec<_> = (0..20)
             .map(|_| {
@@ -235,7 +237,7 @@ fn who_goes_away_takes_the_handler_along() {
 }
 
 #[test]
-fn a_server_that_ends_takes_its_handlers_along() {
+fn drops_handlers_with_the_server() {
     both(|kind, mut tested, alive| {
         let mut client = tested.connect();
         client.send(format!("GET {kind}/sleep/3600000 HTTP/1.1\r\nHost: a\r\n\r\n"));
@@ -246,7 +248,7 @@ fn a_server_that_ends_takes_its_handlers_along() {
 }
 
 #[test]
-fn handlers_of_one_worker_wait_side_by_side() {
+fn handlers_of_one_worker_wait_concurrently() {
     both(|kind, mut tested, _| {
         let mut clients: Vec<_> = (0..100)
             .map(|number| {
@@ -266,7 +268,7 @@ fn handlers_of_one_worker_wait_side_by_side() {
 
 /// Ready tasks run in the configured order, and none starves.
 #[test]
-fn the_order_of_the_ready_is_a_setting() {
+fn runs_ready_tasks_in_the_configured_order() {
     for (order, wanted) in [(Order::Fifo, [0, 1, 2]), (Order::Lifo, [2, 1, 0])] {
         let mut app = App::new();
         app.local(|_| Cell::new(0usize));
@@ -294,17 +296,17 @@ fn the_order_of_the_ready_is_a_setting() {
 
 /// Another thread wakes the worker on a real kernel.
 #[test]
-fn work_on_another_thread_is_waited_for() {
+fn waits_for_offloaded_work_on_each_driver() {
     for driver in drivers() {
         for kind in ["/async", "/coroutine"] {
             let served = Served::of(here().driver(driver), app(&Alive::default()));
             let mut client = served.connect();
             for _ in 0..20 {
-                let response = client.request("GET", &format!("{kind}/offload"), &[]);
+                let response = client.get(&format!("{kind}/offload"));
                 assert_eq!(response.text(), "Ok(Some(\"offload\"))", "{kind}");
-                let response = client.request("GET", &format!("{kind}/offload-panics"), &[]);
+                let response = client.get(&format!("{kind}/offload-panics"));
                 assert_eq!(response.text(), "Err(Panicked)", "{kind}");
-                assert_eq!(client.request("GET", &format!("{kind}/sleep/1"), &[]).text(), "slept 1");
+                assert_eq!(client.get(&format!("{kind}/sleep/1")).text(), "slept 1");
             }
             assert_eq!(served.stop().responses_5xx, 0);
         }
@@ -313,7 +315,7 @@ fn work_on_another_thread_is_waited_for() {
 
 /// A `HEAD` request gets its response, and no body is produced.
 #[test]
-fn a_stream_s_handler_is_dropped_behind_the_response_to_head() {
+fn drops_a_streaming_handler_after_the_head() {
     for pause_ms in [0, 1000] {
         let alive = Alive::default();
         let guarded = alive.clone();
@@ -337,7 +339,7 @@ fn a_stream_s_handler_is_dropped_behind_the_response_to_head() {
 
 /// With thousands of sleeping handlers, a request is served in the turn after it arrives; all others complete too.
 #[test]
-fn ten_thousand_that_sleep_hold_nobody_up() {
+fn ten_thousand_sleeping_handlers_delay_nobody() {
     const SLEEPING: usize = 10_000;
     for kind in ["async", "coroutine"] {
         let alive = Alive::default();
@@ -364,5 +366,117 @@ fn ten_thousand_that_sleep_hold_nobody_up() {
         let texts = sleepers.iter_mut().filter_map(|client| client.response());
         assert_eq!(texts.filter(|response| response.text() == "slept 5000").count(), SLEEPING, "{kind}");
         assert_eq!(alive.count(), 0);
+    }
+}
+
+/// Work that lasts until the test releases it.
+fn gated() -> (SyncSender<u32>, impl Fn() -> u32 + Clone + Send + Sync + 'static) {
+    let (open, gate) = sync_channel::<u32>(1);
+    let gate: Arc<Mutex<Receiver<u32>>> = Arc::new(Mutex::new(gate));
+    (open, move || gate.lock().expect("nobody panics").recv_timeout(TIMEOUT).expect("the gate opens"))
+}
+
+fn tested(app: App) -> Tested {
+    Tested::new(app).expect("the routes are right")
+}
+
+#[test]
+fn waits_for_offloaded_work_without_simulated_time() {
+    let mut app = App::new();
+    app.get_async("/async", async |call: &mut Call| -> Result<(), Offloaded> {
+        let there = offload(|| thread::current().id()).await?;
+        let (first, second) = (offload(|| 6), offload(|| 7));
+        let product = first.await? * second.await?;
+        call.response().text(&format!("{product} {}", there == thread::current().id()));
+        Ok(())
+    });
+    app.get_coroutine("/line", |line: &mut CoroutineCall| -> Result<(), Offloaded> {
+        let number = (0..100).try_fold(0, |sum, one| Ok(sum + line.offload(move || one)?))?;
+        line.response().text(&number.to_string());
+        Ok(())
+    });
+    let mut tested = tested(app);
+    assert_eq!(tested.get("/async").text(), "42 false");
+    assert_eq!(tested.get("/line").text(), "4950");
+    assert_eq!(tested.now_ms(), 0, "nobody slept");
+}
+
+#[test]
+fn alternates_offloaded_work_and_sleep() {
+    let mut app = App::new();
+    app.get_async("/", async |call: &mut Call| -> Result<(), Offloaded> {
+        for _ in 0..5 {
+            offload(|| ()).await?;
+            call.sleep(Duration::from_secs(1)).await;
+        }
+        call.response().text("done");
+        Ok(())
+    });
+    let mut tested = tested(app);
+    assert_eq!(tested.get("/").text(), "done");
+    assert_eq!(tested.now_ms(), 5000);
+}
+
+#[test]
+fn responds_500_if_offloaded_work_panics() {
+    let mut app = App::new();
+    app.get_async("/", async |_: &mut Call| -> Result<(), Offloaded> {
+        // Without a message on standard error.
+        offload(|| std::panic::resume_unwind(Box::new("on purpose"))).await
+    });
+    assert_eq!(tested(app).get("/").status, 500);
+}
+
+#[test]
+fn sends_pieces_before_offloaded_work_is_done() {
+    let (open, work) = gated();
+    let mut app = App::new();
+    app.get_async("/", async move |call: &mut Call| -> Result<(), Gone> {
+        call.send(b"at once ").await?;
+        let number = offload(work.clone()).await.expect("it is done");
+        call.send(number.to_string().as_bytes()).await
+    });
+    let mut tested = tested(app);
+    let mut client = tested.connect();
+    client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    tested.settle();
+    let first = String::from_utf8_lossy(client.unread()).into_owned();
+    assert!(first.contains("at once") && client.response().is_none(), "{first}");
+    open.send(42).expect("the work waits for it");
+    tested.settle_offloaded();
+    assert_eq!(client.response().expect("the work is done").text(), "at once 42");
+}
+
+#[test]
+fn does_not_wait_for_abandoned_work() {
+    let (open, work) = gated();
+    let mut app = App::new();
+    let never = work.clone();
+    app.get_async("/", async move |_: &mut Call| -> Result<(), Offloaded> {
+        offload(never.clone()).await.map(drop)
+    });
+    app.get_async("/in-time", async move |call: &mut Call| {
+        let mut work = pin!(offload(work.clone()));
+        let mut late = pin!(call.sleep(Duration::from_secs(5)));
+        poll_fn(|cx| match work.as_mut().poll(cx) {
+            Poll::Ready(_) => Poll::Ready(()),
+            Poll::Pending => late.as_mut().poll(cx),
+        })
+        .await;
+        call.response().status(504).text("too late");
+    });
+    let mut tested = tested(app);
+    let mut client = tested.connect();
+    client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    tested.settle();
+    client.reset();
+    tested.settle_offloaded();
+    let mut client = tested.connect();
+    client.send("GET /in-time HTTP/1.1\r\nHost: test\r\n\r\n");
+    tested.pass(Duration::from_secs(5));
+    assert_eq!(client.response().expect("its time is over").status, 504);
+    tested.settle_offloaded();
+    for _ in 0..2 {
+        open.send(0).expect("the work waits for it");
     }
 }

@@ -8,9 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use shearwater::{App, Call, DriverChoice, HandedOver, Limits, Request, Response};
+use testkit::{ClientResponse, TIMEOUT, TestClient};
 
-use crate::client::{Client, ClientResponse, WAIT_MAX};
-use crate::served::{Served, drivers, here};
+use crate::served::{Served, drivers, here, text};
 
 /// An upgrade request.
 const UPGRADE: &str = "GET /up HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
@@ -25,9 +25,7 @@ const REST_BYTES: usize = 300_000;
 
 fn app() -> App {
     let mut app = App::new();
-    app.get("/plain", |_: &Request, response: &mut Response| {
-        response.text("plain");
-    });
+    app.get("/plain", text("plain"));
     app.get("/big", |_: &Request, response: &mut Response| {
         response.body(vec![b'b'; BIG_BYTES]);
     });
@@ -55,7 +53,7 @@ fn served(driver: DriverChoice) -> Served {
 }
 
 /// Upgrades the connection after these requests, with bytes directly after the last one.
-fn assert_taken_over(client: &mut Client, before: &[&str], with_it: usize) {
+fn assert_taken_over(client: &mut TestClient, before: &[&str], with_it: usize) {
     let mut bytes: String =
         before.iter().map(|target| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
     bytes += UPGRADE;
@@ -69,9 +67,7 @@ fn assert_taken_over(client: &mut Client, before: &[&str], with_it: usize) {
     let fields =
         ["Connection", "Upgrade", "X-Own", "Server"].map(|name| head.field(name).unwrap_or_default());
     assert_eq!((head.status, fields), (101, ["upgrade", "x/2", "set", "shearwater"]));
-    let mut greeting = [0; GREETING.len()];
-    client.stream.read_exact(&mut greeting).expect("a greeting");
-    assert_eq!(greeting, GREETING.as_bytes());
+    assert_eq!(client.exactly(GREETING.len()), GREETING.as_bytes());
     client.send(vec![b'w'; REST_BYTES]).end_sending();
     let len = with_it + REST_BYTES;
     let sum = with_it * usize::from(b'z') + REST_BYTES * usize::from(b'w');
@@ -80,7 +76,7 @@ fn assert_taken_over(client: &mut Client, before: &[&str], with_it: usize) {
 }
 
 #[test]
-fn a_connection_is_taken_over_with_all_that_came() {
+fn hands_over_a_connection_with_unread_bytes() {
     for driver in drivers() {
         let served = served(driver);
         for with_it in [0, 100, 5000] {
@@ -92,7 +88,7 @@ fn a_connection_is_taken_over_with_all_that_came() {
 }
 
 #[test]
-fn earlier_responses_are_sent_first() {
+fn sends_earlier_responses_before_the_101() {
     for driver in drivers() {
         let served = served(driver);
         for with_it in [0, 100, 5000] {
@@ -115,7 +111,7 @@ fn sent(app: &mut App) -> Receiver<HandedOver> {
 }
 
 #[test]
-fn an_upgraded_connection_counts_until_its_guard_is_dropped() {
+fn counts_an_upgraded_connection_until_its_guard_is_dropped() {
     for driver in drivers() {
         let mut app = App::new();
         let handed = sent(&mut app);
@@ -124,7 +120,7 @@ fn an_upgraded_connection_counts_until_its_guard_is_dropped() {
         let mut client = served.connect();
         client.ask("GET", "/kept", &OFFER);
         assert_eq!(client.head().status, 101);
-        let HandedOver { descriptor, guard, .. } = handed.recv_timeout(WAIT_MAX).expect("it is handed over");
+        let HandedOver { descriptor, guard, .. } = handed.recv_timeout(TIMEOUT).expect("it is handed over");
         let totals = served.control.totals();
         assert_eq!((totals.connections_upgraded, totals.connections_open()), (1, 1));
         let second = TcpStream::connect(served.address).and_then(|mut stream| stream.read(&mut [0]));
@@ -135,12 +131,12 @@ fn an_upgraded_connection_counts_until_its_guard_is_dropped() {
         while served.control.totals().connections_open() > 0 {
             thread::yield_now();
         }
-        assert_eq!(served.connect().request("GET", "/none", &[]).status, 404);
+        assert_eq!(served.connect().get("/none").status, 404);
     }
 }
 
 #[test]
-fn a_connection_whose_closure_panics_is_closed_and_counts_no_more() {
+fn closes_an_upgraded_connection_whose_closure_panics() {
     for driver in drivers() {
         let mut app = App::new();
         app.get("/panics", |request: &Request, response: &mut Response| {
@@ -159,7 +155,7 @@ fn a_connection_whose_closure_panics_is_closed_and_counts_no_more() {
 }
 
 #[test]
-fn neither_a_drain_nor_a_stop_waits_for_an_upgraded_connection() {
+fn ends_without_waiting_for_upgraded_connections() {
     for driver in drivers() {
         for ends in [|served: &Served| served.control.drain(60_000), |served: &Served| served.control.stop()]
         {
@@ -169,7 +165,7 @@ fn neither_a_drain_nor_a_stop_waits_for_an_upgraded_connection() {
             let mut client = served.connect();
             client.ask("GET", "/kept", &OFFER);
             assert_eq!(client.head().status, 101);
-            let handed = handed.recv_timeout(WAIT_MAX).expect("it is handed over");
+            let handed = handed.recv_timeout(TIMEOUT).expect("it is handed over");
             ends(&served);
             let totals = served.wait();
             assert_eq!((totals.connections_upgraded, totals.connections_open()), (1, 0));
@@ -182,7 +178,7 @@ fn neither_a_drain_nor_a_stop_waits_for_an_upgraded_connection() {
 }
 
 #[test]
-fn what_cannot_be_an_upgrade_is_a_500_and_nobody_takes_it_over() {
+fn responds_500_to_an_impossible_upgrade() {
     for driver in drivers() {
         let mut app = App::new();
         app.get("/sync", |request: &Request, response: &mut Response| {
@@ -223,7 +219,7 @@ fn what_cannot_be_an_upgrade_is_a_500_and_nobody_takes_it_over() {
 }
 
 #[test]
-fn an_async_handler_may_upgrade_and_a_request_may_have_a_length_of_0() {
+fn upgrades_from_async_handlers_and_with_a_length_of_0() {
     for driver in drivers() {
         let mut app = App::new();
         app.get_async("/up", async |call: &mut Call| {
@@ -295,7 +291,7 @@ fn sends_100_before_101_to_a_client_that_expects_it() {
 
 /// RFC 9110 section 7.8.
 #[test]
-fn an_upgrade_field_comes_with_its_connection_option() {
+fn adds_the_connection_option_to_an_upgrade_header() {
     for driver in drivers() {
         let mut app = App::new();
         app.get("/", |request: &Request, response: &mut Response| {
@@ -311,7 +307,7 @@ fn an_upgrade_field_comes_with_its_connection_option() {
             response.fields.iter().filter(is_option).map(|(_, value)| value.clone()).collect::<Vec<_>>()
         };
         for (target, expected) in [("/", &["upgrade"][..]), ("/?close", &["close", "upgrade"])] {
-            let response = client.request("GET", target, &[]);
+            let response = client.get(target);
             assert_eq!((response.status, response.field("Upgrade")), (426, Some("x/2")));
             assert_eq!(options(&response), expected, "{target}");
         }
