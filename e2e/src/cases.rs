@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 
-use crate::context::Context;
-use crate::report::Report;
-use crate::{compare, drain, files, handlers, hostile, memory, panics, protocol, replaced, soak, stress};
+use crate::context::CaseContext;
+use crate::report::CaseReport;
+use crate::{compare, drain, files, handlers, hostile, memory, panics, replaced, soak, stress};
 
 /// Runs a case. An error means that it could not run.
-pub(crate) type Run = dyn Fn(&Context<'_>, &mut Report) -> Result<()>;
+pub(crate) type Run = dyn Fn(&CaseContext<'_>, &mut CaseReport) -> Result<()>;
 
 /// A test of the built server.
-pub(crate) struct Case {
+pub(crate) struct TestCase {
     /// Group that the case is run with.
     pub(crate) group: &'static str,
     /// Name inside the group.
@@ -48,7 +48,7 @@ pub(crate) const GROUPS: &[Group] = &[
     group("soak", false, "connections of every kind, and nothing of them is left"),
 ];
 
-type Function = fn(&Context<'_>, &mut Report) -> Result<()>;
+type Function = fn(&CaseContext<'_>, &mut CaseReport) -> Result<()>;
 
 /// Cases that are one function each.
 const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
@@ -56,7 +56,7 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
         "protocol",
         "early-errors",
         "clients that send on after 400, 413, 414 and 431 read the whole response, never a reset",
-        protocol::early_errors,
+        hostile::early_errors,
     ),
     ("drain", "under-load", "requests in flight, queued and slow are answered", drain::under_load),
     ("drain", "idle", "idle connections are closed at once", drain::idle_connections),
@@ -81,14 +81,14 @@ const FUNCTIONS: &[(&str, &str, &str, Function)] = &[
 ];
 
 /// Returns every case, in the order in which they run.
-pub(crate) fn all() -> Vec<Case> {
-    let functions = FUNCTIONS.iter().map(|&(group, name, about, run)| Case {
+pub(crate) fn all() -> Vec<TestCase> {
+    let functions = FUNCTIONS.iter().map(|&(group, name, about, run)| TestCase {
         group,
         name: name.to_owned(),
         about: about.to_owned(),
         run: Box::new(run),
     });
-    let mut cases: Vec<Case> =
+    let mut cases: Vec<TestCase> =
         functions.chain(handlers::cases()).chain(replaced::cases()).chain(hostile::cases()).collect();
     cases.sort_by_key(|case| GROUPS.iter().position(|group| group.name == case.group));
     cases

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use testkit::{Client, Error, Program, Signal, request};
 
-use crate::context::{Context, in_threads};
-use crate::report::{Report, exit, success};
+use crate::context::{CaseContext, in_threads};
+use crate::report::{CaseReport, exit, success};
 
 const LOAD_THREADS: u64 = 8;
 /// Keep-alive connections under load.
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Lateness allowed for an exit.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
-fn start(context: &Context<'_>, deadline: Duration) -> Result<Program> {
+fn start(context: &CaseContext<'_>, deadline: Duration) -> Result<Program> {
     context.example(&[("SHEARWATER_DRAIN_MS", deadline.as_millis() as u64)])
 }
 
@@ -104,7 +104,7 @@ fn load(address: SocketAddr, connections: u64, signal: &OnceLock<Instant>) -> Ve
 }
 
 /// Drains a server with keep-alive load, a full accept queue and slow requests in flight.
-pub(crate) fn under_load(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn under_load(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let mut server = start(context, DEADLINE)?;
     let address = server.address();
     let signal = OnceLock::new();
@@ -145,7 +145,7 @@ pub(crate) fn under_load(context: &Context<'_>, report: &mut Report) -> Result<(
 }
 
 /// Drains a server with idle connections: each ends in order, and the server exits at once.
-pub(crate) fn idle_connections(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn idle_connections(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let mut server = start(context, DEADLINE)?;
     let mut clients = open(server.address(), CONNECTIONS as usize, &request("GET", "/", &[]))?;
     for client in &mut clients {
@@ -161,7 +161,7 @@ pub(crate) fn idle_connections(context: &Context<'_>, report: &mut Report) -> Re
 }
 
 /// Drains a server with a request that outlasts the deadline.
-pub(crate) fn past_the_deadline(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn past_the_deadline(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let deadline = Duration::from_secs(2);
     let mut server = start(context, deadline)?;
     let _slow = open(server.address(), 1, &request("GET", &format!("/slow?ms={ENDLESS_MS}"), &[]))?;
@@ -176,7 +176,7 @@ pub(crate) fn past_the_deadline(context: &Context<'_>, report: &mut Report) -> R
 }
 
 /// Sends a second signal to a server that drains.
-pub(crate) fn second_signal(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn second_signal(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let mut server = start(context, Duration::from_millis(ENDLESS_MS))?;
     let _slow = open(server.address(), 1, &request("GET", &format!("/slow?ms={ENDLESS_MS}"), &[]))?;
     thread::sleep(PAUSE);

@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::Result;
 use testkit::{Client, Error, Program, Response, request};
 
-use crate::cases::Case;
-use crate::context::{Context, wait_until};
-use crate::counters::Counters;
-use crate::report::Report;
+use crate::cases::TestCase;
+use crate::context::{CaseContext, wait_until};
+use crate::counters::LoggedCounters;
+use crate::report::CaseReport;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const SIGABRT: i32 = 6;
@@ -79,8 +79,8 @@ const FAULTS: &[Fault] = &[
 ];
 
 /// Returns a case for each fault.
-pub(crate) fn cases() -> impl Iterator<Item = Case> {
-    FAULTS.iter().map(|fault| Case {
+pub(crate) fn cases() -> impl Iterator<Item = TestCase> {
+    FAULTS.iter().map(|fault| TestCase {
         group: "handlers",
         name: fault.name.to_owned(),
         about: format!("{}: {}", fault.kinds.join(", "), fault.promise),
@@ -89,7 +89,7 @@ pub(crate) fn cases() -> impl Iterator<Item = Case> {
 }
 
 impl Fault {
-    fn run(&self, context: &Context<'_>, report: &mut Report) -> Result<()> {
+    fn run(&self, context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
         // Only where a handler blocks: on a busy machine a worker may stall without one.
         let watchdog_ms = if self.route.starts_with("blocks") { WATCHDOG_MS } else { 0 };
         for kind in self.kinds {
@@ -129,7 +129,7 @@ impl Fault {
         if self.logged.is_none() && server.log().contains("a handler") {
             return Err(format!("logged: {}", server.log()));
         }
-        match Counters::at_exit(server) {
+        match LoggedCounters::at_exit(server) {
             Some(found) if found.faults == counted && found.open == 0 => Ok(()),
             other => Err(format!("counters: {other:?}")),
         }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow};
 use testkit::{Client, Error, Program, process, request};
 
-use crate::context::{Context, Usage, core_percent, wait_until};
-use crate::report::{Report, shown};
+use crate::context::{CaseContext, Usage, core_percent, wait_until};
+use crate::report::{CaseReport, shown};
 
 /// Connections before the first measurement.
 const WARM_UP: u64 = 100;
@@ -46,7 +46,13 @@ fn read(clients: &mut [Client], body: &[u8]) -> Vec<Error> {
     clients.iter_mut().filter_map(wrong).take(ERRORS_MAX).collect()
 }
 
-fn report_each(report: &mut Report, what: &str, [before, during]: [Usage; 2], count: u64, bytes_max: f64) {
+fn report_each(
+    report: &mut CaseReport,
+    what: &str,
+    [before, during]: [Usage; 2],
+    count: u64,
+    bytes_max: f64,
+) {
     report.note(format!("{what}: resident before, KiB"), shown(before.rss_kib));
     report.note(format!("{what}: resident during, KiB"), shown(during.rss_kib));
     let bytes = |usage: Usage| usage.rss_kib.map(|kib| kib * 1024 / count);
@@ -54,7 +60,7 @@ fn report_each(report: &mut Report, what: &str, [before, during]: [Usage; 2], co
 }
 
 /// Opens thousands of keep-alive connections, leaves them idle between two rounds of requests, and closes them.
-pub(crate) fn idle_connections(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn idle_connections(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     const PAGE: &[u8] = b"the same page for every connection\n";
     context.write_file("public/page.txt", PAGE)?;
     let mut server = context.serve(&context.folder.join("public"))?;
@@ -83,7 +89,7 @@ pub(crate) fn idle_connections(context: &Context<'_>, report: &mut Report) -> Re
 }
 
 /// Sends thousands of requests whose handlers wait at once, and then lets all respond.
-pub(crate) fn waiting_requests(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn waiting_requests(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let context = context.with_one_worker();
     let count = REQUESTS;
     for (kind, bytes_max) in WAITING_BYTES_MAX {

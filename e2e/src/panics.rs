@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::Result;
 use testkit::Error;
 
-use crate::context::{Context, KeptClient, Usage, in_threads};
-use crate::report::{Report, shown};
+use crate::context::{CaseContext, KeptClient, Usage, in_threads};
+use crate::report::{CaseReport, shown};
 
 /// Growth of resident memory after the warm-up, KiB.
 const GROWTH_MAX_KIB: f64 = 1024.0;
@@ -17,7 +17,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 const CLIENTS: u64 = 4;
 
 /// Alternates panicking and good requests, then compares memory and descriptors.
-pub(crate) fn panics(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn panics(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let mut server = context.example(&[])?;
     let at_start = Usage::of(&server);
     let panics = context.amount.count(2_000, 100_000);

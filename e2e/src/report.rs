@@ -35,11 +35,11 @@ struct Check {
 /// The checks of one case.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Report {
+pub(crate) struct CaseReport {
     checks: Vec<Check>,
 }
 
-impl Report {
+impl CaseReport {
     /// Adds a value without a bound.
     pub(crate) fn note(&mut self, what: impl Display, measured: impl Display) {
         self.push(what, measured, "", Verdict::Info);
@@ -167,11 +167,11 @@ pub(crate) fn shown<T: Display>(value: Option<T>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Report;
+    use super::CaseReport;
 
     #[test]
     fn passes_only_if_something_was_checked_and_all_held() {
-        let mut report = Report::default();
+        let mut report = CaseReport::default();
         report.note("value", 3);
         report.at_most("memory", None, 1.0, "MiB");
         assert!(!report.passed());
@@ -179,11 +179,11 @@ mod tests {
         report.none("errors", &[""; 0]);
         assert!(report.passed());
         for spoil in [
-            |report: &mut Report| report.at_most("ratio", 1.6, 1.5, "x"),
-            |report: &mut Report| report.none("errors", &["one"]),
-            |report: &mut Report| report.growth("fds", Some(3), Some(4), 0.0, ""),
+            |report: &mut CaseReport| report.at_most("ratio", 1.6, 1.5, "x"),
+            |report: &mut CaseReport| report.none("errors", &["one"]),
+            |report: &mut CaseReport| report.growth("fds", Some(3), Some(4), 0.0, ""),
         ] {
-            let mut report = Report::default();
+            let mut report = CaseReport::default();
             report.equal("count", 4, 4);
             spoil(&mut report);
             assert!(!report.passed());

@@ -11,9 +11,9 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 use testkit::{Client, Program, free_address, process};
 
-use crate::context::{Context, Usage, core_percent};
-use crate::counters::Counters;
-use crate::report::{Report, shown};
+use crate::context::{CaseContext, Usage, core_percent};
+use crate::counters::LoggedCounters;
+use crate::report::{CaseReport, shown};
 
 /// Pause between two phases.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -130,7 +130,7 @@ impl Figures {
 }
 
 /// Runs all phases.
-pub(crate) fn stress(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn stress(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     check_machine()?;
     let mut command = Command::new(&context.programs.smallest);
     let address = free_address()?;
@@ -155,7 +155,7 @@ pub(crate) fn stress(context: &Context<'_>, report: &mut Report) -> Result<()> {
     report.growth("resident, growth", before.rss_kib, after.rss_kib, GROWTH_MAX_KIB, "KiB");
     probe(&server, report)?;
     report.stop(&mut server);
-    report_counters(report, &Counters::at_exit(&server).unwrap_or_default(), read);
+    report_counters(report, &LoggedCounters::at_exit(&server).unwrap_or_default(), read);
     Ok(())
 }
 
@@ -186,7 +186,7 @@ fn check_machine() -> Result<()> {
 }
 
 /// Sends one request. Returns the length of the response, head and body.
-fn probe(server: &Program, report: &mut Report) -> Result<u64> {
+fn probe(server: &Program, report: &mut CaseReport) -> Result<u64> {
     let response = Client::connect(server.address())?.get("/")?;
     let right = response.status() == 200 && response.text() == BODY;
     report.check("probe", response.status(), "200 and the body", right);
@@ -195,8 +195,8 @@ fn probe(server: &Program, report: &mut Report) -> Result<u64> {
 
 /// Runs `wrk` beside a slow client. Returns the number of responses to both.
 fn run_phase(
-    context: &Context<'_>,
-    report: &mut Report,
+    context: &CaseContext<'_>,
+    report: &mut CaseReport,
     phase: &Phase,
     server: &Program,
     response_bytes: u64,
@@ -255,7 +255,7 @@ fn request_beside(address: SocketAddr, stop: &AtomicBool) -> Result<(u64, Durati
     Ok((responses, slowest))
 }
 
-fn report_figures(report: &mut Report, phase: &Phase, figures: &Figures, response_bytes: u64) {
+fn report_figures(report: &mut CaseReport, phase: &Phase, figures: &Figures, response_bytes: u64) {
     let what = |text: &str| format!("{}: {text}", phase.name);
     let Figures { requests, bytes, built, .. } = *figures;
     report.check(
@@ -301,7 +301,7 @@ fn report_figures(report: &mut Report, phase: &Phase, figures: &Figures, respons
 }
 
 /// Compares the server's counters with the responses that its clients have read.
-fn report_counters(report: &mut Report, counters: &Counters, read: u64) {
+fn report_counters(report: &mut CaseReport, counters: &LoggedCounters, read: u64) {
     let connections: u64 = PHASES.iter().map(|phase| phase.connections).sum();
     let most = read + connections;
     let right = (read..=most).contains(&counters.requests);

@@ -18,14 +18,14 @@ use self::causes::Comparison;
 use self::outcome::Outcome;
 use self::requests::Request;
 use self::servers::{Peer, Servers, Sites};
-use crate::context::Context;
-use crate::report::Report;
+use crate::context::CaseContext;
+use crate::report::CaseReport;
 
 const GET_PEERS: &str =
     "help: nginx: `apt-get install nginx`; static-web-server: `cargo lab setup --build-peers`";
 
 /// Compares our responses with those that docs/compare.md was made of.
-pub(crate) fn ours(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn ours(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let (sites, requests) = (Sites::lay_out(context)?, requests::all()?);
     let mut servers = Servers::ours(context, &sites)?;
     let outcomes = outcomes(&servers, &sites, &requests)?;
@@ -37,7 +37,7 @@ pub(crate) fn ours(context: &Context<'_>, report: &mut Report) -> Result<()> {
 }
 
 /// Compares our responses with those of the other servers, and docs/compare.md with both.
-pub(crate) fn peers(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn peers(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let (sites, requests) = (Sites::lay_out(context)?, requests::all()?);
     let mut servers = Servers::ours(context, &sites)?;
     let ours = outcomes(&servers, &sites, &requests)?;

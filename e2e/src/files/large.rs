@@ -11,8 +11,8 @@ use anyhow::Result;
 use socket2::{Domain, Protocol, Socket, Type};
 use testkit::{Client, Error, Framing, random, request};
 
-use crate::context::{Context, Usage, in_threads};
-use crate::report::Report;
+use crate::context::{CaseContext, Usage, in_threads};
+use crate::report::CaseReport;
 
 /// Length of the file: a signed 32-bit number can't hold it.
 const LENGTH: u64 = (2 << 30) + 4_097;
@@ -113,7 +113,7 @@ fn slow_client(address: SocketAddr) -> Result<Client, Error> {
 }
 
 /// Downloads the file whole while slow readers read it, and compares every byte.
-pub(crate) fn large_file(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn large_file(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let file = SparseFile::new(LENGTH, &mut context.random(0));
     context.write_file("public/large.bin", b"")?;
     let root = context.folder.join("public");

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::Result;
 use testkit::{Response, random};
 
-use crate::context::{Context, KeptClient, in_threads};
-use crate::report::Report;
+use crate::context::{CaseContext, KeptClient, in_threads};
+use crate::report::CaseReport;
 
 const CLIENTS: u64 = 4;
 const FOLDERS: u64 = 100;
@@ -59,7 +59,7 @@ fn encoded(path: &str) -> String {
 }
 
 /// Compares every file byte for byte.
-pub(crate) fn many_files(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn many_files(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let files = context.amount.count(500, 10_000);
     for number in 0..files {
         let file = ServedFile::new(context.seed, number);

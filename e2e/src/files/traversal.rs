@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow};
 use testkit::{Client, Error, Program, Response};
 
-use crate::context::{Context, KeptClient};
-use crate::report::Report;
+use crate::context::{CaseContext, KeptClient};
+use crate::report::CaseReport;
 
 const PATHS: &str = include_str!("../../data/paths.txt");
 const INSIDE: &[u8] = b"this file may be served\n";
@@ -84,7 +84,7 @@ fn targets(folder: &Path) -> Result<Vec<(Vec<u8>, Permitted)>> {
 }
 
 /// Writes `public`, `outside` and `public-beside`. Returns the special files that could not be made.
-fn lay_out(context: &Context<'_>) -> Result<Vec<&'static str>> {
+fn lay_out(context: &CaseContext<'_>) -> Result<Vec<&'static str>> {
     let canary = context.folder.join("outside/canary.txt");
     for name in ["outside/canary.txt", "outside/index.html", "public-beside/canary.txt"] {
         context.write_file(name, CANARY.as_bytes())?;
@@ -129,7 +129,7 @@ fn lay_out(context: &Context<'_>) -> Result<Vec<&'static str>> {
 }
 
 /// Sends every hostile target.
-pub(crate) fn traversal(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn traversal(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let missing = lay_out(context)?;
     let mut server = context.serve(&context.folder.join("public"))?;
     if !missing.is_empty() {
@@ -188,7 +188,7 @@ fn leaks(response: &Response) -> bool {
 }
 
 /// Swaps a folder with a link that leads out, over and over, while its file is requested.
-pub(crate) fn race(context: &Context<'_>, report: &mut Report) -> Result<()> {
+pub(crate) fn race(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     context.write_file("outside/canary.txt", CANARY.as_bytes())?;
     context.write_file("public/swap/canary.txt", INSIDE)?;
     let root = context.folder.join("public");

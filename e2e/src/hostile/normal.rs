@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use crate::context::KeptClient;
-use crate::expected::Expected;
+use crate::script::ExactResponse;
 
 const CLIENTS: u32 = 64;
 /// Time between two requests of one client: all of them together send 640 a second.
@@ -38,7 +38,7 @@ pub(super) struct Normal {
 
 impl Normal {
     /// Starts requesting `target`.
-    pub(super) fn start(address: SocketAddr, target: &'static str, expected: &Expected) -> Self {
+    pub(super) fn start(address: SocketAddr, target: &'static str, expected: &ExactResponse) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let spawn = |number| {
             let (stop, expected) = (Arc::clone(&stop), expected.clone());
@@ -61,7 +61,13 @@ impl Normal {
     }
 }
 
-fn run(address: SocketAddr, target: &str, expected: &Expected, begin: Duration, stop: &AtomicBool) -> Seen {
+fn run(
+    address: SocketAddr,
+    target: &str,
+    expected: &ExactResponse,
+    begin: Duration,
+    stop: &AtomicBool,
+) -> Seen {
     // Only root may; elsewhere the lateness shows.
     set_scheduling("--fifo", "1");
     let (mut seen, mut client) = (Seen::default(), KeptClient::new(address));

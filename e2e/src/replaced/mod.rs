@@ -25,9 +25,9 @@ use testkit::versions::{VersionedFile, content};
 use self::client::Tally;
 use self::history::Form;
 use self::judge::Verdict;
-use crate::cases::Case;
-use crate::context::{Context, in_threads};
-use crate::report::Report;
+use crate::cases::TestCase;
+use crate::context::{CaseContext, in_threads};
+use crate::report::CaseReport;
 
 /// Clients of each file.
 const CLIENTS: u64 = 2;
@@ -65,14 +65,14 @@ const FILES: [(&str, &str, usize, bool); 4] = [
 ];
 
 /// Returns a case for each way to change files.
-pub(crate) fn cases() -> impl Iterator<Item = Case> {
+pub(crate) fn cases() -> impl Iterator<Item = TestCase> {
     let changes = [
         ("renamed", "files are renamed over", Change::Renamed),
         ("truncated", "files are renamed over, then cut to half their length", Change::Truncated),
         ("rewritten", "files are rewritten in place", Change::Rewritten),
         ("deleted", "files are deleted and made anew", Change::Deleted),
     ];
-    let case = |name: &str, about: &str, run| Case {
+    let case = |name: &str, about: &str, run| TestCase {
         group: "replaced",
         name: name.to_owned(),
         about: about.to_owned(),
@@ -103,7 +103,7 @@ fn lay_out(root: &Path) -> io::Result<Vec<Changing>> {
     FILES.into_iter().map(lay_out).collect()
 }
 
-fn change_files(context: &Context<'_>, report: &mut Report, change: Change) -> Result<()> {
+fn change_files(context: &CaseContext<'_>, report: &mut CaseReport, change: Change) -> Result<()> {
     let root = context.folder.join("public");
     let files = lay_out(&root)?;
     let mut server = context.serve(&root)?;
@@ -120,7 +120,7 @@ fn change_files(context: &Context<'_>, report: &mut Report, change: Change) -> R
 }
 
 /// Swaps the link that leads to the served folder. To clients each swap looks like a rename of every file.
-fn swap_folders(context: &Context<'_>, report: &mut Report) -> Result<()> {
+fn swap_folders(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
     let first = context.folder.join("1");
     let mut files = lay_out(&first)?;
     // Writing a release takes too long with the largest file.
@@ -162,7 +162,7 @@ fn swap(files: &[Changing], root: &Path, version: u32) -> io::Result<PathBuf> {
 }
 
 /// Makes change after change, for a number of times or for the time on the command line. Returns the number of changes.
-fn until_done(context: &Context<'_>, mut change: impl FnMut(u32) -> io::Result<()>) -> io::Result<u32> {
+fn until_done(context: &CaseContext<'_>, mut change: impl FnMut(u32) -> io::Result<()>) -> io::Result<u32> {
     let begun = Instant::now();
     let most = context.amount.count(150, 1000) as u32;
     let mut done = 0;
@@ -177,7 +177,7 @@ fn until_done(context: &Context<'_>, mut change: impl FnMut(u32) -> io::Result<(
 
 /// Does `work` while clients request every file and judge every response. Returns a tally for each file.
 fn beside_clients<T>(
-    context: &Context<'_>,
+    context: &CaseContext<'_>,
     address: SocketAddr,
     files: &[Changing],
     change: Change,
@@ -204,7 +204,7 @@ fn beside_clients<T>(
     })
 }
 
-fn report_file(report: &mut Report, change: Change, file: &Changing, tally: &Tally, changes: u32) {
+fn report_file(report: &mut CaseReport, change: Change, file: &Changing, tally: &Tally, changes: u32) {
     let what = |text: &str| format!("{}: {text}", file.what);
     report.note(what("changes"), changes);
     report.note(what("responses"), tally.summary());

@@ -1,6 +1,7 @@
 //! The two servers of the soak, and every request with the response that it must get.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ use anyhow::{Context as _, Result, ensure};
 use testkit::random::{self, Rng};
 use testkit::{Client, Error, Program, Response, request};
 
-use crate::context::Context;
-use crate::expected::Expected;
+use crate::context::CaseContext;
+use crate::script::ExactResponse;
 
 /// Files that are kept in memory: name and length.
 const SMALL: [(&str, usize); 6] = [
@@ -30,20 +31,11 @@ const SHORT_BYTES_MAX: usize = 20_000;
 const BODIES: [usize; 6] = [0, 1, 100, 1_000, 10_000, 60_000];
 const CHUNK_BYTES_MAX: usize = 20_000;
 
-/// One of the two servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Host {
-    /// The program, which serves files.
-    Files,
-    /// The example, which takes bodies.
-    Handlers,
-}
-
 /// A request with the response that it must get.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) request: Vec<u8>,
-    pub(super) response: Expected,
+    pub(super) response: Arc<ExactResponse>,
 }
 
 /// An exchange on a connection that stays, and with `Connection: close`.
@@ -54,14 +46,14 @@ pub(super) struct Pair {
 }
 
 /// Both servers with everything that may be requested.
-pub(super) struct Site {
+pub(super) struct SoakServers {
     pub(super) files: Program,
     pub(super) handlers: Program,
     /// Short responses of the server of files.
     pub(super) short: Vec<Pair>,
     /// Longer responses of the server of files.
     pub(super) medium: Vec<Pair>,
-    pub(super) large: Pair,
+    pub(super) large: Vec<Pair>,
     /// Requests with bodies, for the server of handlers.
     pub(super) posts: Vec<Pair>,
     /// Refused requests of each server.
@@ -79,6 +71,13 @@ struct Draft {
     response: Vec<u8>,
     /// A header that the response must have.
     has: Option<(&'static str, String)>,
+}
+
+impl Exchange {
+    fn new(request: Vec<u8>, response: &Response) -> Result<Self> {
+        let response = ExactResponse::new(response).map_err(Error::Malformed)?;
+        Ok(Self { request, response: Arc::new(response) })
+    }
 }
 
 impl Draft {
@@ -101,8 +100,7 @@ impl Draft {
             let has = self.has.as_ref().is_none_or(|(name, value)| response.header(name) == Some(value));
             let right = response.status() == self.status && response.body == self.response && has;
             ensure!(right, "unexpected response: {:?}", response.head.text());
-            let response = Expected::new(&response).map_err(Error::Malformed)?;
-            Ok(Exchange { request, response })
+            Exchange::new(request, &response)
         };
         let pair = || anyhow::Ok(Pair { staying: learn("")?, closing: learn("Connection: close\r\n")? });
         pair().with_context(|| format!("first response to {:?} {:?}", self.line, self.headers))
@@ -122,9 +120,9 @@ fn send(address: SocketAddr, request: &[u8], method: &str, closes: bool) -> Resu
     Ok(response)
 }
 
-impl Site {
+impl SoakServers {
     /// Starts both servers and sends each request once.
-    pub(super) fn start(context: &Context<'_>) -> Result<Self> {
+    pub(super) fn start(context: &CaseContext<'_>) -> Result<Self> {
         let mut random = context.random(u64::MAX);
         let mut contents = Vec::new();
         for (name, size) in SMALL.into_iter().chain(MEDIUM).chain([LARGE]) {
@@ -163,8 +161,7 @@ impl Site {
             let learn = |(request, status): &(Vec<u8>, u16)| {
                 let response = send(address, request, "GET", true)?;
                 ensure!(response.status() == *status, "status {} instead of {status}", response.status());
-                let response = Expected::new(&response).map_err(Error::Malformed)?;
-                Ok(Exchange { request: request.clone(), response })
+                Exchange::new(request.clone(), &response)
             };
             refused
                 .iter()
@@ -175,7 +172,7 @@ impl Site {
         Ok(Self {
             short: learn_all(at_files, short)?,
             medium: learn_all(at_files, medium)?,
-            large: large.learn(at_files)?,
+            large: vec![large.learn(at_files)?],
             posts: learn_all(at_handlers, posts)?,
             refused: [learn_refused(at_files)?, learn_refused(at_handlers)?],
             learnt: learnt as u64,
@@ -185,13 +182,8 @@ impl Site {
     }
 
     /// Both servers with their names in the report.
-    pub(super) fn servers(&self) -> [(&'static str, &Program); 2] {
+    pub(super) fn both(&self) -> [(&'static str, &Program); 2] {
         [("files", &self.files), ("handlers", &self.handlers)]
-    }
-
-    /// The address of a server.
-    pub(super) fn address(&self, host: Host) -> SocketAddr {
-        if host == Host::Files { self.files.address() } else { self.handlers.address() }
     }
 }
 
