@@ -1,7 +1,7 @@
 //! Many connections on one thread, each following its script.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use testkit::ResponseReader;
 
-use crate::script::{Ending, ExactResponse, Reading, Script};
+use crate::expected::ResponseCheck;
+use crate::script::{Ending, Reading, Script};
 
 /// Connections opened before others have their turn.
 const OPENS_PER_TURN: u64 = 32;
@@ -40,27 +40,13 @@ pub(crate) struct Crowd {
     pub(crate) network: [u8; 3],
 }
 
-/// The end of a connection.
-#[derive(Debug)]
-pub(crate) struct Departure<'a> {
-    pub(crate) script: &'a Script,
-    /// `served`: got all it came for. `closed`, `truncated` (short of a response), `reset`: by the server. `left`: by itself. `refused`:
-    /// could not connect. `held`: still there. `wrong`: got another response.
-    pub(crate) how: &'static str,
-    /// Status of the first response, where responses aren't compared.
-    pub(crate) status: Option<u16>,
-    /// Whole responses.
-    pub(crate) responses: u64,
-    pub(crate) received: u64,
-    /// Time from the connect to the end.
-    pub(crate) time: Duration,
-    /// The received bytes that were wrong.
-    pub(crate) wrong: &'a str,
-}
+/// How a connection ended. `served`: got all it came for. `closed`, `truncated` (short of a response), `reset`: by the server. `left`: by
+/// itself. `refused`: could not connect. `held`: still there. `wrong`: got another response.
+type How = &'static str;
 
 /// Returns the next connection, or `None` after the last.
 type Next<'a> = &'a mut dyn FnMut(u64) -> Option<(SocketAddr, Arc<Script>)>;
-type Record<'a> = &'a mut dyn FnMut(Departure<'_>);
+type Record<'a> = &'a mut dyn FnMut(&CrowdMember, How);
 
 impl Crowd {
     /// Opens connection after connection, and records how each ends.
@@ -101,7 +87,7 @@ impl CrowdState<'_> {
             for _ in 0..OPENS_PER_TURN {
                 if has_more && self.live() < self.crowd.open_max && self.opening_time() <= Instant::now() {
                     match next(self.opened) {
-                        Some((address, script)) => self.open(address, script),
+                        Some((address, script)) => self.open(address, script)?,
                         None => has_more = false,
                     }
                 }
@@ -127,9 +113,7 @@ impl CrowdState<'_> {
                 }
             }
         }
-        for member in self.members.iter().flatten() {
-            (self.record)(member.end("held"));
-        }
+        self.members.iter().flatten().for_each(|member| (self.record)(member, "held"));
         Ok(())
     }
 
@@ -142,33 +126,17 @@ impl CrowdState<'_> {
         self.begun + self.crowd.every.mul_f64(self.opened as f64)
     }
 
-    fn open(&mut self, address: SocketAddr, script: Arc<Script>) {
+    fn open(&mut self, address: SocketAddr, script: Arc<Script>) -> io::Result<()> {
         let index = self.free.pop().unwrap_or(self.members.len());
-        let registered = self.connect(address, &script).and_then(|mut stream| {
-            let both = Interest::READABLE | Interest::WRITABLE;
-            self.poll.registry().register(&mut stream, Token(index), both).map(|()| stream)
-        });
+        let mut stream = self.connect(address, &script)?;
+        let both = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut stream, Token(index), both)?;
         self.opened += 1;
         if index == self.members.len() {
             self.members.push(None);
         }
-        match registered {
-            Ok(stream) => self.members[index] = Some(CrowdMember::new(stream, script)),
-            Err(error) => {
-                self.free.push(index);
-                let (how, wrong) = ("refused", error.to_string());
-                let script = &*script;
-                (self.record)(Departure {
-                    script,
-                    how,
-                    status: None,
-                    responses: 0,
-                    received: 0,
-                    time: Duration::ZERO,
-                    wrong: &wrong,
-                });
-            }
-        }
+        self.members[index] = Some(CrowdMember::new(stream, script));
+        Ok(())
     }
 
     /// Begins to connect; the socket becomes writable when the connection is established.
@@ -194,7 +162,7 @@ impl CrowdState<'_> {
             Ok(None) => {}
             Ok(Some(at)) => self.due.push(Reverse((at, index))),
             Err(how) => {
-                (self.record)(member.end(how));
+                (self.record)(member, how);
                 self.members[index] = None;
                 self.free.push(index);
             }
@@ -202,14 +170,14 @@ impl CrowdState<'_> {
     }
 }
 
-/// How a connection ended, see [`Departure`].
-type How = &'static str;
-
 /// A connection.
-struct CrowdMember {
-    script: Arc<Script>,
+pub(crate) struct CrowdMember {
+    pub(crate) script: Arc<Script>,
+    pub(crate) opened: Instant,
+    /// Bytes received.
+    pub(crate) received: u64,
+    pub(crate) responses: ResponseCheck,
     stream: TcpStream,
-    opened: Instant,
     connected: bool,
     writable: bool,
     half_closed: bool,
@@ -219,23 +187,16 @@ struct CrowdMember {
     sent: u64,
     send_at: Instant,
     read_at: Instant,
-    received: u64,
-    responses: ResponseCheck,
 }
 
 impl CrowdMember {
     fn new(stream: TcpStream, script: Arc<Script>) -> Self {
         let opened = Instant::now();
-        let mut responses = ResponseCheck { last: script.last.clone(), ..ResponseCheck::default() };
-        responses.is_compared =
-            script.last.is_some() || script.rounds.iter().any(|round| !round.responses.is_empty());
-        responses
-            .awaited
-            .extend(script.rounds.first().into_iter().flat_map(|round| round.responses.iter().cloned()));
         Self {
-            script,
-            stream,
             opened,
+            received: 0,
+            responses: ResponseCheck::new(&script),
+            stream,
             connected: false,
             writable: false,
             half_closed: false,
@@ -244,22 +205,7 @@ impl CrowdMember {
             sent: 0,
             send_at: opened,
             read_at: opened,
-            received: 0,
-            responses,
-        }
-    }
-
-    fn end(&self, how: How) -> Departure<'_> {
-        let ResponseCheck { status, whole, wrong, .. } = &self.responses;
-        let time = self.opened.elapsed();
-        Departure {
-            script: &self.script,
-            how,
-            status: *status,
-            responses: *whole,
-            received: self.received,
-            time,
-            wrong,
+            script,
         }
     }
 
@@ -412,109 +358,4 @@ impl CrowdMember {
 
 fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NotConnected)
-}
-
-/// The responses on a connection: compared with the expected ones, or only read.
-#[derive(Debug, Default)]
-struct ResponseCheck {
-    is_compared: bool,
-    /// ExactResponse responses, and how many bytes of the first have arrived.
-    awaited: VecDeque<Arc<ExactResponse>>,
-    arrived: usize,
-    /// See [`Script::last`]; bytes of it.
-    last: Option<[Arc<ExactResponse>; 2]>,
-    rest: Vec<u8>,
-    wrong: String,
-    /// Reads responses that aren't compared.
-    reader: ResponseReader,
-    /// Status of the first response.
-    status: Option<u16>,
-    /// Number of whole responses.
-    whole: u64,
-}
-
-impl ResponseCheck {
-    /// Returns true if no response is awaited, and so many have arrived.
-    fn has(&self, count: u64) -> bool {
-        self.awaited.is_empty() && self.whole >= count && self.status.is_none_or(|status| status < 400)
-    }
-
-    /// Takes received bytes.
-    fn take(&mut self, mut bytes: &[u8]) -> Result<(), How> {
-        if !self.is_compared {
-            // One that breaks the rules has no status, and nobody expects an end without one.
-            while let Ok(step) = self.reader.step(bytes) {
-                bytes = &bytes[step.consumed..];
-                match step.event {
-                    testkit::Event::NeedsInput => break,
-                    testkit::Event::Head(head) => self.status = self.status.or(Some(head.status)),
-                    testkit::Event::Data(_) => {}
-                    testkit::Event::End => self.whole += 1,
-                }
-            }
-            return Ok(());
-        }
-        while let Some(first) = self.awaited.front().filter(|_| !bytes.is_empty()) {
-            let (now, later) = bytes.split_at(bytes.len().min(first.len() - self.arrived));
-            if !first.matches(self.arrived, now) {
-                return self.reject(bytes);
-            }
-            self.arrived += now.len();
-            bytes = later;
-            if self.arrived == first.len() {
-                self.awaited.pop_front();
-                self.arrived = 0;
-                self.whole += 1;
-            }
-        }
-        self.rest.extend_from_slice(bytes);
-        let longest = self.last.iter().flatten().map(|last| last.len()).max().unwrap_or(0);
-        if self.rest.len() > longest { self.reject(bytes) } else { Ok(()) }
-    }
-
-    /// Takes the server's end of the connection. Returns how it ended.
-    fn finish(&mut self) -> How {
-        match &self.last {
-            _ if !self.awaited.is_empty() || !self.reader.is_between_responses() => "truncated",
-            Some(last) if !last.iter().any(|last| last.is(&self.rest)) => "truncated",
-            last => {
-                self.whole += u64::from(last.is_some());
-                "closed"
-            }
-        }
-    }
-
-    fn reject(&mut self, bytes: &[u8]) -> Result<(), How> {
-        self.wrong = String::from_utf8_lossy(&bytes[..bytes.len().min(120)]).into_owned();
-        Err("wrong")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::ResponseCheck;
-    use crate::script::tests::{HEAD, expected};
-
-    #[test]
-    fn compares_responses_in_any_pieces_and_in_order() {
-        let (first, second) = (Arc::new(expected("body")), Arc::new(expected("size")));
-        let wire = format!("{HEAD}body{HEAD}size").into_bytes();
-        let of = |responses: [&Arc<_>; 2]| ResponseCheck {
-            is_compared: true,
-            awaited: responses.map(Arc::clone).into(),
-            ..ResponseCheck::default()
-        };
-        for piece in 1..wire.len() {
-            let mut responses = of([&first, &second]);
-            assert!(wire.chunks(piece).all(|part| responses.take(part).is_ok()), "pieces of {piece}");
-            assert_eq!((responses.whole, responses.finish()), (2, "closed"));
-            assert_eq!(responses.take(b"H"), Err("wrong"), "one byte too many");
-            let mut swapped = of([&second, &first]);
-            assert!(wire.chunks(piece).any(|part| swapped.take(part).is_err()), "another order");
-        }
-        let mut half = of([&first, &second]);
-        assert_eq!((half.take(&wire[..90]), half.finish()), (Ok(()), "truncated"));
-    }
 }

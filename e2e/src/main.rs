@@ -11,6 +11,7 @@ mod context;
 mod counters;
 mod crowd;
 mod drain;
+mod expected;
 mod files;
 mod handlers;
 mod hostile;

@@ -22,9 +22,9 @@ use self::attacks::{ATTACKS, Attack, EARLY_ERRORS, Host, LARGE_BYTES, PAGE, refu
 use self::normal::{Normal, Seen, set_scheduling};
 use crate::cases::TestCase;
 use crate::context::{CaseContext, Usage, core_percent, wait_until};
-use crate::crowd::{Crowd, Departure};
+use crate::crowd::{Crowd, CrowdMember};
+use crate::expected::ExactResponse;
 use crate::report::{CaseReport, shown};
-use crate::script::ExactResponse;
 
 const WAVES: usize = 3;
 /// Time without attackers before each wave, after a pause in which the last wave's rest is over.
@@ -187,7 +187,7 @@ fn send(crowd: Crowd, attack: &Attack, server: &Program, mut random: Rng) -> Res
             (number < attack.count).then(|| (server.address(), (attack.script)(&mut random, number)))
         };
         let mut ends = Ends::default();
-        crowd.run(&mut next, &mut |ended| ends.add(&ended))?;
+        crowd.run(&mut next, &mut |member, how| ends.add(member, how))?;
         Ok(ends)
     };
     thread::scope(|scope| scope.spawn(run).join().unwrap_or_else(|panic| resume_unwind(panic)))
@@ -203,7 +203,7 @@ pub(crate) fn early_errors(context: &CaseContext<'_>, report: &mut CaseReport) -
     let mut next =
         |number| (number < count).then(|| (server.address(), refused_and_reading_late(number, time)));
     let mut ends = Ends::default();
-    crowd.run(&mut next, &mut |ended| ends.add(&ended))?;
+    crowd.run(&mut next, &mut |member, how| ends.add(member, how))?;
     ends.report(report, EARLY_ERRORS, count, Duration::MAX);
     report.stop(&mut server);
     Ok(())
@@ -240,11 +240,11 @@ fn report_normal_clients(
 struct Ends(BTreeMap<String, (u64, Duration)>);
 
 impl Ends {
-    fn add(&mut self, ended: &Departure<'_>) {
-        let status = ended.status.map_or(String::new(), |status| format!("{status} "));
-        let (count, last) = self.0.entry(format!("{status}{}", ended.how)).or_default();
+    fn add(&mut self, member: &CrowdMember, how: &str) {
+        let status = member.responses.status.map_or(String::new(), |status| format!("{status} "));
+        let (count, last) = self.0.entry(format!("{status}{how}")).or_default();
         *count += 1;
-        *last = ended.time.max(*last);
+        *last = member.opened.elapsed().max(*last);
     }
 
     /// Compares the ends with the permitted ones. A run that watches for a shorter time doesn't see the late ends.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use crate::context::KeptClient;
-use crate::script::ExactResponse;
+use crate::expected::ExactResponse;
 
 const CLIENTS: u32 = 64;
 /// Time between two requests of one client: all of them together send 640 a second.

@@ -10,7 +10,7 @@ use testkit::random::{self, Rng};
 use testkit::{Client, Error, Program, Response, request};
 
 use crate::context::CaseContext;
-use crate::script::ExactResponse;
+use crate::expected::ExactResponse;
 
 /// Files that are kept in memory: name and length.
 const SMALL: [(&str, usize); 6] = [

@@ -15,7 +15,7 @@ use self::exchanges::SoakServers;
 use self::kinds::{ConnectionKind, KINDS, Writer};
 use crate::context::{CaseContext, Usage, core_percent, in_threads};
 use crate::counters::LoggedCounters;
-use crate::crowd::{Crowd, Departure};
+use crate::crowd::{Crowd, CrowdMember};
 use crate::report::{CaseReport, shown};
 
 /// Threads of clients, and open connections of each. The last thread's clients send and read slowly.
@@ -64,21 +64,19 @@ struct SoakTally {
 }
 
 impl SoakTally {
-    fn record(&mut self, ended: &Departure<'_>) {
-        let (script, expected) = (ended.script, ended.script.expected());
+    fn record(&mut self, member: &CrowdMember, how: &str) {
+        let (script, right, expected) = (&member.script, member.responses.whole, member.script.expected());
         *self.kinds.entry(script.name).or_default() += 1;
         self.connections += 1;
         self.expected += expected;
-        self.right += ended.responses;
-        self.received += ended.received;
+        self.right += right;
+        self.received += member.received;
         // A client that leaves in the last response may have got all of it.
         let may_lack = u64::from(script.leaves_after_bytes.is_some());
-        let has_all = ended.responses + may_lack >= expected;
-        self.abandoned += may_lack.min(expected - ended.responses);
-        if !has_all || ended.how != script.planned_end() {
-            let Departure { how, responses, wrong, .. } = ended;
-            self.errors
-                .push(format!("{}: {how}, {responses} of {expected} responses, {wrong:?}", script.name));
+        self.abandoned += may_lack.min(expected - right);
+        if right + may_lack < expected || how != script.planned_end() {
+            let wrong = &member.responses.wrong;
+            self.errors.push(format!("{}: {how}, {right} of {expected} responses {wrong:?}", script.name));
         }
     }
 
@@ -192,9 +190,9 @@ fn visit_all(servers: &SoakServers, amount: SoakAmount, seed: u64, network: u8) 
         let mut writer = Writer { servers, random: random::part(seed, part) };
         let mut next = |_| (!is_over()).then(|| if is_slow { writer.write_slow() } else { writer.write() });
         let mut tally = SoakTally::default();
-        crowd.run(&mut next, &mut |ended| {
-            tally.record(&ended);
-            responses.fetch_add(ended.responses, Ordering::Relaxed);
+        crowd.run(&mut next, &mut |member, how| {
+            tally.record(member, how);
+            responses.fetch_add(member.responses.whole, Ordering::Relaxed);
             connections.fetch_add(1, Ordering::Relaxed);
             failed.fetch_or(tally.errors.len() >= ERRORS_MAX, Ordering::Relaxed);
         })?;
