@@ -83,7 +83,7 @@ impl CrowdState<'_> {
     fn run(mut self, next: Next<'_>) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
         let mut has_more = true;
-        while Instant::now() < self.crowd.until && (has_more || self.live() > 0) {
+        while Instant::now() < self.crowd.until {
             for _ in 0..OPENS_PER_TURN {
                 if has_more && self.live() < self.crowd.open_max && self.opening_time() <= Instant::now() {
                     match next(self.opened) {
@@ -91,6 +91,9 @@ impl CrowdState<'_> {
                         None => has_more = false,
                     }
                 }
+            }
+            if !has_more && self.live() == 0 {
+                break;
             }
             let opening = (has_more && self.live() < self.crowd.open_max).then(|| self.opening_time());
             let due = self.due.peek().map(|Reverse((at, _))| *at);

@@ -16,13 +16,13 @@ mod files;
 mod handlers;
 mod hostile;
 mod memory;
-mod panics;
 mod replaced;
 mod report;
 mod runner;
 mod script;
 mod soak;
 mod stress;
+mod traversal;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

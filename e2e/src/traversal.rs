@@ -1,4 +1,4 @@
-//! Cases `traversal` and `race`: no spelling of a path, no link and no race leads out of the root.
+//! Group `files`, cases `traversal` and `race`: no spelling of a path, no link and no race leads out of the root.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ use testkit::{Client, Error, Program, Response};
 use crate::context::{CaseContext, KeptClient};
 use crate::report::CaseReport;
 
-const PATHS: &str = include_str!("../../data/paths.txt");
+const PATHS: &str = include_str!("../data/paths.txt");
 const INSIDE: &[u8] = b"this file may be served\n";
 /// Text of every file outside of the root; a listing would show it as a name.
 const CANARY: &str = "canary-5f1d0c";
