@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -64,6 +65,13 @@ impl CaseReport {
         expected: T,
     ) {
         self.check(what, measured, format!("= {expected}"), measured == expected);
+    }
+
+    /// Checks a count with bounds.
+    pub(crate) fn within(&mut self, what: impl Display, measured: u64, bounds: RangeInclusive<u64>) {
+        let (least, most) = (*bounds.start(), *bounds.end());
+        let bound = if most == u64::MAX { format!(">= {least}") } else { format!("{least} to {most}") };
+        self.check(what, measured, bound, bounds.contains(&measured));
     }
 
     /// Checks a value of at most `bound`. A value that the system doesn't offer is only noted.
