@@ -154,9 +154,7 @@ pub(crate) fn panics(context: &CaseContext<'_>, report: &mut CaseReport) -> Resu
     let after = Usage::settled(&server, before, SETTLE);
     report.note("panicking requests, and as many good ones", count);
     report.none("wrong responses", &[warm_up, errors].concat());
-    report.growth("descriptors, growth", before.descriptors, after.descriptors, 0.0, "");
-    report.note("resident after, KiB", shown(after.rss_kib));
-    report.growth("resident, growth", before.rss_kib, after.rss_kib, PANICS_KIB_MAX, "KiB");
+    report.left("afterwards", before, after, PANICS_KIB_MAX);
     report.stop(&mut server);
     Ok(())
 }

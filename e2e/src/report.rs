@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde::Serialize;
 use testkit::Program;
 
+use crate::context::Usage;
+
 /// Different examples of one kind that a report shows.
 const EXAMPLES_MAX: usize = 10;
 /// Characters of an example that a report shows.
@@ -16,21 +18,14 @@ const EXAMPLE_CHARS_MAX: usize = 300;
 /// Time that a server without work may take to exit after `SIGTERM`.
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    Pass,
-    Fail,
-    /// A value without a bound, or one that this system doesn't offer.
-    Info,
-}
-
+/// A measured value.
 #[derive(Debug, Serialize)]
 struct Check {
     what: String,
     measured: String,
     bound: String,
-    verdict: Verdict,
+    /// `None` for a value without a bound, or one that this system doesn't offer.
+    passed: Option<bool>,
 }
 
 /// The checks of one case.
@@ -43,7 +38,7 @@ pub(crate) struct CaseReport {
 impl CaseReport {
     /// Adds a value without a bound.
     pub(crate) fn note(&mut self, what: impl Display, measured: impl Display) {
-        self.push(what, measured, "", Verdict::Info);
+        self.push(what, measured, "", None);
     }
 
     /// Adds a check with its result.
@@ -54,7 +49,7 @@ impl CaseReport {
         bound: impl Display,
         passed: bool,
     ) {
-        self.push(what, measured, bound, if passed { Verdict::Pass } else { Verdict::Fail });
+        self.push(what, measured, bound, Some(passed));
     }
 
     /// Checks a value that must be exactly `expected`.
@@ -107,6 +102,13 @@ impl CaseReport {
         );
     }
 
+    /// Checks that a server has no more descriptors than before, and at most so much more memory.
+    pub(crate) fn left(&mut self, what: impl Display, before: Usage, after: Usage, kib_max: f64) {
+        self.growth(format!("{what}: descriptors, growth"), before.descriptors, after.descriptors, 0.0, "");
+        self.note(format!("{what}: resident, KiB"), shown(after.rss_kib));
+        self.growth(format!("{what}: resident, growth"), before.rss_kib, after.rss_kib, kib_max, "KiB");
+    }
+
     /// Checks that a list of errors is empty, and shows some of them.
     pub(crate) fn none<T: Display>(&mut self, what: impl Display, errors: &[T]) {
         self.equal(what, errors.len(), 0);
@@ -131,8 +133,8 @@ impl CaseReport {
 
     /// Returns true if at least one check was made and all passed.
     pub(crate) fn passed(&self) -> bool {
-        let has = |verdict| self.checks.iter().any(|check| check.verdict == verdict);
-        has(Verdict::Pass) && !has(Verdict::Fail)
+        let mut results = self.checks.iter().filter_map(|check| check.passed).peekable();
+        results.peek().is_some() && results.all(|passed| passed)
     }
 
     /// Prints all checks, or only the count.
@@ -141,20 +143,26 @@ impl CaseReport {
             self.checks.iter().map(|check| cell(check).chars().count()).max().unwrap_or(0).min(56)
         };
         let (what_width, measured_width) = (width(|check| &check.what), width(|check| &check.measured));
-        for Check { what, measured, bound, verdict } in self.checks.iter().filter(|_| verbose) {
-            let mark = match verdict {
-                Verdict::Pass => "ok  ",
-                Verdict::Fail => "FAIL",
-                Verdict::Info => "    ",
+        for Check { what, measured, bound, passed } in self.checks.iter().filter(|_| verbose) {
+            let mark = match passed {
+                Some(true) => "ok  ",
+                Some(false) => "FAIL",
+                None => "    ",
             };
             let line = format!("  {mark} {what:what_width$}  {measured:measured_width$}  {bound}");
             println!("{}", line.trim_end());
         }
     }
 
-    fn push(&mut self, what: impl Display, measured: impl Display, bound: impl Display, verdict: Verdict) {
+    fn push(
+        &mut self,
+        what: impl Display,
+        measured: impl Display,
+        bound: impl Display,
+        passed: Option<bool>,
+    ) {
         let (what, measured, bound) = (what.to_string(), measured.to_string(), bound.to_string());
-        self.checks.push(Check { what, measured, bound, verdict });
+        self.checks.push(Check { what, measured, bound, passed });
     }
 }
 

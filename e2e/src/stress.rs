@@ -106,9 +106,8 @@ pub(crate) fn stress(context: &CaseContext<'_>, report: &mut CaseReport) -> Resu
     Usage::settled(&server, before, Duration::from_secs(5));
     thread::sleep(Duration::from_secs(context.amount.count(10, 60)));
     let after = Usage::of(&server);
-    report.growth("descriptors, growth", before.descriptors, after.descriptors, 0.0, "");
     report.note("resident at most, KiB", shown(process::rss_peak_kib(server.pid())));
-    report.growth("resident, growth", before.rss_kib, after.rss_kib, GROWTH_MAX_KIB, "KiB");
+    report.left("afterwards", before, after, GROWTH_MAX_KIB);
     probe(&server, report)?;
     report.stop(&mut server);
     report_counters(report, &LoggedCounters::at_exit(&server).unwrap_or_default(), read);

@@ -19,14 +19,14 @@ use testkit::random::Rng;
 use testkit::{Client, Program, process};
 
 use self::attacks::{ATTACKS, Attack, EARLY_ERRORS, Host, LARGE_BYTES, PAGE, refused_and_reading_late};
-use self::normal::{Normal, Seen, set_scheduling};
+use self::normal::{Seen, beside_normal_clients, set_scheduling};
 use crate::cases::TestCase;
 use crate::context::{CaseContext, Usage, core_percent, wait_until};
 use crate::crowd::{Crowd, CrowdMember};
 use crate::expected::ExactResponse;
 use crate::report::{CaseReport, shown};
 
-const WAVES: usize = 3;
+const WAVES: u8 = 3;
 /// Time without attackers before each wave, after a pause in which the last wave's rest is over.
 const QUIET: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(500);
@@ -147,22 +147,10 @@ fn run(
     let (mut server, target, expected) = start(context, attack.host)?;
     thread::sleep(PAUSE);
     let before = Usage::of(&server);
-    let normal = Normal::start(server.address(), target, &expected);
-    thread::sleep(WARM_UP);
-    let (mut quiet, mut attacked, mut ends) = (Vec::new(), Vec::new(), Ends::default());
     let watch = context.amount.seconds(16, 75);
-    for wave in 0..WAVES {
-        thread::sleep(PAUSE);
-        quiet.push(Stretch::measure(&server, || thread::sleep(QUIET)).0);
-        let until = Instant::now() + if wave + 1 == WAVES { watch } else { WAVE };
-        let every = SPREAD.div_f64(attack.count as f64);
-        let crowd = Crowd { open_max: u64::MAX, every, until, network: [127, 20 + number, wave as u8] };
-        let random = context.random(wave as u64 + 1);
-        let (stretch, ended) = Stretch::measure(&server, || send(crowd, attack, &server, random));
-        attacked.push(stretch);
-        ends = ended?;
-    }
-    let seen = normal.finish()?;
+    let waves = || send_waves(context, attack, number, &server, watch);
+    let (waves, seen) = beside_normal_clients(server.address(), target, &expected, waves);
+    let (quiet, attacked, ends) = waves?;
     report_normal_clients(context, report, &seen, &quiet, &attacked);
     let [quiet_cpu, attacked_cpu] = [&quiet, &attacked].map(|stretches| mean(stretches, |one| one.server));
     let extra = attacked_cpu.zip(quiet_cpu).map(|(attacked, quiet)| attacked - quiet);
@@ -176,6 +164,30 @@ fn run(
     report.check("responds after the attack", same, "true", same);
     report.stop(&mut server);
     Ok(())
+}
+
+/// Sends all waves. Returns the stretches without attackers, those with them, and the ends of the last wave.
+fn send_waves(
+    context: &CaseContext<'_>,
+    attack: &Attack,
+    number: u8,
+    server: &Program,
+    watch: Duration,
+) -> Result<(Vec<Stretch>, Vec<Stretch>, Ends)> {
+    thread::sleep(WARM_UP);
+    let (mut quiet, mut attacked, mut ends) = (Vec::new(), Vec::new(), Ends::default());
+    for wave in 0..WAVES {
+        thread::sleep(PAUSE);
+        quiet.push(Stretch::measure(server, || thread::sleep(QUIET)).0);
+        let until = Instant::now() + if wave + 1 == WAVES { watch } else { WAVE };
+        let every = SPREAD.div_f64(attack.count as f64);
+        let crowd = Crowd { open_max: u64::MAX, every, until, network: [127, 20 + number, wave] };
+        let random = context.random(u64::from(wave) + 1);
+        let (stretch, ended) = Stretch::measure(server, || send(crowd, attack, server, random));
+        attacked.push(stretch);
+        ends = ended?;
+    }
+    Ok((quiet, attacked, ends))
 }
 
 /// Sends a wave on a thread of its own, because the priority stays low.
