@@ -1,26 +1,21 @@
-//! Cases `traversal` and `race`: no spelling of a path, no link and no race leads out of the root.
+//! Group `files`, case `traversal`: no spelling of a path and no link leads out of the root of the built program.
+//!
+//! The tests of `files` and `io` add special files, races and every policy on links.
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 use testkit::{Client, Error, Program, Response};
 
-use crate::context::{Context, KeptClient};
-use crate::report::Report;
+use crate::context::CaseContext;
+use crate::report::CaseReport;
 
-const PATHS: &str = include_str!("../../data/paths.txt");
+const PATHS: &str = include_str!("../data/paths.txt");
 const INSIDE: &[u8] = b"this file may be served\n";
 /// Text of every file outside of the root; a listing would show it as a name.
 const CANARY: &str = "canary-5f1d0c";
-/// A pipe must not delay anybody.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Permitted responses to a hostile target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,9 +78,8 @@ fn targets(folder: &Path) -> Result<Vec<(Vec<u8>, Permitted)>> {
     Ok(targets)
 }
 
-/// Writes `public`, `outside` and `public-beside`. Returns the special files that could not be made.
-fn lay_out(context: &Context<'_>) -> Result<Vec<&'static str>> {
-    let canary = context.folder.join("outside/canary.txt");
+/// Writes `public`, and `outside` and `public-beside` with canaries; makes links inside and out.
+fn lay_out(context: &CaseContext<'_>) -> Result<()> {
     for name in ["outside/canary.txt", "outside/index.html", "public-beside/canary.txt"] {
         context.write_file(name, CANARY.as_bytes())?;
     }
@@ -93,48 +87,32 @@ fn lay_out(context: &Context<'_>) -> Result<Vec<&'static str>> {
     context.write_file("public/index.html", b"<!doctype html><title>inside</title>\n")?;
     context.write_file("public/ok.txt", INSIDE)?;
     context.write_file("public/sub/page.txt", b"a page inside\n")?;
-    let root = context.folder.join("public");
-    fs::create_dir(root.join("index-trap"))?;
-    let links: [(&Path, &str); 15] = [
-        (&canary, "absolute-link"),
+    fs::create_dir(context.folder.join("public/index-trap"))?;
+    let canary = context.folder.join("outside/canary.txt");
+    for (target, name) in [
+        (canary.as_path(), "absolute-link"),
         (Path::new("../outside/canary.txt"), "relative-link"),
         (Path::new("relative-link"), "chained-link"),
         (Path::new("../outside"), "folder-link"),
         (Path::new("../../outside/canary.txt"), "sub/deep-link"),
         (Path::new("/"), "root-link"),
-        (Path::new("loop-b"), "loop-a"),
-        (Path::new("loop-a"), "loop-b"),
         (Path::new("self-loop"), "self-loop"),
         (Path::new("no-such"), "dangling"),
         (Path::new("/dev/zero"), "device-link"),
         (Path::new("/proc/self/environ"), "environment-link"),
-        (&canary, "index-trap/index.html"),
+        (canary.as_path(), "index-trap/index.html"),
         (Path::new("ok.txt"), "inside-link"),
         (Path::new("sub"), "inside-folder-link"),
-    ];
-    for (target, name) in links {
-        symlink(target, root.join(name)).context("making a symbolic link")?;
+    ] {
+        symlink(target, context.folder.join("public").join(name)).context("making a symbolic link")?;
     }
-    let make = |program: &str, arguments: &[&str]| {
-        let mut command = Command::new(program);
-        command.current_dir(&root).args(arguments).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    let made = [
-        ("pipe", make("mkfifo", &["pipe"])),
-        ("device", make("mknod", &["device", "c", "1", "5"])),
-        ("socket", UnixListener::bind(root.join("socket")).is_ok()),
-    ];
-    Ok(made.into_iter().filter(|(_, done)| !done).map(|(name, _)| name).collect())
+    Ok(())
 }
 
 /// Sends every hostile target.
-pub(crate) fn traversal(context: &Context<'_>, report: &mut Report) -> Result<()> {
-    let missing = lay_out(context)?;
+pub(crate) fn traversal(context: &CaseContext<'_>, report: &mut CaseReport) -> Result<()> {
+    lay_out(context)?;
     let mut server = context.serve(&context.folder.join("public"))?;
-    if !missing.is_empty() {
-        report.note("special files that can't be made here", missing.join(", "));
-    }
     let targets = targets(context.folder)?;
     let errors: Vec<String> = targets
         .iter()
@@ -149,7 +127,6 @@ pub(crate) fn traversal(context: &Context<'_>, report: &mut Report) -> Result<()
 }
 
 fn attack(server: &Program, target: &[u8], permitted: Permitted) -> Result<(), String> {
-    let started = Instant::now();
     let explain = |error: Error| error.to_string();
     let mut client = Client::connect(server.address()).map_err(explain)?;
     let request = [b"GET ", target, b" HTTP/1.1\r\nHost: localhost\r\n\r\n"].concat();
@@ -157,9 +134,6 @@ fn attack(server: &Program, target: &[u8], permitted: Permitted) -> Result<(), S
     let response = client.response().map_err(explain)?;
     if leaks(&response) {
         return Err(format!("leaks: {:?} {:?}", response.head.text(), response.text()));
-    }
-    if started.elapsed() > RESPONSE_TIMEOUT {
-        return Err(format!("took {:?}", started.elapsed()));
     }
     let status = response.status();
     let allowed = match permitted {
@@ -185,50 +159,4 @@ fn leaks(response: &Response) -> bool {
     response.text().contains(CANARY)
         || response.head.text().contains(CANARY)
         || response.header("x-injected").is_some()
-}
-
-/// Swaps a folder with a link that leads out, over and over, while its file is requested.
-pub(crate) fn race(context: &Context<'_>, report: &mut Report) -> Result<()> {
-    context.write_file("outside/canary.txt", CANARY.as_bytes())?;
-    context.write_file("public/swap/canary.txt", INSIDE)?;
-    let root = context.folder.join("public");
-    symlink("../outside", root.join("swap-link")).context("making a symbolic link")?;
-    let mut server = context.serve(&root)?;
-    let stop = AtomicBool::new(false);
-    let deadline = Instant::now() + context.amount.seconds(2, 5);
-    let (mut served, mut errors) = (0_u64, Vec::new());
-    let swaps = thread::scope(|scope| {
-        let swaps = scope.spawn(|| swap_until(&root, &stop));
-        let mut client = KeptClient::new(server.address());
-        while Instant::now() < deadline && errors.len() < 100 {
-            match client.request("GET", "/swap/canary.txt", &[]) {
-                Ok(response) if leaks(&response) => errors.push("the canary leaked".to_owned()),
-                Ok(response) if response.status() == 200 && response.body == INSIDE => served += 1,
-                Ok(response) if matches!(response.status(), 403 | 404) => {}
-                Ok(response) => errors.push(format!("status {}", response.status())),
-                Err(error) => errors.push(error.to_string()),
-            }
-        }
-        stop.store(true, Ordering::Relaxed);
-        swaps.join().unwrap_or_else(|_| Err(std::io::Error::other("the swapping thread panicked")))
-    })?;
-    // Otherwise nothing raced.
-    report.check("swaps", swaps, "> 0", swaps > 0);
-    report.check("responses with the file", served, "> 0", served > 0);
-    report.none("wrong responses", &errors);
-    report.stop(&mut server);
-    Ok(())
-}
-
-fn swap_until(root: &Path, stop: &AtomicBool) -> std::io::Result<u64> {
-    let rename = |from: &str, to: &str| fs::rename(root.join(from), root.join(to));
-    let mut swaps = 0;
-    while !stop.load(Ordering::Relaxed) {
-        rename("swap", "swap-spare")?;
-        rename("swap-link", "swap")?;
-        rename("swap", "swap-link")?;
-        rename("swap-spare", "swap")?;
-        swaps += 1;
-    }
-    Ok(swaps)
 }
