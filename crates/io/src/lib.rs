@@ -146,53 +146,42 @@
     clippy::must_use_candidate
 )]
 
-pub mod acceptor;
-mod ahead;
-mod catch_up;
 mod clock;
-mod conns;
-mod contract;
-mod dispatcher;
+mod connections;
+mod driver;
 pub mod fs;
-pub mod inbox;
 pub mod limits;
-pub mod listen;
-mod listener;
 mod listeners;
-mod memory;
+#[cfg(not(target_os = "linux"))]
+mod not_linux;
 pub mod os;
 mod output;
 mod page_buf;
+mod page_cache;
 #[cfg(target_os = "linux")]
 mod pages;
-#[cfg(not(target_os = "linux"))]
-#[path = "pages_none.rs"]
-mod pages;
 pub mod poll;
+mod read_ahead;
 mod shared_file;
 pub mod signals;
 pub mod sim;
 mod slot_array;
 mod socket;
-pub mod unix;
 #[cfg(target_os = "linux")]
 pub mod uring;
 #[cfg(not(target_os = "linux"))]
-#[path = "uring_none.rs"]
+#[path = "uring/none.rs"]
 pub mod uring;
-mod uring_options;
 #[cfg(target_os = "linux")]
-mod watches;
-#[cfg(not(target_os = "linux"))]
-#[path = "watches_none.rs"]
 mod watches;
 
-pub use contract::{
+pub use driver::{
     AcceptError, CloseKind, Detached, Driver, Event, ListenerId, ReadEnd, SendError, Token, Waker,
 };
-pub use dispatcher::Dispatcher;
-pub use inbox::Inbox;
-pub use listener::{Entrances, Listener};
+pub use listeners::acceptor::Dispatcher;
+pub use listeners::inbox::Inbox;
+pub use listeners::{Entrances, Listener};
+pub use listeners::{acceptor, bind as listen, inbox};
 pub use output::{FileSlice, Item, Output, Piece, Shared};
 pub use page_buf::PageBuf;
 pub use shared_file::SharedFile;

@@ -5,6 +5,9 @@
 
 use std::ops::Deref;
 
+#[cfg(not(target_os = "linux"))]
+use crate::not_linux::pages::Pages;
+#[cfg(target_os = "linux")]
 use crate::pages::Pages;
 
 /// Length of the first mapping. Addresses cost nothing until something is written, but a process may have a

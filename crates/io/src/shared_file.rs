@@ -8,9 +8,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use crate::ahead::are_in_memory;
 use crate::fs::Meta;
 use crate::limits::PROMISED_END_BYTES;
+#[cfg(not(target_os = "linux"))]
+use crate::not_linux::watches::{Watch, Watches};
+use crate::page_cache::{Inode, are_in_memory};
+#[cfg(target_os = "linux")]
 use crate::watches::{Watch, Watches};
 
 /// An open file that several sends of one worker share.
@@ -45,13 +48,6 @@ struct Guard {
     watch: Option<Watch>,
     /// The last of the promised bytes; empty if reading them might block on a disk.
     end: Vec<u8>,
-}
-
-/// Identity of a file while it is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Inode {
-    pub(crate) dev: u64,
-    pub(crate) ino: u64,
 }
 
 impl SharedFile {
@@ -153,12 +149,6 @@ fn promised_end(file: &File, promised: &Meta) -> Vec<u8> {
     }
     let mut end = vec![0; len as usize];
     file.read_exact_at(&mut end, offset).map_or(Vec::new(), |()| end)
-}
-
-impl Inode {
-    fn of(meta: &Meta) -> Self {
-        Self { dev: meta.dev, ino: meta.ino }
-    }
 }
 
 impl Deref for SharedFile {

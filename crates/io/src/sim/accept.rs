@@ -1,10 +1,10 @@
 //! Accepting: queues of connections that the worker has not yet seen.
 
-use super::Fault;
 use super::conn::Conn;
 use super::kernel::Kernel;
 use super::listeners::{SimArrival, State};
-use super::trace::OperationKind;
+use super::operations::OperationKind;
+use super::options::Fault;
 use crate::limits::ACCEPTS_PER_TURN_MAX;
 use crate::{AcceptError, Event, ListenerId};
 

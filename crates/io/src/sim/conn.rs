@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use super::trace::OperationKind;
+use super::operations::OperationKind;
 use super::wire::Wire;
 use crate::limits::{RECV_AFTER_PAUSE_MAX, RECVS_PER_TURN_MAX, SEND_BYTES_PER_TURN_MAX};
 use crate::{Output, SendError, Token};

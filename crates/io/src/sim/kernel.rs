@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::conn::Conn;
 use super::listeners::{Listeners, SimArrival};
-use super::rng::Rng;
-use super::trace::{OperationKind, Trace};
+use super::operations::{OperationKind, Trace, draw};
+use super::options::Fault;
+use super::options::Rng;
+use super::options::SimOptions;
 use super::wire::Wire;
-use super::{Fault, SimOptions, fault};
-use crate::catch_up::CatchUp;
+use crate::clock::CatchUp;
 use crate::{Event, Inbox, Token};
 
 /// A source of events in a turn.
@@ -251,7 +252,7 @@ impl Kernel {
         let scripted = self.options.fault_at.filter(|(at, _)| *at == self.trace.operations());
         let fault = match scripted {
             Some((_, fault)) => Some(fault),
-            None => fault::draw(&mut self.rng, &self.options, kind, deferrable),
+            None => draw(&mut self.rng, &self.options, kind, deferrable),
         };
         self.trace.record(kind, token, fault, self.clock_ms);
         fault

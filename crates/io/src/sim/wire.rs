@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use super::rng::Rng;
+use super::options::Rng;
 
 #[derive(Debug)]
 pub(super) struct Wire {

@@ -6,7 +6,7 @@ use std::io;
 use super::recv::recv_ended;
 use super::ring::{Done, Kind};
 use super::{REAP_WAIT, Uring};
-use crate::conns::{Flags, NONE};
+use crate::connections::{Flags, NONE};
 use crate::limits::DETACH_ENTERS_MAX;
 use crate::{CloseKind, Detached, Token, socket};
 
@@ -114,8 +114,8 @@ mod tests {
     use std::time::Duration;
 
     use super::Uring;
-    use crate::conns::Flags;
-    use crate::uring_options::UringOptions;
+    use crate::connections::Flags;
+    use crate::driver::UringOptions;
     use crate::{CloseKind, Driver, Event};
 
     fn driver() -> Option<(Uring, std::net::SocketAddr)> {

@@ -8,7 +8,7 @@
 
 use std::ptr;
 
-use crate::conns::GATHER_MAX;
+use crate::connections::GATHER_MAX;
 use crate::{Output, Piece};
 
 /// Message headers kept for later sends; others are freed.

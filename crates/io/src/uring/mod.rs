@@ -5,7 +5,6 @@
 //! holds none. An output in memory is one entry that never waits; the rest for a full socket, and files, go
 //! by hand as in the readiness driver.
 
-mod accept;
 mod buffers;
 mod close;
 mod gather;
@@ -23,17 +22,20 @@ use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use io_uring::opcode;
+use io_uring::types::Fd;
+
 use crate::clock::Clock;
-use crate::conns::Conns;
-use crate::listeners::Listeners;
-use crate::{CloseKind, Detached, Driver, Entrances, Event, Output, Token, Waker, limits};
+use crate::connections::Conns;
+use crate::listeners::accept::{Arrival, Listeners};
+use crate::{CloseKind, Detached, Driver, Entrances, Event, ListenerId, Output, Token, Waker, limits};
 use buffers::Buffers;
 use gather::Gathers;
 use marker::Marker;
-use ring::{COMPLETION_ENTRIES, Done, Ring, SUBMIT_ENTRIES};
+use ring::{COMPLETION_ENTRIES, Done, Kind, Name, Ring, SLOTS_MAX, SUBMIT_ENTRIES};
 use wake::Wake;
 
-pub use crate::uring_options::UringOptions;
+pub use crate::driver::UringOptions;
 pub use probe::{Report, Unavailable, probe};
 
 /// The name of this driver.
@@ -105,7 +107,7 @@ impl Uring {
         }
         let report = probe().map_err(|why| io::Error::new(io::ErrorKind::Unsupported, why.to_string()))?;
         let wake = Wake::new()?;
-        let listeners = Listeners::new(entrances.into(), options.connections_max.min(ring::SLOTS_MAX))?;
+        let listeners = Listeners::new(entrances.into(), options.connections_max.min(SLOTS_MAX))?;
         listeners.inbox.attach(&wake.waker());
         let ring = Ring::new(SUBMIT_ENTRIES, COMPLETION_ENTRIES, report.no_array)?;
         let bytes = options.recv_buffer_bytes.min(limits::RECV_BUFFER_BYTES_MAX);
@@ -272,5 +274,40 @@ impl Driver for Uring {
 
     fn connections(&self) -> usize {
         self.conns.slots.used()
+    }
+}
+
+fn name(index: ListenerId) -> Name {
+    Name::new(Kind::Listener, Token::new(u32::from(index), 0))
+}
+
+impl Uring {
+    /// Watches the listeners without reported connections.
+    pub(super) fn watch_listeners(&mut self) {
+        if !self.listeners.are_open() {
+            return;
+        }
+        while let Some((index, fd)) = self.listeners.queues.next_to_watch() {
+            self.ring.push(opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32).build(), name(index));
+        }
+    }
+
+    /// Ends accepting. Also cancels the watching entries, which keep the kernel listening.
+    pub(super) fn stop_accept(&mut self) {
+        if self.listeners.stop(self.conns.slots.used()) {
+            self.listeners.queues.watched().for_each(|index| self.ring.cancel(name(index)));
+        }
+    }
+
+    /// Returns the next new connection, or event of accepting.
+    pub(super) fn next_accept(&mut self) -> Option<Event> {
+        match self.listeners.next(self.conns.slots.used())? {
+            Arrival::Connection(fd, listener) => {
+                let token = self.conns.slots.insert(fd);
+                self.arm_recv(token);
+                Some(Event::Accepted { token, listener })
+            }
+            Arrival::Event(event) => Some(event),
+        }
     }
 }

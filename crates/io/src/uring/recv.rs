@@ -11,7 +11,7 @@ use super::buffers::GROUP;
 use super::ring::{Done, Kind, Name, limited};
 use super::turn::{pend, settle};
 use super::{InRing, Uring};
-use crate::conns::{Flags, Slot, ended_while_paused, read_closed};
+use crate::connections::{Flags, Slot, ended_while_paused, read_closed};
 use crate::limits::{FULL_RECVS_OF_BULK, RECVS_PER_TURN_MAX, bulk_recvs_per_turn_max};
 use crate::{Event, Token};
 

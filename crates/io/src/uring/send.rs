@@ -9,7 +9,7 @@ use super::Uring;
 use super::recv::reset_full;
 use super::ring::{Done, Kind, Name};
 use super::turn::{pend, settle};
-use crate::conns::{Flags, GATHER_MAX, NONE, Sending};
+use crate::connections::{Flags, GATHER_MAX, NONE, Sending};
 use crate::limits::{SEND_AT_ONCE_BYTES_MAX, SENT_LATE_BYTES_MAX};
 use crate::{Event, Item, Output, SendError, Token};
 use rustix::io::Errno;
@@ -155,8 +155,8 @@ mod tests {
     use std::time::Duration;
 
     use super::Uring;
+    use crate::driver::UringOptions;
     use crate::limits::{SENT_LATE_BYTES_MAX, SENT_LATE_SENDS_MAX};
-    use crate::uring_options::UringOptions;
     use crate::{CloseKind, Driver, Event, Output, Token};
 
     const BUFFER_BYTES: usize = 1024;

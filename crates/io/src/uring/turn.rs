@@ -8,7 +8,7 @@ use io_uring::types::Fd;
 
 use super::ring::{COMPLETION_ENTRIES, Done, Kind};
 use super::{InRing, Uring};
-use crate::conns::{Flags, NONE, Pushed, Slot};
+use crate::connections::{Flags, NONE, Pushed, Slot};
 use crate::{Event, ListenerId, Token};
 
 /// Capacity that idle queues keep.

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use shearwater_io::{CloseKind, Driver, Entrances, Event, Inbox, unix};
+use shearwater_io::listen::bind_unix;
+use shearwater_io::{CloseKind, Driver, Entrances, Event, Inbox};
 
 use crate::contract::harness::Setup;
 use crate::contract::sockets::{ByReadiness, Kernel};
@@ -39,7 +40,7 @@ impl Drop for Temporary {
 }
 
 fn refusal(path: &Path) -> ErrorKind {
-    unix::bind(path, 0o600, 16, 0).expect_err("it is refused").kind()
+    bind_unix(path, 0o600, 16, 0).expect_err("it is refused").kind()
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn the_file_has_its_mode_and_goes_with_the_listener() {
     let folder = Temporary::new();
     let path = folder.at("socket");
     for mode in [0o600, 0o660, 0o666, 0o777] {
-        let listener = unix::bind(&path, mode, 16, 0).expect("a listener");
+        let listener = bind_unix(&path, mode, 16, 0).expect("a listener");
         let found = fs::symlink_metadata(&path).expect("its file");
         assert_eq!(found.permissions().mode() & 0o7777, mode);
         UnixStream::connect(&path).expect("it listens");
@@ -62,7 +63,7 @@ fn what_a_dead_server_has_left_is_replaced() {
     let path = folder.at("socket");
     drop(UnixListener::bind(&path).expect("a server that dies"));
     assert!(UnixStream::connect(&path).is_err() && path.exists());
-    let _listener = unix::bind(&path, 0o600, 16, 0).expect("replaced");
+    let _listener = bind_unix(&path, 0o600, 16, 0).expect("replaced");
     UnixStream::connect(&path).expect("it listens");
 }
 
@@ -76,7 +77,7 @@ fn a_living_server_is_left_alone() {
     UnixStream::connect(&path).expect("it still listens");
     // A listener that no longer accepts still counts as alive.
     let full = folder.at("full");
-    let _full = unix::bind(&full, 0o600, 1, 0).expect("a listener");
+    let _full = bind_unix(&full, 0o600, 1, 0).expect("a listener");
     let mut waiting = Vec::new();
     for _ in 0..3 {
         let peer =
@@ -114,9 +115,9 @@ fn names_that_can_not_be_bound_are_refused() {
 fn another_servers_file_is_not_removed() {
     let folder = Temporary::new();
     let path = folder.at("socket");
-    let first = unix::bind(&path, 0o600, 16, 0).expect("a listener");
+    let first = bind_unix(&path, 0o600, 16, 0).expect("a listener");
     fs::remove_file(&path).expect("the file can be changed");
-    let _second = unix::bind(&path, 0o600, 16, 0).expect("the name is free");
+    let _second = bind_unix(&path, 0o600, 16, 0).expect("the name is free");
     drop(first);
     UnixStream::connect(&path).expect("the second still listens");
 }
@@ -142,7 +143,7 @@ fn a_unix_socket_is_served<K: Kernel>() {
     const FILE: usize = 1_000_000;
     let folder = Temporary::new();
     let path = folder.at("socket");
-    let listener = unix::bind(&path, 0o600, 16, 9).expect("a listener");
+    let listener = bind_unix(&path, 0o600, 16, 9).expect("a listener");
     let entrances = Entrances { listeners: vec![listener], inbox: Inbox::default() };
     let mut driver = K::driver(entrances, Setup::default()).expect("a driver");
     let client = thread::spawn({

@@ -9,11 +9,14 @@ use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::sends::Sending;
-use crate::ahead::Ahead;
 use crate::limits::{
     COPIED_BYTES_WEIGHT, CORKED_BYTES_MIN, SEND_ACCEPTED_BYTES_MIN, SEND_BYTES_PER_TURN_MAX,
     SEND_CALLS_PER_TURN_MAX,
 };
+#[cfg(not(target_os = "linux"))]
+use crate::not_linux::watches::Watches;
+use crate::read_ahead::ReadAhead;
+#[cfg(target_os = "linux")]
 use crate::watches::Watches;
 use crate::{FileSlice, Item, Output, Piece, SendError, Token, Waker, socket};
 
@@ -30,7 +33,7 @@ pub(crate) enum Stop {
     Full,
     /// The turn's share of bytes or calls is used up.
     Share,
-    /// The next range is being fetched from disk while this handle is kept: [`Ahead`] reports its completion.
+    /// The next range is being fetched from disk while this handle is kept: [`ReadAhead`] reports its completion.
     Fetching(Arc<()>),
     /// The send has failed.
     Failed(SendError),
@@ -39,7 +42,7 @@ pub(crate) enum Stop {
 /// A driver's shared state for pushing sends.
 #[derive(Debug)]
 pub(crate) struct PushContext {
-    pub(crate) ahead: Ahead,
+    pub(crate) ahead: ReadAhead,
     watches: Watches,
     /// Buffer for copied files; empty until the first.
     copy_buffer: Vec<u8>,
@@ -55,7 +58,7 @@ impl PushContext {
     /// `waker` wakes the driver.
     pub(crate) fn new(waker: Waker) -> Self {
         Self {
-            ahead: Ahead::new(waker),
+            ahead: ReadAhead::new(waker),
             watches: Watches::default(),
             copy_buffer: Vec::new(),
             taken_bytes: 0,

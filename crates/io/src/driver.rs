@@ -7,7 +7,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Output;
+use crate::limits::RECV_BUFFER_BYTES;
+use crate::output::Output;
 
 /// Names a connection from [`Event::Accepted`] until [`Event::Closed`] (clause K1).
 ///
@@ -274,6 +275,13 @@ impl Waker {
         Self(Arc::new(wake))
     }
 
+    /// Returns a waker of the poll that `registry` belongs to, whose events have this token.
+    pub(crate) fn of_poll(registry: &mio::Registry, token: mio::Token) -> io::Result<Self> {
+        let waker = mio::Waker::new(registry, token)?;
+        // Never fails: it writes to a descriptor that it owns, and a full one wakes as well.
+        Ok(Self::new(move || drop(waker.wake())))
+    }
+
     /// Makes the driver's current or next `wait` return.
     pub fn wake(&self) {
         (self.0)();
@@ -283,5 +291,24 @@ impl Waker {
 impl fmt::Debug for Waker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Waker")
+    }
+}
+
+/// Options of a completion driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UringOptions {
+    /// Maximum number of connections, including those closed but not yet reported. Accepting pauses at this
+    /// number.
+    pub connections_max: usize,
+    /// Maximum bytes that one `Received` lends; the driver may choose less.
+    pub recv_buffer_bytes: usize,
+    /// Makes receives multishot if the kernel can bound them, as the probe reports. Otherwise each
+    /// receive is an entry.
+    pub multishot: bool,
+}
+
+impl Default for UringOptions {
+    fn default() -> Self {
+        Self { connections_max: 1 << 20, recv_buffer_bytes: RECV_BUFFER_BYTES, multishot: true }
     }
 }

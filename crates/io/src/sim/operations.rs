@@ -1,8 +1,8 @@
-//! The driver's operations: counted, hashed, the latest kept.
+//! The driver's operations: counted, hashed, the latest kept, and their faults.
 
 use std::collections::VecDeque;
 
-use super::Fault;
+use super::options::{Fault, Rng, SimOptions};
 use crate::Token;
 
 /// Operations kept for [`SimNet::trace`](super::SimNet::trace): the latest.
@@ -112,4 +112,33 @@ fn fold(hash: u64, operation: &Operation) -> u64 {
         .into_iter()
         .flat_map(u64::to_le_bytes)
         .fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3))
+}
+
+/// Draws a fault for an operation. `deferrable` is false if the connection's last operation was deferred
+/// already.
+pub(super) fn draw(
+    rng: &mut Rng,
+    options: &SimOptions,
+    kind: OperationKind,
+    deferrable: bool,
+) -> Option<Fault> {
+    use OperationKind as Kind;
+    let short = match kind {
+        Kind::Receive => options.short_reads,
+        Kind::SendAttempt => options.short_writes,
+        _ => 0.0,
+    };
+    let (eagain, delay) = match kind {
+        Kind::Accept | Kind::Receive | Kind::ReadEnd | Kind::PeerEnd | Kind::SendAttempt if deferrable => {
+            (options.eagain, options.delays)
+        }
+        _ => (0.0, 0.0),
+    };
+    let reset = match kind {
+        Kind::Closed | Kind::Wake => 0.0,
+        _ => options.resets,
+    };
+    let choices =
+        [(eagain, Fault::Eagain), (delay, Fault::Delay), (reset, Fault::Rst), (short, Fault::Short)];
+    choices.into_iter().find(|(probability, _)| rng.chance(*probability)).map(|(_, fault)| fault)
 }

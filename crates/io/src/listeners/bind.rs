@@ -1,10 +1,19 @@
-//! Listeners: binds an address and listens.
+//! Binds addresses and listens: TCP, and Unix-domain sockets, whose address is a file.
 
-use std::io;
+use std::fs::{self, Permissions};
+use std::io::{self, Error, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use rustix::fs::{Mode, RawMode, fchmod};
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use super::{Listener, SocketFile};
+use crate::ListenerId;
+
 #[cfg(not(target_os = "openbsd"))]
 use {
     crate::limits::{KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES},
@@ -68,7 +77,7 @@ pub fn bind(addr: SocketAddr, options: ListenOptions) -> io::Result<TcpListener>
 pub fn adopt(socket: OwnedFd, options: ListenOptions) -> io::Result<OwnedFd> {
     let socket = Socket::from(socket);
     if socket.r#type()? != Type::STREAM || !listens(&socket)? {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket does not listen"));
+        return Err(Error::new(ErrorKind::InvalidInput, "the socket does not listen"));
     }
     if socket.local_addr()?.as_socket().is_some() {
         socket.set_tcp_nodelay(options.nodelay)?;
@@ -153,4 +162,61 @@ fn share_port(socket: &Socket) -> io::Result<()> {
 #[cfg(target_os = "freebsd")]
 fn share_port(socket: &Socket) -> io::Result<()> {
     socket.set_reuse_port_lb(true)
+}
+
+/// Listens at `path`, non-blocking, with the permissions `mode` (the bits of `chmod`): connecting needs write
+/// permission.
+///
+/// Replaces the file of a server that no longer runs. The listener removes the file when it is closed, if it
+/// is still its own.
+///
+/// # Errors
+/// [`ErrorKind::AddrInUse`] if a server listens there, [`ErrorKind::AlreadyExists`] if the file is no socket;
+/// otherwise the kernel's error: a path that is too long (about 100 bytes), a folder that is missing or not
+/// writable.
+pub fn bind_unix(path: &Path, mode: u32, backlog: u32, id: ListenerId) -> io::Result<Listener> {
+    let address = SockAddr::unix(path)?;
+    make_way(path, &address)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    // Linux creates the file with at most these bits, so that no other user connects before the line after
+    // the next.
+    let _ = fchmod(socket.as_fd(), Mode::from_raw_mode(mode as RawMode));
+    socket.bind(&address)?;
+    let file = SocketFile::of(path)?;
+    fs::set_permissions(path, Permissions::from_mode(mode))?;
+    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    Ok(Listener::with_file(socket.into(), id, file))
+}
+
+/// Removes a dead server's socket file at `path`; fails for any other file.
+fn make_way(path: &Path, address: &SockAddr) -> io::Result<()> {
+    let found = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        found => found?,
+    };
+    if !found.file_type().is_socket() {
+        return Err(Error::new(ErrorKind::AlreadyExists, "there is something that is no socket"));
+    }
+    if lives(address)? {
+        return Err(ErrorKind::AddrInUse.into());
+    }
+    match fs::remove_file(path) {
+        // Another process has removed it.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Returns whether a server listens there. It sees a connection that ends without a byte.
+fn lives(address: &SockAddr) -> io::Result<bool> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(address) {
+        Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => Ok(false),
+        // A server listens: its queue is full, or it is another kind of socket.
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(true),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::PROTOTYPE) => Ok(true),
+        connected => connected.map(|()| true),
+    }
 }

@@ -9,9 +9,10 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::inbox::Inbox;
+use super::inbox::Inbox;
+use super::{Entrances, Listener};
 use crate::limits::{ACCEPTS_AFTER_STOP_MAX, ACCEPTS_PER_TURN_MAX};
-use crate::{AcceptError, Entrances, Event, Listener, ListenerId, socket};
+use crate::{AcceptError, Event, ListenerId, socket};
 
 /// Result of one attempt to accept.
 enum Attempt {

@@ -1,11 +1,22 @@
-//! Listening sockets, TCP or Unix-domain, for drivers and acceptors.
+//! Listening sockets, and everything that accepts connections from them.
+//!
+//! Drivers and the acceptor accept by one path, [`accept`]; an acceptor hands connections to drivers by their
+//! inboxes.
 
+pub(crate) mod accept;
+pub mod acceptor;
+pub mod bind;
+pub mod inbox;
+
+use std::fs;
+use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use crate::ListenerId;
-use crate::inbox::Inbox;
-use crate::unix::SocketFile;
+use inbox::Inbox;
 
 /// A listening socket and its number in [`Event::Accepted`](crate::Event::Accepted).
 #[derive(Debug)]
@@ -25,7 +36,7 @@ impl Listener {
     }
 
     /// Wraps a Unix-domain socket whose file is removed with it.
-    pub(crate) fn with_file(socket: OwnedFd, id: ListenerId, file: SocketFile) -> Self {
+    fn with_file(socket: OwnedFd, id: ListenerId, file: SocketFile) -> Self {
         Self { socket, id, file: Some(file) }
     }
 
@@ -41,7 +52,7 @@ impl Listener {
     }
 
     /// Makes accepting return if no connection is queued.
-    pub(crate) fn set_nonblocking(&self) -> std::io::Result<()> {
+    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
         Ok(rustix::io::ioctl_fionbio(&self.socket, true)?)
     }
 }
@@ -76,5 +87,32 @@ impl From<Vec<TcpListener>> for Entrances {
         let numbered = sockets.into_iter().enumerate();
         let listeners = numbered.map(|(index, socket)| Listener::new(socket.into(), id(index))).collect();
         Self { listeners, inbox: Inbox::default() }
+    }
+}
+
+/// A socket's file. Removed on drop, unless another has replaced it.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl SocketFile {
+    fn of(path: &Path) -> io::Result<Self> {
+        // Independent of later changes of the working directory.
+        let path = std::path::absolute(path)?;
+        let found = fs::symlink_metadata(&path)?;
+        Ok(Self { path, device: found.dev(), inode: found.ino() })
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let Ok(found) = fs::symlink_metadata(&self.path) else { return };
+        if (found.dev(), found.ino()) == (self.device, self.inode) {
+            // In a folder that is no longer writable it stays: the next server replaces it.
+            drop(fs::remove_file(&self.path));
+        }
     }
 }

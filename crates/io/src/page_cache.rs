@@ -1,11 +1,90 @@
-//! Recent page-cache checks: many downloads of one file share one check.
+//! Page-cache checks of file ranges, with recent results, and reading ahead.
 
+use std::fs::File;
+use std::os::fd::AsFd;
+
+use crate::fs::Meta;
 use crate::limits::{FETCH_CHECK_MS, FETCH_CHECKS_MAX};
-use crate::shared_file::Inode;
+
+/// Distance of page-cache checks, and size of a read that waits for the disk.
+#[cfg(target_os = "linux")]
+const STEP_BYTES: u64 = 64 * 1024;
+
+/// Niceness of the read-ahead thread: about a tenth of a worker's share of a shared core.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 10;
+
+/// Returns whether a range can be read without waiting for a disk. Checks a byte per step; what can't be
+/// checked counts as cached.
+#[cfg(target_os = "linux")]
+pub(crate) fn are_in_memory(file: &File, offset: u64, len: u64) -> bool {
+    steps(offset, len).all(|at| is_in_memory(file, at))
+}
+
+/// Returns an offset in each step, the last byte included.
+#[cfg(target_os = "linux")]
+fn steps(offset: u64, len: u64) -> impl Iterator<Item = u64> {
+    let last = (offset + len).saturating_sub(1);
+    (offset..last).step_by(STEP_BYTES as usize).chain([last])
+}
+
+#[cfg(target_os = "linux")]
+fn is_in_memory(file: &File, offset: u64) -> bool {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    let mut byte = [0; 1];
+    let mut into = [std::io::IoSliceMut::new(&mut byte)];
+    preadv2(file, &mut into, offset, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
+}
+
+/// Reads the range into the page cache, and blocks until it is there. Sending reports any error.
+#[cfg(target_os = "linux")]
+pub(crate) fn fetch(file: impl AsFd, offset: u64, len: u64) {
+    use rustix::fs::{Advice, fadvise};
+    let mut byte = [0; 1];
+    let _ = fadvise(&file, offset, std::num::NonZeroU64::new(len), Advice::WillNeed);
+    for at in steps(offset, len) {
+        let _ = rustix::io::pread(&file, &mut byte, at);
+    }
+}
+
+/// Lowers this thread's priority below that of the workers.
+#[cfg(target_os = "linux")]
+pub(crate) fn lower_priority() {
+    // Failing is harmless. On Linux priorities are per thread.
+    let _ = rustix::process::setpriority_process(None, NICENESS);
+}
+
+/// Counts all pages as cached: this system has no check.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn are_in_memory(_file: &File, _offset: u64, _len: u64) -> bool {
+    true
+}
+
+/// Never called: all pages count as cached.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn lower_priority() {}
+
+/// Never called: all pages count as cached.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn fetch(_file: impl AsFd, _offset: u64, _len: u64) {}
+
+/// Identity of a file while it is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inode {
+    pub(crate) dev: u64,
+    pub(crate) ino: u64,
+}
+
+impl Inode {
+    /// Returns the identity that the metadata states.
+    pub(crate) fn of(meta: &Meta) -> Self {
+        Self { dev: meta.dev, ino: meta.ino }
+    }
+}
 
 /// A cached range of each of the files checked most recently, at most `FETCH_CHECKS_MAX`.
 #[derive(Debug, Default)]
-pub(super) struct CheckedRanges {
+pub(crate) struct CheckedRanges {
     found: Vec<(Inode, CheckedRange)>,
     /// Index of the entry to replace once the table is full.
     oldest: usize,
@@ -22,7 +101,7 @@ struct CheckedRange {
 
 impl CheckedRanges {
     /// Returns whether all of a range was recently found in the page cache.
-    pub(super) fn hold(&self, file: Inode, offset: u64, len: u64, now_ms: u64) -> bool {
+    pub(crate) fn hold(&self, file: Inode, offset: u64, len: u64, now_ms: u64) -> bool {
         let known = self.found.iter().find(|(inode, _)| *inode == file);
         known.is_some_and(|(_, found)| {
             found.holds(now_ms) && found.from <= offset && offset + len <= found.until
@@ -30,7 +109,7 @@ impl CheckedRanges {
     }
 
     /// Records that all of a range is in the page cache.
-    pub(super) fn note(&mut self, file: Inode, offset: u64, len: u64, now_ms: u64) {
+    pub(crate) fn note(&mut self, file: Inode, offset: u64, len: u64, now_ms: u64) {
         let new = CheckedRange { from: offset, until: offset + len, checked_ms: now_ms };
         if let Some((_, found)) = self.found.iter_mut().find(|(inode, _)| *inode == file) {
             *found = found.joined(new);
@@ -62,8 +141,23 @@ impl CheckedRange {
 mod tests {
     use std::fs::File;
 
-    use super::{CheckedRanges, FETCH_CHECK_MS, FETCH_CHECKS_MAX, Inode};
+    use super::{CheckedRanges, FETCH_CHECK_MS, FETCH_CHECKS_MAX, Inode, are_in_memory, fetch};
     use crate::SharedFile;
+
+    #[test]
+    fn what_was_fetched_is_in_memory() {
+        const LEN: u64 = 1 << 20;
+        let path = std::env::temp_dir().join(format!("shearwater-pages-{}", std::process::id()));
+        let mut options = File::options();
+        let file = options.read(true).write(true).create_new(true).open(&path).expect("a file");
+        std::fs::remove_file(&path).expect("the file can be removed");
+        file.set_len(LEN).expect("a sparse file");
+        // Whether a hole counts as cached depends on the file system; after a fetch it does on each.
+        fetch(&file, 0, LEN);
+        assert!(are_in_memory(&file, 0, LEN));
+        assert!(are_in_memory(&file, LEN, LEN), "nothing to read beyond the end");
+        assert!(are_in_memory(&File::open("/").expect("a directory"), 0, 1), "an error doesn't block");
+    }
 
     fn inode(path: &str) -> Inode {
         let file = SharedFile::new(File::open(path).expect("the file opens"));

@@ -1,24 +1,19 @@
-//! mio tokens of connections, listeners, the waker and the alarm; and the waker itself.
+//! mio tokens of connections, listeners, the waker and the alarm.
 
-use std::io;
-use std::sync::Arc;
-
-use mio::Registry;
-
-use crate::{ListenerId, Token, Waker};
+use crate::{ListenerId, Token};
 
 /// Low bits of a mio token: the slot. The others hold as much of the generation as fits.
 const SLOT_BITS: u32 = if usize::BITS >= 64 { 32 } else { 24 };
 const SLOT_MASK: usize = (1 << SLOT_BITS) - 1;
-/// Slot number of the waker.
-const WAKER: usize = SLOT_MASK;
-/// Slot number of the alarm; those of the listeners are below it.
-const ALARM: usize = WAKER - 1;
+/// The waker's mio token.
+pub(super) const WAKER: mio::Token = mio::Token(SLOT_MASK);
+/// The alarm's mio token; those of the listeners are below it.
+pub(super) const ALARM: mio::Token = mio::Token(SLOT_MASK - 1);
 /// Bits of a generation that a mio token holds.
 pub(super) const GENERATION_MASK: u32 =
     if usize::BITS >= 64 { u32::MAX } else { (1 << (usize::BITS - SLOT_BITS)) - 1 };
 /// Number of slots besides the numbers of listeners, alarm and waker.
-pub(super) const SLOTS_MAX: usize = ALARM - 1 - ListenerId::MAX as usize;
+pub(super) const SLOTS_MAX: usize = ALARM.0 - 1 - ListenerId::MAX as usize;
 
 /// Source of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,38 +36,21 @@ pub(super) fn connection(token: Token) -> mio::Token {
 
 /// Returns a listener's mio token.
 pub(super) fn listener(id: ListenerId) -> mio::Token {
-    mio::Token(ALARM - 1 - usize::from(id))
-}
-
-/// Returns the alarm's mio token.
-pub(super) fn alarm() -> mio::Token {
-    mio::Token(ALARM)
+    mio::Token(ALARM.0 - 1 - usize::from(id))
 }
 
 /// Returns the source of a mio token.
 pub(super) fn source(token: mio::Token) -> Source {
     let slot = token.0 & SLOT_MASK;
-    if slot == WAKER {
+    if slot == WAKER.0 {
         Source::Waker
-    } else if slot == ALARM {
+    } else if slot == ALARM.0 {
         Source::Alarm
     } else if slot >= SLOTS_MAX {
-        Source::Listener((ALARM - 1 - slot) as ListenerId)
+        Source::Listener((ALARM.0 - 1 - slot) as ListenerId)
     } else {
         Source::Connection { slot: slot as u32, generation: (token.0 >> SLOT_BITS) as u32 }
     }
-}
-
-/// Returns a waker of the poll that `registry` belongs to.
-pub(super) fn waker(registry: &Registry) -> io::Result<Waker> {
-    waker_named(registry, mio::Token(WAKER))
-}
-
-/// Returns a waker with a token of its own.
-pub(crate) fn waker_named(registry: &Registry, name: mio::Token) -> io::Result<Waker> {
-    let waker = Arc::new(mio::Waker::new(registry, name)?);
-    // Never fails: it writes to a descriptor that it owns, and a full one wakes as well.
-    Ok(Waker::new(move || drop(waker.wake())))
 }
 
 #[cfg(test)]
@@ -90,7 +68,7 @@ mod tests {
         for id in [0, 1, ListenerId::MAX] {
             assert_eq!(source(listener(id)), Source::Listener(id));
         }
-        assert_eq!(source(mio::Token(WAKER)), Source::Waker);
-        assert_eq!(source(alarm()), Source::Alarm);
+        assert_eq!(source(WAKER), Source::Waker);
+        assert_eq!(source(ALARM), Source::Alarm);
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! Shared by the readiness and the completion driver, which differ only in how they learn of events.
 
-mod fair_queue;
 mod push;
 mod queue;
 mod sends;
@@ -20,10 +19,9 @@ use push::{Push, PushContext, Stop, push, send_bytes};
 use queue::Completion;
 use sends::Sends;
 
-pub(crate) use fair_queue::FairQueue;
 #[cfg(target_os = "linux")]
 pub(crate) use push::GATHER_MAX;
-pub(crate) use queue::Queue;
+pub(crate) use queue::{FairQueue, Queue};
 pub(crate) use sends::Sending;
 pub(crate) use slots::{Flags, NONE, Slot, Slots};
 

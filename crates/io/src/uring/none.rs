@@ -3,10 +3,10 @@
 use std::fmt;
 use std::io;
 
-use crate::poll::Poll;
+use crate::sim::Sim;
 use crate::{Driver, Entrances};
 
-pub use crate::uring_options::UringOptions;
+pub use crate::driver::UringOptions;
 
 /// Name of this driver.
 pub const NAME: &str = "uring";
@@ -46,5 +46,5 @@ pub fn probe() -> Result<Report, Unavailable> {
 /// # Errors
 /// Always [`io::ErrorKind::Unsupported`].
 pub fn start(_entrances: Entrances, _options: UringOptions) -> io::Result<impl Driver> {
-    Err::<Poll, _>(io::Error::new(io::ErrorKind::Unsupported, Unavailable))
+    Err::<Sim, _>(io::Error::new(io::ErrorKind::Unsupported, Unavailable))
 }
